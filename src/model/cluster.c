@@ -131,13 +131,15 @@ static int read_name(struct reader *r, struct json_object *o, const char *path, 
 static int read_int(struct reader *r, const char *path, int max, int dflt, int *out)
 {
 	struct json_object *v = json_get(r->spec, path);
-	int64_t n = dflt;
 	char range[40];
+	int64_t n;
 
-	if (v && !json_object_is_type(v, json_type_int))
+	*out = dflt;
+	if (!v)
+		return 0;
+	if (!json_object_is_type(v, json_type_int))
 		return refuse(r->err, path, "is not a number");
-	if (v)
-		n = json_object_get_int64(v);
+	n = json_object_get_int64(v);
 	if (n < 1 || n > max) {
 		snprintf(range, sizeof(range), "is not between 1 and %d", max);
 		return refuse(r->err, path, range);
@@ -239,7 +241,7 @@ static int read_numbers(struct reader *r, struct model_cluster *c)
 		return err_set(r->err, ERR_INVALID,
 			"spec.registration.pendingTTL is not a duration such as 24h");
 	if (read_int(r, "trusteeKbsPort", 65535, 8080, &c->trustee_port) < 0 ||
-		read_int(r, "trustee/window", 64, 32, &c->window) < 0 ||
+		read_int(r, "trustee/window", 64, 0, &c->window) < 0 ||
 		read_int(r, "registerServerPort", 65535, 8000, &c->register_port) < 0 ||
 		read_int(r, "attestationKeyRegisterPort", 65535, 8001, &c->ak_port) < 0 ||
 		read_int(r, "registration/pendingLimit", INT_MAX, 10000, &c->pending_limit) < 0 ||

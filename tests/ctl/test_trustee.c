@@ -101,6 +101,28 @@ Test(ctl_trustee, no_more_keys_are_sent_at_once_than_spec_allows)
 	cr_assert_geq(fake_kbs_most_in_flight(kbs), (size_t)4);
 }
 
+/* Somebody else's may have LocalJson storage; the operator's own has not. */
+Test(ctl_trustee, without_a_window_in_spec_only_ours_gets_several_keys_at_once)
+{
+	admin_key("trustee-auth");
+	install(EXTERNAL);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", SHARED(""));
+	world_run(&w, 20000);
+	fake_kbs_latency(kbs, 200);
+	eight_machines(0);
+	cr_assert_eq(fake_kbs_resources(kbs), (size_t)8, "%zu", fake_kbs_resources(kbs));
+	cr_assert_leq(fake_kbs_most_in_flight(kbs), (size_t)2);
+	world_stop(&w);
+	fake_kbs_free(kbs);
+	nodes_up();
+	world_since(&w);
+	install("{" ADDRESS ",\"trustee\":{\"keyIsolation\":\"Shared\"}}");
+	fake_kbs_latency(kbs, 200);
+	eight_machines(0);
+	cr_assert_eq(fake_kbs_resources(kbs), (size_t)8, "%zu", fake_kbs_resources(kbs));
+	cr_assert_geq(fake_kbs_most_in_flight(kbs), (size_t)8);
+}
+
 Test(ctl_trustee, what_was_lost_is_put_back)
 {
 	install(SPEC);

@@ -65,7 +65,7 @@ Test(model_cluster, defaults_are_those_of_the_contract)
 		cr_assert_eq(c->pending_limit, 10000);
 		cr_assert_eq(c->machine_limit, 50000);
 		cr_assert_eq(c->waiting_keys, 4);
-		cr_assert_eq(c->window, 32);
+		cr_assert_eq(c->window, 0);
 		cr_assert_eq(c->n_platforms, 0);
 		cr_assert_eq(c->pcr7, MODEL_PCR7_IGNORE);
 	}

@@ -102,7 +102,7 @@ struct model_cluster {
 		*server_admin[MODEL_CLUSTER_SERVERS_MAX];
 	enum model_deploy deploy;
 	enum model_delivery delivery;
-	int window; /* keys sent to Trustee at once */
+	int window; /* keys sent to each Trustee at once; 0: the default, which is not the same for all */
 	enum model_isolation isolation;
 	enum model_plaintext plaintext;
 	/* While something is lost (below) that of the mirror, as it is what runs. */

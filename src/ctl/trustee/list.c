@@ -16,6 +16,9 @@
 #include "tec/render/trustee.h"
 #include "tec/state/record.h"
 
+#define WINDOW_OURS   32 /* LocalFs, or the store of this process */
+#define WINDOW_OTHERS 1
+
 struct trustee_server *trustee_list_find(const struct ctl_trustee *c, const char *name)
 {
 	for (struct trustee_server *s = c->servers; s; s = s->next)
@@ -69,12 +72,22 @@ static bool each_revoked(
 	return true;
 }
 
+/* The storage of somebody else's Trustee may be LocalJson, which loses or corrupts keys that come at the
+ * same time, and does not say so. */
+static unsigned window_of(const struct ctl_trustee *c, const struct trustee_server *s)
+{
+	if (c->window)
+		return c->window;
+	return s->desc.owned || trustee_desc_is_here(c->env, &s->desc) ? WINDOW_OURS
+								       : WINDOW_OTHERS;
+}
+
 static void server_open(struct ctl_trustee *c, struct trustee_server *s, const char *cluster_uid)
 {
 	const struct kbs_push_conf conf = {.target = s->name,
 		.cluster_uid = cluster_uid,
 		.read_back = true,
-		.window = c->window,
+		.window = window_of(c, s),
 		.repeat_revoked_ms = c->env->repeat_revoked_ms,
 		/* The store of this process is the API's: they are set back together. */
 		.each_revoked = trustee_desc_is_here(c->env, &s->desc) ? NULL : each_revoked,
@@ -178,7 +191,7 @@ static void want_settings(struct ctl_trustee *c, const struct model_cluster *ser
 	c->window = (unsigned)served->window;
 	for (struct trustee_server *s = c->servers; s; s = s->next)
 		if (s->push)
-			kbs_push_set_window(s->push, c->window);
+			kbs_push_set_window(s->push, window_of(c, s));
 }
 
 static void want_by_spec(struct ctl_trustee *c, const struct model_cluster *served)

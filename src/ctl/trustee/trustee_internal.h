@@ -46,7 +46,7 @@ struct ctl_trustee {
 	struct ctl_acts acts;
 	bool on;
 	bool has_policies;              /* kbs_sync knows them */
-	unsigned window;                /* spec.trustee.window; 0: not known yet */
+	unsigned window;                /* spec.trustee.window; 0: the default of each server */
 	bool memory_known;              /* it was read, or found missing, since the start */
 	bool adopt;                     /* memory was read: its servers must be added to the list */
 	struct trustee_server *servers; /* owned list */
