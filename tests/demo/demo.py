@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """The main job, shown on one machine without a Kubernetes cluster (tec-operator --standalone): an image is approved, two nodes
 encrypt their disks with keys that only their TPMs get, boot again and open them; then four that get nothing, each with the
-reason in words. The TPMs are swtpm's, and what firmware and boot loader would have measured is extended into them by hand.
+reason in words; then a second operator takes over, and a disk opens at either when the other one is off. The TPMs are
+swtpm's, and what firmware and boot loader would have measured is extended into them by hand.
 
 Started by ./bootstrap demo. --keep leaves everything running until Ctrl-C. Key material is never printed.
 """
 
 import argparse
+import base64
 import json
 import os
 import shutil
@@ -74,9 +76,22 @@ class Narrator:
         print("\n".join(f"   | {line}".rstrip() for line in text.rstrip().splitlines()), flush=True)
 
 
+def plane(directory, name):
+    """A tec-operator --standalone that is not started yet."""
+    home = os.path.join(directory, name)
+    os.mkdir(home)
+    address = f"127.0.0.1:{free_port()}"
+    made = StandalonePlane(home, NS, [f"--public-address={address}", f"--listen-kbs={address}"])
+    made.kbs = address
+    return made
+
+
 class Demo:
-    def __init__(self, cp, directory):
-        self.cp, self.dir = cp, directory
+    """cp: the anchor, where all of it happens until the cluster's operator takes over."""
+
+    def __init__(self, cp, cluster, directory):
+        self.cp, self.cluster, self.dir = cp, cluster, directory
+        self.running = []
         self.out = Narrator()
         self.a = self.b = None
         self.url = None  # of /ignition
@@ -86,38 +101,63 @@ class Demo:
 
     def kubectl(self, *args):
         """Runs and shows one kubectl command."""
-        self.out.show(self.cp.kubectl(*args, "-n", NS), f"kubectl {' '.join(args)} -n {NS}")
+        words = " ".join(f"'{a}'" if "{" in a else a for a in args)
+        self.out.show(self.cp.kubectl(*args, "-n", NS), f"kubectl {words} -n {NS}")
 
-    def run_tecctl(self, *args):
-        argv = [os.path.join(BUILD, "tecctl"), "--kubeconfig", self.cp.admin_kubeconfig, *args]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    @staticmethod
+    def run_tecctl(*args):
+        done = subprocess.run([os.path.join(BUILD, "tecctl"), *args], capture_output=True, text=True, timeout=120,
+                              check=False)
         if done.returncode:
-            raise Problem(f"tecctl {' '.join(args)}: {done.stderr}")
+            raise Problem(f"tecctl {' '.join(args)}: {done.stdout}{done.stderr}")
         return done.stdout
 
     def tecctl(self, *args):
-        self.out.show(self.run_tecctl(*args), f"tecctl {' '.join(args)}")
+        self.out.show(self.run_tecctl("--kubeconfig", self.cp.admin_kubeconfig, *args), f"tecctl {' '.join(args)}")
 
-    def wait(self, predicate, what, seconds=60):
+    def hand_over(self, command):
+        """What `tecctl follow` or `tecctl promote` prints, from the anchor to the cluster."""
+        ends = [f"--from={self.cp.admin_kubeconfig}", f"--to={self.cluster.admin_kubeconfig}"]
+        self.out.show(self.run_tecctl(command, *ends), f"tecctl {command} {' '.join(ends)}")
+
+    def wait(self, predicate, what, log, seconds=60):
         def check():
-            self.cp.check()
+            for one in self.running:
+                one.check()
             return predicate()
 
         try:
             return wait_for(check, seconds, what, interval=0.1)
         except TimeoutError as e:
-            raise Problem(f"{e}\nend of {self.cp.apiserver.log}:\n{tail(self.cp.apiserver.log, 15)}") from e
+            raise Problem(f"{e}\nend of {log}:\n{tail(log, 15)}") from e
 
-    def log_line(self, *parts):
-        """The operator's own words about what has just happened."""
+    def log_line(self, one, *parts, since=0):
+        """The operator's own words about what has just happened; SINCE: a size of its log."""
+        log = one.apiserver.log
+
         def there():
-            with open(self.cp.apiserver.log, encoding="utf-8") as f:
-                return [line for line in f if all(p in line for p in parts)]
-        return self.wait(there, f"line of the operator with {parts}")[-1]
+            with open(log, "rb") as f:
+                f.seek(since)
+                return [line for line in f.read().decode().splitlines() if all(p in line for p in parts)]
+        return self.wait(there, f"line of the operator with {parts}", log)[-1]
+
+    def power_on(self, one):
+        try:
+            one.start()
+        except (RuntimeError, TimeoutError) as e:
+            raise Problem(str(e)) from e
+        self.running.append(one)
+
+    def power_off(self, one):
+        self.running.remove(one)
+        one.check()
+        if one.apiserver.stop() != 0:
+            raise Problem(f"tec-operator did not end as it should\nend of {one.apiserver.log}:\n"
+                          f"{tail(one.apiserver.log, 15)}")
 
     def ignition(self):
         """What a new node is given, which `tecctl ignition` prints, leads to the configuration of its own."""
-        first = json.loads(self.run_tecctl("ignition"))["ignition"]
+        first = json.loads(self.run_tecctl("--kubeconfig", self.cp.admin_kubeconfig, "ignition"))["ignition"]
         self.url = first["config"]["merge"][0]["source"]
         ca = first["security"]["tls"]["certificateAuthorities"][0]["source"].removeprefix("data:,")
         context = ssl.create_default_context(cadata=urllib.parse.unquote(ca))
@@ -129,15 +169,22 @@ class Demo:
     def start(self):
         cp, out = self.cp, self.out
         out.step("tec-operator starts on this machine: a Kubernetes API, its store, the controllers and a key broker in one process")
-        try:
-            cp.start()
-        except (RuntimeError, TimeoutError) as e:
-            raise Problem(str(e)) from e
+        self.power_on(cp)
         with open(cp.apiserver.log, encoding="utf-8") as f:
             said = [line for line in f if line.startswith("tec-operator: ")]
         out.show("".join(said), f"tec-operator --standalone={cp.path('state')} --public-address=...")
         version = kubectl_version(cp.binaries["kubectl"])
         out.took(f"kubectl {'.'.join(map(str, version or ('?',)))} can talk to it")
+        self.power_on(self.cluster)
+        out.say("A second one starts, for the cluster that the nodes will form. They are told from the start to ask both:")
+        ca = os.path.join(self.dir, "cluster-ca.crt")
+        secret = self.cluster.get(f"/api/v1/namespaces/{NS}/secrets/standalone-tls")
+        with open(ca, "wb") as f:
+            f.write(base64.b64decode(secret["data"]["ca.crt"]))
+        self.kubectl("create", "secret", "generic", "cluster-ca", f"--from-file=ca.crt={ca}")
+        self.kubectl("patch", "tec", "tec", "--type=merge", "-p", json.dumps(
+            {"spec": {"trusteeServers": [{"address": self.cluster.kbs, "caSecret": "cluster-ca"}]}}))
+        out.took("The first one, the anchor, serves the nodes until then")
 
     def approve(self):
         out = self.out
@@ -157,6 +204,8 @@ class Demo:
         out.say(f"{len(self.events['image'])} measurements are in its TPM. It asks for its configuration:")
         ignition = self.ignition()
         node.take(ignition)
+        if len(node.pin["servers"]) != 2:
+            raise Problem(f"node {name} was told of {len(node.pin['servers'])} servers, not of 2")
         if name == "a":
             luks = ignition["storage"]["luks"][0]
             luks["clevis"]["custom"]["config"] = f"... \"path\": \"{node.pin['path']}\" ..."
@@ -185,7 +234,7 @@ class Demo:
         self.out.show(said, "tec-node get-resource ...")
 
     def reason(self, *parts):
-        line = self.log_line('msg="node refused"', *parts)
+        line = self.log_line(self.cp, 'msg="node refused"', *parts)
         self.out.say("The operator says why:")
         self.out.show(line.split(' text="')[1].rstrip('"\n').replace(". ", ".\n"))
 
@@ -229,6 +278,28 @@ class Demo:
         out.took("Key and identity went with the Machine; its disk stays closed")
         self.kubectl("get", "machines,attestationkeys")
 
+    # Another operator takes over
+
+    def taken_over(self):
+        self.out.step("The cluster runs: its operator follows the anchor, and is promoted")
+        self.hand_over("follow")
+        self.out.took("It has the anchor's Machines, keys and images, and its key broker serves them")
+        self.hand_over("promote")
+        self.out.took("It decides from here on, and the anchor follows it")
+
+    def opens_at(self, one, other, title, said):
+        """The disk of node a, with one of the two alone."""
+        self.out.step(title)
+        self.power_off(other)
+        if one not in self.running:
+            self.power_on(one)
+        since = os.path.getsize(one.apiserver.log)
+        self.a.boot(self.events["image"])
+        self.a.open()
+        self.out.show(self.log_line(one, 'msg="node attested"', self.a.machine, since=since),
+                      f"grep 'node attested' {one.apiserver.log} | tail -1")
+        self.out.took(said)
+
     def run(self):
         self.start()
         self.approve()
@@ -241,6 +312,11 @@ class Demo:
         self.anothers_key()
         self.replayed()
         self.deleted()
+        self.taken_over()
+        self.opens_at(self.cluster, self.cp, "The anchor is off, and node a boots: its disk opens at its own cluster",
+                      "The anchor did not answer, so it asked the second of its servers")
+        self.opens_at(self.cp, self.cluster, "The whole cluster was off, and node a boots first: its disk opens at the anchor",
+                      "The cluster needs nobody inside to start again")
 
     def stop(self):
         for node in (self.a, self.b):
@@ -248,21 +324,23 @@ class Demo:
                 node.stop()
 
     def stay(self):
+        self.power_on(self.cluster)
         print(f"""
 {BOLD}Everything keeps running.{PLAIN} In another terminal:
 
-   export KUBECONFIG={self.cp.admin_kubeconfig}
+   export KUBECONFIG={self.cluster.admin_kubeconfig}  # of the anchor: {self.cp.admin_kubeconfig}
    alias kubectl='{' '.join(self.cp.binaries['kubectl'])}'
    kubectl get tec,mach,ak,ai -n {NS}
    {os.path.join(BUILD, 'tecctl')} status
    {os.path.join(BUILD, 'tecctl')} ignition
-   curl http://127.0.0.1:{self.cp.health_port}/metrics
-   less {self.cp.apiserver.log}
+   curl http://127.0.0.1:{self.cluster.health_port}/metrics
+   less {self.cluster.apiserver.log}
 
 Ctrl-C stops it and removes all of it.""", flush=True)
         while True:
             time.sleep(1)
-            self.cp.check()
+            for one in self.running:
+                one.check()
 
 
 def main():
@@ -276,8 +354,8 @@ def main():
     signal.signal(signal.SIGTERM, end)
     # cryptsetup is in a folder that only root has in PATH.
     os.environ["PATH"] = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    cp = demo = directory = None
-    done = False
+    demo = directory = None
+    planes, done = [], False
     try:
         for name in ("tec-operator", "tec-node", "tecctl", "tec-compute-pcrs"):
             if not os.access(os.path.join(BUILD, name), os.X_OK):
@@ -286,17 +364,14 @@ def main():
         if missing:
             raise Problem("programs are missing", missing)
         directory = tempfile.mkdtemp(prefix="tec-demo-")
-        address = f"127.0.0.1:{free_port()}"
-        cp = StandalonePlane(directory, NS, [f"--public-address={address}", f"--listen-kbs={address}"])
+        planes += [plane(directory, name) for name in ("anchor", "cluster")]
         print(f"{BOLD}tec-operator: disks that open on the machines they belong to, when these booted what was approved.{PLAIN}")
-        demo = Demo(cp, directory)
+        demo = Demo(*planes, directory)
         demo.run()
         if args.keep:
             demo.stay()
-        cp.apiserver.check()
-        if cp.apiserver.stop() != 0:
-            raise Problem(f"tec-operator did not end as it should\nend of {cp.apiserver.log}:\n{tail(cp.apiserver.log, 15)}",
-                          "report this with the lines above")
+        for one in list(demo.running):
+            demo.power_off(one)
         done = True
     except KeyboardInterrupt:
         print("\nStopped.")
@@ -306,22 +381,22 @@ def main():
     except (Unavailable, debfiles.Unavailable) as e:
         print(f"\ndemo: error: {e}\ndemo: next step: ./bootstrap demo", file=sys.stderr)
     except (OSError, RuntimeError, AssertionError, ValueError, KeyError, subprocess.SubprocessError) as e:
-        log = cp.apiserver.log if cp else None
-        more = f"\nend of {log}:\n{tail(log, 15)}" if log else ""
+        more = "".join(f"\nend of {one.apiserver.log}:\n{tail(one.apiserver.log, 15)}" for one in planes)
         print(f"\ndemo: error: {type(e).__name__}: {e}{more}\ndemo: next step: report this with the lines above",
               file=sys.stderr)
     finally:
         if demo:
             demo.stop()
-        if cp:
-            cp.stop()
+        for one in planes:
+            one.stop()
         if directory and not os.environ.get("TEC_KEEP"):
             shutil.rmtree(directory, ignore_errors=True)
     if not done:
         return 1
     print(f"""
 {BOLD}Done{PLAIN} after {time.monotonic() - demo.out.started:.0f} s. Shown: an image approved, two nodes that made their attestation keys and encrypted their disks, both
-disks open after a reboot; and refused, each in words: another kernel, another node's key, a replayed quote, a deleted Machine.
+disks open after a reboot; refused, each in words: another kernel, another node's key, a replayed quote, a deleted Machine; and
+a second operator that took over, with either of the two off.
 Everything has been stopped and removed; ./bootstrap demo --keep leaves it running. What was built is in ./build: "git clean
 -xfd" removes it.""")
     return 0

@@ -387,7 +387,9 @@ def test_the_demo():
         done = subprocess.run(["/usr/bin/python3", "-B", os.path.join(TOP, "tests", "demo", "demo.py")], timeout=900,
                               env=dict(os.environ, KUBECTL=""), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "11. Refused: node b, whose Machine was deleted" in done.stdout and "\nDone after" in done.stdout, done.stdout
+    for title in ("11. Refused: node b, whose Machine was deleted", "13. The anchor is off", "14. The whole cluster was off"):
+        assert f"\n{title}" in done.stdout, done.stdout
+    assert "\nDone after" in done.stdout, done.stdout
 
 
 def test_the_unit_is_valid_and_confined(tmp_path):
