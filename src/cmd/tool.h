@@ -132,6 +132,8 @@ int tool_bootstrap_check(struct tool *t, struct err *err);
 int tool_bootstrap_servers(struct tool *t, struct err *err);
 /* These ask no server, or more than one: without tool_connect(). */
 int tool_follow(struct tool *t, struct err *err);
+/* tool_deletes.c: instead of making a cluster follow. */
+int tool_follow_deletes(struct tool *t, bool accept, struct err *err);
 int tool_promote(struct tool *t, struct err *err);
 int tool_retire(struct tool *t, struct err *err);
 int tool_bootstrap_ca(struct tool *t, struct err *err);

@@ -489,13 +489,22 @@ static struct show_next decide_retire(struct handover *h)
 int tool_follow(struct tool *t, struct err *err)
 {
 	struct handover h = {.t = t, .both = true, .name = "follow", .decide = decide_follow};
+	bool confirm = conf_bool(t->conf, "confirm-deletes");
+	bool accept = conf_bool(t->conf, "accept-source");
 	int rc;
 
 	if (check_place(t, "to", false, err) < 0)
 		return -1;
+	if (confirm && (accept || conf_is_set(t->conf, "from")))
+		return err_set(err, ERR_INVALID, "option --confirm-deletes excludes --%s",
+			accept ? "accept-source" : "from");
+	if (confirm)
+		return tool_follow_deletes(t, false, err);
 	if (!conf_is_set(t->conf, "from"))
 		return err_set(err, ERR_INVALID,
 			"--from is missing; next step: --from KUBECONFIG[:NS] of the cluster that decides");
+	if (accept)
+		return tool_follow_deletes(t, true, err);
 	rc = start(&h, "from", err);
 	if (rc == 0)
 		rc = go(&h, err);

@@ -13,6 +13,12 @@ static void add_behind(const struct ctl_follow_state *s, int64_t now_s, struct s
 			now_s - s->seen_s);
 }
 
+static void add_why(const struct ctl_follow_state *s, struct strbuf *out)
+{
+	if (s->why[0])
+		strbuf_addf(out, " %s", s->why);
+}
+
 enum model_cluster_reason ctl_authority_following(
 	const struct ctl_follow_state *s, int64_t now_s, struct strbuf *out)
 {
@@ -21,9 +27,11 @@ enum model_cluster_reason ctl_authority_following(
 		strbuf_addf(out,
 			"The operator at %s decides. Everything is copied: its nodes can attest here.",
 			s->peer);
+		add_why(s, out);
 		return CLUSTER_FOLLOWING;
 	case CTL_FOLLOW_COPYING:
 		add_behind(s, now_s, out);
+		add_why(s, out);
 		return CLUSTER_FOLLOWING_BEHIND;
 	case CTL_FOLLOW_UNREACHABLE:
 		strbuf_addf(out,

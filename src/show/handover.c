@@ -204,7 +204,7 @@ static const struct {
 	{"SourceDiffers",
 		"name the kubeconfig of the cluster that was followed before, or install the target again"},
 	{"SourceWentBack",
-		"if the source was restored from a backup, restore a newer one; the target keeps what the source lacks"},
+		"if the source was restored from a backup, restore a newer one, or take the older state with tecctl follow --accept-source"},
 };
 
 /* DONE: the follower has copied everything up to now. By their roles in the command: after a promotion its

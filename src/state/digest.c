@@ -61,6 +61,8 @@ static void add_machine(void *arg, const struct kobj *o)
 
 	if (!counts(o) || !m->id_valid)
 		return;
+	if (state_cluster_withholds(l->state, m->withheld) && !model_machine_delivered(m))
+		return;
 	secret = state_secret(l->state, m->id);
 	if (state_machine_announces(m, secret))
 		(void)model_secret_key_sha256(secret, hex);
@@ -76,6 +78,8 @@ static void add_ak(void *arg, const struct kobj *o)
 	struct json_object *a;
 
 	if (!counts(o) || !ak->spki_sha256)
+		return;
+	if (state_cluster_withholds(l->state, ak->withheld) && !ak->approved_at)
 		return;
 	a = push(push(line("attestationkey"), ak->spki_sha256), ak->uuid);
 	add_line(l, json_push(a, json_object_new_boolean(ak->approved_at != NULL)));

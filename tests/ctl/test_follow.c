@@ -13,6 +13,7 @@
 #include "tec/model/configmap.h"
 #include "tec/model/machine.h"
 #include "tec/model/image.h"
+#include "tec/state/digest.h"
 
 #define SETTLE 30000
 #define CONFIG                                                                                     \
@@ -469,6 +470,104 @@ Test(ctl_follow, what_a_list_no_longer_shows_is_withheld_until_it_shows_again)
 	be_self(&w);
 	world_run(&w, 60000);
 	cr_assert_str_eq(resource(ID_A), key);
+}
+
+static void source_loses(const char *machine)
+{
+	fake_api_merge(src.api, &kobj_machine, NS, machine, "{\"metadata\":{\"finalizers\":null}}");
+	fake_api_delete(src.api, &kobj_machine, NS, machine);
+}
+
+/* Somebody confirms it here: tecctl follow --confirm-deletes. */
+Test(ctl_follow, what_is_withheld_goes_when_it_is_deleted_here)
+{
+	source_with_nodes();
+	world_ak(&src, "other", test_pem[1], ID_B, NULL);
+	more_machines(20);
+	follow();
+	in_step();
+	world_kill(&w);
+	world_kill(&src);
+	source_loses("a");
+	fake_api_delete(src.api, &kobj_ak, NS, "key");
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert_not_null(world_annotation(&w, &kobj_machine, "a", MODEL_WITHHELD_ANNOTATION));
+	cr_assert_not_null(world_annotation(&w, &kobj_ak, "key", MODEL_WITHHELD_ANNOTATION));
+	cr_assert_eq(state()->behind, 2);
+	fake_api_delete(w.api, &kobj_machine, NS, "a");
+	fake_api_delete(w.api, &kobj_ak, NS, "key");
+	world_run(&w, SETTLE);
+	fake_api_collect(w.api);
+	world_run(&w, SETTLE);
+	cr_assert_not(has(&kobj_machine, "a") || has(&kobj_secret, ID_A));
+	cr_assert_not(has(&kobj_ak, "key") || has(&kobj_secret, "key"));
+	cr_assert_not(identity_declared(&w, test_pem[0]));
+	in_step();
+}
+
+/* The source is that of an older backup, and that is accepted: tecctl follow --accept-source. */
+Test(ctl_follow, what_a_restored_source_lacks_goes_when_it_is_deleted_here)
+{
+	static const char *const lost[] = {"a", "m10", "m11", "m12"};
+
+	source_with_nodes();
+	more_machines(4);
+	follow();
+	in_step();
+	world_kill(&w);
+	world_kill(&src);
+	for (size_t i = 0; i < ARRAY_LEN(lost); i++)
+		source_loses(lost[i]);
+	fake_api_delete(src.api, &kobj_ak, NS, "key");
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert_eq(state()->is, CTL_FOLLOW_WENT_BACK);
+	cr_assert(strstr(state()->why, "--accept-source"), "%s", state()->why);
+	/* One of them: all of it goes while the rest still says that the source went back. */
+	fake_api_delete(w.api, &kobj_ak, NS, "key");
+	fake_api_delete(w.api, &kobj_machine, NS, "a");
+	world_run(&w, 2000);
+	fake_api_collect(w.api);
+	world_run(&w, SETTLE);
+	cr_assert_eq(state()->is, CTL_FOLLOW_WENT_BACK);
+	cr_assert_not(has(&kobj_machine, "a") || has(&kobj_secret, "key"));
+	cr_assert_null(resource(ID_A));
+	cr_assert_not(identity_declared(&w, test_pem[0]));
+	cr_assert(has(&kobj_machine, "m10"));
+	for (size_t i = 1; i < ARRAY_LEN(lost); i++)
+		fake_api_delete(w.api, &kobj_machine, NS, lost[i]);
+	world_run(&w, SETTLE);
+	fake_api_collect(w.api);
+	world_run(&w, SETTLE);
+	cr_assert_not(has(&kobj_machine, "m12"));
+	in_step();
+}
+
+/* A listener made it at another replica, after its cluster was Frozen: that cluster follows now. */
+Test(ctl_follow, a_machine_of_here_alone_without_a_key_hinders_nothing)
+{
+	struct state_digest ours, theirs;
+
+	source_with_nodes();
+	follow();
+	in_step();
+	world_machine(&w, "late", ID("99"), "listener");
+	world_ak(&w, "late-key", test_pem[1], ID("99"), "listener");
+	world_run(&w, SETTLE);
+	cr_assert_not_null(world_annotation(&w, &kobj_machine, "late", MODEL_WITHHELD_ANNOTATION));
+	in_step();
+	cr_assert(
+		strstr(state()->why, "Machine late, AttestationKey late-key"), "%s", state()->why);
+	cr_assert(strstr(state()->why, "--confirm-deletes"), "%s", state()->why);
+	state_digest(w.life->env.state, &ours);
+	state_digest(src.life->env.state, &theirs);
+	cr_assert_str_eq(ours.hex, theirs.hex);
+	fake_api_delete(w.api, &kobj_machine, NS, "late");
+	fake_api_delete(w.api, &kobj_ak, NS, "late-key");
+	world_run(&w, SETTLE);
+	in_step();
+	cr_assert_str_empty(state()->why);
 }
 
 Test(ctl_follow, much_missing_at_once_takes_nothing_away)

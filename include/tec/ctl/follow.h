@@ -70,6 +70,7 @@ struct ctl_follow_machine_view {
 	enum ctl_follow_secret secret;
 	bool must_read; /* the API has a Secret that the cache does not show */
 	bool withheld;  /* the mark */
+	bool unused;    /* no Trustee ever had its key, nor a node */
 	bool revoked;   /* nothing of it is declared, and a tombstone says so */
 	bool gone;      /* every Trustee confirmed that */
 };
@@ -102,7 +103,7 @@ struct ctl_follow_ak_view {
 	bool unapproved; /* the source's Machine is bound to another key now */
 	enum ctl_ak_secret secret;
 	bool secret_held, secret_deleting, secret_live, must_read; /* as in ctl/ak.h */
-	bool withheld, revoked, gone;                              /* as above, its identity */
+	bool withheld, unused, revoked, gone;                      /* as above, its identity */
 };
 
 enum ctl_follow_ak_do {

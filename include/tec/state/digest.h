@@ -11,7 +11,8 @@
  *	["pcrs", image, SHA-256 of its entry in image-pcrs]
  *	["spec", {attestation, registration, keyIsolation}]
  *
- * Names and uids are in no line, as they differ between two clusters; nor is what is being deleted.
+ * Names and uids are in no line, as they differ between two clusters; nor is what is being deleted, nor
+ * what a follower withholds of which no Trustee ever had anything: only the follower has it.
  */
 #ifndef TEC_STATE_DIGEST_H
 #define TEC_STATE_DIGEST_H

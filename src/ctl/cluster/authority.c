@@ -40,7 +40,8 @@ static bool differs_machine(const struct kobj *was, const struct kobj *now)
 	const struct model_machine *a = model_machine(was), *b = model_machine(now);
 
 	return !str_eq(a->id, b->id) || !str_eq(a->announced, b->announced) ||
-	       !str_eq(a->bound_spki, b->bound_spki);
+	       !str_eq(a->bound_spki, b->bound_spki) || a->withheld != b->withheld ||
+	       model_machine_delivered(a) != model_machine_delivered(b);
 }
 
 static bool differs_ak(const struct kobj *was, const struct kobj *now)
@@ -48,7 +49,7 @@ static bool differs_ak(const struct kobj *was, const struct kobj *now)
 	const struct model_ak *a = model_ak(was), *b = model_ak(now);
 
 	return !str_eq(a->spki_sha256, b->spki_sha256) || !str_eq(a->uuid, b->uuid) ||
-	       !a->approved_at != !b->approved_at;
+	       !a->approved_at != !b->approved_at || a->withheld != b->withheld;
 }
 
 static void touched(struct ctl_cluster *c)

@@ -30,10 +30,9 @@ struct ak_look {
 
 /* ---- decide */
 
+/* Of what was deleted or withdrawn here already: goes on also while the source went back. */
 static enum ctl_follow_ak_do release(const struct ctl_follow_ak_view *v)
 {
-	if (!v->may_take)
-		return CTL_FOLLOW_AK_NOTHING;
 	if (!v->revoked)
 		return CTL_FOLLOW_AK_REVOKE;
 	if (!v->gone) /* unknown counts as present */
@@ -106,7 +105,7 @@ static enum follow_lag lag_of(const struct ctl_follow_ak_view *v, enum ctl_follo
 		return v->there || v->secret == CTL_AK_SECRET_STALE ? FOLLOW_BEHIND
 								    : FOLLOW_IN_STEP;
 	if (!v->there)
-		return FOLLOW_MISSING;
+		return v->unused ? FOLLOW_UNUSED : FOLLOW_MISSING;
 	if (!v->same || (v->bound && v->secret == CTL_AK_SECRET_FOREIGN))
 		return FOLLOW_CONFLICT;
 	if (v->unapproved)
@@ -225,6 +224,7 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 		l->v.secret_live = ctl_live_is(&act->secret, &l->secret->obj);
 	}
 	l->v.withheld = l->here && l->here->withheld;
+	l->v.unused = l->here && !l->here->approved_at;
 	if (!l->v.there || l->v.unapproved || l->v.secret == CTL_AK_SECRET_STALE ||
 		l->v.secret_deleting)
 		look_trustee(k->state, name, l, act);

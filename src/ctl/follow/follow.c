@@ -123,7 +123,8 @@ void follow_count_missing(struct ctl_follow *f)
 	if (f->went_back)
 		snprintf(f->went_back_why, sizeof(f->went_back_why),
 			"%zu of %zu Machines with a key and %zu of %zu approved AttestationKeys of this namespace are "
-			"missing there at once, so nothing is deleted or revoked here.",
+			"missing there at once, so nothing is deleted or revoked here. If it was restored from an older backup: "
+			"tecctl follow --accept-source deletes what it lacks.",
 			machines.n, machines.of, aks.n, aks.of);
 	if (f->went_back && !before)
 		log_warn(NULL, "the operator that is followed went back", "machine=%zu ak=%zu",
@@ -238,14 +239,22 @@ static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 	if (count(f, FOLLOW_MISSING) > 0) {
 		say_names(f, FOLLOW_MISSING,
 			"no longer there, and nobody saw it deleted. A key is revoked here and given back when it shows "
-			"again; an image stays approved.",
+			"again; an image stays approved. To delete it here: tecctl follow --confirm-deletes, for an image "
+			"--accept-source.",
 			why);
 		return CTL_FOLLOW_COPYING;
 	}
-	if (trustees_in_step(f->env->state))
-		return CTL_FOLLOW_IN_STEP;
-	snprintf(why, 512, "Waiting until every Trustee of this cluster has what was copied.");
-	return CTL_FOLLOW_COPYING;
+	if (!trustees_in_step(f->env->state)) {
+		snprintf(why, 512,
+			"Waiting until every Trustee of this cluster has what was copied.");
+		return CTL_FOLLOW_COPYING;
+	}
+	if (count(f, FOLLOW_UNUSED) > 0)
+		say_names(f, FOLLOW_UNUSED,
+			"not there, and no Trustee ever had a key of it. To delete it here: tecctl follow "
+			"--confirm-deletes.",
+			why);
+	return CTL_FOLLOW_IN_STEP;
 }
 
 /* ---- telling */

@@ -14,6 +14,7 @@ enum follow_lag {
 	FOLLOW_IN_STEP,
 	FOLLOW_BEHIND,
 	FOLLOW_MISSING, /* a list does not show it any more */
+	FOLLOW_UNUSED,  /* the same, and no Trustee ever had anything of it: hinders nothing */
 	FOLLOW_CONFLICT,
 	FOLLOW_N_LAGS,
 };
@@ -100,7 +101,7 @@ struct ctl_follow {
 	bool on, kinds_on;
 	bool may_copy;  /* as of the last check */
 	bool went_back; /* as of the last complete list */
-	char went_back_why[256];
+	char went_back_why[384];
 	struct ctl_follow_state is;
 	int64_t told_seen_s;  /* is.seen_s, when listeners heard of it last */
 	int64_t told_stale_s; /* when the last Event said that the source is away */

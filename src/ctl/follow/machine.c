@@ -78,7 +78,7 @@ static enum follow_lag lag_of(const struct ctl_follow_machine_view *v, enum ctl_
 	if (!v->here)
 		return FOLLOW_IN_STEP;
 	if (!v->there)
-		return FOLLOW_MISSING;
+		return v->unused ? FOLLOW_UNUSED : FOLLOW_MISSING;
 	if (!v->same || v->secret == CTL_FOLLOW_SECRET_OTHER)
 		return FOLLOW_CONFLICT;
 	return v->ready && (v->waits || v->secret == CTL_FOLLOW_SECRET_DELETING) ? FOLLOW_BEHIND
@@ -257,6 +257,7 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 		l->v.deleting = l->here->obj.deleting;
 		l->v.held = l->here->has_finalizer;
 		l->v.withheld = l->here->withheld;
+		l->v.unused = !model_machine_delivered(l->here);
 		if (l->v.deleting || !l->v.there)
 			look_trustee(k, l, act);
 	}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* Sorted names, as both clusters may have thousands of objects. */
+#include "config.h"
+
+#include "tec/show/deletes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/model/machine.h"
+
+#define NAMES_SHOWN 20
+
+static const char *const words[SHOW_N_KINDS][2] = {[SHOW_MACHINE] = {"Machine", "Machines"},
+	[SHOW_KEY] = {"AttestationKey", "AttestationKeys"},
+	[SHOW_IMAGE] = {"ApprovedImage", "ApprovedImages"}};
+
+/* ---- a set of texts */
+
+struct texts {
+	const char **v; /* owned array of borrowed texts, sorted */
+	size_t n;
+};
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static struct texts texts_of(struct json_object *const *v, size_t n, const char *path)
+{
+	struct texts t = {.v = xcalloc(n + 1, sizeof(*t.v))};
+
+	for (size_t i = 0; i < n; i++) {
+		const char *text = json_get_str(v[i], path);
+
+		if (text)
+			t.v[t.n++] = text;
+	}
+	qsort(t.v, t.n, sizeof(*t.v), compare);
+	return t;
+}
+
+static bool texts_have(const struct texts *t, const char *text)
+{
+	return text && bsearch(&text, t->v, t->n, sizeof(*t->v), compare);
+}
+
+/* ---- which */
+
+static bool is_withheld(struct json_object *o)
+{
+	struct json_object *marks = json_get_obj(o, "metadata/annotations");
+
+	return marks && json_object_object_get_ex(marks, MODEL_WITHHELD_ANNOTATION, NULL);
+}
+
+static void find_kind(const struct show_world *from, const struct show_world *to,
+	enum show_kind kind, struct show_deletes *out)
+{
+	const struct show_list *l = &to->list[kind];
+	struct texts there = {.v = NULL};
+
+	out->v[kind] = xcalloc(l->n + 1, sizeof(struct json_object *));
+	if (from)
+		there = texts_of(from->list[kind].v, from->list[kind].n, "metadata/name");
+	for (size_t i = 0; i < l->n; i++)
+		if (from ? !texts_have(&there, show_name(l->v[i])) : is_withheld(l->v[i]))
+			out->v[kind][out->n[kind]++] = l->v[i];
+	out->all += out->n[kind];
+	free(there.v);
+}
+
+void show_deletes_find(
+	const struct show_world *from, const struct show_world *to, struct show_deletes *out)
+{
+	*out = (struct show_deletes){.all = 0};
+	find_kind(from, to, SHOW_MACHINE, out);
+	find_kind(from, to, SHOW_KEY, out);
+	if (from)
+		find_kind(from, to, SHOW_IMAGE, out);
+}
+
+void show_deletes_fini(struct show_deletes *d)
+{
+	for (unsigned k = 0; k < SHOW_N_KINDS; k++)
+		free(d->v[k]);
+	*d = (struct show_deletes){.all = 0};
+}
+
+void show_deletes_text(const struct show_deletes *d, struct strbuf *out)
+{
+	size_t shown = 0;
+
+	for (unsigned k = 0; k < SHOW_N_KINDS; k++) {
+		size_t i;
+
+		if (!d->n[k])
+			continue;
+		strbuf_addf(
+			out, "%s%zu %s (", out->len ? ", " : "", d->n[k], words[k][d->n[k] > 1]);
+		for (i = 0; i < d->n[k] && shown < NAMES_SHOWN; i++, shown++)
+			strbuf_addf(out, "%s%s", i ? ", " : "", show_name(d->v[k][i]));
+		if (i < d->n[k])
+			strbuf_addf(out, "%s%zu more", i ? " and " : "", d->n[k] - i);
+		strbuf_addc(out, ')');
+	}
+}
+
+size_t show_deletes_left(const struct show_deletes *d, const struct show_world *now)
+{
+	size_t left = 0;
+
+	for (unsigned k = 0; k < SHOW_N_KINDS; k++) {
+		struct texts there = texts_of(now->list[k].v, now->list[k].n, "metadata/uid");
+
+		for (size_t i = 0; i < d->n[k]; i++)
+			left += texts_have(&there, json_get_str(d->v[k][i], "metadata/uid"));
+		free(there.v);
+	}
+	return left;
+}
+
+/* ---- whether */
+
+static struct show_next refuse(const char *then, const char *why, const char *more)
+{
+	struct show_next n = {.act = SHOW_DO_REFUSE, .step = SHOW_STEP_FOLLOW, .next = then};
+
+	snprintf(n.why, sizeof(n.why), "%s%s%s", why, *more ? ": " : "", more);
+	return n;
+}
+
+struct show_next show_deletes_next(
+	const struct show_authority *from, const struct show_authority *to)
+{
+	if (!to->known || to->is != MODEL_AUTHORITY_FOLLOWING)
+		return refuse("tecctl machine delete at the cluster that decides",
+			"the target does not follow another cluster", "");
+	if (from && from->is == MODEL_AUTHORITY_FOLLOWING)
+		return refuse("name the cluster that decides as --from",
+			"the source does not decide, it follows another cluster", "");
+	if (from && to->peer_uid && !str_eq(to->peer_uid, from->uid))
+		return refuse("name the kubeconfig of the cluster that it follows",
+			"the target follows another cluster", to->peer ? to->peer : to->peer_uid);
+	if (!to->observed || !to->peer_uid || str_eq(to->reason, "SourceUnreachable") ||
+		str_eq(to->reason, "SourceDiffers"))
+		return refuse("see that the target's operator runs and reaches the source",
+			"the target has not read the cluster that it follows",
+			to->message ? to->message : "");
+	return (struct show_next){.act = SHOW_DO_DONE, .step = SHOW_STEP_FOLLOW};
+}
