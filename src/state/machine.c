@@ -3,7 +3,9 @@
 
 #include "tec/state/machine.h"
 
+#include "tec/base/clock.h"
 #include "tec/model/mark.h"
+#include "tec/state/cluster.h"
 #include "tec/state/since.h"
 
 const struct model_machine *state_machine_of_id(const struct state *s, const char *id)
@@ -28,6 +30,22 @@ bool state_machine_never_attested(const struct state *s, const struct model_mach
 {
 	return m && m->by_listener && !m->attested_s && s->marks_since_s != 0 &&
 	       m->obj.created_s > s->marks_since_s;
+}
+
+int64_t state_machine_waits_since_s(const struct model_machine *m)
+{
+	int64_t us;
+
+	return m->bound_at && clock_parse(m->bound_at, &us) == 0 ? us / 1000000 : m->obj.created_s;
+}
+
+bool state_machine_is_expired(const struct state *s, const struct model_machine *m)
+{
+	const struct model_cluster *policy = state_cluster_policy(s);
+
+	return m->by_listener && (!m->bound_at || state_machine_never_attested(s, m)) && policy &&
+	       policy->pending_ttl_ms > 0 &&
+	       (m->deleted_s - state_machine_waits_since_s(m)) * 1000 >= policy->pending_ttl_ms;
 }
 
 enum state_luks state_machine_luks(const struct state *s, const struct model_machine *m)

@@ -368,6 +368,13 @@ Test(ctl_follow, decide_takes_a_machine_away_in_order)
 	v.revoked = true;
 	IS(NOTHING);
 	v.gone = true;
+	v.recorded = CTL_RECORD_MISSING;
+	IS(RECORD);
+	v.recorded = CTL_RECORD_WAITS;
+	IS(NOTHING);
+	v.recorded = CTL_RECORD_FAILS;
+	IS(NOTHING);
+	v.recorded = CTL_RECORDED;
 	IS(DROP_FINALIZER);
 	v.held = false;
 	IS(NOTHING);
@@ -417,6 +424,63 @@ Test(ctl_follow, what_is_deleted_there_is_revoked_and_deleted_here)
 	cr_assert_not(has(&kobj_secret, ID_A));
 	cr_assert_null(resource(ID_A));
 	cr_assert(has(&kobj_machine, "b"));
+}
+
+static bool is_recorded(enum model_record_kind kind, const char *name)
+{
+	return state_record_has(&w.life->state, kind, name, 0);
+}
+
+/* The Trustee here is restored from a backup of before the deletion, and its operator starts. */
+Test(ctl_follow, a_trustee_that_is_restored_loses_what_was_deleted_there)
+{
+	char path[RATS_RESOURCE_PATH_MAX], name[300];
+
+	source_with_nodes();
+	follow();
+	in_step();
+	rats_resource_path(ID_A, path);
+	identity_of(test_pem[0], name);
+	fake_api_delete(src.api, &kobj_machine, NS, "a");
+	world_run(&w, 60000);
+	fake_api_collect(src.api);
+	fake_api_collect(w.api);
+	world_run(&w, 60000);
+	fake_api_collect(w.api);
+	world_run(&w, SETTLE);
+	cr_assert_not(has(&kobj_machine, "a"));
+	cr_assert_not(has(&kobj_secret, "key"));
+	cr_assert(is_recorded(MODEL_RECORD_RESOURCE, path));
+	cr_assert(is_recorded(MODEL_RECORD_VALUE, name));
+	in_step();
+	world_kill(&w);
+	fake_kbs_lose_store(kbs);
+	fake_kbs_put_resource(kbs, path, "the key of a backup");
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert_null(resource(ID_A));
+	in_step();
+}
+
+#define FORBIDDEN                                                                                  \
+	"{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Forbidden\",\"code\":403}"
+
+/* It takes the finalizer off only when that is written. */
+Test(ctl_follow, a_machine_stays_until_its_deletion_is_recorded)
+{
+	struct fake_expect *e;
+
+	source_with_nodes();
+	follow();
+	in_step();
+	e = fake_transport_expect(w.life->f, "POST", "/api/v1/namespaces/" NS "/configmaps*");
+	fake_expect_answer(e, 403, FORBIDDEN);
+	fake_expect_times(e, 0);
+	fake_api_delete(src.api, &kobj_machine, NS, "a");
+	world_run(&w, 60000);
+	cr_assert_null(resource(ID_A));
+	cr_assert(has(&kobj_machine, "a"));
+	cr_assert_gt(state()->behind, 0);
 }
 
 Test(ctl_follow, a_deleted_key_is_revoked_and_its_secret_released)

@@ -15,6 +15,7 @@
 
 #include "tec/ctl/ak.h"
 #include "tec/ctl/env.h"
+#include "tec/ctl/record.h"
 
 enum ctl_follow_is {
 	CTL_FOLLOW_OFF,         /* authority is not Following */
@@ -68,11 +69,12 @@ struct ctl_follow_machine_view {
 	bool marked;               /* ours has the finalizer and all marks of the source's */
 	bool has_key;              /* the source's Secret is there and holds that key */
 	enum ctl_follow_secret secret;
-	bool must_read; /* the API has a Secret that the cache does not show */
-	bool withheld;  /* the mark */
-	bool unused;    /* no Trustee ever had its key, nor a node */
-	bool revoked;   /* nothing of it is declared, and a tombstone says so */
-	bool gone;      /* every Trustee confirmed that */
+	bool must_read;             /* the API has a Secret that the cache does not show */
+	bool withheld;              /* the mark */
+	bool unused;                /* no Trustee ever had its key, nor a node */
+	bool revoked;               /* nothing of it is declared, and a tombstone says so */
+	bool gone;                  /* every Trustee confirmed that */
+	enum ctl_recorded recorded; /* what has to be known when ours is gone: ctl/record.h */
 };
 
 enum ctl_follow_machine_do {
@@ -84,6 +86,7 @@ enum ctl_follow_machine_do {
 	CTL_FOLLOW_MACHINE_WITHHOLD,
 	CTL_FOLLOW_MACHINE_DELETE, /* our finalizer holds it until it is revoked */
 	CTL_FOLLOW_MACHINE_REVOKE,
+	CTL_FOLLOW_MACHINE_RECORD,
 	CTL_FOLLOW_MACHINE_DROP_FINALIZER,
 	CTL_FOLLOW_MACHINE_N_DO,
 };
@@ -104,6 +107,7 @@ struct ctl_follow_ak_view {
 	enum ctl_ak_secret secret;
 	bool secret_held, secret_deleting, secret_live, must_read; /* as in ctl/ak.h */
 	bool withheld, unused, revoked, gone;                      /* as above, its identity */
+	enum ctl_recorded recorded;
 };
 
 enum ctl_follow_ak_do {
@@ -118,6 +122,7 @@ enum ctl_follow_ak_do {
 	CTL_FOLLOW_AK_DELETE, /* its Secret is left, and held by our finalizer */
 	CTL_FOLLOW_AK_REVOKE,
 	CTL_FOLLOW_AK_DELETE_SECRET,
+	CTL_FOLLOW_AK_RECORD,
 	CTL_FOLLOW_AK_DROP_SECRET_FINALIZER,
 	CTL_FOLLOW_AK_N_DO,
 };

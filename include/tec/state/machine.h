@@ -17,6 +17,11 @@ const struct model_machine *state_machine_of_id(const struct state *s, const cha
 /* A listener made it, and its disk key was given to no node; false where that is not known. */
 bool state_machine_never_attested(const struct state *s, const struct model_machine *m);
 
+/* Since when a Machine waits: for a key, and then for its node to attest. */
+int64_t state_machine_waits_since_s(const struct model_machine *m);
+/* The operator's own deletion of a Machine that nobody came for: its node may come again. */
+bool state_machine_is_expired(const struct state *s, const struct model_machine *m);
+
 /* What the Secret named like the Machine's id is to it. */
 enum state_luks {
 	STATE_LUKS_ABSENT,

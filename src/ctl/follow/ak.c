@@ -41,6 +41,10 @@ static enum ctl_follow_ak_do release(const struct ctl_follow_ak_view *v)
 		return CTL_FOLLOW_AK_DELETE_SECRET; /* before the finalizer */
 	if (!v->secret_held)
 		return CTL_FOLLOW_AK_NOTHING;
+	if (v->recorded == CTL_RECORD_MISSING)
+		return CTL_FOLLOW_AK_RECORD;
+	if (v->recorded != CTL_RECORDED)
+		return CTL_FOLLOW_AK_NOTHING;
 	return v->secret_live ? CTL_FOLLOW_AK_DROP_SECRET_FINALIZER : CTL_FOLLOW_AK_READ_SECRET;
 }
 
@@ -169,8 +173,9 @@ static enum ctl_ak_secret secret_of(const struct ak_look *l)
 }
 
 static void look_trustee(
-	const struct state *s, const char *name, struct ak_look *l, struct ctl_act *act)
+	const struct ctl_kind *k, const char *name, struct ak_look *l, struct ctl_act *act)
 {
+	const struct state *s = k->state;
 	enum kbs_observed observed;
 
 	l->v.revoked = l->v.gone = true;
@@ -184,6 +189,11 @@ static void look_trustee(
 	l->v.revoked =
 		observed == KBS_OBSERVED_NONE || state_trustee_withdrawn(s, l->identity, name);
 	l->v.gone = state_trustee_gone(observed);
+	/* A Trustee that is set back holds it again. */
+	if (l->v.secret_held && l->v.secret_deleting && observed != KBS_OBSERVED_NONE &&
+		ctl_record_is_wanted(k->env->record))
+		l->v.recorded =
+			ctl_record_state(k->env->record, MODEL_RECORD_VALUE, l->identity, 0);
 	ctl_act_wait(act, KBS_REFVALUE, l->identity);
 }
 
@@ -227,7 +237,7 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 	l->v.unused = l->here && !l->here->approved_at;
 	if (!l->v.there || l->v.unapproved || l->v.secret == CTL_AK_SECRET_STALE ||
 		l->v.secret_deleting)
-		look_trustee(k->state, name, l, act);
+		look_trustee(k, name, l, act);
 	d = ctl_follow_ak_decide(&l->v);
 	follow_kind_lags(k, name, lag_of(&l->v, d));
 	return d;
@@ -312,6 +322,14 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 		log_info(&lc, "identity is being revoked", "reason=\"as at the source\"");
 }
 
+static void record(struct ctl_kind *k, const struct ctl_look *look)
+{
+	const struct ak_look *l = (const struct ak_look *)look;
+
+	ctl_record_add(k->env->record, MODEL_RECORD_VALUE, l->identity, clock_wall_s(), k->runner,
+		l->secret->obj.name);
+}
+
 static struct op *delete_copy(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
@@ -359,6 +377,8 @@ static const struct ctl_do acts[CTL_FOLLOW_AK_N_DO] = {
 		.memory = revoke},
 	[CTL_FOLLOW_AK_DELETE_SECRET] = {"delete the Secret",
 		.flags = CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = delete_secret},
+	[CTL_FOLLOW_AK_RECORD] = {"record the revocation", .flags = CTL_DO_FOLLOWING,
+		.memory = record},
 	[CTL_FOLLOW_AK_DROP_SECRET_FINALIZER] = {"remove the Secret's finalizer",
 		"attestation key released, Trustee holds nothing of it",
 		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = drop_finalizer},

@@ -28,6 +28,7 @@ struct machine_look {
 	const char *bound_key; /* uid for the mark */
 	bool ever_bound;
 	char path[RATS_RESOURCE_PATH_MAX];
+	bool notes_path, notes_id; /* have to be recorded before it goes */
 };
 
 /* ---- decide */
@@ -38,7 +39,12 @@ static enum ctl_follow_machine_do decide_deleting(const struct ctl_follow_machin
 		return CTL_FOLLOW_MACHINE_NOTHING;
 	if (!v->revoked)
 		return CTL_FOLLOW_MACHINE_REVOKE;
-	return v->gone ? CTL_FOLLOW_MACHINE_DROP_FINALIZER : CTL_FOLLOW_MACHINE_NOTHING;
+	if (!v->gone) /* unknown counts as present */
+		return CTL_FOLLOW_MACHINE_NOTHING;
+	if (v->recorded == CTL_RECORD_MISSING)
+		return CTL_FOLLOW_MACHINE_RECORD;
+	return v->recorded == CTL_RECORDED ? CTL_FOLLOW_MACHINE_DROP_FINALIZER
+					   : CTL_FOLLOW_MACHINE_NOTHING;
 }
 
 static enum ctl_follow_machine_do decide_copy(const struct ctl_follow_machine_view *v)
@@ -220,7 +226,26 @@ static void look_trustee(const struct ctl_kind *k, struct machine_look *l, struc
 				!kbs_sync_is_revoked(s->sync, KBS_RESOURCE, l->path)))
 		l->v.revoked = false;
 	l->v.gone &= state_trustee_gone(observed);
+	l->notes_path = l->v.deleting && model_machine_delivered(m) &&
+			observed != KBS_OBSERVED_NONE && ctl_record_is_wanted(k->env->record);
 	ctl_act_wait(act, KBS_RESOURCE, l->path);
+}
+
+/* As in ctl/machine: a Trustee that is set back, and a listener of this operator once it decides
+ * again, would still take them. */
+static void look_record(const struct ctl_kind *k, struct machine_look *l)
+{
+	const struct ctl_record *r = k->env->record;
+	const struct model_machine *m = l->here;
+	enum ctl_recorded path = CTL_RECORDED, id = CTL_RECORDED;
+
+	l->notes_id = l->v.deleting && m->id_valid && state_machine_of_id(k->state, m->id) == m &&
+		      ctl_record_id_counts(r, m->id) && !state_machine_is_expired(k->state, m);
+	if (l->notes_path)
+		path = ctl_record_state(r, MODEL_RECORD_RESOURCE, l->path, 0);
+	if (l->notes_id)
+		id = ctl_record_state(r, MODEL_RECORD_ID, m->id, m->deleted_s);
+	l->v.recorded = path > id ? path : id;
 }
 
 static void look_both(struct ctl_kind *k, const char *name, struct machine_look *l)
@@ -258,8 +283,10 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 		l->v.held = l->here->has_finalizer;
 		l->v.withheld = l->here->withheld;
 		l->v.unused = !model_machine_delivered(l->here);
-		if (l->v.deleting || !l->v.there)
+		if (l->v.deleting || !l->v.there) {
 			look_trustee(k, l, act);
+			look_record(k, l);
+		}
 	}
 	d = ctl_follow_machine_decide(&l->v);
 	follow_kind_lags(k, name, lag_of(&l->v, d));
@@ -375,6 +402,18 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 		l->v.deleting ? "deleted the Machine" : "does not show the Machine");
 }
 
+static void record(struct ctl_kind *k, const struct ctl_look *look)
+{
+	const struct machine_look *l = (const struct machine_look *)look;
+
+	if (l->notes_path)
+		ctl_record_add(k->env->record, MODEL_RECORD_RESOURCE, l->path, clock_wall_s(),
+			k->runner, look->o->name);
+	if (l->notes_id)
+		ctl_record_add(k->env->record, MODEL_RECORD_ID, l->here->id, l->here->deleted_s,
+			k->runner, look->o->name);
+}
+
 /* Our finalizer is put on with the marks: without them nothing was delivered. */
 static struct op *delete_copy(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
@@ -397,6 +436,8 @@ static const struct ctl_do acts[CTL_FOLLOW_MACHINE_N_DO] = {
 	[CTL_FOLLOW_MACHINE_DELETE] = {"delete the copy", "Machine deleted, as at the source",
 		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = delete_copy},
 	[CTL_FOLLOW_MACHINE_REVOKE] = {"revoke", .flags = CTL_DO_FOLLOWING, .memory = revoke},
+	[CTL_FOLLOW_MACHINE_RECORD] = {"record the deletion", .flags = CTL_DO_FOLLOWING,
+		.memory = record},
 	[CTL_FOLLOW_MACHINE_DROP_FINALIZER] = {"remove the finalizer",
 		"Machine released, Trustee holds nothing of it",
 		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = patch},

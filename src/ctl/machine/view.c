@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-#include "tec/base/clock.h"
 #include "tec/ctl/trustee.h"
 #include "tec/model/mark.h"
 
@@ -193,24 +192,6 @@ static void look_trustee(const struct state *s, struct machine_look *l, struct c
 	ctl_act_wait(act, KBS_RESOURCE, l->path);
 }
 
-/* Since when a Machine waits: for a key, and then for its node to attest. */
-static int64_t waits_since_s(const struct model_machine *m)
-{
-	int64_t us;
-
-	return m->bound_at && clock_parse(m->bound_at, &us) == 0 ? us / 1000000 : m->obj.created_s;
-}
-
-/* The operator's own deletion of a Machine that nobody came for: its node may come again. */
-static bool is_expired(const struct state *s, const struct model_machine *m)
-{
-	const struct model_cluster *policy = state_cluster_policy(s);
-
-	return m->by_listener && (!m->bound_at || state_machine_never_attested(s, m)) && policy &&
-	       policy->pending_ttl_ms > 0 &&
-	       (m->deleted_s - waits_since_s(m)) * 1000 >= policy->pending_ttl_ms;
-}
-
 /* A key that was never delivered is in no backup of a Trustee; an id that another Machine has stays
  * in use. */
 static void look_record(const struct ctl_kind *k, struct machine_look *l)
@@ -223,7 +204,7 @@ static void look_record(const struct ctl_kind *k, struct machine_look *l)
 	l->notes_path = l->owns_path && l->v.delivered && ctl_record_is_wanted(r) &&
 			l->v.observed_key != KBS_OBSERVED_NONE;
 	l->notes_id = l->id_owner == l->m && ctl_record_id_counts(r, l->m->id) &&
-		      !is_expired(k->state, l->m);
+		      !state_machine_is_expired(k->state, l->m);
 	if (l->notes_path)
 		path = ctl_record_state(r, MODEL_RECORD_RESOURCE, l->path, 0);
 	if (l->notes_id)
@@ -275,7 +256,7 @@ static void look_age(const struct state *s, struct machine_look *l)
 	l->v.never_attested = state_machine_never_attested(s, l->m);
 	l->v.overdue = l->m->by_listener && (!l->v.bound || l->v.never_attested) && policy &&
 		       policy->public_ak_addr &&
-		       ctl_look_is_overdue(&l->base, policy, waits_since_s(l->m));
+		       ctl_look_is_overdue(&l->base, policy, state_machine_waits_since_s(l->m));
 }
 
 static void machine_wants(const struct state *s, const char *ns, struct machine_look *l);
