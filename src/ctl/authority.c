@@ -35,7 +35,8 @@ enum model_cluster_reason ctl_authority_following(
 		return CLUSTER_FOLLOWING_BEHIND;
 	case CTL_FOLLOW_UNREACHABLE:
 		strbuf_addf(out,
-			"The operator that decides%s%s cannot be read: %s What was copied is still served.",
+			"The operator that decides%s%s cannot be read: %s What was copied is still served. Check that API "
+			"server and the network path to it; to replace the credentials, next step: tecctl follow.",
 			s->peer[0] ? " at " : "", s->peer, s->why);
 		return CLUSTER_SOURCE_UNREACHABLE;
 	case CTL_FOLLOW_OTHER:

@@ -211,13 +211,11 @@ static bool is_working(const struct ctl_follow *f)
 /* The first that holds. */
 static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 {
-	const char *problem = follow_source_problem(f), *reason;
+	const char *reason;
 	enum ctl_follow_is is;
 
-	if (*problem) {
-		snprintf(why, 512, "%s", problem);
+	if (follow_source_problem(f, why))
 		return CTL_FOLLOW_UNREACHABLE;
-	}
 	reason = why_not(f, &is);
 	if (reason) {
 		snprintf(why, 512, "%s", reason);

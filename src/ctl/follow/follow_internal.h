@@ -85,8 +85,8 @@ void follow_source_fini(struct ctl_follow *f);
 void follow_source_want(struct ctl_follow *f, const struct model_cluster *c);
 void follow_source_close(struct ctl_follow *f);
 bool follow_source_filled(const struct ctl_follow *f);
-/* Why it is not read now; "": it is. Borrowed. */
-const char *follow_source_problem(const struct ctl_follow *f);
+/* false: it is read now; else why says why not, as a sentence. */
+bool follow_source_problem(const struct ctl_follow *f, char why[512]);
 int64_t follow_source_seen_s(const struct ctl_follow *f);
 
 /* ---- follow.c */

@@ -222,14 +222,23 @@ bool follow_source_filled(const struct ctl_follow *f)
 	return true;
 }
 
-const char *follow_source_problem(const struct ctl_follow *f)
+bool follow_source_problem(const struct ctl_follow *f, char why[512])
 {
 	const struct follow_source *s = &f->source;
 
-	for (int i = 0; i < FOLLOW_N_WATCHES && !s->problem[0]; i++)
-		if (s->watch[i] && *k8s_watch_problem(s->watch[i]))
-			return k8s_watch_problem(s->watch[i]);
-	return s->problem;
+	if (s->problem[0]) {
+		snprintf(why, 512, "%s", s->problem);
+		return true;
+	}
+	for (int i = 0; i < FOLLOW_N_WATCHES; i++) {
+		const char *problem = s->watch[i] ? k8s_watch_problem(s->watch[i]) : "";
+
+		if (*problem) {
+			snprintf(why, 512, "%s.", problem);
+			return true;
+		}
+	}
+	return false;
 }
 
 int64_t follow_source_seen_s(const struct ctl_follow *f)
