@@ -2,16 +2,392 @@
 /*
  * One pass over the text; the place of the current [table] is a borrowed pointer into the result.
  * Whether a table may still be added to is noted in the object itself (its user data), because TOML
- * forbids what JSON cannot show: to define a table twice, or to add to an inline one.
+ * forbids what JSON cannot show: to define a table twice, or to add to an inline one. A scalar without
+ * quotes is cut at the first byte that none has and then judged as a whole, so that nothing behind a
+ * number is left over.
  */
 #include "config.h"
 
-#include "toml_internal.h"
+#include "tec/base/toml.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 
 #include "tec/base/bytes.h"
 
 #define TEXT_MAX  ((size_t)1 << 20)
 #define DEPTH_MAX 64
+
+struct toml {
+	const char *p, *end;
+	unsigned line, depth;
+	struct err *err; /* borrowed; set once */
+};
+
+/* Sets the error with the line. */
+static int fail(struct toml *t, const char *what)
+{
+	if (err_is_set(t->err))
+		return -1;
+	return err_set(t->err, ERR_INVALID, "line %u: %s", t->line, what);
+}
+
+static int peek(const struct toml *t)
+{
+	return t->p < t->end ? (unsigned char)*t->p : -1;
+}
+
+static bool looking_at(const struct toml *t, const char *s)
+{
+	size_t n = strlen(s);
+
+	return (size_t)(t->end - t->p) >= n && memcmp(t->p, s, n) == 0;
+}
+
+/* ---- strings */
+
+static void add_utf8(struct strbuf *out, unsigned long c)
+{
+	if (c < 0x80) {
+		strbuf_addc(out, (char)c);
+	} else if (c < 0x800) {
+		strbuf_addc(out, (char)(0xc0 | c >> 6));
+		strbuf_addc(out, (char)(0x80 | (c & 0x3f)));
+	} else if (c < 0x10000) {
+		strbuf_addc(out, (char)(0xe0 | c >> 12));
+		strbuf_addc(out, (char)(0x80 | (c >> 6 & 0x3f)));
+		strbuf_addc(out, (char)(0x80 | (c & 0x3f)));
+	} else {
+		strbuf_addc(out, (char)(0xf0 | c >> 18));
+		strbuf_addc(out, (char)(0x80 | (c >> 12 & 0x3f)));
+		strbuf_addc(out, (char)(0x80 | (c >> 6 & 0x3f)));
+		strbuf_addc(out, (char)(0x80 | (c & 0x3f)));
+	}
+}
+
+static int hex_digit(int c)
+{
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
+}
+
+static int unicode(struct toml *t, unsigned digits, struct strbuf *out)
+{
+	unsigned long c = 0;
+
+	for (unsigned i = 0; i < digits; i++) {
+		int d = hex_digit(peek(t));
+
+		if (d < 0)
+			return fail(t, "an escape needs more hexadecimal digits");
+		c = c << 4 | (unsigned)d;
+		t->p++;
+	}
+	if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+		return fail(t, "an escape is not a Unicode character");
+	if (c == 0) /* TOML allows it; no path and no name may have it */
+		return fail(t, "a text has a NUL character");
+	add_utf8(out, c);
+	return 0;
+}
+
+/* Behind a backslash at the end of a line: blanks and ends of lines do not count. */
+static int skip_fold(struct toml *t)
+{
+	bool newline = false;
+
+	for (; t->p < t->end; t->p++) {
+		if (*t->p == '\n') {
+			newline = true;
+			t->line++;
+		} else if (*t->p == '\r' && t->p + 1 < t->end && t->p[1] == '\n') {
+			continue;
+		} else if (*t->p != ' ' && *t->p != '\t') {
+			break;
+		}
+	}
+	return newline ? 0 : fail(t, "a backslash is not followed by an escape");
+}
+
+static int escape(struct toml *t, bool multi, struct strbuf *out)
+{
+	static const char from[] = "btnfr\"\\", to[] = "\b\t\n\f\r\"\\";
+	int c = peek(t);
+	const char *at = c > 0 ? strchr(from, c) : NULL;
+
+	if (at) {
+		t->p++;
+		strbuf_addc(out, to[at - from]);
+		return 0;
+	}
+	if (c == 'u' || c == 'U') {
+		t->p++;
+		return unicode(t, c == 'u' ? 4 : 8, out);
+	}
+	if (multi && (c == ' ' || c == '\t' || c == '\r' || c == '\n'))
+		return skip_fold(t);
+	return fail(t, "a text has an unknown escape");
+}
+
+static int plain_byte(struct toml *t, bool multi, struct strbuf *out)
+{
+	unsigned char c = (unsigned char)*t->p++;
+
+	if (c == '\n' && multi)
+		t->line++;
+	else if (c == '\r' && multi && peek(t) == '\n')
+		return 0; /* the next byte ends the line */
+	else if ((c < 0x20 && c != '\t') || c == 0x7f)
+		return fail(t, c == '\n' ? "a text does not end on its line"
+					 : "a text has a control character");
+	strbuf_addc(out, (char)c);
+	return 0;
+}
+
+/* At a run of quotes inside of a multi-line string. True: the string has ended. Up to two quotes
+ * may stand before the three that end it. */
+static bool multi_end(struct toml *t, char quote, struct strbuf *out)
+{
+	size_t n = 0;
+
+	while (t->p < t->end && *t->p == quote && n < 5) {
+		n++;
+		t->p++;
+	}
+	for (size_t i = 0; i < (n >= 3 ? n - 3 : n); i++)
+		strbuf_addc(out, quote);
+	return n >= 3;
+}
+
+static int read_string(struct toml *t, bool multi, struct strbuf *out)
+{
+	char quote = *t->p;
+	unsigned line = t->line;
+
+	t->p += multi ? 3 : 1;
+	if (multi && looking_at(t, "\r\n"))
+		t->p++;
+	if (multi && peek(t) == '\n') {
+		t->p++;
+		t->line++;
+	}
+	while (t->p < t->end) {
+		if (*t->p == quote && !multi) {
+			t->p++;
+			return 0;
+		}
+		if (*t->p == quote) {
+			if (multi_end(t, quote, out))
+				return 0;
+		} else if (*t->p == '\\' && quote == '"') {
+			t->p++;
+			if (escape(t, multi, out) < 0)
+				return -1;
+		} else if (plain_byte(t, multi, out) < 0) {
+			return -1;
+		}
+	}
+	t->line = line;
+	return fail(t, "a text does not end");
+}
+
+/* ---- dates and times */
+
+static int digits(const char **p, unsigned n, unsigned min, unsigned max)
+{
+	unsigned v = 0;
+
+	for (unsigned i = 0; i < n; i++, (*p)++) {
+		if (**p < '0' || **p > '9')
+			return -1;
+		v = v * 10 + (unsigned)(**p - '0');
+	}
+	return v >= min && v <= max ? (int)v : -1;
+}
+
+static bool take_time(const char **p)
+{
+	if (digits(p, 2, 0, 23) < 0 || *(*p)++ != ':' || digits(p, 2, 0, 59) < 0 ||
+		*(*p)++ != ':' || digits(p, 2, 0, 59) < 0)
+		return false;
+	if (**p != '.')
+		return true;
+	if ((*p)[1] < '0' || (*p)[1] > '9')
+		return false;
+	for ((*p)++; **p >= '0' && **p <= '9';)
+		(*p)++;
+	return true;
+}
+
+static bool take_date(const char **p)
+{
+	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	int year = digits(p, 4, 1, 9999), month, day, leap;
+
+	if (year < 0 || *(*p)++ != '-')
+		return false;
+	month = digits(p, 2, 1, 12);
+	if (month < 0 || *(*p)++ != '-')
+		return false;
+	leap = month == 2 && year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+	day = digits(p, 2, 1, (unsigned)(days[month - 1] + leap));
+	return day >= 0;
+}
+
+static bool is_time(const char *s)
+{
+	if (strlen(s) > 2 && s[2] == ':')
+		return take_time(&s) && *s == '\0';
+	if (!take_date(&s))
+		return false;
+	if (*s == '\0')
+		return true;
+	if (*s != 'T' && *s != 't' && *s != ' ')
+		return false;
+	s++;
+	if (!take_time(&s))
+		return false;
+	if (*s == 'Z' || *s == 'z')
+		s++;
+	else if (*s == '+' || *s == '-') {
+		s++;
+		if (digits(&s, 2, 0, 23) < 0 || *s++ != ':' || digits(&s, 2, 0, 59) < 0)
+			return false;
+	}
+	return *s == '\0';
+}
+
+/* ---- numbers */
+
+/* Digits of a base with single underscores between them; the rest stays. False: none, or misplaced
+ * underscores. */
+static bool take_digits(const char **p, int base, struct strbuf *out)
+{
+	bool after_digit = false;
+
+	for (;; (*p)++) {
+		int d = hex_digit((unsigned char)**p);
+
+		if (**p == '_') {
+			if (!after_digit)
+				return false;
+			after_digit = false;
+		} else if (d >= 0 && d < base) {
+			strbuf_addc(out, **p);
+			after_digit = true;
+		} else {
+			return after_digit;
+		}
+	}
+}
+
+static struct json_object *integer(struct toml *t, const char *text, int base)
+{
+	char *end;
+	long long v;
+
+	errno = 0;
+	v = strtoll(text, &end, base);
+	if (errno || *end) {
+		fail(t, "an integer is beyond 64 bits");
+		return NULL;
+	}
+	return json_object_new_int64(v);
+}
+
+static struct json_object *real(struct toml *t, const char *text)
+{
+	double v = strtod(text, NULL);
+
+	if (!isfinite(v)) {
+		fail(t, "a float is beyond 64 bits");
+		return NULL;
+	}
+	return json_object_new_double(v);
+}
+
+static struct json_object *based(struct toml *t, const char *s, int base)
+{
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	if (!take_digits(&s, base, &out) || *s) {
+		fail(t, "a number is malformed");
+		return NULL;
+	}
+	return integer(t, strbuf_str(&out), base);
+}
+
+static struct json_object *number(struct toml *t, const char *s)
+{
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+	bool is_float = false, ok;
+	size_t sign = *s == '+' || *s == '-';
+
+	if (sign)
+		strbuf_addc(&out, *s++);
+	if (str_eq(s, "inf") || str_eq(s, "nan"))
+		return json_object_new_string(s - sign);
+	ok = take_digits(&s, 10, &out);
+	if (out.len > sign + 1 && out.data[sign] == '0')
+		ok = false;
+	if (ok && *s == '.') {
+		is_float = true;
+		strbuf_addc(&out, *s++);
+		ok = take_digits(&s, 10, &out);
+	}
+	if (ok && (*s == 'e' || *s == 'E')) {
+		is_float = true;
+		strbuf_addc(&out, *s++);
+		if (*s == '+' || *s == '-')
+			strbuf_addc(&out, *s++);
+		ok = take_digits(&s, 10, &out);
+	}
+	if (!ok || *s) {
+		fail(t, "a value is not a text in quotes, number, date, true or false");
+		return NULL;
+	}
+	return is_float ? real(t, out.data) : integer(t, out.data, 10);
+}
+
+static bool is_scalar_byte(int c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       (c > 0 && strchr("+-._:", c));
+}
+
+static struct json_object *read_scalar(struct toml *t)
+{
+	const char *from = t->p;
+	char s[96];
+	size_t len;
+
+	while (is_scalar_byte(peek(t)))
+		t->p++;
+	/* One blank may stand between a date and a time. */
+	if (t->p - from == 10 && from[4] == '-' && t->end - t->p > 3 && *t->p == ' ' &&
+		t->p[1] >= '0' && t->p[1] <= '9')
+		for (t->p++; is_scalar_byte(peek(t));)
+			t->p++;
+	len = (size_t)(t->p - from);
+	if (len == 0 || len >= sizeof(s)) {
+		fail(t, len ? "a number is too long" : "a value is missing");
+		return NULL;
+	}
+	memcpy(s, from, len);
+	s[len] = '\0';
+	if (str_eq(s, "true") || str_eq(s, "false"))
+		return json_object_new_boolean(s[0] == 't');
+	if (len > 4 && (s[2] == ':' || s[4] == '-') && is_time(s))
+		return json_object_new_string(s);
+	if (s[0] == '0' && (s[1] == 'x' || s[1] == 'o' || s[1] == 'b'))
+		return based(t, s + 2, s[1] == 'x' ? 16 : s[1] == 'o' ? 8 : 2);
+	return number(t, s);
+}
+
+/* ---- tables and arrays */
 
 /* How a table or array came to be. */
 enum made {
@@ -33,13 +409,6 @@ static struct json_object *mark(struct json_object *o, enum made made)
 	return o;
 }
 
-int toml_fail(struct toml *t, const char *what)
-{
-	if (err_is_set(t->err))
-		return -1;
-	return err_set(t->err, ERR_INVALID, "line %u: %s", t->line, what);
-}
-
 /* ---- blanks, comments, ends of lines */
 
 static void skip_blanks(struct toml *t)
@@ -50,7 +419,7 @@ static void skip_blanks(struct toml *t)
 
 static int skip_comment(struct toml *t)
 {
-	if (toml_peek(t) != '#')
+	if (peek(t) != '#')
 		return 0;
 	for (; t->p < t->end && *t->p != '\n'; t->p++) {
 		unsigned char c = (unsigned char)*t->p;
@@ -58,7 +427,7 @@ static int skip_comment(struct toml *t)
 		if (c == '\r' && t->p + 1 < t->end && t->p[1] == '\n')
 			break;
 		if ((c < 0x20 && c != '\t') || c == 0x7f)
-			return toml_fail(t, "a comment has a control character");
+			return fail(t, "a comment has a control character");
 	}
 	return 0;
 }
@@ -66,9 +435,9 @@ static int skip_comment(struct toml *t)
 /* False: there is none. */
 static bool take_newline(struct toml *t)
 {
-	if (toml_looking_at(t, "\r\n"))
+	if (looking_at(t, "\r\n"))
 		t->p++;
-	if (toml_peek(t) != '\n')
+	if (peek(t) != '\n')
 		return false;
 	t->p++;
 	t->line++;
@@ -82,7 +451,7 @@ static int end_line(struct toml *t)
 		return -1;
 	if (t->p == t->end || take_newline(t))
 		return 0;
-	return toml_fail(t, "something stands behind a value or a table's name");
+	return fail(t, "something stands behind a value or a table's name");
 }
 
 /* Inside of an array. */
@@ -106,16 +475,16 @@ static bool is_bare(int c)
 
 static int key_part(struct toml *t, struct strbuf *out)
 {
-	int c = toml_peek(t);
+	int c = peek(t);
 
 	strbuf_reset(out);
 	if (c == '"' || c == '\'')
-		return toml_looking_at(t, c == '"' ? "\"\"\"" : "'''")
-			       ? toml_fail(t, "a key cannot be a text of several lines")
-			       : toml_string(t, false, out);
-	while (is_bare(toml_peek(t)))
+		return looking_at(t, c == '"' ? "\"\"\"" : "'''")
+			       ? fail(t, "a key cannot be a text of several lines")
+			       : read_string(t, false, out);
+	while (is_bare(peek(t)))
 		strbuf_addc(out, *t->p++);
-	return out->len ? 0 : toml_fail(t, "a key is missing");
+	return out->len ? 0 : fail(t, "a key is missing");
 }
 
 /* Goes one part deeper, making the table that is not there. NULL: refused. */
@@ -133,7 +502,7 @@ static struct json_object *enter(
 		return json_object_array_get_idx(o, json_object_array_length(o) - 1);
 	if (!o || !json_object_is_type(o, json_type_object) || made_of(o) == MADE_FIXED ||
 		(dotted && made_of(o) != MADE_DOTTED && made_of(o) != MADE_IMPLICIT)) {
-		toml_fail(t, "a key is there twice, or its table cannot be added to");
+		fail(t, "a key is there twice, or its table cannot be added to");
 		return NULL;
 	}
 	return dotted ? mark(o, MADE_DOTTED) : o;
@@ -150,11 +519,11 @@ static struct json_object *dotted_key(
 		if (key_part(t, out) < 0)
 			return NULL;
 		skip_blanks(t);
-		if (toml_peek(t) != '.')
+		if (peek(t) != '.')
 			return at;
 		t->p++;
 		if (++depth + t->depth > DEPTH_MAX) {
-			toml_fail(t, "tables are nested too deeply");
+			fail(t, "tables are nested too deeply");
 			return NULL;
 		}
 		at = enter(t, at, strbuf_str(out), dotted);
@@ -175,7 +544,7 @@ static int elements(struct toml *t, struct json_object *a)
 
 		if (skip_lines(t) < 0)
 			return -1;
-		if (toml_peek(t) == ']')
+		if (peek(t) == ']')
 			break;
 		v = value(t);
 		if (!v)
@@ -183,10 +552,10 @@ static int elements(struct toml *t, struct json_object *a)
 		json_push(a, v);
 		if (skip_lines(t) < 0)
 			return -1;
-		if (toml_peek(t) == ']')
+		if (peek(t) == ']')
 			break;
-		if (toml_peek(t) != ',')
-			return toml_fail(t, "an array needs a comma or its end");
+		if (peek(t) != ',')
+			return fail(t, "an array needs a comma or its end");
 		t->p++;
 	}
 	t->p++;
@@ -200,12 +569,12 @@ static int key_value(struct toml *t, struct json_object *table)
 
 	if (!in)
 		return -1;
-	if (toml_peek(t) != '=')
-		return toml_fail(t, "a key has no equals sign");
+	if (peek(t) != '=')
+		return fail(t, "a key has no equals sign");
 	t->p++;
 	skip_blanks(t);
 	if (json_object_object_get_ex(in, strbuf_str(&key), NULL))
-		return toml_fail(t, "a key is there twice");
+		return fail(t, "a key is there twice");
 	v = value(t);
 	if (!v)
 		return -1;
@@ -217,7 +586,7 @@ static int members(struct toml *t, struct json_object *table)
 {
 	t->p++;
 	skip_blanks(t);
-	if (toml_peek(t) == '}') {
+	if (peek(t) == '}') {
 		t->p++;
 		return 0;
 	}
@@ -225,10 +594,10 @@ static int members(struct toml *t, struct json_object *table)
 		if (key_value(t, table) < 0)
 			return -1;
 		skip_blanks(t);
-		if (toml_peek(t) == '}')
+		if (peek(t) == '}')
 			break;
-		if (toml_peek(t) != ',')
-			return toml_fail(t, "an inline table needs a comma or its end");
+		if (peek(t) != ',')
+			return fail(t, "an inline table needs a comma or its end");
 		t->p++;
 	}
 	t->p++;
@@ -239,19 +608,19 @@ static struct json_object *value(struct toml *t)
 {
 	cleanup_json struct json_object *o = NULL;
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-	int c = toml_peek(t), rc;
+	int c = peek(t), rc;
 
 	if (c == '"' || c == '\'') {
-		bool multi = toml_looking_at(t, c == '"' ? "\"\"\"" : "\'\'\'");
+		bool multi = looking_at(t, c == '"' ? "\"\"\"" : "\'\'\'");
 
-		if (toml_string(t, multi, &text) < 0)
+		if (read_string(t, multi, &text) < 0)
 			return NULL;
 		return json_object_new_string_len(strbuf_str(&text), (int)text.len);
 	}
 	if (c != '[' && c != '{')
-		return toml_scalar(t);
+		return read_scalar(t);
 	if (++t->depth > DEPTH_MAX) {
-		toml_fail(t, "values are nested too deeply");
+		fail(t, "values are nested too deeply");
 		return NULL;
 	}
 	o = mark(c == '[' ? json_arr() : json_obj(), MADE_DEFINED);
@@ -280,7 +649,7 @@ static struct json_object *define(
 	}
 	if (!list && o && json_object_is_type(o, json_type_object) && made_of(o) == MADE_IMPLICIT)
 		return mark(o, MADE_DEFINED);
-	toml_fail(t, "a table is there twice");
+	fail(t, "a table is there twice");
 	return NULL;
 }
 
@@ -288,15 +657,15 @@ static struct json_object *define(
 static struct json_object *header(struct toml *t, struct json_object *root)
 {
 	cleanup_strbuf struct strbuf key = STRBUF_INIT;
-	bool list = toml_looking_at(t, "[[");
+	bool list = looking_at(t, "[[");
 	struct json_object *in;
 
 	t->p += list ? 2 : 1;
 	in = dotted_key(t, root, false, &key);
 	if (!in)
 		return NULL;
-	if (!toml_looking_at(t, list ? "]]" : "]")) {
-		toml_fail(t, "a table's name does not end");
+	if (!looking_at(t, list ? "]]" : "]")) {
+		fail(t, "a table's name does not end");
 		return NULL;
 	}
 	t->p += list ? 2 : 1;
@@ -311,7 +680,7 @@ static int document(struct toml *t, struct json_object *root)
 		int c;
 
 		skip_blanks(t);
-		c = toml_peek(t);
+		c = peek(t);
 		if (c == '[') {
 			at = header(t, root);
 			if (!at)
