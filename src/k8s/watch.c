@@ -3,7 +3,8 @@
  * At most one call in flight, one timer for every wait. The end of a call only records what
  * happened and sets the state and the time to wait; step() starts the next call. Backoff is reset
  * when a stream has lasted for a second, not when a list succeeds: otherwise a server that answers
- * lists and refuses watches would get requests without a pause.
+ * lists and refuses watches would get requests without a pause. A stream of which nothing comes says
+ * nothing until the next bookmark, so the first one after a failure ends soon.
  */
 #include "config.h"
 
@@ -26,6 +27,7 @@
 #define SILENCE_LIST_MS  30000
 #define SILENCE_WATCH_MS 120000 /* bookmarks come about every minute */
 #define LIVED_MS         1000   /* a stream that lasted this long was a success */
+#define PROVE_S          2      /* the first stream after a failure: its end shows that it works */
 #define GIVE_UP_RESUME                                                                             \
 	3              /* failed watches in a row before the resourceVersion is dropped            \
 			*/
@@ -70,6 +72,7 @@ struct k8s_watch {
 	unsigned fails; /* in a row */
 	bool relisted;  /* at once after a 410; not again before a stream has lived */
 	struct backoff backoff;
+	uint32_t backoff_max_ms;
 	bool in_data;                      /* our own on_data is running */
 	bool gone, malformed, error_event; /* how the stream ended */
 	struct err event_err;
@@ -118,7 +121,7 @@ static void back_off(
 	struct k8s_watch *w, const char *reason, const struct err *err, uint32_t at_least)
 {
 	bool first = w->fails == 0;
-	uint32_t ms = backoff_next(&w->backoff, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
+	uint32_t ms = backoff_next(&w->backoff, BACKOFF_MIN_MS, w->backoff_max_ms);
 
 	if (at_least < err->retry_after_ms)
 		at_least = err->retry_after_ms;
@@ -456,6 +459,7 @@ static void on_watch_done(
 		rc = -1;
 	}
 	if (rc == 0 && lived) { /* timeoutSeconds is over, or the server restarts: the usual case */
+		note_seen(w);
 		metric_add(&restarts, w->label, "closed", 1);
 		timer_set(&w->next, 0);
 		return;
@@ -505,7 +509,7 @@ static void start_call(struct k8s_watch *w, bool list)
 	} else {
 		add_query(&path, "resourceVersion", w->rv);
 		strbuf_addf(&path, "watch=true&allowWatchBookmarks=true&timeoutSeconds=%" PRIu32,
-			(uint32_t)backoff_spread(300, 599));
+			err_is_set(&w->problem) ? PROVE_S : (uint32_t)backoff_spread(300, 599));
 	}
 	req.path = strbuf_steal(&path);
 	req.verb = list ? "list" : "watch";
@@ -559,6 +563,7 @@ struct k8s_watch *k8s_watch_new(struct loop *l, struct k8s_transport *t, struct 
 	w->field_selector = xstrdup(conf->field_selector);
 	w->label_selector = xstrdup(conf->label_selector);
 	w->secret = conf->secret;
+	w->backoff_max_ms = conf->backoff_max_ms ? conf->backoff_max_ms : BACKOFF_MAX_MS;
 	timer_init(&w->next, l, step, w);
 	return w;
 }

@@ -229,6 +229,23 @@ Test(ctl_follow, a_source_that_is_away_is_said_and_told_each_hour)
 	in_step();
 }
 
+/* After a moment, in which watches are resumed, and after an hour, where they are lists. */
+Test(ctl_follow, a_source_that_is_back_is_noticed_soon)
+{
+	source_with_nodes();
+	follow();
+	in_step();
+	for (unsigned away_ms = 3000; away_ms <= 3600 * 1000; away_ms *= 1200) {
+		fake_transport_fault(w.source_f, FAKE_FAULT_500, 1);
+		fake_api_drop_watches(src.api);
+		world_run(&w, away_ms);
+		cr_assert_eq(state()->is, CTL_FOLLOW_UNREACHABLE);
+		fake_transport_fault(w.source_f, FAKE_FAULT_500, 0);
+		world_run(&w, 15000);
+		in_step();
+	}
+}
+
 /* ---- decide */
 
 static struct ctl_follow_machine_view machine_view(void)

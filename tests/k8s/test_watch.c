@@ -158,6 +158,30 @@ Test(k8s_watch, it_says_when_it_last_heard_and_why_not_since)
 	cr_expect_str_empty(k8s_watch_problem(watch));
 }
 
+/* Nothing comes of a quiet resource until the next bookmark. */
+Test(k8s_watch, a_short_stream_shows_that_the_server_is_back)
+{
+	struct fake_expect *w = start_watching(), *e, *next;
+
+	loop_advance(loop, 2000);
+	fake_stream_error(w, ERR_TRANSIENT, "the cable is out");
+	e = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=10&*");
+	loop_advance(loop, 1300);
+	cr_assert(fake_expect_open(e));
+	cr_expect(strstr(k8s_watch_problem(watch), "cable"));
+	loop_advance(loop, 2000);
+	next = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=10&*");
+	fake_stream_end(e);
+	loop_drain(loop);
+	cr_assert(fake_expect_open(next));
+	cr_expect_str_eq(
+		strstr(fake_expect_request(e)->path, "timeoutSeconds"), "timeoutSeconds=2");
+	cr_expect_gt(strlen(strstr(fake_expect_request(next)->path, "timeoutSeconds")),
+		strlen("timeoutSeconds=2"));
+	cr_expect_str_empty(k8s_watch_problem(watch));
+	cr_expect_eq(k8s_watch_seen_s(watch), clock_wall_s());
+}
+
 Test(k8s_watch, metrics_show_state_and_events)
 {
 	struct fake_expect *w = start_watching();

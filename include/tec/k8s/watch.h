@@ -32,7 +32,8 @@ struct k8s_watch_conf {
 	const char *label_selector;
 	/* Static: what metrics call the resource; NULL: by its name. Of another API server's. */
 	const char *label;
-	bool secret; /* item texts are wiped after extraction */
+	uint32_t backoff_max_ms; /* 0: 30,000 */
+	bool secret;             /* item texts are wiped after extraction */
 };
 
 struct k8s_watch *k8s_watch_new(struct loop *l, struct k8s_transport *t, struct k8s_cache *cache,
@@ -41,8 +42,8 @@ void k8s_watch_free(struct k8s_watch *w);
 void k8s_watch_start(struct k8s_watch *w);
 void k8s_watch_stop(struct k8s_watch *w); /* the cache keeps what it has */
 enum k8s_watch_state k8s_watch_state(const struct k8s_watch *w);
-/* When the API server last said how its objects are, in a list, an event or a bookmark; wall clock,
- * 0: never. */
+/* When the API server last said how its objects are, in a list, an event, a bookmark or the proper end
+ * of a stream; wall clock, 0: never. */
 int64_t k8s_watch_seen_s(const struct k8s_watch *w);
 /* Why nothing came since then, of the last call that failed; "" while it works. Borrowed. */
 const char *k8s_watch_problem(const struct k8s_watch *w);

@@ -17,6 +17,7 @@
 #include "tec/kobj/key.h"
 
 #define KUBECONFIG "kubeconfig" /* member of the Secret */
+#define RETRY_MS   5000         /* at most, for a source that is away */
 
 const enum state_of follow_kinds[FOLLOW_N_WATCHES] = {
 	STATE_CLUSTERS, STATE_MACHINES, STATE_AKS, STATE_IMAGES, STATE_CONFIGMAPS, STATE_SECRETS};
@@ -71,7 +72,8 @@ static void start_watches(struct ctl_follow *f, const char *ns)
 		const struct k8s_watch_conf conf = {.gvk = state_kinds[of].gvk,
 			.ns = ns,
 			.secret = of == STATE_SECRETS,
-			.label = labels[i]};
+			.label = labels[i],
+			.backoff_max_ms = RETRY_MS};
 
 		s->watch[i] = k8s_watch_new(f->env->loop, s->api, s->state.cache[of], &conf);
 		k8s_watch_on_state(s->watch[i], on_watch, f);
