@@ -59,6 +59,10 @@ def namespace_is_gone(cp, ns):
     return cp.api("GET", f"/api/v1/namespaces/{ns}")[0] == 404
 
 
+def names(cp, ns, kind):
+    return [o["metadata"]["name"] for o in spine.items(cp, ns, kind)]
+
+
 def held_secrets(cp, ns):
     return [s for s in spine.items(cp, ns, "secrets") if s["metadata"].get("finalizers")]
 
@@ -86,6 +90,22 @@ def test_the_right_order_takes_every_key_back(cp, ns, make_world, uninstall, nei
     assert cp.api("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/machines.{GROUP}")[0] == 200
     again = uninstall("--delete-keys", "--yes")
     assert again.returncode == 0, again
+
+
+@pytest.mark.parametrize("authority", ["Frozen", "Following"])
+def test_who_does_not_decide_lets_go_too(cp, ns, make_world, uninstall, neighbour, authority):
+    """A frozen operator deletes nothing and one that follows copies again: it retires."""
+    world = make_world()
+    world.start()
+    install(cp, ns)
+    uuid = world.joined()[0]
+    spine.merge(cp, ns, "tec", "tec", {"spec": {"authority": authority, "follow": {"kubeconfigSecret": "none"}}})
+    wait_for(lambda: spine.condition(spine.read(cp, ns, "tec", "tec"), "Authority").get("status") == "False", 30, authority)
+    done = uninstall("--delete-keys", "--yes")
+    assert done.returncode == 0, done
+    held = Held(world.kbs.dump())
+    assert not held.identities and not [k for k in held.resources.values() if k != b"{}"], uuid
+    assert namespace_is_gone(cp, ns)
 
 
 def test_the_wrong_order_has_a_way_out(cp, ns, make_world, uninstall, neighbour):
@@ -151,7 +171,10 @@ def test_without_options_every_key_stays_and_the_operator_comes_back(cp, ns, sta
 
 def test_a_kept_namespace_keeps_what_is_others(cp, ns, start_operator, uninstall, neighbour):
     install(cp, ns)
-    cp.apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": ns}}])
+    follows = json.loads(json.dumps(cp.read_manifests(os.path.join(TOP, "k8s", "follow-role.yaml"))).replace(
+        '"namespace": "trusted-execution-clusters"', f'"namespace": "{ns}"'))
+    cp.apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": ns}},
+              {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tec-follow", "namespace": ns}}, *follows])
     op = start_operator(ns)
     spine.make_cluster(cp, ns)
     spine.wait_condition(cp, ns, "tec", "tec", "Installed", "InstallationCompleted")
@@ -159,9 +182,10 @@ def test_a_kept_namespace_keeps_what_is_others(cp, ns, start_operator, uninstall
     done = uninstall("--delete-keys", "--yes", "--keep-namespace")
     assert done.returncode == 0, done
     op.kill9()
-    wait_for(lambda: [c["metadata"]["name"] for c in spine.items(cp, ns, "configmaps")
-                      if c["metadata"]["name"] != "kube-root-ca.crt"] == ["theirs"], 20, "theirs alone")
+    wait_for(lambda: [n for n in names(cp, ns, "configmaps") if n != "kube-root-ca.crt"] == ["theirs"], 20, "theirs alone")
     assert not spine.items(cp, ns, "tec") and not spine.items(cp, ns, "services")
+    assert not [name for kind in ("serviceaccounts", "secrets") for name in names(cp, ns, kind) if "follow" in name]
+    assert not cp.get(f"/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/roles")["items"]
 
 
 def test_the_kinds_go_with_their_last_object(cp, ns, uninstall, tmp_path):
