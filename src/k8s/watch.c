@@ -26,6 +26,7 @@
 #define PAGE             "500"
 #define SILENCE_LIST_MS  30000
 #define SILENCE_WATCH_MS 120000 /* bookmarks come about every minute */
+#define FRESH_GRACE_MS   2000   /* for the end of a stream that was asked to last fresh_s */
 #define LIVED_MS         1000   /* a stream that lasted this long was a success */
 #define PROVE_S          2      /* the first stream after a failure: its end shows that it works */
 #define GIVE_UP_RESUME                                                                             \
@@ -57,6 +58,7 @@ struct k8s_watch {
 	struct k8s_cache *cache; /* borrowed */
 	const struct kobj_gvk *gvk;
 	const char *label; /* static */
+	uint32_t fresh_s;
 	char *ns, *field_selector, *label_selector;
 	bool secret;
 	enum k8s_watch_state state;
@@ -509,11 +511,15 @@ static void start_call(struct k8s_watch *w, bool list)
 	} else {
 		add_query(&path, "resourceVersion", w->rv);
 		strbuf_addf(&path, "watch=true&allowWatchBookmarks=true&timeoutSeconds=%" PRIu32,
-			err_is_set(&w->problem) ? PROVE_S : (uint32_t)backoff_spread(300, 599));
+			err_is_set(&w->problem) ? PROVE_S
+			: w->fresh_s            ? w->fresh_s
+						: (uint32_t)backoff_spread(300, 599));
 	}
 	req.path = strbuf_steal(&path);
 	req.verb = list ? "list" : "watch";
-	req.silence_ms = list ? SILENCE_LIST_MS : SILENCE_WATCH_MS;
+	req.silence_ms = w->fresh_s ? w->fresh_s * 1000 + FRESH_GRACE_MS
+			 : list     ? SILENCE_LIST_MS
+				    : SILENCE_WATCH_MS;
 	k8s_split_free(w->split);
 	w->split = list ? k8s_split_list_new(on_item, w) : k8s_split_watch_new(on_event, w);
 	k8s_split_set_keep(w->split, w->gvk->keep);
@@ -558,6 +564,7 @@ struct k8s_watch *k8s_watch_new(struct loop *l, struct k8s_transport *t, struct 
 	w->t = t;
 	w->cache = cache;
 	w->gvk = conf->gvk;
+	w->fresh_s = conf->fresh_s;
 	w->label = conf->label ? conf->label : conf->gvk->plural;
 	w->ns = xstrdup(conf->ns);
 	w->field_selector = xstrdup(conf->field_selector);

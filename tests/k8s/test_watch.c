@@ -135,6 +135,26 @@ Test(k8s_watch, a_list_fills_the_cache_and_a_watch_goes_on_from_it)
 	cr_expect_eq(warnings, 0);
 }
 
+Test(k8s_watch, one_that_must_be_fresh_notices_a_dead_connection_in_time)
+{
+	struct fake_expect *e = fake_transport_expect(fake, "GET", LIST_PATH "limit=500"), *w;
+
+	k8s_watch_free(watch);
+	watch = k8s_watch_new(loop, fake_transport_seam(fake), cache,
+		&(struct k8s_watch_conf){.gvk = &kobj_machine, .ns = "ns", .fresh_s = 20});
+	fake_expect_answer(e, 200, LIST("10", ITEM("a", "5")));
+	w = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=10&watch=true*");
+	k8s_watch_start(watch);
+	loop_drain(loop);
+	cr_expect(strstr(fake_expect_request(w)->path, "timeoutSeconds=20"));
+	/* Nothing comes, and nobody ends it: it is dead. */
+	w = fake_transport_expect(fake, "GET", LIST_PATH "resourceVersion=10&watch=true*");
+	loop_advance(loop, 24000);
+	cr_expect_str_eq(
+		strstr(fake_expect_request(w)->path, "timeoutSeconds"), "timeoutSeconds=2");
+	cr_expect(*k8s_watch_problem(watch));
+}
+
 Test(k8s_watch, it_says_when_it_last_heard_and_why_not_since)
 {
 	struct fake_expect *w = start_watching(), *e;

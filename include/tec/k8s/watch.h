@@ -33,7 +33,10 @@ struct k8s_watch_conf {
 	/* Static: what metrics call the resource; NULL: by its name. Of another API server's. */
 	const char *label;
 	uint32_t backoff_max_ms; /* 0: 30,000 */
-	bool secret;             /* item texts are wiped after extraction */
+	/* While the server can be reached, what it said last is at most about so old; 0: minutes. For
+	 * what must not depend on a connection that is dead without a sign of it. */
+	uint32_t fresh_s;
+	bool secret; /* item texts are wiped after extraction */
 };
 
 struct k8s_watch *k8s_watch_new(struct loop *l, struct k8s_transport *t, struct k8s_cache *cache,
