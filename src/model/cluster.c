@@ -18,7 +18,8 @@
 #include "tec/kobj/key.h"
 #include "tec/model/mark.h"
 
-#define ADDR_MAX 260
+#define ADDR_MAX  260
+#define EPOCH_MAX 1000000000
 
 const char *const model_cluster_cond_types[CLUSTER_N_CONDS] = {
 	[CLUSTER_INSTALLED] = "Installed",
@@ -62,6 +63,8 @@ const char *model_cluster_reason(enum model_cluster_reason r)
 		[CLUSTER_SOURCE_UNREACHABLE] = "SourceUnreachable",
 		[CLUSTER_SOURCE_DIFFERS] = "SourceDiffers",
 		[CLUSTER_SOURCE_WENT_BACK] = "SourceWentBack",
+		[CLUSTER_PEER_UNKNOWN] = "PeerUnknown",
+		[CLUSTER_PEER_DECIDES] = "PeerDecides",
 	};
 
 	return names[r];
@@ -270,6 +273,17 @@ static int read_follow(struct reader *r, struct model_cluster *c)
 	return 0;
 }
 
+static int read_epoch(struct reader *r, struct model_cluster *c)
+{
+	struct reader from = kept(r, json_get(r->mirror, "epoch"));
+	struct json_object *v = json_get(from.spec, "epoch");
+
+	c->epoch = v ? json_object_get_int64(v) : 0;
+	if (v && (!json_object_is_type(v, json_type_int) || c->epoch < 0 || c->epoch > EPOCH_MAX))
+		return refuse(r->err, "epoch", "is not a number from 0 to 1000000000");
+	return 0;
+}
+
 static int read_servers(struct reader *r, struct model_cluster *c)
 {
 	struct json_object *v = json_get(r->spec, "trusteeServers");
@@ -370,7 +384,7 @@ static void find_lost(struct json_object *mirror, struct json_object *now, struc
 static int read_extended(struct reader *r, struct json_object *o)
 {
 	static const char *const members[] = {"attestation", "follow", "registration", "tls",
-		"trustee", "authority", "trusteeServers"};
+		"trustee", "authority", "epoch", "trusteeServers"};
 	cleanup_json struct json_object *ext = json_obj();
 	cleanup_strbuf struct strbuf text = STRBUF_INIT, lost = STRBUF_INIT;
 	const char *mirror;
@@ -554,18 +568,23 @@ static char *texts_of(struct json_object *o, const char *const *members)
 
 void model_cluster_authority_texts(struct json_object *authority, char **facts, char **counts)
 {
-	static const char *const of_facts[] = {
-		"digest", "machines", "attestationKeys", "images", "peer", "peerUID", NULL};
+	static const char *const of_facts[] = {"digest", "machines", "attestationKeys", "images",
+		"peer", "peerUID", "peerEpoch", NULL};
 	static const char *const of_counts[] = {"behind", "seen", NULL};
 
 	*facts = texts_of(authority, of_facts);
 	*counts = texts_of(authority, of_counts);
 }
 
-static void read_authority(struct reader *r, struct json_object *o)
+static void read_authority(struct reader *r, struct json_object *o, struct model_cluster *c)
 {
 	struct json_object *authority = json_get_obj(o, "status/authority");
+	const char *seen = json_get_str(authority, "seen");
 	cleanup_free char *facts = NULL, *counts = NULL;
+	int64_t us = 0;
+
+	c->peer_epoch = json_get_int(authority, "peerEpoch", -1);
+	c->peer_seen_s = seen && clock_parse(seen, &us) == 0 && us > 0 ? us / 1000000 : 0;
 
 	model_cluster_authority_texts(authority, &facts, &counts);
 	kobj_pack_str(r->pack, offsetof(struct model_cluster, authority_facts), facts);
@@ -590,15 +609,18 @@ struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 	}
 	if (read_extended(&r, o) < 0 || read_texts(&r) < 0 || read_servers(&r, &c) < 0 ||
 		read_enums(&r, &c) < 0 || read_numbers(&r, &c) < 0 ||
-		read_attestation(&r, &c) < 0 || read_tls(&r) < 0 || read_follow(&r, &c) < 0)
+		read_attestation(&r, &c) < 0 || read_tls(&r) < 0 || read_follow(&r, &c) < 0 ||
+		read_epoch(&r, &c) < 0)
 		return NULL;
 	read_announced(&r, o, &c);
 	read_adopt_before(o, &c);
-	read_authority(&r, o);
+	read_authority(&r, o, &c);
 	kobj_pack_str(&pack, offsetof(struct model_cluster, values_sha256),
 		model_mark(o, MODEL_CLUSTER_VALUES_MARK));
 	kobj_pack_str(&pack, offsetof(struct model_cluster, followed_uid),
 		model_mark(o, MODEL_CLUSTER_FOLLOWED_MARK));
+	kobj_pack_str(&pack, offsetof(struct model_cluster, retired_uid),
+		model_mark(o, MODEL_CLUSTER_RETIRED_MARK));
 	kobj_cond_read(&pack, o, model_cluster_cond_types, CLUSTER_N_CONDS, c.cond,
 		offsetof(struct model_cluster, cond));
 	return kobj_pack_finish(&pack, &c, sizeof(c));

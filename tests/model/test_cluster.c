@@ -322,6 +322,44 @@ Test(model_cluster, what_the_mirror_has_and_spec_lacks_is_lost)
 	}
 }
 
+Test(model_cluster, the_epoch_and_the_peer)
+{
+	static const struct {
+		const char *mirror, *spec;
+		int64_t epoch; /* -1: refused */
+	} cases[] = {
+		{"{}", "{}", 0},
+		{"{\"epoch\":3}", "{\"epoch\":3}", 3},
+		{"{\"epoch\":3}", "{}", 3}, /* pruned */
+		{"{}", "{\"epoch\":1000000000}", 1000000000},
+		{"{}", "{\"epoch\":1000000001}", -1},
+		{"{}", "{\"epoch\":-1}", -1},
+		{"{}", "{\"epoch\":\"3\"}", -1},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_json struct json_object *o = json_tokener_parse("{" META "}");
+		struct err err = ERR_INIT;
+		cleanup_kobj const struct kobj *k = NULL;
+
+		json_add(o, "spec", json_tokener_parse(cases[i].spec));
+		json_add(json_get_obj(o, "metadata"), "annotations",
+			json_add_str(json_obj(), MODEL_EXTENDED_ANNOTATION, cases[i].mirror));
+		k = model_cluster_extract(o, &err);
+		cr_assert_eq(k != NULL, cases[i].epoch >= 0, "%zu: %s", i, err.text);
+		cr_assert(!k || model_cluster(k)->epoch == cases[i].epoch, "%zu", i);
+	}
+	struct model_cluster c = {.followed_uid = "u"};
+
+	cr_assert_null(model_cluster_peer(&c), "spec.follow is gone");
+	c.follow_secret = "s";
+	cr_assert_str_eq(model_cluster_peer(&c), "u");
+	c.retired_uid = "another";
+	cr_assert_str_eq(model_cluster_peer(&c), "u");
+	c.retired_uid = "u";
+	cr_assert_null(model_cluster_peer(&c));
+}
+
 /* A definition that prunes the field must not let nodes in with any PCR 7. */
 Test(model_cluster, a_lost_attestation_is_that_of_the_mirror)
 {

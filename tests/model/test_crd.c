@@ -140,6 +140,7 @@ static const char *const cluster_fields[] = {
 	"trustee/guard",
 	"trustee/window",
 	"authority",
+	"epoch",
 	"follow/kubeconfigSecret",
 	"follow/namespace",
 	"follow/maxStaleness",
@@ -364,6 +365,7 @@ Test(model_crd, cluster_reasons_are_those_of_the_crd)
 	uses[CLUSTER_NOT_SERVED].types |= IN(CLUSTER_KEYS_ISOLATED) | IN(CLUSTER_AUTHORITY);
 	for (int i = CLUSTER_FROZEN; i <= CLUSTER_RETIRED; i++)
 		uses[i].types |= IN(CLUSTER_REGISTRATION_OPEN);
+	uses[CLUSTER_PEER_UNKNOWN].types |= IN(CLUSTER_REGISTRATION_OPEN);
 	uses[CLUSTER_REFUSED].types |= IN(CLUSTER_INSTALLED);
 	uses[CLUSTER_RETIRED].types |= IN(CLUSTER_INSTALLED);
 	uses[CLUSTER_CONFLICT].types |= IN(CLUSTER_AUTHORITY);

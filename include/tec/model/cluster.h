@@ -5,6 +5,7 @@
 #define TEC_MODEL_CLUSTER_H
 
 #include <json-c/json.h>
+#include <string.h>
 
 #include "tec/kobj/condition.h"
 #include "tec/kobj/meta.h"
@@ -85,6 +86,8 @@ enum model_cluster_reason {
 	CLUSTER_SOURCE_UNREACHABLE,
 	CLUSTER_SOURCE_DIFFERS,
 	CLUSTER_SOURCE_WENT_BACK,
+	CLUSTER_PEER_UNKNOWN,
+	CLUSTER_PEER_DECIDES,
 	CLUSTER_N_REASONS,
 };
 const char *model_reg_mode_name(enum model_reg_mode m);   /* as spec has it */
@@ -113,6 +116,7 @@ struct model_cluster {
 	/* Of spec.follow, kept likewise; NULL: there is none. follow_namespace NULL: the kubeconfig's. */
 	const char *follow_secret, *follow_namespace;
 	int64_t follow_stale_ms;
+	int64_t epoch; /* kept likewise */
 	enum model_reg_mode reg_mode;
 	enum model_reg_machine reg_machine;
 	const char *token_secret;
@@ -130,7 +134,7 @@ struct model_cluster {
 	 * a TLS Secret's ca.crt may have, in hex with spaces between; NULL: any. */
 	const char *ca_sha256;
 	/* Canonical JSON of the (+) part of spec (trusteeServers, trustee, registration,
-	 * attestation, authority, follow, tls), NULL when none is set; and the annotation that mirrors it. */
+	 * attestation, authority, epoch, follow, tls), NULL when none is set; and the annotation that mirrors it. */
 	const char *extended_spec, *extended_mirror;
 	/*
 	 * The first member that the annotation has and spec lost, as a path: a swap through the
@@ -149,13 +153,18 @@ struct model_cluster {
 	const char *values_sha256;
 	/* Payload of a mark: uid of the TrustedExecutionCluster that is followed; NULL: none yet. */
 	const char *followed_uid;
+	/* Likewise: of one that was seen Retired, so that it never decides again; NULL: none. */
+	const char *retired_uid;
 	/* Of status.authority: who is followed (NULL: not known), and all of it as two texts, to be
 	 * compared: facts, and what counts on (behind, seen). "": absent. */
 	const char *authority_peer, *authority_facts, *authority_counts;
+	int64_t peer_epoch;  /* of status.authority; -1: not known */
+	int64_t peer_seen_s; /* likewise, wall clock; 0: not known */
 	struct kobj_cond cond[CLUSTER_N_CONDS];
 };
 #define MODEL_CLUSTER_VALUES_MARK     "trusted-execution-clusters.io/reference-values-sha256"
 #define MODEL_CLUSTER_FOLLOWED_MARK   "trusted-execution-clusters.io/followed-uid"
+#define MODEL_CLUSTER_RETIRED_MARK    "trusted-execution-clusters.io/retired-uid"
 #define MODEL_EXTENDED_ANNOTATION     "trusted-execution-clusters.io/extended-spec"
 #define MODEL_ADOPT_BEFORE_ANNOTATION "trusted-execution-clusters.io/adopt-before"
 
@@ -174,6 +183,14 @@ const char *model_cluster_announced(const struct model_cluster *c, const char *s
 bool model_cluster_announces(const struct model_cluster *c, const char *secret, const char *hex);
 /* The two texts of a status.authority (NULL: absent); the caller frees. */
 void model_cluster_authority_texts(struct json_object *authority, char **facts, char **counts);
+/* uid of the one TrustedExecutionCluster elsewhere that may decide in place of this one; NULL: there is
+ * none. */
+static inline const char *model_cluster_peer(const struct model_cluster *c)
+{
+	bool over = c->followed_uid && c->retired_uid && !strcmp(c->followed_uid, c->retired_uid);
+
+	return c->follow_secret && !over ? c->followed_uid : NULL;
+}
 /* The guard stands before the Trustee that the operator runs. */
 static inline bool model_cluster_guarded(const struct model_cluster *c)
 {
