@@ -44,6 +44,7 @@ static void want_certs(struct parts *p)
 static void controllers_on(struct parts *p, bool all)
 {
 	timer_cancel(&p->wait);
+	ctl_follow_leads(p->follow);
 	log_info(NULL, "controllers start", "machine=%zu ak=%zu count=%d",
 		k8s_cache_count(p->state.machines), k8s_cache_count(p->state.aks), all ? 5 : 3);
 	if (p->revoking_on) { /* they start again, with what was not known before */

@@ -96,6 +96,10 @@ int parts_connect(struct parts *p, struct err *err)
 
 int parts_watch(struct parts *p, struct err *err)
 {
+	/* Where another process leads, or may do so, that one's word counts. */
+	p->state.peer = options_controls_cluster(p->options) && !p->options->leader_elect
+				? STATE_PEER_UNKNOWN
+				: STATE_PEER_TOLD;
 	if (!p->options->controls_cluster)
 		return 0;
 	for (int i = 0; i < STATE_N_KINDS; i++) {
@@ -176,6 +180,11 @@ static struct kbs_transport *connect_to_trustee(
 static void on_follow(void *arg)
 {
 	ctl_cluster_look_again(arg);
+}
+
+static void on_peer(void *kind)
+{
+	ctl_kind_wake_all(kind);
 }
 
 /* ctl/follow's door to another API server. It only reads, so there is no gate before it. */
@@ -275,9 +284,12 @@ int parts_control(struct parts *p, struct err *err)
 	p->machine = ctl_machine_new(&p->env);
 	p->ak = ctl_ak_new(&p->env);
 	p->image = ctl_image_new(&p->env);
-	p->follow = ctl_follow_new(&p->env);
+	p->follow = ctl_follow_new(&p->env, &p->state);
 	p->env.follow = ctl_follow_state(p->follow);
 	ctl_follow_listen(p->follow, on_follow, p->cluster);
+	ctl_follow_listen_peer(p->follow, on_peer, p->machine);
+	ctl_follow_listen_peer(p->follow, on_peer, p->ak);
+	ctl_follow_listen_peer(p->follow, on_peer, p->image);
 	p->unreadable = ctl_unreadable_new(&p->state, p->ctl_events);
 	return 0;
 }

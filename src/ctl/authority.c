@@ -60,3 +60,50 @@ enum model_cluster_reason ctl_authority_following(
 	strbuf_adds(out, "Waiting for the objects of the operator that decides.");
 	return CLUSTER_FOLLOWING_BEHIND;
 }
+
+static void add_decides(const struct ctl_follow_state *s, int64_t epoch, struct strbuf *out)
+{
+	strbuf_addf(out,
+		"The operator at %s decides with epoch %" PRId64 " (here %" PRId64
+		"). To follow it: tecctl follow --from ITS_KUBECONFIG --to THIS_KUBECONFIG.",
+		s->peer, s->epoch, epoch);
+}
+
+enum model_cluster_reason ctl_authority_self(
+	enum state_peer peer, const struct ctl_follow_state *s, int64_t epoch, struct strbuf *out)
+{
+	if (s && peer == STATE_PEER_UNKNOWN) {
+		strbuf_addf(out,
+			"The other operator, at %s, may decide, and was not read since this one started: %s Until it is read, nothing is "
+			"made, approved or deleted here; nodes that registered get their keys. If it is lost for good: tecctl promote "
+			"--from-lost --to THIS_KUBECONFIG.",
+			s->peer, s->why[0] ? s->why : "The connection is being made.");
+		return CLUSTER_PEER_UNKNOWN;
+	}
+	if (s && peer == STATE_PEER_DECIDES) {
+		add_decides(s, epoch, out);
+		return CLUSTER_PEER_DECIDES;
+	}
+	strbuf_adds(out, "This operator decides.");
+	if (s && s->decides_too)
+		strbuf_addf(out,
+			" Warning: the operator at %s decides too, with epoch %" PRId64
+			" (here %" PRId64
+			"), and does not know of this one. Make it follow this one: tecctl follow --from THIS_KUBECONFIG --to "
+			"ITS_KUBECONFIG.",
+			s->peer, s->epoch, epoch);
+	return CLUSTER_SELF;
+}
+
+enum model_cluster_reason ctl_authority_frozen(
+	enum state_peer peer, const struct ctl_follow_state *s, int64_t epoch, struct strbuf *out)
+{
+	if (s && peer == STATE_PEER_DECIDES) {
+		add_decides(s, epoch, out);
+		return CLUSTER_PEER_DECIDES;
+	}
+	strbuf_adds(out,
+		"spec.authority is Frozen: nothing is made, approved or deleted. Trustee keeps what it has, and nodes that registered get "
+		"their keys.");
+	return CLUSTER_FROZEN;
+}

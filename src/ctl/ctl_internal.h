@@ -210,7 +210,6 @@ bool ctl_look_is_overdue(struct ctl_look *l, const struct model_cluster *policy,
 
 /* Wakes what a change concerns: the objects with this value in an index (NULL: none), or all. */
 void ctl_kind_wake_index(struct ctl_kind *k, enum state_of of, unsigned index, const char *value);
-void ctl_kind_wake_all(struct ctl_kind *k);
 /* For ctl_watch: all, when something changed that other controllers read of a cluster. */
 void ctl_kind_map_cluster(void *kind, const struct kobj *was, const struct kobj *now);
 

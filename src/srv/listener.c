@@ -59,8 +59,11 @@ static void refuse_by_authority(const struct model_cluster *c, struct httpd_req 
 		httpd_reply_error(r, 410, 0,
 			"spec.authority is Retired: no node can register here any more; use the operator that took over");
 		break;
-	case MODEL_AUTHORITY_FROZEN:
 	case MODEL_AUTHORITY_SELF:
+		httpd_reply_error(r, 503, 30,
+			"It is not known whether another operator decides: no node can register until that is known");
+		break;
+	case MODEL_AUTHORITY_FROZEN:
 		httpd_reply_error(r, 503, 30, "spec.authority is Frozen: no node can register now");
 	}
 }
@@ -83,7 +86,7 @@ const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct
 		 * become Open. */
 		httpd_reply_error(r, 503, 60,
 			"The cluster lost settings; an administrator has to confirm them");
-	else if (c->authority != MODEL_AUTHORITY_SELF)
+	else if (!state_cluster_decides(env->state))
 		refuse_by_authority(c, r);
 	else if (c->reg_mode == MODEL_REG_TOKEN)
 		httpd_reply_error(r, 503, 60,

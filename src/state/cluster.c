@@ -3,6 +3,8 @@
 
 #include "tec/state/cluster.h"
 
+#include "tec/base/str.h"
+
 const struct model_cluster *state_cluster_oldest(const struct state *s)
 {
 	return model_cluster(k8s_cache_first(s->clusters, 0, ""));
@@ -25,11 +27,34 @@ const struct model_cluster *state_cluster_policy(const struct state *s)
 	return c && !c->extended_lost ? c : NULL;
 }
 
+static bool peer_may_decide(const struct state *s, const struct model_cluster *c)
+{
+	const char *reason = c->cond[CLUSTER_AUTHORITY].reason;
+
+	if (!model_cluster_peer(c))
+		return false;
+	switch (s->peer) {
+	case STATE_PEER_UNKNOWN:
+	case STATE_PEER_DECIDES:
+		return true;
+	case STATE_PEER_TOLD:
+		return str_eq(reason, model_cluster_reason(CLUSTER_PEER_UNKNOWN)) ||
+		       str_eq(reason, model_cluster_reason(CLUSTER_PEER_DECIDES));
+	case STATE_PEER_FINE:
+		break;
+	}
+	return false;
+}
+
 enum model_authority state_cluster_authority(const struct state *s)
 {
 	const struct model_cluster *c = s->clusters ? state_cluster_oldest(s) : NULL;
 
-	return c ? c->authority : MODEL_AUTHORITY_SELF;
+	if (!c)
+		return MODEL_AUTHORITY_SELF;
+	return c->authority == MODEL_AUTHORITY_SELF && peer_may_decide(s, c)
+		       ? MODEL_AUTHORITY_FROZEN
+		       : c->authority;
 }
 
 bool state_cluster_decides(const struct state *s)

@@ -79,7 +79,8 @@ Test(ctl_follow, six_writes_with_a_key_and_three_without)
 
 static void be_self(struct world *of)
 {
-	fake_api_merge(of->api, &kobj_cluster, NS, "tec", "{\"spec\":{\"authority\":\"Self\"}}");
+	fake_api_merge(of->api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"authority\":\"Self\",\"epoch\":1}}");
 }
 
 Test(ctl_follow, a_switch_to_self_finds_nothing_to_repair)
@@ -96,7 +97,7 @@ Test(ctl_follow, a_switch_to_self_finds_nothing_to_repair)
 	be_self(&w);
 	world_run(&w, 10 * SETTLE);
 	cr_assert_eq(writes(), 0);
-	cr_assert_eq(state()->is, CTL_FOLLOW_OFF);
+	cr_assert_eq(state()->is, CTL_FOLLOW_IN_STEP, "its epoch is read, and nothing else");
 	cr_assert_str_eq(root_of(&w, ID_A), a);
 	cr_assert_str_eq(root_of(&w, ID_B), b);
 	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Ready"), "True");

@@ -64,7 +64,7 @@ Test(ctl_follow_source, away_for_an_hour)
 	world_run(&w, 3600 * 1000);
 	says("SourceUnreachable", "https://source.test:6443", "What was copied is still served");
 	cr_assert_eq(fake_transport_writes(w.life->f), 0);
-	cr_assert_leq(fake_transport_requests(w.source_f), 6 * 3600 / 15, "it is not pressed");
+	cr_assert_leq(fake_transport_requests(w.source_f), 6 * 3600 / 2, "it is not pressed");
 	/* A node that joined there meanwhile. */
 	world_ak(&src, "other", test_pem[1], ID_B, NULL);
 	world_run(&src, SETTLE);

@@ -91,6 +91,11 @@ static void on_since(void *arg)
 {
 }
 
+static void on_peer(void *kind)
+{
+	ctl_kind_wake_all(kind);
+}
+
 void world_boot(struct world *w, const char *controllers)
 {
 	struct life *l = xcalloc(1, sizeof(*l));
@@ -131,7 +136,10 @@ void world_boot(struct world *w, const char *controllers)
 	l->machine = ctl_machine_new(&l->env);
 	l->ak = ctl_ak_new(&l->env);
 	l->image = ctl_image_new(&l->env);
-	l->follow = ctl_follow_new(&l->env);
+	l->follow = ctl_follow_new(&l->env, &l->state);
+	ctl_follow_listen_peer(l->follow, on_peer, l->machine);
+	ctl_follow_listen_peer(l->follow, on_peer, l->ak);
+	ctl_follow_listen_peer(l->follow, on_peer, l->image);
 	for (int i = 0; i < STATE_N_KINDS; i++)
 		k8s_watch_start(l->watch[i]);
 	for (int i = 0; i < 100 && !state_filled(&l->state, STATE_FOR_ALL); i++)

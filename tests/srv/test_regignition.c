@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "srv/srv_testing.h"
+#include "tec/model/mark.h"
 
 TestSuite(srv_regignition, .timeout = SUITE_LIMIT);
 
@@ -230,6 +231,29 @@ Test(srv_regignition, refuses_while_the_operator_does_not_decide)
 		rig_ask(&r, r.port, GET_IGNITION, &a);
 		rig_expect(&a, cases[i].status, cases[i].wait_s, cases[i].body, cases[i].authority);
 	}
+	cr_assert_eq(rig_posts(&r), 0);
+	rig_close(&r);
+}
+
+Test(srv_regignition, refuses_while_another_operator_may_decide)
+{
+	cleanup_free char *mark = NULL, *patch = NULL;
+	struct rig r;
+	struct cli_reply a;
+
+	rig_open(&r, SPEC("\"follow\":{\"kubeconfigSecret\":\"s\"}"));
+	mark = model_mark_text(
+		json_get_str(fake_api_get(r.api, &kobj_cluster, NS, "tec"), "metadata/uid"), "u");
+	patch = xasprintf("{\"metadata\":{\"annotations\":{\"" MODEL_CLUSTER_FOLLOWED_MARK
+			  "\":\"%s\"}}}",
+		mark);
+	fake_api_merge(r.api, &kobj_cluster, NS, "tec", patch);
+	r.state.peer = STATE_PEER_UNKNOWN;
+	loop_drain(r.loop);
+	rig_ask(&r, r.port, GET_IGNITION, &a);
+	rig_expect(&a, 503, 30,
+		"{\"code\":503,\"message\":\"It is not known whether another operator decides: no node can register until that is known\"}",
+		"unknown");
 	cr_assert_eq(rig_posts(&r), 0);
 	rig_close(&r);
 }

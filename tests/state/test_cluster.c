@@ -6,6 +6,7 @@
 
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/model/mark.h"
 #include "tec/state/cluster.h"
 
 static struct state s;
@@ -59,4 +60,42 @@ Test(state_cluster, none_is_served_while_one_cannot_be_read)
 	cr_assert(state_cluster_unknown(&s));
 	cr_assert_null(state_cluster(&s));
 	cr_assert_str_eq(state_cluster_oldest(&s)->obj.name, "a");
+}
+
+Test(state_cluster, one_whose_peer_may_decide_does_not)
+{
+	static const struct {
+		enum state_peer peer;
+		const char *reason; /* of the condition Authority */
+		bool decides;
+	} cases[] = {
+		{STATE_PEER_FINE, "PeerUnknown", true},
+		{STATE_PEER_UNKNOWN, "Self", false},
+		{STATE_PEER_DECIDES, "Self", false},
+		{STATE_PEER_TOLD, "Self", true},
+		{STATE_PEER_TOLD, "PeerUnknown", false},
+		{STATE_PEER_TOLD, "PeerDecides", false},
+	};
+	static const char known[] =
+		"{\"metadata\":{\"name\":\"a\",\"uid\":\"a\",\"resourceVersion\":\"%zu\",\"creationTimestamp\":"
+		"\"2026-01-02T03:04:05Z\",\"annotations\":{\"" MODEL_CLUSTER_FOLLOWED_MARK
+		"\":\"%s\"}},\"spec\":{%s},\"status\":{\"conditions\":[{\"type\":\"Authority\",\"status\":\"True\","
+		"\"reason\":\"%s\",\"message\":\"\",\"observedGeneration\":1,"
+		"\"lastTransitionTime\":\"2026-01-02T03:04:05Z\"}]}}";
+	cleanup_free char *mark = model_mark_text("a", "u");
+
+	for (size_t i = 0; i < 2 * ARRAY_LEN(cases); i++) {
+		bool has_peer = i % 2;
+		cleanup_free char *text = xasprintf(known, i + 1, mark,
+			has_peer ? "\"follow\":{\"kubeconfigSecret\":\"s\"}" : "",
+			cases[i / 2].reason);
+		cleanup_json struct json_object *o = json_tokener_parse(text);
+
+		k8s_cache_put(s.clusters, o);
+		s.peer = cases[i / 2].peer;
+		cr_assert_eq(state_cluster_decides(&s), !has_peer || cases[i / 2].decides,
+			"case %zu", i);
+		cr_assert_eq(state_cluster_authority(&s),
+			state_cluster_decides(&s) ? MODEL_AUTHORITY_SELF : MODEL_AUTHORITY_FROZEN);
+	}
 }

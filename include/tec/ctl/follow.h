@@ -9,6 +9,12 @@
  * revoked here and deleted. One that a complete list does not show is only revoked, and gets a mark
  * (MODEL_WITHHELD_ANNOTATION) until it shows again. decide is pure: see the two enums. Keys are
  * names of Machines, and of AttestationKeys, which are also the names of their Secrets.
+ *
+ * While authority is Self or Frozen, the one that was followed before is the peer: its
+ * TrustedExecutionCluster alone is read, and nothing is copied. Until that was read once, or an
+ * administrator confirmed that this operator decides (spec.epoch rises, or spec.authority becomes Self,
+ * while it runs), it does not: see state_cluster_authority(). A peer that decides with a higher epoch
+ * makes this one Frozen. Two that cannot reach each other may both decide: that is seen when they can.
  */
 #ifndef TEC_CTL_FOLLOW_H
 #define TEC_CTL_FOLLOW_H
@@ -29,23 +35,46 @@ enum ctl_follow_is {
 };
 
 struct ctl_follow_state {
-	enum ctl_follow_is is;
+	enum ctl_follow_is
+		is;     /* with a peer: OFF, CONNECTING, IN_STEP (it is read), UNREACHABLE, OTHER */
 	char peer[256]; /* "https://host:port namespace", "" while it is not known */
 	char uid[64];   /* of the TrustedExecutionCluster there, likewise */
 	size_t behind;  /* objects that are not copied yet, or still to be taken away */
+	int64_t epoch;  /* of the other one, as it was read last; -1: not known */
+	bool decides_too; /* the peer, with a lower epoch: it does not know of this one */
 	int64_t seen_s; /* wall clock: when the other one was last known to be as we read it; 0: never */
 	char why[512]; /* for people, "" where there is nothing to say */
 };
 
 struct ctl_follow;
-struct ctl_follow *ctl_follow_new(const struct ctl_env *env);
+/* Writes the member peer of state, and nothing else of it. */
+struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct state *state);
 void ctl_follow_free(struct ctl_follow *f); /* NULL is fine */
-void ctl_follow_on(struct ctl_follow *f);   /* it looks at spec.authority itself */
-void ctl_follow_off(struct ctl_follow *f);  /* forgets the source and its keys */
+/* This process leads from now on: what others wrote of the peer counts no more. Before anything that
+ * decides is on. */
+void ctl_follow_leads(struct ctl_follow *f);
+void ctl_follow_on(struct ctl_follow *f);  /* it looks at spec.authority itself */
+void ctl_follow_off(struct ctl_follow *f); /* forgets the source and its keys */
 /* Stays the same object for life; changes are told by fn, those of seen_s alone every 10 s at most. */
 const struct ctl_follow_state *ctl_follow_state(const struct ctl_follow *f);
 #define CTL_FOLLOW_LISTENERS 4
 void ctl_follow_listen(struct ctl_follow *f, void (*fn)(void *arg), void *arg);
+/* fn: whether the peer may decide changed, so every object may have to be looked at. */
+void ctl_follow_listen_peer(struct ctl_follow *f, void (*fn)(void *arg), void *arg);
+
+/* ---- the peer */
+
+struct ctl_follow_peer_view {
+	bool known;     /* there is one, and this one is Self or Frozen */
+	bool confirmed; /* since the last look an administrator said that this one decides */
+	bool read;      /* it can be read now; the rest is of what was read */
+	bool self;      /* this one's spec.authority */
+	bool retired;   /* the peer, and that is not noted yet */
+	bool peer_self, peer_frozen, peer_knows; /* knows: this one is the peer of that one */
+	bool peer_first; /* of two with the same epoch that one goes on; by uid, so both agree */
+	int64_t epoch, peer_epoch;
+};
+enum state_peer ctl_follow_peer(const struct ctl_follow_peer_view *v, enum state_peer was);
 
 /* ---- one Machine: all that decide looks at */
 

@@ -16,5 +16,6 @@ void ctl_kind_off(struct ctl_kind *k);  /* cancels what is in flight */
 /* Requests that were sent and are not answered, of those that it does not make while spec.authority is
  * Frozen. */
 size_t ctl_kind_in_flight(const struct ctl_kind *k);
+void ctl_kind_wake_all(struct ctl_kind *k); /* each key is looked at again */
 
 #endif

@@ -15,9 +15,10 @@ bool state_cluster_unknown(const struct state *s);
 /* The cluster whose policy holds now: served, and nothing of its extended spec lost. NULL: nothing
  * happens by itself (fail closed). */
 const struct model_cluster *state_cluster_policy(const struct state *s);
-/* spec.authority of the cluster served; Self when there is none. */
+/* spec.authority of the cluster served; Self when there is none. Frozen in place of Self while its peer
+ * decides, or may do so. */
 enum model_authority state_cluster_authority(const struct state *s);
-/* spec.authority is Self: the operator makes, approves and deletes; so does one that looks after
+/* That is Self: the operator makes, approves and deletes; so does one that looks after
  * Trustees alone. Every controller asks this, or the value, before it does anything else. */
 bool state_cluster_decides(const struct state *s);
 /* An object with this mark (MODEL_WITHHELD_ANNOTATION) or without it is not to be delivered now. */

@@ -17,6 +17,14 @@
 #include "tec/model/secretobj.h"
 #include "tec/state/kinds.h"
 
+/* What is known of the operator elsewhere that may decide in place of this one, the peer. */
+enum state_peer {
+	STATE_PEER_FINE, /* read since this process leads: it does not; or an administrator said so */
+	STATE_PEER_UNKNOWN, /* not read yet */
+	STATE_PEER_DECIDES,
+	STATE_PEER_TOLD, /* this process does not lead, and goes by what the leader wrote */
+};
+
 struct state {
 	/* Borrowed; NULL: this role does not have it. */
 	union {
@@ -39,6 +47,7 @@ struct state {
 	 * were never attested. By cmd/attested. */
 	int64_t marks_since_s;
 	size_t never_attested;
+	enum state_peer peer; /* by ctl/follow; says nothing of a cluster without a peer */
 };
 #define STATE_INIT                                                                                 \
 	{                                                                                          \

@@ -128,11 +128,20 @@ static unsigned events_of(const struct cluster_look *l)
 	if ((have[CLUSTER_REGISTRATION_OPEN].status == KOBJ_COND_ABSENT &&
 		    reg->status == KOBJ_COND_TRUE) ||
 		str_eq(reg->reason, model_cluster_reason(CLUSTER_NOT_SERVED)) ||
+		str_eq(reg->reason, model_cluster_reason(CLUSTER_PEER_UNKNOWN)) ||
+		(reg->status == KOBJ_COND_TRUE &&
+			str_eq(have[CLUSTER_REGISTRATION_OPEN].reason,
+				model_cluster_reason(CLUSTER_PEER_UNKNOWN))) ||
 		str_eq(reg->reason, model_cluster_reason(CLUSTER_MODE_MANUAL)))
 		mask &= ~(1u << CLUSTER_REGISTRATION_OPEN);
 	if (str_eq(authority, model_cluster_reason(CLUSTER_FREEZING)) ||
 		str_eq(authority, model_cluster_reason(CLUSTER_RETIRING)) ||
 		str_eq(authority, model_cluster_reason(CLUSTER_FOLLOWING_BEHIND)) ||
+		/* ctl/follow posts it, unless it passes at once */
+		str_eq(authority, model_cluster_reason(CLUSTER_PEER_UNKNOWN)) ||
+		(str_eq(authority, model_cluster_reason(CLUSTER_SELF)) &&
+			str_eq(have[CLUSTER_AUTHORITY].reason,
+				model_cluster_reason(CLUSTER_PEER_UNKNOWN))) ||
 		(str_eq(authority, model_cluster_reason(CLUSTER_FOLLOWING)) &&
 			str_eq(have[CLUSTER_AUTHORITY].reason,
 				model_cluster_reason(CLUSTER_FOLLOWING_BEHIND))))

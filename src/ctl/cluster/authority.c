@@ -26,6 +26,9 @@
 static struct metric authority_metric = METRIC_GAUGE_INIT(
 	"tec_authority", "1 for the value of spec.authority that holds.", "state", NULL);
 
+static struct metric peer_metric = METRIC_GAUGE_INIT("tec_authority_peer",
+	"1 for what is known of the operator that may decide in place of this one; all 0: it does not.",
+	"state", NULL);
 static struct metric behind_objects = METRIC_GAUGE_INIT("tec_follow_behind_objects",
 	"Objects of the operator that is followed which are not copied yet, or still to be deleted.",
 	NULL, NULL);
@@ -142,7 +145,14 @@ static void add_digest(struct json_object *o, const struct state_digest *d)
 	json_add_int(o, "images", (int64_t)d->images);
 }
 
-static void add_peer(struct json_object *o, const struct ctl_follow_state *f)
+static const struct ctl_follow_state *peer_of(
+	const struct ctl_cluster *c, const struct model_cluster *served)
+{
+	return model_cluster_peer(served) ? c->env->follow : NULL;
+}
+
+/* Of a peer that is read the time is not written again and again. */
+static void add_peer(struct json_object *o, const struct ctl_follow_state *f, bool follows)
 {
 	char seen[CLOCK_RFC3339_LEN];
 
@@ -150,11 +160,29 @@ static void add_peer(struct json_object *o, const struct ctl_follow_state *f)
 		json_add_str(o, "peer", f->peer);
 	if (f->uid[0])
 		json_add_str(o, "peerUID", f->uid);
-	json_add_int(o, "behind", (int64_t)f->behind);
-	if (f->seen_s <= 0)
+	if (f->epoch >= 0)
+		json_add_int(o, "peerEpoch", f->epoch);
+	if (follows)
+		json_add_int(o, "behind", (int64_t)f->behind);
+	if (f->seen_s <= 0 || (!follows && f->is == CTL_FOLLOW_IN_STEP))
 		return;
 	clock_format(f->seen_s, seen);
 	json_add_str(o, "seen", seen);
+}
+
+static void set_peer_metric(const struct ctl_cluster *c, const struct model_cluster *served)
+{
+	const struct ctl_follow_state *f = peer_of(c, served);
+	enum state_peer peer = c->env->state->peer;
+	bool asked = f && (served->authority == MODEL_AUTHORITY_SELF ||
+				  served->authority == MODEL_AUTHORITY_FROZEN);
+
+	metric_drop(&peer_metric, NULL, NULL);
+	if (!asked)
+		return;
+	metric_set(&peer_metric, "Unknown", NULL, peer == STATE_PEER_UNKNOWN);
+	metric_set(&peer_metric, "Decides", NULL, peer == STATE_PEER_DECIDES);
+	metric_set(&peer_metric, "DecidesToo", NULL, f->decides_too);
 }
 
 static void set_metrics(const struct model_cluster *served, const struct ctl_follow_state *f)
@@ -186,6 +214,7 @@ void cluster_authority_refresh(struct ctl_cluster *c, const struct model_cluster
 	struct json_object *o = json_obj();
 
 	set_metrics(served, c->env->follow);
+	set_peer_metric(c, served);
 	cluster_authority_fini(c);
 	if (settled && a->dirty && clock_boot_ms() - a->changed_ms >= QUIET_MS) {
 		state_digest(c->env->state, &a->digest);
@@ -194,7 +223,9 @@ void cluster_authority_refresh(struct ctl_cluster *c, const struct model_cluster
 	if (settled && !a->dirty)
 		add_digest(o, &a->digest);
 	if (served->authority == MODEL_AUTHORITY_FOLLOWING && c->env->follow)
-		add_peer(o, c->env->follow);
+		add_peer(o, c->env->follow, true);
+	else if (served->authority != MODEL_AUTHORITY_RETIRED && peer_of(c, served))
+		add_peer(o, c->env->follow, false);
 	model_cluster_authority_texts(o, &a->facts, &a->counts);
 	if (json_object_object_length(o) > 0)
 		a->status = o;
@@ -214,10 +245,12 @@ static void want(
 /* What was sent before the operator saw that it is Frozen ends first. */
 static void want_frozen(const struct ctl_cluster *c, struct cluster_look *l)
 {
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	enum model_cluster_reason r =
+		ctl_authority_frozen(c->env->state->peer, peer_of(c, l->c), l->c->epoch, &text);
+
 	if (in_flight(c) == 0) {
-		want(l, false, CLUSTER_FROZEN,
-			"spec.authority is Frozen: nothing is made, approved or deleted. Trustee keeps what it has, and nodes that registered get "
-			"their keys.");
+		want(l, false, r, strbuf_str(&text));
 		return;
 	}
 	cluster_recheck(l, FREEZING_MS);
@@ -249,6 +282,15 @@ static void want_following(const struct ctl_cluster *c, struct cluster_look *l)
 	want(l, false, r, strbuf_str(&text));
 }
 
+static void want_self(const struct ctl_cluster *c, struct cluster_look *l)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	enum model_cluster_reason r =
+		ctl_authority_self(c->env->state->peer, peer_of(c, l->c), l->c->epoch, &text);
+
+	want(l, r == CLUSTER_SELF, r, strbuf_str(&text));
+}
+
 void cluster_authority_want(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	uint64_t since = clock_boot_ms() - c->authority.changed_ms;
@@ -270,7 +312,7 @@ void cluster_authority_want(const struct ctl_cluster *c, struct cluster_look *l)
 		want_retired(c, l);
 		break;
 	case MODEL_AUTHORITY_SELF:
-		want(l, true, CLUSTER_SELF, "This operator decides.");
+		want_self(c, l);
 		break;
 	}
 }

@@ -127,6 +127,10 @@ static void want_by_authority(struct cluster_look *l)
 			"");
 	else if (l->c->authority == MODEL_AUTHORITY_RETIRED)
 		want(l, CLUSTER_RETIRED, "spec.authority is Retired.", "");
+	else if (l->c->authority == MODEL_AUTHORITY_SELF)
+		want(l, CLUSTER_PEER_UNKNOWN,
+			"It is not known whether another operator decides; see the condition Authority.",
+			"");
 	else
 		want(l, CLUSTER_FROZEN, "spec.authority is Frozen.", "");
 }
@@ -135,7 +139,7 @@ void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look 
 {
 	if (l->v.deleting || !l->v.served)
 		want(l, CLUSTER_NOT_SERVED, "This cluster is not served.", "");
-	else if (l->c->authority != MODEL_AUTHORITY_SELF)
+	else if (!state_cluster_decides(c->env->state))
 		want_by_authority(l);
 	else if (l->c->reg_mode == MODEL_REG_MANUAL)
 		want(l, CLUSTER_MODE_MANUAL,

@@ -141,6 +141,14 @@ static const struct model_cluster *followed(const struct ctl_follow *f)
 											   : NULL;
 }
 
+/* The one whose other operator is read: to follow it, or as its peer. */
+static const struct model_cluster *connected(const struct ctl_follow *f)
+{
+	const struct model_cluster *c = followed(f);
+
+	return c ? c : follow_peer_of(f);
+}
+
 /* NULL: the source may be copied. */
 static const char *why_not(const struct ctl_follow *f, enum ctl_follow_is *is)
 {
@@ -275,6 +283,7 @@ static void tell(struct ctl_follow *f, const struct ctl_follow_state *now)
 {
 	bool other = now->is != f->is.is || now->behind != f->is.behind ||
 		     !str_eq(now->peer, f->is.peer) || !str_eq(now->uid, f->is.uid) ||
+		     now->epoch != f->is.epoch || now->decides_too != f->is.decides_too ||
 		     !str_eq(now->why, f->is.why);
 
 	if (now->is != f->is.is)
@@ -288,23 +297,46 @@ static void tell(struct ctl_follow *f, const struct ctl_follow_state *now)
 		f->listener[i].fn(f->listener[i].arg);
 }
 
+/* What was known before a start, or before the connection ended. */
+static void remember(struct ctl_follow *f, const struct model_cluster *c,
+	const struct model_cluster *there, struct ctl_follow_state *now)
+{
+	const char *uid = there ? there->obj.uid : c->followed_uid;
+	bool same = f->is.uid[0] && str_eq(f->is.uid, uid);
+
+	snprintf(now->uid, sizeof(now->uid), "%s", uid ? uid : "");
+	if (!now->peer[0] && c->followed_uid && c->authority_peer)
+		snprintf(now->peer, sizeof(now->peer), "%s", c->authority_peer);
+	now->seen_s = follow_source_seen_s(f);
+	if (now->seen_s == 0)
+		now->seen_s = same ? f->is.seen_s : c->followed_uid ? c->peer_seen_s : 0;
+	now->epoch = there             ? there->epoch
+		     : same            ? f->is.epoch
+		     : c->followed_uid ? c->peer_epoch
+				       : -1;
+}
+
 static void update(struct ctl_follow *f, const struct model_cluster *c)
 {
-	struct ctl_follow_state now = {.is = CTL_FOLLOW_OFF};
-	const struct model_cluster *there = state_cluster(&f->source.state);
+	struct ctl_follow_state now = {.is = CTL_FOLLOW_OFF, .epoch = -1};
+	struct ctl_follow_peer_view v;
 
 	if (c) {
 		memcpy(now.peer, f->is.peer, sizeof(now.peer));
-		snprintf(now.uid, sizeof(now.uid), "%s", there ? there->obj.uid : "");
+		remember(f, c, state_cluster(&f->source.state), &now);
+	}
+	if (c && c->authority != MODEL_AUTHORITY_FOLLOWING) {
+		follow_peer_view(f, &v);
+		now.is = follow_peer_is(f, now.why);
+		now.decides_too =
+			v.self && v.read && v.peer_self && f->state->peer != STATE_PEER_DECIDES;
+	} else if (c) {
 		now.is = find_out(f, now.why);
 		now.behind = count(f, FOLLOW_BEHIND) + count(f, FOLLOW_MISSING) +
 			     count(f, FOLLOW_CONFLICT);
-		now.seen_s = follow_source_seen_s(f);
-		if (now.seen_s == 0)
-			now.seen_s = f->is.seen_s; /* connected again */
 	}
 	tell(f, &now);
-	if (c)
+	if (c && c->authority == MODEL_AUTHORITY_FOLLOWING)
 		tell_stale(f, c);
 }
 
@@ -321,25 +353,34 @@ static void wake_all(struct ctl_follow *f)
 	}
 }
 
-static void kinds_set(struct ctl_follow *f, bool on)
+static void kind_set(struct ctl_kind *k, bool on)
 {
-	struct ctl_kind *const kinds[] = {f->cluster, f->machine, f->ak, f->image};
+	if (on)
+		ctl_kind_on(k);
+	else
+		ctl_kind_off(k);
+}
 
-	if (f->kinds_on == on)
+/* Of the peer nothing is copied. */
+static void kinds_set(struct ctl_follow *f, const struct model_cluster *c)
+{
+	bool filled = c && follow_source_filled(f);
+	bool copies = filled && c->authority == MODEL_AUTHORITY_FOLLOWING;
+
+	if (f->kinds_on == filled && f->copies_on == copies)
 		return;
-	f->kinds_on = on;
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-		if (on)
-			ctl_kind_on(kinds[i]);
-		else
-			ctl_kind_off(kinds[i]);
-	}
+	f->kinds_on = filled;
+	f->copies_on = copies;
+	kind_set(f->cluster, filled);
+	kind_set(f->machine, copies);
+	kind_set(f->ak, copies);
+	kind_set(f->image, copies);
 }
 
 static void check(void *arg)
 {
 	struct ctl_follow *f = arg;
-	const struct model_cluster *c = followed(f);
+	const struct model_cluster *c = connected(f);
 	enum ctl_follow_is ignored;
 	bool may_copy;
 
@@ -350,8 +391,8 @@ static void check(void *arg)
 		follow_source_close(f);
 		timer_cancel(&f->tick);
 	}
-	may_copy = c && !why_not(f, &ignored);
-	kinds_set(f, c && follow_source_filled(f));
+	may_copy = followed(f) && !why_not(f, &ignored);
+	kinds_set(f, c);
 	if (!may_copy) {
 		f->went_back = false;
 	} else if (!f->may_copy) {
@@ -359,7 +400,9 @@ static void check(void *arg)
 		wake_all(f);
 	}
 	f->may_copy = may_copy;
+	follow_peer_check(f);
 	update(f, c);
+	follow_peer_tell(f);
 }
 
 static void on_tick(void *arg)
@@ -390,7 +433,7 @@ void follow_check(void *arg)
 static void on_our_secret(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_follow *f = arg;
-	const struct model_cluster *c = followed(f);
+	const struct model_cluster *c = connected(f);
 
 	if (c && str_eq(was ? was->name : now->name, c->follow_secret))
 		follow_check(f);
@@ -401,11 +444,13 @@ static void on_our_cluster(void *arg, const struct kobj *was, const struct kobj 
 	follow_check(arg);
 }
 
-struct ctl_follow *ctl_follow_new(const struct ctl_env *env)
+struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct state *state)
 {
 	struct ctl_follow *f = xcalloc(1, sizeof(*f));
 
 	f->env = env;
+	f->state = state;
+	f->is.epoch = -1;
 	timer_init(&f->tick, env->loop, on_tick, f);
 	follow_source_init(f);
 	f->cluster = follow_cluster_new(f);
@@ -417,15 +462,24 @@ struct ctl_follow *ctl_follow_new(const struct ctl_env *env)
 	return f;
 }
 
+void ctl_follow_leads(struct ctl_follow *f)
+{
+	if (f->state->peer == STATE_PEER_TOLD)
+		f->state->peer = STATE_PEER_UNKNOWN;
+}
+
 void ctl_follow_on(struct ctl_follow *f)
 {
 	f->on = true;
+	f->state->peer = STATE_PEER_UNKNOWN;
+	memset(&f->was, 0, sizeof(f->was));
 	follow_check(f);
 }
 
 void ctl_follow_off(struct ctl_follow *f)
 {
 	f->on = false;
+	f->state->peer = STATE_PEER_TOLD;
 	defer_cancel(&f->check);
 	check(f);
 }
@@ -434,7 +488,7 @@ void ctl_follow_free(struct ctl_follow *f)
 {
 	if (!f)
 		return;
-	f->n_listeners = 0;
+	f->n_listeners = f->n_peer_listeners = 0;
 	ctl_follow_off(f);
 	op_scope_cancel(&f->ops);
 	ctl_kind_free(f->cluster);
@@ -456,4 +510,11 @@ void ctl_follow_listen(struct ctl_follow *f, void (*fn)(void *arg), void *arg)
 	assert(f->n_listeners < CTL_FOLLOW_LISTENERS);
 	f->listener[f->n_listeners].fn = fn;
 	f->listener[f->n_listeners++].arg = arg;
+}
+
+void ctl_follow_listen_peer(struct ctl_follow *f, void (*fn)(void *arg), void *arg)
+{
+	assert(f->n_peer_listeners < CTL_FOLLOW_LISTENERS);
+	f->peer_listener[f->n_peer_listeners].fn = fn;
+	f->peer_listener[f->n_peer_listeners++].arg = arg;
 }

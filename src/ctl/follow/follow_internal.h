@@ -74,6 +74,7 @@ struct follow_source {
 	struct state state;                        /* owns its caches, which stay for life */
 	struct k8s_watch *watch[FOLLOW_N_WATCHES]; /* owned; NULL: not connected */
 	struct k8s_transport *api;                 /* owned, likewise */
+	int n;             /* how many are read: the first ones; 0: not connected */
 	char *from;        /* owned: what spec.follow and its Secret said, NULL: nothing yet */
 	struct op *read;   /* the Secret; in f->ops */
 	char problem[512]; /* why there is no connection; "": no reason */
@@ -93,24 +94,45 @@ int64_t follow_source_seen_s(const struct ctl_follow *f);
 
 struct ctl_follow {
 	const struct ctl_env *env; /* borrowed */
+	struct state *state;       /* borrowed: env's, to write peer */
 	struct follow_source source;
 	struct ctl_kind *cluster, *machine, *ak, *image; /* owned */
 	struct op_scope ops;
 	struct defer check;
 	struct timer tick;
-	bool on, kinds_on;
+	bool on, kinds_on, copies_on;
+	struct { /* this cluster, as it was looked at last */
+		char uid[64];
+		enum model_authority authority;
+		int64_t epoch;
+	} was;
 	bool may_copy;  /* as of the last check */
 	bool went_back; /* as of the last complete list */
 	char went_back_why[384];
 	struct ctl_follow_state is;
-	int64_t told_seen_s;  /* is.seen_s, when listeners heard of it last */
-	int64_t told_stale_s; /* when the last Event said that the source is away */
-	struct {
+	int64_t told_seen_s;   /* is.seen_s, when listeners heard of it last */
+	int64_t told_stale_s;  /* when the last Event said that the source is away */
+	const char *told_peer; /* reason of the last Event about the peer, static; NULL: none */
+	int64_t told_peer_s;
+	struct follow_listener {
 		void (*fn)(void *arg);
 		void *arg;
-	} listener[CTL_FOLLOW_LISTENERS];
-	unsigned n_listeners;
+	} listener[CTL_FOLLOW_LISTENERS], peer_listener[CTL_FOLLOW_LISTENERS];
+	unsigned n_listeners, n_peer_listeners;
 };
+
+/* ---- peer.c */
+
+/* The cluster here whose peer is to be read; NULL: it has none, or follows. */
+const struct model_cluster *follow_peer_of(const struct ctl_follow *f);
+/* The peer's, as it can be read now; NULL: it cannot. */
+const struct model_cluster *follow_peer_read(const struct ctl_follow *f);
+void follow_peer_view(const struct ctl_follow *f, struct ctl_follow_peer_view *out);
+/* Looks at both, and says in state->peer what that means. */
+void follow_peer_check(struct ctl_follow *f);
+void follow_peer_tell(struct ctl_follow *f); /* posts what is wrong, once an hour */
+/* For ctl_follow_state(): what is known, and the reason why not. */
+enum ctl_follow_is follow_peer_is(const struct ctl_follow *f, char why[512]);
 
 void follow_check(void *f); /* something changed: looks at all of it in the next turn */
 void follow_soon(struct ctl_follow *f);

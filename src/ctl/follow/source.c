@@ -16,8 +16,9 @@
 #include "tec/base/mem.h"
 #include "tec/kobj/key.h"
 
-#define KUBECONFIG "kubeconfig" /* member of the Secret */
-#define RETRY_MS   5000         /* at most, for a source that is away */
+#define KUBECONFIG   "kubeconfig" /* member of the Secret */
+#define RETRY_MS     5000         /* at most, for a source that is away */
+#define PEER_FRESH_S 20
 
 const enum state_of follow_kinds[FOLLOW_N_WATCHES] = {
 	STATE_CLUSTERS, STATE_MACHINES, STATE_AKS, STATE_IMAGES, STATE_CONFIGMAPS, STATE_SECRETS};
@@ -60,17 +61,20 @@ static void on_watch(void *arg)
 	follow_check(f);
 }
 
-static void start_watches(struct ctl_follow *f, const char *ns)
+/* Of a peer the cluster alone; that must not hang on a dead connection. */
+static void start_watches(struct ctl_follow *f, const char *ns, bool all)
 {
 	static const char *const labels[FOLLOW_N_WATCHES] = {"followed trustedexecutionclusters",
 		"followed machines", "followed attestationkeys", "followed approvedimages",
 		"followed configmaps", "followed secrets"}; /* as follow_kinds */
 	struct follow_source *s = &f->source;
 
-	for (int i = 0; i < FOLLOW_N_WATCHES; i++) {
+	s->n = all ? FOLLOW_N_WATCHES : 1;
+	for (int i = 0; i < s->n; i++) {
 		enum state_of of = follow_kinds[i];
 		const struct k8s_watch_conf conf = {.gvk = state_kinds[of].gvk,
 			.ns = ns,
+			.fresh_s = all ? 0 : PEER_FRESH_S,
 			.secret = of == STATE_SECRETS,
 			.label = labels[i],
 			.backoff_max_ms = RETRY_MS};
@@ -100,7 +104,7 @@ static int connect_to(struct ctl_follow *f, const struct secret *text, struct er
 	if (!f->source.api)
 		return -1;
 	log_info(NULL, "another operator is followed", "peer=%s", log_esc(f->is.peer));
-	start_watches(f, ns);
+	start_watches(f, ns, c && c->authority == MODEL_AUTHORITY_FOLLOWING);
 	return 0;
 }
 
@@ -146,9 +150,10 @@ static void on_read(void *arg, const struct err *read_err, const struct k8s_resu
 void follow_source_want(struct ctl_follow *f, const struct model_cluster *c)
 {
 	const struct model_secret *secret = state_secret(f->env->state, c->follow_secret);
-	cleanup_free char *from = xasprintf("%s %s %s %s", c->follow_secret,
+	cleanup_free char *from = xasprintf("%s %s %s %s %d", c->follow_secret,
 		secret ? secret->obj.uid : "", secret ? secret->obj.rv : "",
-		c->follow_namespace ? c->follow_namespace : "");
+		c->follow_namespace ? c->follow_namespace : "",
+		c->authority == MODEL_AUTHORITY_FOLLOWING);
 
 	if (str_eq(from, f->source.from))
 		return;
@@ -201,6 +206,7 @@ void follow_source_close(struct ctl_follow *f)
 		s->watch[i] = NULL;
 		k8s_cache_clear(s->state.cache[follow_kinds[i]]);
 	}
+	s->n = 0;
 	k8s_transport_free(steal_ptr(&s->api));
 	free(steal_ptr(&s->from));
 	s->problem[0] = f->is.peer[0] = '\0';
@@ -218,10 +224,10 @@ void follow_source_fini(struct ctl_follow *f)
 
 bool follow_source_filled(const struct ctl_follow *f)
 {
-	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
+	for (int i = 0; i < f->source.n; i++)
 		if (!k8s_cache_filled(f->source.state.cache[follow_kinds[i]]))
 			return false;
-	return true;
+	return f->source.n > 0;
 }
 
 bool follow_source_problem(const struct ctl_follow *f, char why[512])
@@ -232,8 +238,8 @@ bool follow_source_problem(const struct ctl_follow *f, char why[512])
 		snprintf(why, 512, "%s", s->problem);
 		return true;
 	}
-	for (int i = 0; i < FOLLOW_N_WATCHES; i++) {
-		const char *problem = s->watch[i] ? k8s_watch_problem(s->watch[i]) : "";
+	for (int i = 0; i < s->n; i++) {
+		const char *problem = k8s_watch_problem(s->watch[i]);
 
 		if (*problem) {
 			snprintf(why, 512, "%s.", problem);
@@ -247,10 +253,10 @@ int64_t follow_source_seen_s(const struct ctl_follow *f)
 {
 	int64_t seen_s = INT64_MAX;
 
-	for (int i = 0; i < FOLLOW_N_WATCHES; i++) {
-		int64_t s = f->source.watch[i] ? k8s_watch_seen_s(f->source.watch[i]) : 0;
+	for (int i = 0; i < f->source.n; i++) {
+		int64_t s = k8s_watch_seen_s(f->source.watch[i]);
 
 		seen_s = s < seen_s ? s : seen_s;
 	}
-	return seen_s;
+	return f->source.n > 0 ? seen_s : 0;
 }

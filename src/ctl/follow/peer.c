@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The peer: the operator that was followed before, which may have been made to decide meanwhile.
+ * Whatever is in doubt counts as its deciding, so that at most one of two that see each other goes on.
+ */
+#include "config.h"
+
+#include "follow_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tec/base/clock.h"
+#include "tec/base/log.h"
+#include "tec/ctl/authority.h"
+
+#define TELL_S 3600 /* how often an Event says what is wrong */
+
+static bool is_beaten(const struct ctl_follow_peer_view *v)
+{
+	if (v->peer_epoch != v->epoch)
+		return v->peer_epoch > v->epoch && (v->peer_self || v->peer_frozen);
+	/* One that does not know of this one would go on in any case. */
+	return v->peer_self && (!v->peer_knows || v->peer_first);
+}
+
+enum state_peer ctl_follow_peer(const struct ctl_follow_peer_view *v, enum state_peer was)
+{
+	if (v->read)
+		return is_beaten(v) ? STATE_PEER_DECIDES : STATE_PEER_FINE;
+	if (v->confirmed)
+		return STATE_PEER_FINE;
+	/* One that decided and is away now may be lost: an administrator knows. */
+	return was == STATE_PEER_DECIDES ? STATE_PEER_UNKNOWN : was;
+}
+
+const struct model_cluster *follow_peer_of(const struct ctl_follow *f)
+{
+	const struct model_cluster *c = state_cluster(f->env->state);
+
+	if (!f->on || !c || !model_cluster_peer(c))
+		return NULL;
+	return c->authority == MODEL_AUTHORITY_SELF || c->authority == MODEL_AUTHORITY_FROZEN
+		       ? c
+		       : NULL;
+}
+
+const struct model_cluster *follow_peer_read(const struct ctl_follow *f)
+{
+	const struct model_cluster *here = follow_peer_of(f), *there;
+	char why[512];
+
+	if (!here || !follow_source_filled(f) || follow_source_problem(f, why))
+		return NULL;
+	there = state_cluster(&f->source.state);
+	return there && str_eq(there->obj.uid, model_cluster_peer(here)) ? there : NULL;
+}
+
+void follow_peer_view(const struct ctl_follow *f, struct ctl_follow_peer_view *out)
+{
+	const struct model_cluster *here = follow_peer_of(f), *there = follow_peer_read(f);
+
+	*out = (struct ctl_follow_peer_view){.known = here != NULL, .read = there != NULL};
+	if (!here)
+		return;
+	out->self = here->authority == MODEL_AUTHORITY_SELF;
+	out->epoch = here->epoch;
+	out->confirmed = out->self && str_eq(f->was.uid, here->obj.uid) &&
+			 (f->was.authority != MODEL_AUTHORITY_SELF || here->epoch > f->was.epoch);
+	if (!there)
+		return;
+	out->retired = there->authority == MODEL_AUTHORITY_RETIRED;
+	out->peer_self = there->authority == MODEL_AUTHORITY_SELF;
+	out->peer_frozen = there->authority == MODEL_AUTHORITY_FROZEN;
+	out->peer_epoch = there->epoch;
+	out->peer_knows = str_eq(model_cluster_peer(there), here->obj.uid);
+	out->peer_first = strcmp(there->obj.uid, here->obj.uid) < 0;
+}
+
+/* ---- telling */
+
+static void post(struct ctl_follow *f, const char *reason, const char *message)
+{
+	const struct model_cluster *here = follow_peer_of(f);
+	int64_t now_s = clock_wall_s();
+
+	if (!here || (str_eq(f->told_peer, reason) && now_s - f->told_peer_s < TELL_S))
+		return;
+	f->told_peer = reason;
+	f->told_peer_s = now_s;
+	k8s_events_post(f->env->events, &kobj_cluster, &here->obj, K8S_EVENT_WARNING, reason,
+		"Decide", "%s", message);
+}
+
+void follow_peer_tell(struct ctl_follow *f)
+{
+	const struct model_cluster *here = follow_peer_of(f);
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	enum model_cluster_reason r;
+
+	if (!here || here->authority != MODEL_AUTHORITY_SELF)
+		return;
+	r = ctl_authority_self(f->state->peer, &f->is, here->epoch, &text);
+	if (f->is.decides_too)
+		post(f, "PeerDecidesToo", strbuf_str(&text));
+	else if (r == CLUSTER_PEER_UNKNOWN && f->is.is != CTL_FOLLOW_CONNECTING)
+		post(f, model_cluster_reason(r), strbuf_str(&text));
+}
+
+void follow_peer_check(struct ctl_follow *f)
+{
+	const struct model_cluster *c = state_cluster(f->env->state);
+	enum state_peer was = f->state->peer, now;
+	struct ctl_follow_peer_view v;
+
+	if (!f->on || !c)
+		return;
+	follow_peer_view(f, &v);
+	now = v.known ? ctl_follow_peer(&v, was) : was;
+	snprintf(f->was.uid, sizeof(f->was.uid), "%s", c->obj.uid);
+	f->was.authority = c->authority;
+	f->was.epoch = c->epoch;
+	if (now == was)
+		return;
+	f->state->peer = now;
+	log_info(NULL, "what is known of the peer changed", "state=%d reason=%s", (int)now,
+		log_esc(f->is.why));
+	for (unsigned i = 0; i < f->n_peer_listeners; i++)
+		f->peer_listener[i].fn(f->peer_listener[i].arg);
+	for (unsigned i = 0; i < f->n_listeners; i++)
+		f->listener[i].fn(f->listener[i].arg);
+	ctl_kind_wake_all(f->cluster);
+}
+
+enum ctl_follow_is follow_peer_is(const struct ctl_follow *f, char why[512])
+{
+	const struct model_cluster *there = state_cluster(&f->source.state);
+
+	if (follow_source_problem(f, why))
+		return CTL_FOLLOW_UNREACHABLE;
+	if (!follow_source_filled(f))
+		return CTL_FOLLOW_CONNECTING;
+	if (follow_peer_read(f))
+		return CTL_FOLLOW_IN_STEP;
+	snprintf(why, 512, "%s",
+		there ? "The TrustedExecutionCluster in that namespace is another one than before. Correct spec.follow."
+		      : "There is no TrustedExecutionCluster that can be read in that namespace.");
+	return there ? CTL_FOLLOW_OTHER : CTL_FOLLOW_UNREACHABLE;
+}
