@@ -278,6 +278,14 @@ struct op *k8s_call_merge_patch(struct k8s_transport *t, struct op_scope *scope,
 	return send_json(&patch, &(struct target){t, scope, gvk, ns, name, done, arg}, object, 0);
 }
 
+struct op *k8s_call_patch_secret(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, const char *name, struct secret *take_text,
+	k8s_result_fn done, void *arg)
+{
+	return send(&patch, &(struct target){t, scope, gvk, ns, name, done, arg},
+		body_of_secret(take_text), 0);
+}
+
 struct op *k8s_call_delete(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, const char *name, const char *uid,
 	const char *rv, k8s_result_fn done, void *arg)

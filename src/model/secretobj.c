@@ -234,20 +234,26 @@ static struct json_object *frame(const char *name, const struct kobj_gvk *owner,
 	return json_add_str(o, "type", "Opaque");
 }
 
+struct secret *model_secret_text(
+	struct json_object *o, const char *member, const struct secret *b64)
+{
+	cleanup_free char *text = json_text(o);
+	cleanup_strbuf struct strbuf head = STRBUF_INIT;
+
+	strbuf_add(&head, text, strlen(text) - 1); /* all but the last brace */
+	strbuf_addf(&head, ",\"data\":{\"%s\":\"", member);
+	return concat(strbuf_str(&head), b64, "\"}}");
+}
+
 struct secret *model_luks_secret_text(const char *name, const char *machine_name,
 	const char *machine_uid, const struct secret *root)
 {
 	cleanup_json struct json_object *o =
 		frame(name, &kobj_machine, machine_name, machine_uid, NULL);
 	cleanup_secret struct secret *b64 = secret_to_b64(root);
-	cleanup_strbuf struct strbuf head = STRBUF_INIT;
-	cleanup_free char *text = NULL;
 
 	json_add_bool(o, "immutable", true);
-	text = json_text(o);
-	strbuf_add(&head, text, strlen(text) - 1); /* all but the last brace */
-	strbuf_adds(&head, ",\"data\":{\"root\":\"");
-	return concat(strbuf_str(&head), b64, "\"}}");
+	return model_secret_text(o, "root", b64);
 }
 
 struct json_object *model_ak_secret_json(

@@ -603,6 +603,20 @@ Test(ctl_follow, much_missing_at_once_takes_nothing_away)
 	cr_assert(resource(ID_A));
 	cr_assert(has(&kobj_machine, "m10"));
 	cr_assert_null(world_annotation(&w, &kobj_machine, "m10", MODEL_WITHHELD_ANNOTATION));
+	fake_api_merge(src.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"registration\":{\"mode\":\"Manual\"}}}");
+	world_run(&w, SETTLE);
+	cr_assert_null(world_str(&w, &kobj_cluster, "tec", "spec/registration/mode"));
+	/* Its Machines are there again. */
+	for (unsigned i = 0; i < 3; i++) {
+		char name[8], id[40];
+
+		snprintf(name, sizeof(name), "m%u", 10 + i);
+		snprintf(id, sizeof(id), ID("") "%u", 10 + i);
+		world_machine(&src, name, id, NULL);
+	}
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_str(&w, &kobj_cluster, "tec", "spec/registration/mode"), "Manual");
 }
 
 Test(ctl_follow, a_failed_list_and_an_empty_one_take_nothing_away)

@@ -180,4 +180,29 @@ enum ctl_follow_image_do {
 };
 enum ctl_follow_image_do ctl_follow_image_decide(const struct ctl_follow_image_view *v);
 
+/* ---- one ConfigMap or Secret that the source's spec names */
+
+struct ctl_follow_named_view {
+	bool there;                 /* the source has it, and is not deleting it */
+	bool there_read, here_read; /* it is known what it holds, in its version of now */
+	bool has;                   /* that is something to be copied */
+	bool here, deleting;
+	bool same;   /* ours holds that too */
+	bool copied; /* ours has the mark of a copy from there */
+	bool own; /* ours may be another one: spec.trusteeServers, which names it, is not copied */
+	bool in_hand; /* what is to be written was just read */
+};
+
+enum ctl_follow_named_do {
+	CTL_FOLLOW_NAMED_NOTHING,
+	CTL_FOLLOW_NAMED_READ_THERE,
+	CTL_FOLLOW_NAMED_READ_HERE,
+	CTL_FOLLOW_NAMED_CREATE,
+	CTL_FOLLOW_NAMED_ADOPT, /* the mark: it is updated from then on */
+	CTL_FOLLOW_NAMED_UPDATE,
+	CTL_FOLLOW_NAMED_WAIT,
+	CTL_FOLLOW_NAMED_CONFLICT,
+};
+enum ctl_follow_named_do ctl_follow_named_decide(const struct ctl_follow_named_view *v);
+
 #endif

@@ -58,6 +58,10 @@ struct op *k8s_call_apply_status(struct k8s_transport *t, struct op_scope *scope
 struct op *k8s_call_merge_patch(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, const char *name, struct json_object *object,
 	k8s_result_fn done, void *arg);
+/* The same of a Secret, as k8s_call_create_secret(); the caller's text has the resourceVersion. */
+struct op *k8s_call_patch_secret(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, const char *name, struct secret *take_text,
+	k8s_result_fn done, void *arg);
 /* uid is required. NOT_FOUND and a uid that differs are both reported as NOT_FOUND. rv NULL: any
  * version; one that differs is ERR_CONFLICT. */
 struct op *k8s_call_delete(struct k8s_transport *t, struct op_scope *scope,

@@ -162,9 +162,11 @@ struct model_cluster {
 	int64_t peer_seen_s; /* likewise, wall clock; 0: not known */
 	struct kobj_cond cond[CLUSTER_N_CONDS];
 };
-#define MODEL_CLUSTER_VALUES_MARK     "trusted-execution-clusters.io/reference-values-sha256"
-#define MODEL_CLUSTER_FOLLOWED_MARK   "trusted-execution-clusters.io/followed-uid"
-#define MODEL_CLUSTER_RETIRED_MARK    "trusted-execution-clusters.io/retired-uid"
+#define MODEL_CLUSTER_VALUES_MARK   "trusted-execution-clusters.io/reference-values-sha256"
+#define MODEL_CLUSTER_FOLLOWED_MARK "trusted-execution-clusters.io/followed-uid"
+#define MODEL_CLUSTER_RETIRED_MARK  "trusted-execution-clusters.io/retired-uid"
+/* On a ConfigMap or Secret that is a copy: uid of the TrustedExecutionCluster it comes from. */
+#define MODEL_COPIED_ANNOTATION       "trusted-execution-clusters.io/copied-from"
 #define MODEL_EXTENDED_ANNOTATION     "trusted-execution-clusters.io/extended-spec"
 #define MODEL_ADOPT_BEFORE_ANNOTATION "trusted-execution-clusters.io/adopt-before"
 

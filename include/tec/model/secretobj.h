@@ -57,6 +57,10 @@ struct secret *model_luks_root_new(void);
  * secret. */
 struct secret *model_luks_secret_text(const char *name, const char *machine_name,
 	const char *machine_uid, const struct secret *root);
+/* The JSON text of o, a Secret or a patch of one without data, with one member in it whose base64 is
+ * given. o is borrowed. */
+struct secret *model_secret_text(
+	struct json_object *o, const char *member, const struct secret *b64);
 /* Secret <AttestationKey name>; the caller puts it. */
 struct json_object *model_ak_secret_json(
 	const char *ak_name, const char *ak_uid, const char *public_key);

@@ -126,6 +126,8 @@ void follow_count_missing(struct ctl_follow *f)
 			"missing there at once, so nothing is deleted or revoked here. If it was restored from an older backup: "
 			"tecctl follow --accept-source deletes what it lacks.",
 			machines.n, machines.of, aks.n, aks.of);
+	if (before && !f->went_back) /* its spec counts again */
+		ctl_kind_wake_all(f->cluster);
 	if (f->went_back && !before)
 		log_warn(NULL, "the operator that is followed went back", "machine=%zu ak=%zu",
 			machines.n, aks.n);
@@ -190,7 +192,8 @@ static const struct follow_notes *notes(const struct ctl_kind *k)
 
 static size_t count(const struct ctl_follow *f, enum follow_lag lag)
 {
-	return notes(f->machine)->n[lag] + notes(f->ak)->n[lag] + notes(f->image)->n[lag];
+	return notes(f->cluster)->n[lag] + notes(f->machine)->n[lag] + notes(f->ak)->n[lag] +
+	       notes(f->image)->n[lag];
 }
 
 static void say_names(
@@ -233,6 +236,10 @@ static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 		snprintf(why, 512, "%s", f->went_back_why);
 		return CTL_FOLLOW_WENT_BACK;
 	}
+	if (notes(f->cluster)->n[FOLLOW_CONFLICT] > 0) {
+		snprintf(why, 512, "%s", f->spec_why);
+		return CTL_FOLLOW_CONFLICT;
+	}
 	if (count(f, FOLLOW_CONFLICT) > 0) {
 		say_names(f, FOLLOW_CONFLICT,
 			"exists here with another content than there, or its Secret does, and is never overwritten. Delete "
@@ -240,8 +247,10 @@ static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 			why);
 		return CTL_FOLLOW_CONFLICT;
 	}
-	if (is_working(f))
+	if (is_working(f)) {
+		snprintf(why, 512, "%s", f->spec_why);
 		return CTL_FOLLOW_COPYING;
+	}
 	if (count(f, FOLLOW_MISSING) > 0) {
 		say_names(f, FOLLOW_MISSING,
 			"no longer there, and nobody saw it deleted. A key is revoked here and given back when it shows "
@@ -346,6 +355,7 @@ static void wake_all(struct ctl_follow *f)
 {
 	struct ctl_kind *const kinds[] = {f->machine, f->ak, f->image};
 
+	ctl_kind_wake_all(f->cluster);
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		k8s_cache_each(
 			f->source.state.cache[kinds[i]->conf->of], follow_kind_wake, kinds[i]);
@@ -375,6 +385,11 @@ static void kinds_set(struct ctl_follow *f, const struct model_cluster *c)
 	kind_set(f->machine, copies);
 	kind_set(f->ak, copies);
 	kind_set(f->image, copies);
+}
+
+void follow_kinds_off(struct ctl_follow *f)
+{
+	kinds_set(f, false);
 }
 
 static void check(void *arg)

@@ -65,6 +65,53 @@ void follow_kind_wake(void *kind, const struct kobj *o); /* for k8s_cache_each()
 void follow_kind_wake_source(
 	struct ctl_kind *k, enum state_of of, unsigned index, const char *value);
 
+/* ---- named.c: ConfigMaps and Secrets that the source's spec names */
+
+enum follow_part {
+	FOLLOW_CONFIGMAP, /* all of its data */
+	FOLLOW_TOKEN,     /* a Secret's member key */
+	FOLLOW_CA,        /* a Secret's ca.crt */
+};
+
+/* What was last read of one. */
+struct follow_read {
+	char *version;         /* owned: "UID RESOURCEVERSION"; NULL: it was not read */
+	char *keys;            /* owned: of a ConfigMap, as in model/input.h */
+	char copied_from[128]; /* the mark; "": it has none */
+	bool has;              /* what is copied, and its hash */
+	uint8_t sha256[SHA256_LEN];
+};
+
+struct follow_named {
+	enum follow_part part;
+	char *name; /* owned */
+	struct follow_read there, here;
+	/* Owned: what is to be written, as the source has it. Of a ConfigMap JSON; of a Secret the
+	 * member's base64. NULL: not in hand. */
+	char *text;
+	struct secret *b64;
+};
+
+#define FOLLOW_NAMED_MAX (MODEL_PLATFORMS_MAX + 2 + MODEL_CLUSTER_SERVERS_MAX)
+struct follow_named_set {
+	struct follow_named v[FOLLOW_NAMED_MAX];
+	unsigned n;
+};
+/* Those that the spec names now; what is known of them stays. */
+void follow_named_want(struct follow_named_set *s, const struct model_cluster *there);
+void follow_named_clear(struct follow_named_set *s); /* and wipes */
+bool follow_named_has(const struct follow_named_set *s, const char *name);
+enum ctl_follow_named_do follow_named_look(const struct state *source, const struct state *ours,
+	const char *followed_uid, struct follow_named *n);
+/* An answer with the whole object. */
+void follow_named_take(struct follow_named_set *s, struct json_object *o, bool there);
+const struct kobj_gvk *follow_named_gvk(const struct follow_named *n); /* to read it */
+struct op *follow_named_create(struct ctl_kind *k, struct ctl_act *a, const struct follow_named *n,
+	const char *followed_uid);
+/* adopt: nothing but the mark. */
+struct op *follow_named_patch(struct ctl_kind *k, struct ctl_act *a, const struct follow_named *n,
+	const char *followed_uid, bool adopt);
+
 /* ---- source.c */
 
 #define FOLLOW_N_WATCHES 6
@@ -74,6 +121,7 @@ struct follow_source {
 	struct state state;                        /* owns its caches, which stay for life */
 	struct k8s_watch *watch[FOLLOW_N_WATCHES]; /* owned; NULL: not connected */
 	struct k8s_transport *api;                 /* owned, likewise */
+	char *ns;                                  /* owned, likewise */
 	int n;             /* how many are read: the first ones; 0: not connected */
 	char *from;        /* owned: what spec.follow and its Secret said, NULL: nothing yet */
 	struct op *read;   /* the Secret; in f->ops */
@@ -109,6 +157,7 @@ struct ctl_follow {
 	bool may_copy;  /* as of the last check */
 	bool went_back; /* as of the last complete list */
 	char went_back_why[384];
+	char spec_why[512]; /* of the cluster that is not in step; "": nothing to say */
 	struct ctl_follow_state is;
 	int64_t told_seen_s;   /* is.seen_s, when listeners heard of it last */
 	int64_t told_stale_s;  /* when the last Event said that the source is away */
@@ -136,6 +185,7 @@ enum ctl_follow_is follow_peer_is(const struct ctl_follow *f, char why[512]);
 
 void follow_check(void *f); /* something changed: looks at all of it in the next turn */
 void follow_soon(struct ctl_follow *f);
+void follow_kinds_off(struct ctl_follow *f); /* before the source that they read goes */
 /* A complete list came: how much of what was copied is missing now. */
 void follow_count_missing(struct ctl_follow *f);
 

@@ -100,6 +100,8 @@ static int connect_to(struct ctl_follow *f, const struct secret *text, struct er
 		return -1;
 	}
 	snprintf(f->is.peer, sizeof(f->is.peer), "%s %s", k->server, ns);
+	free(f->source.ns);
+	f->source.ns = xstrdup(ns);
 	f->source.api = f->env->follow_connect(f->env->follow_connect_arg, k, err);
 	if (!f->source.api)
 		return -1;
@@ -200,6 +202,7 @@ void follow_source_close(struct ctl_follow *f)
 {
 	struct follow_source *s = &f->source;
 
+	follow_kinds_off(f);
 	op_cancel(&s->read);
 	for (int i = 0; i < FOLLOW_N_WATCHES; i++) {
 		k8s_watch_free(s->watch[i]);
@@ -208,6 +211,7 @@ void follow_source_close(struct ctl_follow *f)
 	}
 	s->n = 0;
 	k8s_transport_free(steal_ptr(&s->api));
+	free(steal_ptr(&s->ns));
 	free(steal_ptr(&s->from));
 	s->problem[0] = f->is.peer[0] = '\0';
 	s->state.marker_s = INT64_MIN;
