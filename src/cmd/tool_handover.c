@@ -92,9 +92,6 @@ static int look(struct handover *h, struct show_next *n, struct err *err)
 			return -1;
 	h->with.ticket = h->ticket[0] ? h->ticket : NULL;
 	h->with.deleting = 0;
-	h->with.differs = h->both ? show_spec_differs(show_cluster(&h->world[FROM]),
-					    show_cluster(&h->world[TO]))
-				  : NULL;
 	*n = h->decide(h);
 	/* The Machines of a source are worth a list only when nothing else hinders. */
 	if (h->a[FROM].is != MODEL_AUTHORITY_SELF ||

@@ -95,21 +95,6 @@ size_t show_strangers(
 	return n;
 }
 
-const char *show_spec_differs(struct json_object *from, struct json_object *to)
-{
-	static const struct {
-		const char *path, *name;
-	} members[] = {{"spec/attestation", "spec.attestation"},
-		{"spec/registration", "spec.registration"},
-		{"spec/trustee/keyIsolation", "spec.trustee.keyIsolation"}};
-
-	for (size_t i = 0; i < ARRAY_LEN(members); i++)
-		if (!json_object_equal(
-			    json_get(from, members[i].path), json_get(to, members[i].path)))
-			return members[i].name;
-	return NULL;
-}
-
 /* What follows in the gitVersion of a standalone API; NULL: it is another server. */
 static const char *standalone_version(const char *git)
 {
@@ -321,10 +306,6 @@ static struct show_next preflight(const struct show_authority *from,
 	if (p->skew_s > SKEW_MAX_S || p->skew_s < -SKEW_MAX_S)
 		return next(SHOW_DO_REFUSE, step, "set both clocks, for example with NTP",
 			"the clocks of the API servers are %" PRId64 " s apart", p->skew_s);
-	if (p->differs)
-		return next(SHOW_DO_REFUSE, step,
-			"set it at the target as it is at the source, with the Secrets and ConfigMaps that it names: it is not copied",
-			"%s differs", p->differs);
 	if (!is(from, "Self"))
 		return wait_for(from, step, "source", "Self");
 	if (p->deleting)

@@ -584,35 +584,3 @@ Test(show_handover, places)
 		cr_expect(rows[i].file || err.kind == ERR_INVALID);
 	}
 }
-
-Test(show_handover, what_is_not_copied_has_to_be_the_same_before_anything_is_frozen)
-{
-	static const struct {
-		const char *from, *to, *differs;
-	} rows[] = {
-		{"{}", "{\"spec\":{}}", NULL},
-		{"{\"spec\":{\"publicTrusteeAddr\":\"a\"}}",
-			"{\"spec\":{\"trustee\":{\"window\":1}}}", NULL},
-		{"{\"spec\":{\"registration\":{\"mode\":\"Open\"}}}",
-			"{\"spec\":{\"registration\":{\"mode\":\"Open\"}}}", NULL},
-		{"{\"spec\":{\"registration\":{\"mode\":\"Open\"}}}", "{\"spec\":{}}",
-			"spec.registration"},
-		{"{}", "{\"spec\":{\"trustee\":{\"keyIsolation\":\"Shared\"}}}",
-			"spec.trustee.keyIsolation"},
-		{"{\"spec\":{\"attestation\":{\"pcr7\":\"Require\"}}}",
-			"{\"spec\":{\"attestation\":{\"pcr7\":\"Ignore\"}}}", "spec.attestation"},
-	};
-	struct show_authority s = one(SELF, "s", NULL), t = one(FOLLOWING, "t", NULL);
-
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		cleanup_json struct json_object *from = json_tokener_parse(rows[i].from),
-						*to = json_tokener_parse(rows[i].to);
-		struct show_promotion p = {.differs = show_spec_differs(from, to)};
-		struct show_next n = show_promote_next(&s, &t, &p);
-
-		cr_expect(str_eq(p.differs, rows[i].differs) || p.differs == rows[i].differs,
-			"row %zu: %s", i, p.differs);
-		cr_expect_eq(
-			n.act, rows[i].differs ? SHOW_DO_REFUSE : SHOW_DO_ANNOUNCE, "row %zu", i);
-	}
-}

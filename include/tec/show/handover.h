@@ -72,8 +72,7 @@ struct show_next {
 
 /* What else a promotion looks at. */
 struct show_promotion {
-	size_t deleting;     /* Machines of the source whose deletion is not over */
-	const char *differs; /* show_spec_differs() */
+	size_t deleting; /* Machines of the source whose deletion is not over */
 	const char *from_version, *to_version; /* of the operators, "0.2.0"; NULL: not known */
 	int64_t skew_s; /* by which the clock of the target's API server is ahead; 0 also: not known */
 	const char *ticket; /* with which this run goes on; NULL: it has just started */
@@ -93,10 +92,6 @@ struct show_next show_retire_next(const struct show_authority *at, bool last);
  * name of one, borrowed from to. */
 size_t show_strangers(
 	const struct show_world *from, const struct show_world *to, const char **first);
-
-/* The first member of spec that is part of the digest (state/digest.h), is not copied, and differs; static; NULL:
- * there is none. */
-const char *show_spec_differs(struct json_object *from, struct json_object *to);
 
 /* Of the gitVersion of a server. */
 bool show_is_standalone(const char *git);
