@@ -389,7 +389,7 @@ static void kinds_set(struct ctl_follow *f, const struct model_cluster *c)
 
 void follow_kinds_off(struct ctl_follow *f)
 {
-	kinds_set(f, false);
+	kinds_set(f, NULL);
 }
 
 static void check(void *arg)
