@@ -8,12 +8,15 @@
 #include <criterion/criterion.h>
 
 #include "ctl/followed.h"
+#include "tec/base/clock.h"
 #include "tec/model/ak.h"
 #include "pcr/pcr_events.h"
 #include "tec/model/configmap.h"
 #include "tec/model/machine.h"
 #include "tec/model/image.h"
+#include "tec/rats/ticket.h"
 #include "tec/state/digest.h"
+#include "tec/state/record.h"
 
 TestSuite(ctl_follow, .init = up, .fini = down, .timeout = 300);
 
@@ -406,6 +409,31 @@ Test(ctl_follow, a_trustee_that_is_restored_loses_what_was_deleted_there)
 	world_run(&w, 60000);
 	cr_assert_null(resource(ID_A));
 	in_step();
+}
+
+/* As one that this operator handed out while it decided: its listener takes it no more. */
+Test(ctl_follow, the_id_of_a_machine_that_was_deleted_there_is_recorded)
+{
+	cleanup_secret struct secret *mac = secret_new_random(RATS_TICKET_KEY_LEN);
+	const struct rats_ticket_scope scope = {.cluster_uid = "u", .mode = "Open"};
+	const uint8_t random[RATS_TICKET_RANDOM_LEN] = {1, 2, 3, 4, 5, 6};
+	int64_t day_ms = INT64_C(24) * 3600 * 1000;
+	char id[UUID_TEXT_LEN + 1];
+
+	rats_ticket_make(mac, &scope, random, rats_ticket_epoch(clock_wall_s(), day_ms), id);
+	source_with_nodes();
+	fake_api_merge(src.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"registration\":{\"machine\":\"AtKey\"}}}");
+	world_machine(&src, "t", id, "listener");
+	world_run(&src, 2000);
+	world_ak(&src, "third", test_pem[2], id, "listener");
+	world_run(&src, SETTLE);
+	follow();
+	in_step();
+	fake_api_delete(src.api, &kobj_machine, NS, "t");
+	world_run(&w, 60000);
+	cr_assert_not(has(&kobj_machine, "t"));
+	cr_assert(is_recorded(MODEL_RECORD_ID, id));
 }
 
 #define FORBIDDEN                                                                                  \

@@ -373,6 +373,24 @@ Test(ctl_follow_spec, a_kill_at_any_write_changes_nothing)
 	same_digest();
 }
 
+Test(ctl_follow_spec, another_kubeconfig_ends_what_is_being_read)
+{
+	source_has_what_it_names();
+	follow(SPEC, "");
+	in_step();
+	fake_transport_latency(w.source_f, 5000);
+	fake_transport_forget(w.source_f);
+	put_data(&src, &kobj_configmap, "rack", VARS, "two");
+	world_run(&w, 500);
+	cr_assert(strstr(fake_transport_request(w.source_f, 0)->path, "/rack"));
+	fake_api_merge(
+		w.api, &kobj_secret, NS, "source", "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}");
+	world_run(&w, 500);
+	world_run(&w, 60000);
+	in_step();
+	cr_assert_str_eq(data_of(&kobj_configmap, "rack", VARS), "two");
+}
+
 /* As where ours delivers by volumes, which needs Shared. */
 Test(ctl_follow_spec, what_the_api_refuses_is_said_and_tried_again)
 {

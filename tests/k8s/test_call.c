@@ -254,6 +254,16 @@ Test(k8s_call, the_text_of_a_secret_goes_out_as_it_is)
 	cr_assert_eq(secret_count(), 0);
 }
 
+Test(k8s_call, patch_of_a_secret_takes_its_text)
+{
+	expect("PATCH", SECRETS "/s", 200, "{\"metadata\":{\"name\":\"s\"}}");
+	(void)k8s_call_patch_secret(t, &ops, &kobj_secret, "ns", "s",
+		secret_new_copy("{ \"a\":1}", 8), on_result, NULL);
+	sent("patch", "application/merge-patch+json", "{ \"a\":1}");
+	cr_assert_str_eq(got.name, "s");
+	cr_assert_eq(secret_count(), 0);
+}
+
 Test(k8s_call, already_exists_is_an_answer)
 {
 	static const struct {

@@ -41,7 +41,7 @@ struct cluster_look {
 	struct ctl_look base;
 	const struct model_cluster *there, *here;
 	const struct follow_named *named; /* that something is to be done with */
-	const struct follow_named *waits; /* the first that is waited for */
+	const struct follow_named *waits; /* that is waited for */
 	bool conflict;                    /* for a person: one that is not a copy */
 	bool in_step;
 };
@@ -169,9 +169,11 @@ static enum cluster_do look_named(struct ctl_kind *k, struct cluster_look *l)
 		enum ctl_follow_named_do d =
 			follow_named_look(&f->source.state, k->state, l->here->followed_uid, n);
 
-		if (d == CTL_FOLLOW_NAMED_CONFLICT || d == CTL_FOLLOW_NAMED_WAIT) {
+		if (d == CTL_FOLLOW_NAMED_CONFLICT && !l->conflict) {
+			l->waits = n; /* a person's part is said first */
+			l->conflict = true;
+		} else if (d == CTL_FOLLOW_NAMED_CONFLICT || d == CTL_FOLLOW_NAMED_WAIT) {
 			l->waits = l->waits ? l->waits : n;
-			l->conflict |= d == CTL_FOLLOW_NAMED_CONFLICT;
 		} else if (d != CTL_FOLLOW_NAMED_NOTHING) {
 			l->named = n;
 			l->base.content = str_hash(n->name, strlen(n->name)) + (uint64_t)n->part;
