@@ -28,7 +28,7 @@ def tpm():
         yield t
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def both(tmp_path_factory):
     started = []
     for name in ("source", "target"):
@@ -100,3 +100,45 @@ def test_a_node_of_the_first_gets_its_key_from_the_second(both, tpm, key):
     assert ask(target.kbs, "GET", "/healthz", context=tls(target))[0] == 200
     for word in ("KeyLost", "Conflict"):
         assert word not in str(machine(target, node))
+
+
+def spec_of(plane, member):
+    return spine.read(plane, NS, "tec", "tec")["spec"].get(member)
+
+
+def digest(plane):
+    return spine.read(plane, NS, "tec", "tec")["status"].get("authority", {}).get("digest")
+
+
+def test_what_the_first_asks_of_nodes_is_asked_by_the_second(both, tpm, key):
+    """Platforms and the registration token, changed while it is followed; what is copied has no trace in a log."""
+    source, target = both
+    node = Node(source, tpm, "platform")
+    want = node.disk_key()
+    follow(source, target)
+    opens_at(node, target, key, want)
+    variable = "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+    source.kubectl("create", "configmap", "rack", f"--from-literal={variable}=first")
+    source.kubectl("create", "secret", "generic", "tokens", "--from-literal=key=" + "a" * 32)
+    spine.merge(source, NS, "tec", "tec", {"spec": {"attestation": {"platformConfigMaps": ["rack"]}, "registration": {
+        "tokenSecret": "tokens", "pendingTTL": "48h"}}})
+    for member in ("attestation", "registration"):
+        wait_for(lambda m=member: spec_of(target, m) == spec_of(source, m), 30, f"spec.{member} copied")
+    assert spine.read(target, NS, "configmaps", "rack")["data"] == {variable: "first"}
+    # Another platform and another token, and what is taken out of spec.
+    token = "0123456789-the-registration-token"
+    spine.merge(source, NS, "configmaps", "rack", {"data": {variable: "second"}})
+    spine.merge(source, NS, "secrets", "tokens", {"stringData": {"key": token}})
+    spine.merge(source, NS, "tec", "tec", {"spec": {"registration": {"pendingTTL": None}}})
+    wait_for(lambda: spine.read(target, NS, "configmaps", "rack")["data"] == {variable: "second"}, 30, "the ConfigMap")
+    secret = spine.read(source, NS, "secrets", "tokens")["data"]
+    wait_for(lambda: spine.read(target, NS, "secrets", "tokens")["data"] == secret, 30, "the Secret")
+    wait_for(lambda: "pendingTTL" not in spec_of(target, "registration"), 30, "spec.registration without it")
+    opens_at(node, target, key, want)
+    later = Node(source, tpm, "later-platform")
+    opens_at(later, target, key, later.disk_key())
+    # The digest is equal by the copying.
+    authority(source, "Frozen")
+    wait_for(lambda: digest(source) and digest(source) == digest(target), 30, "the same digest")
+    for plane in both:
+        assert token not in plane.log() and secret["key"] not in plane.log()
