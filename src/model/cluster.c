@@ -656,3 +656,15 @@ bool model_cluster_means_the_same(const struct kobj *was, const struct kobj *now
 	       model_cluster(was)->adopt_before_s == model_cluster(now)->adopt_before_s &&
 	       str_eq(model_cluster(was)->extended_mirror, model_cluster(now)->extended_mirror);
 }
+
+bool model_cluster_yields(const struct model_cluster *c, const struct model_cluster *peer)
+{
+	bool decides = peer->authority == MODEL_AUTHORITY_SELF;
+
+	if (peer->epoch != c->epoch)
+		return peer->epoch > c->epoch &&
+		       (decides || peer->authority == MODEL_AUTHORITY_FROZEN);
+	/* One that does not know of c would go on in any case. */
+	return decides && (!str_eq(model_cluster_peer(peer), c->obj.uid) ||
+				  strcmp(peer->obj.uid, c->obj.uid) < 0);
+}

@@ -191,25 +191,6 @@ Test(ctl_peer, what_is_read_decides_who_goes_on)
 	}
 }
 
-Test(ctl_peer, of_the_same_epoch_exactly_one_goes_on)
-{
-	for (int first = 0; first < 2; first++) {
-		struct ctl_follow_peer_view a = {.known = true,
-			.read = true,
-			.self = true,
-			.peer_self = true,
-			.peer_knows = true,
-			.peer_first = first,
-			.epoch = 4,
-			.peer_epoch = 4};
-		struct ctl_follow_peer_view b = a;
-
-		b.peer_first = !first;
-		cr_expect_neq(ctl_follow_peer(&a, STATE_PEER_UNKNOWN),
-			ctl_follow_peer(&b, STATE_PEER_UNKNOWN));
-	}
-}
-
 Test(ctl_peer, one_that_was_not_read_since_the_start_may_decide)
 {
 	cleanup_free char *key = NULL;

@@ -360,6 +360,33 @@ Test(model_cluster, the_epoch_and_the_peer)
 	cr_assert_null(model_cluster_peer(&c));
 }
 
+Test(model_cluster, of_two_that_know_each_other_one_yields)
+{
+	struct model_cluster a = {.obj.uid = "a", .follow_secret = "s", .followed_uid = "b"},
+			     b = {.obj.uid = "b", .follow_secret = "s", .followed_uid = "a"};
+
+	for (int is = MODEL_AUTHORITY_SELF; is <= MODEL_AUTHORITY_RETIRED; is++)
+		for (int epoch = 0; epoch < 3; epoch++) {
+			bool later = epoch > 1 &&
+				     (is == MODEL_AUTHORITY_SELF || is == MODEL_AUTHORITY_FROZEN);
+
+			a.epoch = 1;
+			b.epoch = epoch;
+			b.authority = (enum model_authority)is;
+			cr_assert_eq(model_cluster_yields(&a, &b), later, "%d %d", is, epoch);
+			if (is == MODEL_AUTHORITY_SELF)
+				cr_assert_neq(model_cluster_yields(&a, &b),
+					model_cluster_yields(&b, &a), "%d", epoch);
+		}
+	/* One that does not know the other goes on, so the other does not. */
+	b.authority = MODEL_AUTHORITY_SELF;
+	b.epoch = a.epoch;
+	b.follow_secret = NULL;
+	cr_assert(model_cluster_yields(&a, &b));
+	b.epoch = 0;
+	cr_assert_not(model_cluster_yields(&a, &b));
+}
+
 /* A definition that prunes the field must not let nodes in with any PCR 7. */
 Test(model_cluster, a_lost_attestation_is_that_of_the_mirror)
 {

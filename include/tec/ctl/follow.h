@@ -65,14 +65,12 @@ void ctl_follow_listen_peer(struct ctl_follow *f, void (*fn)(void *arg), void *a
 /* ---- the peer */
 
 struct ctl_follow_peer_view {
-	bool known;     /* there is one, and this one is Self or Frozen */
-	bool confirmed; /* since the last look an administrator said that this one decides */
-	bool read;      /* it can be read now; the rest is of what was read */
-	bool self;      /* this one's spec.authority */
-	bool retired;   /* the peer, and that is not noted yet */
-	bool peer_self, peer_frozen, peer_knows; /* knows: this one is the peer of that one */
-	bool peer_first; /* of two with the same epoch that one goes on; by uid, so both agree */
-	int64_t epoch, peer_epoch;
+	bool known;            /* there is one, and this one is Self or Frozen */
+	bool confirmed;        /* since the last look an administrator said that this one decides */
+	bool read;             /* it can be read now; the rest is of what was read */
+	bool self;             /* this one's spec.authority */
+	bool retired, decides; /* the peer */
+	bool yields;           /* model_cluster_yields() */
 };
 enum state_peer ctl_follow_peer(const struct ctl_follow_peer_view *v, enum state_peer was);
 

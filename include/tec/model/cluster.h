@@ -193,6 +193,9 @@ static inline const char *model_cluster_peer(const struct model_cluster *c)
 
 	return c->follow_secret && !over ? c->followed_uid : NULL;
 }
+/* Of two that see each other: whether c has to stop deciding, as its peer decides later than c. Of two
+ * that decide with the same epoch exactly one has to, if both know each other; else the one that knows. */
+bool model_cluster_yields(const struct model_cluster *c, const struct model_cluster *peer);
 /* The guard stands before the Trustee that the operator runs. */
 static inline bool model_cluster_guarded(const struct model_cluster *c)
 {

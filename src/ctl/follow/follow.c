@@ -338,7 +338,7 @@ static void update(struct ctl_follow *f, const struct model_cluster *c)
 		follow_peer_view(f, &v);
 		now.is = follow_peer_is(f, now.why);
 		now.decides_too =
-			v.self && v.read && v.peer_self && f->state->peer != STATE_PEER_DECIDES;
+			v.self && v.read && v.decides && f->state->peer != STATE_PEER_DECIDES;
 	} else if (c) {
 		now.is = find_out(f, now.why);
 		now.behind = count(f, FOLLOW_BEHIND) + count(f, FOLLOW_MISSING) +

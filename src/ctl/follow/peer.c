@@ -16,18 +16,10 @@
 
 #define TELL_S 3600 /* how often an Event says what is wrong */
 
-static bool is_beaten(const struct ctl_follow_peer_view *v)
-{
-	if (v->peer_epoch != v->epoch)
-		return v->peer_epoch > v->epoch && (v->peer_self || v->peer_frozen);
-	/* One that does not know of this one would go on in any case. */
-	return v->peer_self && (!v->peer_knows || v->peer_first);
-}
-
 enum state_peer ctl_follow_peer(const struct ctl_follow_peer_view *v, enum state_peer was)
 {
 	if (v->read)
-		return is_beaten(v) ? STATE_PEER_DECIDES : STATE_PEER_FINE;
+		return v->yields ? STATE_PEER_DECIDES : STATE_PEER_FINE;
 	if (v->confirmed)
 		return STATE_PEER_FINE;
 	/* One that decided and is away now may be lost: an administrator knows. */
@@ -64,17 +56,13 @@ void follow_peer_view(const struct ctl_follow *f, struct ctl_follow_peer_view *o
 	if (!here)
 		return;
 	out->self = here->authority == MODEL_AUTHORITY_SELF;
-	out->epoch = here->epoch;
 	out->confirmed = out->self && str_eq(f->was.uid, here->obj.uid) &&
 			 (f->was.authority != MODEL_AUTHORITY_SELF || here->epoch > f->was.epoch);
 	if (!there)
 		return;
 	out->retired = there->authority == MODEL_AUTHORITY_RETIRED;
-	out->peer_self = there->authority == MODEL_AUTHORITY_SELF;
-	out->peer_frozen = there->authority == MODEL_AUTHORITY_FROZEN;
-	out->peer_epoch = there->epoch;
-	out->peer_knows = str_eq(model_cluster_peer(there), here->obj.uid);
-	out->peer_first = strcmp(there->obj.uid, here->obj.uid) < 0;
+	out->decides = there->authority == MODEL_AUTHORITY_SELF;
+	out->yields = model_cluster_yields(here, there);
 }
 
 /* ---- telling */
