@@ -8,6 +8,7 @@
 
 #include "tool_account.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,16 +151,14 @@ static int look_at_rights(struct handover *h, struct err *err)
 
 /* ---- acting */
 
-/* Sets spec.authority, and the ticket: NULL: it stays, "": it goes. */
+/* Sets spec.authority, the ticket (NULL: it stays, "": it goes), and what else is in spec. */
 static int patch(struct handover *h, enum end e, const char *authority, const char *ticket,
-	struct json_object *take_follow, struct err *err)
+	struct json_object *take_spec, struct err *err)
 {
-	struct json_object *spec = authority ? json_add_str(json_obj(), "authority", authority)
-					     : NULL,
-			   *marks = NULL;
+	struct json_object *spec = take_spec, *marks = NULL;
 
-	if (spec && take_follow)
-		json_add(spec, "follow", take_follow);
+	if (authority)
+		spec = json_add_str(spec ? spec : json_obj(), "authority", authority);
 	if (ticket && *ticket)
 		marks = json_add_str(json_obj(), SHOW_TICKET, ticket);
 	else if (ticket)
@@ -175,7 +174,14 @@ static struct json_object *follow_of(struct handover *h, enum end of)
 	struct json_object *follow = json_add_str(json_obj(), "kubeconfigSecret", TOOL_ACCOUNT);
 
 	use(h, of);
-	return json_add_str(follow, "namespace", h->t->ns);
+	json_add_str(follow, "namespace", h->t->ns);
+	return json_add(json_obj(), "follow", follow);
+}
+
+static struct json_object *epoch_of(
+	const struct show_authority *from, const struct show_authority *to)
+{
+	return json_add_int(json_obj(), "epoch", show_next_epoch(from, to));
 }
 
 /* The operator of one end can read the other one. Once in a run: what follows may meet a conflict. */
@@ -256,12 +262,11 @@ static int do_fence(struct handover *h, struct err *err)
 	return patch(h, TO, NULL, ticket, NULL, err);
 }
 
-static int do_retire(struct handover *h, struct err *err)
+/* The cluster's name is typed, or the operand with --yes. Once in a run. */
+static int confirm_name(
+	struct handover *h, const char *question, const char *command, struct err *err)
 {
 	const char *given = conf_operand(h->t->conf), *name = h->a[FROM].name;
-	cleanup_free char *question = xasprintf(
-		"Every disk key of TrustedExecutionCluster %s at %s is revoked from its Trustee, and it never serves a node again.",
-		name, h->t->server);
 
 	if (given && !str_eq(given, name))
 		return err_set(err, ERR_INVALID,
@@ -269,12 +274,34 @@ static int do_retire(struct handover *h, struct err *err)
 			log_esc(given));
 	if (h->t->yes && !given)
 		return err_set(err, ERR_INVALID,
-			"--yes needs the cluster's name; next step: tecctl retire --yes %.63s",
-			name);
+			"--yes needs the cluster's name; next step: %s --yes %.63s", command, name);
 	if (!h->t->yes && !h->confirmed && tool_confirm_word(h->t, question, name, err) < 0)
 		return -1;
 	h->confirmed = true;
+	return 0;
+}
+
+static int do_retire(struct handover *h, struct err *err)
+{
+	cleanup_free char *question = xasprintf(
+		"Every disk key of TrustedExecutionCluster %s at %s is revoked from its Trustee, and it never serves a node again.",
+		h->a[FROM].name, h->t->server);
+
+	if (confirm_name(h, question, "tecctl retire", err) < 0)
+		return -1;
 	return patch(h, FROM, "Retired", NULL, NULL, err);
+}
+
+static int do_take_alone(struct handover *h, struct err *err)
+{
+	cleanup_free char *seen = show_last_seen(&h->a[FROM], clock_wall_s());
+	cleanup_free char *question = xasprintf(
+		"TrustedExecutionCluster %s at %s decides from now on. %s If the other one still runs, both decide until they reach each other.",
+		h->a[FROM].name, h->t->server, seen);
+
+	if (confirm_name(h, question, "tecctl promote --from-lost", err) < 0)
+		return -1;
+	return patch(h, FROM, "Self", "", epoch_of(NULL, &h->a[FROM]), err);
 }
 
 static int act(struct handover *h, const struct show_next *n, struct err *err)
@@ -287,7 +314,7 @@ static int act(struct handover *h, const struct show_next *n, struct err *err)
 	case SHOW_DO_FREEZE:
 		return do_freeze(h, err);
 	case SHOW_DO_TAKE:
-		return patch(h, TO, "Self", NULL, NULL, err);
+		return patch(h, TO, "Self", NULL, epoch_of(&h->a[FROM], &h->a[TO]), err);
 	case SHOW_DO_SWAP:
 		return patch(h, FROM, "Following", "", follow_of(h, TO), err);
 	case SHOW_DO_FENCE:
@@ -296,6 +323,8 @@ static int act(struct handover *h, const struct show_next *n, struct err *err)
 		return patch(h, FROM, "Self", "", NULL, err);
 	case SHOW_DO_RETIRE:
 		return do_retire(h, err);
+	case SHOW_DO_TAKE_ALONE:
+		return do_take_alone(h, err);
 	case SHOW_DO_REFUSE:
 	case SHOW_DO_WAIT:
 	case SHOW_DO_DONE:
@@ -529,6 +558,36 @@ static int promote(struct handover *h, struct err *err)
 	return rc;
 }
 
+static struct show_next decide_from_lost(struct handover *h)
+{
+	return show_from_lost_next(&h->a[FROM]);
+}
+
+/* The target is the only end. */
+static int promote_alone(struct tool *t, struct err *err)
+{
+	static const char *const others[] = {"from", "abort", "dry-run"};
+	struct handover h = {.t = t, .name = "promote", .decide = decide_from_lost};
+	int rc;
+
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		if (conf_is_set(t->conf, others[i]))
+			return err_set(
+				err, ERR_INVALID, "option --from-lost excludes --%s", others[i]);
+	if (check_place(t, "to", true, err) < 0)
+		return -1;
+	rc = start(&h, "to", err);
+	if (rc == 0)
+		rc = go(&h, err);
+	if (rc == 0)
+		show_found(&h.f, SHOW_IS_OK, h.name, NULL,
+			"the target decides, with epoch %" PRId64, h.a[FROM].epoch);
+	if (t->interrupted && h.confirmed)
+		tool_say(stderr,
+			"tecctl: interrupted; the operator goes on. The command can be run again");
+	return end(&h, rc);
+}
+
 int tool_promote(struct tool *t, struct err *err)
 {
 	bool aborts = conf_bool(t->conf, "abort");
@@ -538,6 +597,10 @@ int tool_promote(struct tool *t, struct err *err)
 		.decide = aborts ? decide_abort : decide_promote};
 	int rc;
 
+	if (conf_bool(t->conf, "from-lost"))
+		return promote_alone(t, err);
+	if (conf_operand(t->conf))
+		return err_set(err, ERR_INVALID, "a name is given only with --from-lost");
 	if (check_place(t, "from", true, err) < 0 || check_place(t, "to", true, err) < 0)
 		return -1;
 	if (aborts && conf_bool(t->conf, "dry-run"))

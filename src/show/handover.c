@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
@@ -71,6 +72,10 @@ void show_authority(struct json_object *cluster, struct show_authority *out)
 	out->digest = json_get_str(status, "digest");
 	out->peer = json_get_str(status, "peer");
 	out->peer_uid = json_get_str(status, "peerUID");
+	out->seen = json_get_str(status, "seen");
+	out->peer_epoch = json_get_int(status, "peerEpoch", 0);
+	out->behind = json_get_int(status, "behind", 0);
+	out->epoch = json_get_int(cluster, "spec/epoch", 0);
 	out->machines = json_get_int(status, "machines", 0);
 	out->keys = json_get_int(status, "attestationKeys", 0);
 	out->images = json_get_int(status, "images", 0);
@@ -247,12 +252,28 @@ static bool refuse_any(const struct show_authority *from, const struct show_auth
 	return false;
 }
 
+/* The target took over from the source and both say that they decide: following would bring back what
+ * was deleted since. */
+static bool refuse_later(
+	const struct show_authority *from, const struct show_authority *to, struct show_next *out)
+{
+	bool both = from->is == MODEL_AUTHORITY_SELF && to->is == MODEL_AUTHORITY_SELF;
+
+	if (!both || to->epoch <= from->epoch || !from->uid || !str_eq(to->peer_uid, from->uid))
+		return false;
+	*out = next(SHOW_DO_REFUSE, SHOW_STEP_FOLLOW,
+		"exchange --from and --to; or, if the source is to go on, first set spec.authority of the target to Frozen",
+		"the target decides with a later epoch (%" PRId64 ") than the source (%" PRId64 ")",
+		to->epoch, from->epoch);
+	return true;
+}
+
 struct show_next show_follow_next(
 	const struct show_authority *from, const struct show_authority *to, bool given)
 {
 	struct show_next n;
 
-	if (refuse_any(from, to, SHOW_STEP_FOLLOW, &n))
+	if (refuse_any(from, to, SHOW_STEP_FOLLOW, &n) || refuse_later(from, to, &n))
 		return n;
 	if (from->is == MODEL_AUTHORITY_FOLLOWING)
 		return next(SHOW_DO_REFUSE, SHOW_STEP_FOLLOW, "follow the cluster that decides",
@@ -398,8 +419,10 @@ static struct show_next promote_from_frozen(const struct show_authority *from,
 	case MODEL_AUTHORITY_SELF:
 		if (!same_ticket(from, to))
 			return next(SHOW_DO_REFUSE, SHOW_STEP_SWAP,
-				"set spec.authority of the source to Self, or of the target to Frozen and see which one is to decide",
-				"the target decides, but did not take over from this source");
+				to->epoch > from->epoch
+					? "make the source follow it: tecctl follow, with --from and --to exchanged"
+					: "set spec.authority of the source to Self, or of the target to Frozen and see which one is to decide",
+				"the target decides, but did not take over from this source in this promotion");
 		if (!is(to, "Self"))
 			return wait_for(to, SHOW_STEP_TAKE, "target", "Self");
 		return act(SHOW_DO_SWAP, SHOW_STEP_SWAP);
@@ -435,7 +458,7 @@ struct show_next show_promote_next(const struct show_authority *from,
 {
 	struct show_next n;
 
-	if (refuse_any(from, to, SHOW_STEP_FOLLOW, &n))
+	if (refuse_any(from, to, SHOW_STEP_FOLLOW, &n) || refuse_later(from, to, &n))
 		return n;
 	switch (from->is) {
 	case MODEL_AUTHORITY_SELF:
@@ -524,4 +547,79 @@ struct show_next show_retire_next(const struct show_authority *at, bool last)
 			"see that the cluster that it follows runs; --last gives up every key",
 			"the cluster that decides is not known to be well: %s", said(at));
 	return act(SHOW_DO_RETIRE, SHOW_STEP_FOLLOW);
+}
+
+/* ---- without the other cluster */
+
+int64_t show_next_epoch(const struct show_authority *from, const struct show_authority *to)
+{
+	int64_t epoch = to->epoch > to->peer_epoch ? to->epoch : to->peer_epoch;
+
+	if (from && from->epoch > epoch)
+		epoch = from->epoch;
+	return epoch + 1;
+}
+
+static struct show_next from_lost_following(const struct show_authority *to)
+{
+	static const char *const lost[] = {"SourceUnreachable", "SourceWentBack", "SourceDiffers"};
+
+	for (size_t i = 0; i < ARRAY_LEN(lost); i++)
+		if (is(to, lost[i]))
+			return act(SHOW_DO_TAKE_ALONE, SHOW_STEP_TAKE);
+	if (!to->observed)
+		return wait_for(to, SHOW_STEP_TAKE, "target", "Following");
+	return next(SHOW_DO_REFUSE, SHOW_STEP_TAKE, "tecctl promote hands over between two",
+		"the cluster that the target follows is not lost: %s", said(to));
+}
+
+struct show_next show_from_lost_next(const struct show_authority *to)
+{
+	const enum show_step step = SHOW_STEP_TAKE;
+
+	if (!to->known)
+		return next(SHOW_DO_REFUSE, step, "use the tecctl of its version",
+			"spec.authority of the target has a value that this tecctl does not know");
+	switch (to->is) {
+	case MODEL_AUTHORITY_FOLLOWING:
+		return from_lost_following(to);
+	case MODEL_AUTHORITY_RETIRED:
+		return next(SHOW_DO_REFUSE, step, "make a new TrustedExecutionCluster in its place",
+			"the target is Retired, which is permanent");
+	case MODEL_AUTHORITY_FROZEN:
+		if (is(to, "Frozen"))
+			return act(SHOW_DO_TAKE_ALONE, step);
+		break;
+	case MODEL_AUTHORITY_SELF:
+		if (is(to, "Self"))
+			return act(SHOW_DO_DONE, step);
+		if (is(to, "PeerUnknown"))
+			return act(SHOW_DO_TAKE_ALONE, step);
+		break;
+	}
+	if (is(to, "PeerDecides"))
+		return next(SHOW_DO_REFUSE, step,
+			"tecctl follow makes the target follow it; then tecctl promote hands over",
+			"the other cluster is not lost: %s", said(to));
+	return wait_for(to, step, "target", to->is == MODEL_AUTHORITY_SELF ? "Self" : "Frozen");
+}
+
+char *show_last_seen(const struct show_authority *to, int64_t now_s)
+{
+	struct strbuf out = STRBUF_INIT;
+	int64_t us = 0;
+
+	strbuf_addf(&out, "The other cluster%s%s was ", to->peer ? " at " : "",
+		to->peer ? log_esc(to->peer) : "");
+	if (to->seen && clock_parse(to->seen, &us) == 0) {
+		strbuf_addf(&out, "last read at %s", log_esc(to->seen));
+		if (now_s >= us / 1000000)
+			strbuf_addf(&out, ", %" PRId64 " minutes ago", (now_s - us / 1000000) / 60);
+	} else {
+		strbuf_adds(&out, "never read here, or it is not known when");
+	}
+	if (to->is == MODEL_AUTHORITY_FOLLOWING)
+		strbuf_addf(&out, "; then %" PRId64 " objects were not copied yet", to->behind);
+	strbuf_adds(&out, ". What it decided since then is not known here.");
+	return strbuf_steal(&out);
 }

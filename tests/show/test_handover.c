@@ -286,6 +286,7 @@ struct cluster {
 	enum model_authority is;
 	char ticket[24]; /* "": none */
 	int version;
+	int epoch;
 };
 
 /* A command: it reads the source, reads the target, then does one thing, and so on. */
@@ -302,23 +303,27 @@ struct play {
 	int tickets, restarts;
 };
 
-static size_t n_plays, n_takes, n_unfrozen;
+static size_t n_plays, n_takes, n_unfrozen, n_lost;
 
 static struct show_authority seen(const struct cluster *c, const char *uid)
 {
-	return one(c->is, uid, c->ticket[0] ? c->ticket : NULL);
+	struct show_authority a = one(c->is, uid, c->ticket[0] ? c->ticket : NULL);
+
+	a.epoch = c->epoch;
+	return a;
 }
 
-static void set(
+static bool set(
 	struct cluster *now, const struct cluster *was, enum model_authority is, const char *ticket)
 {
 	cleanup_free char *copy = xstrdup(ticket); /* it may be now's own */
 
 	if (now->version != was->version)
-		return; /* 409 */
+		return false; /* 409 */
 	now->is = is;
 	now->version++;
 	snprintf(now->ticket, sizeof(now->ticket), "%s", copy);
+	return true;
 }
 
 static void do_it(struct play *p, struct actor *a)
@@ -341,7 +346,8 @@ static void do_it(struct play *p, struct actor *a)
 		set(&p->from, &a->from, FROZEN, a->to.ticket);
 		break;
 	case SHOW_DO_TAKE:
-		set(&p->to, &a->to, SELF, a->to.ticket);
+		if (set(&p->to, &a->to, SELF, a->to.ticket))
+			p->to.epoch = (int)show_next_epoch(&s, &t);
 		n_takes++;
 		break;
 	case SHOW_DO_SWAP:
@@ -429,6 +435,213 @@ Test(show_handover, a_promotion_ends_from_wherever_it_was_killed)
 		cr_expect_eq(steps, 4, "announce, freeze, take, swap");
 		cr_expect_str_eq(p.from.ticket, "");
 	}
+}
+
+/* ---- ... and with a cluster that is lost, and returns */
+
+/* Of two clusters that know each other, or of which only the target knows the source. */
+struct pair {
+	struct cluster c[2];
+	bool knows; /* the source */
+};
+
+static void of(const struct pair *p, int end, struct model_cluster *out)
+{
+	bool knows = end || p->knows;
+
+	*out = (struct model_cluster){.obj.uid = (char *)(end ? "t" : "s"),
+		.authority = p->c[end].is,
+		.epoch = p->c[end].epoch,
+		.follow_secret = knows ? "f" : NULL,
+		.followed_uid = knows ? (end ? "s" : "t") : NULL};
+}
+
+/* What the operator of that end does when it reads the other one. */
+static bool reads(struct pair *p, int end)
+{
+	struct model_cluster here, there;
+
+	of(p, end, &here);
+	of(p, !end, &there);
+	if (here.authority != SELF || !model_cluster_peer(&here) ||
+		!model_cluster_yields(&here, &there))
+		return false;
+	p->c[end].is = FROZEN;
+	p->c[end].version++;
+	return true;
+}
+
+/* Both are up and read each other, in both orders: one of them decides at most. */
+static void check_return(const struct play *was, bool knows)
+{
+	for (int first = 0; first < 2; first++) {
+		struct pair p = {.c = {was->from, was->to}, .knows = knows};
+
+		reads(&p, first);
+		reads(&p, !first);
+		if (p.c[0].is != SELF || p.c[1].is != SELF)
+			continue;
+		/* The source does not know the target, which decides later, and says so. */
+		cr_assert(!knows && p.c[1].epoch > p.c[0].epoch, "both decide: epochs %d %d",
+			p.c[0].epoch, p.c[1].epoch);
+	}
+}
+
+static void lost(struct cluster *now, const struct cluster *was, const char *uid)
+{
+	static const char *const reasons[] = {
+		[SELF] = "PeerUnknown", [FOLLOWING] = "SourceUnreachable", [FROZEN] = "Frozen"};
+	struct show_authority a = seen(was, uid);
+
+	a.reason = reasons[was->is];
+	if (show_from_lost_next(&a).act != SHOW_DO_TAKE_ALONE)
+		return;
+	a.epoch = was->epoch;
+	if (set(now, was, SELF, ""))
+		now->epoch = (int)show_next_epoch(NULL, &a);
+}
+
+/* left: steps; losts: how often a cluster is still taken without the other one. */
+static void explore_lost(const struct play *was, bool knows, int left, int losts)
+{
+	check_return(was, knows);
+	n_plays++;
+	if (!left)
+		return;
+	for (int i = 0; i < 2; i++) {
+		struct play p = *was;
+		struct actor *a = &p.actor[i];
+
+		if (a->at == 0)
+			a->from = p.from;
+		else if (a->at == 1)
+			a->to = p.to;
+		else
+			do_it(&p, a);
+		a->at = (a->at + 1) % 3;
+		explore_lost(&p, knows, left - 1, losts);
+	}
+	for (int i = 0; i < 2 && losts; i++) {
+		struct play p = *was;
+
+		lost(i ? &p.to : &p.from, i ? &was->to : &was->from, i ? "t" : "s");
+		n_lost++;
+		explore_lost(&p, knows, left - 1, losts - 1);
+	}
+	/* The link is there for a moment, and one end reads the other. */
+	for (int i = 0; i < 2; i++) {
+		struct play p = *was;
+		struct pair both = {.c = {p.from, p.to}, .knows = knows};
+
+		if (!reads(&both, i))
+			continue;
+		p.from = both.c[0];
+		p.to = both.c[1];
+		explore_lost(&p, knows, left - 1, losts);
+	}
+}
+
+Test(show_handover, no_order_with_a_lost_cluster_leaves_two_that_see_each_other)
+{
+	static const struct play starts[] = {
+		{.from = {SELF, "", 1, 0}, .to = {FOLLOWING, "", 1, 0}},
+		{.from = {SELF, "", 1, 4}, .to = {FOLLOWING, "", 1, 3}},
+		{.from = {FROZEN, "x", 1, 1}, .to = {FOLLOWING, "x", 1, 1}},
+		{.from = {SELF, "", 1, 1}, .to = {FOLLOWING, "", 1, 5}},
+	};
+
+	for (size_t i = 0; i < 2 * ARRAY_LEN(starts); i++) {
+		struct play p = starts[i / 2];
+
+		p.actor[1].aborts = true;
+		n_plays = n_lost = 0;
+		explore_lost(&p, i % 2, 10, 2);
+		cr_expect(n_lost > 100 && n_plays > 10000, "start %zu: %zu", i, n_plays);
+	}
+}
+
+Test(show_handover, who_may_be_taken_without_the_other_one)
+{
+	static const struct {
+		enum model_authority is;
+		const char *reason;
+		enum show_do want;
+	} rows[] = {
+		{FOLLOWING, "SourceUnreachable", SHOW_DO_TAKE_ALONE},
+		{FOLLOWING, "SourceWentBack", SHOW_DO_TAKE_ALONE},
+		{FOLLOWING, "SourceDiffers", SHOW_DO_TAKE_ALONE},
+		{FOLLOWING, "Following", SHOW_DO_REFUSE},
+		{FOLLOWING, "FollowingBehind", SHOW_DO_REFUSE},
+		{FOLLOWING, "Conflict", SHOW_DO_REFUSE},
+		{FROZEN, "Frozen", SHOW_DO_TAKE_ALONE},
+		{FROZEN, "Freezing", SHOW_DO_WAIT},
+		{FROZEN, "PeerDecides", SHOW_DO_REFUSE},
+		{SELF, "PeerUnknown", SHOW_DO_TAKE_ALONE},
+		{SELF, "PeerDecides", SHOW_DO_REFUSE},
+		{SELF, "Self", SHOW_DO_DONE},
+		{SELF, "NotServed", SHOW_DO_WAIT},
+		{RETIRED, "Retired", SHOW_DO_REFUSE},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct show_authority a = one(rows[i].is, "t", "x");
+
+		a.reason = rows[i].reason;
+		cr_expect_eq(show_from_lost_next(&a).act, rows[i].want, "row %zu", i);
+		/* What its operator has not seen may have changed. */
+		a.observed = false;
+		cr_expect_eq(show_from_lost_next(&a).act,
+			rows[i].is == RETIRED ? SHOW_DO_REFUSE : SHOW_DO_WAIT, "row %zu", i);
+	}
+	struct show_authority a = one(FOLLOWING, "t", NULL);
+
+	a.known = false;
+	cr_expect_eq(show_from_lost_next(&a).act, SHOW_DO_REFUSE);
+}
+
+Test(show_handover, an_epoch_is_higher_than_all_that_are_known)
+{
+	struct show_authority s = one(SELF, "s", NULL), t = one(FOLLOWING, "t", NULL);
+
+	cr_expect_eq(show_next_epoch(&s, &t), 1);
+	s.epoch = 3;
+	cr_expect_eq(show_next_epoch(&s, &t), 4);
+	cr_expect_eq(show_next_epoch(NULL, &t), 1);
+	t.peer_epoch = 7;
+	cr_expect_eq(show_next_epoch(NULL, &t), 8);
+	t.epoch = 9;
+	cr_expect_eq(show_next_epoch(&s, &t), 10);
+}
+
+Test(show_handover, what_was_last_seen_of_the_lost_one)
+{
+	struct show_authority t = one(FOLLOWING, "t", NULL);
+	cleanup_free char *never = show_last_seen(&t, 1767323045), *then = NULL;
+
+	cr_expect(strstr(never, "never read here"), "%s", never);
+	t.seen = "2026-01-02T02:04:05Z";
+	t.behind = 3;
+	then = show_last_seen(&t, 1767323045);
+	cr_expect(strstr(then, "60 minutes ago"), "%s", then);
+	cr_expect(strstr(then, "3 objects were not copied"), "%s", then);
+	cr_expect(strstr(then, "https://peer"), "%s", then);
+}
+
+/* Following a source that was left behind would bring back what was deleted since. */
+Test(show_handover, one_that_took_over_does_not_follow_what_returns)
+{
+	struct show_authority s = one(SELF, "s", NULL), t = one(SELF, "t", NULL);
+
+	t.epoch = 1;
+	t.peer_uid = "s";
+	cr_expect_eq(show_follow_next(&s, &t, false).act, SHOW_DO_REFUSE);
+	cr_expect_eq(show_promote_next(&s, &t, &fresh).act, SHOW_DO_REFUSE);
+	cr_expect_eq(show_follow_next(&t, &s, false).act, SHOW_DO_FOLLOW);
+	t.peer_uid = "another";
+	cr_expect_eq(show_follow_next(&s, &t, false).act, SHOW_DO_FOLLOW);
+	/* Frozen by a promotion whose target was taken without it. */
+	s = one(FROZEN, "s", "x");
+	cr_expect(strstr(show_promote_next(&s, &t, &fresh).next, "tecctl follow"));
 }
 
 /* ---- follow and retire */

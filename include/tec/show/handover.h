@@ -7,6 +7,10 @@
  * A promotion has a ticket, an annotation on both clusters. The target may decide only while both show
  * the same one; each ticket is written to the source before that, so that a change of the source which
  * was decided earlier fails with its resourceVersion.
+ *
+ * A target that decides gets an epoch higher than both had. Of two that decide all the same, as one was
+ * made to while the other could not be reached, the one with the lower epoch stops when it reads the
+ * other's (ctl/follow.h).
  */
 #ifndef TEC_SHOW_HANDOVER_H
 #define TEC_SHOW_HANDOVER_H
@@ -31,7 +35,9 @@ struct show_authority {
 	bool synced;   /* TrusteeSynced is True */
 	const char *name, *uid, *ticket, *reason, *message;
 	const char *digest, *peer, *peer_uid; /* of status.authority, as all that follows */
-	int64_t machines, keys, images;
+	int64_t machines, keys, images, behind;
+	int64_t epoch, peer_epoch; /* 0: not there */
+	const char *seen;
 };
 void show_authority(struct json_object *cluster, struct show_authority *out);
 
@@ -41,11 +47,12 @@ enum show_do {
 	SHOW_DO_FOLLOW, /* give the target an account at the source; then its authority is Following */
 	SHOW_DO_ANNOUNCE, /* give the target a ticket */
 	SHOW_DO_FREEZE,   /* the source is Frozen, with the target's ticket */
-	SHOW_DO_TAKE,     /* the target is Self */
+	SHOW_DO_TAKE,     /* the target is Self, with show_next_epoch() */
 	SHOW_DO_SWAP,     /* the source is Following, without a ticket */
 	SHOW_DO_FENCE,    /* make the ticket of the target an aborted one */
 	SHOW_DO_UNFREEZE, /* the source is Self, without a ticket */
 	SHOW_DO_RETIRE,
+	SHOW_DO_TAKE_ALONE, /* the same without a source, and without a ticket */
 	SHOW_DO_DONE
 };
 
@@ -85,6 +92,13 @@ struct show_next show_promote_next(const struct show_authority *from,
 	const struct show_authority *to, const struct show_promotion *p);
 struct show_next show_abort_next(
 	const struct show_authority *from, const struct show_authority *to);
+/* The other cluster is lost. */
+struct show_next show_from_lost_next(const struct show_authority *to);
+/* Of a target that takes over; from NULL: the other cluster is lost. */
+int64_t show_next_epoch(const struct show_authority *from, const struct show_authority *to);
+/* What was copied from the cluster that is lost, and when it was last seen: a sentence for people. The
+ * caller frees. */
+char *show_last_seen(const struct show_authority *to, int64_t now_s);
 /* last: its keys are given up although no other cluster is known to have them. */
 struct show_next show_retire_next(const struct show_authority *at, bool last);
 
