@@ -76,9 +76,9 @@ enum model_cluster_reason ctl_authority_self(
 {
 	if (s && peer == STATE_PEER_UNKNOWN) {
 		strbuf_addf(out,
-			"The other operator, at %s, may decide, and was not read since this one started: %s Until it is read, nothing is "
+			"The other operator, at %s, may decide, and was not read since this one started. Until it is read, nothing is "
 			"made, approved or deleted here; nodes that registered get their keys. If it is lost for good: tecctl promote "
-			"--from-lost --to THIS_KUBECONFIG.",
+			"--from-lost --to THIS_KUBECONFIG. %s",
 			s->peer, s->why[0] ? s->why : "The connection is being made.");
 		return CLUSTER_PEER_UNKNOWN;
 	}
@@ -91,7 +91,7 @@ enum model_cluster_reason ctl_authority_self(
 		strbuf_addf(out,
 			" Warning: the operator at %s decides too, with epoch %" PRId64
 			" (here %" PRId64
-			"), and does not know of this one. Make it follow this one: tecctl follow --from THIS_KUBECONFIG --to "
+			"). Make it follow this one: tecctl follow --from THIS_KUBECONFIG --to "
 			"ITS_KUBECONFIG.",
 			s->peer, s->epoch, epoch);
 	return CLUSTER_SELF;

@@ -281,7 +281,9 @@ struct show_next show_follow_next(
 			from->peer ? from->peer : "another cluster");
 	if (from->is == MODEL_AUTHORITY_FROZEN && to->is == MODEL_AUTHORITY_SELF)
 		return next(SHOW_DO_REFUSE, SHOW_STEP_FOLLOW,
-			"finish or abort the promotion, or set spec.authority of the source to Self",
+			to->epoch > from->epoch
+				? "exchange --from and --to: the target decided later"
+				: "finish or abort the promotion, or set spec.authority of the source to Self",
 			"the source is Frozen and the target decides");
 	if (to->is == MODEL_AUTHORITY_FOLLOWING) {
 		n = judge_following(from, to, SHOW_STEP_FOLLOW);

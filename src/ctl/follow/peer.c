@@ -97,6 +97,10 @@ void follow_peer_tell(struct ctl_follow *f)
 
 void follow_peer_check(struct ctl_follow *f)
 {
+	static const char *const words[] = {[STATE_PEER_FINE] = "Fine",
+		[STATE_PEER_UNKNOWN] = "Unknown",
+		[STATE_PEER_DECIDES] = "Decides",
+		[STATE_PEER_TOLD] = "Told"};
 	const struct model_cluster *c = state_cluster(f->env->state);
 	enum state_peer was = f->state->peer, now;
 	struct ctl_follow_peer_view v;
@@ -111,8 +115,8 @@ void follow_peer_check(struct ctl_follow *f)
 	if (now == was)
 		return;
 	f->state->peer = now;
-	log_info(NULL, "what is known of the peer changed", "state=%d reason=%s", (int)now,
-		log_esc(f->is.why));
+	log_info(
+		NULL, "what is known of the peer changed", "from=%s to=%s", words[was], words[now]);
 	for (unsigned i = 0; i < f->n_peer_listeners; i++)
 		f->peer_listener[i].fn(f->peer_listener[i].arg);
 	for (unsigned i = 0; i < f->n_listeners; i++)
