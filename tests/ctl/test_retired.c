@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "ctl/nodes.h"
+#include "tec/model/machine.h"
 
 #define SETTLE 30000
 
@@ -145,7 +146,51 @@ Test(ctl_retired, a_kill_at_any_write_loses_nothing)
 	}
 }
 
-/* It says so again only when Trustee has confirmed again, which may have been restored meanwhile. */
+/* What is confirmed stays so: a Trustee that is away, or gone for good, takes nothing back. */
+Test(ctl_retired, a_restart_beside_a_trustee_that_is_away_stays_retired)
+{
+	up();
+	authority("Retired");
+	world_run(&w, SETTLE);
+	has_retired();
+	world_kill(&w);
+	fake_kbs_down(kbs, true);
+	world_boot(&w, NULL);
+	for (unsigned i = 0; i < 20; i++) {
+		world_run(&w, 1000);
+		cr_assert_str_eq(says(), "Retired", "after %u s", i);
+	}
+	cr_assert_str_eq(world_reason(&w, &kobj_machine, "a", "Delivered"), "NotAvailable");
+	/* Of a backup of the API: the finalizer says that Trustee may have it. */
+	world_kill(&w);
+	fake_api_merge(w.api, &kobj_machine, NS, "a",
+		"{\"metadata\":{\"finalizers\":[\"" MODEL_MACHINE_FINALIZER "\"]}}");
+	world_boot(&w, NULL);
+	world_run(&w, SETTLE);
+	cr_assert_str_eq(says(), "Retiring");
+	fake_kbs_down(kbs, false);
+	world_run(&w, 10 * SETTLE);
+	has_retired();
+}
+
+Test(ctl_retired, machines_and_keys_say_that_they_are_not_delivered)
+{
+	up();
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Ready"), "True");
+	fake_kbs_down(kbs, true);
+	authority("Retired");
+	world_run(&w, SETTLE);
+	cr_assert_str_eq(world_reason(&w, &kobj_machine, "a", "Delivered"), "Revoking");
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Ready"), "False");
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "key", "Delivered"), "NotAvailable");
+	fake_kbs_down(kbs, false);
+	world_run(&w, 10 * SETTLE);
+	has_retired();
+	cr_assert_str_eq(world_reason(&w, &kobj_machine, "a", "Delivered"), "NotAvailable");
+	cr_assert_str_eq(world_reason(&w, &kobj_machine, "a", "Ready"), "NotAvailable");
+}
+
+/* Trustee may have been restored meanwhile. */
 Test(ctl_retired, a_restored_trustee_loses_the_key_again)
 {
 	char path[RATS_RESOURCE_PATH_MAX];

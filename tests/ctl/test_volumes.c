@@ -473,3 +473,34 @@ Test(ctl_volumes, another_policy_is_a_restart)
 		"default_cpu.rego", &policy));
 	cr_assert_str_eq(json_object_get_string(policy), render_etc("tpm-v017-pcr7.rego"));
 }
+
+/* The Deployment mounts nothing any more, and that counts when no Pod with the keys is left. */
+Test(ctl_volumes, a_retired_operator_unmounts_everything)
+{
+	install(VOLUMES);
+	join(15000);
+	roll_out();
+	cr_assert(delivered() && mounts(ID_A) && mounts_ak("key"));
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", "{\"spec\":{\"authority\":\"Retired\"}}");
+	world_run(&w, 15000);
+	cr_assert_not(mounts(ID_A) || mounts_ak("key"));
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Authority"), "Retiring");
+	cr_assert(json_get(world_get(&w, &kobj_machine, "a"), "metadata/finalizers"));
+	cr_assert_str_eq(world_reason(&w, &kobj_machine, "a", "Delivered"), "Revoking");
+	pod_gone(POD);
+	current_pod("trustee-2");
+	status(json_get_int(deployment(), "metadata/generation", 0), 1, 1, 1);
+	world_run(&w, 15000);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Authority"), "Retired");
+	cr_assert_not(json_get(world_get(&w, &kobj_machine, "a"), "metadata/finalizers"));
+	cr_assert(world_get(&w, &kobj_secret, ID_A), "the disk key stays");
+	cr_assert_str_eq(world_reason(&w, &kobj_machine, "a", "Delivered"), "NotAvailable");
+	/* A restart, while Trustee's Pod is gone, mounts nothing and stays Retired. */
+	world_kill(&w);
+	pod_gone("trustee-2");
+	status(json_get_int(deployment(), "metadata/generation", 0), 0, 0, 0);
+	world_boot(&w, NULL);
+	world_run(&w, 15000);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Authority"), "Retired");
+	cr_assert_not(mounts(ID_A));
+}

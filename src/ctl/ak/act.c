@@ -307,6 +307,7 @@ const struct ctl_do ak_acts[CTL_AK_N_DO] = {
 	[CTL_AK_EXPIRE] = {"delete the unapproved key",
 		"attestation key deleted, it was not approved in time", CTL_DO_GONE_IS_FINE,
 		.start = ctl_kind_start_expire},
-	[CTL_AK_APPLY_STATUS] = {"write the status", .flags = CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN,
+	[CTL_AK_APPLY_STATUS] = {"write the status",
+		.flags = CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN | CTL_DO_RETIRED,
 		.start = apply_status},
 };

@@ -45,7 +45,7 @@ static enum ctl_ak_do decide_retired(const struct ctl_ak_view *v)
 	if (!v->revoked)
 		return CTL_AK_REVOKE;
 	if (!state_trustee_gone(v->observed) || !v->secret_held)
-		return CTL_AK_NOTHING; /* unknown counts as present */
+		return status_of(v); /* unknown counts as present */
 	return v->secret_live ? CTL_AK_DROP_SECRET_FINALIZER : CTL_AK_READ_SECRET;
 }
 
@@ -544,6 +544,9 @@ static void want_delivered(const struct state *s, struct ak_look *l)
 	if (!v->approved && !v->inherited) {
 		want(l, AK_DELIVERED, AK_NOT_APPROVED,
 			"The key is not approved, so it is not delivered to Trustee.");
+	} else if (v->authority == MODEL_AUTHORITY_RETIRED) {
+		want(l, AK_DELIVERED, AK_NOT_AVAILABLE,
+			"spec.authority is Retired: the key is not delivered any more.");
 	} else if (!v->usable) {
 		want(l, AK_DELIVERED, AK_INVALID_KEY,
 			l->ak->spki_sha256

@@ -260,7 +260,7 @@ static void want_frozen(const struct ctl_cluster *c, struct cluster_look *l)
 
 static void want_retired(const struct ctl_cluster *c, struct cluster_look *l)
 {
-	if (cluster_retired(c)) {
+	if (cluster_retired(c, l->c)) {
 		want(l, false, CLUSTER_RETIRED,
 			"Every Trustee confirmed that it holds nothing of this operator any more. The objects stay; delete the namespace when "
 			"nobody needs its disk keys.");

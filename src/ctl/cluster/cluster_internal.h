@@ -278,7 +278,7 @@ void cluster_authority_fini(struct ctl_cluster *c); /* forgets what is to be wri
 /* ---- retired.c */
 /* Of a cluster with spec.authority Retired: every Trustee confirmed that it holds nothing of ours, and
  * no object has a finalizer of ours. Looks at all of them. */
-bool cluster_retired(const struct ctl_cluster *c);
+bool cluster_retired(const struct ctl_cluster *c, const struct model_cluster *served);
 
 /* ---- volumes.c */
 /* In each step of the served cluster (NULL: there is none): confirms what Trustee serves and

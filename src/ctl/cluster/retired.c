@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is left to do before an operator has retired. Nothing is remembered of it: the other
- * controllers revoke at each start again, and what they were not told of counts as left.
+ * What is left to do before an operator has retired: the other controllers revoke at each start again,
+ * and what they were not told of counts as left. Once every Trustee has confirmed it, that stays in the
+ * condition: a restart beside a Trustee that is away takes nothing of it back.
  */
 #include "config.h"
 
@@ -12,6 +13,7 @@
 struct left {
 	const struct state *state;
 	bool any;
+	bool was_confirmed; /* only what has our finalizer can be left */
 };
 
 static void machine(void *arg, const struct kobj *o)
@@ -21,7 +23,7 @@ static void machine(void *arg, const struct kobj *o)
 	char path[RATS_RESOURCE_PATH_MAX];
 
 	l->any |= o->unreadable || m->has_finalizer;
-	if (l->any || !m->id_valid)
+	if (l->any || l->was_confirmed || !m->id_valid)
 		return;
 	rats_resource_path(m->id, path);
 	l->any = !state_trustee_gone(state_trustee_observed(l->state, KBS_RESOURCE, path));
@@ -33,7 +35,7 @@ static void ak(void *arg, const struct kobj *o)
 	char name[RATS_IDENTITY_NAME_LEN + 1];
 
 	l->any |= o->unreadable;
-	if (!l->any && model_ak_identity(model_ak(o), name))
+	if (!l->any && !l->was_confirmed && model_ak_identity(model_ak(o), name))
 		l->any = !state_trustee_gone(state_trustee_observed_key(l->state, name, o->name));
 }
 
@@ -51,14 +53,16 @@ static void image(void *arg, const struct kobj *o)
 	l->any |= o->unreadable || model_image(o)->has_finalizer;
 }
 
-bool cluster_retired(const struct ctl_cluster *c)
+bool cluster_retired(const struct ctl_cluster *c, const struct model_cluster *served)
 {
 	const struct state *s = c->env->state;
-	struct left l = {.state = s};
+	bool was = str_eq(
+		served->cond[CLUSTER_AUTHORITY].reason, model_cluster_reason(CLUSTER_RETIRED));
+	struct left l = {.state = s, .was_confirmed = was};
 	size_t declared, confirmed, revoking;
 
 	kbs_sync_counts(s->sync, &declared, &confirmed, &revoking);
-	if (declared > 0 || revoking > 0)
+	if (declared > 0 || (revoking > 0 && !was))
 		return false;
 	k8s_cache_each(s->images, image, &l);
 	k8s_cache_each(s->machines, machine, &l);

@@ -266,5 +266,6 @@ const struct ctl_do machine_acts[CTL_MACHINE_N_DO] = {
 		"Machine deleted, no key was approved for it in time", CTL_DO_GONE_IS_FINE,
 		.start = ctl_kind_start_expire},
 	[CTL_MACHINE_APPLY_STATUS] = {"write the status",
-		.flags = CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN, .start = ctl_kind_start_status},
+		.flags = CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN | CTL_DO_RETIRED,
+		.start = ctl_kind_start_status},
 };

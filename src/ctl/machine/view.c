@@ -45,9 +45,10 @@ static enum ctl_machine_do decide_retired(const struct ctl_machine_view *v)
 {
 	if (!v->revoked)
 		return CTL_MACHINE_REVOKE;
-	if (!state_trustee_gone(v->observed_key) || !state_trustee_gone(v->observed_ids))
-		return CTL_MACHINE_NOTHING; /* unknown counts as present */
-	return v->has_finalizer ? CTL_MACHINE_DROP_FINALIZER : CTL_MACHINE_NOTHING;
+	if (v->has_finalizer && state_trustee_gone(v->observed_key) &&
+		state_trustee_gone(v->observed_ids)) /* unknown counts as present */
+		return CTL_MACHINE_DROP_FINALIZER;
+	return v->status_ok ? CTL_MACHINE_NOTHING : CTL_MACHINE_APPLY_STATUS;
 }
 
 static enum ctl_machine_do decide_key(const struct ctl_machine_view *v)
@@ -409,6 +410,12 @@ static void want_delivered(const struct state *s, struct machine_look *l)
 			"Waiting until every Trustee confirms that the key and the identity are deleted. %s",
 			lacking(s, l, !l->owns_path || state_trustee_gone(l->v.observed_key),
 				&why));
+	else if (l->v.authority == MODEL_AUTHORITY_RETIRED && l->m->has_finalizer)
+		WANT(l, c, false, MACHINE_REVOKING,
+			"spec.authority is Retired. Waiting until every Trustee confirms that the key and the identity are deleted.");
+	else if (l->v.authority == MODEL_AUTHORITY_RETIRED)
+		WANT(l, c, false, MACHINE_NOT_AVAILABLE,
+			"spec.authority is Retired: the key and the identity are not delivered any more.");
 	else if (l->base.want[MACHINE_KEY_READY].status != KOBJ_COND_TRUE || !l->ak)
 		WANT(l, c, false, MACHINE_WAITING,
 			"Waiting for the disk key and an approved AttestationKey.");
