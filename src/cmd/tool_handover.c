@@ -543,6 +543,25 @@ int tool_follow(struct tool *t, struct err *err)
 	return end(&h, rc);
 }
 
+/* They cannot register while the source is Frozen, and are unknown to the target's listener. */
+static int note_first_boots(struct handover *h, struct err *err)
+{
+	const char *first = NULL;
+	size_t n;
+
+	if (h->a[FROM].is != MODEL_AUTHORITY_SELF)
+		return 0;
+	if (read_end(h, FROM, 1u << SHOW_MACHINE, err) < 0)
+		return -1;
+	n = show_unbound(&h->world[FROM], &first);
+	if (n)
+		show_found(&h->f, SHOW_IS_NOTE, "registering",
+			"wait until they have registered, or boot those nodes again afterwards",
+			"%zu Machines of the last 10 minutes have no AttestationKey yet (%.63s): their nodes begin their first boot again",
+			n, first);
+	return 0;
+}
+
 static int promote(struct handover *h, struct err *err)
 {
 	bool dry = conf_bool(h->t->conf, "dry-run"), aborts = h->decide == decide_abort;
@@ -550,6 +569,8 @@ static int promote(struct handover *h, struct err *err)
 
 	if (rc == 0 && !aborts)
 		rc = look_at_servers(h, err);
+	if (rc == 0 && !aborts)
+		rc = note_first_boots(h, err);
 	if (rc == 0)
 		rc = dry ? go_dry(h, err) : go(h, err);
 	if (rc == 0 && aborts)
@@ -614,15 +635,45 @@ int tool_promote(struct tool *t, struct err *err)
 	return end(&h, rc);
 }
 
+static const char *own_address(struct handover *h)
+{
+	return json_get_str(show_cluster(&h->world[FROM]), "spec/publicTrusteeAddr");
+}
+
 /* Nodes have the list of servers in their disks' headers since they were installed. */
 static void warn_of_nodes(struct handover *h)
 {
 	struct json_object *cluster = show_cluster(&h->world[FROM]);
 
-	if (json_len(json_get_arr(cluster, "spec/trusteeServers")) == 0)
+	if (show_asks_only(cluster, own_address(h)))
 		show_found(&h->f, SHOW_IS_NOTE, "nodes",
-			"see that no disk of such a node is needed any more",
-			"spec.trusteeServers is empty: nodes that were installed with this cluster ask no other server");
+			"see that no disk of such a node is needed any more, or tec-node rebind-servers there",
+			"spec.trusteeServers names no other server: nodes that were installed with this cluster ask it alone");
+}
+
+/* Nor have nodes that the other cluster installed, when that names only the one that retires. */
+static int warn_of_peer(struct handover *h, struct err *err)
+{
+	struct show_world *w = &h->world[TO];
+	int rc;
+
+	if (!conf_is_set(h->t->conf, "peer"))
+		return 0;
+	tool_swap(h->t, &h->other);
+	rc = connect_to(h, "peer", err);
+	if (rc == 0)
+		rc = tool_load(h->t, 1u << SHOW_CLUSTER, w, err);
+	if (rc == 0 && !show_cluster(w))
+		rc = err_set(err, ERR_NOT_FOUND,
+			"no TrustedExecutionCluster in namespace %.63s of %.80s; next step: name its namespace after a colon: KUBECONFIG:NS",
+			h->t->ns, h->t->server);
+	tool_swap(h->t, &h->other);
+	if (rc == 0 && show_asks_only(show_cluster(w), own_address(h)))
+		show_found(&h->f, SHOW_IS_NOTE, "peer",
+			"set publicTrusteeAddr and trusteeServers of the peer, then tec-node rebind-servers on its nodes",
+			"the peer names only %s, which is retired: its nodes ask no other server",
+			own_address(h));
+	return rc < 0 ? err_wrap(err, "the peer") : 0;
 }
 
 int tool_retire(struct tool *t, struct err *err)
@@ -635,8 +686,10 @@ int tool_retire(struct tool *t, struct err *err)
 	rc = start(&h, "at", err);
 	if (rc == 0) {
 		warn_of_nodes(&h);
-		rc = go(&h, err);
+		rc = warn_of_peer(&h, err);
 	}
+	if (rc == 0)
+		rc = go(&h, err);
 	if (rc == 0)
 		show_found(&h.f, SHOW_IS_OK, h.name, NULL,
 			"every key is revoked, and the cluster is Retired");

@@ -58,6 +58,8 @@ static const struct conf_option table[] = {
 		.help = "The cluster that decides. Default of NS: the namespace of the current context."},
 	{"to", CONF_FILE, "KUBECONFIG[:NS]", .help = "The cluster that follows it."},
 	{"at", CONF_FILE, "KUBECONFIG[:NS]", .help = "The cluster to retire."},
+	{"peer", CONF_FILE, "KUBECONFIG[:NS]",
+		.help = "The cluster that stays: see that its nodes know another server than the one to retire."},
 	{"confirm-deletes", CONF_BOOL, "BOOL", "false",
 		.help = "Delete the Machines and AttestationKeys that the target withholds, as the source does not show them any more."},
 	{"accept-source", CONF_BOOL, "BOOL", "false",
@@ -132,7 +134,7 @@ static const struct conf_command commands[] = {
 		"output from to dry-run abort from-lost timeout yes"},
 	[TOOL_RETIRE] = {"retire", "[NAME]",
 		"End a cluster that follows another one: every key is revoked from its Trustee, for ever. Asks for the name of its TrustedExecutionCluster; with --yes that is NAME. Default of --at: --kubeconfig.",
-		"output at last timeout yes"},
+		"output at peer last timeout yes"},
 	[TOOL_COMPLETION] = {"completion", "SHELL",
 		"Print the completion script for bash, zsh or fish.", NULL},
 };

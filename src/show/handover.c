@@ -30,7 +30,8 @@ const struct show_step_words show_steps[SHOW_N_STEPS] = {
 		"make the source follow the target"},
 };
 
-#define SKEW_MAX_S 60
+#define SKEW_MAX_S   60
+#define FIRST_BOOT_S 600
 #define RUN_AGAIN                                                                                  \
 	"repair that and run the command again, or tecctl promote --abort with the same options: the source decides again"
 #define SEE_OPERATOR "see that the operator there runs, and its log: tecctl doctor"
@@ -98,6 +99,35 @@ size_t show_strangers(
 			*first = show_name(l->v[i]);
 	}
 	return n;
+}
+
+size_t show_unbound(const struct show_world *w, const char **first)
+{
+	const struct show_list *l = &w->list[SHOW_MACHINE];
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		int64_t age_s = show_age_of(w, l->v[i]);
+
+		if (age_s < 0 || age_s > FIRST_BOOT_S || show_deleting(l->v[i]) ||
+			show_is_true(l->v[i], "AttestationKeyBound"))
+			continue;
+		if (!n++)
+			*first = show_name(l->v[i]);
+	}
+	return n;
+}
+
+bool show_asks_only(struct json_object *cluster, const char *address)
+{
+	struct json_object *more = json_get_arr(cluster, "spec/trusteeServers");
+
+	if (!str_eq(json_get_str(cluster, "spec/publicTrusteeAddr"), address))
+		return false;
+	for (size_t i = 0; i < json_len(more); i++)
+		if (!str_eq(json_get_str(json_at(more, i), "address"), address))
+			return false;
+	return true;
 }
 
 /* What follows in the gitVersion of a standalone API; NULL: it is another server. */

@@ -17,6 +17,7 @@
 #include "tec/base/mem.h"
 #include "tec/model/pcrs.h"
 #include "tec/show/advice.h"
+#include "tec/show/handover.h"
 #include "tec/show/status.h"
 #include "tec/show/text.h"
 
@@ -100,6 +101,39 @@ static void check_images(const struct show_world *w, struct json_object *checks)
 	add_check(checks, "approved images", good ? SHOW_STATE_GOOD : SHOW_STATE_ACT, text,
 		good ? NULL
 		     : "Without an approved image every boot is refused: tecctl image approve");
+}
+
+/* One that does not decide writes no conditions of its copies and takes no new nodes. */
+static void check_authority(
+	const struct show_world *w, struct json_object *machine, struct json_object *checks)
+{
+	struct json_object *cluster = show_cluster(w);
+	cleanup_free char *text = NULL, *then = NULL;
+	struct show_authority a;
+
+	if (!cluster)
+		return;
+	show_authority(cluster, &a);
+	switch (a.is) {
+	case MODEL_AUTHORITY_SELF:
+		return;
+	case MODEL_AUTHORITY_FOLLOWING:
+		text = xasprintf("this cluster follows %s, which decides",
+			a.peer ? a.peer : "another cluster");
+		then = xasprintf("tecctl why %s at that cluster", show_name(machine));
+		add_check(checks, "authority", SHOW_STATE_GOOD, text, then);
+		return;
+	case MODEL_AUTHORITY_FROZEN:
+		add_check(checks, "authority", SHOW_STATE_PASSES,
+			"spec.authority is Frozen: installed nodes get their keys, new ones wait",
+			"finish the promotion, or tecctl promote --abort");
+		return;
+	case MODEL_AUTHORITY_RETIRED:
+		add_check(checks, "authority", SHOW_STATE_ACT,
+			"spec.authority is Retired: this cluster gives no key any more",
+			"give the node another server: tec-node rebind-servers");
+		return;
+	}
 }
 
 static void check_cluster(const struct show_world *w, struct json_object *checks)
@@ -318,6 +352,7 @@ struct json_object *show_why(const struct show_world *w, struct json_object *mac
 	json_add_str(json_add_str(out, "machine", show_name(machine)), "id",
 		json_get_str(machine, "spec/id"));
 	json_add_str(out, "state", s.word);
+	check_authority(w, machine, checks);
 	if (show_deleting(machine))
 		add_check(checks, "machine", SHOW_STATE_ACT,
 			"it is being deleted; its keys are revoked", NULL);

@@ -198,14 +198,17 @@ def test_follow_promote_back_and_retire(cp, played):
     assert asked.end() == 1 and "nothing was changed" in asked.seen
     out = ctl.out("retire", "--at", played.place("source"), "--yes", "tec", code=1)
     assert "tecctl promote hands over first" in out
-    out = ctl.out("retire", *at, "--yes", "tec")
-    assert lines(out) == [("note", "nodes"), ("ok", "retire")], out
+    # Both have the same address here, and no other server is named.
+    out = ctl.out("retire", *at, "--peer", played.place("source"), "--yes", "tec")
+    assert lines(out) == [("note", "nodes"), ("note", "peer"), ("ok", "retire")], out
     assert played.authorities() == ("Self", "Retired")
     assert "Retired, which is permanent" in ctl.out("follow", *played.args(), code=1)
 
 
-def test_a_target_that_does_not_follow_is_made_to(played):
-    assert lines(ctl.out("promote", *played.args())) == ALL_DONE
+def test_a_target_that_does_not_follow_is_made_to(cp, played):
+    made(cp, "mach", played.ns["source"], {"id": ID}, "booting")
+    out = ctl.out("promote", *played.args())
+    assert lines(out) == [("note", "registering")] + ALL_DONE and "(booting)" in out, out
     assert played.authorities() == ("Following", "Self")
 
 

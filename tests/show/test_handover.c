@@ -797,3 +797,49 @@ Test(show_handover, places)
 		cr_expect(rows[i].file || err.kind == ERR_INVALID);
 	}
 }
+
+/* ---- notes */
+
+Test(show_handover, machines_of_a_first_boot)
+{
+	static const char made[] = "2026-01-02T03:00:05Z", old[] = "2026-01-02T02:50:00Z";
+	cleanup_free char *text = xasprintf(
+		"{\"machine\":[{\"metadata\":{\"name\":\"a\",\"creationTimestamp\":\"%s\"}},"
+		"{\"metadata\":{\"name\":\"b\",\"creationTimestamp\":\"%s\"}},"
+		"{\"metadata\":{\"name\":\"c\",\"creationTimestamp\":\"%s\",\"deletionTimestamp\":\"%s\"}},"
+		"{\"metadata\":{\"name\":\"d\",\"creationTimestamp\":\"%s\"},\"status\":{\"conditions\":[" COND(
+			"AttestationKeyBound", "True", "Bound", "") "]}}]}",
+		old, made, made, made, made);
+	cleanup_show_world struct show_world w;
+	const char *first = NULL;
+
+	world_of(&w, text);
+	cr_expect_eq(show_unbound(&w, &first), 1);
+	cr_expect_str_eq(first, "b");
+}
+
+Test(show_handover, nodes_that_ask_one_server)
+{
+	static const struct {
+		const char *spec;
+		bool only;
+	} rows[] = {{"{\"publicTrusteeAddr\":\"a:1\"}", true},
+		{"{\"publicTrusteeAddr\":\"a:1\",\"trusteeServers\":[{\"address\":\"a:1\"}]}",
+			true},
+		{"{\"publicTrusteeAddr\":\"a:1\",\"trusteeServers\":[{\"address\":\"b:1\"}]}",
+			false},
+		{"{\"publicTrusteeAddr\":\"b:1\",\"trusteeServers\":[{\"address\":\"a:1\"}]}",
+			false},
+		{"{\"publicTrusteeAddr\":\"a:1\",\"trusteeServers\":[7]}", false}, {"{}", false}};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cleanup_free char *text =
+			xasprintf("{\"cluster\":[{\"metadata\":{\"name\":\"tec\"},\"spec\":%s}]}",
+				rows[i].spec);
+		cleanup_show_world struct show_world w;
+
+		world_of(&w, text);
+		cr_expect_eq(
+			show_asks_only(show_cluster(&w), "a:1"), rows[i].only, "%s", rows[i].spec);
+	}
+}

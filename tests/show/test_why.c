@@ -168,3 +168,29 @@ Test(show_why, no_text_of_an_object_is_an_order_to_the_terminal)
 		"%s", strbuf_str(&out));
 	show_world_fini(&w);
 }
+
+Test(show_why, who_decides_is_said_where_this_cluster_does_not)
+{
+	static const char *const rows[][3] = {
+		{"{\"authority\":\"Self\"}", NULL, NULL},
+		{"{\"authority\":\"Following\"}", "follows https://anchor ns, which decides",
+			"tecctl why m at that cluster"},
+		{"{\"authority\":\"Frozen\"}", "is Frozen", "--abort"},
+		{"{\"authority\":\"Retired\"}", "gives no key any more", "rebind-servers"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cleanup_strbuf struct strbuf out = STRBUF_INIT;
+		cleanup_free char *world = xasprintf(
+			"{" MACHINE KEY ",\"cluster\":[{" META("tec",
+				"c") ",\"spec\":%s,\"status\":{\"authority\":{\"peer\":\"https://anchor ns\"}}}]}",
+			rows[i][0]);
+
+		why(world, &out);
+		cr_expect_eq(strstr(strbuf_str(&out), "authority: ") != NULL, rows[i][1] != NULL);
+		if (rows[i][1])
+			cr_expect(strstr(strbuf_str(&out), rows[i][1]) &&
+					  strstr(strbuf_str(&out), rows[i][2]),
+				"%s", strbuf_str(&out));
+	}
+}

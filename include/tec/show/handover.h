@@ -107,6 +107,11 @@ struct show_next show_retire_next(const struct show_authority *at, bool last);
 size_t show_strangers(
 	const struct show_world *from, const struct show_world *to, const char **first);
 
+/* Machines of the last 10 minutes that no AttestationKey is bound to, as of a node in its first boot. *first as above. */
+size_t show_unbound(const struct show_world *w, const char **first);
+/* Nodes that are installed with this cluster ask no other server than that address. */
+bool show_asks_only(struct json_object *cluster, const char *address);
+
 /* Of the gitVersion of a server. */
 bool show_is_standalone(const char *git);
 /* "0.3.0": of the gitVersion of tec-operator --standalone, or of the operator's image; NULL: not in them, which
