@@ -149,16 +149,17 @@ def json_documents(text):
 
 class ControlPlane:
     """start() or a with statement brings it up; crds is a folder of CRDs to install before the
-    controller manager starts, whose garbage collector then knows them from the beginning."""
+    controller manager starts, whose garbage collector then knows them from the beginning. address: of the
+    API server, where 127.0.0.1 is somebody else's."""
 
-    def __init__(self, directory=None, crds=None, audit=True, apiserver_args=()):
+    def __init__(self, directory=None, crds=None, audit=True, apiserver_args=(), address="127.0.0.1"):
         self.binaries = find_binaries()
         self._own_dir = directory is None
         self.dir = directory or tempfile.mkdtemp(prefix="tec-kube-")
         os.makedirs(self.dir, mode=0o700, exist_ok=True)
         self.crds = crds
-        self.port = free_port()
-        self.server = f"https://127.0.0.1:{self.port}"
+        self.address, self.port = address, free_port()
+        self.server = f"https://{address}:{self.port}"
         self.ca_file = self.path("certs", "apiserver.crt")
         self.admin_kubeconfig = self.path("admin.kubeconfig")
         self.audit = AuditLog(self.path("audit.log")) if audit else None
@@ -208,8 +209,8 @@ class ControlPlane:
         key = self.path("service-account.key")
         apiserver = [
             f"--etcd-servers={client}", f"--cert-dir={self.path('certs')}",
-            f"--secure-port={self.port}", "--bind-address=127.0.0.1",
-            "--advertise-address=127.0.0.1", "--service-cluster-ip-range=10.0.0.0/24",
+            f"--secure-port={self.port}", f"--bind-address={self.address}",
+            f"--advertise-address={self.address}", "--service-cluster-ip-range=10.0.0.0/24",
             f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}",
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
             f"--token-auth-file={self.path('tokens.csv')}", "--authorization-mode=RBAC",
@@ -280,7 +281,7 @@ class ControlPlane:
             if not os.path.exists(self.ca_file):
                 return False
             if not self._api:
-                self._api = KubeAPI("127.0.0.1", self.port, self.ca_file, self._tokens[ADMIN])
+                self._api = KubeAPI(self.address, self.port, self.ca_file, self._tokens[ADMIN])
                 self._write_kubeconfigs()
             return self._api("GET", "/readyz", timeout=5)[0] == 200
 

@@ -35,8 +35,15 @@ def enter():
     _outside = outside
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         fcntl.ioctl(s, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
-        fcntl.ioctl(s, _SIOCSIFADDR, struct.pack("16sH2x4s16x", b"lo:1", socket.AF_INET, socket.inet_aton(OTHER)))
+    add(1, OTHER)
     return True
+
+
+def add(number, address):
+    """One more address of this loopback."""
+    name = f"lo:{number}".encode()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        fcntl.ioctl(s, _SIOCSIFADDR, struct.pack("16sH2x4s16x", name, socket.AF_INET, socket.inet_aton(address)))
 
 
 @contextlib.contextmanager
