@@ -316,7 +316,7 @@ class Demo:
         self.opens_at(self.cluster, self.cp, "The anchor is off, and node a boots: its disk opens at its own cluster",
                       "The anchor did not answer, so it asked the second of its servers")
         self.opens_at(self.cp, self.cluster, "The whole cluster was off, and node a boots first: its disk opens at the anchor",
-                      "The cluster needs nobody inside to start again")
+                      "A cluster that was off can start again: the anchor has its keys")
 
     def stop(self):
         for node in (self.a, self.b):
