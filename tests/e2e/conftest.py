@@ -33,7 +33,7 @@ OPERATOR_ACCOUNT = "tec-operator"
 
 # By how long they take, the longest first: no process shall be left alone with one of these. A test, or a module whose
 # tests stay together.
-LONG = ("test_image_fetch", "test_guard_cluster", "test_trustee_alone", "test_two_servers",
+LONG = ("test_readme_bootstrap", "test_image_fetch", "test_guard_cluster", "test_trustee_alone", "test_two_servers",
         "test_away_with_many_changes", "test_killed_at_each_write_it_goes_on", "test_clients",
         "test_silence_is_noticed", "test_standalone_attest", "test_node",
         "test_tecctl", "test_two_servers_create", "test_many_nodes_are_few_restarts",
