@@ -133,7 +133,8 @@ if [ -e /etc/tls/tls.crt ]; then
 else
 	set --
 fi
-exec /usr/local/bin/tec-test-kbs --listen="$listen" --admin-key=/opt/trustee/keys/public.pub --trustee-quirks "$@"
+exec /usr/local/bin/tec-test-kbs --listen="$listen" --admin-key=/opt/trustee/keys/public.pub --trustee-quirks \\
+	--signer=/opt/trustee/token/key.pem --policies=/usr/local/share/policies "$@"
 """
 
 
@@ -157,7 +158,10 @@ def trustee(operator_image, log):
         shutil.copy(kbs_binary(), os.path.join(context, "tec-test-kbs"))
         with open(os.path.join(context, "kbs"), "w", encoding="ascii") as f:
             f.write(_KBS)
-        lines.append("COPY tec-test-kbs /usr/local/bin/tec-test-kbs")
+        os.makedirs(os.path.join(context, "policies"))
+        for policy in ("tpm", "tpm-shared", "resource", "resource-shared"):
+            shutil.copy(os.path.join(TOP, "etc", f"{policy}.rego"), os.path.join(context, "policies"))
+        lines += ["COPY tec-test-kbs /usr/local/bin/tec-test-kbs", "COPY policies/ /usr/local/share/policies/"]
     os.chmod(os.path.join(context, "kbs"), 0o755)
     lines += ["COPY kbs /usr/local/bin/kbs", "ENTRYPOINT []"]
     with open(os.path.join(context, "Containerfile"), "w", encoding="ascii") as f:
