@@ -20,6 +20,7 @@ class TecNode:
     def __init__(self, directory, tcti):
         self.dir = directory
         self.tcti = tcti
+        self.inside = []  # what command lines begin with: how a program gets into the machine's network
         for name in PINS:
             os.symlink(BINARY, os.path.join(directory, name))
         self.ak_file = os.path.join(directory, "ak.pub")
@@ -33,7 +34,7 @@ class TecNode:
         return self.command([BINARY, *args], stdin, timeout)
 
     def command(self, argv, stdin=b"", timeout=120):
-        done = subprocess.run(argv, input=stdin, capture_output=True, env=self.env, cwd=self.dir,
+        done = subprocess.run([*self.inside, *argv], input=stdin, capture_output=True, env=self.env, cwd=self.dir,
                               timeout=timeout, check=False)
         return done.returncode, done.stdout, done.stderr.decode()
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "e2e")]
+sys.path[:0] = [HERE, *(os.path.join(os.path.dirname(HERE), other) for other in ("e2e", "demo"))]
 
 import cluster as nodes_cluster  # noqa: E402
 import install as nodes_install  # noqa: E402
@@ -18,7 +18,7 @@ from kbs import kbs_binary  # noqa: E402
 
 # What is done to the cluster in this order: what ends with an uninstalled operator comes last.
 ORDER = ("test_install", "test_size", "test_trustee", "test_images", "test_availability", "test_uninstall",
-         "test_leftovers")
+         "test_handover", "test_leftovers")
 # The machine's own, which a kubelet would change.
 SYSCTLS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward",
            "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "net/netfilter/nf_conntrack_max")

@@ -154,7 +154,7 @@ class Installation:
         started = subprocess.Popen(self.cluster.inside(sys.executable, "-B", os.path.join(HERE, "client.py")),
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    preexec_fn=die_with(os.getpid()))
-        started.stdin.write(json.dumps(dict(job, ca=self.ca)))
+        started.stdin.write(json.dumps({"ca": self.ca, **job}))
         started.stdin.close()
         started.stdin = None
         return started
