@@ -151,7 +151,8 @@ static int look_at_rights(struct handover *h, struct err *err)
 
 /* ---- acting */
 
-/* Sets spec.authority, the ticket (NULL: it stays, "": it goes), and what else is in spec. */
+/* Sets spec.authority, the ticket (NULL: it stays, "": it goes), and what else is in spec. A cluster that
+ * begins to follow may have followed another one earlier: its operator notes the new one. */
 static int patch(struct handover *h, enum end e, const char *authority, const char *ticket,
 	struct json_object *take_spec, struct err *err)
 {
@@ -163,6 +164,8 @@ static int patch(struct handover *h, enum end e, const char *authority, const ch
 		marks = json_add_str(json_obj(), SHOW_TICKET, ticket);
 	else if (ticket)
 		marks = json_add(json_obj(), SHOW_TICKET, NULL);
+	if (marks && json_get_obj(spec, "follow"))
+		json_add(marks, MODEL_CLUSTER_FOLLOWED_MARK, NULL);
 	use(h, e);
 	if (tool_patch(h->t, &kobj_cluster, show_cluster(&h->world[e]), marks, spec, err) < 0)
 		return wrap_end(h, e, err);
