@@ -297,11 +297,15 @@ static int do_retire(struct handover *h, struct err *err)
 
 static int do_take_alone(struct handover *h, struct err *err)
 {
-	cleanup_free char *seen = show_last_seen(&h->a[FROM], clock_wall_s());
-	cleanup_free char *question = xasprintf(
-		"TrustedExecutionCluster %s at %s decides from now on. %s If the other one still runs, both decide until they reach each other.",
-		h->a[FROM].name, h->t->server, seen);
+	cleanup_free char *seen = show_last_seen(&h->a[FROM], clock_wall_s()), *question = NULL;
+	cleanup_show_world struct show_world has = {.ns = NULL};
 
+	if (tool_load(h->t, 1u << SHOW_MACHINE | 1u << SHOW_KEY, &has, err) < 0)
+		return -1;
+	question = xasprintf(
+		"TrustedExecutionCluster %s at %s decides from now on, with %zu Machines and %zu AttestationKeys. %s If the other one still runs, both decide until they reach each other.",
+		h->a[FROM].name, h->t->server, has.list[SHOW_MACHINE].n, has.list[SHOW_KEY].n,
+		seen);
 	if (confirm_name(h, question, "tecctl promote --from-lost", err) < 0)
 		return -1;
 	return patch(h, FROM, "Self", "", epoch_of(NULL, &h->a[FROM]), err);

@@ -639,12 +639,14 @@ struct show_next show_from_lost_next(const struct show_authority *to)
 char *show_last_seen(const struct show_authority *to, int64_t now_s)
 {
 	struct strbuf out = STRBUF_INIT;
+	char seen[CLOCK_RFC3339_LEN];
 	int64_t us = 0;
 
 	strbuf_addf(&out, "The other cluster%s%s was ", to->peer ? " at " : "",
 		to->peer ? log_esc(to->peer) : "");
 	if (to->seen && clock_parse(to->seen, &us) == 0) {
-		strbuf_addf(&out, "last read at %s", log_esc(to->seen));
+		clock_format(us / 1000000, seen);
+		strbuf_addf(&out, "last read at %s", seen);
 		if (now_s >= us / 1000000)
 			strbuf_addf(&out, ", %" PRId64 " minutes ago", (now_s - us / 1000000) / 60);
 	} else {
