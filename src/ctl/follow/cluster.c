@@ -191,7 +191,11 @@ static void say(struct ctl_kind *k, const struct cluster_look *l, enum cluster_d
 	char *why = fc->base.f->spec_why;
 	size_t size = sizeof(fc->base.f->spec_why);
 
-	if (d == CLUSTER_NOTHING && l->conflict)
+	if (l->there->extended_lost)
+		snprintf(why, size,
+			"spec there lost %.200s, which its condition Installed explains. Nothing of spec is copied until then.",
+			l->there->extended_lost);
+	else if (d == CLUSTER_NOTHING && l->conflict)
 		snprintf(why, size,
 			"%s %s, which spec names there, exists here with another content and is never overwritten. Delete "
 			"it here: then it is copied.",
