@@ -654,6 +654,8 @@ bool model_cluster_means_the_same(const struct kobj *was, const struct kobj *now
 	return was && now && str_eq(was->uid, now->uid) && was->generation == now->generation &&
 	       was->deleting == now->deleting &&
 	       model_cluster(was)->adopt_before_s == model_cluster(now)->adopt_before_s &&
+	       str_eq(model_cluster_peer(model_cluster(was)),
+		       model_cluster_peer(model_cluster(now))) &&
 	       str_eq(model_cluster(was)->extended_mirror, model_cluster(now)->extended_mirror);
 }
 

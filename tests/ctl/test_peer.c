@@ -307,6 +307,19 @@ Test(ctl_peer, another_cluster_in_its_place_says_nothing)
 	cr_assert(world_get(&w, &kobj_secret, ID_B));
 }
 
+Test(ctl_peer, one_that_is_forgotten_is_not_waited_for)
+{
+	two(FOLLOWS "1");
+	reach(false);
+	boot();
+	cr_assert_not(makes("b", ID_B));
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"metadata\":{\"annotations\":{\"" MODEL_CLUSTER_FOLLOWED_MARK "\":null}}}");
+	world_run(&w, SETTLE);
+	cr_assert_str_eq(reason(), "Self");
+	cr_assert(world_get(&w, &kobj_secret, ID_B), "what waited is looked at");
+}
+
 Test(ctl_peer, without_one_nothing_is_asked)
 {
 	world_cluster(&w, "tec", "{" ADDRESS ",\"follow\":{\"kubeconfigSecret\":\"peer\"}}");
