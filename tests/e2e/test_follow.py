@@ -10,6 +10,7 @@ import softtpm
 import spine
 from controlplane import wait_for
 from guarded import ask
+from tecctl import Tecctl
 from test_attest import Jwk, error
 from test_images import registry
 from test_standalone import Standalone
@@ -100,6 +101,14 @@ def test_a_node_of_the_first_gets_its_key_from_the_second(both, tpm, key):
     assert ask(target.kbs, "GET", "/healthz", context=tls(target))[0] == 200
     for word in ("KeyLost", "Conflict"):
         assert word not in str(machine(target, node))
+    # Started again without the first, it serves the node, and nothing else, until that is said to be lost.
+    assert target.stop() == 0
+    target.start()
+    spine.wait_condition(target, NS, "tec", "tec", "Authority", "PeerUnknown", 20)
+    opens_at(node, target, key, want)
+    assert ask(target.register_port, "GET", "/ignition", context=tls(target))[0] == 503
+    Tecctl(None).out("promote", "--from-lost", "--to", f"{target.dir}/kubeconfig:{NS}", "--yes", "tec")
+    opens_at(node, target, key, want)
 
 
 def spec_of(plane, member):

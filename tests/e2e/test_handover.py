@@ -449,3 +449,95 @@ def test_two_operators_swap_roles(pair):
     assert len(disk_keys(source)) == 2
     assert ("ok", "retire") in lines(ctl.out("retire", "--timeout=30", "--at", at[target], "--yes", "tec"))
     assert machines(source) == {second, third}, "what is retired is not followed"
+
+
+# ---- one of them is lost
+
+
+def place(one):
+    return f"{one.dir}/kubeconfig:{NS}"
+
+
+def hand_over(source, target):
+    assert lines(ctl.out("promote", "--timeout=30", "--from", place(source), "--to", place(target))) == ALL_DONE
+
+
+def taken(target):
+    """The other one is down: the target decides without it."""
+    at = ["promote", "--from-lost", "--timeout=30", "--to", place(target)]
+    _, err = ctl.run(*at, "--yes", code=1)
+    assert "tecctl promote --from-lost --yes tec" in err
+    asked = ctl.terminal(*at).until("Type tec to go on: ")
+    assert "was last read at 2" in asked.seen, asked.seen
+    assert asked.type("other\n").end() == 1
+    assert lines(ctl.out(*at, "--yes", "tec")) == [("ok", "promote")]
+    assert spine.condition(read(target, NS, "tec", "tec"), "Authority")["reason"] == "Self"
+    assert lines(ctl.out(*at, "--yes", "tec")) == [("ok", "promote")], "again is nothing"
+
+
+def epoch(one):
+    return read(one, NS, "tec", "tec")["spec"].get("epoch", 0)
+
+
+def test_a_lost_source_that_knows_the_target_stops_when_it_returns(pair):
+    source, target = pair
+    for one in pair:
+        spine.machine_at_request(one, NS)
+    first = joins(source)
+    hand_over(source, target)
+    hand_over(target, source)
+    assert (epoch(source), epoch(target)) == (2, 1)
+    assert "is not lost" in ctl.out("promote", "--from-lost", "--to", place(target), "--yes", "tec", code=1)
+    source.process.kill()
+    source.process.wait()
+    spine.wait_condition(target, NS, "tec", "tec", "Authority", "SourceUnreachable", 30)
+    taken(target)
+    assert epoch(target) == 3
+    second = joins(target)
+    source.start()
+    target.wait_for(lambda: authority(read(source, NS, "tec", "tec")) == "Frozen", 30, "the source to stop")
+    spine.wait_condition(source, NS, "tec", "tec", "Authority", "PeerDecides", 10)
+    assert spine.request(source.register_port, "GET", "/ignition")[0] == 503
+    assert authority(read(target, NS, "tec", "tec")) == "Self"
+    out = ctl.out("promote", "--from-lost", "--to", place(source), "--yes", "tec", code=1)
+    assert "the other cluster is not lost" in out, out
+    ctl.out("follow", "--timeout=30", "--from", place(target), "--to", place(source))
+    assert machines(source) == machines(target) == {first, second}
+    assert disk_keys(source) == disk_keys(target)
+
+
+def test_a_lost_source_that_does_not_know_the_target_is_told_of(pair):
+    source, target = pair
+    for one in pair:
+        spine.machine_at_request(one, NS)
+    first = joins(source)
+    ctl.out("follow", "--timeout=30", "--from", place(source), "--to", place(target))
+    source.process.kill()
+    source.process.wait()
+    spine.wait_condition(target, NS, "tec", "tec", "Authority", "SourceUnreachable", 30)
+    taken(target)
+    keys = disk_keys(target)
+
+    # Started without it, the target serves its nodes and takes no new ones, until an administrator confirms.
+    assert target.stop() == 0
+    target.start()
+    spine.wait_condition(target, NS, "tec", "tec", "Authority", "PeerUnknown", 20)
+    status, _, body = spine.request(target.register_port, "GET", "/ignition")
+    assert status == 503 and b"not known whether another operator decides" in body
+    spine.wait_condition(target, NS, "tec", "tec", "TrusteeSynced", "Synced", 30)
+    taken(target)
+    assert epoch(target) == 2 and disk_keys(target) == keys
+    second = joins(target)
+
+    source.start()
+    target.wait_for(lambda: "decides too" in spine.condition(read(target, NS, "tec", "tec"), "Authority")["message"],
+                    30, "the target to say so")
+    assert [e for e in spine.items(target, NS, "events") if e["reason"] == "PeerDecidesToo"]
+    assert authority(read(source, NS, "tec", "tec")) == "Self", "it does not know"
+    for command in ("follow", "promote"):
+        out = ctl.out(command, "--from", place(source), "--to", place(target), code=1)
+        assert "later epoch (2)" in out, out
+    ctl.out("follow", "--timeout=30", "--from", place(target), "--to", place(source))
+    assert machines(source) == machines(target) == {first, second}
+    target.wait_for(lambda: "decides too" not in spine.condition(read(target, NS, "tec", "tec"), "Authority")["message"],
+                    30, "the target to see it")
