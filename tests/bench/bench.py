@@ -75,8 +75,8 @@ def fake_ak():
 class Nodes:
     """N first boots over kept connections, by a few threads."""
 
-    def __init__(self, op, n, with_keys=True, threads=4):
-        self.op, self.left, self.with_keys = op, n, with_keys
+    def __init__(self, op, n, with_keys=True, threads=4, tls=None):
+        self.op, self.left, self.with_keys, self.tls = op, n, with_keys, tls
         self.lock, self.failed, self.took = threading.Lock(), None, []
         self.threads = [threading.Thread(target=self._work) for _ in range(threads)]
 
@@ -93,12 +93,17 @@ class Nodes:
             self.left -= 1
             return self.left >= 0 and not self.failed
 
+    def _connection(self, port):
+        if self.tls:
+            return http.client.HTTPSConnection("localhost", port, timeout=60, context=self.tls)
+        return http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+
     def _work(self):
         conns = {}
 
         def ask(port, method, path, body=None):
             for attempt in (1, 2):  # a kept connection ends after 100 requests
-                conn = conns.get(port) or http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+                conn = conns.get(port) or self._connection(port)
                 conns[port] = conn
                 try:
                     conn.request(method, path, body, {"Content-Type": "application/json"} if body else {})

@@ -10,6 +10,11 @@
  * bench_guard hold PORT COUNT   COUNT TLS connections that have sent one request; holds them until its
  *                               input ends
  * bench_guard begin PORT COUNT  COUNT handshakes begun and left, 500 of each address
+ * For bench_handover.py:
+ * bench_guard load RATE PCR4 PCR14 PORT...   prints its attestation key, reads the path of its disk key, then
+ *                               attests RATE times a second at brokers that verify it, with a fresh quote each
+ *                               time; each line of input is answered with how many got the key, how many did
+ *                               not, and the longest in milliseconds, since the line before
  */
 #include "config.h"
 
@@ -22,6 +27,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -391,6 +398,127 @@ static void begin(unsigned count)
 	close_conn(&c);
 }
 
+/* ---- a steady load */
+
+#define LOADERS 2 /* of each broker */
+
+struct load {
+	unsigned served, failed, longest_ms;
+};
+
+static uint8_t booted[2][SHA256_LEN]; /* PCR 4 and 14 */
+
+/* As fixture_attest_for(), of a machine that has booted an image. */
+static char *attestation_for(const char *nonce)
+{
+	static const uint8_t all[] = {0, 0, 0, 1, 0, 0x0b, 3, 0xff, 0xff, 0xff};
+	static const struct rats_jwk jwk = {.kty = "EC",
+		.crv = "P-256",
+		.alg = "ECDH-ES+A256KW",
+		.x = FIXTURE_X,
+		.y = FIXTURE_Y};
+	cleanup_json struct json_object *evidence = NULL;
+	uint8_t binding[RATS_BINDING_LEN];
+	struct fixture_quote q;
+
+	rats_binding(&jwk, nonce, "", binding);
+	fixture_quote(binding, &q);
+	memcpy(q.pcrs[4], booted[0], SHA256_LEN);
+	memcpy(q.pcrs[14], booted[1], SHA256_LEN);
+	fixture_quote_select(&q, all, sizeof(all));
+	evidence = fixture_evidence(&q);
+	return xasprintf(
+		"{\"runtime-data\":{\"nonce\":\"%s\",\"tee-pubkey\":{\"kty\":\"EC\",\"crv\":\"P-256\",\"alg\":"
+		"\"ECDH-ES+A256KW\",\"x\":\"" FIXTURE_X "\",\"y\":\"" FIXTURE_Y
+		"\"}},\"tee-evidence\":{\"primary_evidence\":%s,\"additional_evidence\":\"\"}}",
+		nonce, json_object_to_json_string(evidence));
+}
+
+/* One node: a connection, auth, attest, its disk key. */
+static bool gets_key(unsigned port, const char *path)
+{
+	char answer[BUF] = "", cookie[100] = "", nonce[100] = "";
+	struct conn c = {NULL, -1};
+	const char *at;
+	bool ok = false;
+
+	node_port = port;
+	if (open_conn(0, &c) == 0 &&
+		ask(&c, "POST", "/kbs/v0/auth", NULL, AUTH_BODY, answer) == SERVED &&
+		(at = strcasestr(answer, "\r\nSet-Cookie: "))) {
+		snprintf(cookie, sizeof(cookie), "%.*s", (int)strcspn(at + 14, ";\r"), at + 14);
+		at = strstr(answer, "\"nonce\":\"");
+		if (at)
+			snprintf(nonce, sizeof(nonce), "%.*s", (int)strcspn(at + 9, "\""), at + 9);
+		attestation = attestation_for(nonce);
+		ok = ask(&c, "POST", "/kbs/v0/attest", cookie, attestation, answer) == SERVED &&
+		     ask(&c, "GET", path, cookie, "", answer) == SERVED;
+		free(steal_ptr(&attestation));
+	}
+	if (!ok)
+		fprintf(stderr, "bench_guard: no key at %u: %.300s\n", port, answer);
+	close_conn(&c);
+	return ok;
+}
+
+static void keep_asking(unsigned port, const char *path, unsigned every_ms, struct load *l)
+{
+	for (uint64_t due = clock_boot_ms();; due += every_ms) {
+		uint64_t now = clock_boot_ms();
+
+		if (now < due)
+			usleep((useconds_t)(due - now) * 1000);
+		else if (now - due > 1000)
+			due = now; /* what cannot be had is not asked for later */
+		now = clock_boot_ms();
+		__atomic_add_fetch(
+			gets_key(port, path) ? &l->served : &l->failed, 1, __ATOMIC_RELAXED);
+		if (clock_boot_ms() - now > l->longest_ms)
+			l->longest_ms = (unsigned)(clock_boot_ms() - now);
+	}
+}
+
+static void say_load(struct load *l, unsigned n)
+{
+	struct load sum = {0};
+
+	for (unsigned i = 0; i < n; i++) {
+		sum.served += __atomic_exchange_n(&l[i].served, 0, __ATOMIC_RELAXED);
+		sum.failed += __atomic_exchange_n(&l[i].failed, 0, __ATOMIC_RELAXED);
+		sum.longest_ms =
+			l[i].longest_ms > sum.longest_ms ? l[i].longest_ms : sum.longest_ms;
+		l[i].longest_ms = 0;
+	}
+	printf("%u %u %u\n", sum.served, sum.failed, sum.longest_ms);
+	fflush(stdout);
+}
+
+/* The key is made before the processes are, so that all are one node. */
+static void load(unsigned rate, char **ports, unsigned n_ports)
+{
+	unsigned n = n_ports * LOADERS;
+	struct load *l = mmap(
+		NULL, n * sizeof(*l), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t *child = xcalloc(n, sizeof(*child));
+	cleanup_json struct json_object *o = fixture_attest(false);
+	char path[200], line[200];
+
+	printf("%s\n", json_get_str(o, "tee-evidence/primary_evidence/ak_public"));
+	fflush(stdout);
+	if (!fgets(line, sizeof(line), stdin))
+		die("no path");
+	snprintf(path, sizeof(path), "/kbs/v0/resource/%.*s", (int)strcspn(line, "\n"), line);
+	for (unsigned i = 0; i < n; i++)
+		if ((child[i] = fork()) == 0)
+			keep_asking((unsigned)strtoul(ports[i % n_ports], NULL, 10), path,
+				1000 * n / rate, &l[i]);
+	while (fgets(line, sizeof(line), stdin))
+		say_load(l, n);
+	for (unsigned i = 0; i < n; i++)
+		kill(child[i], SIGKILL);
+	free(child);
+}
+
 static void prepare(const char *port)
 {
 	cleanup_json struct json_object *o = fixture_attest(false);
@@ -418,6 +546,17 @@ int main(int argc, char **argv)
 		play_trustee();
 	if (argc == 5 && strcmp(argv[1], "relay") == 0)
 		relay((unsigned)strtoul(argv[2], NULL, 10), argv[3], argv[4]);
+	if (argc >= 6 && strcmp(argv[1], "load") == 0 && strlen(argv[3]) == SHA256_HEX_LEN &&
+		strlen(argv[4]) == SHA256_HEX_LEN) {
+		prepare("0");
+		if (bytes_from_hex(argv[3], SHA256_HEX_LEN, booted[0]) < 0 ||
+			bytes_from_hex(argv[4], SHA256_HEX_LEN, booted[1]) < 0)
+			die("PCR");
+		load((unsigned)strtoul(argv[2], NULL, 10), argv + 5, (unsigned)argc - 5);
+		SSL_CTX_free(client);
+		free(attestation);
+		return 0;
+	}
 	for (size_t i = 0; argc == 4 && i < ARRAY_LEN(parts); i++) {
 		if (strcmp(argv[1], parts[i].name) != 0)
 			continue;
@@ -428,6 +567,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	fprintf(stderr,
-		"usage: bench_guard trustee | relay PORT CERT KEY | (ask|nodes|hold|begin) PORT COUNT\n");
+		"usage: bench_guard trustee | relay PORT CERT KEY | (ask|nodes|hold|begin) PORT COUNT | "
+		"load RATE PCR4 PCR14 PORT...\n");
 	return 2;
 }
