@@ -223,6 +223,16 @@ def test_a_target_with_machines_of_its_own_is_left_alone(cp, played):
     assert not read(cp, played.ns["target"], "secrets", "tec-follow")
 
 
+def test_a_read_only_account_cannot_promote(cp, played, tmp_path):
+    ctl.out("follow", *played.args())
+    given = tmp_path / "given"
+    given.write_bytes(base64.b64decode(read(cp, played.ns["target"], "secrets", "tec-follow")["data"]["kubeconfig"]))
+    out = ctl.out("promote", "--from", played.place("source", given), "--to", played.place("target"), code=1)
+    assert ("no", "rights") in lines(out) and "ask an administrator for a Role" in out, out
+    assert "may not patch trustedexecutionclusters in namespace" in out and "of the target" not in out, out
+    assert played.authorities() == ("Self", "Following")
+
+
 def test_no_token_is_given_for_a_server_that_is_not_verified(cp, config, played, tmp_path):
     with open(config, encoding="utf-8") as f:
         text = re.sub(r"certificate-authority-data: \S+", "insecure-skip-tls-verify: true", f.read())
