@@ -11,8 +11,6 @@ static void add_behind(const struct ctl_follow_state *s, int64_t now_s, struct s
 	if (s->seen_s > 0 && now_s >= s->seen_s)
 		strbuf_addf(out, " It was last read completely %" PRId64 " seconds ago.",
 			now_s - s->seen_s);
-	if (s->why[0])
-		strbuf_addf(out, " %s", s->why);
 }
 
 static void add_why(const struct ctl_follow_state *s, struct strbuf *out)
