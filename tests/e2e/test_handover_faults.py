@@ -173,7 +173,8 @@ class Pair:
         """A follower goes on with its watches, and knows only with their next event, which may be a minute later, that
         its source is back. With another kubeconfig it lists; this is the same one."""
         if spine.read(one, NS, "secrets", "tec-follow"):
-            spine.merge(one, NS, "secrets", "tec-follow", {"metadata": {"annotations": {"again": str(time.monotonic())}}})
+            spine.merge(one, NS, "secrets", "tec-follow",
+                        {"metadata": {"annotations": {"again": str(time.monotonic())}}})
 
     def promote(self):
         """Again, by hand: it completes."""
