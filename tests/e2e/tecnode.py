@@ -45,7 +45,7 @@ class TecNode:
         return out
 
     def start(self, *args, stdin=None):
-        return subprocess.Popen([BINARY, *args], stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+        return subprocess.Popen([*self.inside, BINARY, *args], stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env, cwd=self.dir)
 
 
