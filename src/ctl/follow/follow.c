@@ -213,10 +213,15 @@ static void say_names(
 	snprintf(out, 512, "%.300s: %s", strbuf_str(&names), text);
 }
 
+static bool is_looking(const struct ctl_follow *f)
+{
+	return queue_due(ctl_runner_queue(f->machine->runner)) > 0 ||
+	       queue_due(ctl_runner_queue(f->ak->runner)) > 0;
+}
+
 static bool is_working(const struct ctl_follow *f)
 {
-	return count(f, FOLLOW_BEHIND) > 0 || queue_due(ctl_runner_queue(f->machine->runner)) > 0 ||
-	       queue_due(ctl_runner_queue(f->ak->runner)) > 0;
+	return count(f, FOLLOW_BEHIND) > 0 || is_looking(f);
 }
 
 /* The first that holds. */
@@ -418,6 +423,9 @@ static void check(void *arg)
 	follow_peer_check(f);
 	update(f, c);
 	follow_peer_tell(f);
+	/* A key that is found in step calls nobody, also the last one. */
+	if (is_looking(f))
+		follow_soon(f);
 }
 
 static void on_tick(void *arg)
