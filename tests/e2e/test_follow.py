@@ -138,7 +138,8 @@ def test_what_the_first_asks_of_nodes_is_asked_by_the_second(both, tpm, key):
     token = "0123456789-the-registration-token"
     spine.merge(source, NS, "configmaps", "rack", {"data": {variable: "second"}})
     spine.merge(source, NS, "secrets", "tokens", {"stringData": {"key": token}})
-    spine.merge(source, NS, "tec", "tec", {"spec": {"registration": {"pendingTTL": None}}})
+    spine.merge(source, NS, "tec", "tec", {"spec": {"registration": {"pendingTTL": None}}, "metadata": {"annotations": {
+        "trusted-execution-clusters.io/extended-spec": None}}})
     wait_for(lambda: spine.read(target, NS, "configmaps", "rack")["data"] == {variable: "second"}, 30, "the ConfigMap")
     secret = spine.read(source, NS, "secrets", "tokens")["data"]
     wait_for(lambda: spine.read(target, NS, "secrets", "tokens")["data"] == secret, 30, "the Secret")
