@@ -12,6 +12,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
 
@@ -19,7 +20,7 @@ import pytest
 
 import softtpm
 import spine
-from controlplane import wait_for
+from controlplane import TOP, wait_for
 from faultproxy import CUT, CUT_AFTER, FaultProxy
 from tecctl import Tecctl
 from test_attest import Jwk
@@ -29,12 +30,18 @@ from test_images import registry
 from test_standalone import NS, Standalone
 from test_standalone_attest import Node, approve_image, boot, tls
 
+sys.path.append(os.path.join(TOP, "tests", "bench"))
+from bench import Nodes  # noqa: E402
+
 pytestmark = [
     pytest.mark.skipif(softtpm.missing() is not None, reason=str(softtpm.missing())),
     pytest.mark.skipif(not shutil.which("jose"), reason="apt-get install jose"),
 ]
 
 STEPS = ["follow", "preflight", "freeze", "promote", "swap"]  # the copy is between freeze and promote
+MANY = 1000
+# All of them may wait for a key at once.
+LIMITS = {"spec": {"registration": {"pendingLimit": 100 * MANY, "machineLimit": 100 * MANY}}}
 ctl = Tecctl(None)
 
 
@@ -87,6 +94,7 @@ class Pair:
         self.gates[one] = Gate(one, self.rule)
         self.gates[one].on_cut = self.kill
         tls(one)  # which its listeners say only while it decides
+        spine.merge(one, NS, "tec", "tec", LIMITS)
         return one
 
     def fresh_target(self):
@@ -306,3 +314,25 @@ def test_tecctl_killed_at_each_step(make_pair, tpm, key):
             same_keys(pair, kept.keys, kept.hashes, copied=step != "follow")
         handed_over(kept)
     assert pair.looked > 20
+
+
+def test_killed_while_1000_machines_are_copied(make_pair, tpm, key):
+    """tecctl and the target while it copies them, and the target once more while the source is Frozen."""
+    pair = make_pair()
+    kept = Kept(pair, tpm, key)
+    Nodes(pair.source, MANY, tls=ssl.create_default_context(cafile=pair.source.cafile)).run()
+    pair.source.wait_for(lambda: len(disk_keys(pair.source)) == MANY + 3 and all(noted(pair.source).values()), 60,
+                         "their keys")
+    kept.keys, kept.hashes = disk_keys(pair.source), noted(pair.source)
+    pair.fresh_target()
+    with subprocess.Popen(ctl.argv(*pair.args(lambda one: f"{one.dir}/kubeconfig")), stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, env=ctl.env()) as first:
+        copied = wait_for(lambda: len(disk_keys(pair.target)), 60, "some of the copies")
+        first.kill()
+        pair.target.process.kill()
+        pair.target.process.wait()
+    assert copied < MANY, "the copy was over"
+    pair.revive()
+    code, said = pair.promote_killed("target", CUT_AFTER, ["freeze"])
+    assert code == 0, said
+    handed_over(kept)
