@@ -122,9 +122,11 @@ static int place_url(struct httpc_call *k, const struct httpc_request *req)
 	if (!auth_len || memchr(auth, '@', (size_t)auth_len))
 		return err_set(&k->err, ERR_INVALID,
 			"not a usable URL: no host, or user information in it");
+	port = auth[0] == '[' ? memchr(auth, ']', (size_t)auth_len) : auth;
+	if (!port)
+		return err_set(&k->err, ERR_INVALID, "not a usable URL: no bracket ends the host");
 	k->origin_key = xstrndup(req->url, (size_t)(auth + auth_len - req->url));
-	port = auth[0] == '[' ? strchr(auth, ']') : auth;
-	port = port ? memchr(port, ':', (size_t)(auth + auth_len - port)) : NULL;
+	port = memchr(port, ':', (size_t)(auth + auth_len - port));
 	host_len = port ? (int)(port - auth) : auth_len;
 	if (req->connect_to) {
 		set_connect_to(k, req->connect_to, (int)strlen(req->connect_to));

@@ -109,7 +109,8 @@ Test(httpc, requests_that_cannot_be_sent_are_invalid)
 		{"A", "b\r\nC: d"}, {"A\n", "b"}, {"A:", "b"}, {"", "b"}};
 	static const char *const urls[] = {"", "127.0.0.1", "http://", "http:///x",
 		"http://u:p@127.0.0.1/", "http://127.0.0.1/a b", "http://127.0.0.1/\r\nX: y",
-		"ftp://127.0.0.1/", "file:///etc/passwd", "https://127.0.0.1/", "http://[::1/"};
+		"ftp://127.0.0.1/", "file:///etc/passwd", "https://127.0.0.1/", "http://[::1/",
+		"http://[::1/]", "http://[::1?]:80/"};
 	static const char *const bearers[] = {"", "a b", "a\r\nX: y", "a\x01"};
 
 	for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
