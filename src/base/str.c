@@ -29,9 +29,10 @@ void strbuf_reset(struct strbuf *b)
 		b->data[0] = '\0';
 }
 
-/* Room for `more` bytes and the NUL. */
+/* Room for `more` bytes and the NUL. Into new memory: realloc would leave a copy of a secret behind. */
 static void reserve(struct strbuf *b, size_t more)
 {
+	char *grown;
 	size_t cap;
 
 	if (more > STRBUF_MAX || b->len + more > STRBUF_MAX)
@@ -41,7 +42,13 @@ static void reserve(struct strbuf *b, size_t more)
 	cap = b->cap ? b->cap : 64;
 	while (cap <= b->len + more)
 		cap *= 2;
-	b->data = xrealloc(b->data, cap);
+	grown = xmalloc(cap);
+	if (b->data) {
+		memcpy(grown, b->data, b->len + 1);
+		sodium_memzero(b->data, b->cap);
+		free(b->data);
+	}
+	b->data = grown;
 	b->cap = cap;
 }
 

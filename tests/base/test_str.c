@@ -32,6 +32,25 @@ Test(base_str, strbuf_grows_and_stays_terminated)
 	cr_assert_str_eq(strbuf_str(&b), "");
 }
 
+/* The plain build gives the freed piece out again; its first words are the allocator's. */
+Test(base_str, what_was_outgrown_is_wiped)
+{
+	struct strbuf b = STRBUF_INIT;
+	unsigned char *again;
+	size_t left = 0;
+
+	for (int i = 0; i < 60; i++)
+		strbuf_addc(&b, 'k');
+	strbuf_adds(&b, "kkkkkkkk");
+	again = malloc(64);
+	cr_assert(again);
+	for (size_t i = 16; i < 64; i++)
+		left += again[i] == 'k';
+	cr_expect_eq(left, 0, "%zu bytes", left);
+	free(again);
+	strbuf_fini(&b);
+}
+
 Test(base_str, strbuf_extended_is_written_by_the_caller)
 {
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
