@@ -261,14 +261,17 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *a, struct 
 
 /* ---- acts */
 
+/* That it is followed, or will never decide again. */
 static struct op *note_uid(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
+	const char *mark =
+		d == CLUSTER_NOTE_UID ? MODEL_CLUSTER_FOLLOWED_MARK : MODEL_CLUSTER_RETIRED_MARK;
 	const struct cluster_look *l = (const struct cluster_look *)look;
 	struct json_object *meta, *marks = json_obj();
 	cleanup_json struct json_object *patch = ctl_patch_of(look->o, &meta);
 
-	ctl_add_mark(marks, look->o, MODEL_CLUSTER_FOLLOWED_MARK, l->there->obj.uid);
+	ctl_add_mark(marks, look->o, mark, l->there->obj.uid);
 	json_add(meta, "annotations", marks);
 	return ctl_kind_patch(k, a, &kobj_cluster, a->name, patch);
 }
@@ -279,18 +282,6 @@ static struct op *freeze(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 	cleanup_json struct json_object *patch = ctl_patch_of(look->o, &meta);
 
 	json_add(patch, "spec", json_add_str(json_obj(), "authority", "Frozen"));
-	return ctl_kind_patch(k, a, &kobj_cluster, a->name, patch);
-}
-
-static struct op *note_retired(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
-{
-	const struct cluster_look *l = (const struct cluster_look *)look;
-	struct json_object *meta, *marks = json_obj();
-	cleanup_json struct json_object *patch = ctl_patch_of(look->o, &meta);
-
-	ctl_add_mark(marks, look->o, MODEL_CLUSTER_RETIRED_MARK, l->there->obj.uid);
-	json_add(meta, "annotations", marks);
 	return ctl_kind_patch(k, a, &kobj_cluster, a->name, patch);
 }
 
@@ -336,7 +327,7 @@ static const struct ctl_do acts[CLUSTER_N_DO] = {
 		"the peer decides, spec.authority was set to Frozen",
 		CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN | CTL_DO_WARNS, .start = freeze},
 	[CLUSTER_NOTE_RETIRED] = {"note that the peer is Retired", "the peer is Retired",
-		CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN, .start = note_retired},
+		CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN, .start = note_uid},
 	[CLUSTER_READ_THERE] = {"read what spec names there", .flags = READS, .start = read_named},
 	[CLUSTER_READ_HERE] = {"read what spec names", .flags = READS, .start = read_named},
 	[CLUSTER_CREATE] = {"copy what spec names", .flags = CTL_DO_FOLLOWING,
