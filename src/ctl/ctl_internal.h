@@ -13,6 +13,7 @@
 
 #include "tec/ctl/env.h"
 #include "tec/ctl/kind.h"
+#include "tec/ctl/record.h"
 #include "tec/ctl/runner.h"
 #include "tec/k8s/call.h"
 #include "tec/k8s/watch.h"
@@ -218,6 +219,15 @@ void ctl_kind_map_cluster(void *kind, const struct kobj *was, const struct kobj 
 /* Creates the Secret of the AttestationKey l->o; ctl/ak has it. */
 struct op *ctl_ak_start_secret(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
+/* What has to be recorded before a Machine goes (ctl/record.h): its resource path, its id. Both: how far
+ * that is, and the act. ctl/machine has them. */
+struct ctl_machine_notes {
+	bool path, id;
+};
+enum ctl_recorded ctl_machine_recorded(const struct ctl_record *r,
+	const struct ctl_machine_notes *n, const char *path, const struct model_machine *m);
+void ctl_machine_record(struct ctl_kind *k, const struct ctl_machine_notes *n, const char *path,
+	const struct model_machine *m);
 
 /* ---- objects in answers */
 void ctl_live_set(struct ctl_live *l, struct json_object *o);

@@ -28,7 +28,7 @@ struct machine_look {
 	const char *bound_key; /* uid for the mark */
 	bool ever_bound;
 	char path[RATS_RESOURCE_PATH_MAX];
-	bool notes_path, notes_id; /* have to be recorded before it goes */
+	struct ctl_machine_notes notes;
 };
 
 /* ---- decide */
@@ -226,7 +226,7 @@ static void look_trustee(const struct ctl_kind *k, struct machine_look *l, struc
 				!kbs_sync_is_revoked(s->sync, KBS_RESOURCE, l->path)))
 		l->v.revoked = false;
 	l->v.gone &= state_trustee_gone(observed);
-	l->notes_path = l->v.deleting && model_machine_delivered(m) &&
+	l->notes.path = l->v.deleting && model_machine_delivered(m) &&
 			observed != KBS_OBSERVED_NONE && ctl_record_is_wanted(k->env->record);
 	ctl_act_wait(act, KBS_RESOURCE, l->path);
 }
@@ -237,15 +237,10 @@ static void look_record(const struct ctl_kind *k, struct machine_look *l)
 {
 	const struct ctl_record *r = k->env->record;
 	const struct model_machine *m = l->here;
-	enum ctl_recorded path = CTL_RECORDED, id = CTL_RECORDED;
 
-	l->notes_id = l->v.deleting && m->id_valid && state_machine_of_id(k->state, m->id) == m &&
+	l->notes.id = l->v.deleting && m->id_valid && state_machine_of_id(k->state, m->id) == m &&
 		      ctl_record_id_counts(r, m->id) && !state_machine_is_expired(k->state, m);
-	if (l->notes_path)
-		path = ctl_record_state(r, MODEL_RECORD_RESOURCE, l->path, 0);
-	if (l->notes_id)
-		id = ctl_record_state(r, MODEL_RECORD_ID, m->id, m->deleted_s);
-	l->v.recorded = path > id ? path : id;
+	l->v.recorded = ctl_machine_recorded(r, &l->notes, l->path, m);
 }
 
 static void look_both(struct ctl_kind *k, const char *name, struct machine_look *l)
@@ -406,12 +401,7 @@ static void record(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
 
-	if (l->notes_path)
-		ctl_record_add(k->env->record, MODEL_RECORD_RESOURCE, l->path, clock_wall_s(),
-			k->runner, look->o->name);
-	if (l->notes_id)
-		ctl_record_add(k->env->record, MODEL_RECORD_ID, l->here->id, l->here->deleted_s,
-			k->runner, look->o->name);
+	ctl_machine_record(k, &l->notes, l->path, l->here);
 }
 
 /* Our finalizer is put on with the marks: without them nothing was delivered. */

@@ -68,16 +68,34 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 		l->v.deleting ? "deleted" : "retired");
 }
 
+enum ctl_recorded ctl_machine_recorded(const struct ctl_record *r,
+	const struct ctl_machine_notes *n, const char *path, const struct model_machine *m)
+{
+	enum ctl_recorded of_path = CTL_RECORDED, of_id = CTL_RECORDED;
+
+	if (n->path)
+		of_path = ctl_record_state(r, MODEL_RECORD_RESOURCE, path, 0);
+	if (n->id)
+		of_id = ctl_record_state(r, MODEL_RECORD_ID, m->id, m->deleted_s);
+	return of_path > of_id ? of_path : of_id;
+}
+
+void ctl_machine_record(struct ctl_kind *k, const struct ctl_machine_notes *n, const char *path,
+	const struct model_machine *m)
+{
+	if (n->path)
+		ctl_record_add(k->env->record, MODEL_RECORD_RESOURCE, path, clock_wall_s(),
+			k->runner, m->obj.name);
+	if (n->id)
+		ctl_record_add(k->env->record, MODEL_RECORD_ID, m->id, m->deleted_s, k->runner,
+			m->obj.name);
+}
+
 static void record(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
 
-	if (l->notes_path)
-		ctl_record_add(k->env->record, MODEL_RECORD_RESOURCE, l->path, clock_wall_s(),
-			k->runner, look->o->name);
-	if (l->notes_id)
-		ctl_record_add(k->env->record, MODEL_RECORD_ID, l->m->id, l->m->deleted_s,
-			k->runner, look->o->name);
+	ctl_machine_record(k, &l->notes, l->path, l->m);
 }
 
 /* ---- how acts end */

@@ -17,9 +17,9 @@ struct machine_look {
 	const struct model_ak *ak;            /* the Machine's key */
 	char path[RATS_RESOURCE_PATH_MAX];    /* "": the id is not a UUID */
 	bool owns_path;                       /* what Trustee has there is this Machine's */
-	bool notes_path, notes_id;            /* have to be recorded before it goes */
-	const char *problem;                  /* why they are not; NULL: no reason */
-	enum kbs_observed observed_identity;  /* of ak */
+	struct ctl_machine_notes notes;
+	const char *problem;                 /* why they are not; NULL: no reason */
+	enum kbs_observed observed_identity; /* of ak */
 	/* An identity that is not as it is wanted; "": none. */
 	char lacking[RATS_IDENTITY_NAME_LEN + 1];
 };

@@ -198,19 +198,14 @@ static void look_trustee(const struct state *s, struct machine_look *l, struct c
 static void look_record(const struct ctl_kind *k, struct machine_look *l)
 {
 	const struct ctl_record *r = k->env->record;
-	enum ctl_recorded path = CTL_RECORDED, id = CTL_RECORDED;
 
 	if (!l->v.deleting || !l->v.has_finalizer || !l->path[0])
 		return;
-	l->notes_path = l->owns_path && l->v.delivered && ctl_record_is_wanted(r) &&
+	l->notes.path = l->owns_path && l->v.delivered && ctl_record_is_wanted(r) &&
 			l->v.observed_key != KBS_OBSERVED_NONE;
-	l->notes_id = l->id_owner == l->m && ctl_record_id_counts(r, l->m->id) &&
+	l->notes.id = l->id_owner == l->m && ctl_record_id_counts(r, l->m->id) &&
 		      !state_machine_is_expired(k->state, l->m);
-	if (l->notes_path)
-		path = ctl_record_state(r, MODEL_RECORD_RESOURCE, l->path, 0);
-	if (l->notes_id)
-		id = ctl_record_state(r, MODEL_RECORD_ID, l->m->id, l->m->deleted_s);
-	l->v.recorded = path > id ? path : id;
+	l->v.recorded = ctl_machine_recorded(r, &l->notes, l->path, l->m);
 	if (l->v.recorded == CTL_RECORD_FAILS)
 		l->problem = ctl_record_problem(r);
 }
