@@ -73,4 +73,15 @@ static inline const char *synced_message(void)
 	return fake_api_condition(w.api, &kobj_cluster, NS, "tec", "TrusteeSynced", "message");
 }
 
+/* A member of status.authority as text; "-": it has none. */
+static inline const char *authority_status(const char *member)
+{
+	cleanup_free char *path = xasprintf("status/authority/%s", member);
+	static char text[300];
+	struct json_object *v = json_get(world_get(&w, &kobj_cluster, "tec"), path);
+
+	snprintf(text, sizeof(text), "%s", v ? json_object_get_string(v) : "-");
+	return text;
+}
+
 #endif

@@ -21,16 +21,6 @@ static void follows(void)
 	w.life->env.follow = &followed;
 }
 
-static const char *status(const char *member)
-{
-	cleanup_free char *path = xasprintf("status/authority/%s", member);
-	static char text[300];
-	struct json_object *v = json_get(world_get(&w, &kobj_cluster, "tec"), path);
-
-	snprintf(text, sizeof(text), "%s", v ? json_object_get_string(v) : "-");
-	return text;
-}
-
 static bool metric(const char *line)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -62,25 +52,25 @@ Test(ctl_authority, a_frozen_operator_shows_its_digest)
 	struct state_digest d;
 
 	up();
-	cr_assert_str_eq(status("digest"), "-", "absent while it decides");
+	cr_assert_str_eq(authority_status("digest"), "-", "absent while it decides");
 	authority("Frozen");
 	state_digest(&w.life->state, &d);
-	cr_assert_str_eq(status("digest"), d.hex);
-	cr_assert_str_eq(status("machines"), "1");
-	cr_assert_str_eq(status("attestationKeys"), "1");
-	cr_assert_str_eq(status("images"), "0");
+	cr_assert_str_eq(authority_status("digest"), d.hex);
+	cr_assert_str_eq(authority_status("machines"), "1");
+	cr_assert_str_eq(authority_status("attestationKeys"), "1");
+	cr_assert_str_eq(authority_status("images"), "0");
 	cr_assert(metric("tec_authority{state=\"Frozen\"} 1"));
 	cr_assert(metric("tec_authority{state=\"Self\"} 0"));
 	/* Another object is another digest, and rest writes nothing. */
 	world_machine(&w, "b", ID_B, NULL);
 	world_run(&w, SETTLE);
-	cr_assert_str_neq(status("digest"), d.hex);
-	cr_assert_str_eq(status("machines"), "2");
+	cr_assert_str_neq(authority_status("digest"), d.hex);
+	cr_assert_str_eq(authority_status("machines"), "2");
 	fake_transport_forget(w.life->f);
 	world_run(&w, 3600 * 1000);
 	cr_assert_eq(fake_transport_writes(w.life->f), 0);
 	authority("Self");
-	cr_assert_str_eq(status("digest"), "-");
+	cr_assert_str_eq(authority_status("digest"), "-");
 }
 
 Test(ctl_authority, a_follower_shows_whom_and_how_far_behind)
@@ -92,9 +82,9 @@ Test(ctl_authority, a_follower_shows_whom_and_how_far_behind)
 		.behind = 3};
 	authority("Following");
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Authority"), "FollowingBehind");
-	cr_assert_str_eq(status("peer"), "https://127.0.0.1:6443 tec");
-	cr_assert_str_eq(status("behind"), "3");
-	cr_assert_str_eq(status("digest"), "-", "not all is copied");
+	cr_assert_str_eq(authority_status("peer"), "https://127.0.0.1:6443 tec");
+	cr_assert_str_eq(authority_status("behind"), "3");
+	cr_assert_str_eq(authority_status("digest"), "-", "not all is copied");
 	cr_assert(metric("\ntec_follow_behind_objects 3"));
 	cr_assert_not(metric("\ntec_follow_behind_seconds "), "never read");
 	followed.is = CTL_FOLLOW_IN_STEP;
@@ -103,9 +93,9 @@ Test(ctl_authority, a_follower_shows_whom_and_how_far_behind)
 	ctl_cluster_look_again(w.life->cluster);
 	world_run(&w, SETTLE);
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Authority"), "Following");
-	cr_assert_str_eq(status("behind"), "0");
-	cr_assert_str_neq(status("seen"), "-");
-	cr_assert_eq(strlen(status("digest")), 64);
+	cr_assert_str_eq(authority_status("behind"), "0");
+	cr_assert_str_neq(authority_status("seen"), "-");
+	cr_assert_eq(strlen(authority_status("digest")), 64);
 	/* It goes away: nothing wakes the operator, and the seconds are counted all the same. */
 	fake_transport_forget(w.life->f);
 	world_run(&w, 600 * 1000);

@@ -142,16 +142,6 @@ static bool makes(const char *name, const char *id)
 	return world_get(&w, &kobj_secret, id) != NULL;
 }
 
-static const char *status(const char *member)
-{
-	cleanup_free char *path = xasprintf("status/authority/%s", member);
-	static char text[300];
-	struct json_object *v = json_get(world_get(&w, &kobj_cluster, "tec"), path);
-
-	snprintf(text, sizeof(text), "%s", v ? json_object_get_string(v) : "-");
-	return text;
-}
-
 #define FOLLOWS "\"authority\":\"Following\",\"follow\":{\"kubeconfigSecret\":\"x\"},\"epoch\":"
 
 Test(ctl_peer, what_is_read_decides_who_goes_on)
@@ -200,8 +190,8 @@ Test(ctl_peer, one_that_was_not_read_since_the_start_may_decide)
 	join(SETTLE);
 	cr_assert(resource(ID_A));
 	key = xstrdup(resource(ID_A));
-	cr_assert_str_eq(status("peerEpoch"), "1");
-	cr_assert_str_eq(status("seen"), "-", "it is read now");
+	cr_assert_str_eq(authority_status("peerEpoch"), "1");
+	cr_assert_str_eq(authority_status("seen"), "-", "it is read now");
 	world_kill(&w);
 	reach(false);
 	boot();
@@ -209,7 +199,7 @@ Test(ctl_peer, one_that_was_not_read_since_the_start_may_decide)
 	cr_assert(strstr(message(), "--from-lost"), "%s", message());
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "RegistrationOpen"), "PeerUnknown");
 	cr_assert_str_eq(authority(), "Self");
-	cr_assert_str_eq(status("peerEpoch"), "1", "as it was read before");
+	cr_assert_str_eq(authority_status("peerEpoch"), "1", "as it was read before");
 	cr_assert_eq(world_events(&w, "PeerUnknown"), 1);
 	cr_assert(metric("tec_authority_peer{state=\"Unknown\"} 1"));
 	cr_assert_not(makes("b", ID_B));
@@ -227,7 +217,7 @@ Test(ctl_peer, one_that_was_not_read_since_the_start_may_decide)
 	/* And goes on when it is away again: a partition is seen, not prevented. */
 	reach(false);
 	cr_assert_str_eq(reason(), "Self");
-	cr_assert_str_neq(status("seen"), "-");
+	cr_assert_str_neq(authority_status("seen"), "-");
 	cr_assert(decides());
 }
 
@@ -249,7 +239,7 @@ Test(ctl_peer, a_raised_epoch_confirms)
 	reach(true);
 	cr_assert_str_eq(reason(), "PeerDecides");
 	cr_assert_str_eq(authority(), "Frozen");
-	cr_assert_str_eq(status("peerEpoch"), "4");
+	cr_assert_str_eq(authority_status("peerEpoch"), "4");
 	/* It is lost with what it decided: then this one may be taken. */
 	reach(false);
 	cr_assert_str_eq(reason(), "Frozen");
