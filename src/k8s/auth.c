@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which token and TLS identity the next request gets. Files are looked at once a second at most
- * (stat), read when they changed, and an unreadable or half-written one leaves the previous
- * content in use, with one warning. An exec plugin runs as a child, one at a time, at most once a
- * second; its credential is renewed 60 s before it expires, and the old one is used until then.
- * Every failure is ERR_DENIED or ERR_TRANSIENT, so none is mistaken for an answer of the API.
+ * Choose the token and the TLS identity of the next request. Credential files are checked with
+ * stat() at most once a second and read again when they changed; when a file is unreadable or
+ * half-written, its previous content stays in use and one warning is logged. An exec plugin runs as
+ * a child process, one at a time and at most once a second. Its credential is renewed 60 s before
+ * it expires and remains in use until then. Every failure is ERR_DENIED or ERR_TRANSIENT, so that
+ * none is mistaken for an answer of the API server.
  */
 #include "config.h"
 
@@ -30,8 +31,8 @@
 #define TOKEN_MAX        (SECRET_MAX_LEN - 1)
 
 struct auth_file {
-	const char *path; /* borrowed from the configuration; NULL: none */
-	struct stat st;   /* of what is in use; st_ino 0: nothing */
+	const char *path; /* borrowed from the configuration; NULL: not configured */
+	struct stat st;   /* of the content in use; st_ino 0: nothing read yet */
 };
 
 struct waiter {
@@ -53,10 +54,10 @@ struct k8s_auth {
 	uint64_t looked_ms;
 	bool looked, force, warned;
 
-	struct auth_exec exec; /* what the plugin returned last */
+	struct auth_exec exec; /* the latest credential of the plugin */
 	bool have_exec, running;
-	uint64_t ran_ms;   /* when its last run ended, boot clock; 0: never */
-	struct err failed; /* why that run returned nothing */
+	uint64_t ran_ms;   /* end of its last run, boot clock; 0: never */
+	struct err failed; /* why that run returned no credential */
 
 	struct secret *token; /* in use, NUL-terminated; NULL: none */
 	struct httpc_tls *tls;
@@ -65,6 +66,8 @@ struct k8s_auth {
 
 /* ---- files ---- */
 
+/* Compare inode, size and mtime: kubelet replaces a mounted Secret by a rename, others write in
+ * place. */
 static bool changed(const struct auth_file *f)
 {
 	struct stat st;
@@ -78,6 +81,7 @@ static bool changed(const struct auth_file *f)
 	       st.st_mtim.tv_nsec != f->st.st_mtim.tv_nsec;
 }
 
+/* A new generation tells the client that a retry after a 401 is worthwhile. */
 static void set_token(struct k8s_auth *a, struct secret *take)
 {
 	if (!secret_equal(a->token, take))
@@ -86,6 +90,8 @@ static void set_token(struct k8s_auth *a, struct secret *take)
 	a->token = take;
 }
 
+/* The token becomes a header line, so surrounding blanks are trimmed and any other blank or control
+ * byte is refused. */
 static int read_token(struct k8s_auth *a, struct err *err)
 {
 	struct auth_file *f = &a->token_file;
@@ -103,7 +109,8 @@ static int read_token(struct k8s_auth *a, struct err *err)
 		from++;
 	for (size_t i = from; i < to && rc == 0; i++)
 		if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 0x7f)
-			rc = err_set(err, ERR_DENIED, "%s does not hold one token", f->path);
+			rc = err_set(
+				err, ERR_DENIED, "%s does not contain exactly one token", f->path);
 	if (rc == 0 && from == to)
 		rc = err_set(err, ERR_DENIED, "%s is empty", f->path);
 	if (rc == 0) {
@@ -115,13 +122,15 @@ static int read_token(struct k8s_auth *a, struct err *err)
 	return rc;
 }
 
-struct pem { /* borrowed from a secret, or read from a file */
+struct pem { /* a PEM text, borrowed from a secret or read from a file */
 	const char *text;
 	size_t len;
 	char *owned;
 	struct stat st;
 };
 
+/* Inline data wins over a file, as in client-go. Without either, the text is NULL and this is no
+ * error. */
 static int pem_get(
 	struct pem *p, const struct secret *data, const struct auth_file *f, struct err *err)
 {
@@ -137,7 +146,8 @@ static int pem_get(
 	return 0;
 }
 
-/* The current key and certificate: from the plugin, the configuration or files. */
+/* Replace the TLS identity as a whole. The file stamps are stored only after success, so that a
+ * half-written pair is read again at the next check. */
 static int build_tls(struct k8s_auth *a, struct err *err)
 {
 	const struct k8s_kubeconfig *k = a->conf;
@@ -171,7 +181,8 @@ static bool is_https(const struct k8s_auth *a)
 	return str_starts(a->conf->server, "https://");
 }
 
-/* Not an error while an older credential is in use: one warning, and another try in a second. */
+/* Ignore a failure while an older credential is in use: log one warning and try again a second
+ * later. */
 static int tolerate(struct k8s_auth *a, bool in_force, struct err *err)
 {
 	err->kind = ERR_DENIED;
@@ -180,12 +191,14 @@ static int tolerate(struct k8s_auth *a, bool in_force, struct err *err)
 		return -1;
 	if (!a->warned)
 		log_err(LOG_WARN, NULL,
-			"a credential file cannot be read, its previous content stays in use", err);
+			"cannot read a credential file, its previous content stays in use", err);
 	a->warned = true;
 	err_clear(err);
 	return 0;
 }
 
+/* Read files that changed. Without `force`, at most every LOOK_EVERY_MS, since this runs for each
+ * request. A failure is an error only while nothing is in use yet. */
 static int look_at_files(struct k8s_auth *a, struct err *err)
 {
 	uint64_t now = clock_boot_ms();
@@ -217,6 +230,8 @@ static int look_at_files(struct k8s_auth *a, struct err *err)
 
 static void wake_waiters(struct k8s_auth *a);
 
+/* Accept the output of the plugin. An answer that cannot be parsed or has expired leaves the
+ * previous credential in use; a key pair that OpenSSL refuses leaves none. */
 static int take_exec(struct k8s_auth *a, const char *out, size_t len, struct err *err)
 {
 	struct auth_exec x;
@@ -227,7 +242,7 @@ static int take_exec(struct k8s_auth *a, const char *out, size_t len, struct err
 	if (x.expires_s && x.expires_s <= clock_wall_s()) {
 		auth_exec_fini(&x);
 		return err_set(
-			err, ERR_DENIED, "its credential has expired already: check the clocks");
+			err, ERR_DENIED, "its credential has already expired: check the clocks");
 	}
 	tls_changed =
 		!(x.cert ? secret_equal(a->exec.cert, x.cert) && secret_equal(a->exec.key, x.key)
@@ -244,6 +259,7 @@ static int take_exec(struct k8s_auth *a, const char *out, size_t len, struct err
 	return 0;
 }
 
+/* Callers waiting in k8s_auth_get() are woken after success and after failure. */
 static void on_exec(void *arg, const struct err *child_err, const char *out, size_t len)
 {
 	struct k8s_auth *a = arg;
@@ -255,7 +271,7 @@ static void on_exec(void *arg, const struct err *child_err, const char *out, siz
 	if (err_is_set(&err) || take_exec(a, out, len, &err) != 0) {
 		if (err.kind != ERR_TRANSIENT)
 			err.kind = ERR_DENIED;
-		err_wrap(&err, "credential plugin %s (run it by hand to see)",
+		err_wrap(&err, "credential plugin %s (run it manually to see its output)",
 			a->conf->exec_argv[0]);
 		a->failed = err;
 		log_err(LOG_WARN, NULL, "the credential plugin failed", &err);
@@ -263,6 +279,8 @@ static void on_exec(void *arg, const struct err *child_err, const char *out, siz
 	wake_waiters(a);
 }
 
+/* The plugin inherits our environment, extended by the entries of the kubeconfig and
+ * KUBERNETES_EXEC_INFO. */
 static void start_exec(struct k8s_auth *a)
 {
 	const struct k8s_kubeconfig *k = a->conf;
@@ -274,7 +292,7 @@ static void start_exec(struct k8s_auth *a)
 	size_t n = 0;
 
 	if (k->exec_cluster_info && pem_get(&ca, k->ca_data, &a->ca_file, &ignored) != 0)
-		log_err(LOG_WARN, NULL, "the credential plugin gets no certificate authority",
+		log_err(LOG_WARN, NULL, "the credential plugin receives no certificate authority",
 			&ignored);
 	info = auth_exec_info(k, ca.text, ca.len);
 	file_wipe(ca.owned, ca.len);
@@ -295,7 +313,8 @@ static bool exec_may_run(const struct k8s_auth *a)
 	return !a->running && (!a->ran_ms || clock_boot_ms() - a->ran_ms >= EXEC_PAUSE_MS);
 }
 
-/* In its last minute a credential is still used while the plugin gets the next one. */
+/* In the last minute before its expiry the credential is still usable, while the plugin already
+ * fetches the next one. */
 static bool exec_usable(struct k8s_auth *a)
 {
 	int64_t now = clock_wall_s();
@@ -313,6 +332,8 @@ static bool exec_usable(struct k8s_auth *a)
 
 /* ---- the interface ---- */
 
+/* The plugin's last failure is reported only during the pause after it; later, false without an
+ * error makes the caller wait for a new run. */
 bool k8s_auth_ready(struct k8s_auth *a, struct k8s_cred *cred, struct err *err)
 {
 	if (a->conf->exec_argv && !exec_usable(a)) {
@@ -344,6 +365,7 @@ static void waiter_abort(struct op *op)
 	free(w);
 }
 
+/* A waiter remains in the list while the plugin runs; on_exec() wakes it again. */
 static void waiter_look(void *arg)
 {
 	struct waiter *w = arg;
@@ -368,6 +390,7 @@ static void wake_waiters(struct k8s_auth *a)
 		defer_call(&w->defer, a->loop, waiter_look, w);
 }
 
+/* done runs from the loop even if the credential is ready, as loop/op.h demands. */
 struct op *k8s_auth_get(struct k8s_auth *a, struct op_scope *scope, k8s_cred_fn done, void *arg)
 {
 	struct waiter *w = xcalloc(1, sizeof(*w));
@@ -388,11 +411,13 @@ struct op *k8s_auth_get(struct k8s_auth *a, struct op_scope *scope, k8s_cred_fn 
 void k8s_auth_refused(struct k8s_auth *a)
 {
 	a->force = true;
-	/* Many requests may be refused for one bad credential; a newer one is kept. */
+	/* Many requests may be refused because of one bad credential: a plugin's credential younger
+	 * than that is kept. */
 	if (a->have_exec && clock_boot_ms() - a->ran_ms >= EXEC_PAUSE_MS)
 		a->have_exec = false;
 }
 
+/* Files are read at the first request, so a missing one is reported there and not here. */
 struct k8s_auth *k8s_auth_new(struct loop *l, struct k8s_kubeconfig *take_config)
 {
 	struct k8s_auth *a = xcalloc(1, sizeof(*a));
@@ -404,13 +429,14 @@ struct k8s_auth *k8s_auth_new(struct loop *l, struct k8s_kubeconfig *take_config
 	a->ca_file.path = k->ca_data ? NULL : k->ca_file;
 	a->cert_file.path = k->cert_data ? NULL : k->cert_file;
 	a->key_file.path = k->key_data ? NULL : k->key_file;
-	if (k->token) { /* with a tokenFile: until that is read */
+	if (k->token) { /* with a tokenFile as well: used until the file is read */
 		a->token = secret_new(secret_len(k->token) + 1);
 		memcpy(secret_bytes(a->token), secret_peek(k->token), secret_len(k->token));
 	}
 	return a;
 }
 
+/* Waiters are ops of the callers' scopes and must be gone: they point to this object. */
 void k8s_auth_free(struct k8s_auth *a)
 {
 	if (!a)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* client.authentication.k8s.io: the input of an exec plugin and its ExecCredential. Text in, values
- * out; no process here. */
+/* The input and output of an exec plugin (client.authentication.k8s.io, ExecCredential). This file
+ * only parses and prints: auth.c runs the process. */
 #include "config.h"
 
 #include <string.h>
@@ -20,6 +20,7 @@ void auth_exec_fini(struct auth_exec *x)
 	memset(x, 0, sizeof(*x));
 }
 
+/* The cluster is included only when the kubeconfig sets provideClusterInfo, as client-go does. */
 char *auth_exec_info(const struct k8s_kubeconfig *k, const char *ca_pem, size_t ca_len)
 {
 	struct json_object *o = json_obj(), *spec = json_obj(), *cluster;
@@ -49,7 +50,7 @@ char *auth_exec_info(const struct k8s_kubeconfig *k, const char *ca_pem, size_t 
 	return xasprintf("KUBERNETES_EXEC_INFO=%s", text);
 }
 
-/* Moves a string member into a secret, wiping json-c's copy. 0 also when it is absent. */
+/* Moves a string member into a secret, wiping json-c's copy. Returns 0 when it is absent, too. */
 static int take_secret(struct json_object *status, const char *name, size_t nul,
 	struct secret **out, struct err *err)
 {
@@ -65,7 +66,7 @@ static int take_secret(struct json_object *status, const char *name, size_t nul,
 	return 0;
 }
 
-/* It becomes a header line: a line end in it would begin another one. */
+/* The token becomes a header line: a line break in it would start another header. */
 static int check_token(const struct secret *token, struct err *err)
 {
 	const unsigned char *text = token ? secret_peek(token) : NULL;
@@ -77,6 +78,7 @@ static int check_token(const struct secret *token, struct err *err)
 	return 0;
 }
 
+/* The plugin must answer in the requested apiVersion: a mismatch is an error, as in client-go. */
 static int read_status(
 	struct json_object *o, const char *api_version, struct auth_exec *out, struct err *err)
 {
@@ -88,7 +90,7 @@ static int read_status(
 		return err_set(err, ERR_DENIED, "it did not print an ExecCredential with a status");
 	if (!str_eq(json_get_str(o, "apiVersion"), api_version))
 		return err_set(err, ERR_DENIED,
-			"its answer does not have apiVersion %s: set the version that the plugin supports",
+			"its output does not have apiVersion %s: set the version that the plugin supports",
 			api_version);
 	expires = json_get_str(status, "expirationTimestamp");
 	if (take_secret(status, "token", 1, &out->token, err) != 0 ||
@@ -101,7 +103,7 @@ static int read_status(
 			"clientCertificateData and clientKeyData must be set together");
 	if (!out->token && !out->cert)
 		return err_set(err, ERR_DENIED,
-			"its status holds neither a token nor a client certificate");
+			"its status contains neither a token nor a client certificate");
 	if (!expires)
 		return 0;
 	if (clock_parse(expires, &us) != 0)
@@ -110,6 +112,7 @@ static int read_status(
 	return 0;
 }
 
+/* The credential is not printed in any error, and every failure is ERR_DENIED. */
 int auth_exec_parse(const char *text, size_t len, const char *api_version, struct auth_exec *out,
 	struct err *err)
 {

@@ -15,8 +15,9 @@ struct auth_exec {
 	int64_t expires_s; /* wall clock; 0: never */
 };
 void auth_exec_fini(struct auth_exec *x);
-/* The value of KUBERNETES_EXEC_INFO as "NAME=value"; the caller frees. */
+/* The plugin's input, as "KUBERNETES_EXEC_INFO=value" for its environment; the caller frees it. */
 char *auth_exec_info(const struct k8s_kubeconfig *k, const char *ca_pem, size_t ca_len);
+/* On failure *out is empty and needs no auth_exec_fini(). */
 int auth_exec_parse(const char *text, size_t len, const char *api_version, struct auth_exec *out,
 	struct err *err) MUST_CHECK;
 

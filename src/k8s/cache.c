@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Entries in a table by name, and per index groups of entries with one value in a table by that
- * value. A group of one holds its object itself, a larger one a sorted array, so that 10,000
- * objects with one value stay cheap. Keys are not copied: they are read from the object. About 45
- * bytes per object, and 45 per object and index of which no two objects share a value
+ * Entries are in a hash table by name. Each index is a table of groups: the entries that share one
+ * value. A group of one points to its object, a larger one to a sorted array, so that 10,000
+ * objects with one value stay cheap. Keys are not copied: they are read from the object. Costs
+ * about 45 bytes per object, and another 45 per object and index when no two objects share a value
  * (tests/k8s/test_cache.c).
  */
 #include "config.h"
@@ -17,10 +17,11 @@
 #include "tec/base/str.h"
 #include "tec/base/table.h"
 
-#define TOMBSTONES 256 /* removals remembered: a late answer must not bring an object back */
+#define TOMBSTONES                                                                                 \
+	256 /* removals remembered, so that a late answer does not bring an object back */
 
 struct entry {
-	struct table_link link; /* owner: the mark of the relist that saw it */
+	struct table_link link; /* owner: the mark of the relist that last listed it */
 	const struct kobj *o;   /* a reference */
 };
 
@@ -29,9 +30,9 @@ struct members {
 	const struct kobj *v[]; /* oldest first */
 };
 
-/* Small: most are of one object, and there are four for each Machine and its key. */
+/* Kept small: most groups have one object, and each Machine and its key are in four of them. */
 struct group {
-	struct table_link link; /* owner: n, how many objects */
+	struct table_link link; /* owner: the number of objects */
 	union {
 		const struct kobj *one; /* n is 1 */
 		struct members *many;   /* owned; n is larger */
@@ -53,9 +54,9 @@ struct k8s_cache {
 	struct listener *listeners; /* owned */
 	size_t n_listeners;
 	bool filled, relisting;
-	bool saw_delete; /* while listeners are called */
+	bool saw_delete; /* valid while listeners are called */
 	uint32_t mark;
-	uint64_t tombstones[TOMBSTONES]; /* hashes of uids, a ring */
+	uint64_t tombstones[TOMBSTONES]; /* hashes of UIDs, a ring buffer */
 	unsigned next_tombstone;
 };
 
@@ -109,6 +110,8 @@ bool k8s_cache_saw_delete(const struct k8s_cache *c)
 	return c->saw_delete;
 }
 
+/* Names are unique within the cache: the cache has one namespace, or its extractor uses the UID as
+ * the name. */
 static struct entry *entry_of(const struct k8s_cache *c, const char *name)
 {
 	struct entry *e;
@@ -126,6 +129,8 @@ static const struct kobj *const *members(const struct group *g)
 	return g->link.owner > 1 ? g->many->v : &g->one;
 }
 
+/* The oldest object comes first: when two objects claim one value, controllers let the older one
+ * have it. */
 static int age_order(const struct kobj *a, const struct kobj *b)
 {
 	if (a->created_s != b->created_s)
@@ -133,7 +138,7 @@ static int age_order(const struct kobj *a, const struct kobj *b)
 	return strcmp(a->name, b->name);
 }
 
-/* First place in g whose object is not older than o. */
+/* Return the first position in g whose object is not older than o. */
 static uint32_t place_of(const struct group *g, const struct kobj *o)
 {
 	uint32_t lo = 0, hi = g->link.owner;
@@ -149,6 +154,7 @@ static uint32_t place_of(const struct group *g, const struct kobj *o)
 	return lo;
 }
 
+/* The value of a group is read from its first object, so the key needs no copy. */
 static struct group *group_of(const struct k8s_cache *c, unsigned i, const char *value)
 {
 	struct group *g;
@@ -162,7 +168,7 @@ static struct group *group_of(const struct k8s_cache *c, unsigned i, const char 
 	return NULL;
 }
 
-/* What cannot be read has no value. */
+/* An unreadable object has no value, so it is in no index. */
 static const char *index_value(const struct k8s_cache *c, const struct kobj *o, unsigned i)
 {
 	return o->unreadable ? NULL : c->value(o, i);
@@ -175,6 +181,7 @@ static struct members *members_grow(struct members *m, uint32_t cap)
 	return m;
 }
 
+/* Most groups have one object, for which no array is allocated. */
 static void index_add(struct k8s_cache *c, unsigned i, const struct kobj *o)
 {
 	const char *value = index_value(c, o, i);
@@ -197,13 +204,15 @@ static void index_add(struct k8s_cache *c, unsigned i, const struct kobj *o)
 
 		g->many = members_grow(NULL, 4);
 		g->many->v[0] = one;
-	} else if (n == g->many->cap) { /* by half: one group may hold every object */
+	} else if (n == g->many->cap) { /* grow by half: one group may hold all objects */
 		g->many = members_grow(g->many, n + n / 2);
 	}
 	memmove(g->many->v + at + 1, g->many->v + at, (n - at) * sizeof(g->many->v[0]));
 	g->many->v[at] = o;
 }
 
+/* Find the object by its age and name: both are immutable, so the sorted position still is the
+ * right one. */
 static void index_remove(struct k8s_cache *c, unsigned i, const struct kobj *o)
 {
 	const char *value = index_value(c, o, i);
@@ -248,6 +257,7 @@ const struct kobj *k8s_cache_first(const struct k8s_cache *c, unsigned i, const 
 	return g ? members(g)[0] : NULL;
 }
 
+/* The object need not be in the group any more: iteration continues with the next younger one. */
 const struct kobj *k8s_cache_next(const struct k8s_cache *c, unsigned i, const struct kobj *o)
 {
 	const struct group *g = group_of(c, i, index_value(c, o, i));
@@ -296,7 +306,8 @@ bool k8s_cache_filled(const struct k8s_cache *c)
 
 /* ---- writers */
 
-/* Takes both references; the cache is in its new state already, so a listener may read it. */
+/* Call the listeners. Takes both references. The cache is already in its new state, so a listener
+ * may read it. */
 static void tell(struct k8s_cache *c, const struct kobj *take_was, const struct kobj *take_now)
 {
 	c->n_unreadable += take_now && take_now->unreadable;
@@ -308,9 +319,9 @@ static void tell(struct k8s_cache *c, const struct kobj *take_was, const struct 
 }
 
 /*
- * An older resourceVersion of the same object is an event that was overtaken by an answer. During a
- * relist everything counts: the list is the truth, even that of a server restored from a backup.
- * resourceVersions that are not numbers are only compared for equality.
+ * An older resourceVersion of the same object belongs to an event that was overtaken by an answer.
+ * During a relist everything counts: the list is authoritative, even that of a server restored from
+ * a backup. resourceVersions that are not numbers are compared for equality only.
  */
 static bool is_stale(const struct k8s_cache *c, const struct kobj *have, const struct kobj *o)
 {
@@ -324,6 +335,7 @@ static bool is_stale(const struct k8s_cache *c, const struct kobj *have, const s
 	       str_to_u64(o->rv, UINT64_MAX, &b) == 0 && b < a;
 }
 
+/* A stale object still gets the mark of the relist: it exists, only its content is older. */
 static void put(struct k8s_cache *c, struct kobj *take_o)
 {
 	struct entry *e = entry_of(c, take_o->name);
@@ -348,6 +360,8 @@ static void put(struct k8s_cache *c, struct kobj *take_o)
 	tell(c, was, kobj_ref(take_o));
 }
 
+/* The size check catches an extractor of another kind, whose objects readers would cast to the
+ * wrong struct. */
 static struct kobj *extract(const struct k8s_cache *c, struct json_object *o, struct err *err)
 {
 	struct kobj *k = c->type->extract(o, err);
@@ -366,9 +380,11 @@ const struct kobj *k8s_cache_find_version(
 	return o && !o->unreadable && str_eq(o->uid, uid) && str_eq(o->rv, rv) ? o : NULL;
 }
 
+/* A tombstone means that the watch already reported the deletion of this object: the answer is
+ * older. */
 void k8s_cache_put(struct k8s_cache *c, struct json_object *o)
 {
-	struct err ignored = ERR_INIT; /* the watch logs what cannot be taken in */
+	struct err ignored = ERR_INIT; /* the watch logs objects that are refused */
 	struct kobj *k = extract(c, o, &ignored);
 	uint64_t uid = k ? str_hash(k->uid, strlen(k->uid)) : 0;
 
@@ -383,6 +399,8 @@ void k8s_cache_put(struct k8s_cache *c, struct json_object *o)
 	put(c, k);
 }
 
+/* The UID is remembered as a tombstone before listeners run, because they may put answers into the
+ * cache. */
 static void remove_entry(struct k8s_cache *c, struct entry *e)
 {
 	const struct kobj *was = e->o;
@@ -395,6 +413,7 @@ static void remove_entry(struct k8s_cache *c, struct entry *e)
 	tell(c, was, NULL);
 }
 
+/* An entry with another UID was created after the deleted object and stays. */
 void k8s_cache_remove(struct k8s_cache *c, const char *name, const char *uid)
 {
 	struct entry *e = entry_of(c, name);
@@ -406,6 +425,7 @@ void k8s_cache_remove(struct k8s_cache *c, const char *name, const char *uid)
 	c->saw_delete = false;
 }
 
+/* An object that extract refuses or does not want replaces its previous version by nothing. */
 int k8s_cache_put_event(struct k8s_cache *c, struct json_object *o, struct err *err)
 {
 	struct kobj *k = extract(c, o, err);
@@ -419,6 +439,7 @@ int k8s_cache_put_event(struct k8s_cache *c, struct json_object *o, struct err *
 	return err_is_set(err) ? -1 : 0;
 }
 
+/* An immutable object keeps its readable version: its content cannot have changed. */
 int k8s_cache_put_unreadable(struct k8s_cache *c, const char *name, const char *uid, const char *rv,
 	bool deleting, struct err *err)
 {
@@ -437,6 +458,7 @@ int k8s_cache_put_unreadable(struct k8s_cache *c, const char *name, const char *
 	return 0;
 }
 
+/* Flip the mark: entries that the new list does not contain keep the old one. */
 void k8s_cache_relist_begin(struct k8s_cache *c)
 {
 	k8s_cache_relist_abandon(c);
@@ -444,6 +466,7 @@ void k8s_cache_relist_begin(struct k8s_cache *c)
 	c->mark ^= 1;
 }
 
+/* Objects that the list did not contain were deleted while nobody watched. */
 void k8s_cache_relist_end(struct k8s_cache *c)
 {
 	struct entry *e;
@@ -456,6 +479,7 @@ void k8s_cache_relist_end(struct k8s_cache *c)
 			remove_entry(c, e);
 }
 
+/* Give every entry the current mark again, so that the next relist starts from a uniform state. */
 void k8s_cache_relist_abandon(struct k8s_cache *c)
 {
 	struct entry *e;
@@ -467,6 +491,7 @@ void k8s_cache_relist_abandon(struct k8s_cache *c)
 		e->link.owner = c->mark;
 }
 
+/* The entries go one by one, so that listeners see each object leave. */
 void k8s_cache_clear(struct k8s_cache *c)
 {
 	struct entry *e;
@@ -475,6 +500,6 @@ void k8s_cache_clear(struct k8s_cache *c)
 	c->filled = false;
 	TABLE_EACH (e, link, &c->entries)
 		remove_entry(c, e);
-	/* Nothing was deleted: the same objects may come back. */
+	/* Nothing was deleted: the same objects may return. */
 	memset(c->tombstones, 0, sizeof(c->tombstones));
 }

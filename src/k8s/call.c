@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One function per verb, all of them: path, query, body, one request, one object back. The rules
- * of writing (call.h) are in the query strings and bodies made here and nowhere else.
- * The bytes of an answer are read as they come, so that it costs what is kept of it; objects that
- * are Secrets are wiped before json-c frees them.
+ * One function per verb; all do the same: path, query, body, one request, one object in the answer.
+ * The rules for writes (call.h) are in the query strings and bodies made here and nowhere else. The
+ * answer is parsed while it arrives, so its cost is only what is kept of it. Objects that are
+ * Secrets are wiped before json-c frees them.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@
 struct verb {
 	const char *method, *name, *content_type, *subresource, *query;
 	bool creates, deletes;
-	bool unread; /* the caller does not need the object, but the answer has to be one */
+	bool unread; /* the caller does not need the object, but the answer must be one */
 };
 #define APPLY                                                                                      \
 	.method = "PATCH", .name = "apply", .content_type = "application/apply-patch+yaml",        \
@@ -35,23 +35,24 @@ static const struct verb create_only = {.method = "POST",
 	.content_type = "application/json",
 	.creates = true,
 	.unread = true};
-static const struct verb apply = {APPLY}; /* JSON is YAML; the content type makes it an apply */
+static const struct verb apply = {
+	APPLY}; /* JSON is valid YAML; the content type makes it an apply */
 static const struct verb apply_status = {APPLY, .subresource = "status"};
 static const struct verb patch = {
 	.method = "PATCH", .name = "patch", .content_type = "application/merge-patch+json"};
 static const struct verb delete = {
 	.method = "DELETE", .name = "delete", .content_type = "application/json", .deletes = true};
 
-/* What reads the answer; lives in the exchange. */
+/* The state of reading one answer; lives in the exchange. */
 struct reader {
 	const struct verb *verb;
 	const struct kobj_gvk *gvk;    /* static */
-	struct k8s_split *split;       /* owned; NULL: no byte has come */
+	struct k8s_split *split;       /* owned; NULL: no byte received yet */
 	struct json_object *object;    /* owned */
 	const struct k8s_cache *cache; /* borrowed; NULL: none */
 	const struct kobj *cached;     /* owned: a reference */
-	char *uid;                     /* owned; of an object that is not read */
-	struct err bad;                /* what is wrong with what came */
+	char *uid;                     /* owned; UID of an object that is not parsed */
+	struct err bad;                /* the first error in the body */
 	k8s_result_fn done;
 	void *arg;
 };
@@ -61,6 +62,7 @@ static bool is_secret(const struct reader *r)
 	return strcmp(r->gvk->plural, "secrets") == 0;
 }
 
+/* Runs after done and after a cancel; key material is wiped in both cases. */
 static void reader_fini(void *arg)
 {
 	struct reader *r = arg;
@@ -75,7 +77,8 @@ static void reader_fini(void *arg)
 	json_object_put(r->object);
 }
 
-/* 409 means both: an object of this name exists, or it is not the one in the precondition. */
+/* HTTP 409 has two meanings: an object of this name exists, or it is not the one named in the
+ * precondition. */
 static void read_conflict(const struct reader *r, const struct k8s_answer *answer,
 	struct k8s_result *result, struct err *err)
 {
@@ -87,8 +90,8 @@ static void read_conflict(const struct reader *r, const struct k8s_answer *answe
 
 	if (r->verb->creates && str_eq(reason, "AlreadyExists"))
 		result->already_exists = true;
-	/* The object was replaced by one of the same name: the texts of the server's registry and
-	 * of its storage. */
+	/* The object was replaced by another one of the same name. The two texts come from the
+	 * server's registry and from its storage layer. */
 	if (r->verb->deletes && message &&
 		(strstr(message, "UID in precondition") ||
 			strstr(message, "UID in the precondition")))
@@ -96,6 +99,7 @@ static void read_conflict(const struct reader *r, const struct k8s_answer *answe
 	json_object_put(status);
 }
 
+/* Hold a reference: the watch may replace the entry before the answer ends. */
 static bool is_cached(struct reader *r)
 {
 	const struct kobj *o = NULL;
@@ -108,11 +112,13 @@ static bool is_cached(struct reader *r)
 	return o != NULL;
 }
 
+/* Keep the object, unless nobody needs it or the cache already has this version. */
 static int on_item(void *arg, const char *item, size_t len, struct err *err)
 {
 	struct reader *r = arg;
 
-	/* The version shows that the object exists: any other 2xx is not the API's answer. */
+	/* A resourceVersion proves that the object exists: any other 2xx did not come from the API
+	 * server. */
 	if (r->verb->unread) {
 		r->uid = xstrdup(k8s_split_item_uid(r->split));
 		return *k8s_split_item_rv(r->split)
@@ -128,7 +134,8 @@ static int on_item(void *arg, const char *item, size_t len, struct err *err)
 	return r->object ? 0 : -1;
 }
 
-/* What is wrong with the bytes is reported at the end: the server has done its part. */
+/* Keep a parse error until the end of the answer: the server has already done its part, and an
+ * early return would look like a failed transfer. */
 static int on_data(void *arg, const char *data, size_t len, struct err *err)
 {
 	struct reader *r = arg;
@@ -144,6 +151,8 @@ static int on_data(void *arg, const char *data, size_t len, struct err *err)
 	return 0;
 }
 
+/* Decide the result of the call. On a 409 the caller learns whether the name is taken or the object
+ * was replaced. */
 static void on_answer(void *arg, const struct err *transport_err, const struct k8s_answer *answer)
 {
 	struct reader *r = arg;
@@ -157,12 +166,12 @@ static void on_answer(void *arg, const struct err *transport_err, const struct k
 		return;
 	}
 	if (!r->split && r->verb->unread)
-		err_set(&r->bad, ERR_INVALID, "it is empty");
+		err_set(&r->bad, ERR_INVALID, "the body is empty");
 	if (r->split && !err_is_set(&r->bad))
 		(void)!k8s_split_end(r->split, &r->bad);
 	if (err_is_set(&r->bad)) {
 		err = r->bad;
-		err.kind = ERR_INVALID; /* also when cut short: the length was right */
+		err.kind = ERR_INVALID; /* also for a truncated text: the HTTP length was right */
 		err_wrap(&err, "answer for %s", r->gvk->plural);
 	} else {
 		result.object = r->object;
@@ -174,7 +183,7 @@ static void on_answer(void *arg, const struct err *transport_err, const struct k
 
 static const struct k8s_receiver receiver = {on_data, on_answer, reader_fini};
 
-/* What every verb is given. */
+/* The arguments common to all verbs. */
 struct target {
 	struct k8s_transport *t;
 	struct op_scope *scope;
@@ -184,6 +193,7 @@ struct target {
 	void *arg;
 };
 
+/* The body is copied into the request before this returns, so the caller may free its object. */
 static struct op *send(
 	const struct verb *v, const struct target *to, struct body take_body, uint32_t deadline_ms)
 {
@@ -242,6 +252,7 @@ struct op *k8s_call_create_secret(struct k8s_transport *t, struct op_scope *scop
 		body_of_secret(take_text), 0);
 }
 
+/* The server takes the identity of an applied object from its body. */
 static void assert_appliable(struct json_object *o)
 {
 	assert(json_get_str(o, "metadata/name") && json_get_str(o, "apiVersion") &&
@@ -274,7 +285,7 @@ struct op *k8s_call_merge_patch(struct k8s_transport *t, struct op_scope *scope,
 	k8s_result_fn done, void *arg)
 {
 	assert(json_get_str(
-		object, "metadata/resourceVersion")); /* or it overwrites what it has not seen */
+		object, "metadata/resourceVersion")); /* else it overwrites unseen changes */
 	return send_json(&patch, &(struct target){t, scope, gvk, ns, name, done, arg}, object, 0);
 }
 
@@ -286,6 +297,8 @@ struct op *k8s_call_patch_secret(struct k8s_transport *t, struct op_scope *scope
 		body_of_secret(take_text), 0);
 }
 
+/* Background propagation: dependents are removed by the garbage collector, and the call does not
+ * wait for them. */
 struct op *k8s_call_delete(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, const char *name, const char *uid,
 	const char *rv, k8s_result_fn done, void *arg)
@@ -303,6 +316,7 @@ struct op *k8s_call_delete(struct k8s_transport *t, struct op_scope *scope,
 	return send_json(&delete, &(struct target){t, scope, gvk, ns, name, done, arg}, o, 0);
 }
 
+/* The op is the first member of the exchange, whose arg is our reader. */
 void k8s_call_unless_cached(struct op *call, const struct k8s_cache *cache)
 {
 	struct k8s_exchange *x = (struct k8s_exchange *)call;

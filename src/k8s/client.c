@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One exchange = credentials, a request, and after a 401 once more with other credentials if there
- * are any. All of it shares one deadline. Does not follow redirects, does not retry anything else.
- * HTTP/2 is tried first for each request; net/h2c knows whether the server speaks it and sends
- * nothing of a request that httpc has to send then.
+ * One exchange: get credentials, send the request, and after a 401 send it once more if other
+ * credentials are available. All of it shares one deadline. Redirects are not followed, and nothing
+ * else is retried. HTTP/2 is tried first for each request; net/h2c knows whether the server
+ * supports it, and sends no part of a request that httpc must send instead.
  */
 #include "config.h"
 
@@ -23,7 +23,7 @@
 
 #define DEADLINE_MS 15000u
 #define CONNECT_MS  10000u
-#define MAX_BODY    (4u * 1024 * 1024) /* objects and lists come to on_data */
+#define MAX_BODY    (4u * 1024 * 1024) /* larger bodies (objects, lists) go to on_data */
 
 static struct metric connection = METRIC_GAUGE_INIT("tec_api_connection_info",
 	"1 for the protocol of the latest answer of the Kubernetes API: h2 or http/1.1.",
@@ -46,7 +46,7 @@ struct call {
 	uint64_t end_ms;       /* boot clock; 0: a stream */
 	unsigned generation;   /* of the credential last used */
 	bool retried;
-	bool http1; /* the server has no HTTP/2 */
+	bool http1; /* the server does not support HTTP/2 */
 };
 
 static struct client *client_of(const struct call *k)
@@ -63,8 +63,8 @@ static int on_data(void *arg, const void *data, size_t len, struct err *err)
 	return k->x.to.on_data(k->x.arg, data, len, err); /* may free k */
 }
 
-/* After a 401: are there other credentials than the ones refused? If they have to be fetched, that
- * is a yes. */
+/* After a 401: tell whether credentials other than the refused ones are available or can be
+ * fetched. */
 static bool may_retry(struct call *k)
 {
 	struct k8s_auth *auth = client_of(k)->auth;
@@ -79,6 +79,7 @@ static bool may_retry(struct call *k)
 	return !err_is_set(&err);
 }
 
+/* Compare pointers: callers pass one of two static strings. */
 static void note_protocol(struct client *c, const char *protocol)
 {
 	if (c->protocol == protocol)
@@ -91,6 +92,8 @@ static void note_protocol(struct client *c, const char *protocol)
 	c->protocol = protocol;
 }
 
+/* H2C_NO_H2 means that nothing was sent: the same request is sent again over HTTP/1.1 and does not
+ * count as a retry. */
 static void on_http(void *arg, const struct err *err, const struct httpc_answer *a)
 {
 	static const char h2[] = "h2", http1[] = "http/1.1";
@@ -109,7 +112,7 @@ static void on_http(void *arg, const struct err *err, const struct httpc_answer 
 	if (!err_is_set(err))
 		note_protocol(c, c->h2 && !k->http1 ? h2 : http1);
 	if (!err_is_set(err) && a->status == 401 && may_retry(k)) {
-		log_info(NULL, "the API refused the credentials, trying again with new ones",
+		log_info(NULL, "the API server refused the credentials, retrying with new ones",
 			"method=%s http=401", k->x.req.method);
 		k->retried = true;
 		if (a->sent)
@@ -120,6 +123,8 @@ static void on_http(void *arg, const struct err *err, const struct httpc_answer 
 	k8s_transport_end(&k->x, err, &answer);
 }
 
+/* HTTP/2 borrows the body until the answer, so that it can be sent again; HTTP/1.1 takes it and
+ * returns it with the answer (a->sent). */
 static void call_send(struct call *k, const struct k8s_cred *cred)
 {
 	struct client *c = client_of(k);
@@ -167,15 +172,17 @@ static void on_cred(void *arg, const struct err *err, const struct k8s_cred *cre
 		call_send(k, cred);
 }
 
+/* Only the wait for credentials needs this timer: the transfer has a deadline of its own. */
 static void on_deadline(void *arg)
 {
 	struct call *k = arg;
 
-	err_set(&k->x.err, ERR_TRANSIENT, "%s %s: no credentials in time", k->x.req.method,
-		client_of(k)->server);
+	err_set(&k->x.err, ERR_TRANSIENT, "%s %s: timed out waiting for credentials",
+		k->x.req.method, client_of(k)->server);
 	k8s_transport_end(&k->x, &k->x.err, NULL);
 }
 
+/* Errors end the exchange from the loop, because done must not run before the call has returned. */
 static void call_proceed(struct call *k)
 {
 	struct k8s_auth *auth = client_of(k)->auth;
@@ -193,6 +200,7 @@ static void call_proceed(struct call *k)
 	}
 }
 
+/* The deadline includes the wait for credentials; only a stream has none. */
 static void client_start(struct k8s_exchange *x)
 {
 	struct call *k = (struct call *)x;
@@ -205,6 +213,7 @@ static void client_start(struct k8s_exchange *x)
 	call_proceed(k);
 }
 
+/* Runs before done and on a cancel, so it must not touch the answer. */
 static void client_stop(struct k8s_exchange *x)
 {
 	struct call *k = (struct call *)x;
@@ -214,6 +223,7 @@ static void client_stop(struct k8s_exchange *x)
 	client_of(k)->n_calls--;
 }
 
+/* Calls must have ended: they use the connections and credentials freed here. */
 static void client_free(struct k8s_transport *t)
 {
 	struct client *c = (struct client *)t;
@@ -230,6 +240,7 @@ static void client_free(struct k8s_transport *t)
 
 static const struct k8s_transport_ops client_ops = {client_start, client_stop, client_free};
 
+/* HTTP/2 is used over TLS only, where ALPN negotiates it. */
 struct k8s_transport *k8s_client_new(struct loop *l, struct httpc *http,
 	struct k8s_kubeconfig *take_config, const char *user_agent, bool http1_only)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Per object a token bucket and its most recent events; a repeated event is counted in the existing
- * one. At most IN_FLIGHT requests run, the others wait in one list; the first failure empties it
- * and pauses for a while, so a failing API gets no more of them.
+ * Each object has a token bucket and a list of its most recent events; a repeated event increases
+ * the count of the existing one. At most IN_FLIGHT requests run, the others wait in one list. The
+ * first failure empties the list and pauses all posting for QUIET_MS, so that a failing API server
+ * receives no more requests.
  */
 #include "config.h"
 
@@ -31,7 +32,7 @@
 #define QUIET_MS    30000
 #define NOTE_MAX    1024
 #define ID_MAX      128
-#define NAME_HEX    16 /* digits at the end of an Event's name */
+#define NAME_HEX    16 /* hex digits at the end of an Event's name */
 
 static struct metric posted =
 	METRIC_COUNTER_INIT("tec_events_total", "Events by outcome.", "outcome", NULL);
@@ -40,11 +41,11 @@ struct said {
 	struct k8s_events *e;
 	struct object *about;
 	uint64_t key;    /* of type, reason, action, note; 0: free */
-	char *name, *rv; /* of the Event; rv NULL: not made yet */
+	char *name, *rv; /* of the Event; rv NULL: not created yet */
 	unsigned count;  /* occurrences */
 	uint64_t last_ms;
 	struct op *call;
-	struct json_object *body; /* of the Event to make; only while it waits */
+	struct json_object *body; /* of the Event to create; owned, only while it waits */
 	STAILQ_ENTRY(said) link;  /* in waiting */
 	bool waiting;
 };
@@ -116,6 +117,7 @@ void k8s_events_free(struct k8s_events *e)
 
 /* ---- what is remembered */
 
+/* A busy object must stay: its requests point into it. */
 static bool is_busy(const struct object *o)
 {
 	for (unsigned i = 0; i < PER_OBJECT; i++)
@@ -124,7 +126,7 @@ static bool is_busy(const struct object *o)
 	return false;
 }
 
-/* Makes room for one more; false when all are in use. */
+/* Drop the least recently used object that has no request; false when all have one. */
 static bool evict(struct k8s_events *e)
 {
 	struct object *o, *oldest = NULL;
@@ -139,6 +141,8 @@ static bool evict(struct k8s_events *e)
 	return true;
 }
 
+/* Objects are found by a 64-bit hash of their UID: a collision would only merge the Events and
+ * limits of two objects. */
 static struct object *object_get(struct k8s_events *e, const char *uid)
 {
 	uint64_t hash = str_hash(uid, strlen(uid)), now = clock_boot_ms();
@@ -160,6 +164,7 @@ static struct object *object_get(struct k8s_events *e, const char *uid)
 	return o;
 }
 
+/* Refill the bucket by the time elapsed since the last refill, keeping the remainder. */
 static bool take_token(struct object *o)
 {
 	uint64_t now = clock_boot_ms(), back = (now - o->refilled_ms) / REFILL_MS;
@@ -172,8 +177,8 @@ static bool take_token(struct object *o)
 	return true;
 }
 
-/* The slot of this event: the one it has, a free one, or the least recent; NULL when all are in
- * flight. */
+/* Return the slot of this event: its own, a free one, or the least recently used one; NULL when all
+ * are in flight. */
 static struct said *said_get(struct k8s_events *e, struct object *o, uint64_t key)
 {
 	struct said *best = NULL;
@@ -203,6 +208,8 @@ static struct said *said_get(struct k8s_events *e, struct object *o, uint64_t ke
 
 static void pump(struct k8s_events *e);
 
+/* AlreadyExists is the purpose of k8s_events_post_once(): another process or an earlier run posted
+ * the Event. */
 static void on_done(void *arg, const struct err *err, const struct k8s_result *r)
 {
 	struct said *s = arg;
@@ -218,7 +225,8 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 		metric_add(&posted, "failed", NULL, 1);
 		if (!e->failing)
 			log_err(LOG_WARN, NULL, "Event not written", err);
-		/* a 404 or 409 on the patch means a deleted Event, not a failing API */
+		/* a 404 or 409 on the patch means that the Event was deleted, not that the API
+		 * fails */
 		if (err->kind != ERR_CONFLICT && err->kind != ERR_NOT_FOUND) {
 			e->failing = true;
 			e->quiet_until_ms = clock_boot_ms() + QUIET_MS;
@@ -233,6 +241,8 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	pump(e);
 }
 
+/* A repeated event patches series.count of the existing Event with its resourceVersion; a new one
+ * is created. */
 static void start(struct said *s)
 {
 	struct k8s_events *e = s->e;
@@ -257,6 +267,7 @@ static void start(struct said *s)
 	s->body = NULL;
 }
 
+/* Start waiting requests up to IN_FLIGHT. While the API is failing, drop them instead. */
 static void pump(struct k8s_events *e)
 {
 	bool quiet = clock_boot_ms() < e->quiet_until_ms;
@@ -282,8 +293,8 @@ static void enqueue(struct said *s)
 	pump(s->e);
 }
 
-/* <about>.<16 hex digits>, a DNS subdomain again. key NULL: a name that no other Event has; else
- * the same name in each process. */
+/* <about>.<16 hex digits>, a valid DNS subdomain. key NULL: a name that no other Event has;
+ * otherwise the name is the same in each process. */
 static char *event_name(
 	struct k8s_events *e, const struct kobj *about, const char *reason, const char *key)
 {
@@ -306,6 +317,7 @@ static char *event_name(
 	return xasprintf("%.*s.%s", (int)len, about->name, hex);
 }
 
+/* An events.k8s.io/v1 Event; reportingInstance and eventTime are required by its API. */
 static struct json_object *event_json(struct k8s_events *e, const struct kobj_gvk *gvk,
 	const struct kobj *about, enum k8s_event_type type, const char *reason, const char *action,
 	const char *note, const char *name)
@@ -337,7 +349,8 @@ static struct json_object *event_json(struct k8s_events *e, const struct kobj_gv
 	return o;
 }
 
-/* At most NOTE_MAX bytes, whole characters, valid UTF-8. */
+/* Cut the note to NOTE_MAX bytes at a character boundary. In a text that is not UTF-8, every
+ * non-ASCII byte becomes '?'. */
 static void PRINTF_LIKE(2, 0) make_note(struct strbuf *note, const char *fmt, va_list ap)
 {
 	strbuf_vaddf(note, fmt, ap);
@@ -353,6 +366,7 @@ static void PRINTF_LIKE(2, 0) make_note(struct strbuf *note, const char *fmt, va
 	note->data[note->len] = '\0';
 }
 
+/* 0 marks a free slot, so it is never returned. */
 static uint64_t said_key(
 	enum k8s_event_type type, const char *reason, const char *action, const struct strbuf *note)
 {
@@ -365,6 +379,8 @@ static uint64_t said_key(
 	return h ? h : 1;
 }
 
+/* Decide whether an event is posted, counted or dropped. A dropped event that has no Event yet
+ * gives its slot back. */
 static void post(struct k8s_events *e, const struct kobj_gvk *gvk, const struct kobj *about,
 	enum k8s_event_type type, const char *reason, const char *action, const char *key,
 	const struct strbuf *note)
@@ -382,8 +398,8 @@ static void post(struct k8s_events *e, const struct kobj_gvk *gvk, const struct 
 		s->count++;
 		s->last_ms = clock_boot_ms();
 	}
-	/* without a token, or while its request is in flight, it is only counted: the next patch
-	 * carries the sum */
+	/* without a token, or while its request is in flight, the event is only counted: the next
+	 * patch carries the sum */
 	if (!s || s->call || s->waiting || (key && s->rv) || !take_token(o)) {
 		metric_add(&posted, "dropped", NULL, 1);
 		if (s && !s->rv && !s->call && !s->waiting)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An exchange that passes is handed to the other transport as it is, so it costs nothing more. Its
- * memory has room for that one's part from the start.
+ * An exchange that passes is handed to the other transport unchanged, at no further cost: its
+ * memory has room for that transport's part from the start.
  */
 #include "config.h"
 
@@ -18,6 +18,7 @@ struct gate {
 	void *arg;
 };
 
+/* GET covers lists and watches, too. The check is made once, when the request starts. */
 static void gate_start(struct k8s_exchange *x)
 {
 	struct gate *g = (struct gate *)x->t;
@@ -35,7 +36,7 @@ static void gate_start(struct k8s_exchange *x)
 
 static void gate_stop(struct k8s_exchange *x)
 {
-	/* one that was refused holds nothing */
+	/* a refused exchange holds nothing */
 }
 
 static void gate_free(struct k8s_transport *t)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * YAML to JSON (base/yaml), then by name: context -> cluster and user. Everything is checked here
- * once, so that a later failure to connect is about the network. What is not supported is an
- * error that names it, never skipped: an ignored proxy or impersonation would talk to the wrong
- * server or as the wrong user. The parsed tree and the file's text hold keys and are wiped.
+ * YAML becomes JSON (base/yaml); then names lead from the context to the cluster and the user.
+ * Everything is checked here once, so that a later failure to connect is about the network. An
+ * unsupported member is an error that names it and is never skipped: with an ignored proxy or
+ * impersonation we would talk to the wrong server or as the wrong user. The parsed tree and the
+ * file's text contain keys and are wiped.
  */
 #include "config.h"
 
@@ -22,6 +23,7 @@
 
 #define KUBECONFIG_MAX (1024u * 1024)
 
+/* exec.env may contain passwords, so its values are wiped; other strings are no secrets. */
 void k8s_kubeconfig_free(struct k8s_kubeconfig *k)
 {
 	if (!k)
@@ -51,7 +53,7 @@ void k8s_kubeconfig_free(struct k8s_kubeconfig *k)
 
 /* ---- members ---- */
 
-/* A string member. Absent, null and "" are 0 with *out NULL; another type is an error. */
+/* Read a string member. Absent, null and "" return 0 with *out NULL; another type is an error. */
 static int get_str(struct json_object *o, const char *what, const char *name, const char **out,
 	struct err *err)
 {
@@ -77,11 +79,12 @@ static int get_bool(
 	if (!json_object_object_get_ex(o, name, &v) || !v)
 		return 0;
 	if (!json_object_is_type(v, json_type_boolean))
-		return err_set(err, ERR_INVALID, "%s: %s is not true or false", what, name);
+		return err_set(err, ERR_INVALID, "%s: %s is not a boolean", what, name);
 	*out = json_object_get_boolean(v);
 	return 0;
 }
 
+/* Relative paths are relative to the folder of the kubeconfig, as in client-go. */
 static char *in_dir(const char *dir, const char *path)
 {
 	return path[0] == '/' || !dir || !*dir ? xstrdup(path) : xasprintf("%s/%s", dir, path);
@@ -98,7 +101,7 @@ static int get_file(struct json_object *o, const char *what, const char *name, c
 	return 0;
 }
 
-/* base64, line breaks allowed as Go's decoder allows them. */
+/* Decode a base64 member into a secret. Line breaks are allowed, as in Go's decoder. */
 static int get_data(struct json_object *o, const char *what, const char *name, struct secret **out,
 	struct err *err)
 {
@@ -126,7 +129,7 @@ static int get_data(struct json_object *o, const char *what, const char *name, s
 	return 0;
 }
 
-/* The element of an array of {name, <member>: {...}}; its inner object. */
+/* Find an element by name in an array of {name, <member>: {...}} and return its inner object. */
 static struct json_object *find_named(struct json_object *root, const char *list,
 	const char *member, const char *name, struct err *err)
 {
@@ -149,11 +152,14 @@ static struct json_object *find_named(struct json_object *root, const char *list
 
 /* ---- cluster ---- */
 
+/* Called after read_user(), so that set_server() can refuse to send credentials over plain http. */
 static bool has_credentials(const struct k8s_kubeconfig *k)
 {
 	return k->token || k->token_file || k->cert_data || k->cert_file || k->exec_argv;
 }
 
+/* Paths are appended to the address, so a query, a fragment or a trailing slash must not be part of
+ * it. */
 static int set_server(struct k8s_kubeconfig *k, const char *s, struct err *err)
 {
 	bool tls = s && str_starts(s, "https://");
@@ -181,6 +187,7 @@ static int set_server(struct k8s_kubeconfig *k, const char *s, struct err *err)
 	return 0;
 }
 
+/* insecure-skip-tls-verify together with a CA is refused by client-go, too. */
 static int read_cluster(
 	struct k8s_kubeconfig *k, struct json_object *o, const char *dir, struct err *err)
 {
@@ -217,6 +224,7 @@ static const struct {
 	{"as-user-extra", "impersonation: use the account's own credentials"},
 };
 
+/* Tools write unused members as "" or [], which must not be refused. */
 static bool is_empty(struct json_object *v)
 {
 	switch (json_object_get_type(v)) {
@@ -233,6 +241,7 @@ static bool is_empty(struct json_object *v)
 	}
 }
 
+/* exec.env is a list of {name, value}; it becomes an envp of "name=value". */
 static int read_exec_env(struct k8s_kubeconfig *k, struct json_object *o, struct err *err)
 {
 	struct json_object *arr = json_get(o, "env");
@@ -254,6 +263,8 @@ static int read_exec_env(struct k8s_kubeconfig *k, struct json_object *o, struct
 	return 0;
 }
 
+/* Numbers and booleans among the arguments are refused, because YAML may have changed their
+ * spelling. */
 static int read_exec_argv(struct k8s_kubeconfig *k, struct json_object *o, const char *command,
 	const char *dir, struct err *err)
 {
@@ -264,8 +275,8 @@ static int read_exec_argv(struct k8s_kubeconfig *k, struct json_object *o, const
 		return err_set(err, ERR_INVALID, "exec: args is not a list");
 	n = arr ? json_object_array_length(arr) : 0;
 	k->exec_argv = xcalloc(n + 2, sizeof(*k->exec_argv));
-	/* A bare name is looked up in PATH, a relative path belongs to the file's folder (as
-	 * client-go does). */
+	/* A bare name is searched in PATH; a relative path is relative to the file's folder, as in
+	 * client-go. */
 	k->exec_argv[0] = strchr(command, '/') ? in_dir(dir, command) : xstrdup(command);
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *e = json_object_array_get_idx(arr, i);
@@ -280,6 +291,7 @@ static int read_exec_argv(struct k8s_kubeconfig *k, struct json_object *o, const
 	return 0;
 }
 
+/* Plugins run without a terminal, so interactiveMode Always is refused. */
 static int read_exec(
 	struct k8s_kubeconfig *k, struct json_object *o, const char *dir, struct err *err)
 {
@@ -298,7 +310,7 @@ static int read_exec(
 		return err_set(err, ERR_INVALID, "exec: command is missing");
 	if (str_eq(mode, "Always"))
 		return err_set(err, ERR_INVALID,
-			"exec: interactiveMode Always needs a terminal, and an operator has none: use a token or certificate");
+			"exec: interactiveMode Always needs a terminal, which an operator does not have: use a token or certificate");
 	if (mode && !str_eq(mode, "Never") && !str_eq(mode, "IfAvailable"))
 		return err_set(
 			err, ERR_INVALID, "exec: interactiveMode must be Never or IfAvailable");
@@ -308,6 +320,7 @@ static int read_exec(
 	return read_exec_env(k, o, err);
 }
 
+/* Only combinations with one unambiguous identity pass. */
 static int check_user(const struct k8s_kubeconfig *k, struct err *err)
 {
 	bool cert = k->cert_file || k->cert_data, key = k->key_file || k->key_data;
@@ -326,6 +339,7 @@ static int check_user(const struct k8s_kubeconfig *k, struct err *err)
 	return 0;
 }
 
+/* tokenFile wins over token once it was read, as in client-go (see k8s_auth_new()). */
 static int read_user(
 	struct k8s_kubeconfig *k, struct json_object *o, const char *dir, struct err *err)
 {
@@ -357,6 +371,7 @@ static int read_user(
 
 /* ---- file ---- */
 
+/* The user is read before the cluster, because the server's scheme must fit the credentials. */
 static int read_config(struct k8s_kubeconfig *k, struct json_object *root, const char *dir,
 	const char *context, struct err *err)
 {
@@ -393,6 +408,7 @@ static int read_config(struct k8s_kubeconfig *k, struct json_object *root, const
 	return 0;
 }
 
+/* JSON is YAML, so both are read alike. The tree is wiped even after an error. */
 struct k8s_kubeconfig *k8s_kubeconfig_parse(
 	const char *text, size_t len, const char *dir, const char *context, struct err *err)
 {
@@ -414,6 +430,8 @@ struct k8s_kubeconfig *k8s_kubeconfig_parse(
 	return k;
 }
 
+/* KUBECONFIG may be a colon-separated list for kubectl; here it is one file, and the error says
+ * so. */
 struct k8s_kubeconfig *k8s_kubeconfig_load(const char *path, const char *context, struct err *err)
 {
 	const char *slash = strrchr(path, '/');
@@ -438,6 +456,8 @@ struct k8s_kubeconfig *k8s_kubeconfig_load(const char *path, const char *context
 	return k;
 }
 
+/* Check that the service account is readable now: without this, a Pod without one would fail at its
+ * first request only. An IPv6 address needs brackets in a URL. */
 struct k8s_kubeconfig *k8s_kubeconfig_in_cluster(
 	const char *host, const char *port, const char *root, struct err *err)
 {
@@ -446,7 +466,7 @@ struct k8s_kubeconfig *k8s_kubeconfig_in_cluster(
 
 	if (!host || !*host || !port || str_to_u64(port, 65535, &number) != 0 || number == 0) {
 		err_set(err, ERR_NOT_FOUND,
-			"not in a cluster (KUBERNETES_SERVICE_HOST and _PORT): use --kubeconfig FILE");
+			"not running in a cluster (KUBERNETES_SERVICE_HOST and _PORT): use --kubeconfig FILE");
 		return NULL;
 	}
 	k = xcalloc(1, sizeof(*k));
@@ -477,6 +497,8 @@ static const char *not_empty(const char *s)
 	return s && *s ? s : NULL;
 }
 
+/* An option that is given but empty is used as it is, unlike an empty variable, so that the error
+ * names it. */
 struct k8s_kubeconfig *k8s_kubeconfig_choose(
 	const struct k8s_kubeconfig_from *from, struct err *err)
 {
@@ -492,9 +514,9 @@ struct k8s_kubeconfig *k8s_kubeconfig_choose(
 	}
 	if (k && !k->namespace_)
 		err_set(err, ERR_INVALID,
-			"the namespace is not known: give --namespace, or set POD_NAMESPACE or the namespace of the context");
+			"no namespace is set: use --namespace, or set POD_NAMESPACE or the namespace of the context");
 	else if (k && !kobj_label_valid(k->namespace_, strlen(k->namespace_)))
-		err_set(err, ERR_INVALID, "%s is not a valid namespace: give another --namespace",
+		err_set(err, ERR_INVALID, "%s is not a valid namespace: use another --namespace",
 			log_esc(k->namespace_));
 	if (!err_is_set(err))
 		return k;

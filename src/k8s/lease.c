@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * As client-go's leader election: a holder's lease has run out when its record has not changed for
- * the record's duration by our own boot clock, independent of the times in it. The holder counts
- * its deadline from before a renewal was sent, so it stops before another process can start. Every
- * write is a merge patch with the resourceVersion last seen; after a conflict the record is read
- * again.
+ * Leader election as in client-go: the lease of another holder has expired when its record did not
+ * change for the record's duration by our own boot clock, regardless of the times in it. The holder
+ * counts its deadline from before a renewal was sent, so it stops writing before another process
+ * can start. Every write is a merge patch with the resourceVersion last seen; after a conflict the
+ * record is read again.
  */
 #include "config.h"
 
@@ -24,7 +24,7 @@
 #include "tec/loop/timer.h"
 
 #define RELEASE_MS    2000
-#define FOREIGN_MAX_S 3600 /* a foreign record is not waited for longer than this */
+#define FOREIGN_MAX_S 3600 /* upper limit for the duration in another holder's record */
 
 static struct metric leader_gauge = METRIC_GAUGE_INIT(
 	"tec_lease_state", "1 for the state of the leader election.", "state", NULL);
@@ -47,13 +47,14 @@ struct k8s_lease {
 	struct op_scope ops;
 	struct op *call;
 	struct timer next;   /* to step() */
-	struct timer limit;  /* of the call in flight */
+	struct timer limit;  /* deadline of the call in flight */
 	struct timer lose;   /* the renew deadline */
-	uint64_t sent_ms;    /* when the call in flight was started */
-	uint64_t renewed_ms; /* when the last successful renewal was started */
+	uint64_t sent_ms;    /* start of the call in flight, boot clock */
+	uint64_t renewed_ms; /* start of the last successful renewal, boot clock */
 	/* the record as last seen */
-	char *rv;                    /* NULL: unknown, read it first */
-	uint64_t seen_hash, seen_ms; /* its text, and since when it has not changed */
+	char *rv; /* NULL: unknown, read it first */
+	uint64_t seen_hash,
+		seen_ms; /* hash of its spec, and since when it is unchanged (boot clock) */
 	char *holder;
 	int64_t transitions, holder_duration_s;
 	bool failing; /* logged */
@@ -71,6 +72,7 @@ static struct log_ctx context(const struct k8s_lease *s)
 	return (struct log_ctx){.kind = "Lease", .ns = s->ns, .name = s->name};
 }
 
+/* The only writer of the state. on_change is called when leadership begins or ends. */
 static void set_state(struct k8s_lease *s, enum k8s_lease_state to, const char *reason)
 {
 	enum k8s_lease_state from = s->state;
@@ -111,12 +113,14 @@ static void step_after(struct k8s_lease *s, uint32_t ms)
 		timer_set(&s->next, ms);
 }
 
-/* Candidates must not all ask at the same moment. */
+/* Add up to 20 % to the delay, so that candidates do not all ask at the same moment. */
 static void step_about(struct k8s_lease *s, uint32_t ms)
 {
 	step_after(s, (uint32_t)backoff_spread(ms, ms + ms / 5));
 }
 
+/* Called when we know that the lease is not ours any more. may_write() already returned false at
+ * the deadline. */
 static void lose(struct k8s_lease *s, const char *reason)
 {
 	timer_cancel(&s->lose);
@@ -136,6 +140,8 @@ static void forget_record(struct k8s_lease *s)
 	s->rv = NULL;
 }
 
+/* Store what the record says and, when its spec changed, the time of the change: expiry is measured
+ * from there and not from the times in the record, because clocks of nodes differ. */
 static void observe(struct k8s_lease *s, struct json_object *o)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -167,6 +173,8 @@ static bool is_ours(const struct k8s_lease *s)
 	return str_eq(s->holder, s->identity);
 }
 
+/* An empty holder is a lease that was released. Otherwise wait until the record is unchanged for
+ * its duration. */
 static bool is_free(const struct k8s_lease *s)
 {
 	return !*s->holder || clock_boot_ms() >= s->seen_ms + (uint64_t)s->holder_duration_s * 1000;
@@ -174,6 +182,7 @@ static bool is_free(const struct k8s_lease *s)
 
 /* ---- calls */
 
+/* Log a series of failures once. A conflict and an absent Lease belong to normal operation. */
 static void call_ended(struct k8s_lease *s, const struct err *err)
 {
 	struct log_ctx lc = context(s);
@@ -183,14 +192,14 @@ static void call_ended(struct k8s_lease *s, const struct err *err)
 	if (failed && !s->failing)
 		log_err(LOG_WARN, &lc,
 			err->kind == ERR_DENIED
-				? "the Lease may not be used, so nothing is reconciled; apply the Role of this release"
+				? "access to the Lease is denied, so nothing is reconciled; apply the Role of this release"
 				: "lease request failed",
 			err);
 	s->failing = failed;
 }
 
-/* No answer for half of the renew deadline: cancel it while there is time for another try. The next
- * read shows whether it was written. */
+/* Cancel a call without an answer after half of the renew deadline, while there is time for another
+ * attempt. The next read shows whether it was written. */
 static void on_limit(void *arg)
 {
 	struct k8s_lease *s = arg;
@@ -209,6 +218,8 @@ static void start_call(struct k8s_lease *s, struct op *call)
 	timer_set(&s->limit, s->deadline_ms / 2);
 }
 
+/* End the release at its first result: the lease is written, was not ours, or RELEASE_MS have
+ * passed. */
 static void finish_release(struct k8s_lease *s)
 {
 	void (*done)(void *) = s->released;
@@ -229,13 +240,13 @@ static void on_release_end(void *arg)
 	finish_release(arg);
 }
 
-/* The record names us as the holder, written by a request started at sent_ms. */
+/* Handle the answer to a write that makes us the holder. The write was sent at sent_ms. */
 static void renewed(struct k8s_lease *s, struct json_object *o)
 {
 	uint64_t end = s->sent_ms + s->deadline_ms, now = clock_boot_ms();
 
 	observe(s, o);
-	if (!is_ours(s) || now >= end) { /* too late: the deadline has passed */
+	if (!is_ours(s) || now >= end) { /* the answer came after the deadline */
 		step_after(s, s->retry_ms / 10);
 		return;
 	}
@@ -246,6 +257,7 @@ static void renewed(struct k8s_lease *s, struct json_object *o)
 		step_after(s, s->retry_ms);
 }
 
+/* A write that failed may still have been applied, so the record is read before the next write. */
 static void on_written(void *arg, const struct err *err, const struct k8s_result *r)
 {
 	struct k8s_lease *s = arg;
@@ -262,12 +274,14 @@ static void on_written(void *arg, const struct err *err, const struct k8s_result
 	forget_record(s);
 	if (err->kind == ERR_NOT_FOUND && s->state == K8S_LEASE_LEADER)
 		lose(s, "the Lease was deleted"); /* the next one may be another process's */
-	/* soon, but never without a pause: a server that always says so must not be asked in a loop
-	 */
+	/* soon, but never without a pause: a server that always answers so must not be asked in a
+	 * loop */
 	step_about(s, err->kind == ERR_CONFLICT || err->kind == ERR_NOT_FOUND ? s->retry_ms / 10
 									      : s->retry_ms / 2);
 }
 
+/* A released record has an empty holder and a duration of 1 s, as client-go writes it. renewTime is
+ * for people and other implementations; we do not read it. */
 static void add_times(struct k8s_lease *s, struct json_object *spec, const char *holder, bool taken)
 {
 	char now[CLOCK_RFC3339_US_LEN];
@@ -280,6 +294,8 @@ static void add_times(struct k8s_lease *s, struct json_object *spec, const char 
 		json_add_str(spec, "acquireTime", now);
 }
 
+/* Two candidates may both find no Lease: the server lets one of them create it, the other gets a
+ * 409 and reads. */
 static void create(struct k8s_lease *s)
 {
 	cleanup_json struct json_object *o = json_obj();
@@ -297,6 +313,8 @@ static void create(struct k8s_lease *s)
 			      on_written, s));
 }
 
+/* Renew, take over or release (holder ""). The resourceVersion makes the server refuse the patch
+ * when another process wrote first. leaseTransitions counts changes of the holder. */
 static void patch(struct k8s_lease *s, const char *holder)
 {
 	cleanup_json struct json_object *o = json_obj();
@@ -313,6 +331,7 @@ static void patch(struct k8s_lease *s, const char *holder)
 		k8s_call_merge_patch(s->t, &s->ops, &kobj_lease, s->ns, s->name, o, on_written, s));
 }
 
+/* Decide what the record requires: create it, renew it, take it over, or wait. */
 static void on_read(void *arg, const struct err *err, const struct k8s_result *r)
 {
 	struct k8s_lease *s = arg;
@@ -347,6 +366,8 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 		step_about(s, s->retry_ms);
 }
 
+/* A leader renews with the resourceVersion of its last write, without reading first. The others
+ * read. */
 static void step(void *arg)
 {
 	struct k8s_lease *s = arg;
@@ -360,6 +381,8 @@ static void step(void *arg)
 
 /* ---- owner's side */
 
+/* The deadline must end before the duration does: another process may take over after the
+ * duration. */
 struct k8s_lease *k8s_lease_new(
 	struct loop *l, struct k8s_transport *t, const struct k8s_lease_conf *conf)
 {
@@ -408,6 +431,7 @@ void k8s_lease_start(struct k8s_lease *s)
 	timer_set(&s->next, 0);
 }
 
+/* Evaluated for every write: a blocked loop or a suspended machine cannot extend the lease. */
 bool k8s_lease_may_write(void *arg)
 {
 	const struct k8s_lease *s = arg;
@@ -420,6 +444,8 @@ enum k8s_lease_state k8s_lease_state(const struct k8s_lease *s)
 	return s->state;
 }
 
+/* Writing stops at once, before the record is released: the next leader may start at any moment
+ * after that. */
 void k8s_lease_release(struct k8s_lease *s, void (*done)(void *arg), void *arg)
 {
 	bool held = s->state == K8S_LEASE_LEADER, unsure = s->call != NULL;
@@ -432,7 +458,7 @@ void k8s_lease_release(struct k8s_lease *s, void (*done)(void *arg), void *arg)
 	timer_cancel(&s->next);
 	timer_cancel(&s->limit);
 	/* A renewal in flight may still be written, with a resourceVersion that we do not know:
-	 * read first. */
+	 * read the record first. */
 	op_cancel(&s->call);
 	if (unsure)
 		forget_record(s);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One pass over the bytes: a string flag, a bracket stack, and for the few objects that matter the
- * name of the current member. It only finds where an item begins and ends; what is kept of it is
- * split_item.c's business, whether it is valid JSON json_parse()'s. Bytes of an item are copied in
- * runs. Member names are compared as written: a name with escapes is not one we look for.
+ * One pass over the bytes, with a flag for strings, a stack of brackets, and the name of the
+ * current member for the few objects that matter. The scanner only finds where an item begins and
+ * ends: split_item.c decides what is kept of it, and json_parse() whether it is valid JSON. Bytes
+ * of an item are copied in runs. Member names are compared as written: a name with escapes never
+ * matches.
  */
 #include "config.h"
 
@@ -15,7 +16,7 @@
 #include "tec/base/jsonread.h"
 #include "tec/base/mem.h"
 
-#define RAW_MAX    (64u << 20) /* as it comes: an end to what never ends */
+#define RAW_MAX    (64u << 20) /* as received: the limit for an item that never ends */
 #define RV_MAX     128
 #define NAME_LIMIT 256
 #define KEY_LIMIT  328 /* prefix of 253, slash, name of 63 */
@@ -95,11 +96,14 @@ void k8s_split_free(struct k8s_split *s)
 	free(s);
 }
 
+/* A malformed text is permanent for this list or stream: ERR_INVALID, the caller lists again. */
 static int broken(struct err *err, const char *what)
 {
 	return err_set(err, ERR_INVALID, "%s", what);
 }
 
+/* Record the string that begins here. Buffers are allocated at the first use, since most streams
+ * need few of them. */
 static void note_start(struct k8s_split *s, struct split_note *n)
 {
 	if (!n->data)
@@ -109,6 +113,7 @@ static void note_start(struct k8s_split *s, struct split_note *n)
 	s->noting = n;
 }
 
+/* A string that is too long is marked bad, so that a truncated name is never used. */
 static void note_add(struct split_note *n, const char *data, size_t len)
 {
 	if (n->bad || len >= n->cap - n->len) {
@@ -120,6 +125,8 @@ static void note_add(struct split_note *n, const char *data, size_t len)
 	n->data[n->len] = '\0';
 }
 
+/* Decide by the place in the tree whether the string that begins here is recorded: a member name,
+ * or one of the few values that the caller may ask for. */
 static int string_start(struct k8s_split *s, struct err *err)
 {
 	enum split_node node = (enum split_node)s->node[s->depth];
@@ -152,7 +159,8 @@ static int string_start(struct k8s_split *s, struct err *err)
 	return 0;
 }
 
-/* Of an item or of its metadata: is the object about to open a map that is cut? */
+/* Tell whether the object about to open, a member of an item or of its metadata, is one of the maps
+ * that are cut. */
 static enum split_node map_node(const struct k8s_split *s, bool in_metadata)
 {
 	if (!s->keep)
@@ -172,7 +180,7 @@ static enum split_node map_node(const struct k8s_split *s, bool in_metadata)
 	return SPLIT_NODE_OTHER;
 }
 
-/* What the container about to open is, by its place. */
+/* Classify the container about to open by its place in the tree. */
 static enum split_node child_node(const struct k8s_split *s, bool object)
 {
 	switch ((enum split_node)s->node[s->depth]) {
@@ -210,6 +218,8 @@ static enum split_node child_node(const struct k8s_split *s, bool object)
 	return SPLIT_NODE_OTHER;
 }
 
+/* An item starts to be captured here: an element of items, or the outermost object of a watch line
+ * or an answer. */
 static int open_container(struct k8s_split *s, bool object, struct err *err)
 {
 	enum split_node node;
@@ -229,7 +239,7 @@ static int open_container(struct k8s_split *s, bool object, struct err *err)
 	else
 		node = s->skip ? SPLIT_NODE_OTHER : child_node(s, object);
 	if (node == SPLIT_NODE_ITEMS && s->items_seen)
-		return broken(err, "items twice");
+		return broken(err, "duplicate items");
 	if (node == SPLIT_NODE_ITEMS)
 		s->items_seen = true;
 	s->items_value = false;
@@ -244,7 +254,8 @@ static int open_container(struct k8s_split *s, bool object, struct err *err)
 	return 0;
 }
 
-/* Afterwards the item, if one ended, is still to be emitted: *ended. */
+/* Close a container. *ended: the closing bracket ends the captured item, which the caller must
+ * emit. */
 static int close_container(struct k8s_split *s, bool object, bool *ended, struct err *err)
 {
 	enum split_node node = (enum split_node)s->node[s->depth];
@@ -259,7 +270,8 @@ static int close_container(struct k8s_split *s, bool object, bool *ended, struct
 	return 0;
 }
 
-/* Outside of strings and items only: there every byte has to make sense. */
+/* Check a plain byte outside of strings and items: there, every byte must make sense. items may be
+ * null, as Go writes an empty list. */
 static int plain(struct k8s_split *s, char c, struct err *err)
 {
 	if (s->depth == 0)
@@ -275,8 +287,7 @@ static int plain(struct k8s_split *s, char c, struct err *err)
 	return 0;
 }
 
-/* Feeds the inside of a string; returns where it stopped: after the closing quote or at the end.
- */
+/* Read the inside of a string. Returns the position after the closing quote, or end. */
 static const char *string_bytes(struct k8s_split *s, const char *p, const char *end)
 {
 	while (p < end) {
@@ -298,12 +309,13 @@ static const char *string_bytes(struct k8s_split *s, const char *p, const char *
 			return p + 1;
 		}
 		s->escape = *p++ == '\\';
-		if (s->noting) /* a control byte is left to who parses the item */
+		if (s->noting) /* a control byte is reported by the parser of the item */
 			s->noting->bad = true;
 	}
 	return p;
 }
 
+/* After the top-level "items", only an array or null may follow. */
 static int colon(struct k8s_split *s, struct err *err)
 {
 	if (s->depth == 0)
@@ -314,8 +326,8 @@ static int colon(struct k8s_split *s, struct err *err)
 	return 0;
 }
 
-/* One byte outside of strings. *run: where the bytes of the item that are not copied yet begin,
- * NULL: none to copy. */
+/* Handle one byte outside of strings. *run: start of the bytes of the item that are not copied yet,
+ * NULL: nothing to copy. */
 static inline int structural(struct k8s_split *s, const char *p, const char **run, struct err *err)
 {
 	bool ended = false;
@@ -358,6 +370,7 @@ static inline int structural(struct k8s_split *s, const char *p, const char **ru
 	}
 }
 
+/* Copy the rest of the run at the end, because the caller's buffer ends here. */
 static int feed(struct k8s_split *s, const char *data, size_t len, struct err *err)
 {
 	const char *p = data, *end = data + len;
@@ -374,17 +387,19 @@ static int feed(struct k8s_split *s, const char *data, size_t len, struct err *e
 	return 0;
 }
 
+/* A split that has failed must not be fed again: its position in the text is lost. */
 int k8s_split_feed(struct k8s_split *s, const char *data, size_t len, struct err *err)
 {
 	if (s->failed)
 		return err_set(err, ERR_BUG, "fed after an error");
-	/* in steps, so that the cap is kept whatever the size of a read */
+	/* in steps, so that the limit holds for any size of a read */
 	while (len) {
 		size_t n = len < 65536 ? len : 65536;
 
 		if (s->capture && (s->raw_len += n) > RAW_MAX + 65536) {
 			s->failed = true;
-			return err_set(err, ERR_INVALID, "an item of more than %u bytes", RAW_MAX);
+			return err_set(
+				err, ERR_INVALID, "an item is larger than %u bytes", RAW_MAX);
 		}
 		if (feed(s, data, n, err) < 0) {
 			s->failed = true;
@@ -396,7 +411,7 @@ int k8s_split_feed(struct k8s_split *s, const char *data, size_t len, struct err
 	return 0;
 }
 
-/* Both go back to the server in a URL. */
+/* Check a note that is sent back to the server in a URL. */
 static bool note_sane(const struct split_note *n)
 {
 	for (size_t i = 0; i < n->len; i++)
@@ -405,18 +420,20 @@ static bool note_sane(const struct split_note *n)
 	return !n->bad;
 }
 
+/* A truncated text is transient, as a broken connection is; a complete text without the required
+ * members is invalid. */
 int k8s_split_end(struct k8s_split *s, struct err *err)
 {
 	if (s->failed)
 		return err_set(err, ERR_BUG, "ended after an error");
 	if (s->depth || s->in_string || (s->mode != SPLIT_WATCH && !s->done))
-		return err_set(err, ERR_TRANSIENT, "the text ends too early");
+		return err_set(err, ERR_TRANSIENT, "the text is truncated");
 	if (s->mode != SPLIT_LIST)
 		return 0;
 	if (!s->items_seen)
-		return broken(err, "a list without items");
+		return broken(err, "the list has no items");
 	if (!note_sane(&s->rv) || s->rv.len == 0)
-		return broken(err, "a list without metadata.resourceVersion");
+		return broken(err, "the list has no metadata.resourceVersion");
 	if (!note_sane(&s->cont))
 		return broken(err, "metadata.continue is malformed");
 	return 0;
@@ -432,6 +449,7 @@ const char *k8s_split_continue(const struct k8s_split *s)
 	return s->cont.len ? s->cont.data : "";
 }
 
+/* A bad note (escaped or too long) counts as absent. */
 static const char *noted(const struct split_note *n)
 {
 	return n->len && !n->bad ? n->data : "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the scanner (split.c) and what is kept of an item (split_item.c). */
+/* Shared by the scanner (split.c) and the text of an item (split_item.c). */
 #ifndef TEC_SRC_K8S_SPLIT_INTERNAL_H
 #define TEC_SRC_K8S_SPLIT_INTERNAL_H
 
@@ -21,7 +21,7 @@ enum split_node {
 	SPLIT_NODE_ITEM,
 	SPLIT_NODE_ITEM_META,
 	SPLIT_NODE_OWNERS,
-	SPLIT_NODE_LABELS, /* this and what follows: maps that are cut */
+	SPLIT_NODE_LABELS, /* this and the following ones: maps that are cut */
 	SPLIT_NODE_ANNOTATIONS,
 	SPLIT_NODE_DATA,
 	SPLIT_NODE_SPEC,
@@ -29,7 +29,7 @@ enum split_node {
 	SPLIT_NODE_OWNER
 };
 
-/* A short string being noted while it passes. */
+/* A short string that is recorded while it passes. */
 struct split_note {
 	char *data; /* owned; NULL until the first use */
 	size_t len, cap;
@@ -43,9 +43,9 @@ struct k8s_split {
 	bool secret, failed;
 	bool in_string, escape, expect_key, done, items_seen, items_value;
 	bool capture, skip;
-	bool over;        /* the item is too large: nothing of it is stored any more */
-	bool one_cut;     /* of the map being read one member was left as null already */
-	size_t member_at; /* where in item the member being read begins, with its comma */
+	bool over;        /* the item is too large: nothing more of it is stored */
+	bool one_cut;     /* one member of the map being read was already kept as null */
+	size_t member_at; /* offset in item of the member being read, including its comma */
 	const struct kobj_keep *keep; /* static; NULL: everything */
 	unsigned depth, skip_depth;
 	uint8_t node[SPLIT_DEPTH_MAX + 1];
@@ -53,13 +53,13 @@ struct k8s_split {
 	char *item; /* owned */
 	size_t item_len, item_cap, raw_len;
 	struct split_note key, rv, cont, *noting; /* data owned */
-	bool bounded; /* what is cut out is a uid of an owner, which is put back */
+	bool bounded; /* the value cut out is the uid of an owner, which is put back */
 	struct split_note owner_uid;
 	struct split_note type, item_name, item_uid, item_rv; /* of the item being read */
 	bool deleting;                                        /* the same */
 };
 
-/* The name of the current member, as it is written. */
+/* Compare the name of the current member, as written. */
 static inline bool split_key_is(const struct k8s_split *s, const char *name)
 {
 	size_t len = strlen(name);
@@ -68,18 +68,19 @@ static inline bool split_key_is(const struct k8s_split *s, const char *name)
 }
 
 /*
- * split_item.c, while an item is captured. *run: where the bytes of it that are not copied yet begin,
- * NULL: none to copy. The caller looks at s->skip, for speed: cut() while false, resume() while true.
+ * Functions of split_item.c, called while an item is captured. *run: start of the bytes of it that
+ * are not copied yet, NULL: nothing to copy. The caller checks s->skip first, for speed: it calls
+ * cut() while it is false, resume() while it is true.
  */
 void split_item_release(struct k8s_split *s);
 void split_item_add(struct k8s_split *s, const char *data, size_t len);
-/* p at the colon: the value behind it may be one that is not stored; then run is NULL. */
+/* p at the colon: the value after it may be one that is not stored; then *run is NULL. */
 void split_item_cut(struct k8s_split *s, const char *p, const char **run);
 /* p at the comma of a map that may be cut. */
 void split_item_member(struct k8s_split *s, const char *p, const char **run);
-/* Has the value that was cut out ended here? */
+/* Tell whether the value that was cut out has ended here. */
 bool split_item_resume(struct k8s_split *s);
-/* p at the bracket that ends it: it goes to its owner. */
+/* p at the bracket that ends the item: emit it. */
 int split_item_end(
 	struct k8s_split *s, const char *p, const char **run, struct err *err) MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of the item being read: a buffer that is wiped when it may hold a key, bounded, and given
- * back when it grew large. Members that are not read are cut out while they pass by; of each map that
- * is cut the first one stays, with the value null.
+ * The text of the item being read, in a bounded buffer that is wiped when it may contain a key, and
+ * freed when it grew large. Members that nobody reads are cut out while they pass; of each map that
+ * is cut, the first such member stays, with the value null.
  */
 #include "config.h"
 
@@ -12,8 +12,8 @@
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
 
-#define ITEM_MAX (2u << 20)  /* what is kept; not more than json_limits_api parses */
-#define KEEP_MAX (32u << 10) /* a larger item buffer is given back */
+#define ITEM_MAX (2u << 20)  /* of the kept text; not more than json_limits_api parses */
+#define KEEP_MAX (32u << 10) /* a larger buffer is freed after the item */
 
 void split_item_release(struct k8s_split *s)
 {
@@ -24,7 +24,8 @@ void split_item_release(struct k8s_split *s)
 	s->item_len = s->item_cap = 0;
 }
 
-/* realloc would leave the old bytes in freed memory. */
+/* Append to the item. Grows by copying, since realloc would leave the old bytes, possibly a key, in
+ * freed memory. */
 void split_item_add(struct k8s_split *s, const char *data, size_t len)
 {
 	if (s->over)
@@ -52,6 +53,8 @@ void split_item_add(struct k8s_split *s, const char *data, size_t len)
 	s->item_len += len;
 }
 
+/* Hand the item to the caller and reset all notes of it. A text that was too large is passed as
+ * NULL. */
 static int emit(struct k8s_split *s, struct err *err)
 {
 	int rc;
@@ -71,7 +74,7 @@ static int emit(struct k8s_split *s, struct err *err)
 	return rc;
 }
 
-/* The list of what is kept of the map being read; NULL: it is not such a map. */
+/* Return the list of members kept of the map being read; NULL: the map is not cut. */
 static const char *const *kept_here(const struct k8s_split *s)
 {
 	switch ((enum split_node)s->node[s->depth]) {
@@ -92,8 +95,8 @@ static const char *const *kept_here(const struct k8s_split *s)
 	}
 }
 
-/* The value after this colon is not stored: afterwards run is NULL. Always through item_add, so
- * that what is too large does not depend on where the reads end. */
+/* Decide at a colon whether the value is stored; if not, run is NULL afterwards. All bytes go
+ * through split_item_add(), so that the size limit does not depend on where reads end. */
 void split_item_cut(struct k8s_split *s, const char *p, const char **run)
 {
 	const char *const *kept = kept_here(s);
@@ -108,7 +111,7 @@ void split_item_cut(struct k8s_split *s, const char *p, const char **run)
 	*run = NULL;
 	s->skip = true;
 	s->skip_depth = s->depth;
-	if (s->bounded) /* its bytes come when it has ended */
+	if (s->bounded) /* its bytes are added when it has ended */
 		return;
 	if (fields || !s->one_cut)
 		split_item_add(s, "null", 4);
@@ -117,7 +120,8 @@ void split_item_cut(struct k8s_split *s, const char *p, const char **run)
 	s->one_cut |= !fields;
 }
 
-/* A member begins in a map that is cut: it can be taken back from here. */
+/* A member of a map that is cut begins here: record the position, so that the whole member can be
+ * removed. */
 void split_item_member(struct k8s_split *s, const char *p, const char **run)
 {
 	if (s->skip || !s->capture || !kept_here(s))
@@ -127,7 +131,8 @@ void split_item_member(struct k8s_split *s, const char *p, const char **run)
 	s->member_at = s->item_len;
 }
 
-/* The value cut out has ended: what follows belongs to the object around it. */
+/* Check whether the value that is cut out ended here: what follows belongs to the enclosing object.
+ * An owner's uid was limited in length and is put back now. */
 bool split_item_resume(struct k8s_split *s)
 {
 	if (s->depth != s->skip_depth)

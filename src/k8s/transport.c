@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every maker of the seam has in common: the life of an exchange, the counters, and what an
- * answer means. The memory of an exchange is the maker's struct, whose size the transport knows,
- * and behind it what the receiver keeps.
+ * Common to all transports: the life of an exchange, the counters, and the meaning of an answer.
+ * The memory of an exchange is the struct of the transport, whose size it states, followed by the
+ * receiver's own data.
  */
 #include "config.h"
 
@@ -17,13 +17,13 @@
 #include "tec/base/metric.h"
 #include "tec/base/str.h"
 
-#define STATUS_MAX 65536 /* a Status larger than this is not looked into */
+#define STATUS_MAX 65536 /* a larger Status is not parsed */
 
 static struct metric requests = METRIC_COUNTER_INIT("tec_api_requests_total",
 	"Requests to the Kubernetes API by verb and HTTP code (error: no answer, denied: not sent).",
 	"verb", "code");
 static struct metric seconds = METRIC_SECONDS_INIT("tec_api_request_seconds",
-	"Time to the complete answer of the Kubernetes API, streams left out.", "verb", NULL);
+	"Time to the complete answer of the Kubernetes API, excluding streams.", "verb", NULL);
 
 static void exchange_free(struct k8s_exchange *x)
 {
@@ -35,6 +35,7 @@ static void exchange_free(struct k8s_exchange *x)
 	free(x);
 }
 
+/* Called when the op is cancelled: done does not run, but the receiver's fini does. */
 static void exchange_abort(struct op *op)
 {
 	struct k8s_exchange *x = (struct k8s_exchange *)op;
@@ -43,6 +44,8 @@ static void exchange_abort(struct op *op)
 	exchange_free(x);
 }
 
+/* Time is recorded for requests with an end only. Everything needed later is read before done runs,
+ * because done may free the transport. */
 void k8s_transport_end(
 	struct k8s_exchange *x, const struct err *err, const struct k8s_answer *answer)
 {
@@ -73,7 +76,8 @@ void k8s_transport_fail(struct k8s_exchange *x)
 	defer_call(&x->failed, x->t->loop, on_failed, x);
 }
 
-/* The receiver gets arg, or a copy of `own` when there is one. */
+/* Start an exchange. The receiver gets arg, or a copy of `own` if given, which lives as long as the
+ * exchange. */
 static struct op *start(struct k8s_transport *t, struct op_scope *scope,
 	struct k8s_request *take_req, struct k8s_receiver to, void *arg, const void *own,
 	size_t size)
@@ -112,6 +116,8 @@ void k8s_transport_free(struct k8s_transport *t)
 
 /* ---- what an answer means ---- */
 
+/* The kind decides what controllers do: retry, read again, recreate, or report. Redirects are not
+ * followed, so 3xx is a wrong address. */
 static enum err_kind kind_of(int status)
 {
 	switch (status) {
@@ -135,7 +141,7 @@ static enum err_kind kind_of(int status)
 	}
 }
 
-/* Outside text for people: bounded, without control bytes. */
+/* Copy text from the server for display: bounded, without control bytes. */
 static void clean(char *out, size_t size, const char *s)
 {
 	size_t n = 0;
@@ -150,6 +156,7 @@ static void clean(char *out, size_t size, const char *s)
 	out[n] = '\0';
 }
 
+/* Prefer the Retry-After header to details.retryAfterSeconds, and cap the latter at an hour. */
 static int set_from_status(const struct k8s_answer *a, struct json_object *status, struct err *err)
 {
 	char reason[64] = "", message[160] = "";
@@ -168,6 +175,7 @@ static int set_from_status(const struct k8s_answer *a, struct json_object *statu
 	return -1;
 }
 
+/* Bodies that do not look like JSON come from proxies and are not parsed. */
 int k8s_answer_check(
 	const struct err *transport_err, const struct k8s_answer *answer, struct err *err)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * At most one call in flight, one timer for every wait. The end of a call only records what
- * happened and sets the state and the time to wait; step() starts the next call. Backoff is reset
- * when a stream has lasted for a second, not when a list succeeds: otherwise a server that answers
- * lists and refuses watches would get requests without a pause. A stream of which nothing comes says
- * nothing until the next bookmark, so the first one after a failure ends soon.
+ * At most one call is in flight, and one timer serves every wait. The end of a call only records
+ * what happened and sets the state and the delay; step() starts the next call. Backoff is reset
+ * when a stream lasted for a second, not when a list succeeds: otherwise a server that answers
+ * lists but refuses watches would receive requests without a pause. A silent stream proves nothing
+ * until the next bookmark, so the first stream after a failure is short.
  */
 #include "config.h"
 
@@ -26,9 +26,10 @@
 #define PAGE             "500"
 #define SILENCE_LIST_MS  30000
 #define SILENCE_WATCH_MS 120000 /* bookmarks come about every minute */
-#define FRESH_GRACE_MS   2000   /* for the end of a stream that was asked to last fresh_s */
+#define FRESH_GRACE_MS   2000   /* allowed for the end of a stream that was asked to last fresh_s */
 #define LIVED_MS         1000   /* a stream that lasted this long was a success */
-#define PROVE_S          2      /* the first stream after a failure: its end shows that it works */
+#define PROVE_S                                                                                    \
+	2 /* seconds; the first stream after a failure: its proper end shows that the watch works */
 #define GIVE_UP_RESUME                                                                             \
 	3              /* failed watches in a row before the resourceVersion is dropped            \
 			*/
@@ -42,7 +43,7 @@ static struct metric restarts = METRIC_COUNTER_INIT("tec_watch_restarts_total",
 	"Lists and streams started again, by reason.", "resource", "reason");
 
 static struct metric unreadable = METRIC_GAUGE_INIT(
-	"tec_watch_unreadable", "Objects that exist and cannot be read.", "resource", NULL);
+	"tec_watch_unreadable", "Objects that exist but cannot be read.", "resource", NULL);
 
 static const char *const state_names[] = {
 	[K8S_WATCH_IDLE] = "idle",
@@ -68,19 +69,19 @@ struct k8s_watch {
 	struct op *call;
 	struct timer next;       /* to step() */
 	struct k8s_split *split; /* of the call in flight */
-	char *rv;                /* where to resume; NULL: list */
+	char *rv;                /* resourceVersion to resume from; NULL: list first */
 	char *list_rv, *cont;    /* between pages */
 	uint64_t started_ms;
 	unsigned fails; /* in a row */
-	bool relisted;  /* at once after a 410; not again before a stream has lived */
+	bool relisted;  /* listed at once after a 410; not again until a stream lasted */
 	struct backoff backoff;
 	uint32_t backoff_max_ms;
-	bool in_data;                      /* our own on_data is running */
+	bool in_data;                      /* on_data() is running */
 	bool gone, malformed, error_event; /* how the stream ended */
 	struct err event_err;
-	uint64_t refused[REFUSED_MAX]; /* hashes of uid or text, a ring */
+	uint64_t refused[REFUSED_MAX]; /* hashes of uid or text, a ring buffer */
 	unsigned n_refused;
-	size_t n_unreadable;     /* in the cache, as counted */
+	size_t n_unreadable;     /* of the cache, as added to the metric */
 	const char *last_reason; /* static; logged once until it changes */
 	int64_t seen_s;
 	struct err problem;
@@ -88,6 +89,7 @@ struct k8s_watch {
 
 static void step(void *arg);
 
+/* The only writer of the state: check the transition, set the metrics, notify readiness. */
 static void set_state(struct k8s_watch *w, enum k8s_watch_state to, const char *reason)
 {
 	enum k8s_watch_state from = w->state;
@@ -117,8 +119,8 @@ static void set_state(struct k8s_watch *w, enum k8s_watch_state to, const char *
 		w->on_state(w->on_state_arg);
 }
 
-/* Every failure ends here: one log line per change of reason, then wait and continue (from rv, or
- * with a list when it is NULL). */
+/* Handle every failure: log one line per change of reason, wait, and continue (from rv, or with a
+ * list when it is NULL). */
 static void back_off(
 	struct k8s_watch *w, const char *reason, const struct err *err, uint32_t at_least)
 {
@@ -158,6 +160,8 @@ static void forget_rv(struct k8s_watch *w)
 
 /* ---- one object */
 
+/* Remember the hash; the oldest of REFUSED_MAX is forgotten, and its object logged again if it
+ * returns. */
 static bool refused_before(struct k8s_watch *w, uint64_t hash)
 {
 	for (unsigned i = 0; i < REFUSED_MAX && i < w->n_refused; i++)
@@ -167,7 +171,7 @@ static bool refused_before(struct k8s_watch *w, uint64_t hash)
 	return false;
 }
 
-/* Logged once per object (or per text that is not an object), counted every time. */
+/* Count a refused object and log it once per object (or per text that is not an object). */
 static void refuse(struct k8s_watch *w, const char *name, const char *uid, const char *text,
 	size_t len, const struct err *err)
 {
@@ -178,19 +182,20 @@ static void refuse(struct k8s_watch *w, const char *name, const char *uid, const
 		log_err(LOG_WARN, &lc, "object refused: treated as absent", err);
 }
 
-/* Its name in the cache. */
+/* Return the object's name in the cache: across namespaces names are not unique, the UID is. */
 static const char *key_of(const struct k8s_watch *w, const char *name, const char *uid)
 {
 	return w->ns ? name : uid;
 }
 
+/* Across namespaces, an event without a uid identifies no object. */
 static void remove_object(struct k8s_watch *w, const char *name, const char *uid)
 {
 	if (w->ns || uid)
 		k8s_cache_remove(w->cache, key_of(w, name, uid), uid);
 }
 
-/* Puts o into the cache, or out of it when it is not for us. */
+/* Put o into the cache, or remove it when the extractor does not want it. */
 static void take_object(struct k8s_watch *w, struct json_object *o, const char *text, size_t len)
 {
 	struct err err = ERR_INIT;
@@ -201,8 +206,8 @@ static void take_object(struct k8s_watch *w, struct json_object *o, const char *
 }
 
 /*
- * The name, uid and version of an object that is too large to parse show that it exists. Logged
- * once per version. False: not even those are known.
+ * Record an object that is too large to parse: its name, uid and version prove that it exists.
+ * Logged once per version. False: not even those are known.
  */
 static bool take_unreadable(struct k8s_watch *w, const struct err *why)
 {
@@ -217,11 +222,12 @@ static bool take_unreadable(struct k8s_watch *w, const struct err *why)
 		return false;
 	metric_add(&events, w->label, "unreadable", 1);
 	if (!refused_before(w, str_hash(version, strlen(version))))
-		log_err(LOG_WARN, &lc, "object cannot be read, everything that depends on it waits",
-			why);
+		log_err(LOG_WARN, &lc,
+			"cannot read the object, everything that depends on it waits", why);
 	return true;
 }
 
+/* Wipe key material before json-c frees the strings. */
 static void drop_json(struct k8s_watch *w, struct json_object *o, struct json_object *object)
 {
 	if (w->secret) {
@@ -231,20 +237,22 @@ static void drop_json(struct k8s_watch *w, struct json_object *o, struct json_ob
 	json_object_put(o);
 }
 
+/* A listener of the cache may stop the watch: end the call by an error then. */
 static int stopped(struct k8s_watch *w, struct err *err)
 {
 	return w->state == K8S_WATCH_STOPPED ? err_set(err, ERR_TRANSIENT, "stopped") : 0;
 }
 
-/* text NULL: too large. */
+/* Parse the text of an item. text NULL: it was too large to keep. */
 static struct json_object *read_text(const char *text, size_t len, struct err *err)
 {
 	if (text)
 		return json_parse(text, len, &json_limits_api, err);
-	err_set(err, ERR_INVALID, "it is larger than 2 MiB");
+	err_set(err, ERR_INVALID, "larger than 2 MiB");
 	return NULL;
 }
 
+/* One bad object must not stop the list: it is refused or unreadable, and the list continues. */
 static int on_item(void *arg, const char *text, size_t len, struct err *err)
 {
 	struct k8s_watch *w = arg;
@@ -262,6 +270,8 @@ static int on_item(void *arg, const char *text, size_t len, struct err *err)
 	return stopped(w, err);
 }
 
+/* The server ends a stream by an ERROR event with a Status; 410 means that the resourceVersion has
+ * expired. */
 static void error_event(struct k8s_watch *w, struct json_object *status)
 {
 	const char *message = json_get_str(status, "message");
@@ -273,6 +283,7 @@ static void error_event(struct k8s_watch *w, struct json_object *status)
 		"watch ended by the server: %s", message ? message : "no message");
 }
 
+/* A new stream resumes from the resourceVersion of the last event or bookmark. */
 static void note_rv(struct k8s_watch *w, const char *rv)
 {
 	if (!rv || !*rv || str_eq(rv, w->rv))
@@ -281,7 +292,8 @@ static void note_rv(struct k8s_watch *w, const char *rv)
 	w->rv = xstrdup(rv);
 }
 
-/* False: the meaning of the event is not known. */
+/* Handle an event whose object is too large to parse, as far as its type and metadata are known.
+ * False: its meaning is unknown. */
 static bool unreadable_event(struct k8s_watch *w, const struct err *why)
 {
 	const char *type = k8s_split_type(w->split), *uid = k8s_split_item_uid(w->split);
@@ -295,6 +307,8 @@ static bool unreadable_event(struct k8s_watch *w, const struct err *why)
 	return true;
 }
 
+/* Handle one line of the stream. A line that cannot be understood ends the stream, because a lost
+ * change cannot be noticed later. */
 static int parse_event(struct k8s_watch *w, const char *text, size_t len, struct err *err)
 {
 	struct err bad = ERR_INIT;
@@ -308,13 +322,13 @@ static int parse_event(struct k8s_watch *w, const char *text, size_t len, struct
 		note_rv(w, k8s_split_item_rv(w->split));
 		return stopped(w, err);
 	}
-	if (!object || !type) { /* the change is lost: only a list shows the state */
+	if (!object || !type) { /* the change is lost: only a list shows the current state */
 		if (!err_is_set(&bad))
-			err_set(&bad, ERR_INVALID, "an event without type or object");
+			err_set(&bad, ERR_INVALID, "the event has no type or no object");
 		refuse(w, NULL, NULL, text, len, &bad);
 		w->malformed = true;
 		drop_json(w, o, object);
-		return err_set(err, ERR_INVALID, "the stream cannot be used further");
+		return err_set(err, ERR_INVALID, "the stream is unusable");
 	}
 	if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0) {
 		metric_add(&events, w->label, type, 1);
@@ -325,7 +339,7 @@ static int parse_event(struct k8s_watch *w, const char *text, size_t len, struct
 	} else if (strcmp(type, "ERROR") == 0) {
 		error_event(w, object);
 		rv = NULL;
-	} else { /* BOOKMARK, and what a later API may add */
+	} else { /* BOOKMARK, and types that a later API may add */
 		metric_add(&events, w->label, strcmp(type, "BOOKMARK") == 0 ? type : "unknown", 1);
 	}
 	note_rv(w, rv);
@@ -335,8 +349,8 @@ static int parse_event(struct k8s_watch *w, const char *text, size_t len, struct
 	return stopped(w, err);
 }
 
-/* Most events repeat our own writes, whose answers are in the cache already: those are not
- * parsed. */
+/* Tell whether the event repeats our own write, whose answer is already in the cache. Most events
+ * do, and are not parsed. */
 static bool is_echo(const struct k8s_watch *w)
 {
 	const char *type = k8s_split_type(w->split), *rv = k8s_split_item_rv(w->split);
@@ -355,6 +369,7 @@ static void note_seen(struct k8s_watch *w)
 	err_clear(&w->problem);
 }
 
+/* An ERROR event says nothing about the objects, so it does not count as seen. */
 static int on_event(void *arg, const char *text, size_t len, struct err *err)
 {
 	struct k8s_watch *w = arg;
@@ -368,7 +383,7 @@ static int on_event(void *arg, const char *text, size_t len, struct err *err)
 	return stopped(w, err);
 }
 
-/* Several watches of one kind share the figure. */
+/* Several watches of one kind share the metric, so each adds its difference. */
 static void count_unreadable(struct k8s_watch *w)
 {
 	size_t n = k8s_cache_unreadable(w->cache);
@@ -378,6 +393,7 @@ static void count_unreadable(struct k8s_watch *w)
 	w->n_unreadable = n;
 }
 
+/* in_data defers k8s_watch_stop(): the call must not be freed while it delivers data. */
 static int on_data(void *arg, const char *data, size_t len, struct err *err)
 {
 	struct k8s_watch *w = arg;
@@ -392,12 +408,13 @@ static int on_data(void *arg, const char *data, size_t len, struct err *err)
 
 /* ---- ends of calls */
 
+/* Objects seen by an incomplete list are no truth: all keep their entries. */
 static void list_failed(struct k8s_watch *w, const struct err *err)
 {
 	k8s_cache_relist_abandon(w->cache);
 	free(w->cont);
 	w->cont = NULL;
-	/* an expired continue token is not a failure: the next list may be faster */
+	/* an expired continue token is no failure: the next list may be faster */
 	if (err->kind == ERR_GONE && w->fails == 0) {
 		w->fails++;
 		metric_add(&restarts, w->label, "expired", 1);
@@ -407,6 +424,8 @@ static void list_failed(struct k8s_watch *w, const struct err *err)
 	back_off(w, err->kind == ERR_NOT_FOUND ? "not_served" : err_kind_name(err->kind), err, 0);
 }
 
+/* Ask for the next page, or complete the relist and start to watch from the version of the first
+ * page. */
 static void on_list_done(
 	void *arg, const struct err *transport_err, const struct k8s_answer *answer)
 {
@@ -430,7 +449,7 @@ static void on_list_done(
 		timer_set(&w->next, 0);
 		return;
 	}
-	/* all pages show the state at the first one; a watch from there misses nothing */
+	/* all pages show the state of the first one: a watch from its version misses nothing */
 	free(w->rv);
 	w->rv = steal_ptr(&w->list_rv);
 	note_seen(w);
@@ -440,6 +459,8 @@ static void on_list_done(
 		go_on(w, K8S_WATCH_WATCHING, "listed");
 }
 
+/* Decide how to continue after a stream: resume, list again, or back off. A 410 leads to a list at
+ * once, but only once per working stream. */
 static void on_watch_done(
 	void *arg, const struct err *transport_err, const struct k8s_answer *answer)
 {
@@ -460,7 +481,8 @@ static void on_watch_done(
 		err = w->event_err;
 		rc = -1;
 	}
-	if (rc == 0 && lived) { /* timeoutSeconds is over, or the server restarts: the usual case */
+	if (rc == 0 &&
+		lived) { /* timeoutSeconds has passed, or the server restarts: the usual case */
 		note_seen(w);
 		metric_add(&restarts, w->label, "closed", 1);
 		timer_set(&w->next, 0);
@@ -469,8 +491,8 @@ static void on_watch_done(
 	if (w->malformed || err.kind == ERR_GONE || err.kind == ERR_INVALID ||
 		err.kind == ERR_NOT_FOUND || w->fails >= GIVE_UP_RESUME)
 		forget_rv(w);
-	/* Also behind other failures: a server that restarted refuses connections first and has
-	 * forgotten the version then, and what was waited for that need not be waited again. */
+	/* Also after other failures: a restarted server first refuses connections and then has
+	 * forgotten the version. The backoff spent on those failures need not be spent again. */
 	if (err.kind == ERR_GONE && !w->relisted) {
 		w->fails++;
 		w->relisted = true;
@@ -496,6 +518,8 @@ static void add_query(struct strbuf *path, const char *name, const char *value)
 	strbuf_addc(path, '&');
 }
 
+/* Request a page or a stream. The stream's length is random, so that the watches of many kinds do
+ * not all end at the same moment. */
 static void start_call(struct k8s_watch *w, bool list)
 {
 	struct strbuf path = STRBUF_INIT;
@@ -530,12 +554,13 @@ static void start_call(struct k8s_watch *w, bool list)
 				  list ? on_list_done : on_watch_done, w));
 }
 
+/* Start the next call: a stream if a version is known, otherwise a list. */
 static void step(void *arg)
 {
 	struct k8s_watch *w = arg;
 
 	assert(w->state != K8S_WATCH_STOPPED);
-	op_cancel(&w->call); /* only after a stop and start from within on_data */
+	op_cancel(&w->call); /* only after a stop and start from within on_data() */
 	if (w->rv) {
 		w->gone = w->malformed = w->error_event = false;
 		err_clear(&w->event_err);
@@ -579,7 +604,7 @@ void k8s_watch_free(struct k8s_watch *w)
 {
 	if (!w)
 		return;
-	assert(!w->in_data); /* stop it there, free it later */
+	assert(!w->in_data); /* inside on_data() only stop it, free it later */
 	op_scope_cancel(&w->ops);
 	timer_fini(&w->next);
 	k8s_split_free(w->split);
@@ -598,10 +623,11 @@ void k8s_watch_start(struct k8s_watch *w)
 		go_on(w, K8S_WATCH_LISTING, "start");
 }
 
+/* Forgets the version: a later start lists, because the version may have expired by then. */
 void k8s_watch_stop(struct k8s_watch *w)
 {
 	timer_cancel(&w->next);
-	if (!w->in_data) /* else on_data ends the call */
+	if (!w->in_data) /* otherwise on_data() ends the call */
 		op_cancel(&w->call);
 	k8s_cache_relist_abandon(w->cache);
 	free(w->cont);

@@ -475,7 +475,7 @@ static const struct {
 	{"echo '" CREDENTIAL("\"token\":\"x\",\"expirationTimestamp\":\"soon\"") "'", "RFC 3339"},
 	{"echo '" CREDENTIAL(
 		 "\"token\":\"x\",\"expirationTimestamp\":\"2027-01-15T07:59:59Z\"") "'",
-		"expired already"},
+		"already expired"},
 	{"yes | head -c 300000", ""},
 };
 

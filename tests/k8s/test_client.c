@@ -380,7 +380,7 @@ Test(k8s_client, the_deadline_covers_plugin_and_answer)
 	start("GET", "/x", NULL, 60, &r);
 	wait_done(&r);
 	cr_assert_eq(r.err.kind, ERR_TRANSIENT);
-	cr_assert(strstr(r.err.text, "no credentials in time"), "%s", r.err.text);
+	cr_assert(strstr(r.err.text, "timed out waiting for credentials"), "%s", r.err.text);
 	k8s_transport_free(t);
 	client_with_token_file();
 	start("GET", "/hang", NULL, 60, &r2);

@@ -145,7 +145,7 @@ static const struct {
 	{WITH_CLUSTER("server: 'http://h'"), "plain http", ERR_INVALID},
 	{WITH_CLUSTER("server: 'https://h', proxy-url: 'http://p'"), "proxy-url is not supported",
 		ERR_INVALID},
-	{WITH_CLUSTER("server: 'https://h', insecure-skip-tls-verify: 'true'"), "true or false",
+	{WITH_CLUSTER("server: 'https://h', insecure-skip-tls-verify: 'true'"), "not a boolean",
 		ERR_INVALID},
 	{WITH_CLUSTER(
 		 "server: 'https://h', insecure-skip-tls-verify: true, certificate-authority: x"),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The HTTPS maker of the seam: net/h2c, or net/httpc where the server does not choose HTTP/2, and
- * k8s/auth. All requests and watches share one HTTP/2 connection. One retry after a 401 with fresh
- * credentials (inside one op, within its deadline); 429 and 503 are reported with retry_after_ms,
- * not retried here: the queue does that. The protocol is logged when it changes and shown in
- * tec_api_connection_info.
+ * The HTTPS transport: net/h2c, or net/httpc where the server does not support HTTP/2, with
+ * k8s/auth. All requests and watches share one HTTP/2 connection. After a 401, the request is
+ * retried once with new credentials (within one op and its deadline). 429 and 503 are reported with
+ * retry_after_ms and not retried here: the queue does that. The protocol is logged when it changes
+ * and shown in tec_api_connection_info.
  */
 #ifndef TEC_K8S_CLIENT_H
 #define TEC_K8S_CLIENT_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Leader election by a coordination.k8s.io/v1 Lease: 15 s duration, renewed every 2 s, given up 10
- * s after the last successful renewal by the boot clock. k8s_lease_may_write() turns false at that
- * moment by itself, without waiting for an event: it opens and closes a k8s/gate. Released
- * (holderIdentity "") by k8s_lease_release().
+ * Leader election by a coordination.k8s.io/v1 Lease: its duration is 15 s, it is renewed every 2 s,
+ * and leadership ends 10 s after the last successful renewal by the boot clock.
+ * k8s_lease_may_write() turns false at that moment without any event: it opens and closes a
+ * k8s/gate. k8s_lease_release() releases the Lease (holderIdentity "").
  */
 #ifndef TEC_K8S_LEASE_H
 #define TEC_K8S_LEASE_H
@@ -23,14 +23,14 @@ struct k8s_lease_conf {
 	void *arg;
 };
 
-/* t has no gate: its requests are how one becomes a writer. */
+/* t must not be a gate: the requests of the election are what permits writing. */
 struct k8s_lease *k8s_lease_new(
 	struct loop *l, struct k8s_transport *t, const struct k8s_lease_conf *conf);
 void k8s_lease_free(struct k8s_lease *s);
 void k8s_lease_start(struct k8s_lease *s);
 bool k8s_lease_may_write(void *s); /* fits k8s_gate_new() */
 enum k8s_lease_state k8s_lease_state(const struct k8s_lease *s);
-/* Hands the lease back; done runs when it is written or has failed (2 s at most). */
+/* Release the lease; done runs when this is written or has failed (after 2 s at most). */
 void k8s_lease_release(struct k8s_lease *s, void (*done)(void *arg), void *arg);
 
 #endif
