@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AttestationKey as a compact struct. The key is parsed once, here: a reader that sees spki_sha256
- * knows that it is usable. Of a PEM in the form that all writers use, its DER is kept, two thirds of
- * it; of any other spelling the text as well. A publicKey that is not a usable key is legal (keys
- * made through the API are matched by uuid alone) and is kept as stored.
+ * AttestationKey as a compact struct. The key is parsed here, once: a reader that sees spki_sha256
+ * knows that the key is usable. Of a PEM in the form that all our writers use, only the DER is
+ * kept, which is two thirds of its size; of any other spelling, the text is kept as well. A
+ * publicKey that is not a usable key is legal (keys created through the API are matched by uuid
+ * alone) and is kept as stored.
  */
 #include "config.h"
 
@@ -24,6 +25,7 @@ const char *const model_ak_cond_types[AK_N_CONDS] = {
 	[AK_DELIVERED] = "Delivered",
 };
 
+/* Reasons are part of the API: clients and tecctl match them. */
 const char *model_ak_reason(enum model_ak_reason r)
 {
 	static const char *const names[AK_N_REASONS] = {
@@ -44,8 +46,8 @@ const char *model_ak_reason(enum model_ak_reason r)
 	return names[r];
 }
 
-/* A usable key's PEM is what pki_spki_to_pem() makes of its DER: the parser takes base64 in one form
- * only, so nothing but its lines and what is around them can differ. */
+/* Tell whether pki_spki_to_pem() would make the same text of the DER. The parser accepts base64 in
+ * one form only, so just the line breaks and the text around them can differ. */
 static bool is_canonical(const char *pem, const struct pki_spki *spki)
 {
 	size_t head = strlen("-----BEGIN PUBLIC KEY-----"), b64 = bytes_b64_len(spki->der_len);
@@ -59,6 +61,7 @@ static bool is_canonical(const char *pem, const struct pki_spki *spki)
 	return pem[head + b64 + lines] == '\n';
 }
 
+/* Keep the DER of a usable key, and the text unless it can be rebuilt from the DER. */
 static void pack_key(struct kobj_pack *pack, const char *text, struct model_ak *a)
 {
 	struct err ignored = ERR_INIT;
@@ -78,6 +81,8 @@ static void pack_key(struct kobj_pack *pack, const char *text, struct model_ak *
 		kobj_pack_str(pack, offsetof(struct model_ak, text), text);
 }
 
+/* Only a missing publicKey is refused: an unusable one is a fact that the controller reports. Marks
+ * count only with this object's uid; approved is a plain annotation, written by people. */
 struct kobj *model_ak_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -88,7 +93,7 @@ struct kobj *model_ak_extract(struct json_object *o, struct err *err)
 	if (kobj_meta_read(&pack, o, &a.obj, err) < 0)
 		return NULL;
 	if (!key) {
-		err_set(err, ERR_INVALID, "spec/publicKey of %s is missing or not a text",
+		err_set(err, ERR_INVALID, "spec.publicKey of %s is missing or not a string",
 			json_get_str(o, "metadata/name"));
 		return NULL;
 	}
@@ -111,6 +116,7 @@ struct kobj *model_ak_extract(struct json_object *o, struct err *err)
 	return kobj_pack_finish(&pack, &a, sizeof(a));
 }
 
+/* NULL keeps a key out of an index: without a uuid, not usable, or not owned. */
 const char *model_ak_index(const struct kobj *o, unsigned i)
 {
 	const struct model_ak *a = model_ak(o);
@@ -139,6 +145,8 @@ void model_ak_name(
 	memcpy(out + 35, ends[kind], strlen(ends[kind]) + 1);
 }
 
+/* Without the annotation (listeners of 0.1.0) the creation times decide. They have a resolution of
+ * one second, so equal times do not suffice. */
 bool model_ak_saw(const struct model_ak *a, const struct kobj *machine)
 {
 	if (a->machine_seen)
@@ -152,6 +160,8 @@ void model_ak_note_seen(struct json_object *ak, const char *machine_seen)
 		machine_seen);
 }
 
+/* The annotation created-by makes the key subject to the rules for keys from listeners: pending
+ * limits and automatic approval. */
 struct json_object *model_ak_new_json(const char *name, const char *pem, const char *uuid)
 {
 	cleanup_strbuf struct strbuf version = STRBUF_INIT;
@@ -169,6 +179,7 @@ struct json_object *model_ak_new_json(const char *name, const char *pem, const c
 	return json_add(o, "spec", spec);
 }
 
+/* An unreadable time counts as the oldest approval. */
 int64_t model_ak_approved_us(const struct model_ak *ak)
 {
 	int64_t us;
@@ -178,16 +189,20 @@ int64_t model_ak_approved_us(const struct model_ak *ak)
 	return clock_parse(ak->approved_at, &us) == 0 ? us : 0;
 }
 
+/* A second owner would keep the key when the Machine is deleted, so such a key is not the
+ * Machine's. */
 bool model_ak_is_of(const struct model_ak *ak, const char *machine_uid)
 {
 	return ak->n_owners == 1 && str_eq(ak->owner_uid, machine_uid);
 }
 
+/* The condition alone is the trace of an operator without marks. */
 bool model_ak_was_approved(const struct model_ak *ak)
 {
 	return ak->approved_at || ak->cond[AK_APPROVED].status == KOBJ_COND_TRUE;
 }
 
+/* Without a text, the PEM was in canonical form, so the DER gives exactly spec.publicKey again. */
 void model_ak_public_key(const struct model_ak *ak, struct strbuf *out)
 {
 	struct pki_spki spki;

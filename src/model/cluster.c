@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * TrustedExecutionCluster, read strictly: a member of the wrong type or with an unknown value is an
- * error that names it, never a default (an unknown registration.mode must not become Open). An
- * empty address counts as none, an empty Secret name does not: that would silently mean plain HTTP.
+ * error that names it, and never a default (an unknown registration.mode must not become Open). An
+ * empty address counts as unset. An empty Secret name does not, because that would silently mean
+ * plain HTTP.
+ *
+ * Members marked (+) are not part of the Rust operator's CRD. An annotation mirrors them, because a
+ * visit of that operator prunes them from spec.
  */
 #include "config.h"
 
@@ -30,6 +34,7 @@ const char *const model_cluster_cond_types[CLUSTER_N_CONDS] = {
 	[CLUSTER_AUTHORITY] = "Authority",
 };
 
+/* Reasons are part of the API: clients and tecctl match them. */
 const char *model_cluster_reason(enum model_cluster_reason r)
 {
 	static const char *const names[CLUSTER_N_REASONS] = {
@@ -70,16 +75,17 @@ const char *model_cluster_reason(enum model_cluster_reason r)
 	return names[r];
 }
 
-/* One extraction: where strings go and where the first error goes. */
+/* The state of one extraction: where strings and the first error are stored. */
 struct reader {
 	struct kobj_pack *pack;
 	struct err *err;
 	struct json_object *spec;
-	struct json_object *mirror; /* of the (+) part; NULL: none that can be read */
-	bool lost;                  /* something that the mirror has */
+	struct json_object
+		*mirror; /* of the (+) part, from the annotation; NULL: none or unreadable */
+	bool lost;       /* spec lacks something that the mirror has */
 };
 
-/* path as in json_get(); people read it with dots. */
+/* Report a member. path is as for json_get(); people read it with dots. */
 static int refuse(struct err *err, const char *path, const char *why)
 {
 	char dotted[64];
@@ -91,7 +97,7 @@ static int refuse(struct err *err, const char *path, const char *why)
 	return err_set(err, ERR_INVALID, "spec.%s %s", dotted, why);
 }
 
-/* A string member; NULL with *ok when it is absent or null. */
+/* Read a string member; NULL with *ok set when it is absent or null. */
 static const char *read_string(struct json_object *o, const char *path, struct err *err, bool *ok)
 {
 	struct json_object *v = json_get(o, path);
@@ -99,10 +105,11 @@ static const char *read_string(struct json_object *o, const char *path, struct e
 
 	*ok = !v || s;
 	if (!*ok)
-		refuse(err, path, "is not a text");
+		refuse(err, path, "is not a string");
 	return s;
 }
 
+/* An empty address counts as unset. Its form is checked where it is used. */
 static int read_addr(struct reader *r, struct json_object *o, const char *path, size_t field)
 {
 	bool ok;
@@ -111,13 +118,13 @@ static int read_addr(struct reader *r, struct json_object *o, const char *path, 
 	if (!ok)
 		return -1;
 	if (s && strlen(s) > ADDR_MAX)
-		return refuse(r->err, path, "is longer than an address");
+		return refuse(r->err, path, "is too long for an address");
 	if (s && s[0])
 		kobj_pack_str(r->pack, field, s);
 	return 0;
 }
 
-/* The name of a Secret or ConfigMap. */
+/* Read the name of a Secret or ConfigMap. An empty name is an error, not "unset". */
 static int read_name(struct reader *r, struct json_object *o, const char *path, size_t field)
 {
 	bool ok;
@@ -131,6 +138,7 @@ static int read_name(struct reader *r, struct json_object *o, const char *path, 
 	return 0;
 }
 
+/* Numbers are positive and at most max; dflt is used when the member is absent. */
 static int read_int(struct reader *r, const char *path, int max, int dflt, int *out)
 {
 	struct json_object *v = json_get(r->spec, path);
@@ -151,7 +159,8 @@ static int read_int(struct reader *r, const char *path, int max, int dflt, int *
 	return 0;
 }
 
-/* Index into names (NULL-terminated), 0 when absent: the first name is the default. */
+/* Read an enum as an index into names (NULL-terminated); 0 when absent, so the first name is the
+ * default. */
 static int read_enum(struct reader *r, const char *path, const char *const *names, int *out)
 {
 	bool ok;
@@ -168,10 +177,11 @@ static int read_enum(struct reader *r, const char *path, const char *const *name
 			return 0;
 		}
 	}
-	return refuse(r->err, path, "has a value this version does not know");
+	return refuse(r->err, path, "has a value unknown to this version");
 }
 
-/* Reads a member of the (+) part: from the mirror while something is lost, if it stands there. */
+/* Choose where to read a member of the (+) part: in the mirror, if spec lost something and the
+ * mirror has the member, otherwise in spec. */
 static struct reader kept(const struct reader *r, struct json_object *in_mirror)
 {
 	struct reader k = *r;
@@ -183,6 +193,7 @@ static struct reader kept(const struct reader *r, struct json_object *in_mirror)
 
 static const char *const reg_modes[] = {"Open", "Token", "Manual", NULL};
 
+/* In the order of the enums; the first value is the default. */
 static const char *const authorities[] = {"Self", "Following", "Frozen", "Retired", NULL};
 
 const char *model_authority_name(enum model_authority a)
@@ -195,6 +206,8 @@ const char *model_reg_mode_name(enum model_reg_mode m)
 	return reg_modes[m];
 }
 
+/* guard and authority are kept from the mirror while something is lost: the guard must not vanish,
+ * and a second cluster must not start to decide, because of a pruned spec. */
 static int read_enums(struct reader *r, struct model_cluster *c)
 {
 	static const char *const deploy[] = {"Managed", "External", NULL};
@@ -233,6 +246,7 @@ static int read_enums(struct reader *r, struct model_cluster *c)
 	return 0;
 }
 
+/* The CRD stores no defaults: those that its descriptions name are filled in here. */
 static int read_numbers(struct reader *r, struct model_cluster *c)
 {
 	bool ok;
@@ -253,6 +267,7 @@ static int read_numbers(struct reader *r, struct model_cluster *c)
 	return read_int(r, "registration/waitingKeysPerMachine", INT_MAX, 4, &c->waiting_keys);
 }
 
+/* maxStaleness is read even without a cluster to follow, so that a bad value is always reported. */
 static int read_follow(struct reader *r, struct model_cluster *c)
 {
 	struct reader from = kept(r, json_get_obj(r->mirror, "follow"));
@@ -273,6 +288,7 @@ static int read_follow(struct reader *r, struct model_cluster *c)
 	return 0;
 }
 
+/* The epoch orders handovers between clusters. It must not fall back to 0 when spec was pruned. */
 static int read_epoch(struct reader *r, struct model_cluster *c)
 {
 	struct reader from = kept(r, json_get(r->mirror, "epoch"));
@@ -284,6 +300,7 @@ static int read_epoch(struct reader *r, struct model_cluster *c)
 	return 0;
 }
 
+/* Each server needs an address; its CA and admin Secret are optional. */
 static int read_servers(struct reader *r, struct model_cluster *c)
 {
 	struct json_object *v = json_get(r->spec, "trusteeServers");
@@ -317,6 +334,7 @@ static int read_servers(struct reader *r, struct model_cluster *c)
 	return 0;
 }
 
+/* A listener without a Secret serves plain HTTP, so a name that cannot be read must be an error. */
 static int read_texts(struct reader *r)
 {
 #define FIELD(m) offsetof(struct model_cluster, m)
@@ -333,8 +351,8 @@ static int read_texts(struct reader *r)
 #undef FIELD
 }
 
-/* The first member of `was` (in its order, which is sorted) that `now` lacks, as a path. Lists
- * count as a whole. */
+/* Find the first member of `was` (in its order, which is sorted) that `now` lacks, and append its
+ * path. Lists are compared as a whole. */
 static bool lost_member(struct json_object *was, struct json_object *now, struct strbuf *path)
 {
 	json_object_object_foreach (was, name, value) {
@@ -356,7 +374,7 @@ static bool lost_member(struct json_object *was, struct json_object *now, struct
 	return false;
 }
 
-/* NULL: there is none, or none that can be read. */
+/* Parse the mirror annotation. NULL: absent or unreadable. */
 static struct json_object *parse_mirror(struct json_object *o)
 {
 	struct err err = ERR_INIT;
@@ -371,7 +389,8 @@ static struct json_object *parse_mirror(struct json_object *o)
 	return mirror;
 }
 
-/* What the annotation has and spec lacks, as a path; nothing is appended when nothing is lost. */
+/* Append the path of what the annotation has and spec lacks; nothing when nothing is lost. An
+ * unreadable annotation counts as a loss, because it may hide one. */
 static void find_lost(struct json_object *mirror, struct json_object *now, struct strbuf *path)
 {
 	if (mirror)
@@ -380,7 +399,8 @@ static void find_lost(struct json_object *mirror, struct json_object *now, struc
 		strbuf_adds(path, "(the annotation " MODEL_EXTENDED_ANNOTATION " is unreadable)");
 }
 
-/* The (+) members as they stand in spec, canonical. */
+/* Keep the (+) members of spec as canonical JSON, and record whether the mirror has more. Must run
+ * before the members are read, since it sets r->lost. */
 static int read_extended(struct reader *r, struct json_object *o)
 {
 	static const char *const members[] = {"attestation", "follow", "registration", "tls",
@@ -413,6 +433,7 @@ static int read_extended(struct reader *r, struct json_object *o)
 	return 0;
 }
 
+/* Duplicates are refused: each platform has one set of values. */
 static int read_platforms(struct reader *r, struct json_object *names, struct model_cluster *c)
 {
 	size_t n = names ? json_object_array_length(names) : 0;
@@ -428,11 +449,11 @@ static int read_platforms(struct reader *r, struct json_object *names, struct mo
 
 		if (!kobj_name_valid(name, *name ? (size_t)json_object_get_string_len(e) : 0))
 			return err_set(r->err, ERR_INVALID,
-				"spec.attestation.platformConfigMaps contains what is not a valid object name");
+				"spec.attestation.platformConfigMaps contains an entry that is not a valid object name");
 		for (size_t k = 0; k < i; k++)
 			if (json_object_equal(e, json_object_array_get_idx(names, k)))
 				return err_set(r->err, ERR_INVALID,
-					"spec.attestation.platformConfigMaps has %s twice", name);
+					"spec.attestation.platformConfigMaps lists %s twice", name);
 		kobj_pack_str(r->pack,
 			offsetof(struct model_cluster, platform) + i * sizeof(c->platform[0]),
 			name);
@@ -441,6 +462,7 @@ static int read_platforms(struct reader *r, struct json_object *names, struct mo
 	return 0;
 }
 
+/* Both members come from the same place: requirements that were pruned from spec stay in force. */
 static int read_attestation(const struct reader *r, struct model_cluster *c)
 {
 	static const char *const pcr7[] = {"Ignore", "Require", NULL};
@@ -459,6 +481,7 @@ static int read_attestation(const struct reader *r, struct model_cluster *c)
 	return 0;
 }
 
+/* Upper-case digits are refused, because hashes are compared as text. */
 static bool is_sha256(struct json_object *v)
 {
 	return json_object_is_type(v, json_type_string) &&
@@ -466,6 +489,7 @@ static bool is_sha256(struct json_object *v)
 	       strspn(json_object_get_string(v), "0123456789abcdef") == SHA256_HEX_LEN;
 }
 
+/* The hashes are kept in one string, in the form that pki_cert_read_bundle() writes. */
 static int read_tls(const struct reader *r)
 {
 	struct reader from = kept(r, json_get_obj(r->mirror, "tls"));
@@ -479,20 +503,21 @@ static int read_tls(const struct reader *r)
 		return refuse(r->err, "tls/caSHA256", "is not a list");
 	n = json_object_array_length(list);
 	if (n < 1 || n > MODEL_CLUSTER_CA_MAX)
-		return err_set(r->err, ERR_INVALID,
-			"spec.tls.caSHA256 does not have 1 to %d entries", MODEL_CLUSTER_CA_MAX);
+		return err_set(r->err, ERR_INVALID, "spec.tls.caSHA256 must have 1 to %d entries",
+			MODEL_CLUSTER_CA_MAX);
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *v = json_object_array_get_idx(list, i);
 
 		if (!is_sha256(v))
 			return refuse(r->err, "tls/caSHA256",
-				"contains what is not a SHA-256 in lower-case hexadecimal");
+				"contains an entry that is not a lower-case hexadecimal SHA-256 digest");
 		strbuf_addf(&text, "%s%s", i ? " " : "", json_object_get_string(v));
 	}
 	kobj_pack_str(r->pack, offsetof(struct model_cluster, ca_sha256), strbuf_str(&text));
 	return 0;
 }
 
+/* memmem() is exact enough: both texts are hashes of one length with single spaces between them. */
 const char *model_cluster_unlisted_ca(const char *listed, const char *found)
 {
 	if (!listed || !found)
@@ -508,6 +533,7 @@ const char *model_cluster_unlisted_ca(const char *listed, const char *found)
 	}
 }
 
+/* Announcements beyond MODEL_ANNOUNCED_MAX are ignored, so their Secrets do not count as ours. */
 static void read_announced(struct reader *r, struct json_object *o, struct model_cluster *c)
 {
 	struct json_object *all = json_get_obj(o, "metadata/annotations");
@@ -543,7 +569,7 @@ bool model_cluster_announces(const struct model_cluster *c, const char *secret, 
 	return model_mark_announces(model_cluster_announced(c, secret), hex);
 }
 
-/* Any later than the time of reading is for the controllers to refuse: there is no clock here. */
+/* A time in the future is for the controllers to refuse: the model has no clock. */
 static void read_adopt_before(struct json_object *o, struct model_cluster *c)
 {
 	const char *text = kobj_annotation(o, MODEL_ADOPT_BEFORE_ANNOTATION);
@@ -553,6 +579,8 @@ static void read_adopt_before(struct json_object *o, struct model_cluster *c)
 	c->adopt_before_s = text && !c->adopt_before_bad ? us / 1000000 : INT64_MIN;
 }
 
+/* Write the members that are present as "name=value ", so that two statuses can be compared as
+ * texts. */
 static char *texts_of(struct json_object *o, const char *const *members)
 {
 	struct strbuf text = STRBUF_INIT;
@@ -566,6 +594,8 @@ static char *texts_of(struct json_object *o, const char *const *members)
 	return text.data ? strbuf_steal(&text) : xstrdup("");
 }
 
+/* Facts are written when they change. Counters change all the time, so the controller decides how
+ * often to write those. */
 void model_cluster_authority_texts(struct json_object *authority, char **facts, char **counts)
 {
 	static const char *const of_facts[] = {"digest", "machines", "attestationKeys", "images",
@@ -576,6 +606,8 @@ void model_cluster_authority_texts(struct json_object *authority, char **facts, 
 	*counts = texts_of(authority, of_counts);
 }
 
+/* Only what is compared with the next status, and what must survive a restart: the peer's epoch and
+ * when it was last seen. */
 static void read_authority(struct reader *r, struct json_object *o, struct model_cluster *c)
 {
 	struct json_object *authority = json_get_obj(o, "status/authority");
@@ -593,6 +625,8 @@ static void read_authority(struct reader *r, struct json_object *o, struct model
 		json_get_str(authority, "peer"));
 }
 
+/* read_extended() comes first, because the others read from the mirror while something is lost. An
+ * error makes the object refused as a whole. */
 struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -626,6 +660,8 @@ struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 	return kobj_pack_finish(&pack, &c, sizeof(c));
 }
 
+/* Fields accepted for compatibility: the operator reports them instead of pretending that they
+ * protect something. */
 void model_cluster_unused_fields(const struct model_cluster *c, struct strbuf *out)
 {
 	const struct {
@@ -644,11 +680,15 @@ void model_cluster_unused_fields(const struct model_cluster *c, struct strbuf *o
 	}
 }
 
+/* All clusters are one group, which the cache sorts by age: its first member is the cluster
+ * served. */
 const char *model_cluster_index(const struct kobj *o, unsigned i)
 {
 	return i == 0 && !o->deleting ? "" : NULL;
 }
 
+/* Controllers of other kinds are woken only when this is false, so it must compare everything that
+ * they read. */
 bool model_cluster_means_the_same(const struct kobj *was, const struct kobj *now)
 {
 	return was && now && str_eq(was->uid, now->uid) && was->generation == now->generation &&
@@ -659,6 +699,8 @@ bool model_cluster_means_the_same(const struct kobj *was, const struct kobj *now
 	       str_eq(model_cluster(was)->extended_mirror, model_cluster(now)->extended_mirror);
 }
 
+/* The higher epoch decides. With equal epochs, the order of UIDs does, so that both sides come to
+ * the same answer without talking to each other. */
 bool model_cluster_yields(const struct model_cluster *c, const struct model_cluster *peer)
 {
 	bool decides = peer->authority == MODEL_AUTHORITY_SELF;
@@ -666,7 +708,7 @@ bool model_cluster_yields(const struct model_cluster *c, const struct model_clus
 	if (peer->epoch != c->epoch)
 		return peer->epoch > c->epoch &&
 		       (decides || peer->authority == MODEL_AUTHORITY_FROZEN);
-	/* One that does not know of c would go on in any case. */
+	/* A peer that does not know of c would continue to decide in any case. */
 	return decides && (!str_eq(model_cluster_peer(peer), c->obj.uid) ||
 				  strcmp(peer->obj.uid, c->obj.uid) < 0);
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* One extractor for all ConfigMaps of the namespace. Values are parsed once, here; of texts only
+ * hashes are kept, which suffice to see whether they are what the operator wrote. */
 #include "config.h"
 
 #include "tec/model/configmap.h"
@@ -11,6 +13,7 @@
 #include "tec/kobj/subset.h"
 #include "tec/pcr/platform.h"
 
+/* Names of the reference values in the file, as the RVPS and the policies know them. */
 const char *const model_rv_array_names[MODEL_RV_N_ARRAYS] = {
 	[MODEL_RV_PCR14] = "tpm_pcr14",
 	[MODEL_RV_PCR4] = "tpm_pcr4",
@@ -18,12 +21,14 @@ const char *const model_rv_array_names[MODEL_RV_N_ARRAYS] = {
 	[MODEL_RV_SVN] = "tpm_svn",
 };
 
+/* The parsed parts are not in the packed block, so they are freed with the object. */
 static void configmap_fini(struct kobj *o)
 {
 	model_pcrs_free(((struct model_configmap *)o)->pcrs);
 	model_record_free(((struct model_configmap *)o)->record);
 }
 
+/* Hash each array, to tell which of them changed without keeping the text. */
 static void read_array(struct model_configmap *m, struct json_object *entry)
 {
 	struct json_object *value = json_get_arr(entry, "value");
@@ -34,12 +39,14 @@ static void read_array(struct model_configmap *m, struct json_object *entry)
 		if (!str_eq(name, model_rv_array_names[i]))
 			continue;
 		bytes_sha256(text, strlen(text), m->array_sha256[i]);
-		if (m->arrays & 1u << i) /* twice: who knows which one counts */
+		if (m->arrays & 1u << i) /* listed twice: it is unknown which one counts */
 			memset(m->array_sha256[i], 0, SHA256_LEN);
 		m->arrays |= 1u << i;
 	}
 }
 
+/* A file that is not a list keeps its hash, so a controller sees that it is not the one it wrote.
+ * The first entry's expiration stands for all: we write them with one time. */
 static void read_file(struct kobj_pack *pack, struct model_configmap *m, const char *file)
 {
 	struct err ignored = ERR_INIT;
@@ -63,17 +70,20 @@ static void read_file(struct kobj_pack *pack, struct model_configmap *m, const c
 		m->expires_s = us / 1000000;
 }
 
+/* Look a key up by its exact name, and return it only when its value is a string. */
 static struct json_object *text_of(struct json_object *o, const char *member, const char *key)
 {
 	struct json_object *in = json_get_obj(o, member), *v = NULL;
 
-	/* Such a key may hold what json_get_str() takes for a path or for no text. */
+	/* The key may contain a slash, which json_get_str() would take for a path, and its value a
+	 * NUL byte. */
 	if (in)
 		json_object_object_get_ex(in, key, &v);
 	return json_object_is_type(v, json_type_string) ? v : NULL;
 }
 
-/* As the kubelet mounts them. What is not base64, which the API would not store, is not there. */
+/* Read a platform's files as the kubelet would mount them. A value that is not base64 is ignored:
+ * the API server would not store it. */
 static void read_platform(struct model_configmap *m, struct json_object *o)
 {
 	struct pcr_platform_file files[PCR_PLATFORM_N_FILES] = {{NULL, 0}};
@@ -102,6 +112,8 @@ static void read_platform(struct model_configmap *m, struct json_object *o)
 		free(binary[i]);
 }
 
+/* The NUL byte between the texts prevents that bytes move from one to the other under the same
+ * hash. */
 void model_configmap_rv_sha256(const char *names, const char *file, char hex[SHA256_HEX_LEN + 1])
 {
 	cleanup_sha256 struct bytes_sha256_run run;
@@ -109,12 +121,13 @@ void model_configmap_rv_sha256(const char *names, const char *file, char hex[SHA
 
 	bytes_sha256_init(&run);
 	bytes_sha256_add(&run, names ? names : "", names ? strlen(names) : 0);
-	bytes_sha256_add(&run, "", 1); /* ends the first */
+	bytes_sha256_add(&run, "", 1); /* ends the first text */
 	bytes_sha256_add(&run, file ? file : "", file ? strlen(file) : 0);
 	bytes_sha256_end(&run, digest);
 	bytes_to_hex(digest, SHA256_LEN, hex);
 }
 
+/* Names decide what a ConfigMap is read as; any other one may hold a platform's variables. */
 struct kobj *model_configmap_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;

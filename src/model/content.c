@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values are hashed as they stand in JSON, base64: the API server writes each byte string in one
- * way, which is ours. Lengths come before names and values, so that nothing moves between them.
+ * Values are hashed as they appear in JSON, in base64: the API server writes each byte string in
+ * one way only, which is also ours. Names and values are preceded by their length, so that no byte
+ * can move between them under the same hash.
  */
 #include "config.h"
 
@@ -19,6 +20,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*x, *y);
 }
 
+/* json-c keeps members in the order of the text, so the names are sorted first. */
 bool model_content_sha256(struct json_object *o, char hex[SHA256_HEX_LEN + 1])
 {
 	struct json_object *data = json_get_obj(o, "data");
@@ -49,6 +51,7 @@ bool model_content_sha256(struct json_object *o, char hex[SHA256_HEX_LEN + 1])
 	return true;
 }
 
+/* The parsed copy contains key material, too, and is wiped. */
 bool model_content_of_text(const struct secret *text, char hex[SHA256_HEX_LEN + 1])
 {
 	struct err ignored = ERR_INIT;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ApprovedImage as a compact struct. A reference without a whole digest is kept and marked: the
- * API's pattern lets ":sha256:" and anything behind it through, and the controller has to say so.
- */
+/* ApprovedImage as a compact struct. A reference without a complete digest is kept and marked: the
+ * API's pattern admits ":sha256:" followed by anything, and the controller must report it. */
 #include "config.h"
 
 #include "tec/model/image.h"
@@ -35,6 +34,8 @@ const char *model_image_reason(enum model_image_reason r)
 	return names[r];
 }
 
+/* Only "@sha256:" and 64 hex digits at the very end pin the content; a tag before it does not
+ * matter. */
 const char *model_image_digest(const char *reference)
 {
 	static const char at[] = "@sha256:";
@@ -48,6 +49,7 @@ const char *model_image_digest(const char *reference)
 	return hex;
 }
 
+/* An unknown secureBoot or bootPath takes the stricter default. */
 struct kobj *model_image_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -57,7 +59,7 @@ struct kobj *model_image_extract(struct json_object *o, struct err *err)
 	if (kobj_meta_read(&pack, o, &m.obj, err) < 0)
 		return NULL;
 	if (!image) {
-		err_set(err, ERR_INVALID, "spec.image of %s is missing or not a text",
+		err_set(err, ERR_INVALID, "spec.image of %s is missing or not a string",
 			json_get_str(o, "metadata/name"));
 		return NULL;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The hash is over the members in the order of their names, each with its length before it, so that
- * nothing moves between names and values. A ConfigMap's binaryData are the bytes that the kubelet
- * writes, so the same file is the same there and in data. */
+/* The hash covers the members in the order of their names, each preceded by its length, so that no
+ * byte can move between names and values. A ConfigMap's binaryData are hashed as the bytes that the
+ * kubelet writes, so a file has the same hash there and in data. */
 #include "config.h"
 
 #include "tec/model/input.h"
@@ -15,7 +15,7 @@
 struct member {
 	const char *name, *value; /* borrowed */
 	size_t len;
-	uint8_t *decoded; /* owned: the value, if it was base64 */
+	uint8_t *decoded; /* owned: the decoded value, if it was base64 */
 };
 
 struct members {
@@ -33,7 +33,8 @@ static size_t count(struct json_object *in)
 	return in ? (size_t)json_object_object_length(in) : 0;
 }
 
-/* What is not base64, which the API would not store, is as it stands there. */
+/* Collect the string members. A value that is not base64 is taken as it is: the API server would
+ * not store it. */
 static void collect(struct members *m, struct json_object *in, bool decode)
 {
 	size_t len;
@@ -55,6 +56,7 @@ static void collect(struct members *m, struct json_object *in, bool decode)
 	}
 }
 
+/* data and binaryData are one set of files: the API server refuses a key that is in both. */
 static struct members members_of(struct json_object *data, struct json_object *binary)
 {
 	struct members m = {xcalloc(count(data) + count(binary) + 1, sizeof(*m.v)), 0};
@@ -74,6 +76,7 @@ static void members_fini(struct members *m)
 
 #define cleanup_members __attribute__((cleanup(members_fini)))
 
+/* Names and values are framed by their lengths; see the top of this file. */
 static void hash_members(const struct members *m, uint8_t out[SHA256_LEN])
 {
 	cleanup_sha256 struct bytes_sha256_run run;
@@ -86,6 +89,7 @@ static void hash_members(const struct members *m, uint8_t out[SHA256_LEN])
 	bytes_sha256_end(&run, out);
 }
 
+/* Keys of ConfigMaps and Secrets never contain a line break, so lines separate them. */
 static void read_members(struct kobj_pack *pack, struct model_input *m, const struct members *all)
 {
 	cleanup_strbuf struct strbuf keys = STRBUF_INIT;
@@ -96,6 +100,7 @@ static void read_members(struct kobj_pack *pack, struct model_input *m, const st
 	kobj_pack_str(pack, offsetof(struct model_input, keys), keys.len ? keys.data : NULL);
 }
 
+/* strchr() also finds the terminating NUL, hence the second test. */
 static size_t skip_space(const struct member *v, size_t at)
 {
 	while (at < v->len && strchr(" \t\r\n", v->value[at]) && v->value[at])
@@ -103,7 +108,8 @@ static size_t skip_space(const struct member *v, size_t at)
 	return at;
 }
 
-/* Enough to know which form it has; what else is wrong with it Trustee says. */
+/* Find out only which form the reference values have. Trustee itself reports other errors in
+ * them. */
 static void read_values(struct model_input *m, const struct member *v)
 {
 	size_t at = skip_space(v, 0);
@@ -115,6 +121,7 @@ static void read_values(struct model_input *m, const struct member *v)
 	m->values_empty |= at < v->len && v->value[at] == ']';
 }
 
+/* The names of the reference values' file differ between Trustee's versions. */
 static void read_files(struct kobj_pack *pack, struct model_input *m, const struct members *all)
 {
 	for (size_t i = 0; i < all->n; i++) {
@@ -129,6 +136,7 @@ static void read_files(struct kobj_pack *pack, struct model_input *m, const stru
 	}
 }
 
+/* Files are not parsed in Secrets, whose values must not be kept. */
 static struct kobj *extract(struct json_object *o, bool secret, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -163,6 +171,7 @@ struct kobj *model_input_configmap_extract(struct json_object *o, struct err *er
 	return extract(o, false, err);
 }
 
+/* Wiped on failure, too: the values were only needed for the hash. */
 struct kobj *model_input_secret_extract(struct json_object *o, struct err *err)
 {
 	struct kobj *k = extract(o, true, err);
@@ -182,6 +191,7 @@ char *model_input_next(const struct model_input *in, const char **at)
 	return xstrndup(from, (size_t)(end - from));
 }
 
+/* Keys are few, so a search through the lines is cheaper than an index. */
 bool model_input_has(const struct model_input *in, const char *key)
 {
 	const char *at = NULL;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A Job belongs to the ApprovedImage that its annotation names. Anybody who may create Jobs can
+ * write that, so the controller checks owner and nonce as well. */
 #include "config.h"
 
 #include "tec/model/job.h"
@@ -9,6 +11,7 @@
 #include "tec/kobj/subset.h"
 #include "tec/model/plain.h"
 
+/* Only conditions with status True count: a Job controller may also list others. */
 static void read_job_condition(struct kobj_pack *pack, struct model_job *j, struct json_object *c)
 {
 	const char *type = json_get_str(c, "type"), *at = json_get_str(c, "lastTransitionTime");
@@ -30,7 +33,8 @@ static void read_job_condition(struct kobj_pack *pack, struct model_job *j, stru
 		j->finished_s = us / 1000000;
 }
 
-/* An API server that does not know such volumes, or must not use them, leaves them out. */
+/* Check the stored template, not ours: an API server that does not support image volumes, or has
+ * them disabled, drops them silently. */
 static bool mounts_image(struct json_object *o)
 {
 	struct json_object *volumes = json_get_arr(o, "spec/template/spec/volumes");
@@ -41,6 +45,7 @@ static bool mounts_image(struct json_object *o)
 	return false;
 }
 
+/* Without a Complete or Failed condition the Job counts as running, whatever its Pods do. */
 struct kobj *model_job_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;

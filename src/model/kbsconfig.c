@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * KbsConfig as a compact struct. What cannot be used is kept as one sentence for the condition:
- * objects of the other operator were stored under another schema. An empty name is none, as there.
+ * KbsConfig as a compact struct. Unusable parts of spec are kept as one sentence for the condition,
+ * because objects of the other operator were stored under another schema. As there, an empty name
+ * counts as unset.
  */
 #include "config.h"
 
@@ -37,6 +38,7 @@ const char *const model_kbsconfig_input_paths[KBSCONFIG_N_INPUTS] = {
 	[KBSCONFIG_TOKEN_CERT] = "kbsAttestationCertSecretName",
 };
 
+/* Reasons are part of the API. Some belong to both conditions, e.g. Deleting. */
 const char *model_kbsconfig_reason(enum model_kbsconfig_reason r)
 {
 	static const char *const names[KBSCONFIG_N_REASONS] = {
@@ -60,7 +62,8 @@ const char *model_kbsconfig_reason(enum model_kbsconfig_reason r)
 
 /* ---- parts of spec */
 
-/* lines: each begins with a name, which ends at the end of the line or at a tab. */
+/* Find a name in lines. Each line begins with a name, which ends at a tab or at the end of the
+ * line. */
 static bool in_lines(const char *lines, const char *name)
 {
 	size_t len = strlen(name);
@@ -75,7 +78,7 @@ static bool in_lines(const char *lines, const char *name)
 	return false;
 }
 
-/* NULL: not given. */
+/* Return a string of spec; NULL when it is absent or empty. */
 static const char *text_at(struct json_object *spec, const char *path)
 {
 	const char *s = json_get_str(spec, path);
@@ -83,6 +86,7 @@ static const char *text_at(struct json_object *spec, const char *path)
 	return s && *s ? s : NULL;
 }
 
+/* Keep the first problem only: the condition has room for one sentence. */
 static void complain(struct strbuf *problem, const char *path, const char *what)
 {
 	if (problem->len)
@@ -92,16 +96,19 @@ static void complain(struct strbuf *problem, const char *path, const char *what)
 		*p = *p == '/' ? '.' : *p;
 }
 
+/* Check a name before it becomes part of a volume: an invalid one would make the whole Deployment
+ * invalid. */
 static const char *name_at(struct json_object *spec, const char *path, struct strbuf *problem)
 {
 	const char *s = text_at(spec, path);
 
 	if (!s || kobj_name_valid(s, strlen(s)))
 		return s;
-	complain(problem, path, "is not the name of an object");
+	complain(problem, path, "is not a valid object name");
 	return NULL;
 }
 
+/* Kept as lines, because a packed object has strings but no arrays of them. */
 static void read_resources(struct kobj_pack *pack, struct json_object *spec, struct strbuf *problem)
 {
 	struct json_object *list = json_get_arr(spec, "kbsSecretResources");
@@ -113,19 +120,21 @@ static void read_resources(struct kobj_pack *pack, struct json_object *spec, str
 			json_object_is_type(v, json_type_string) ? json_object_get_string(v) : "";
 
 		if (!kobj_name_valid(s, strlen(s)))
-			complain(problem, "kbsSecretResources", "has a name that no Secret has");
-		else if (!in_lines(out.data, s)) /* twice is once */
+			complain(problem, "kbsSecretResources", "contains an invalid Secret name");
+		else if (!in_lines(out.data, s)) /* skip duplicates */
 			strbuf_addf(&out, "%s\n", s);
 	}
 	kobj_pack_str(pack, AT(resources), out.len ? out.data : NULL);
 }
 
+/* Lines and tabs separate our entries, and Kubernetes refuses a mountPath with a colon. */
 static bool is_mountable(const char *s)
 {
 	return s[0] == '/' && s[1] && !strchr(s, ':') && !strchr(s, '\n') && !strchr(s, '\t') &&
 	       !strstr(s, "..");
 }
 
+/* Without a mountPath, the VCEK certificates go where Trustee looks for them by default. */
 static void add_cache(struct strbuf *out, struct json_object *one, struct strbuf *problem)
 {
 	const char *secret = name_at(one, "secretName", problem), *dir = text_at(one, "mountPath");
@@ -139,6 +148,8 @@ static void add_cache(struct strbuf *out, struct json_object *one, struct strbuf
 		strbuf_addf(out, "%s\t%s\n", secret, dir ? dir : VCEK_DIR);
 }
 
+/* Older objects have one cache in kbsLocalCertCacheSpec itself, newer ones a list `secrets`: both
+ * are read. */
 static void read_caches(struct kobj_pack *pack, struct json_object *spec, struct strbuf *problem)
 {
 	struct json_object *flat = json_get_obj(spec, "kbsLocalCertCacheSpec"),
@@ -151,6 +162,8 @@ static void read_caches(struct kobj_pack *pack, struct json_object *spec, struct
 	kobj_pack_str(pack, AT(caches), out.len ? out.data : NULL);
 }
 
+/* KksDeploymentSpec is the name of the member in version 0.4.0 of the other operator; stored
+ * objects may still have it. */
 static int32_t read_replicas(struct json_object *spec, struct strbuf *problem)
 {
 	int64_t n = json_get_int(spec, "KbsDeploymentSpec/replicas",
@@ -162,6 +175,7 @@ static int32_t read_replicas(struct json_object *spec, struct strbuf *problem)
 	return 1;
 }
 
+/* Canonical JSON, so that a different order of the variables does not restart Trustee. */
 static void read_env(struct kobj_pack *pack, struct json_object *spec)
 {
 	struct json_object *env = json_get_obj(spec, "KbsEnvVars");
@@ -172,6 +186,8 @@ static void read_env(struct kobj_pack *pack, struct json_object *spec)
 	kobj_pack_str(pack, AT(env), text.len ? text.data : NULL);
 }
 
+/* Without kbsDeploymentType, a configuration for the AS or the RVPS implies separate
+ * microservices. */
 static void read_spec(struct kobj_pack *pack, struct model_kbsconfig *m, struct json_object *spec)
 {
 	cleanup_strbuf struct strbuf problem = STRBUF_INIT;
@@ -198,6 +214,8 @@ static void read_spec(struct kobj_pack *pack, struct model_kbsconfig *m, struct 
 	kobj_pack_str(pack, AT(problem), problem.len ? problem.data : NULL);
 }
 
+/* Owners without a controller are kept, so that an adoption adds to them and does not replace
+ * them. */
 static void read_owners(struct kobj_pack *pack, struct json_object *o)
 {
 	const char *controller = kobj_owner_controller(o);
@@ -209,6 +227,8 @@ static void read_owners(struct kobj_pack *pack, struct json_object *o)
 	kobj_pack_str(pack, AT(owners), text.len ? text.data : NULL);
 }
 
+/* Never fails because of spec: problems are kept for the condition, and finalizers must work in any
+ * case. */
 struct kobj *model_kbsconfig_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -230,6 +250,7 @@ struct kobj *model_kbsconfig_extract(struct json_object *o, struct err *err)
 	return kobj_pack_finish(&pack, &m, sizeof(m));
 }
 
+/* Index 0 has one value for all, which gives the objects in the order of their age. */
 const char *model_kbsconfig_index(const struct kobj *o, unsigned i)
 {
 	return i == 0 ? MODEL_KBSCONFIG_ALL : o->uid;
@@ -237,6 +258,7 @@ const char *model_kbsconfig_index(const struct kobj *o, unsigned i)
 
 /* ---- questions */
 
+/* Tells which KbsConfigs to wake when a ConfigMap or Secret changes. */
 bool model_kbsconfig_names(const struct model_kbsconfig *c, bool secret, const char *name)
 {
 	for (int i = 0; i < KBSCONFIG_N_INPUTS; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file is read (base/toml) and never written. A path is taken only if it can be mounted: it is
- * absolute, has no ".." and no colon.
+ * The file is read (base/toml) and never written. A path is accepted only if it can be mounted: it
+ * is absolute and contains neither ".." nor a colon.
  */
 #include "config.h"
 
@@ -18,6 +18,7 @@
 #define FILES_MAX  64
 #define AT(member) (at + offsetof(struct model_kbsfile, member))
 
+/* Paths are compared with mounts as text, so only normalised ones are accepted. */
 static bool is_path(const char *s)
 {
 	size_t len = strlen(s);
@@ -27,7 +28,7 @@ static bool is_path(const char *s)
 	       !str_ends(s, "/.");
 }
 
-/* A path, or NULL; what stands there and is none is noted in why. */
+/* Return a path, or NULL; a value that is not a path is reported in why. */
 static const char *path_of(struct json_object *root, const char *where, struct strbuf *why)
 {
 	const char *s = json_get_str(root, where);
@@ -41,7 +42,7 @@ static const char *path_of(struct json_object *root, const char *where, struct s
 	return NULL;
 }
 
-/* The directory of a file, cut off; for a file directly below / there is none to mount. */
+/* Return the path of a file whose directory can be mounted; NULL for a file directly below "/". */
 static const char *file_of(struct json_object *root, const char *where, struct strbuf *why)
 {
 	const char *s = path_of(root, where, why);
@@ -49,6 +50,8 @@ static const char *file_of(struct json_object *root, const char *where, struct s
 	return s && strrchr(s, '/') != s ? s : NULL;
 }
 
+/* The first socket counts: probes and the Service need one port. On a loopback address, neither
+ * reaches it. */
 static uint16_t port_of(struct json_object *root, bool *loopback, struct strbuf *why)
 {
 	struct json_object *sockets = json_get_arr(root, "http_server/sockets"), *one;
@@ -70,7 +73,7 @@ static uint16_t port_of(struct json_object *root, bool *loopback, struct strbuf 
 	return PORT;
 }
 
-/* The directory of [[plugins]] name = "resource", where it is of the older form. */
+/* Return the directory of [[plugins]] name = "resource" in the older form. */
 static const char *resource_dir(struct json_object *root, struct strbuf *why)
 {
 	struct json_object *plugins = json_get_arr(root, "plugins");
@@ -87,6 +90,8 @@ static const char *resource_dir(struct json_object *root, struct strbuf *why)
 
 /* ---- files below /etc */
 
+/* Accept the characters that names of objects and of their keys consist of, without a leading
+ * dot. */
 static bool is_key(const char *s, size_t len)
 {
 	if (len == 0 || len > KOBJ_NAME_MAX || s[0] == '.')
@@ -98,6 +103,7 @@ static bool is_key(const char *s, size_t len)
 	return true;
 }
 
+/* Only /etc/DIR/KEY is recorded: this is where objects named by a KbsConfig are mounted. */
 static void note_file(struct strbuf *out, unsigned *n, const char *s)
 {
 	const char *dir = s + strlen("/etc/"), *slash;
@@ -110,7 +116,7 @@ static void note_file(struct strbuf *out, unsigned *n, const char *s)
 	(*n)++;
 }
 
-/* Every text of the document, in lists too. */
+/* Visit every string of the document, including those in lists. */
 static void note_files(struct strbuf *out, unsigned *n, struct json_object *o)
 {
 	if (json_object_is_type(o, json_type_string)) {
@@ -126,6 +132,7 @@ static void note_files(struct strbuf *out, unsigned *n, struct json_object *o)
 	}
 }
 
+/* The slash after dir is compared as well, so "auth" does not match lines of "auth-secret". */
 bool model_kbsfile_each(const struct model_kbsfile *f, const char *dir,
 	bool (*fn)(void *arg, const char *key), void *arg)
 {
@@ -148,6 +155,7 @@ bool model_kbsfile_each(const struct model_kbsfile *f, const char *dir,
 
 /* ---- the file */
 
+/* An invalid file is no error of the extraction: its problem is kept in why, for the condition. */
 void model_kbsfile_read(
 	struct kobj_pack *p, size_t at, struct model_kbsfile *out, const char *text, size_t len)
 {

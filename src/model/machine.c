@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machine as a compact struct. An id that is not a lower-case UUID is kept and marked: the API may
- * have let it through (the Rust operator's CRD has no pattern), and the controller has to say so.
+ * Machine as a compact struct. An id that is not a lower-case UUID is kept and marked: the API
+ * server may have accepted it (the Rust operator's CRD has no pattern), and the controller must
+ * report it.
  */
 #include "config.h"
 
@@ -24,6 +25,7 @@ const char *const model_machine_cond_types[MACHINE_N_CONDS] = {
 	[MACHINE_READY] = "Ready",
 };
 
+/* Reasons are part of the API: clients and tecctl match them. */
 const char *model_machine_reason(enum model_machine_reason r)
 {
 	static const char *const names[MACHINE_N_REASONS] = {
@@ -47,6 +49,7 @@ const char *model_machine_reason(enum model_machine_reason r)
 	return names[r];
 }
 
+/* A hash announces itself only when it has exactly the form of one hash. */
 static bool is_hash(const char *s)
 {
 	return s && model_mark_announces(s, s);
@@ -59,6 +62,8 @@ static void pack_part(struct kobj_pack *pack, size_t field, const char *text, si
 	kobj_pack_str(pack, field, part);
 }
 
+/* Only marks with this object's uid count (mark.h). bound-key and delivered-at consist of two
+ * parts, which are stored separately. */
 static void pack_marks(struct kobj_pack *pack, struct json_object *o, struct model_machine *m)
 {
 	const char *key = model_mark(o, MODEL_BOUND_KEY_ANNOTATION);
@@ -82,7 +87,7 @@ static void pack_marks(struct kobj_pack *pack, struct json_object *o, struct mod
 		pack, offsetof(struct model_machine, old_key_sha256), is_hash(old) ? old : NULL);
 }
 
-/* 0: it is none. */
+/* Parse a time; 0 when it is absent or not RFC 3339. */
 static int64_t seconds_of(const char *time)
 {
 	int64_t us;
@@ -90,6 +95,8 @@ static int64_t seconds_of(const char *time)
 	return time && clock_parse(time, &us) == 0 ? us / 1000000 : 0;
 }
 
+/* Only a missing spec.id is refused. Conditions are read to compare them with what would be
+ * written. */
 struct kobj *model_machine_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -99,7 +106,7 @@ struct kobj *model_machine_extract(struct json_object *o, struct err *err)
 	if (kobj_meta_read(&pack, o, &m.obj, err) < 0)
 		return NULL;
 	if (!id) {
-		err_set(err, ERR_INVALID, "spec.id of %s is missing or not a text",
+		err_set(err, ERR_INVALID, "spec.id of %s is missing or not a string",
 			json_get_str(o, "metadata/name"));
 		return NULL;
 	}
@@ -121,6 +128,7 @@ struct kobj *model_machine_extract(struct json_object *o, struct err *err)
 	return kobj_pack_finish(&pack, &m, sizeof(m));
 }
 
+/* Invalid ids are indexed as well, so that Machines with equal ones find each other. */
 const char *model_machine_index(const struct kobj *o, unsigned i)
 {
 	return i == 0 ? model_machine(o)->id : NULL;
@@ -131,6 +139,7 @@ char *model_machine_name(const char *uuid)
 	return xasprintf("machine-%s", uuid);
 }
 
+/* The name contains the uuid, so the API server refuses a second Machine for the same uuid. */
 struct json_object *model_machine_new_json(
 	const char *uuid, const char *cluster_name, const char *cluster_uid, bool held)
 {

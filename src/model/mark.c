@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Marks are short texts with single spaces. What is not exactly of that form counts for nothing: an
- * announcement with a malformed hash announces none of its hashes.
+ * Marks are short texts with single spaces. A text that deviates from this form counts for nothing:
+ * an announcement with one malformed hash announces none of its hashes.
  */
 #include "config.h"
 
@@ -13,6 +13,8 @@
 #include "tec/base/mem.h"
 #include "tec/kobj/meta.h"
 
+/* The uid must be this object's: a mark copied from another object, or sent with a create, proves
+ * nothing. */
 const char *model_mark(struct json_object *o, const char *annotation)
 {
 	const char *text = kobj_annotation(o, annotation);
@@ -30,7 +32,7 @@ char *model_mark_text(const char *uid, const char *payload)
 	return xasprintf("%s %s", uid, payload);
 }
 
-/* How many hashes; 0: it is not a list of them. */
+/* Count the hashes; 0 when the text is not a list of hashes. */
 static size_t count(const char *hashes)
 {
 	size_t len = hashes ? strlen(hashes) : 0, n = (len + 1) / (SHA256_HEX_LEN + 1);
@@ -46,6 +48,7 @@ static size_t count(const char *hashes)
 	return n;
 }
 
+/* All hashes have one length, so entry i starts at a fixed offset. */
 bool model_mark_announces(const char *hashes, const char *hex)
 {
 	size_t n = hex && strlen(hex) == SHA256_HEX_LEN ? count(hashes) : 0;
@@ -56,6 +59,7 @@ bool model_mark_announces(const char *hashes, const char *hex)
 	return false;
 }
 
+/* A malformed announcement is replaced: it announced nothing. */
 char *model_mark_announce(const char *hashes, const char *hex)
 {
 	size_t n = count(hashes);

@@ -10,8 +10,7 @@
  *             0 and events, or 1 and text (why there are none)
  *   text      length, bytes of UTF-8 without control characters
  *
- * There is one spelling only: a hash that nothing names, or that is there twice, is refused, and so
- * is anything after the end.
+ * Values have one encoding only: an unused or duplicate hash is refused, and so is trailing data.
  */
 #include "config.h"
 
@@ -25,7 +24,7 @@
 
 #define PREFIX     "tec-pcrs/2 "
 #define HASHES_MAX 255
-#define WHY_MAX    120 /* of a platform; eight of them have to fit */
+#define WHY_MAX    120 /* of a platform; eight of them must fit */
 
 _Static_assert((PCR_LAST_NODE_EVENT + 1) * PCR_N_EVENT_TYPES <= 256,
 	"an event's id and type are one byte; those after it are of PCR 11");
@@ -50,6 +49,7 @@ struct table {
 	size_t n;
 };
 
+/* A linear search: at most HASHES_MAX entries, once per Job. */
 static size_t index_of(const struct table *t, const uint8_t *digest)
 {
 	size_t i = 0;
@@ -59,6 +59,8 @@ static size_t index_of(const struct table *t, const uint8_t *digest)
 	return i;
 }
 
+/* Add the hashes of the events to the table, each once; false when a count would exceed one
+ * byte. */
 static bool collect(struct table *t, const struct pcr_events *e)
 {
 	for (size_t i = 0; i < e->n; i++) {
@@ -91,7 +93,8 @@ static void put_events(struct strbuf *out, const struct table *t, const struct p
 	}
 }
 
-/* Cut at a whole character. What is shown as it is has no control characters. */
+/* Write a text, cut at a character boundary. Control characters become blanks, because the text is
+ * displayed without escaping. */
 static void put_text(struct strbuf *out, const char *text, size_t max)
 {
 	size_t len = strnlen(text, max);
@@ -107,6 +110,8 @@ static void put_text(struct strbuf *out, const char *text, size_t max)
 			at[i] = ' ';
 }
 
+/* Write the hashes in the order of their first use: the reader insists on it, so that a message has
+ * one form only. */
 static void put_all(struct strbuf *out, const struct table *t, const struct model_pcrmsg *m)
 {
 	strbuf_addc(out, (char)t->n);
@@ -133,6 +138,7 @@ static void put_all(struct strbuf *out, const struct table *t, const struct mode
 	}
 }
 
+/* Check the size before writing anything: a kubelet would cut a longer message silently. */
 int model_pcrmsg_write(const char *nonce, const char *digest, const struct model_pcrmsg *m,
 	struct strbuf *out, struct err *err)
 {
@@ -142,12 +148,13 @@ int model_pcrmsg_write(const char *nonce, const char *digest, const struct model
 
 	if (!collect_all(&table, m))
 		return err_set(
-			err, ERR_INVALID, "there are more than %d different events", HASHES_MAX);
+			err, ERR_INVALID, "there are more than %d distinct events", HASHES_MAX);
 	put_all(&packed, &table, m);
 	len += bytes_b64_len(packed.len);
 	if (len > MODEL_PCRMSG_MAX)
-		return err_set(err, ERR_INVALID, "the values take %zu bytes, and %d is the most",
-			len, MODEL_PCRMSG_MAX);
+		return err_set(err, ERR_INVALID,
+			"the values take %zu bytes, but at most %d are allowed", len,
+			MODEL_PCRMSG_MAX);
 	strbuf_addf(out, PREFIX "%s %s ", nonce, digest);
 	bytes_to_b64(out, packed.data, packed.len);
 	return 0;
@@ -158,16 +165,18 @@ int model_pcrmsg_write(const char *nonce, const char *digest, const struct model
 struct reader {
 	const uint8_t *p, *end;
 	const uint8_t *hashes;
-	size_t n_hashes, n_used; /* hashes are named in their order for the first time */
-	const char *why;         /* what is wrong */
+	size_t n_hashes, n_used; /* hashes must be referred to in their order first */
+	const char *why;         /* the first error; NULL: none */
 };
 
+/* Take n bytes. After the first error nothing is read any more, so callers need not check each
+ * step. */
 static const uint8_t *get(struct reader *r, size_t n)
 {
 	const uint8_t *at = r->p;
 
 	if (r->why || (size_t)(r->end - r->p) < n) {
-		r->why = r->why ? r->why : "it ends too early";
+		r->why = r->why ? r->why : "it is truncated";
 		return NULL;
 	}
 	r->p += n;
@@ -185,7 +194,7 @@ static unsigned get_number(struct reader *r, unsigned max, const char *why)
 	return at ? *at : 0;
 }
 
-/* NULL: it is wrong. The caller frees. */
+/* Read a text; NULL on error. The caller frees it. */
 static char *get_text(struct reader *r, unsigned max)
 {
 	size_t len = get_number(r, max, "a text is too long");
@@ -195,12 +204,13 @@ static char *get_text(struct reader *r, unsigned max)
 		return NULL;
 	for (size_t i = 0; i < len; i++)
 		if (at[i] < ' ' || at[i] == 0x7f)
-			r->why = "a text has control characters";
+			r->why = "a text contains control characters";
 	if (!bytes_valid_utf8(at, len))
 		r->why = "a text is not UTF-8";
 	return r->why ? NULL : xasprintf("%.*s", (int)len, (const char *)at);
 }
 
+/* Duplicates are refused: equal values would have more than one encoding. */
 static void get_hashes(struct reader *r)
 {
 	r->n_hashes = get_number(r, HASHES_MAX, NULL);
@@ -209,9 +219,11 @@ static void get_hashes(struct reader *r)
 		for (size_t k = 0; k < i; k++)
 			if (memcmp(r->hashes + i * SHA256_LEN, r->hashes + k * SHA256_LEN,
 				    SHA256_LEN) == 0)
-				r->why = "a hash is there twice";
+				r->why = "a hash is duplicated";
 }
 
+/* Read one event. An image may only state PCR 4 and 14, a platform PCR 7 as well: other registers
+ * would let the message approve what is not computed here. */
 static void get_event(struct reader *r, bool platform, struct pcr_events *out)
 {
 	const uint8_t *at = get(r, 2);
@@ -221,9 +233,9 @@ static void get_event(struct reader *r, bool platform, struct pcr_events *out)
 	if (r->why)
 		return;
 	if (pcr != 4 && pcr != 14 && !(platform && pcr == 7))
-		r->why = "an event is of another register";
+		r->why = "an event belongs to another register";
 	else if (at[1] >= r->n_hashes || at[1] > r->n_used)
-		r->why = "an event names no hash, or not in order";
+		r->why = "an event refers to a missing hash, or hashes are not in order";
 	else if (!pcr_events_push(out, id, (enum pcr_event_type)(at[0] % PCR_N_EVENT_TYPES), pcr,
 			 r->hashes + (size_t)at[1] * SHA256_LEN))
 		r->why = "there are too many events";
@@ -231,6 +243,8 @@ static void get_event(struct reader *r, bool platform, struct pcr_events *out)
 		r->n_used++;
 }
 
+/* The events are checked for completeness here, because unpack() has no later chance to name the
+ * list. */
 static void get_events(struct reader *r, bool platform, struct pcr_events *out)
 {
 	unsigned n = get_number(r, UINT8_MAX, NULL);
@@ -244,6 +258,7 @@ static void get_events(struct reader *r, bool platform, struct pcr_events *out)
 		r->why = "a register is missing";
 }
 
+/* n grows with each element that is started, so that fini() frees an incomplete one, too. */
 static void get_variants(struct reader *r, struct model_variants *out)
 {
 	unsigned n = get_number(r, MODEL_VARIANTS_MAX, "there are too many variants");
@@ -258,6 +273,8 @@ static void get_variants(struct reader *r, struct model_variants *out)
 	}
 }
 
+/* Count the platform before its values are read, so that fini() frees what an error leaves
+ * behind. */
 static void get_platforms(struct reader *r, struct model_platforms *out)
 {
 	unsigned n = get_number(r, MODEL_PLATFORMS_MAX, "there are too many platforms");
@@ -282,6 +299,7 @@ static void get_platforms(struct reader *r, struct model_platforms *out)
 	}
 }
 
+/* Return the first error, or NULL. out may be partly filled either way; the caller releases it. */
 static const char *unpack(const uint8_t *data, size_t len, struct model_pcrmsg *out)
 {
 	struct reader r = {.p = data, .end = data + len};
@@ -291,13 +309,13 @@ static const char *unpack(const uint8_t *data, size_t len, struct model_pcrmsg *
 	get_variants(&r, &out->variants);
 	get_platforms(&r, &out->platforms);
 	if (!r.why && r.p != r.end)
-		return "something comes after the end";
+		return "trailing data after the values";
 	if (!r.why && r.n_used != r.n_hashes)
 		return "a hash is not used";
 	return r.why;
 }
 
-/* The text after `want` and a space; NULL: it does not start so. */
+/* Skip `want` and a space; NULL when the text does not start with them. */
 static const char *after(const char *text, const char *end, const char *want)
 {
 	size_t len = strlen(want);
@@ -308,6 +326,7 @@ static const char *after(const char *text, const char *end, const char *want)
 	return text + len + 1;
 }
 
+/* Skip any nonce: only its length is checked. */
 static const char *after_nonce(const char *text, const char *end)
 {
 	return end - text > MODEL_PCRMSG_NONCE_LEN && text[MODEL_PCRMSG_NONCE_LEN] == ' '
@@ -315,6 +334,8 @@ static const char *after_nonce(const char *text, const char *end)
 		       : NULL;
 }
 
+/* The nonce proves that the message is from the Job whose nonce was announced, the digest that it
+ * is for this image. Only then the values are unpacked. */
 int model_pcrmsg_read(const char *text, size_t len, const char *nonce, const char *digest,
 	struct model_pcrmsg *out, struct err *err)
 {
@@ -329,7 +350,7 @@ int model_pcrmsg_read(const char *text, size_t len, const char *nonce, const cha
 	at = text + strlen(PREFIX);
 	at = nonce ? after(at, end, nonce) : after_nonce(at, end);
 	if (!at)
-		return err_set(err, ERR_INVALID, "it does not have the nonce that was announced");
+		return err_set(err, ERR_INVALID, "it does not contain the announced nonce");
 	at = after(at, end, digest);
 	if (!at)
 		return err_set(err, ERR_INVALID, "it is about another image");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The whole text is parsed at once and put again: what stays is some kilobytes of events per image.
- * Refuses names that no ApprovedImage can have, so that one of them never reaches a Trustee.
+ * The text is parsed as a whole and released again: some kilobytes of events per image remain.
+ * Names that no ApprovedImage can have are skipped, so that none of them ever reaches a Trustee.
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #include "tec/base/json.h"
 #include "tec/kobj/key.h"
 
-/* A ConfigMap holds 1 MiB. */
+/* The largest ConfigMap is 1 MiB. */
 static const struct json_limits limits = {.bytes = 1536 * 1024, .depth = 9, .tokens = 200000};
 #define ENTRIES_MAX 4096
 
@@ -24,6 +24,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+/* PCR 4 measures the boot chain, PCR 14 the state of shim: without both, nothing limits what may
+ * boot. */
 int model_pcrs_check(const struct pcr_events *e, struct err *err)
 {
 	uint8_t value[SHA256_LEN];
@@ -35,6 +37,8 @@ int model_pcrs_check(const struct pcr_events *e, struct err *err)
 	return 0;
 }
 
+/* Store the entry, or the reason why it is refused. The hash is of our own rendering of it, which
+ * is what the announcement on the ApprovedImage contains. */
 static void read_entry(struct model_pcrs_entry *e, const char *name, struct json_object *o)
 {
 	const char *reference = json_get_str(o, "reference"), *seen = json_get_str(o, "first_seen");
@@ -45,7 +49,7 @@ static void read_entry(struct model_pcrs_entry *e, const char *name, struct json
 	e->name = xstrdup(name);
 	e->reference = xstrdup(reference ? reference : "");
 	if (!reference)
-		err_set(&err, ERR_INVALID, "reference is missing or not a text");
+		err_set(&err, ERR_INVALID, "reference is missing or not a string");
 	else if (!seen || clock_parse(seen, &us) < 0)
 		err_set(&err, ERR_INVALID, "first_seen is missing or not a time");
 	else if (pcr_events_from_json(json_get_arr(o, "pcrs"), &e->events, &err) == 0 &&
@@ -62,6 +66,7 @@ static void read_entry(struct model_pcrs_entry *e, const char *name, struct json
 	e->why = xstrdup(err.text);
 }
 
+/* Check the form of the text as a whole; entries are checked one by one later. */
 static struct json_object *parse(const char *text, size_t len, struct err *err)
 {
 	struct json_object *o = json_parse(text, len, &limits, err);
@@ -79,6 +84,7 @@ static struct json_object *parse(const char *text, size_t len, struct err *err)
 	return o;
 }
 
+/* An unreadable text is kept as a reason: no entry of it counts, but nothing else is affected. */
 struct model_pcrs *model_pcrs_parse(const char *text, size_t len)
 {
 	struct model_pcrs *m = xcalloc(1, sizeof(*m));
@@ -116,6 +122,7 @@ void model_pcrs_free(struct model_pcrs *m)
 	free(m);
 }
 
+/* bsearch() compares only the name, so the key needs no other member. */
 const struct model_pcrs_entry *model_pcrs_find(const struct model_pcrs *m, const char *name)
 {
 	const struct model_pcrs_entry key = {.name = (char *)(uintptr_t)name};
@@ -135,6 +142,7 @@ struct json_object *model_pcrs_entry_json(
 	return json_add_str(o, "reference", reference);
 }
 
+/* Work on the JSON instead of the parsed entries, so that entries of others keep every member. */
 char *model_pcrs_edit(const char *text, size_t len, const char *name,
 	struct json_object *take_entry, struct err *err)
 {

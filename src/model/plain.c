@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all extractors of other people's kinds read alike. */
+/* Readers shared by the extractors of kinds that are not ours. */
 #include "config.h"
 
 #include "tec/model/plain.h"
@@ -12,8 +12,9 @@
 #include "tec/kobj/subset.h"
 
 #define WHY_MAX 400
-#define ITS_OWN "deployment.kubernetes.io/" /* annotations of the Deployment controller */
+#define ITS_OWN "deployment.kubernetes.io/" /* prefix of the Deployment controller's annotations */
 
+/* Counts from outside: a negative or absurd one is replaced by the default. */
 static int32_t number(struct json_object *o, const char *path, int32_t dflt)
 {
 	int64_t n = json_get_int(o, path, dflt);
@@ -22,9 +23,10 @@ static int32_t number(struct json_object *o, const char *path, int32_t dflt)
 }
 
 /*
- * A generation counts changes of spec, not those of labels, owners and finalizers, nor the
- * annotations that the Deployment controller writes with the status. managedFields and the
- * resourceVersion are left out, because they change with a status. 0 for a kind without generation.
+ * Hash everything that a writer may change, except the status. The generation covers spec, but not
+ * labels, owners, finalizers and annotations; those that the Deployment controller writes together
+ * with the status are left out, and so are managedFields and the resourceVersion, which change with
+ * every status. 0 for a kind without a generation.
  */
 uint64_t model_plain_shape(struct json_object *o)
 {
@@ -57,6 +59,7 @@ uint64_t model_plain_shape(struct json_object *o)
 	return shape ? shape : 1;
 }
 
+/* Members of other kinds are simply absent: one struct serves Services, Deployments and claims. */
 struct kobj *model_plain_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;

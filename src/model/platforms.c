@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads element by element into a place of its own. Refuses values of registers that do not depend
- * on a platform, and a name that occurs twice, as it would not be known which one counts.
+ * Each element is read separately, into its own place. Refused are values of registers that do not
+ * depend on a platform, and a name that occurs twice, because it is unknown which one counts.
  */
 #include "config.h"
 
@@ -32,6 +32,7 @@ const struct model_platform *model_platforms_find(const struct model_platforms *
 	return NULL;
 }
 
+/* Keep the platform with the reason, so that the controller can report it, but drop its values. */
 static void spoil(struct model_platform *m, const char *why)
 {
 	pcr_events_fini(&m->events);
@@ -53,6 +54,7 @@ bool model_platform_has(const struct model_platform *m, unsigned pcr)
 	return has(&m->events, pcr);
 }
 
+/* PCR 4 depends on a platform only through shim's validation being off, which PCR 14 shows. */
 int model_platform_check(const struct pcr_events *e, struct err *err)
 {
 	for (size_t i = 0; i < e->n; i++)
@@ -61,11 +63,12 @@ int model_platform_check(const struct pcr_events *e, struct err *err)
 				"it has a value of PCR %u, which does not depend on a platform",
 				e->v[i].pcr);
 	if (!has(e, 14) && (has(e, 4) || !has(e, 7)))
-		return err_set(err, ERR_INVALID, "it has neither PCR 7 nor PCR 14%s",
-			has(e, 4) ? " beside PCR 4" : "");
+		return err_set(err, ERR_INVALID, "it has %s",
+			has(e, 4) ? "PCR 4 without PCR 14" : "neither PCR 7 nor PCR 14");
 	return 0;
 }
 
+/* An element has either values or a reason for having none. */
 static int read_values(struct model_platform *m, struct json_object *o, struct err *err)
 {
 	const char *hex = json_get_str(o, "variables"), *why = json_get_str(o, "why");
@@ -73,7 +76,7 @@ static int read_values(struct model_platform *m, struct json_object *o, struct e
 
 	if (!hex || strlen(hex) != SHA256_HEX_LEN ||
 		bytes_from_hex(hex, SHA256_HEX_LEN, m->variables) < 0)
-		return err_set(err, ERR_INVALID, "variables is missing or no SHA-256 digest");
+		return err_set(err, ERR_INVALID, "variables is missing or not a SHA-256 digest");
 	if (!pcrs == !why)
 		return err_set(err, ERR_INVALID, "it has %s",
 			pcrs ? "values and a reason for having none"
@@ -86,6 +89,7 @@ static int read_values(struct model_platform *m, struct json_object *o, struct e
 	return 0;
 }
 
+/* A duplicate spoils the first element of that name: neither of them is trusted. */
 static void read_one(struct json_object *o, struct model_platforms *out)
 {
 	const char *name = json_get_str(o, "name");
@@ -96,7 +100,7 @@ static void read_one(struct json_object *o, struct model_platforms *out)
 		return;
 	for (size_t i = 0; i < out->n; i++) {
 		if (str_eq(out->v[i].name, name)) {
-			spoil(&out->v[i], "it is there twice");
+			spoil(&out->v[i], "it is listed twice");
 			return;
 		}
 	}
@@ -106,6 +110,7 @@ static void read_one(struct json_object *o, struct model_platforms *out)
 		spoil(m, err.text);
 }
 
+/* The first MODEL_PLATFORMS_MAX elements are read, which is the most that spec can name. */
 void model_platforms_read(struct json_object *list, struct model_platforms *out)
 {
 	size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
@@ -115,6 +120,7 @@ void model_platforms_read(struct json_object *list, struct model_platforms *out)
 		read_one(json_object_array_get_idx(list, i), out);
 }
 
+/* Bad elements are not written back: they would stay bad. */
 struct json_object *model_platforms_json(const struct model_platforms *p)
 {
 	struct json_object *list = json_arr();

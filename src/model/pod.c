@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts for people (a kubelet's messages, a Pod's last words) come from outside and are cut. */
+/* Texts for people (messages of the kubelet, last output of a container) come from outside and are
+ * cut. */
 #include "config.h"
 
 #include "tec/model/pod.h"
@@ -13,14 +14,15 @@
 #include "tec/model/pcrmsg.h"
 #include "tec/model/plain.h"
 
-/* A kubelet's reasons when the runtime refuses a container, or what it needs cannot be made. */
+/* Recognise the kubelet's reasons for a container that the runtime refuses, or whose volumes or
+ * settings are missing. */
 static bool is_not_created(const char *reason)
 {
 	return str_eq(reason, "CreateContainerError") ||
 	       str_eq(reason, "CreateContainerConfigError") || str_eq(reason, "RunContainerError");
 }
 
-/* Of a program that said what it did the last line counts, which says why it ended. */
+/* Use the last line of the termination message: it says why the program ended. */
 static char *last_words(struct json_object *ended)
 {
 	const char *message = json_get_str(ended, "message");
@@ -39,7 +41,7 @@ static char *last_words(struct json_object *ended)
 	return model_plain_why(last);
 }
 
-/* Of the first container that has something to tell. */
+/* Return the reason of the first container that failed or waits for something unusual. */
 static char *container_why(struct json_object *statuses, struct model_pod *p)
 {
 	for (size_t i = 0; statuses && i < json_object_array_length(statuses); i++) {
@@ -61,7 +63,8 @@ static char *container_why(struct json_object *statuses, struct model_pod *p)
 	return NULL;
 }
 
-/* PodScheduled=False: "Unschedulable: 0/3 nodes are available". */
+/* Return why the Pod has no node, from PodScheduled=False: "Unschedulable: 0/3 nodes are
+ * available". */
 static char *schedule_why(struct json_object *conditions)
 {
 	for (size_t i = 0; conditions && i < json_object_array_length(conditions); i++) {
@@ -74,6 +77,7 @@ static char *schedule_why(struct json_object *conditions)
 	return NULL;
 }
 
+/* lastState counts, too: a container that crashed and waits for its restart did run. */
 static bool any_started(struct json_object *statuses)
 {
 	for (size_t i = 0; statuses && i < json_object_array_length(statuses); i++) {
@@ -86,7 +90,7 @@ static bool any_started(struct json_object *statuses)
 	return false;
 }
 
-/* How far it is, and how often a container of it was restarted. */
+/* Read how far the Pod has come, and how often its containers were restarted. */
 static void pod_life(struct json_object *o, struct model_pod *p)
 {
 	struct json_object *conditions = json_get_arr(o, "status/conditions"),
@@ -112,7 +116,8 @@ static void pod_life(struct json_object *o, struct model_pod *p)
 		p->restarts += json_get_int(json_object_array_get_idx(all, i), "restartCount", 0);
 }
 
-/* How compute-pcrs ended. One that was started again is not what its first run said. */
+/* Read the result of container compute-pcrs. A restarted container is ignored: its state is not
+ * that of the first run. */
 static void pod_result(struct kobj_pack *pack, struct json_object *o, struct model_pod *p)
 {
 	struct json_object *all = json_get_arr(o, "status/containerStatuses");
@@ -131,6 +136,8 @@ static void pod_result(struct kobj_pack *pack, struct json_object *o, struct mod
 	}
 }
 
+/* `why` is the first explanation in the order in which a Pod starts: init containers, containers,
+ * scheduling, then the Pod as a whole. */
 struct kobj *model_pod_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -140,7 +147,7 @@ struct kobj *model_pod_extract(struct json_object *o, struct err *err)
 
 	if (kobj_meta_read(&pack, o, &p.obj, err) < 0)
 		return NULL;
-	/* The name of this label has a slash, which json_get_str() would take for a path. */
+	/* The label's name contains a slash, which json_get_str() would take for a path. */
 	if (labels && !json_object_object_get_ex(labels, "batch.kubernetes.io/job-name", &job))
 		json_object_object_get_ex(labels, "job-name", &job);
 	if (json_object_is_type(job, json_type_string))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One copy of the text, cut into lines in place; entries point into it. */
+/* A record is one copy of the text, cut into lines in place; entries point into it. */
 #include "config.h"
 
 #include "tec/model/record.h"
@@ -25,13 +25,16 @@ static const char *const words[MODEL_RECORD_N_KINDS] = {
 	[MODEL_RECORD_DROPPED] = "dropped",
 };
 
-/* Of an identity or a boot set, in the characters that every store of Trustee takes. */
+/* Check the name of an identity or a boot set: only characters that every storage backend of
+ * Trustee accepts. */
 static bool is_value_name(const char *name)
 {
 	return (rats_is_identity_name(name) || str_starts(name, BOOT_PREFIX)) &&
 	       strlen(name) <= NAME_MAX_ && name[strspn(name, NAME_CHARS)] == '\0';
 }
 
+/* Each kind has its own form of name. Others are dropped, since the names are later sent to Trustee
+ * or compared with ids. */
 static bool is_name(enum model_record_kind kind, const char *name)
 {
 	char id[UUID_TEXT_LEN + 1];
@@ -51,7 +54,7 @@ static bool is_name(enum model_record_kind kind, const char *name)
 	return false;
 }
 
-/* Cuts the line at its blanks. */
+/* Parse "SECONDS KIND NAME", cutting the line at its blanks. */
 static bool read_line(char *line, struct model_record_entry *out)
 {
 	char *kind = strchr(line, ' '), *name = kind ? strchr(kind + 1, ' ') : NULL, *end;
@@ -72,11 +75,13 @@ static bool read_line(char *line, struct model_record_entry *out)
 	return false;
 }
 
+/* The order of entries, which model_record_find() relies on. */
 static int by_name(const struct model_record_entry *a, const struct model_record_entry *b)
 {
 	return a->kind != b->kind ? (int)a->kind - (int)b->kind : strcmp(a->name, b->name);
 }
 
+/* Sort by kind and name, of one name the latest first: that one is kept. */
 static int latest_first(const void *a, const void *b)
 {
 	const struct model_record_entry *x = a, *y = b;
@@ -90,6 +95,7 @@ static int same_name(const void *a, const void *b)
 	return by_name(a, b);
 }
 
+/* The number of entries is bounded, because the ConfigMap can be edited by others. */
 struct model_record *model_record_parse(const char *text)
 {
 	struct model_record *r = xcalloc(1, sizeof(*r));
@@ -145,6 +151,7 @@ int64_t model_record_oldest_s(int64_t now_s)
 	return now_s - MODEL_RECORD_DAYS * INT64_C(86400);
 }
 
+/* Any suffix will do: records are looked up by exact name, so others are parsed but never used. */
 bool model_record_is_name(const char *configmap)
 {
 	return str_starts(configmap, MODEL_RECORD_REVOKED) || str_eq(configmap, MODEL_RECORD_IDS);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Secrets. A key's base64 goes from json-c's string straight into the arena (base/secret.h). Every
- * string of the Secret's data, and of what a key is parsed into to check its form, is wiped before
- * the object is put. Text with a key in it is composed inside the arena too. What a Secret is
- * follows from its type and the names in data, never from its name.
+ * Secrets. The base64 of a key goes from json-c's string straight into the locked arena
+ * (base/secret.h). Every string of the Secret's data, and of the JSON that a key is parsed into to
+ * check its form, is wiped before the object is released. Text that contains a key is composed
+ * inside the arena, too. The type and the names in data determine what a Secret is, never its name.
  */
 #include "config.h"
 
@@ -21,17 +21,17 @@
 #include "tec/rats/names.h"
 
 #define LUKS_RAW     24
-#define LUKS_KEY_LEN 32 /* its base64 */
+#define LUKS_KEY_LEN 32 /* length of its base64 */
 #define LUKS_HEAD    "{\"key_type\":\"oct\",\"key\":\""
 #define LUKS_TAIL    "\"}"
 #define ROOT_B64_MAX                                                                               \
-	2048 /* a well-formed root is 59 bytes, 80 in base64; the rest is white space */
+	2048 /* a well-formed root is 59 bytes, 80 in base64; the rest allows for white space */
 
 /* ---- the form of `root` */
 
 static const struct json_limits root_limits = {.bytes = ROOT_B64_MAX, .depth = 2, .tokens = 5};
 
-/* 32 characters of the base64 alphabet without padding always are 24 bytes. */
+/* 32 characters of the base64 alphabet without padding always encode 24 bytes. */
 static bool is_key(const char *s)
 {
 	size_t len = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
@@ -39,7 +39,7 @@ static bool is_key(const char *s)
 	return len == LUKS_KEY_LEN && s[len] == '\0';
 }
 
-/* {"key_type":"oct","key":"..."} in any order and spelling, nothing more. */
+/* Check for {"key_type":"oct","key":"..."} with members in any order and no others. */
 static bool luks_well_formed(const struct secret *root)
 {
 	struct err ignored = ERR_INIT;
@@ -56,6 +56,7 @@ static bool luks_well_formed(const struct secret *root)
 
 /* ---- extraction */
 
+/* kubectl apply stores a copy of the whole Secret in an annotation, which is wiped as well. */
 static void wipe_secret(struct json_object *o)
 {
 	struct json_object *a = json_get_obj(o, "metadata/annotations"), *last = NULL;
@@ -72,6 +73,8 @@ static void pack_sha256(struct kobj_pack *pack, const uint8_t digest[SHA256_LEN]
 	kobj_pack_bytes(pack, offsetof(struct model_secret, sha256), digest, SHA256_LEN);
 }
 
+/* A root that is not well-formed has a shape of its own: the Secret may be a Machine's, but is
+ * never delivered. */
 static void read_luks(struct kobj_pack *pack, struct json_object *v, struct model_secret *s)
 {
 	size_t len = (size_t)json_object_get_string_len(v);
@@ -90,6 +93,8 @@ static void read_luks(struct kobj_pack *pack, struct json_object *v, struct mode
 	s->shape = MODEL_SECRET_LUKS;
 }
 
+/* A public key that is not usable leaves identity NULL; its hash still tells whether the content is
+ * what we wrote. */
 static void read_ak(struct kobj_pack *pack, struct json_object *v, struct model_secret *s)
 {
 	cleanup_free uint8_t *pem = NULL;
@@ -111,10 +116,11 @@ static void read_ak(struct kobj_pack *pack, struct json_object *v, struct model_
 		s->identity = intern_ref(name);
 }
 
+/* An unusable ca.crt is "" and not NULL, so that it fails the check of caSHA256. */
 static void read_ca(struct kobj_pack *pack, struct json_object *data)
 {
 	cleanup_strbuf struct strbuf hashes = STRBUF_INIT;
-	cleanup_secret struct secret *ca = NULL; /* it may be a private key in the wrong place */
+	cleanup_secret struct secret *ca = NULL; /* a user may have put a private key here */
 	struct json_object *v = NULL;
 	struct err ignored = ERR_INIT;
 	bool good;
@@ -139,6 +145,7 @@ static void release(struct kobj *o)
 	intern_unref(s->identity);
 }
 
+/* Exactly one member and type Opaque: a Secret with more is somebody else's. */
 static void read_data(struct kobj_pack *pack, struct json_object *o, struct model_secret *s)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
@@ -155,6 +162,7 @@ static void read_data(struct kobj_pack *pack, struct json_object *o, struct mode
 		read_ak(pack, v, s);
 }
 
+/* o is wiped on failure, too, so nothing may be read from its data afterwards. */
 struct kobj *model_secret_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -173,6 +181,7 @@ struct kobj *model_secret_extract(struct json_object *o, struct err *err)
 	return kobj_pack_finish(&pack, &s, sizeof(s));
 }
 
+/* The two kinds of Secret share the member for the hash; the shape says whose it is. */
 static const char *hex_of(
 	const struct model_secret *s, enum model_secret_shape shape, char out[SHA256_HEX_LEN + 1])
 {
@@ -194,7 +203,7 @@ const char *model_secret_public_sha256(const struct model_secret *s, char out[SH
 
 /* ---- making */
 
-/* head, body, tail as one secret. */
+/* Concatenate into the arena: the body is key material. */
 static struct secret *concat(const char *head, const struct secret *body, const char *tail)
 {
 	size_t a = strlen(head), b = secret_len(body), c = strlen(tail);
@@ -207,6 +216,7 @@ static struct secret *concat(const char *head, const struct secret *body, const 
 	return s;
 }
 
+/* 24 random bytes (192 bits) are 32 base64 characters without padding. */
 struct secret *model_luks_root_new(void)
 {
 	cleanup_secret struct secret *raw = secret_new_random(LUKS_RAW);
@@ -215,7 +225,7 @@ struct secret *model_luks_root_new(void)
 	return concat(LUKS_HEAD, key, LUKS_TAIL);
 }
 
-/* A Secret without its data; finalizer may be NULL. */
+/* Make a Secret without its data; finalizer may be NULL. */
 static struct json_object *frame(const char *name, const struct kobj_gvk *owner,
 	const char *owner_name, const char *owner_uid, const char *finalizer)
 {
@@ -234,17 +244,19 @@ static struct json_object *frame(const char *name, const struct kobj_gvk *owner,
 	return json_add_str(o, "type", "Opaque");
 }
 
+/* o is printed without the key, then the data is inserted before its last brace. */
 struct secret *model_secret_text(
 	struct json_object *o, const char *member, const struct secret *b64)
 {
 	cleanup_free char *text = json_text(o);
 	cleanup_strbuf struct strbuf head = STRBUF_INIT;
 
-	strbuf_add(&head, text, strlen(text) - 1); /* all but the last brace */
+	strbuf_add(&head, text, strlen(text) - 1); /* all but the closing brace */
 	strbuf_addf(&head, ",\"data\":{\"%s\":\"", member);
 	return concat(strbuf_str(&head), b64, "\"}}");
 }
 
+/* immutable: true makes the API server refuse a change of the key, even by an administrator. */
 struct secret *model_luks_secret_text(const char *name, const char *machine_name,
 	const char *machine_uid, const struct secret *root)
 {

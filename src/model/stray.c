@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* Keep just enough of an object to report it, whatever its spec. */
 #include "config.h"
 
 #include "tec/model/stray.h"
 
 #include "tec/base/json.h"
 
+/* The uid replaces the name in the cache, so the name is kept in `plain`. */
 struct kobj *model_stray_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -21,7 +23,7 @@ struct kobj *model_stray_extract(struct json_object *o, struct err *err)
 	}
 	kobj_pack_str(&pack, offsetof(struct model_stray, ns), ns);
 	kobj_pack_str(&pack, offsetof(struct model_stray, plain), name);
-	/* Later than that of kobj_meta_read(), so it counts. */
+	/* Packed after kobj_meta_read() packed the name, so this one counts. */
 	kobj_pack_str(&pack, offsetof(struct kobj, name), json_get_str(o, "metadata/uid"));
 	return kobj_pack_finish(&pack, &m, sizeof(m));
 }

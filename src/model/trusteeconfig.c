@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TrusteeConfig as a compact struct; what cannot be used is one sentence for the condition. Its TLS
- * settings are kept as the lines that they become, in which nothing from outside is quoted: versions,
- * suites and groups consist of letters, digits and few signs, or are refused.
+ * TrusteeConfig as a compact struct; an unusable part of spec is kept as one sentence for the
+ * condition. The TLS settings are kept as the lines of kbs-config.toml that they become. Nothing
+ * from outside needs quoting in them: versions, suites and groups consist of letters, digits and
+ * few other characters, or are refused.
  */
 #include "config.h"
 
@@ -14,7 +15,7 @@
 #include "tec/kobj/key.h"
 #include "tec/pki/cipher.h"
 
-#define SUFFIX_MAX strlen("-attestation-policy-cpu") /* the longest */
+#define SUFFIX_MAX strlen("-attestation-policy-cpu") /* the longest suffix of a derived name */
 #define AT(m)      offsetof(struct model_trusteeconfig, m)
 
 const char *const model_trusteeconfig_cond_types[TRUSTEECONFIG_N_CONDS] = {
@@ -41,7 +42,7 @@ const char *model_trusteeconfig_reason(enum model_trusteeconfig_reason r)
 	return names[r];
 }
 
-/* The first one counts. */
+/* Keep the first problem only: the condition has room for one sentence. */
 static void complain(struct strbuf *problem, const char *path, const char *what)
 {
 	if (!problem->len)
@@ -50,6 +51,7 @@ static void complain(struct strbuf *problem, const char *path, const char *what)
 
 /* ---- TLS */
 
+/* Absent versions are left to Trustee's defaults. */
 static void add_version(
 	struct strbuf *out, struct json_object *tls, const char *name, struct strbuf *problem)
 {
@@ -59,18 +61,19 @@ static void add_version(
 	if (!v || !*v)
 		return;
 	if (!str_eq(v, "1.2") && !str_eq(v, "1.3"))
-		complain(problem, path, "is not 1.2 or 1.3, the versions that Trustee has");
+		complain(problem, path, "is not 1.2 or 1.3, the versions that Trustee supports");
 	else
 		strbuf_addf(out, "tls_%s_version = \"%s\"\n",
 			str_eq(name, "minVersion") ? "min" : "max", v);
 }
 
+/* Groups have the same name in the API and in OpenSSL; only the characters are checked. */
 static const char *group_name(const char *name)
 {
 	return pki_cipher_is_name(name) ? name : NULL;
 }
 
-/* KEY = "A:B", in their order; nothing when there is none. */
+/* Append KEY = "A:B", in the order given; nothing for an empty list. */
 static void add_names(struct strbuf *out, const char *key, struct json_object *list,
 	const char *(*translate)(const char *name), const char *path, struct strbuf *problem)
 {
@@ -85,13 +88,14 @@ static void add_names(struct strbuf *out, const char *key, struct json_object *l
 					   : NULL;
 
 		if (!name)
-			complain(problem, path, "has a name that OpenSSL does not know");
+			complain(problem, path, "contains a name unknown to OpenSSL");
 		strbuf_addf(out, "%s%s", i ? ":" : "", name ? name : "");
 	}
 	if (n)
 		strbuf_adds(out, "\"\n");
 }
 
+/* Only profile "custom" reads the other members: the others have fixed settings in Trustee. */
 static void read_tls(struct strbuf *out, struct json_object *spec, struct strbuf *problem)
 {
 	static const char *const profiles[] = {"old", "intermediate", "modern", "custom"};
@@ -122,6 +126,7 @@ static void read_tls(struct strbuf *out, struct json_object *spec, struct strbuf
 
 /* ---- spec */
 
+/* There is no default: the profiles differ in what they let through. */
 static enum model_profile profile_of(struct json_object *spec, struct strbuf *problem)
 {
 	const char *s = json_get_str(spec, "profileType");
@@ -134,7 +139,7 @@ static enum model_profile profile_of(struct json_object *spec, struct strbuf *pr
 	return MODEL_PROFILE_NONE;
 }
 
-/* Packs the name of an object. path: with dots, as people read it. */
+/* Pack the name of an object. path is written with dots, for people. */
 static void read_name(struct kobj_pack *pack, size_t at, struct json_object *o, const char *member,
 	const char *path, struct strbuf *problem)
 {
@@ -145,9 +150,10 @@ static void read_name(struct kobj_pack *pack, size_t at, struct json_object *o, 
 	if (kobj_name_valid(s, strlen(s)))
 		kobj_pack_str(pack, at, s);
 	else
-		complain(problem, path, "is not the name of an object");
+		complain(problem, path, "is not a valid object name");
 }
 
+/* metadata.name is checked here, because generated objects append suffixes to it. */
 static void read_spec(struct kobj_pack *pack, struct model_trusteeconfig *m,
 	struct json_object *spec, const char *name)
 {
@@ -166,13 +172,13 @@ static void read_spec(struct kobj_pack *pack, struct model_trusteeconfig *m,
 	if (ibmse && !json_get_str(ibmse, "pvName"))
 		complain(&problem, "ibmSE.pvName", "is missing");
 	if (strlen(name) + SUFFIX_MAX > KOBJ_NAME_MAX && !problem.len)
-		strbuf_adds(
-			&problem, "metadata.name is too long for the names that are made of it");
+		strbuf_adds(&problem, "metadata.name is too long for the names derived from it");
 	read_tls(&tls, spec, &problem);
 	kobj_pack_str(pack, AT(tls), tls.len ? tls.data : NULL);
 	kobj_pack_str(pack, AT(problem), problem.len ? problem.data : NULL);
 }
 
+/* Never fails because of spec, so that an invalid one can be reported in its status. */
 struct kobj *model_trusteeconfig_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;

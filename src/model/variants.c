@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads element by element. Refuses values of other registers than 4 and 14: PCR 7 belongs to a
- * platform, and what this operator does not know would slip into combinations.
+ * Each element is read separately. Values of registers other than 4 and 14 are refused: PCR 7
+ * belongs to a platform, and values unknown to this operator would enter combinations.
  */
 #include "config.h"
 
@@ -30,6 +30,8 @@ static bool has_no_other_register(const struct pcr_events *e)
 	return true;
 }
 
+/* False: the element is dropped without a reason, because the entry's own values stay valid without
+ * it. */
 static bool read_one(struct json_object *o, struct model_variant *v)
 {
 	const char *when = json_get_str(o, "when");
@@ -49,6 +51,7 @@ static bool read_one(struct json_object *o, struct model_variant *v)
 	return true;
 }
 
+/* Read in place: an element that is refused leaves its slot to the next one. */
 void model_variants_read(struct json_object *list, struct model_variants *out)
 {
 	size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;

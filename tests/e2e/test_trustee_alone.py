@@ -502,7 +502,7 @@ def test_a_restricted_trusteeconfig(plane, place, operator, tmp_path):
         'tls_profile = "custom"\n', 'tls_profile = "custom"\ntls_min_version = "1.2"\n'
         'tls_ciphers = "DHE-RSA-AES128-SHA:AES256-GCM-SHA384"\n')
     change(plane, mine, {"spec": {"tlsConfig": {"ciphers": ["TLS_TYPO"]}}})
-    configured(plane, place, "r", "InvalidSpec", "spec.tlsConfig.ciphers has a name that OpenSSL does not know")
+    configured(plane, place, "r", "InvalidSpec", "spec.tlsConfig.ciphers contains a name unknown to OpenSSL")
     # What does not fit the edited file is not done: Trustee goes on.
     change(plane, mine, {"spec": {"profileType": "Permissive", "httpsSpec": None, "tlsConfig": None}})
     configured(plane, place, "r", "Edited", "it has HTTPS, but spec.httpsSpec is not given")

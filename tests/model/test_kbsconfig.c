@@ -81,13 +81,13 @@ Test(model_kbsconfig, what_cannot_be_used_is_one_sentence)
 		const char *spec, *problem;
 	} t[] = {
 		{"{\"kbsConfigMapName\":\"A b\"}",
-			"spec.kbsConfigMapName is not the name of an object"},
+			"spec.kbsConfigMapName is not a valid object name"},
 		{"{\"tdxConfigSpec\":{\"kbsTdxConfigMapName\":\"..\"}}",
-			"spec.tdxConfigSpec.kbsTdxConfigMapName is not the name of an object"},
+			"spec.tdxConfigSpec.kbsTdxConfigMapName is not a valid object name"},
 		{"{\"kbsSecretResources\":[\"a\",\"../b\"]}",
-			"spec.kbsSecretResources has a name that no Secret has"},
+			"spec.kbsSecretResources contains an invalid Secret name"},
 		{"{\"kbsSecretResources\":[7]}",
-			"spec.kbsSecretResources has a name that no Secret has"},
+			"spec.kbsSecretResources contains an invalid Secret name"},
 		{"{\"KbsDeploymentSpec\":{\"replicas\":-1}}",
 			"spec.KbsDeploymentSpec.replicas is negative"},
 		{"{\"kbsDeploymentType\":\"Micro\"}",

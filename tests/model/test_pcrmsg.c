@@ -130,7 +130,7 @@ Test(model_pcrmsg, what_does_not_fit_is_refused)
 	add_variants(MODEL_VARIANTS_MAX);
 	add_platforms(MODEL_PLATFORMS_MAX);
 	cr_assert_lt(model_pcrmsg_write(NONCE, DIGEST, &a, &text, &err), 0);
-	cr_assert(strstr(err.text, "4096 is the most"), "%s", err.text);
+	cr_assert(strstr(err.text, "at most 4096 are allowed"), "%s", err.text);
 	cr_assert_eq(text.len, 0);
 }
 
@@ -245,14 +245,14 @@ Test(model_pcrmsg, malformed_values_are_refused)
 		P(0, "a register is missing", 0, 0, 0),
 		P(1, "a register is missing", 1, E4(0), 0, 0),
 		P(1, "a register is missing", 1, E14(0), 0, 0),
-		P(1, "ends too early", 2, E4(0)),
-		P(1, "ends too early", 2, E4(0), E14(0)),
-		P(1, "ends too early", 2, E4(0), E14(0), 0),
-		P(1, "comes after the end", 2, E4(0), E14(0), 0, 0, 0),
+		P(1, "truncated", 2, E4(0)),
+		P(1, "truncated", 2, E4(0), E14(0)),
+		P(1, "truncated", 2, E4(0), E14(0), 0),
+		P(1, "trailing data", 2, E4(0), E14(0), 0, 0, 0),
 		P(2, "a hash is not used", 2, E4(0), E14(0), 0, 0),
 		P(2, "not in order", 2, E4(1), E14(0), 0, 0),
-		P(1, "names no hash", 2, E4(0), E14(1), 0, 0),
-		P(1, "names no hash", 2, E4(0), E14((char)255), 0, 0),
+		P(1, "missing hash", 2, E4(0), E14(1), 0, 0),
+		P(1, "missing hash", 2, E4(0), E14((char)255), 0, 0),
 		P(1, "another register", 3, E4(0), E7(0), E14(0), 0, 0),
 		P(1, "another register", 2, (char)255, 0, E14(0), 0, 0),
 		P(1, "another register", 2, 0, 0, E14(0), 0, 0),
@@ -261,7 +261,7 @@ Test(model_pcrmsg, malformed_values_are_refused)
 		P(1, "control characters", 2, E4(0), E14(0), 1, 1, 1, '\n', 2, E4(0), E14(0), 0),
 		P(1, "control characters", 2, E4(0), E14(0), 1, 1, 1, 0, 2, E4(0), E14(0), 0),
 		P(1, "not UTF-8", 2, E4(0), E14(0), 1, 1, 1, (char)0xc3, 2, E4(0), E14(0), 0),
-		P(1, "ends too early", 2, E4(0), E14(0), 1, 1, 100, 'a', 2, E4(0), E14(0), 0),
+		P(1, "truncated", 2, E4(0), E14(0), 1, 1, 100, 'a', 2, E4(0), E14(0), 0),
 		P(1, "a register is missing", 2, E4(0), E14(0), 1, 1, 1, 'a', 1, E4(0), 0),
 		P(1, "another register", 2, E4(0), E14(0), 1, 1, 1, 'a', 1, E7(0), 0),
 		P(1, "too many platforms", 2, E4(0), E14(0), 0, 9),
@@ -271,9 +271,9 @@ Test(model_pcrmsg, malformed_values_are_refused)
 		P(1, "another register", PLATFORM(1, 0, 0)),
 		P(1, "not valid or occurs twice", 2, E4(0), E14(0), 0, 1, 0),
 		P(1, "not valid or occurs twice", 2, E4(0), E14(0), 0, 1, 1, 'A'),
-		P(1, "ends too early", 2, E4(0), E14(0), 0, 1, 1, 'a', 0, 0),
+		P(1, "truncated", 2, E4(0), E14(0), 0, 1, 1, 'a', 0, 0),
 	};
-	struct packed same = P(2, "a hash is there twice", 2, E4(0), E14(1), 0, 0);
+	struct packed same = P(2, "a hash is duplicated", 2, E4(0), E14(1), 0, 0);
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		pack(&table[i]);

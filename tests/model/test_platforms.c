@@ -86,7 +86,7 @@ static const struct {
 	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"pcrs\":[{\"id\":4,\"value\":\"" ONE
 	 "\",\"events\":[{\"name\":\"EV_IPL\",\"pcr\":4,\"hash\":\"" MOK_LIST
 	 "\",\"id\":\"Pcr4Shim\"}]}]}",
-		"neither PCR 7 nor PCR 14 beside PCR 4"},
+		"PCR 4 without PCR 14"},
 	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"pcrs\":[{\"id\":7,\"value\":\"" PCR7_A
 	 "\",\"events\":[{\"name\":\"EV_SEPARATOR\",\"pcr\":7,\"hash\":\"" SEPARATOR
 	 "\",\"id\":\"Pcr7Separator\"}]}]}",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* AttestationKey. Indexes of its cache: 0 spec.uuid, 1 SPKI SHA-256 (hex, only usable keys), 2 uid
- * of its controlling owner. */
+/* AttestationKey. Indexes of its cache: 0 spec.uuid, 1 SPKI SHA-256 (hex, usable keys only), 2 uid
+ * of the controlling owner. */
 #ifndef TEC_MODEL_AK_H
 #define TEC_MODEL_AK_H
 
@@ -12,16 +12,16 @@
 
 #define MODEL_AK_SECRET_FINALIZER "trusted-execution-clusters.io/attestationkey-secret-finalizer"
 #define MODEL_APPROVED_ANNOTATION "trusted-execution-clusters.io/approved"
-/* Marks (mark.h), written once the Machine's bound-key names this key: RFC 3339 time with
+/* Marks (mark.h), written when the Machine's bound-key names this key: an RFC 3339 time with
  * microseconds; "admin" or "operator". */
 #define MODEL_APPROVED_AT_ANNOTATION "trusted-execution-clusters.io/approved-at"
 #define MODEL_APPROVED_BY_ANNOTATION "trusted-execution-clusters.io/approved-by"
-/* Mark: the annotation above was there when the key was made, and was taken off. */
+/* Mark: annotation approved was already set when the key was created, and was removed. */
 #define MODEL_APPROVAL_IGNORED_ANNOTATION "trusted-execution-clusters.io/approval-ignored"
-/* Of version 0.1.0; bound-key says it now. */
+/* Written by version 0.1.0; replaced by bound-key. */
 #define MODEL_APPROVED_SPKI_ANNOTATION "trusted-execution-clusters.io/approved-spki-sha256"
-/* Written by the listener that took the key: the uid of the Machine with its spec.uuid that it saw
- * before it made the key, or MODEL_SEEN_NONE. Older listeners wrote nothing. */
+/* Written by the listener that accepted the key: the uid of the Machine with its spec.uuid that the
+ * listener saw before it created the key, or MODEL_SEEN_NONE. Older listeners did not write it. */
 #define MODEL_MACHINE_SEEN_ANNOTATION "trusted-execution-clusters.io/machine-seen"
 #define MODEL_SEEN_NONE               "none"
 
@@ -46,10 +46,11 @@ const char *model_ak_reason(enum model_ak_reason r);
 
 struct model_ak {
 	struct kobj obj;
-	const char *text;   /* spec.publicKey; NULL: the PEM that pki_spki_to_pem() makes of der */
-	const uint8_t *der; /* NULL: not a usable public key (pki/spki.h) */
+	const char
+		*text; /* spec.publicKey; NULL: it is the PEM that pki_spki_to_pem() makes of der */
+	const uint8_t *der;       /* NULL: not a usable public key (pki/spki.h) */
 	uint64_t public_hash;     /* str_hash() of spec.publicKey, as in model_secret */
-	const char *spki_sha256;  /* hex of the DER, NULL: there is none */
+	const char *spki_sha256;  /* hex, of the DER; NULL: no usable key */
 	const char *uuid;         /* NULL when unset */
 	const char *machine_seen; /* annotation */
 	const char *approved_at;  /* mark */
@@ -60,7 +61,7 @@ struct model_ak {
 	bool approve_wanted;    /* annotation approved: "true" */
 	bool approval_ignored;  /* mark */
 	bool approved_by_admin; /* mark */
-	bool withheld;          /* mark, as of a Machine */
+	bool withheld;          /* mark, see MODEL_WITHHELD_ANNOTATION */
 	struct kobj_cond cond[AK_N_CONDS];
 };
 
@@ -71,36 +72,37 @@ static inline const struct model_ak *model_ak(const struct kobj *o)
 	return (const struct model_ak *)o;
 }
 /*
- * What a listener calls a key: "ak-" + 32 hex digits of its SPKI hash, so that the API itself
- * refuses the second one. A key without uuid has a name of its own ("-any"): every client can
- * register a node's public key without uuid, which must not keep the node from registering it with
- * one. The spare name ("-uuid") is for a key whose proper name was taken by one without uuid, as
- * listeners of version 0.1.0 made them.
+ * The name that a listener gives a key: "ak-" and 32 hex digits of its SPKI hash, so that the API
+ * server itself refuses a second one. A key without uuid has a separate name ("-any"): every client
+ * can register a node's public key without uuid, which must not prevent the node from registering
+ * it with one. The spare name ("-uuid") is for a key whose proper name was taken by one without
+ * uuid, as listeners of version 0.1.0 did.
  */
 enum model_ak_name_kind { MODEL_AK_NAME, MODEL_AK_NAME_ANY, MODEL_AK_NAME_SPARE };
 #define MODEL_AK_NAME_LEN 40
 void model_ak_name(
 	const uint8_t sha256[32], enum model_ak_name_kind kind, char out[MODEL_AK_NAME_LEN + 1]);
-/* What the listener creates; the caller puts it. */
+/* The object that a listener creates; the caller releases it. */
 struct json_object *model_ak_new_json(const char *name, const char *pem, const char *uuid);
-/* Notes on it what the listener saw. */
+/* Add the annotation that says which Machine the listener saw. */
 void model_ak_note_seen(struct json_object *ak, const char *machine_seen);
-/* A key that a listener made may be approved by itself for the Machine with this uid: the listener
- * saw it, or (an older listener) it was there in an earlier second than the key. Otherwise a client
- * could wait for ids that can be foreseen. */
+/* Tell whether a key from a listener may be approved automatically for this Machine: the listener
+ * saw the Machine first, or (older listeners) the Machine was created in an earlier second than the
+ * key. Otherwise a client could wait for ids that can be predicted. */
 bool model_ak_saw(const struct model_ak *a, const struct kobj *machine);
 
-/* When an approved key was approved, microseconds since the epoch; approved before we marked
- * approvals: when it was created. */
+/* When an approved key was approved, in microseconds since the epoch; the creation time for a key
+ * approved before approvals were marked. */
 int64_t model_ak_approved_us(const struct model_ak *ak);
-/* Owned by exactly this Machine. Every client that may create a key can write that. */
+/* Owned by exactly this Machine. Not proof of anything: every client that may create a key can
+ * write this. */
 bool model_ak_is_of(const struct model_ak *ak, const char *machine_uid);
-/* Its Machine may have had it declared to Trustee: with our mark, or approved by another operator.
- */
+/* The key may have been declared to Trustee: it has our mark, or was approved by another
+ * operator. */
 bool model_ak_was_approved(const struct model_ak *ak);
-/* spec.publicKey as it is stored. */
+/* Append spec.publicKey as stored. */
 void model_ak_public_key(const struct model_ak *ak, struct strbuf *out);
-/* The identity's name in Trustee; false: no usable key. */
+/* Get the identity's name in Trustee; false: the key is not usable. */
 bool model_ak_identity(const struct model_ak *ak, char out[RATS_IDENTITY_NAME_LEN + 1]);
 
 #endif

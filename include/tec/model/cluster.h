@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* TrustedExecutionCluster: spec (with documented defaults filled in) and what of its status decides
- * a write. */
+/* TrustedExecutionCluster: spec (with the documented defaults filled in) and the parts of its
+ * status that decide whether a write is needed. */
 #ifndef TEC_MODEL_CLUSTER_H
 #define TEC_MODEL_CLUSTER_H
 
@@ -13,9 +13,9 @@
 
 #define MODEL_CLUSTER_SERVERS_MAX 8
 #define MODEL_CLUSTER_CA_MAX      8
-/* Announcements (model/mark.h) of what Secrets hold that the operator makes for the cluster: one
- * annotation for each, its name is the prefix and the Secret's. More than that are not looked at.
- */
+/* Announcements (model/mark.h) for the content of Secrets that the operator makes for the cluster:
+ * one annotation per Secret, whose name is the prefix and the Secret's name. Further annotations
+ * are ignored. */
 #define MODEL_ANNOUNCED_PREFIX "trusted-execution-clusters.io/sha256-"
 #define MODEL_ANNOUNCED_MAX    12
 
@@ -25,7 +25,7 @@ enum model_isolation { MODEL_ISOLATION_PER_MACHINE, MODEL_ISOLATION_SHARED };
 enum model_plaintext { MODEL_PLAINTEXT_ALLOW, MODEL_PLAINTEXT_REFUSE };
 enum model_guard { MODEL_GUARD_ENABLED, MODEL_GUARD_DISABLED };
 enum model_reg_mode { MODEL_REG_OPEN, MODEL_REG_TOKEN, MODEL_REG_MANUAL };
-/* When a listener makes a node's Machine: when the node asks for its Ignition configuration, or
+/* When a listener creates a node's Machine: when the node requests its Ignition configuration, or
  * when it registers its key. */
 enum model_reg_machine { MODEL_REG_AT_REQUEST, MODEL_REG_AT_KEY };
 enum model_approval { MODEL_APPROVAL_AUTOMATIC, MODEL_APPROVAL_MANUAL };
@@ -34,7 +34,7 @@ enum model_endorsement {
 	MODEL_ENDORSEMENT_OPTIONAL,
 	MODEL_ENDORSEMENT_REQUIRED
 };
-/* Who decides: see spec.authority. */
+/* Which cluster decides: see spec.authority. */
 enum model_authority {
 	MODEL_AUTHORITY_SELF,
 	MODEL_AUTHORITY_FOLLOWING,
@@ -90,7 +90,7 @@ enum model_cluster_reason {
 	CLUSTER_PEER_DECIDES,
 	CLUSTER_N_REASONS,
 };
-const char *model_reg_mode_name(enum model_reg_mode m);   /* as spec has it */
+const char *model_reg_mode_name(enum model_reg_mode m);   /* the value in spec */
 const char *model_authority_name(enum model_authority a); /* likewise */
 const char *model_cluster_reason(enum model_cluster_reason r);
 
@@ -105,18 +105,18 @@ struct model_cluster {
 		*server_admin[MODEL_CLUSTER_SERVERS_MAX];
 	enum model_deploy deploy;
 	enum model_delivery delivery;
-	int window; /* keys sent to each Trustee at once; 0: the default, which is not the same for all */
+	int window; /* keys in flight per Trustee; 0: default, differs by Trustee */
 	enum model_isolation isolation;
 	enum model_plaintext plaintext;
-	/* While something is lost (below) that of the mirror, as it is what runs. */
+	/* While something is lost (below): from the mirror, since this is what runs. */
 	enum model_guard guard;
-	/* While something is lost (below) that of the mirror: nothing begins because a definition
-	 * dropped it. */
+	/* While something is lost: from the mirror, so that a pruned spec starts nothing. */
 	enum model_authority authority;
-	/* Of spec.follow, kept likewise; NULL: there is none. follow_namespace NULL: the kubeconfig's. */
+	/* From spec.follow, kept in the same way; NULL: unset. follow_namespace NULL: that of the
+	 * kubeconfig. */
 	const char *follow_secret, *follow_namespace;
 	int64_t follow_stale_ms;
-	int64_t epoch; /* kept likewise */
+	int64_t epoch; /* kept in the same way */
 	enum model_reg_mode reg_mode;
 	enum model_reg_machine reg_machine;
 	const char *token_secret;
@@ -125,47 +125,51 @@ struct model_cluster {
 	int pending_limit, machine_limit, waiting_keys;
 	enum model_endorsement endorsement;
 	const char *endorsement_ca;
-	/* Of spec.attestation; while something is lost (below) that of the mirror: what nodes have
-	 * to show does not become less because a definition dropped it. */
+	/* From spec.attestation; while something is lost, from the mirror: a pruned spec does not
+	 * reduce what nodes have to prove. */
 	unsigned n_platforms;
 	const char *platform[MODEL_PLATFORMS_MAX]; /* ConfigMaps, in the order given */
 	enum model_pcr7 pcr7;
-	/* Of spec.tls, while something is lost that of the mirror: SHA-256 of the certificates that
-	 * a TLS Secret's ca.crt may have, in hex with spaces between; NULL: any. */
+	/* From spec.tls, or from the mirror while something is lost: SHA-256 of the certificates
+	 * allowed in a TLS Secret's ca.crt, in hex, separated by spaces; NULL: any. */
 	const char *ca_sha256;
 	/* Canonical JSON of the (+) part of spec (trusteeServers, trustee, registration,
-	 * attestation, authority, epoch, follow, tls), NULL when none is set; and the annotation that mirrors it. */
+	 * attestation, authority, epoch, follow, tls), NULL when none is set; and the annotation
+	 * that mirrors it. */
 	const char *extended_spec, *extended_mirror;
 	/*
-	 * The first member that the annotation has and spec lost, as a path: a swap through the
-	 * Rust operator's CRD pruned it. NULL: none. While set, the cluster is not acted on.
+	 * Path of the first member that the annotation has and spec lost: a visit of the Rust
+	 * operator with its CRD pruned it. NULL: none. While set, the cluster is not acted on.
 	 */
 	const char *extended_lost;
 	struct {
-		const char *secret; /* its name */
-		const char *hashes; /* NULL: the mark is another object's, and counts for nothing */
+		const char *secret; /* name of the Secret */
+		const char *hashes; /* NULL: the mark is not this object's, and does not count */
 	} announced[MODEL_ANNOUNCED_MAX];
 	unsigned n_announced;
-	int64_t adopt_before_s; /* annotation, wall clock; INT64_MIN: none, or no RFC 3339 time */
-	bool adopt_before_bad;  /* it is there and no time */
+	int64_t adopt_before_s; /* annotation, wall clock; INT64_MIN: absent or not RFC 3339 */
+	bool adopt_before_bad;  /* the annotation is not a time */
 	/* Payload of a mark (model/mark.h): hashes of what the operator wrote, or is about to
-	 * write, into trustee-rv-data; NULL: none that counts. */
+	 * write, into trustee-rv-data; NULL: no valid mark. */
 	const char *values_sha256;
-	/* Payload of a mark: uid of the TrustedExecutionCluster that is followed; NULL: none yet. */
+	/* Payload of a mark: uid of the TrustedExecutionCluster that is followed; NULL: none
+	 * yet. */
 	const char *followed_uid;
-	/* Likewise: of one that was seen Retired, so that it never decides again; NULL: none. */
+	/* Payload of a mark: uid of one that was seen Retired, so that it never decides again;
+	 * NULL: none. */
 	const char *retired_uid;
-	/* Of status.authority: who is followed (NULL: not known), and all of it as two texts, to be
-	 * compared: facts, and what counts on (behind, seen). "": absent. */
+	/* From status.authority: who is followed (NULL: unknown), and all of it as two texts for
+	 * comparison: facts, and counters (behind, seen). "": absent. */
 	const char *authority_peer, *authority_facts, *authority_counts;
-	int64_t peer_epoch;  /* of status.authority; -1: not known */
-	int64_t peer_seen_s; /* likewise, wall clock; 0: not known */
+	int64_t peer_epoch;  /* from status.authority; -1: unknown */
+	int64_t peer_seen_s; /* from status.authority, wall clock; 0: unknown */
 	struct kobj_cond cond[CLUSTER_N_CONDS];
 };
 #define MODEL_CLUSTER_VALUES_MARK   "trusted-execution-clusters.io/reference-values-sha256"
 #define MODEL_CLUSTER_FOLLOWED_MARK "trusted-execution-clusters.io/followed-uid"
 #define MODEL_CLUSTER_RETIRED_MARK  "trusted-execution-clusters.io/retired-uid"
-/* On a ConfigMap or Secret that is a copy: uid of the TrustedExecutionCluster it comes from. */
+/* On a ConfigMap or Secret that is a copy: uid of the TrustedExecutionCluster from which it was
+ * copied. */
 #define MODEL_COPIED_ANNOTATION       "trusted-execution-clusters.io/copied-from"
 #define MODEL_EXTENDED_ANNOTATION     "trusted-execution-clusters.io/extended-spec"
 #define MODEL_ADOPT_BEFORE_ANNOTATION "trusted-execution-clusters.io/adopt-before"
@@ -176,40 +180,41 @@ static inline const struct model_cluster *model_cluster(const struct kobj *o)
 {
 	return (const struct model_cluster *)o;
 }
-/* Cache index 0: "" unless it is being deleted, so that k8s_cache_first(clusters, 0, "") is the one
- * served (oldest, then by name). */
+/* Cache index 0: "" unless the object is being deleted, so that k8s_cache_first(clusters, 0, "") is
+ * the cluster served (oldest, then by name). */
 const char *model_cluster_index(const struct kobj *o, unsigned i);
-/* The hashes announced for a Secret, for model_mark_announce(); NULL: none. Borrowed from c. */
+/* Hashes announced for a Secret, for model_mark_announce(); NULL: none. Borrowed from c. */
 const char *model_cluster_announced(const struct model_cluster *c, const char *secret);
-/* Whether a Secret of this name with this content (model/content.h) is the operator's own. */
+/* Tell whether a Secret with this name and content (model/content.h) is the operator's own. */
 bool model_cluster_announces(const struct model_cluster *c, const char *secret, const char *hex);
-/* The two texts of a status.authority (NULL: absent); the caller frees. */
+/* Get the two texts of a status.authority (NULL: absent); the caller frees them. */
 void model_cluster_authority_texts(struct json_object *authority, char **facts, char **counts);
-/* uid of the one TrustedExecutionCluster elsewhere that may decide in place of this one; NULL: there is
- * none. */
+/* Return the uid of the TrustedExecutionCluster elsewhere that may decide instead of this one;
+ * NULL: none. */
 static inline const char *model_cluster_peer(const struct model_cluster *c)
 {
 	bool over = c->followed_uid && c->retired_uid && !strcmp(c->followed_uid, c->retired_uid);
 
 	return c->follow_secret && !over ? c->followed_uid : NULL;
 }
-/* Of two that see each other: whether c has to stop deciding, as its peer decides later than c. Of two
- * that decide with the same epoch exactly one has to, if both know each other; else the one that knows. */
+/* Tell whether c must stop deciding, because its peer decides with a later epoch. Of two that
+ * decide with the same epoch, exactly one must stop if both know each other; otherwise the one that
+ * knows the other. */
 bool model_cluster_yields(const struct model_cluster *c, const struct model_cluster *peer);
-/* The guard stands before the Trustee that the operator runs. */
+/* A guard runs in front of the Trustee that the operator deploys. */
 static inline bool model_cluster_guarded(const struct model_cluster *c)
 {
 	return c->deploy == MODEL_DEPLOY_MANAGED && c->guard == MODEL_GUARD_ENABLED;
 }
-/* The first certificate in `found` (hashes as pki_cert_read_bundle() has them) that `listed`
- * (model_cluster.ca_sha256) lacks; "": found has none at all. NULL: all of it is listed, or found or
- * listed is NULL. Borrowed from found, where it ends at a space or with the text. */
+/* Return the first certificate in `found` (hashes as pki_cert_read_bundle() writes them) that
+ * `listed` (model_cluster.ca_sha256) lacks; "": found has no certificate. NULL: all are listed, or
+ * found or listed is NULL. Borrowed from found; it ends at a space or at the end of the text. */
 const char *model_cluster_unlisted_ca(const char *listed, const char *found);
-/* Fields that are set and have no effect in this version, as "a, b" (empty: none). */
+/* List the fields that are set but have no effect in this version, as "a, b" (empty: none). */
 void model_cluster_unused_fields(const struct model_cluster *c, struct strbuf *out);
 
-/* Of two versions of a TrustedExecutionCluster (NULL: none): nothing that other controllers read of
- * it differs, only what is written about it. */
+/* Compare two versions of a TrustedExecutionCluster (NULL: absent): true when nothing differs that
+ * other controllers read, but only its status or metadata. */
 bool model_cluster_means_the_same(const struct kobj *was, const struct kobj *now);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ConfigMap or Secret that a KbsConfig may name, as metadata, names of keys and one hash. No value
- * is kept; of a kbs-config.toml what it says about the Pod (model/kbsfile.h) is.
+ * A ConfigMap or Secret that a KbsConfig may name: metadata, names of keys and one hash. No value
+ * is kept, except what a kbs-config.toml says about the Pod (model/kbsfile.h).
  */
 #ifndef TEC_MODEL_INPUT_H
 #define TEC_MODEL_INPUT_H
@@ -12,11 +12,11 @@
 #include "tec/model/kbsfile.h"
 
 /*
- * On what a TrusteeConfig makes: the hash of the content that was written (of a ConfigMap), so that an
- * edited one is known by its other hash, or of the Secret it was made from. Hex.
+ * On objects made by a TrusteeConfig: the hash of the content as written (for a ConfigMap, so that
+ * an edited one is recognised), or of the Secret from which it was made. Hex.
  */
 #define MODEL_INPUT_MADE "trusted-execution-clusters.io/made"
-#define MODEL_INPUT_TLS  "trusted-execution-clusters.io/tls" /* hash of the TLS lines put in */
+#define MODEL_INPUT_TLS  "trusted-execution-clusters.io/tls" /* hash of the TLS lines inserted */
 
 struct model_input {
 	struct kobj obj;
@@ -25,13 +25,13 @@ struct model_input {
 	const char *tls;            /* annotation MODEL_INPUT_TLS */
 	const char *keys;           /* lines, sorted; NULL: none */
 	uint8_t sha256[SHA256_LEN]; /* of names and values */
-	/* reference-values.json or reference_value is a list, as Trustee up to v0.18 reads it; empty:
-	 * and has no element. */
+	/* reference-values.json or reference_value is a list, as Trustee up to v0.18 reads it;
+	 * values_empty: one without elements. */
 	bool values_list, values_empty;
-	struct model_kbsfile file; /* there: it has a kbs-config.toml */
+	struct model_kbsfile file; /* file.there: it has a kbs-config.toml */
 };
 
-/* Of Secrets all values are overwritten with zeros, on failure too. */
+/* Extraction overwrites all values of Secrets with zeros, on failure too. */
 struct kobj *model_input_configmap_extract(struct json_object *o, struct err *err);
 struct kobj *model_input_secret_extract(struct json_object *o, struct err *err);
 static inline const struct model_input *model_input(const struct kobj *o)
@@ -39,10 +39,10 @@ static inline const struct model_input *model_input(const struct kobj *o)
 	return (const struct model_input *)o;
 }
 
-/* The sha256 of an object with this data, as above; hex. */
+/* Compute model_input.sha256 of an object with this data; hex. */
 void model_input_hash(struct json_object *data, char hex[SHA256_HEX_LEN + 1]);
 bool model_input_has(const struct model_input *in, const char *key);
-/* Its keys one after the other: NULL gives the first; the caller frees. NULL: there is none. */
+/* Iterate over the keys: *at NULL gives the first one; the caller frees each. NULL: no more. */
 char *model_input_next(const struct model_input *in, const char **at);
 
 #endif

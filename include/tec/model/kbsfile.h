@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a user's kbs-config.toml says about the Pod that it is read in: where files have to be, and
- * how Trustee is reached. All texts are part of the object that it was read from (model/input.h).
- * Older files put policies, resources and reference values into directories of their own (legacy:
- * up to Trustee v0.18), newer ones below one storage directory.
+ * What a user's kbs-config.toml says about the Pod that reads it: where files must be, and how to
+ * reach Trustee. All strings belong to the object from which the file was read (model/input.h).
+ * Older files use separate directories for policies, resources and reference values (legacy: up to
+ * Trustee v0.18), newer ones a single storage directory.
  */
 #ifndef TEC_MODEL_KBSFILE_H
 #define TEC_MODEL_KBSFILE_H
@@ -19,22 +19,23 @@
 struct model_kbsfile {
 	bool there;
 	bool legacy;
-	bool older_admin; /* [admin] as before v0.21, whose Trustee has no /healthz */
+	bool older_admin; /* [admin] in the form before v0.21, whose Trustee has no /healthz */
 	bool insecure_http;
-	bool loopback; /* the first socket is of 127.0.0.1 or [::1] */
+	bool loopback; /* the first socket is on 127.0.0.1 or [::1] */
 	uint16_t port;
-	const char *why;         /* what is wrong with the file; NULL: nothing */
+	const char *why;         /* the first problem of the file; NULL: none */
 	const char *policy_path; /* legacy; NULL: not given */
 	const char *resource_dir, *values_path, *policy_dir;
 	const char *storage_dir, *values_dir; /* NULL: Trustee's defaults */
-	/* The files below /etc that it names, as lines DIR/KEY: auth-secret/publicKey. NULL: none. */
+	/* Files below /etc that it names, as lines DIR/KEY: auth-secret/publicKey. NULL: none. */
 	const char *files;
 };
 
-/* Reads a file into the member `at` of what p packs. */
+/* Read a file into the member at offset `at` of what p packs. */
 void model_kbsfile_read(
 	struct kobj_pack *p, size_t at, struct model_kbsfile *out, const char *text, size_t len);
-/* Calls fn with each KEY of DIR that it names; false from fn ends it. NULL is fine as f->files. */
+/* Call fn with each KEY that the file names in DIR; false from fn ends the iteration and is
+ * returned. f->files may be NULL. */
 bool model_kbsfile_each(const struct model_kbsfile *f, const char *dir,
 	bool (*fn)(void *arg, const char *key), void *arg);
 

@@ -10,19 +10,19 @@
 
 #define MODEL_MACHINE_FINALIZER     "finalizer.machine.trusted-execution-clusters.io"
 #define MODEL_KEY_SHA256_ANNOTATION "trusted-execution-clusters.io/luks-key-sha256"
-/* Marks (mark.h). luks-key-sha256: the announced disk keys; the one that counts once one of the
- * next two stands beside it. */
+/* Marks (mark.h). luks-key-sha256: the announced disk keys; the single valid one when one of the
+ * next two marks is present. delivered-at ends in " revoked" when all of Trustee confirmed the
+ * revocation. */
 #define MODEL_BOUND_AT_ANNOTATION "trusted-execution-clusters.io/bound-at" /* RFC 3339 time */
 #define MODEL_BOUND_KEY_ANNOTATION                                                                 \
 	"trusted-execution-clusters.io/bound-key" /* "uid spki-sha256"                             \
 						   */
 #define MODEL_DELIVERED_AT_ANNOTATION                                                              \
-	"trusted-execution-clusters.io/delivered-at" /* RFC 3339 time, then " revoked" once all of \
-							Trustee confirmed that */
+	"trusted-execution-clusters.io/delivered-at" /* RFC 3339, then " revoked" */
 #define MODEL_LAST_ATTESTED_ANNOTATION                                                             \
 	"trusted-execution-clusters.io/last-attested" /* RFC 3339 time, by the embedded broker */
-/* Mark, of Machines and of AttestationKeys: the operator that is followed does not show it any more.
- * Counts only while one is followed: nothing of it is delivered. */
+/* Mark on Machines and AttestationKeys: the operator that is followed does not list the object any
+ * more. Counts only while following: nothing of the object is delivered. */
 #define MODEL_WITHHELD_ANNOTATION   "trusted-execution-clusters.io/withheld"
 #define MODEL_CREATED_BY_ANNOTATION "trusted-execution-clusters.io/created-by"
 #define MODEL_CREATED_BY_LISTENER   "listener"
@@ -60,22 +60,22 @@ const char *model_machine_reason(enum model_machine_reason r);
 
 struct model_machine {
 	struct kobj obj;
-	const char *id; /* spec.id, may be any text that passed the API */
+	const char *id; /* spec.id; any text that passed the API server */
 	bool id_valid;
 	bool has_finalizer;
 	bool by_listener;
 	bool withheld;     /* mark */
-	int64_t deleted_s; /* deletionTimestamp; 0: it is not being deleted */
-	/* Of marks that are this object's; NULL: there is none. */
+	int64_t deleted_s; /* deletionTimestamp; 0: not being deleted */
+	/* From marks with this object's uid; NULL: absent. */
 	const char *announced;              /* hashes of disk keys, model_mark_announces() */
-	const char *bound_at;               /* a key was bound to it, ever */
+	const char *bound_at;               /* when a key was first bound to it */
 	const char *bound_key, *bound_spki; /* uid of the AttestationKey, SHA-256 of its SPKI */
-	const char *delivered_at;           /* its disk key may have been delivered without that */
-	bool recalled;                      /* ... and was taken back everywhere */
-	int64_t attested_s; /* when its disk key was given to a node, to a day; 0: not known */
-	/* What version 0.1.0 noted, a hash without a uid: no proof of anything. */
+	const char *delivered_at;           /* set: the disk key may have been delivered */
+	bool recalled;                      /* ... and was revoked everywhere */
+	int64_t attested_s; /* when its disk key was last given to a node, to a day; 0: unknown */
+	/* Written by version 0.1.0, a hash without a uid: proves nothing. */
 	const char *old_key_sha256;
-	const char *finalizers; /* JSON array of those that are not ours; NULL: none */
+	const char *finalizers; /* JSON array of finalizers other than ours; NULL: none */
 	const char *owner_uid;  /* controller, NULL: none */
 	unsigned n_owners;
 	struct kobj_cond cond[MACHINE_N_CONDS];
@@ -87,14 +87,16 @@ static inline const struct model_machine *model_machine(const struct kobj *o)
 {
 	return (const struct model_machine *)o;
 }
-/* The disk key may have left this operator: it is never made again, and no other one counts. */
+/* The disk key may have left this operator: it is never generated again, and no other key is
+ * accepted. */
 static inline bool model_machine_delivered(const struct model_machine *m)
 {
 	return m->bound_at || m->delivered_at;
 }
-char *model_machine_name(const char *uuid); /* of one that a listener makes; the caller frees */
-/* What the listener creates; the caller puts it. owner_uid NULL: no owner. held: with our finalizer
- * from the start, so that it does not go before the controller has seen that it was deleted. */
+char *model_machine_name(const char *uuid); /* name for a listener's Machine; the caller frees it */
+/* The object that a listener creates; the caller releases it. owner_uid NULL: no owner. held: with
+ * our finalizer from the start, so that the object stays until the controller has seen its
+ * deletion. */
 struct json_object *model_machine_new_json(
 	const char *uuid, const char *cluster_name, const char *cluster_uid, bool held);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a compute-pcrs Job says at its end: the termination message of its container, which is all
+ * The result of a compute-pcrs Job: the termination message of its container, which is all
  * that the operator takes from it.
  *
  *   tec-pcrs/2 NONCE DIGEST BASE64
  *
- * NONCE is the one of the Job's template, DIGEST the image's (64 hex digits); what follows is the
- * values, packed: a table of distinct hashes, then lists of events with one byte for an event's id
+ * NONCE is the one in the Job's template, DIGEST the image's (64 hex digits), BASE64 the packed
+ * values: a table of distinct hashes, then lists of events with one byte for an event's id
  * and type and one for its hash (pcrmsg.c). The program that writes it has read files that others
  * built, so the text is hostile: every length is checked, and only PCR 4 and 14 are taken from an
- * image, only what model/platforms.h lets pass from a platform.
+ * image, and only what model/platforms.h permits from a platform.
  */
 #ifndef TEC_MODEL_PCRMSG_H
 #define TEC_MODEL_PCRMSG_H
@@ -19,9 +19,10 @@
 #include "tec/model/variants.h"
 #include "tec/pcr/tpmevent.h"
 
-#define MODEL_PCRMSG_MAX       4096 /* what a kubelet keeps of a container */
+#define MODEL_PCRMSG_MAX       4096 /* the size to which a kubelet cuts the message */
 #define MODEL_PCRMSG_NONCE_LEN 32   /* hex digits: 128 bits */
-/* The exit status of a Job's program whose values do not fit; its words are on standard error. */
+/* Exit status of the Job's program when its values do not fit; the explanation is on standard
+ * error. */
 #define MODEL_PCRMSG_TOO_MANY 3
 
 /* The values of one image as a Job computes them. */
@@ -39,10 +40,11 @@ void model_pcrmsg_fini(struct model_pcrmsg *m);
 
 bool model_pcrmsg_nonce_valid(const char *nonce);
 
-/* Appends the message. ERR_INVALID: it would be longer than MODEL_PCRMSG_MAX. */
+/* Append the message. ERR_INVALID: it would be longer than MODEL_PCRMSG_MAX. */
 int model_pcrmsg_write(const char *nonce, const char *digest, const struct model_pcrmsg *m,
 	struct strbuf *out, struct err *err) MUST_CHECK;
-/* nonce NULL: any. ERR_INVALID: it is not a message, or one with another nonce or digest; out is then empty. */
+/* Parse a message. nonce NULL: any. ERR_INVALID: not a message, or one with another nonce or
+ * digest; out is empty then. */
 int model_pcrmsg_read(const char *text, size_t len, const char *nonce, const char *digest,
 	struct model_pcrmsg *out, struct err *err) MUST_CHECK;
 

@@ -2,11 +2,11 @@
 /*
  * The text image-pcrs.json of ConfigMap image-pcrs: one entry per ApprovedImage, by resource name:
  * {"<name>":{"first_seen":time,"pcrs":[Pcr...],"platforms":[...],"reference":image,"variants":[...]
- * }}, of which platforms (model/platforms.h) and variants (model/variants.h) need not be there.
- * Written by the operator alone, which announces each entry's hash on its ApprovedImage first; what
- * else could write the ConfigMap is not trusted, so the text is hostile: an entry is good only when
- * its reference is a text, its values replay from its events, and PCR 4 and PCR 14 are among them.
- * A bad one keeps its reason and does not spoil the others.
+ * }}, where platforms (model/platforms.h) and variants (model/variants.h) are optional. Only the
+ * operator writes it, and announces each entry's hash on its ApprovedImage first. Others who can
+ * write the ConfigMap are not trusted, so the text is untrusted: an entry is good only when its
+ * reference is a string, its values replay from its events, and PCR 4 and PCR 14 are among them. A
+ * bad entry keeps the reason and does not affect the others.
  */
 #ifndef TEC_MODEL_PCRS_H
 #define TEC_MODEL_PCRS_H
@@ -22,9 +22,9 @@
 #define MODEL_PCRS_FILE      "image-pcrs.json"
 
 struct model_pcrs_entry {
-	char *name, *reference;           /* owned; reference "" when there is none */
+	char *name, *reference;           /* owned; reference "" when absent */
 	char *why;                        /* owned; NULL: the entry is good */
-	char *text;                       /* owned; of a good entry, as it is written and hashed */
+	char *text;                       /* owned; of a good entry, as written and hashed */
 	char sha256[SHA256_HEX_LEN + 1];  /* of text */
 	int64_t first_seen_us;            /* of a good entry */
 	struct pcr_events events;         /* of a good entry */
@@ -35,26 +35,26 @@ struct model_pcrs_entry {
 struct model_pcrs {
 	struct model_pcrs_entry *v; /* owned; sorted by name */
 	size_t n;
-	char *why; /* owned; the whole text is refused; NULL: it is not */
+	char *why; /* owned; why the whole text is refused; NULL: it is not */
 };
 
-/* Never NULL. */
+/* Parse the text; never returns NULL. */
 struct model_pcrs *model_pcrs_parse(const char *text, size_t len);
 void model_pcrs_free(struct model_pcrs *m);
 DEFINE_CLEANUP(model_pcrs_cleanup_, struct model_pcrs *, model_pcrs_free)
 #define cleanup_model_pcrs __attribute__((cleanup(model_pcrs_cleanup_)))
-/* Borrowed; NULL: there is no such entry. */
+/* Find an entry; borrowed; NULL: absent. */
 const struct model_pcrs_entry *model_pcrs_find(const struct model_pcrs *m, const char *name);
 
-/* These events are enough for an approval. */
+/* Check that these events suffice for an approval. */
 int model_pcrs_check(const struct pcr_events *e, struct err *err) MUST_CHECK;
-/* An entry; the caller puts it. */
+/* Make an entry; the caller releases it. */
 struct json_object *model_pcrs_entry_json(
 	const char *reference, int64_t first_seen_us, const struct pcr_events *events);
 /*
- * The text with the entry of `name` replaced, added or (take_entry NULL) taken out; the others stay
- * as they are, good or bad. NULL: the text is not an object of entries (ERR_INVALID). The caller
- * frees.
+ * Return the text with the entry of `name` replaced, added or (take_entry NULL) removed; the other
+ * entries stay unchanged, good or bad. NULL: the text is not an object of entries (ERR_INVALID).
+ * The caller frees it.
  */
 char *model_pcrs_edit(const char *text, size_t len, const char *name,
 	struct json_object *take_entry, struct err *err) MUST_CHECK;

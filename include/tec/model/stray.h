@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A KbsConfig or TrusteeConfig of any namespace, as far as it matters that nobody works on it. Its
- * name in a cache is its uid, as names are those of one namespace only.
+ * A KbsConfig or TrusteeConfig in any namespace, as far as needed to report that no operator works
+ * on it. Its name in a cache is its uid, because names are unique within one namespace only.
  */
 #ifndef TEC_MODEL_STRAY_H
 #define TEC_MODEL_STRAY_H
@@ -12,8 +12,8 @@
 
 struct model_stray {
 	struct kobj obj;
-	const char *ns, *plain; /* plain: its name */
-	bool told;              /* an operator, this one or another, has written its status */
+	const char *ns, *plain; /* plain: metadata.name */
+	bool told;              /* some operator has written its status */
 };
 
 struct kobj *model_stray_extract(struct json_object *o, struct err *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* TrusteeConfig (confidentialcontainers.org): a KbsConfig and what that names, made by profile. */
+/* TrusteeConfig (confidentialcontainers.org): generates a KbsConfig and the objects that it names,
+ * from a profile. */
 #ifndef TEC_MODEL_TRUSTEECONFIG_H
 #define TEC_MODEL_TRUSTEECONFIG_H
 
@@ -19,12 +20,12 @@ enum model_trusteeconfig_reason {
 	TRUSTEECONFIG_IS_CONFIGURED,
 	TRUSTEECONFIG_CONFIGURING,
 	TRUSTEECONFIG_INVALID_SPEC,
-	TRUSTEECONFIG_INPUT_MISSING, /* a Secret that spec names, or that its profile needs */
-	TRUSTEECONFIG_EDITED,        /* a generated file was changed and does not fit spec */
-	TRUSTEECONFIG_CONFLICT,      /* an object of another owner has the name */
+	TRUSTEECONFIG_INPUT_MISSING, /* a Secret that spec or its profile requires */
+	TRUSTEECONFIG_EDITED,        /* a generated file was edited and does not fit spec */
+	TRUSTEECONFIG_CONFLICT,      /* an object of another owner has a name that is needed */
 	TRUSTEECONFIG_WRITE_REFUSED,
 	TRUSTEECONFIG_NOT_WATCHED, /* its namespace is not among --trustee-namespaces */
-	TRUSTEECONFIG_IS_READY,    /* from here on of Ready */
+	TRUSTEECONFIG_IS_READY,    /* from here on reasons of Ready */
 	TRUSTEECONFIG_NOT_CONFIGURED,
 	TRUSTEECONFIG_NOT_READY,
 	TRUSTEECONFIG_N_REASONS,
@@ -35,15 +36,15 @@ enum model_profile { MODEL_PROFILE_NONE, MODEL_PROFILE_PERMISSIVE, MODEL_PROFILE
 
 struct model_trusteeconfig {
 	struct kobj obj;
-	enum model_profile profile; /* NONE: spec says none that there is */
+	enum model_profile profile; /* NONE: spec does not name a known profile */
 	bool ibmse;
-	bool is_ready, has_status;                        /* as they were written */
+	bool is_ready, has_status;                        /* as in status */
 	const char *service_type;                         /* never NULL */
 	const char *https_secret, *token_secret, *volume; /* NULL: not given */
-	/* Lines of kbs-config.toml, each with its end: never NULL when problem is. */
+	/* Lines of kbs-config.toml, each with its line end; never NULL unless problem is set. */
 	const char *tls;
-	const char *problem;           /* what of spec cannot be used; NULL: nothing */
-	const char *description, *ref; /* of status: statusDescription, kbsConfigRef.name */
+	const char *problem;           /* why a part of spec is unusable; NULL: none */
+	const char *description, *ref; /* from status: statusDescription, kbsConfigRef.name */
 	struct kobj_cond cond[TRUSTEECONFIG_N_CONDS];
 };
 
