@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of built-in kinds, and which of their fields never change. */
+/* The table of built-in kinds, and the fields of them that an update must not change. Names, verbs
+ * and short names are those of kube-apiserver's discovery. */
 #include "config.h"
 
 #include "tec/schema/builtin.h"
@@ -16,13 +17,14 @@
 		__VA_ARGS__, NULL                                                                  \
 	}
 #define SUBS(list) .subs = list, .n_subs = ARRAY_LEN(list)
-/* Without deletecollection and the like: asked, never stored. */
+/* A review: answered at once and never stored, so create is its only verb. */
 #define REVIEW(g, k, p, s)                                                                         \
 	{                                                                                          \
 		.group = g, .version = "v1", .kind = k, .list_kind = k "List", .plural = p,        \
 		.singular = s, .verbs = SCHEMA_VERB_CREATE                                         \
 	}
 
+/* A POST to serviceaccounts/NAME/token exchanges a TokenRequest, not a ServiceAccount. */
 static const struct schema_sub account_subs[] = {
 	{.name = "token",
 		.group = "authentication.k8s.io",
@@ -112,6 +114,7 @@ const struct schema_kind *schema_builtin_at(size_t i)
 	return i < ARRAY_LEN(kinds) ? &kinds[i] : NULL;
 }
 
+/* The table is small: a search is fast enough for every request. */
 const struct schema_kind *schema_builtin_find(
 	const char *group, const char *version, const char *plural)
 {
@@ -134,6 +137,8 @@ const struct schema_kind *schema_builtin_kind(
 
 /* ---- members */
 
+/* Only the names: the values are described as "any value" in OpenAPI documents, and checked by
+ * builtin_check.c. */
 const char *schema_builtin_members(const struct schema_kind *k)
 {
 	static const struct {
@@ -155,7 +160,7 @@ const char *schema_builtin_members(const struct schema_kind *k)
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		if (str_eq(k->group, others[i].group) && str_eq(k->kind, others[i].kind))
 			return others[i].members;
-	return "spec status"; /* of a Namespace */
+	return "spec status"; /* a Namespace */
 }
 
 /* ---- fields that may not change */
@@ -165,6 +170,7 @@ static bool same(struct json_object *old, struct json_object *now, const char *m
 	return json_object_equal(json_get(old, member), json_get(now, member));
 }
 
+/* immutable itself cannot be unset either, otherwise two updates would change the data. */
 static void fixed_data(
 	struct json_object *old, struct json_object *now, struct schema_causes *causes)
 {
@@ -180,7 +186,7 @@ static void fixed_data(
 			schema_cause_add(causes, SCHEMA_FORBIDDEN, members[i], NULL, "%s", why);
 }
 
-/* Of a Secret without a type it is Opaque. */
+/* Return the type of a Secret; Opaque by default. */
 static const char *type_of(struct json_object *secret)
 {
 	const char *type = json_get_str(secret, "type");
@@ -188,6 +194,8 @@ static const char *type_of(struct json_object *secret)
 	return type ? type : "Opaque";
 }
 
+/* The new and the old object are compared after the defaults, so that an omitted default is no
+ * change. */
 void look_changed(struct look *l, const struct schema_kind *k, struct json_object *old,
 	struct json_object *now)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kube-apiserver refuses of built-in kinds, after the defaults, which
- * only RoleBindings have. What is not looked at is stored as it came.
+ * The checks that kube-apiserver makes on objects of built-in kinds. They run after the defaults,
+ * which only RoleBindings have. Members that are not checked are stored as they came.
  */
 #include "config.h"
 
@@ -16,6 +16,7 @@
 
 #define RBAC "rbac.authorization.k8s.io"
 
+/* The path is extended for this cause only, so callers need not restore it. */
 void look_at(struct look *l, const char *name, enum schema_problem p, struct json_object *v,
 	const char *why)
 {
@@ -25,6 +26,7 @@ void look_at(struct look *l, const char *name, enum schema_problem p, struct jso
 	schema_path_cut(&l->path, before);
 }
 
+/* Go's API types do not distinguish an absent value from an empty one. */
 bool look_empty(struct json_object *v)
 {
 	return !v || (json_object_is_type(v, json_type_array) && json_len(v) == 0) ||
@@ -32,6 +34,7 @@ bool look_empty(struct json_object *v)
 	       (json_object_is_type(v, json_type_object) && json_len(v) == 0);
 }
 
+/* An empty value counts as missing. */
 bool look_needs(struct look *l, struct json_object *o, const char *name)
 {
 	if (!look_empty(json_get(o, name)))
@@ -42,7 +45,7 @@ bool look_needs(struct look *l, struct json_object *o, const char *name)
 
 /* ---- RoleBindings */
 
-/* One of the words, which end with NULL; what is missing is "". */
+/* Require one of the words (NULL-terminated); a missing value is "". */
 static void look_word(
 	struct look *l, struct json_object *o, const char *name, const char *const *words)
 {
@@ -57,6 +60,7 @@ static void look_word(
 	look_at(l, name, SCHEMA_UNSUPPORTED, json_get(o, name), strbuf_str(&all));
 }
 
+/* The API group depends on the kind: "" for ServiceAccounts, RBAC's for users and groups. */
 static void look_subject(struct look *l, struct json_object *s)
 {
 	static const char *const kinds[] = {"ServiceAccount", "User", "Group", NULL},
@@ -74,6 +78,8 @@ static void look_subject(struct look *l, struct json_object *s)
 		look_word(l, s, "apiGroup", rbac);
 }
 
+/* Unlike kube-apiserver, only the ClusterRoles that apistore/rights knows may be named: a binding
+ * to any other would grant nothing. */
 static void look_binding(struct look *l, struct json_object *o)
 {
 	static const char *const groups[] = {RBAC, NULL};
@@ -99,6 +105,7 @@ static void look_binding(struct look *l, struct json_object *o)
 	schema_path_cut(&l->path, before);
 }
 
+/* Only an absent group is filled in; an explicit "" is checked as given. */
 static void fill_group(struct json_object *o)
 {
 	if (json_object_is_type(o, json_type_object) &&
@@ -106,6 +113,7 @@ static void fill_group(struct json_object *o)
 		json_add_str(o, "apiGroup", RBAC);
 }
 
+/* The default that RoleBindings have: RBAC's group for roleRef, users and groups. */
 void schema_builtin_default(const struct schema_kind *k, struct json_object *o)
 {
 	struct json_object *a = json_get_arr(o, "subjects");
@@ -124,6 +132,7 @@ void schema_builtin_default(const struct schema_kind *k, struct json_object *o)
 
 /* ---- all kinds */
 
+/* `was` selects the rules for an update; without it, those for a create apply. */
 void schema_builtin_check(const struct schema_kind *k, struct json_object *was,
 	struct json_object *o, struct schema_causes *causes)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Secrets and ConfigMaps: their keys, their size, and what a Secret of a known type holds. Values are
- * base64 that was decoded before; what is read of them is wiped, and told is where, never what.
+ * Secrets and ConfigMaps: their keys, their size, and the members that a Secret of a known type
+ * must have. Values are base64 that was checked before. A value that is decoded here is wiped
+ * afterwards; causes name the place of a value, never its content.
  */
 #include "config.h"
 
@@ -20,7 +21,7 @@
 #define KEY_TEXT "must be letters, digits, '-', '_' and '.'"
 #define ACCOUNT  "kubernetes.io/service-account.name"
 
-/* A cause about a member of a map: "data[tls.crt]". */
+/* Add a cause about a member of a map: "data[tls.crt]". */
 static void at_key(struct look *l, const char *map, const char *key, enum schema_problem p,
 	const char *value, const char *why)
 {
@@ -29,6 +30,7 @@ static void at_key(struct look *l, const char *map, const char *key, enum schema
 	schema_cause_add_text(l->causes, p, field, value, why);
 }
 
+/* The characters of a file name, because each key becomes a file in a volume. */
 static void data_key(struct look *l, const char *map, const char *key)
 {
 	size_t n = strlen(key), good = 0;
@@ -43,7 +45,7 @@ static void data_key(struct look *l, const char *map, const char *key)
 		at_key(l, map, key, SCHEMA_INVALID, key, "must not be '.' or begin with '..'");
 }
 
-/* Of base64 that was found to be one. */
+/* Compute the decoded length of valid base64 from its length and padding. */
 static size_t decoded_len(struct json_object *v)
 {
 	const char *text = json_object_get_string(v);
@@ -52,7 +54,8 @@ static size_t decoded_len(struct json_object *v)
 	return n < 4 ? 0 : n / 4 * 3 - (text[n - 1] == '=') - (text[n - 2] == '=');
 }
 
-/* The keys of one map; how many bytes its values are. other: no key may stand there too. */
+/* Check the keys of one map and return the total size of its values. other: the map that must not
+ * have the same keys; NULL: none, and the values are base64. */
 static size_t data(struct look *l, struct json_object *o, const char *map, const char *other)
 {
 	struct json_object *m = json_get_obj(o, map), *also = other ? json_get_obj(o, other) : NULL;
@@ -71,6 +74,7 @@ static size_t data(struct look *l, struct json_object *o, const char *map, const
 	return size;
 }
 
+/* The limit of 1 MiB is kube-apiserver's, and counts values only. */
 static void data_size(struct look *l, const char *field, size_t size)
 {
 	if (size > DATA_MAX)
@@ -78,6 +82,7 @@ static void data_size(struct look *l, const char *field, size_t size)
 			"must have at most %u bytes", DATA_MAX);
 }
 
+/* Both maps share the limit. "[]" is the field that kube-apiserver reports for it. */
 void look_configmap(struct look *l, struct json_object *o)
 {
 	size_t size = data(l, o, "data", "binaryData");
@@ -87,12 +92,14 @@ void look_configmap(struct look *l, struct json_object *o)
 
 /* ---- Secrets by type */
 
+/* A key with value null exists, which json_get() would not tell from an absent one. */
 static bool has_key(struct json_object *data, const char *key, struct json_object **v)
 {
 	*v = NULL;
 	return data && json_object_object_get_ex(data, key, v);
 }
 
+/* The key must exist; its value may be empty, as in kube-apiserver. */
 static bool needs_key(struct look *l, struct json_object *data, const char *key)
 {
 	struct json_object *v;
@@ -103,7 +110,7 @@ static bool needs_key(struct look *l, struct json_object *data, const char *key)
 	return false;
 }
 
-/* The text of a registry's passwords is JSON. */
+/* Check that the credentials of a registry are a JSON object. */
 static void docker(struct look *l, struct json_object *data, const char *key)
 {
 	struct json_object *v, *o;
@@ -116,7 +123,7 @@ static void docker(struct look *l, struct json_object *data, const char *key)
 	if (v && (!json_object_is_type(v, json_type_string) ||
 			 bytes_from_b64(json_object_get_string(v),
 				 (size_t)json_object_get_string_len(v), &bytes, &n) < 0))
-		return; /* refused before */
+		return; /* not base64: already refused */
 	o = json_parse(bytes ? (const char *)bytes : "", n, &json_limits_object, &err);
 	if (!json_object_is_type(o, json_type_object))
 		at_key(l, "data", key, SCHEMA_INVALID, NULL, "must be a JSON object");
@@ -139,6 +146,7 @@ static void docker_config_json(struct look *l, struct json_object *o, struct jso
 	docker(l, data, ".dockerconfigjson");
 }
 
+/* One of username and password suffices; without both, each is reported as missing. */
 static void basic_auth(struct look *l, struct json_object *o, struct json_object *data)
 {
 	struct json_object *v;
@@ -150,6 +158,7 @@ static void basic_auth(struct look *l, struct json_object *o, struct json_object
 	(void)needs_key(l, data, "password");
 }
 
+/* Unlike the other types, an empty key is refused. */
 static void ssh_auth(struct look *l, struct json_object *o, struct json_object *data)
 {
 	struct json_object *v;
@@ -159,6 +168,7 @@ static void ssh_auth(struct look *l, struct json_object *o, struct json_object *
 		at_key(l, "data", "ssh-privatekey", SCHEMA_REQUIRED, NULL, "");
 }
 
+/* The certificate and key are not parsed: kube-apiserver does not either. */
 static void tls(struct look *l, struct json_object *o, struct json_object *data)
 {
 	(void)o;
@@ -166,6 +176,7 @@ static void tls(struct look *l, struct json_object *o, struct json_object *data)
 	(void)needs_key(l, data, "tls.key");
 }
 
+/* The annotation names the ServiceAccount; whether it exists is not checked here. */
 static void account_token(struct look *l, struct json_object *o, struct json_object *data)
 {
 	struct json_object *annotations = json_get_obj(o, "metadata/annotations"), *v = NULL;
@@ -175,6 +186,7 @@ static void account_token(struct look *l, struct json_object *o, struct json_obj
 		at_key(l, "metadata.annotations", ACCOUNT, SCHEMA_REQUIRED, NULL, "");
 }
 
+/* Other types, including Opaque and custom ones, have no rules. */
 void look_secret(struct look *l, struct json_object *o)
 {
 	static const struct {

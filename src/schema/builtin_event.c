@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events. core/v1 takes nearly everything, as it always did; events.k8s.io/v1 has rules for what is
- * new and lets nothing but metadata and series change. Causes name the fields as core/v1 does.
+ * Events. core/v1 accepts nearly everything, as it always did. events.k8s.io/v1 has rules for new
+ * objects, and only metadata and series may change later. Causes name the fields of core/v1,
+ * because kube-apiserver validates the converted object.
  */
 #include "config.h"
 
@@ -16,6 +17,7 @@
 #define SHORT_MAX 128
 #define NOTE_MAX  1024
 
+/* Bytes, not characters: kube-apiserver uses len() here. */
 static void at_most(
 	struct look *l, struct json_object *o, const char *member, const char *field, size_t max)
 {
@@ -26,7 +28,8 @@ static void at_most(
 		look_at(l, field, SCHEMA_INVALID, NULL, why);
 }
 
-/* "a", "example.io/a": letters, digits and "-_." between them. */
+/* Check for a qualified name such as "a" or "example.io/a": an optional DNS prefix, then letters,
+ * digits and "-_." with a letter or digit at both ends. */
 static bool is_qualified(const char *s)
 {
 	const char *slash = strchr(s, '/'), *part = slash ? slash + 1 : s;
@@ -43,6 +46,8 @@ static bool is_qualified(const char *s)
 	return true;
 }
 
+/* An Event about a cluster-scoped object has no namespace to match: it must be in "default", or in
+ * kube-system for the newer form. */
 static void check_namespace(struct look *l, struct json_object *o, const char *of, bool timed)
 {
 	const char *ns = json_get_str(o, "metadata/namespace");
@@ -53,7 +58,8 @@ static void check_namespace(struct look *l, struct json_object *o, const char *o
 			"must be the namespace of the Event");
 }
 
-/* controller: the name of the member and of the field. */
+/* Check an Event that has an eventTime. controller: name of the member and of the field in
+ * causes. */
 static void check_timed(
 	struct look *l, struct json_object *o, const char *controller, const char *note)
 {
@@ -63,7 +69,7 @@ static void check_timed(
 	look_needs(l, o, controller);
 	if (name && *name && !is_qualified(name))
 		look_at(l, controller, SCHEMA_INVALID, json_get(o, controller),
-			"must be a qualified name, as example.com/name");
+			"must be a qualified name such as example.com/name");
 	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
 		look_needs(l, o, members[i]);
 		at_most(l, o, members[i], members[i], SHORT_MAX);
@@ -71,6 +77,7 @@ static void check_timed(
 	at_most(l, o, note, "message", NOTE_MAX);
 }
 
+/* The newer rules apply to every Event with an eventTime, also to those of core/v1. */
 void look_event(struct look *l, struct json_object *o)
 {
 	bool timed = !look_empty(json_get(o, "eventTime"));
@@ -89,6 +96,7 @@ void look_new_event(struct look *l, struct json_object *o)
 		check_timed(l, o, "reportingController", "note");
 }
 
+/* A series begins with its second occurrence. */
 static void check_series(struct look *l, struct json_object *o)
 {
 	struct json_object *series = json_get_obj(o, "series");
@@ -101,6 +109,8 @@ static void check_series(struct look *l, struct json_object *o)
 		look_at(l, "series.lastObservedTime", SCHEMA_REQUIRED, NULL, "");
 }
 
+/* The deprecated members must be unset in a new Event, except deprecatedCount, for which 0 is
+ * allowed. */
 void look_event_made(struct look *l, struct json_object *o)
 {
 	static const char *const unset[][2] = {{"deprecatedFirstTimestamp", "firstTimestamp"},
@@ -121,7 +131,8 @@ void look_event_made(struct look *l, struct json_object *o)
 
 /* ---- what may not change */
 
-/* The member, and the field that core/v1 has for it. */
+/* The member, and the field of core/v1 that causes name. */
+/* Everything but metadata and series. */
 static const char *const fixed[][2] = {{"regarding", "involvedObject"}, {"reason", "reason"},
 	{"note", "message"}, {"deprecatedSource", "source"},
 	{"deprecatedFirstTimestamp", "firstTimestamp"},
@@ -129,6 +140,7 @@ static const char *const fixed[][2] = {{"regarding", "involvedObject"}, {"reason
 	{"type", "type"}, {"eventTime", "eventTime"}, {"action", "action"}, {"related", "related"},
 	{"reportingController", "reportingController"}, {"reportingInstance", "reportingInstance"}};
 
+/* Absent and empty are equal, as in Go's types. A series is checked only when it changed. */
 void look_event_changed(struct look *l, struct json_object *old, struct json_object *o)
 {
 	if (!json_object_equal(json_get(old, "series"), json_get(o, "series")))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Causes and their text. */
+/* Causes and their texts, in the form of apimachinery's field.Error: "TEXT: VALUE: DETAIL". Reasons
+ * and texts are kube-apiserver's, because programs match them. */
 #include "config.h"
 
 #include "tec/schema/cause.h"
@@ -20,9 +21,9 @@ static const struct {
 	[SCHEMA_TOO_MANY] = {"FieldValueTooMany", "Too many"},
 };
 
-#define VALUE_MAX 200 /* bytes of a value that are shown */
+#define VALUE_MAX 200 /* bytes of a value that are printed */
 
-/* A long value is cut, between two characters. */
+/* Print a value as JSON; a long one is cut between two characters. */
 static void add_value(struct strbuf *out, struct json_object *v)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -49,6 +50,7 @@ void schema_causes_fini(struct schema_causes *c)
 	*c = (struct schema_causes){NULL, 0, 0};
 }
 
+/* Used to take causes back, when it turns out that an update did not cause them. */
 void schema_causes_cut(struct schema_causes *c, size_t n)
 {
 	while (c->n > n) {
@@ -60,11 +62,13 @@ void schema_causes_cut(struct schema_causes *c, size_t n)
 	}
 }
 
+/* A hostile object could cause any number of them: limit both number and size. */
 static bool is_full(const struct schema_causes *c)
 {
 	return c->n >= SCHEMA_CAUSES_MAX || c->bytes >= SCHEMA_CAUSES_BYTES;
 }
 
+/* The detail may be empty, after which no colon follows. */
 void schema_cause_add(struct schema_causes *c, enum schema_problem problem, const char *field,
 	struct json_object *value, const char *fmt, ...)
 {
@@ -104,6 +108,7 @@ void schema_cause_add_text(struct schema_causes *c, enum schema_problem problem,
 	schema_cause_add(c, problem, field, v, "%s", detail);
 }
 
+/* As apimachinery's aggregate does, a message repeats no cause. */
 static bool seen_before(const struct schema_causes *c, size_t i)
 {
 	for (size_t j = 0; j < i; j++)
@@ -113,6 +118,7 @@ static bool seen_before(const struct schema_causes *c, size_t i)
 	return false;
 }
 
+/* Brackets only around several causes, as in kube-apiserver's messages. */
 char *schema_causes_text(const struct schema_causes *c)
 {
 	struct strbuf b = STRBUF_INIT;
@@ -127,6 +133,7 @@ char *schema_causes_text(const struct schema_causes *c)
 	return n > 1 ? xasprintf("[%s]", all) : steal_ptr(&all);
 }
 
+/* Unlike the message, the list keeps repeated causes, as kube-apiserver's does. */
 struct json_object *schema_causes_json(const struct schema_causes *c)
 {
 	struct json_object *a = json_arr();
@@ -152,6 +159,7 @@ void schema_texts_fini(struct schema_texts *t)
 	*t = (struct schema_texts){NULL, 0, 0};
 }
 
+/* The bounds of causes apply, so that a hostile object cannot fill memory with paths. */
 void schema_texts_add(struct schema_texts *t, const char *fmt, ...)
 {
 	struct strbuf b = STRBUF_INIT;

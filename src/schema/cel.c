@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A rule is parsed by recursive descent, and its types are checked on the way, so that running it
- * meets only values that are missing or are not what the schema says. The part that reads such a
- * value fails: the other side of && and || may decide without it, as in the language.
+ * A rule is parsed by recursive descent, and its types are checked at the same time, so that a
+ * running rule can only meet values that are missing or do not fit the schema. The operand that
+ * reads such a value fails; as in CEL, the other side of && and || may decide the result without
+ * it.
  */
 #include "config.h"
 
@@ -16,7 +17,7 @@
 #include "tec/base/mem.h"
 #include "tec/schema/structural.h"
 
-#define NODES_MAX 200 /* of a rule, so how deep it nests */
+#define NODES_MAX 200 /* in a rule, which also limits its depth */
 
 enum kind {
 	SELF,
@@ -37,17 +38,16 @@ enum kind {
 
 struct node {
 	enum kind kind;
-	enum schema_node_type
-		type;              /* BOOLEAN: a condition; NONE: of no use but to select from it */
-	struct node *a, *b, *next; /* operands; the next of all nodes of the rule */
+	enum schema_node_type type; /* BOOLEAN: a condition; NONE: only usable to select a member */
+	struct node *a, *b, *next;  /* operands; the next one of all nodes of the rule */
 	const struct schema_node *schema; /* borrowed; of SELF, OLD and SELECT */
-	char *text;                       /* owned: the name of a SELECT, a TEXT */
+	char *text; /* owned: the member's name of a SELECT, the string of a TEXT */
 	int64_t number;
-	struct schema_regex *regex; /* owned: of MATCHES */
+	struct schema_regex *regex; /* owned; for MATCHES */
 };
 
 struct schema_cel {
-	struct node *root, *nodes; /* the nodes are owned */
+	struct node *root, *nodes; /* nodes: owned list of all */
 	bool uses_old;
 };
 
@@ -56,7 +56,7 @@ struct schema_cel {
 struct parser {
 	struct schema_cel *c;
 	const struct schema_node *type;
-	const char *rule, *p; /* the whole; what is read next */
+	const char *rule, *p; /* the whole rule; the next byte to read */
 	unsigned depth, n_nodes;
 	struct err *err;
 };
@@ -64,6 +64,7 @@ struct parser {
 static struct node *parse_logic(struct parser *p, bool either);
 
 static struct node *fail(struct parser *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Keep the first error, with its position in the rule: later ones only follow from it. */
 static struct node *fail(struct parser *p, const char *fmt, ...)
 {
 	cleanup_strbuf struct strbuf what = STRBUF_INIT;
@@ -78,7 +79,7 @@ static struct node *fail(struct parser *p, const char *fmt, ...)
 	return NULL;
 }
 
-/* NULL when there are too many. */
+/* Add a node to the rule, which owns it; NULL when there are too many. */
 static struct node *add(struct parser *p, enum kind kind, enum schema_node_type type,
 	struct node *a, struct node *b)
 {
@@ -92,6 +93,7 @@ static struct node *add(struct parser *p, enum kind kind, enum schema_node_type 
 	return n;
 }
 
+/* Skip white space, then the token if it is next; "" only skips white space. */
 static bool accept(struct parser *p, const char *token)
 {
 	p->p += strspn(p->p, " \t\r\n");
@@ -101,6 +103,7 @@ static bool accept(struct parser *p, const char *token)
 	return true;
 }
 
+/* Pass n through when the token follows. A NULL n is an earlier error, which is kept. */
 static struct node *expect(struct parser *p, const char *token, struct node *n)
 {
 	if (n && !accept(p, token))
@@ -108,7 +111,7 @@ static struct node *expect(struct parser *p, const char *token, struct node *n)
 	return n;
 }
 
-/* The caller frees; "" when there is none. */
+/* Read a word of letters, digits and "_"; "" when none follows. The caller frees it. */
 static char *word(struct parser *p)
 {
 	const char *start;
@@ -120,16 +123,17 @@ static char *word(struct parser *p)
 	return xstrndup(start, (size_t)(p->p - start));
 }
 
+/* Escapes are refused instead of interpreted: the patterns of crd/ need none. */
 static struct node *parse_text(struct parser *p)
 {
 	size_t len;
 	struct node *n;
 
 	if (!accept(p, "'"))
-		return fail(p, "expected a text in single quotes");
+		return fail(p, "expected a string in single quotes");
 	len = strcspn(p->p, "'\\\n");
 	if (p->p[len] != '\'')
-		return fail(p, "the text does not end, or has an escape");
+		return fail(p, "the string is unterminated or contains an escape");
 	n = add(p, TEXT, SCHEMA_TYPE_STRING, NULL, NULL);
 	if (n)
 		n->text = xstrndup(p->p, len);
@@ -137,6 +141,7 @@ static struct node *parse_text(struct parser *p)
 	return n;
 }
 
+/* Only non-negative whole numbers: the rules of crd/ need no others. */
 static struct node *parse_number(struct parser *p)
 {
 	cleanup_free char *digits = word(p);
@@ -151,7 +156,7 @@ static struct node *parse_number(struct parser *p)
 	return n;
 }
 
-/* What schema says of a value, as far as a rule can use it. */
+/* Make a node for a value of the object, typed by its schema as far as a rule can use it. */
 static struct node *of_schema(
 	struct parser *p, enum kind kind, struct node *a, const struct schema_node *schema)
 {
@@ -164,6 +169,7 @@ static struct node *of_schema(
 	return n;
 }
 
+/* The pattern is a literal, so it is compiled here, once. */
 static struct node *parse_matches(struct parser *p, struct node *of)
 {
 	struct node *pattern = expect(p, ")", parse_text(p)), *n;
@@ -172,14 +178,15 @@ static struct node *parse_matches(struct parser *p, struct node *of)
 	if (!pattern)
 		return NULL;
 	if (of->type != SCHEMA_TYPE_STRING)
-		return fail(p, "matches() needs a text");
+		return fail(p, "matches() needs a string");
 	n = add(p, MATCHES, SCHEMA_TYPE_BOOLEAN, of, NULL);
 	if (n && !(n->regex = schema_regex_new(pattern->text, strlen(pattern->text), &why)))
 		return fail(p, "%s", why.text);
 	return n;
 }
 
-/* What follows self or oldSelf. */
+/* Parse the members after self or oldSelf. An unknown member is an error, which catches misspelled
+ * rules. */
 static struct node *parse_path(struct parser *p, struct node *n)
 {
 	while (n && accept(p, ".")) {
@@ -199,7 +206,7 @@ static struct node *parse_path(struct parser *p, struct node *n)
 	return n;
 }
 
-/* self and what is read of it, has(), size(). */
+/* Parse self, oldSelf, has() or size(). */
 static struct node *parse_name(struct parser *p)
 {
 	cleanup_free char *name = word(p);
@@ -225,11 +232,13 @@ static struct node *parse_name(struct parser *p)
 					    : fail(p, "size() needs a list");
 }
 
+/* Require a boolean: operands of &&, || and !, and the rule as a whole. */
 static struct node *condition(struct parser *p, struct node *n)
 {
 	return !n || n->type == SCHEMA_TYPE_BOOLEAN ? n : fail(p, "expected a condition");
 }
 
+/* depth bounds the recursion: parentheses and "!" add no node before the inner part is parsed. */
 static struct node *parse_unary(struct parser *p)
 {
 	struct node *n;
@@ -250,6 +259,7 @@ static struct node *parse_unary(struct parser *p)
 	return n;
 }
 
+/* Both sides must have the same scalar type; CEL has no implicit conversions. */
 static struct node *parse_compare(struct parser *p)
 {
 	struct node *a = parse_unary(p), *b;
@@ -274,7 +284,7 @@ static struct node *parse_compare(struct parser *p)
 	return add(p, kind, SCHEMA_TYPE_BOOLEAN, a, b);
 }
 
-/* && binds more than ||. */
+/* Parse a chain of || (either) or &&, which binds more tightly. */
 static struct node *parse_logic(struct parser *p, bool either)
 {
 	struct node *n = either ? parse_logic(p, false) : parse_compare(p), *b;
@@ -288,6 +298,7 @@ static struct node *parse_logic(struct parser *p, bool either)
 	return n;
 }
 
+/* The whole text must be consumed: a rule of which only the beginning is understood is refused. */
 struct schema_cel *schema_cel_new(const char *rule, const struct schema_node *type, struct err *err)
 {
 	struct schema_cel *c = xcalloc(1, sizeof(*c));
@@ -323,10 +334,11 @@ bool schema_cel_uses_old(const struct schema_cel *c)
 
 /* ---- running it */
 
+/* The result of a node. Conditions are the numbers 0 and 1. */
 struct value {
 	bool failed;
-	int64_t number;   /* of a number and of a condition */
-	const char *text; /* borrowed from the object or the rule; NULL: a number */
+	int64_t number;   /* value of a number or a condition */
+	const char *text; /* borrowed from the object or the rule; NULL: not a string */
 	size_t len;
 };
 
@@ -343,7 +355,7 @@ static struct value number(int64_t n)
 	return (struct value){.number = n};
 }
 
-/* NULL: it cannot be read, or is null. */
+/* Find the JSON of a path; NULL: missing or null. */
 static struct json_object *read_path(const struct run *r, const struct node *n)
 {
 	if (n->kind != SELECT)
@@ -351,6 +363,7 @@ static struct json_object *read_path(const struct run *r, const struct node *n)
 	return json_get(read_path(r, n->a), n->text);
 }
 
+/* A value of another type than the schema's fails: the type error is reported elsewhere. */
 static struct value eval_path(const struct run *r, const struct node *n)
 {
 	struct json_object *o = read_path(r, n);
@@ -365,6 +378,7 @@ static struct value eval_path(const struct run *r, const struct node *n)
 	return failed;
 }
 
+/* has(a.b) fails when a is missing; only b may be absent. */
 static struct value eval_has(const struct run *r, const struct node *n)
 {
 	struct json_object *o = read_path(r, n->a);
@@ -373,6 +387,7 @@ static struct value eval_has(const struct run *r, const struct node *n)
 							: failed;
 }
 
+/* Strings compare bytewise, as UTF-8 orders by code point; a shorter prefix comes first. */
 static struct value eval_compare(const struct run *r, const struct node *n)
 {
 	struct value a = eval(r, n->a), b = a.failed ? a : eval(r, n->b);
@@ -388,7 +403,8 @@ static struct value eval_compare(const struct run *r, const struct node *n)
 	return number(n->kind == EQ ? order == 0 : n->kind == NE ? order != 0 : order <= 0);
 }
 
-/* One side that decides makes a failure of the other one irrelevant. */
+/* Evaluate && and ||. A side that decides makes a failure of the other one irrelevant, whichever
+ * comes first. */
 static struct value eval_logic(const struct run *r, const struct node *n)
 {
 	bool decides = n->kind == OR;
@@ -400,6 +416,7 @@ static struct value eval_logic(const struct run *r, const struct node *n)
 	return (!b.failed && b.number == decides) || !a.failed ? b : a;
 }
 
+/* Operands have the right types, which the parser checked; only missing values fail. */
 static struct value eval(const struct run *r, const struct node *n)
 {
 	struct value v;
@@ -435,6 +452,7 @@ static struct value eval(const struct run *r, const struct node *n)
 	return eval_logic(r, n);
 }
 
+/* A failed evaluation counts as "does not hold". */
 bool schema_cel_holds(const struct schema_cel *c, struct json_object *self, struct json_object *old)
 {
 	const struct run r = {self, old};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The strings of what it hands out are those of its own copy of the definition. */
+/* Strings that are handed out belong to the own copy of the definition, so none of them is
+ * copied. */
 #include "config.h"
 
 #include "tec/schema/crd.h"
@@ -7,9 +8,11 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
+/* The only subresource of our CRDs: no scale, and create is not possible on it. */
 static const struct schema_sub subs[] = {
 	{.name = "status", .verbs = SCHEMA_VERB_GET | SCHEMA_VERB_PATCH | SCHEMA_VERB_UPDATE}};
 
+/* The array is owned by the definition, the strings are borrowed from its JSON. */
 static const char **text_list(struct json_object *names, const char *member)
 {
 	struct json_object *a = json_get(names, member);
@@ -24,6 +27,7 @@ static const char **text_list(struct json_object *names, const char *member)
 	return out;
 }
 
+/* The server adds the Name column itself; see table.c. */
 static void read_columns(struct schema_crd *c, struct json_object *version)
 {
 	struct json_object *a = json_get(version, "additionalPrinterColumns");
@@ -43,6 +47,7 @@ static void read_columns(struct schema_crd *c, struct json_object *version)
 	}
 }
 
+/* Only subresource status is supported; a definition without it has no subresource. */
 static void read_kind(struct schema_crd *c, struct json_object *version)
 {
 	struct json_object *names = json_get_obj(c->o, "spec/names");
@@ -65,6 +70,7 @@ static void read_kind(struct schema_crd *c, struct json_object *version)
 	k->n_subs = k->status;
 }
 
+/* Only the first version is read: no CRD of crd/ has two. */
 struct schema_crd *schema_crd_new(struct json_object *o, struct err *err)
 {
 	struct schema_crd *c = xcalloc(1, sizeof(*c));
@@ -82,6 +88,7 @@ struct schema_crd *schema_crd_new(struct json_object *o, struct err *err)
 	return NULL;
 }
 
+/* The JSON goes last: kind, columns and schema borrow strings from it. */
 void schema_crd_free(struct schema_crd *c)
 {
 	if (!c)

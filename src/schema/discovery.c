@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Discovery from one list of kinds: the built-in table, and ours. Groups stand in kube-apiserver's
- * order of priority, ours after them. No group has two versions.
+ * Discovery documents from one list of kinds: the built-in table, and our CRDs. Groups are in
+ * kube-apiserver's order of priority, ours after them. No group has two versions.
  */
 #include "config.h"
 
@@ -28,6 +28,7 @@ static void kinds_fini(struct kinds *k)
 	free(k->kind);
 }
 
+/* Groups that are not listed rank last, in alphabetical order. */
 static size_t group_rank(const char *group)
 {
 	size_t i = 0;
@@ -37,6 +38,7 @@ static size_t group_rank(const char *group)
 	return i;
 }
 
+/* Kinds of one group must be adjacent: the documents are built from runs of one group. */
 static int by_place(const void *a, const void *b)
 {
 	const struct schema_kind *x = *(const struct schema_kind *const *)a,
@@ -47,6 +49,7 @@ static int by_place(const void *a, const void *b)
 	return c ? c : strcmp(x->plural, y->plural);
 }
 
+/* Rebuilt for every document: discovery requests are rare. */
 static struct kinds all_kinds(const struct schema_served *s)
 {
 	struct kinds k = {NULL, 0};
@@ -63,6 +66,7 @@ static struct kinds all_kinds(const struct schema_served *s)
 	return k;
 }
 
+/* Built-in kinds win, so that a CRD cannot replace one. */
 const struct schema_kind *schema_served_kind(
 	const struct schema_served *s, const char *group, const char *version, const char *plural)
 {
@@ -89,7 +93,7 @@ static struct json_object *text_list(const char *const *list)
 	return a;
 }
 
-/* kube-apiserver lists those of custom resources in an order of their own. */
+/* kube-apiserver lists the verbs of custom resources in another order. */
 static struct json_object *verb_list(const struct schema_kind *k, unsigned verbs)
 {
 	static const char *const custom[] = {"delete", "deletecollection", "get", "list", "patch",
@@ -112,7 +116,7 @@ static struct json_object *version_entry(const struct schema_kind *k)
 	return json_add_str(json_add_str(json_obj(), "groupVersion", gv), "version", k->version);
 }
 
-/* The kinds from i on that are of the group of the i-th: how many. */
+/* Count the kinds from i on that belong to the group of the i-th. */
 static size_t same_group(const struct kinds *k, size_t i)
 {
 	size_t n = 1;
@@ -122,6 +126,7 @@ static size_t same_group(const struct kinds *k, size_t i)
 	return n;
 }
 
+/* The single version of a group is also its preferred one. */
 static struct json_object *group_entry(const struct schema_kind *k, struct json_object *take_o)
 {
 	json_add_str(take_o, "name", k->group);
@@ -129,6 +134,7 @@ static struct json_object *group_entry(const struct schema_kind *k, struct json_
 	return json_add(take_o, "preferredVersion", version_entry(k));
 }
 
+/* The one client CIDR tells every client to use this server's address. */
 struct json_object *schema_discovery_versions(const char *server)
 {
 	struct json_object *o = json_add_str(json_obj(), "kind", "APIVersions"),
@@ -140,6 +146,7 @@ struct json_object *schema_discovery_versions(const char *server)
 	return json_add(o, "serverAddressByClientCIDRs", json_push(json_arr(), client));
 }
 
+/* The core group is not listed here: clients find it at /api. */
 struct json_object *schema_discovery_groups(const struct schema_served *s)
 {
 	cleanup_kinds struct kinds k = all_kinds(s);
@@ -151,6 +158,7 @@ struct json_object *schema_discovery_groups(const struct schema_served *s)
 	return json_add(document("APIGroupList", "v1"), "groups", groups);
 }
 
+/* The core group ("") has no document of this kind. */
 struct json_object *schema_discovery_group(const struct schema_served *s, const char *group)
 {
 	cleanup_kinds struct kinds k = all_kinds(s);
@@ -163,7 +171,8 @@ struct json_object *schema_discovery_group(const struct schema_served *s, const 
 
 /* ---- resources of one version */
 
-/* Clients compare it only: base64 of the first 8 bytes of a hash of what is stored. */
+/* Add a storageVersionHash, which clients only compare: base64 of the first 8 bytes of a hash over
+ * what is stored. */
 static void add_storage_hash(struct json_object *o, const struct schema_kind *k)
 {
 	cleanup_free char *text = xasprintf("%s/%s/%s", k->group, k->version, k->kind);
@@ -177,6 +186,7 @@ static void add_storage_hash(struct json_object *o, const struct schema_kind *k)
 	json_add_str(o, "storageVersionHash", strbuf_str(&b64));
 }
 
+/* A subresource is an entry of its own, named RESOURCE/SUBRESOURCE. */
 static void push_resource(struct json_object *list, const struct schema_kind *k)
 {
 	struct json_object *o = json_obj();
@@ -208,6 +218,7 @@ static void push_resource(struct json_object *list, const struct schema_kind *k)
 	}
 }
 
+/* A version without kinds does not exist; the caller answers NULL with a 404. */
 struct json_object *schema_discovery_resources(
 	const struct schema_served *s, const char *group, const char *version)
 {
@@ -223,14 +234,14 @@ struct json_object *schema_discovery_resources(
 		return NULL;
 	}
 	o = json_add_str(json_obj(), "kind", "APIResourceList");
-	if (*group) /* the core group is older than this member */
+	if (*group) /* the document of the core group lacks this member, as kube-apiserver's */
 		json_add_str(o, "apiVersion", "v1");
 	return json_add(json_add_str(o, "groupVersion", gv), "resources", list);
 }
 
 /* ---- aggregated */
 
-/* Built-in kinds leave out the group and version of their own. */
+/* Built-in kinds leave their own group and version empty. */
 static struct json_object *response_kind(
 	const struct schema_kind *k, const char *group, const char *version, const char *kind)
 {
@@ -241,6 +252,7 @@ static struct json_object *response_kind(
 	return json_add_str(o, "kind", kind ? kind : k->kind);
 }
 
+/* responseKind is what a request returns; for subresource token it is another kind. */
 static struct json_object *aggregated_resource(const struct schema_kind *k)
 {
 	struct json_object *o = json_obj(), *subs = json_arr();
@@ -267,6 +279,7 @@ static struct json_object *aggregated_resource(const struct schema_kind *k)
 	return o;
 }
 
+/* freshness is always Current: there are no aggregated servers whose documents could be stale. */
 static struct json_object *aggregated_group(const struct kinds *k, size_t i)
 {
 	struct json_object *metadata = json_obj(), *resources = json_arr(),
@@ -282,6 +295,7 @@ static struct json_object *aggregated_group(const struct kinds *k, size_t i)
 		json_add(json_obj(), "metadata", metadata), "versions", json_push(json_arr(), v));
 }
 
+/* One request instead of one per group: kubectl asks for this form first. */
 struct json_object *schema_discovery_aggregated(
 	const struct schema_served *s, bool core, const char *version)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A swagger document in gnostic's protobuf (openapi.v2.Document). Only members that our documents
- * have are written; extensions travel as YAML, of which JSON is a part. A message is written into a
- * buffer of its own and then, with its length, into the one around it.
+ * Encode a swagger document as gnostic's protobuf (openapi.v2.Document). Only members that our
+ * documents have are written. Extensions are encoded as YAML, of which JSON is a subset. Each
+ * message is written to a buffer of its own first, because its length precedes it in the
+ * surrounding message. Field numbers are those of gnostic's OpenAPIv2.proto.
  */
 #include "config.h"
 
@@ -16,6 +17,7 @@
 
 typedef void (*write_fn)(struct strbuf *out, struct json_object *o);
 
+/* Seven bits per byte, the lowest first; the high bit says that more follow. */
 static void add_varint(struct strbuf *out, uint64_t v)
 {
 	for (; v >= 0x80; v >>= 7)
@@ -23,6 +25,7 @@ static void add_varint(struct strbuf *out, uint64_t v)
 	strbuf_addc(out, (char)v);
 }
 
+/* Wire type 2: a length, then the bytes. */
 static void add_bytes(struct strbuf *out, unsigned field, const void *data, size_t len)
 {
 	add_varint(out, field << 3 | 2);
@@ -36,12 +39,14 @@ static void add_text(struct strbuf *out, unsigned field, const char *s)
 		add_bytes(out, field, s, strlen(s));
 }
 
+/* Wire type 0. Negative values take ten bytes, as protobuf's int64 does. */
 static void add_int(struct strbuf *out, unsigned field, int64_t v)
 {
 	add_varint(out, field << 3);
 	add_varint(out, (uint64_t)v);
 }
 
+/* Wire type 1: eight bytes, little-endian. */
 static void add_double(struct strbuf *out, unsigned field, double v)
 {
 	uint64_t bits;
@@ -52,6 +57,7 @@ static void add_double(struct strbuf *out, unsigned field, double v)
 	strbuf_add(out, &bits, sizeof(bits));
 }
 
+/* An absent object is an absent field. */
 static void add_message(struct strbuf *out, unsigned field, write_fn write, struct json_object *o)
 {
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
@@ -62,7 +68,7 @@ static void add_message(struct strbuf *out, unsigned field, write_fn write, stru
 	add_bytes(out, field, strbuf_str(&b), b.len);
 }
 
-/* Any: {yaml = 2}. */
+/* Message Any: {yaml = 2}. */
 static void add_any(struct strbuf *out, unsigned field, struct json_object *v)
 {
 	cleanup_free char *yaml = json_text(v);
@@ -72,7 +78,7 @@ static void add_any(struct strbuf *out, unsigned field, struct json_object *v)
 	add_bytes(out, field, strbuf_str(&b), b.len);
 }
 
-/* Named*: {name = 1, value = 2}, one for each member. */
+/* Messages Named*: {name = 1, value = 2}, one for each member of o. */
 static void add_named(struct strbuf *out, unsigned field, write_fn write, struct json_object *o)
 {
 	json_each (o, name, v) {
@@ -84,6 +90,7 @@ static void add_named(struct strbuf *out, unsigned field, write_fn write, struct
 	}
 }
 
+/* All "x-" members, in NamedAny messages. */
 static void add_extensions(struct strbuf *out, unsigned field, struct json_object *o)
 {
 	json_each (o, name, v) {
@@ -106,11 +113,13 @@ static void write_properties(struct strbuf *out, struct json_object *o)
 	add_named(out, 1, write_schema, o);
 }
 
+/* ItemsItem is a list of schemas, of which ours have one. */
 static void write_items(struct strbuf *out, struct json_object *o)
 {
 	add_message(out, 1, write_schema, o);
 }
 
+/* AdditionalPropertiesItem is either a schema (1) or a boolean (2). */
 static void write_additional(struct strbuf *out, struct json_object *o)
 {
 	if (json_object_is_type(o, json_type_boolean))
@@ -119,12 +128,13 @@ static void write_additional(struct strbuf *out, struct json_object *o)
 		add_message(out, 1, write_schema, o);
 }
 
+/* TypeItem is a list of types, of which our schemas have one. */
 static void write_type(struct strbuf *out, struct json_object *o)
 {
 	add_text(out, 1, json_object_get_string(o));
 }
 
-/* Numbers with a field of their own. */
+/* Numeric keywords; the real ones are doubles in gnostic. */
 static void add_limits(struct strbuf *out, struct json_object *o)
 {
 	static const struct {
@@ -146,6 +156,7 @@ static void add_limits(struct strbuf *out, struct json_object *o)
 	}
 }
 
+/* A value that is not an object is an empty message. */
 static void write_schema(struct strbuf *out, struct json_object *o)
 {
 	struct json_object *required = json_get_arr(o, "required"), *list = json_get_arr(o, "enum");
@@ -171,7 +182,8 @@ static void write_schema(struct strbuf *out, struct json_object *o)
 
 /* ---- paths */
 
-/* ParametersItem -> Parameter -> NonBodyParameter -> the one for where it stands. */
+/* Encode a parameter: ParametersItem -> Parameter -> NonBodyParameter -> the message for its
+ * location. */
 static void write_parameter(struct strbuf *out, struct json_object *o)
 {
 	bool query = str_eq(json_get_str(o, "in"), "query");
@@ -201,6 +213,7 @@ static void write_description(struct strbuf *out, struct json_object *o)
 	add_text(out, 1, json_get_str(o, "description"));
 }
 
+/* ResponseValue contains either a Response (1) or a reference. */
 static void write_response(struct strbuf *out, struct json_object *o)
 {
 	add_message(out, 1, write_description, o);
@@ -211,6 +224,7 @@ static void write_responses(struct strbuf *out, struct json_object *o)
 	add_named(out, 1, write_response, o);
 }
 
+/* Extensions carry x-kubernetes-group-version-kind, by which kubectl finds an operation. */
 static void write_operation(struct strbuf *out, struct json_object *o)
 {
 	add_text(out, 5, json_get_str(o, "operationId"));
@@ -219,6 +233,7 @@ static void write_operation(struct strbuf *out, struct json_object *o)
 	add_extensions(out, 13, o);
 }
 
+/* Fields in the order of their numbers, as other protobuf writers emit them. */
 static void write_path(struct strbuf *out, struct json_object *o)
 {
 	static const struct {
@@ -232,6 +247,7 @@ static void write_path(struct strbuf *out, struct json_object *o)
 	add_parameters(out, 9, o);
 }
 
+/* Field 1 of Paths is for extensions, which ours have none of. */
 static void write_paths(struct strbuf *out, struct json_object *o)
 {
 	add_named(out, 2, write_path, o);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Verbs and subresources of a kind. */
+/* Verbs and subresources of a kind. A mask of verbs is printed in the order of discovery
+ * documents. */
 #include "config.h"
 
 #include "tec/schema/kind.h"
@@ -15,9 +16,10 @@ const struct schema_sub *schema_kind_sub(const struct schema_kind *k, const char
 	return NULL;
 }
 
+/* out has room for all eight verbs and the NULL. */
 size_t schema_verb_names(unsigned verbs, const char *out[9])
 {
-	/* The order of the bits. */
+	/* In the order of the bits SCHEMA_VERB_*. */
 	static const char *const names[] = {
 		"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"};
 	size_t n = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The members of built-in kinds whose merge is not plain, as the OpenAPI document of Kubernetes 1.34 has
- * them (x-kubernetes-list-type, -map-keys, -map-type). Nothing below them is known.
+ * The members of built-in kinds whose merge strategy is not the default, according to the OpenAPI
+ * document of Kubernetes 1.34 (x-kubernetes-list-type, -map-keys, -map-type). Members below them
+ * are not described.
  */
 #include "config.h"
 
@@ -14,10 +15,10 @@
 #include "tec/base/str.h"
 #include "tec/schema/crd.h"
 
-#define METADATA "metadata" /* of every kind */
+#define METADATA "metadata" /* the same for every kind */
 
 static const struct {
-	const char *in, *name; /* a kind, or METADATA */
+	const char *in, *name; /* name of a kind, or METADATA */
 	struct schema_merge merge;
 } members[] = {
 	{METADATA, "finalizers", {.type = SCHEMA_MERGE_SET}},
@@ -29,12 +30,15 @@ static const struct {
 	{"ServiceAccount", "secrets", {.type = SCHEMA_MERGE_MAP, .keys = {"name"}}},
 };
 
+/* `top` marks the object itself, where apiVersion, kind and metadata are members of every kind. */
 struct schema_at schema_at_object(const struct schema_kind *k)
 {
 	return k->crd ? (struct schema_at){.node = k->crd->schema, .top = true}
 		      : (struct schema_at){.in = k->kind, .top = true};
 }
 
+/* metadata is the same for every kind, so for CRDs it comes from the table and not from their
+ * schema. */
 struct schema_at schema_at_member(struct schema_at at, const char *name)
 {
 	struct schema_at to = {.node = schema_node_member(at.node, name)};
@@ -49,12 +53,13 @@ struct schema_at schema_at_member(struct schema_at at, const char *name)
 	return to;
 }
 
+/* Elements of CRDs follow their schema; those of built-in lists are atomic. */
 struct schema_at schema_at_element(struct schema_at at)
 {
 	static const struct schema_merge atomic = {.type = SCHEMA_MERGE_ATOMIC};
 	struct schema_at to = {.node = schema_node_element(at.node)};
 
-	/* Each element of a list above has one owner. */
+	/* An element of a list in the table has one owner as a whole. */
 	to.merge = to.node ? schema_node_merge(to.node) : !at.node && at.merge ? &atomic : NULL;
 	return to;
 }
@@ -64,6 +69,7 @@ const struct schema_merge *schema_at_merge(struct schema_at at)
 	return at.merge ? at.merge : schema_node_merge(NULL);
 }
 
+/* The table of built-in kinds lists only special members, so any other one counts as declared. */
 enum schema_declares schema_at_declares(struct schema_at at, const char *name)
 {
 	if (at.in)
@@ -78,6 +84,7 @@ enum schema_declares schema_at_declares(struct schema_at at, const char *name)
 		       : SCHEMA_UNKNOWN;
 }
 
+/* Only places of CRDs are typed; null is accepted everywhere and pruned later. */
 char *schema_at_mismatch(struct schema_at at, struct json_object *v)
 {
 	return at.node && v ? schema_type_fault(at.node, v) : NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Documents from kinds: version 3 with the schemas of CRDs as they are, version 2 without what it
- * does not have (nullable, alternatives, int-or-string) and closed only where a CRD is.
+ * OpenAPI documents from kinds. Version 3 contains the schemas of CRDs unchanged. Version 2 leaves
+ * out what it cannot express (nullable, alternatives, int-or-string), and is closed only where the
+ * CRD is.
  */
 #include "config.h"
 
@@ -28,6 +29,7 @@ static void each_kind(const struct schema_served *s, each_fn fn, void *arg)
 		fn(&s->crds[i]->kind, arg);
 }
 
+/* The version of Kubernetes that the built-in kinds follow. */
 static struct json_object *info(struct json_object *doc)
 {
 	struct json_object *o = json_add_str(json_obj(), "title", "Kubernetes");
@@ -43,6 +45,7 @@ struct v3 {
 	size_t n;
 };
 
+/* A CRD's schema is copied, because openapi_add_kind() adds to it. */
 static void add_v3(const struct schema_kind *k, void *arg)
 {
 	struct v3 *d = arg;
@@ -55,6 +58,8 @@ static void add_v3(const struct schema_kind *k, void *arg)
 	d->n++;
 }
 
+/* NULL when no kind is of this group and version. The shared metadata schemas are in every
+ * document, because references do not cross documents. */
 struct json_object *schema_openapi_v3(
 	const struct schema_served *s, const char *group, const char *version)
 {
@@ -77,7 +82,8 @@ struct index {
 	struct json_object *paths;
 };
 
-/* The hash is the one of the document's text, so that clients may keep it for ever. */
+/* Add the document of a kind's group and version to the index, once. The hash is of the document's
+ * text, so that clients may cache it indefinitely. */
 static void add_index(const struct schema_kind *k, void *arg)
 {
 	struct index *x = arg;
@@ -121,6 +127,8 @@ static void members_to_v2(struct json_object *s, const char *name)
 	}
 }
 
+/* Reduce a schema to what version 2 can express. Where that would make it stricter than the CRD,
+ * open it entirely: the server validates anyway. */
 static void to_v2(struct json_object *s)
 {
 	static const char *const no[] = {"nullable", "oneOf", "anyOf", "allOf", "not", "default"};
@@ -134,7 +142,7 @@ static void to_v2(struct json_object *s)
 		json_drop(s, "type");
 	for (size_t i = 0; i < ARRAY_LEN(no); i++)
 		json_drop(s, no[i]);
-	if (open) { /* null or unknown fields: kubectl would refuse them */
+	if (open) { /* allows null or unknown fields, which kubectl would refuse */
 		json_drop(s, "type");
 		json_drop(s, "items");
 		json_drop(s, "properties");
@@ -149,6 +157,7 @@ struct v2 {
 	struct json_object *definitions, *paths;
 };
 
+/* The schema is reduced before the metadata is added, which version 2 can express. */
 static void add_v2(const struct schema_kind *k, void *arg)
 {
 	struct v2 *d = arg;
@@ -159,6 +168,7 @@ static void add_v2(const struct schema_kind *k, void *arg)
 	openapi_add_paths(d->paths, k, true);
 }
 
+/* One document for all groups, which older versions of kubectl use. */
 struct json_object *schema_openapi_v2(const struct schema_served *s)
 {
 	struct v2 d = {json_obj(), json_obj()};

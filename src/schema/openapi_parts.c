@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of OpenAPI documents: metadata, kinds, paths. kubectl reads of the paths only which
- * query parameters a write of a kind takes, and of the schemas all of it.
+ * The parts of OpenAPI documents: metadata, kinds, paths. Of the paths, kubectl only reads the
+ * query parameters that writes of a kind take; of the schemas it reads everything.
  */
 #include "config.h"
 
@@ -13,6 +13,8 @@
 #include "tec/base/mem.h"
 #include "tec/schema/builtin.h"
 
+/* Names as kube-apiserver makes them: io.k8s.api.core.v1.Secret, or, for a CRD, its group
+ * reversed. */
 char *openapi_name(const struct schema_kind *k, const char *suffix)
 {
 	struct strbuf b = STRBUF_INIT;
@@ -24,7 +26,7 @@ char *openapi_name(const struct schema_kind *k, const char *suffix)
 			k->version, k->kind, suffix);
 		return strbuf_steal(&b);
 	}
-	while (end > k->group) { /* the group's labels, last one first */
+	while (end > k->group) { /* the labels of the group in reverse order */
 		const char *start = end;
 
 		while (start > k->group && start[-1] != '.')
@@ -60,6 +62,7 @@ static struct json_object *list_of(const char *description, struct json_object *
 	return json_add(described("array", description), "items", items);
 }
 
+/* The texts below are our own, shorter than those of Kubernetes. */
 static struct json_object *owner_reference(void)
 {
 	static const char *const texts[][2] = {{"apiVersion", "API version of the owner."},
@@ -74,20 +77,21 @@ static struct json_object *owner_reference(void)
 		json_push_str(required, texts[i][0]);
 	}
 	json_add(p, "controller",
-		described("boolean", "The owner is the one that manages this object."));
+		described("boolean", "True: the owner is the controller of this object."));
 	json_add(p, "blockOwnerDeletion",
 		described("boolean",
-			"The owner stays until this object is gone, when it is deleted in "
-			"the foreground."));
+			"With foreground deletion, the owner stays until this object is "
+			"deleted."));
 	return json_add(json_add(o, "properties", p), "required", required);
 }
 
+/* fieldsV1 is a schema of its own, as in Kubernetes, because clients treat it as opaque. */
 static struct json_object *managed_fields(const char *prefix)
 {
-	static const char *const texts[][2] = {{"apiVersion", "In which version they are named."},
-		{"fieldsType", "In which form they are named: FieldsV1."},
-		{"manager", "Who set them."}, {"operation", "How: Apply or Update."},
-		{"subresource", "By which subresource; empty for the object itself."},
+	static const char *const texts[][2] = {{"apiVersion", "Version of the field names."},
+		{"fieldsType", "Format of the field names: FieldsV1."},
+		{"manager", "Name of the manager."}, {"operation", "Apply or Update."},
+		{"subresource", "Subresource that was used; empty for the object itself."},
 		{"time", "When the entry was last changed."}};
 	struct json_object *p = json_obj();
 
@@ -97,64 +101,67 @@ static struct json_object *managed_fields(const char *prefix)
 	return json_add(described("object", "The fields that one manager set."), "properties", p);
 }
 
+/* All members of ObjectMeta that Kubernetes 1.34 knows, so that kubectl's validation accepts
+ * them. */
 static struct json_object *object_meta(const char *prefix)
 {
 	static const char *const texts[][3] = {
-		{"name", "string", "Once in its namespace and kind; cannot be changed."},
-		{"generateName", "string",
-			"The server appends a random suffix when name is not given."},
-		{"namespace", "string", "Where the object lives; cannot be changed."},
-		{"uid", "string",
-			"Set by the server; an object that is made again has another one."},
+		{"name", "string", "Unique for its kind and namespace; immutable."},
+		{"generateName", "string", "Prefix of a generated name when name is not set."},
+		{"namespace", "string", "Namespace of the object; immutable."},
+		{"uid", "string", "Set by the server; a recreated object has another one."},
 		{"resourceVersion", "string", "Changes with every write; opaque."},
-		{"selfLink", "string", "Not used any more."},
-		{"creationTimestamp", "string", "When the object was made. Set by the server."},
+		{"selfLink", "string", "No longer used."},
+		{"creationTimestamp", "string", "Time of creation. Set by the server."},
 		{"deletionTimestamp", "string",
-			"The object is being deleted, and waits for its finalizers."},
-		{"generation", "integer", "Counts changes of what is wanted. Set by the server."},
+			"The object is being deleted and waits for its finalizers."},
+		{"generation", "integer",
+			"Number of changes of the desired state. Set by the server."},
 		{"deletionGracePeriodSeconds", "integer",
-			"How long deletion may take. Set by the server."},
+			"Grace period of the deletion in seconds. Set by the server."},
 	};
 	struct json_object *p = json_obj();
 	static const char owner[] = OPENAPI_META "OwnerReference";
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		json_add(p, texts[i][0], described(texts[i][1], texts[i][2]));
-	json_add(p, "labels", text_map("Short texts by which objects are selected."));
-	json_add(p, "annotations", text_map("Texts that nothing selects by."));
+	json_add(p, "labels", text_map("Key-value pairs by which objects are selected."));
+	json_add(p, "annotations", text_map("Key-value pairs that selectors ignore."));
 	json_add(p, "finalizers",
-		list_of("Who has to act before the object is removed.",
+		list_of("Names of components that must act before the object is removed.",
 			json_add_str(json_obj(), "type", "string")));
 	json_add(p, "ownerReferences",
-		list_of("The object goes when all of these are gone.", openapi_ref(prefix, owner)));
+		list_of("The object is deleted when all of these are deleted.",
+			openapi_ref(prefix, owner)));
 	json_add(p, "managedFields",
-		list_of("Which manager applied which fields. Set by the server.",
+		list_of("Fields set by each manager. Set by the server.",
 			openapi_ref(prefix, OPENAPI_META "ManagedFieldsEntry")));
-	return json_add(
-		described("object", "What every object has beside its content."), "properties", p);
+	return json_add(described("object", "Metadata of an object."), "properties", p);
 }
 
+/* The schemas to which those of all kinds refer, once per document. */
 void openapi_add_meta(struct json_object *schemas, const char *prefix)
 {
 	struct json_object *list = json_obj();
 
-	json_add(
-		list, "resourceVersion", described("string", "Of the list: where a watch begins."));
-	json_add(list, "continue", described("string", "Asks for the next part of the list."));
-	json_add(
-		list, "remainingItemCount", described("integer", "How many are not in this part."));
-	json_add(list, "selfLink", described("string", "Not used any more."));
+	json_add(list, "resourceVersion",
+		described("string", "Version of the list, from which a watch can start."));
+	json_add(list, "continue",
+		described("string", "Token to request the next part of the list."));
+	json_add(list, "remainingItemCount",
+		described("integer", "Number of objects that follow this part."));
+	json_add(list, "selfLink", described("string", "No longer used."));
 	json_add(schemas, OPENAPI_META "ListMeta",
-		json_add(described("object", "What every list has."), "properties", list));
+		json_add(described("object", "Metadata of a list."), "properties", list));
 	json_add(schemas, OPENAPI_META "ObjectMeta", object_meta(prefix));
 	json_add(schemas, OPENAPI_META "OwnerReference", owner_reference());
 	json_add(schemas, OPENAPI_META "ManagedFieldsEntry", managed_fields(prefix));
-	json_add(schemas, OPENAPI_META "FieldsV1",
-		described("object", "The fields, as a tree of their names."));
+	json_add(schemas, OPENAPI_META "FieldsV1", described("object", "Field names as a tree."));
 }
 
 /* ---- kinds */
 
+/* The extension by which kubectl finds the schema or operation of a kind. */
 static void add_gvk(struct json_object *o, const struct schema_kind *k, const char *kind, bool list)
 {
 	struct json_object *gvk = json_obj();
@@ -165,6 +172,7 @@ static void add_gvk(struct json_object *o, const struct schema_kind *k, const ch
 	json_add(o, "x-kubernetes-group-version-kind", list ? json_push(json_arr(), gvk) : gvk);
 }
 
+/* Schemas of CRDs may omit these two members. */
 static void add_type_meta(struct json_object *properties)
 {
 	json_add(properties, "apiVersion",
@@ -172,6 +180,7 @@ static void add_type_meta(struct json_object *properties)
 	json_add(properties, "kind", described("string", "The kind of this object."));
 }
 
+/* Lists are kinds of their own, so clients look up a schema for them as well. */
 static void add_list(struct json_object *schemas, const char *prefix, const struct schema_kind *k,
 	const char *name)
 {
@@ -188,6 +197,8 @@ static void add_list(struct json_object *schemas, const char *prefix, const stru
 	json_add(schemas, list, o);
 }
 
+/* metadata is always replaced by the shared schema: CRDs may only restrict name and
+ * generateName. */
 void openapi_add_kind(struct json_object *schemas, const char *prefix, const struct schema_kind *k,
 	struct json_object *take_schema)
 {
@@ -207,11 +218,13 @@ void openapi_add_kind(struct json_object *schemas, const char *prefix, const str
 		add_list(schemas, prefix, k, name);
 }
 
+/* Unknown members are preserved in each value, so that kubectl's validation accepts any content. */
 struct json_object *openapi_builtin(const struct schema_kind *k)
 {
-	cleanup_free char *text = xasprintf("%s, of Kubernetes itself. Its fields are described at "
-					    "https://kubernetes.io/docs/reference/.",
-		k->kind);
+	cleanup_free char *text =
+		xasprintf("%s, a built-in kind of Kubernetes. Its fields are described at "
+			  "https://kubernetes.io/docs/reference/.",
+			k->kind);
 	struct json_object *o = described("object", text), *p = json_obj();
 	const char *members = schema_builtin_members(k);
 
@@ -229,6 +242,7 @@ struct json_object *openapi_builtin(const struct schema_kind *k)
 
 /* ---- paths */
 
+/* Version 2 has the type in the parameter itself, version 3 in a schema. */
 static struct json_object *parameter(
 	const char *name, const char *in, const char *type, const char *text, bool v2)
 {
@@ -245,6 +259,7 @@ static struct json_object *parameter(
 	return json_add_str(o, "type", type);
 }
 
+/* kubectl looks for the parameters dryRun and fieldValidation here before it uses them. */
 static struct json_object *operation(const struct schema_kind *k, const char *action, bool v2)
 {
 	struct json_object *o = json_obj(), *p = json_arr();
@@ -255,15 +270,16 @@ static struct json_object *operation(const struct schema_kind *k, const char *ac
 			*c = '_';
 	json_add_str(o, "operationId", id);
 	if (!str_eq(action, "get") && !str_eq(action, "list")) {
-		json_push(p, parameter("dryRun", "query", "string", "All: nothing is stored.", v2));
-		json_push(p, parameter("fieldManager", "query", "string", "Who writes.", v2));
+		json_push(p, parameter("dryRun", "query", "string",
+				     "All: validate the request, but store nothing.", v2));
 		json_push(
-			p, parameter("fieldValidation", "query", "string",
-				   "Strict, Warn or Ignore: what becomes of unknown fields.", v2));
+			p, parameter("fieldManager", "query", "string", "Name of the writer.", v2));
+		json_push(p, parameter("fieldValidation", "query", "string",
+				     "Strict, Warn or Ignore: treatment of unknown fields.", v2));
 	}
 	if (str_eq(action, "patch"))
 		json_push(p, parameter("force", "query", "boolean",
-				     "An apply takes fields of other managers.", v2));
+				     "Apply even to fields of other managers.", v2));
 	json_add(o, "parameters", p);
 	json_add(o, "responses",
 		json_add(json_obj(), "200", json_add_str(json_obj(), "description", "OK")));
@@ -272,6 +288,7 @@ static struct json_object *operation(const struct schema_kind *k, const char *ac
 	return o;
 }
 
+/* A kind that cannot be read (a review) has only the path of its collection. */
 void openapi_add_paths(struct json_object *paths, const struct schema_kind *k, bool v2)
 {
 	cleanup_free char *all = xasprintf("%s%s/%s%s/%s", *k->group ? "/apis/" : "/api", k->group,

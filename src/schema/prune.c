@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What changes an object by its schema: unknown members go, and known ones that are null. The depth
- * of the walk is the depth of the object, which its reader has bounded.
+ * Changes of an object by its schema: unknown members are dropped, and known ones that are null.
+ * The recursion is as deep as the object, which its parser has limited.
  */
 #include "config.h"
 
@@ -17,6 +17,7 @@ struct prune {
 	struct schema_texts *unknown;
 };
 
+/* Report the path of a dropped member, as kube-apiserver names it in a warning. */
 static void note(struct prune *p, const char *name)
 {
 	schema_texts_add(p->unknown, "%s%s%s", strbuf_str(&p->path), p->path.len ? "." : "", name);
@@ -30,6 +31,7 @@ static bool is_one_of(const char *name, const char *const *list)
 	return false;
 }
 
+/* Drop all members that are not in the list, and report them. */
 static void keep_only(struct prune *p, struct json_object *o, const char *const *names)
 {
 	json_each (o, name, v) {
@@ -40,6 +42,7 @@ static void keep_only(struct prune *p, struct json_object *o, const char *const 
 	}
 }
 
+/* The elements of a list in metadata have a fixed set of members, too. */
 static void prune_elements(
 	struct prune *p, struct json_object *meta, const char *list, const char *const *names)
 {
@@ -55,7 +58,7 @@ static void prune_elements(
 	schema_path_cut(&p->path, before);
 }
 
-/* ObjectMeta is the same for every kind, and no schema says it. */
+/* Prune metadata: ObjectMeta is the same for every kind, and no schema of a CRD describes it. */
 static void prune_metadata(struct prune *p, struct json_object *meta)
 {
 	static const char *const names[] = {"annotations", "creationTimestamp",
@@ -74,7 +77,7 @@ static void prune_metadata(struct prune *p, struct json_object *meta)
 	schema_path_cut(&p->path, before);
 }
 
-/* Below a place without schema nothing is known, so everything goes. */
+/* Prune a value. Without a schema nothing is known, so every member is dropped. */
 static void prune(
 	struct prune *p, struct json_object *v, const struct schema_node *s, bool is_whole)
 {
@@ -107,6 +110,7 @@ static void prune(
 	}
 }
 
+/* Sorted, since clients show the paths as warnings in this order. */
 void schema_prune(const struct schema_node *s, struct json_object *o, struct schema_texts *unknown)
 {
 	struct prune p = {STRBUF_INIT, unknown};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * PCRE2 backtracks, so each match has limits; the patterns of crd/ stay far below them. Groups do
- * not capture, so there are no back references either.
+ * not capture, and therefore there are no back references.
  */
 #include "config.h"
 
@@ -13,8 +13,8 @@
 #include "tec/base/mem.h"
 
 #define PATTERN_MAX 4096    /* bytes */
-#define MATCH_LIMIT 200000  /* steps back from one place of the text */
-#define DEPTH_LIMIT 10000   /* alternatives that are still open */
+#define MATCH_LIMIT 200000  /* backtracking steps from one position */
+#define DEPTH_LIMIT 10000   /* nested alternatives */
 #define HEAP_LIMIT  4096    /* KiB */
 #define TEXT_MAX    1048576 /* bytes */
 
@@ -23,9 +23,10 @@ struct schema_regex {
 	pcre2_match_context *context; /* owned: the limits */
 };
 
+/* NEVER_BACKSLASH_C refuses \C, which could split a UTF-8 character. */
 struct schema_regex *schema_regex_new(const char *pattern, size_t len, struct err *err)
 {
-	/* Without DOLLAR_ENDONLY, "$" matches before a newline at the end, too. */
+	/* Without DOLLAR_ENDONLY, "$" would also match before a final newline. */
 	const uint32_t options =
 		PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_AUTO_CAPTURE;
 	struct schema_regex *r;
@@ -65,6 +66,7 @@ void schema_regex_free(struct schema_regex *r)
 	free(r);
 }
 
+/* A match that exceeds a limit returns an error, which counts as no match: the value is refused. */
 bool schema_regex_match(const struct schema_regex *r, const char *s, size_t len)
 {
 	pcre2_match_data *data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* struct schema_node, between what compiles it (structural.c) and what works with it. */
+/* struct schema_node, shared by the compiler (structural.c) and its users. */
 #ifndef SCHEMA_INTERNAL_H
 #define SCHEMA_INTERNAL_H
 
@@ -15,7 +15,7 @@
 #include "tec/schema/regex.h"
 
 enum schema_node_type {
-	SCHEMA_TYPE_NONE, /* of a value: null, or a number that is not whole */
+	SCHEMA_TYPE_NONE, /* as the type of a value: null, or not a whole number */
 	SCHEMA_TYPE_OBJECT,
 	SCHEMA_TYPE_ARRAY,
 	SCHEMA_TYPE_STRING,
@@ -25,7 +25,7 @@ enum schema_node_type {
 
 struct schema_rule {
 	struct schema_cel *cel; /* owned */
-	const char *message;    /* of the schema, as the others are */
+	const char *message;    /* borrowed from the schema */
 	const char *field_path; /* "a.b", NULL: none */
 };
 
@@ -41,14 +41,14 @@ struct schema_limit {
 
 struct schema_node {
 	struct json_object
-		*schema; /* an owned reference; texts and arrays here are borrowed of it */
+		*schema; /* an owned reference; strings and arrays below are borrowed from it */
 	enum schema_node_type type;
-	bool has_rules; /* here or below */
+	bool has_rules; /* at this node or below */
 	bool date_time;
 	const char *pattern_text;
 	struct schema_regex *pattern; /* owned; NULL: none */
 	struct schema_limit max_length, min_length, max_items, min_items, maximum, minimum;
-	struct json_object *enumeration, *required; /* arrays of texts; NULL: none */
+	struct json_object *enumeration, *required; /* arrays of strings; NULL: none */
 	struct schema_prop *prop;                   /* owned, sorted by name */
 	size_t n_props;
 	struct schema_node *items; /* owned; NULL: none */
@@ -58,10 +58,12 @@ struct schema_node {
 };
 
 const char *schema_type_name(enum schema_node_type t); /* "" for NONE */
-/* "must be of type string, not array"; the caller frees. NULL: v is of the type that s wants. */
+/* Return "must be of type string, not array"; the caller frees it. NULL: v has the type that s
+ * requires. */
 char *schema_type_fault(const struct schema_node *s, struct json_object *v);
 
-/* A path that grows and is cut back: "spec.a[0].b". */
+/* A path that grows and is cut back: "spec.a[0].b". add and index return the length to cut back
+ * to. */
 static inline size_t schema_path_add(struct strbuf *path, const char *name)
 {
 	size_t before = path->len;

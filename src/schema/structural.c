@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads an openAPIV3Schema of crd/ into nodes, patterns and rules. The files are part of the program:
- * tests/schema/test_crd.c checks that they say nothing else than what is read here.
+ * Read an openAPIV3Schema of crd/ into nodes, patterns and rules. The files are part of the
+ * program: tests/schema/test_crd.c checks that they contain no keyword that is not read here.
  */
 #include "config.h"
 
@@ -25,6 +25,7 @@ const char *schema_type_name(enum schema_node_type t)
 	return type_names[t];
 }
 
+/* Also frees a node whose construction failed halfway. */
 void schema_structural_free(struct schema_node *s)
 {
 	if (!s)
@@ -53,11 +54,13 @@ static enum schema_node_type read_type(struct json_object *schema)
 	return SCHEMA_TYPE_NONE;
 }
 
+/* `set` tells an absent limit from a limit of 0. */
 static struct schema_limit read_limit(struct json_object *schema, const char *name)
 {
 	return (struct schema_limit){json_get(schema, name) != NULL, json_get_int(schema, name, 0)};
 }
 
+/* Read all keywords about single values; only the pattern can fail. */
 static int read_values(struct schema_node *n, struct err *err)
 {
 	struct json_object *s = n->schema;
@@ -82,6 +85,8 @@ static int read_values(struct schema_node *n, struct err *err)
 		       : err_set(err, ERR_INVALID, "pattern '%s': %s", n->pattern_text, why.text);
 }
 
+/* A map has up to four keys here, but validate.c compares the first one only: crd/ needs no
+ * more. */
 static void read_list_type(struct schema_node *n)
 {
 	const char *type = json_get_str(n->schema, "x-kubernetes-list-type");
@@ -99,6 +104,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct schema_prop *)a)->name, ((const struct schema_prop *)b)->name);
 }
 
+/* Sorted by name, for schema_node_member() and for causes in a fixed order. */
 static int read_props(struct schema_node *n, struct err *err)
 {
 	json_each (json_get(n->schema, "properties"), name, v) {
@@ -115,6 +121,7 @@ static int read_props(struct schema_node *n, struct err *err)
 	return 0;
 }
 
+/* has_rules is inherited upwards, so that a walk skips branches without rules. */
 static int read_items(struct schema_node *n, struct err *err)
 {
 	struct json_object *v = json_get(n->schema, "items");
@@ -126,6 +133,8 @@ static int read_items(struct schema_node *n, struct err *err)
 	return n->items ? 0 : -1;
 }
 
+/* A rule is compiled against the schema of its own node, whose members must be read before.
+ * fieldPath begins with a dot, which is skipped. */
 static int read_rules(struct schema_node *n, struct err *err)
 {
 	struct json_object *list = json_get(n->schema, "x-kubernetes-validations");
@@ -146,6 +155,7 @@ static int read_rules(struct schema_node *n, struct err *err)
 	return 0;
 }
 
+/* Rules come last: compiling them looks members up. */
 struct schema_node *schema_structural_new(struct json_object *schema, struct err *err)
 {
 	struct schema_node *n = xcalloc(1, sizeof(*n));
@@ -161,6 +171,7 @@ struct schema_node *schema_structural_new(struct json_object *schema, struct err
 
 /* ---- looking things up */
 
+/* s may be NULL, so that callers can walk below a place without schema. */
 const struct schema_node *schema_node_member(const struct schema_node *s, const char *name)
 {
 	struct schema_prop key = {name, NULL};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The frame of a table, ages, the columns of crd/ and those of the built-in kinds, as kubectl get -o wide
- * shows them; a client leaves out those with a priority. A column whose path leads nowhere has null as
- * cell, as kube-apiserver's.
+ * Tables: their frame, ages, the columns of crd/ and those of built-in kinds, as kubectl get -o
+ * wide shows them; clients hide columns with a priority. A column whose path leads nowhere has null
+ * as its cell, as with kube-apiserver.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@
 #include "tec/base/mem.h"
 #include "tec/schema/crd.h"
 
-/* RFC 3339 as seconds; -1: it is none. */
+/* Parse an RFC 3339 time to seconds; -1: invalid. */
 static int64_t seconds(const char *s)
 {
 	int64_t us;
@@ -25,6 +25,8 @@ static int64_t seconds(const char *s)
 	return clock_parse(s, &us) < 0 ? -1 : us / 1000000;
 }
 
+/* The steps of apimachinery's duration.HumanDuration: two units while the first is small, then
+ * one. */
 void schema_age_text(int64_t s, char out[SCHEMA_AGE_LEN])
 {
 	long long m = s / 60, h = s / 3600, d = h / 24, y = d / 365;
@@ -53,7 +55,7 @@ void schema_age_text(int64_t s, char out[SCHEMA_AGE_LEN])
 
 /* ---- cells */
 
-/* One row in the making. */
+/* A row under construction. */
 struct row {
 	struct json_object *cells; /* an array */
 	struct json_object *o;
@@ -76,6 +78,7 @@ static void push_int(struct row *r, int64_t v)
 	json_push(r->cells, json_int(v));
 }
 
+/* In built-in columns an absent member is an empty string; only CRD columns have null. */
 static void push_member(struct row *r, const char *path)
 {
 	struct json_object *v = json_get(r->o, path);
@@ -83,7 +86,7 @@ static void push_member(struct row *r, const char *path)
 	push_text(r, v ? json_object_get_string(v) : "");
 }
 
-/* The time at a path as an age. */
+/* Append the time at a path as an age. */
 static void push_time(struct row *r, const char *path)
 {
 	int64_t t = seconds(json_get_str(r->o, path));
@@ -106,7 +109,8 @@ static void push_age(struct row *r)
 
 /* ---- columns of crd/ */
 
-/* path is at [?(@.KEY=="VALUE")] and moves on: the first element with that member. */
+/* Evaluate [?(@.KEY=="VALUE")]: return the first element with that member, and move path behind
+ * it. */
 static struct json_object *element_at(struct json_object *o, const char **path)
 {
 	const char *key = *path + strlen("[?(@."),
@@ -122,7 +126,8 @@ static struct json_object *element_at(struct json_object *o, const char **path)
 	return NULL;
 }
 
-/* A column's path is .a.b or .a.list[?(@.KEY=="VALUE")].c, as a test of crd/ says. Borrowed. */
+/* Evaluate a column's path. It is .a.b or .a.list[?(@.KEY=="VALUE")].c, which a test of crd/
+ * ensures. Borrowed. */
 static struct json_object *value_at(struct json_object *o, const char *path)
 {
 	while (o && *path == '.') {
@@ -137,6 +142,8 @@ static struct json_object *value_at(struct json_object *o, const char *path)
 	return o;
 }
 
+/* Columns of type date are shown as ages; an empty string is "<unknown>", an invalid one
+ * "<invalid>". */
 static struct json_object *crd_cell(
 	struct json_object *v, const struct schema_column *c, int64_t now_s)
 {
@@ -152,6 +159,7 @@ static struct json_object *crd_cell(
 	return json_str(age);
 }
 
+/* The server puts Name before the columns of a CRD. */
 static void fill_by_path(struct row *r, const struct schema_crd *crd)
 {
 	push_name(r);
@@ -164,7 +172,8 @@ static void fill_by_path(struct row *r, const struct schema_crd *crd)
 
 #define NAME                                                                                       \
 	{                                                                                          \
-		.name = "Name", .type = "string", .format = "name", .description = "Its name."     \
+		.name = "Name", .type = "string", .format = "name",                                \
+		.description = "Name of the object."                                               \
 	}
 #define COLUMN(n)                                                                                  \
 	{                                                                                          \
@@ -182,6 +191,7 @@ static size_t members(struct json_object *o, const char *path)
 }
 
 static const struct schema_column configmap[] = {NAME, COLUMN("Data"), AGE};
+/* Data is the number of keys, not their size. */
 static void fill_configmap(struct row *r)
 {
 	push_name(r);
@@ -214,6 +224,7 @@ static void fill_account(struct row *r)
 	push_age(r);
 }
 
+/* ServiceAccounts are shown with their namespace. */
 static void push_subjects(struct row *r, const char *kind)
 {
 	struct json_object *a = json_get_arr(r->o, "subjects");
@@ -254,9 +265,10 @@ static const struct schema_column event[] = {COLUMN("Last Seen"), COLUMN("Type")
 	{.name = "Name",
 		.type = "string",
 		.format = "name",
-		.description = "Its name.",
+		.description = "Name of the object.",
 		.priority = 1}};
 
+/* Events of core/v1 and events.k8s.io/v1 store the source in different members. */
 static const char *either(struct json_object *o, const char *path, const char *other)
 {
 	const char *s = json_get_str(o, path);
@@ -264,6 +276,7 @@ static const char *either(struct json_object *o, const char *path, const char *o
 	return s && *s ? s : json_get_str(o, other);
 }
 
+/* "machine/a": the kind in lower case, as in kubectl's arguments. */
 static void push_event_object(struct row *r)
 {
 	const char *kind = json_get_str(r->o, "involvedObject/kind"),
@@ -276,6 +289,7 @@ static void push_event_object(struct row *r)
 	push_take(r, text);
 }
 
+/* kube-apiserver trims messages, too: many end in a newline. */
 static char *trim(const char *s)
 {
 	static const char blanks[] = " \t\r\n\v\f";
@@ -287,7 +301,8 @@ static char *trim(const char *s)
 	return xstrndup(s, len);
 }
 
-/* Of both groups, as they are stored. */
+/* Events of both groups are stored in the form of core/v1. With a series, its count and time are
+ * shown. */
 static void fill_event(struct row *r)
 {
 	const char *first = seconds(json_get_str(r->o, "firstTimestamp")) >= 0 ? "firstTimestamp"
@@ -308,7 +323,7 @@ static void fill_event(struct row *r)
 			     host ? host : ""));
 	push_take(r, trim(json_get_str(r->o, "message")));
 	push_time(r, first);
-	/* A column of texts with a number in it, as kube-apiserver's. */
+	/* A string column with a number in it, as in kube-apiserver. */
 	push_int(r, count ? count : 1);
 	push_name(r);
 }
@@ -317,7 +332,7 @@ static void fill_event(struct row *r)
 	{                                                                                          \
 		k, c, ARRAY_LEN(c), f                                                              \
 	}
-/* Of all kinds that are stored; Events of both groups. */
+/* All kinds that are stored; Event is the same in both groups. */
 static const struct builtin {
 	const char *kind;
 	const struct schema_column *columns;
@@ -332,6 +347,7 @@ static const struct builtin {
 	KIND("RoleBinding", rolebinding, fill_rolebinding),
 };
 
+/* A kind without columns is a bug of this table. */
 static const struct builtin *builtin_of(const struct schema_kind *k)
 {
 	size_t i = 0;
@@ -355,10 +371,11 @@ static void push_definition(struct json_object *list, const struct schema_column
 	json_push(list, json_add_int(o, "priority", c->priority));
 }
 
+/* Built-in kinds list all their columns; for a CRD, Name comes first. */
 static struct json_object *definitions(const struct schema_kind *k)
 {
-	static const struct schema_column name = {"Name", "string", "name",
-		"What the object is called, once in its namespace.", NULL, 0};
+	static const struct schema_column name = {
+		"Name", "string", "name", "Name of the object, unique in its namespace.", NULL, 0};
 	const struct schema_column *columns = k->crd ? k->crd->columns : builtin_of(k)->columns;
 	size_t n = k->crd ? k->crd->n_columns : builtin_of(k)->n_columns;
 	struct json_object *a = json_arr();
@@ -380,6 +397,7 @@ struct json_object *schema_partial_metadata(struct json_object *o, const char *v
 	return json_add(partial, "metadata", metadata ? json_object_get(metadata) : json_obj());
 }
 
+/* The client chooses with includeObject; metadata is the default. */
 static struct json_object *row_object(const struct schema_table *t, struct json_object *o)
 {
 	switch (t->include) {
@@ -393,6 +411,7 @@ static struct json_object *row_object(const struct schema_table *t, struct json_
 	return NULL;
 }
 
+/* A row has the cells and, as the client asked for it, the object. */
 static struct json_object *row_of(const struct schema_table *t, struct json_object *o)
 {
 	struct row r = {json_arr(), o, t->now_s};
@@ -404,6 +423,7 @@ static struct json_object *row_of(const struct schema_table *t, struct json_obje
 	return json_add(json_add(json_obj(), "cells", r.cells), "object", row_object(t, o));
 }
 
+/* In a watch each event is a table of one row; only the first has column definitions. */
 struct json_object *schema_table_new(const struct schema_table *t, struct json_object *o)
 {
 	struct json_object *table = json_obj(), *rows = json_arr();

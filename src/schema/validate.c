@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Types, values and lists of an object first, then the rules, which are not run while types are
- * wrong. What an update leaves as it was is not held against it: its causes are dropped again.
+ * Types, values and lists of an object are checked first, then the rules, which do not run while
+ * types are wrong. What an update leaves unchanged is not held against it ("ratcheting", KEP-4008):
+ * its causes are dropped again.
  */
 #include "config.h"
 
@@ -20,36 +21,39 @@ struct walk {
 };
 
 /*
- * A value and what it was before an update, as far as that can be told: members by name, elements of
- * a list that is a map by their key, other elements not at all. Equality is asked for only where
- * something is wrong, and remembered.
+ * A value and its previous version in an update, where the two can be correlated: members by name,
+ * elements of a list of type map by their key, other elements not at all. Equality is computed only
+ * where something is wrong, and kept.
  */
 struct then {
 	const struct schema_node *s;
 	struct json_object *now, *old;
-	struct then *parent; /* the nearest that can be told */
-	bool known;          /* old is what now was */
+	struct then *parent; /* the nearest ancestor that is correlated */
+	bool known;          /* old is the previous version of now */
 	signed char equal;   /* -1: not compared yet */
 };
 
+/* A value without an old version belongs to the nearest correlated ancestor. */
 static struct then child_of(struct then *t, const struct schema_node *s, struct json_object *now,
 	struct json_object *old)
 {
 	return (struct then){s, now, old, t->known ? t : t->parent, old != NULL, -1};
 }
 
+/* With an uncorrelated parent, no member of it is correlated. */
 static struct then member_of(
 	struct then *t, const struct schema_node *s, const char *name, struct json_object *now)
 {
 	return child_of(t, s, now, t->known ? json_get(t->old, name) : NULL);
 }
 
-/* What tells an element of a set or of a map apart. */
+/* Return what identifies an element of a set or of a map. */
 static struct json_object *key_of(const struct schema_node *list, struct json_object *v)
 {
 	return list->merge.type == SCHEMA_MERGE_MAP ? json_get(v, list->merge.keys[0]) : v;
 }
 
+/* Find the old element with the same key; positions do not count. */
 static struct then element_of(struct then *t, size_t i)
 {
 	struct json_object *now = json_at(t->now, i), *key = key_of(t->s, now), *old = NULL;
@@ -61,6 +65,7 @@ static struct then element_of(struct then *t, size_t i)
 	return child_of(t, t->s->items, now, old);
 }
 
+/* An uncorrelated value is unchanged when its nearest correlated ancestor is. */
 static bool is_unchanged(struct then *t)
 {
 	if (!t->known)
@@ -72,6 +77,7 @@ static bool is_unchanged(struct then *t)
 
 /* ---- types and values */
 
+/* Integers above INT64_MAX have no type: Kubernetes knows int64 only. */
 static enum schema_node_type type_of(struct json_object *v)
 {
 	switch (json_object_get_type(v)) {
@@ -116,6 +122,7 @@ static void fault(struct walk *w, enum schema_problem problem, struct json_objec
 		w->causes, problem, strbuf_str(&w->path), value, "%s", strbuf_str(&detail));
 }
 
+/* Lengths in schemas are in code points: count all bytes but UTF-8 continuation bytes. */
 static size_t characters(const char *s, size_t len)
 {
 	size_t n = 0;
@@ -125,6 +132,7 @@ static size_t characters(const char *s, size_t len)
 	return n;
 }
 
+/* At most one of length and pattern is reported: a wrong length explains the other. */
 static void check_text(struct walk *w, const struct schema_node *s, struct json_object *v)
 {
 	const char *text = json_object_get_string(v);
@@ -140,9 +148,10 @@ static void check_text(struct walk *w, const struct schema_node *s, struct json_
 	else if (s->pattern && !schema_regex_match(s->pattern, text, len))
 		fault(w, SCHEMA_INVALID, v, "must match '%s'", s->pattern_text);
 	if (s->date_time && (strlen(text) != len || clock_parse(text, &us) < 0))
-		fault(w, SCHEMA_TYPE_INVALID, v, "must be a time as 2026-01-02T03:04:05Z");
+		fault(w, SCHEMA_TYPE_INVALID, v, "must be a time such as 2026-01-02T03:04:05Z");
 }
 
+/* Limits of crd/ are far below 2^53, so a double compares them exactly. */
 static void check_number(struct walk *w, const struct schema_node *s, struct json_object *v)
 {
 	double d = json_object_get_double(v);
@@ -153,6 +162,7 @@ static void check_number(struct walk *w, const struct schema_node *s, struct jso
 		fault(w, SCHEMA_INVALID, v, "must be at most %lld", (long long)s->maximum.value);
 }
 
+/* Enums of crd/ are strings, hence the quotes. */
 static void check_enum(struct walk *w, const struct schema_node *s, struct json_object *v)
 {
 	cleanup_strbuf struct strbuf all = STRBUF_INIT;
@@ -169,7 +179,8 @@ static void check_enum(struct walk *w, const struct schema_node *s, struct json_
 	fault(w, SCHEMA_UNSUPPORTED, v, "supported values: %s", strbuf_str(&all));
 }
 
-/* The index of the first element with a key that one before it has; the length when there is none. */
+/* Return the index of the first element whose key an earlier one has; the length when there is
+ * none. */
 static size_t find_duplicate(const struct schema_node *s, struct json_object *list)
 {
 	size_t n = json_len(list);
@@ -186,7 +197,8 @@ static size_t find_duplicate(const struct schema_node *s, struct json_object *li
 
 static void check(struct walk *w, struct then *t);
 
-/* A list that is too long is not looked into: it may have any size. */
+/* Check a list. One that is too long is not inspected further: it may have any size. Duplicates
+ * that the old list had already are accepted. */
 static void check_list(struct walk *w, struct then *t)
 {
 	const struct schema_node *s = t->s;
@@ -218,6 +230,7 @@ static void check_list(struct walk *w, struct then *t)
 	schema_path_cut(&w->path, before);
 }
 
+/* Members are checked in the order of the schema, then required ones that are missing. */
 static void check_object(struct walk *w, struct then *t)
 {
 	for (size_t i = 0; i < t->s->n_props; i++) {
@@ -245,6 +258,8 @@ static void check_object(struct walk *w, struct then *t)
 	}
 }
 
+/* Check a value and everything below it. Causes are taken back at the end if the value did not
+ * change, because they were there before the update. */
 static void check(struct walk *w, struct then *t)
 {
 	cleanup_free char *type = schema_type_fault(t->s, t->now);
@@ -277,7 +292,8 @@ static void check(struct walk *w, struct then *t)
 
 /* ---- rules */
 
-/* A rule about the present value alone is only a warning where nothing changed. */
+/* Report a rule that does not hold. A rule about the present value alone is only a warning where
+ * nothing changed. */
 static void rule_failed(struct walk *w, struct then *t, const struct schema_rule *r)
 {
 	cleanup_strbuf struct strbuf field = STRBUF_INIT;
@@ -292,6 +308,7 @@ static void rule_failed(struct walk *w, struct then *t, const struct schema_rule
 		schema_texts_add(w->warnings, "%s: %s", strbuf_str(&field), r->message);
 }
 
+/* Rules with oldSelf need an old value, so they do not run on create or for new elements. */
 static void run_rules(struct walk *w, struct then *t)
 {
 	const struct schema_node *s = t->s;
@@ -319,6 +336,7 @@ static void run_rules(struct walk *w, struct then *t)
 	}
 }
 
+/* These problems leave the types intact, so rules can run in spite of them. */
 static bool blocks_rules(const struct schema_causes *c)
 {
 	for (size_t i = 0; i < c->n; i++)
@@ -329,6 +347,7 @@ static bool blocks_rules(const struct schema_causes *c)
 	return false;
 }
 
+/* A write of /status checks only that part, but runs all rules, which may relate status to spec. */
 void schema_validate(const struct schema_node *s, struct json_object *o, struct json_object *old,
 	bool status, struct schema_causes *causes, struct schema_texts *warnings)
 {

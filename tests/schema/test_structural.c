@@ -102,9 +102,9 @@ static const struct {
 	/* int32 and int64 are not checked: crd/ has limits. */
 	{"{type: string, format: date-time}", "2024-01-02T03:04:05Z", ""},
 	{"{type: string, format: date-time}", "yesterday",
-		"v: Invalid value: \"yesterday\": must be a time as 2026-01-02T03:04:05Z"},
+		"v: Invalid value: \"yesterday\": must be a time such as 2026-01-02T03:04:05Z"},
 	{"{type: string, format: date-time}", "2024-02-30T03:04:05+01:00",
-		"v: Invalid value: \"2024-02-30T03:04:05+01:00\": must be a time as 2026-01-02T03:04:05Z"},
+		"v: Invalid value: \"2024-02-30T03:04:05+01:00\": must be a time such as 2026-01-02T03:04:05Z"},
 	{"{type: string, format: date-time}", "5",
 		"v: Invalid value: must be of type string, not int"},
 	{"{type: integer, format: int32}", "99999999999", ""},

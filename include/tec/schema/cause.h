@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct schema_causes: why an object is refused, as the causes of a Status with reason Invalid:
- * reasons and fields are kube-apiserver's, as programs match them, the words are our own and name
- * value and rule. The caller owns it (schema_causes_fini); all-zero is empty. At most
- * SCHEMA_CAUSES_MAX are kept and at most SCHEMA_CAUSES_BYTES of text: what comes after is dropped,
- * never the first one.
+ * struct schema_causes: why an object is refused, as the causes of a Status with reason Invalid.
+ * Reasons and fields are kube-apiserver's, because programs match them; the details are our own
+ * words and state value and rule. The caller owns it (schema_causes_fini); all-zero is empty. At
+ * most SCHEMA_CAUSES_MAX causes and SCHEMA_CAUSES_BYTES of text are kept: later ones are dropped,
+ * never the first.
  */
 #ifndef TEC_SCHEMA_CAUSE_H
 #define TEC_SCHEMA_CAUSE_H
@@ -32,8 +32,8 @@ enum schema_problem {
 
 struct schema_cause {
 	enum schema_problem problem;
-	const char *reason; /* static: what causes[].reason becomes */
-	char *field;        /* "spec.id"; "<nil>" where kube-apiserver says that */
+	const char *reason; /* static: value of causes[].reason */
+	char *field;        /* "spec.id"; "<nil>" where kube-apiserver has that */
 	char *message;      /* "Invalid value: \"x\": ...", without the field */
 };
 
@@ -43,28 +43,28 @@ struct schema_causes {
 };
 void schema_causes_fini(struct schema_causes *c);
 #define cleanup_schema_causes __attribute__((cleanup(schema_causes_fini)))
-/* Drops all but the first n. */
+/* Drop all but the first n. */
 void schema_causes_cut(struct schema_causes *c, size_t n);
 
 /*
- * field NULL or "": "<nil>". value: borrowed, printed as JSON, a long one cut; NULL: none. detail
- * may be empty.
+ * Add a cause. field NULL or "": "<nil>". value: borrowed, printed as JSON, truncated when long;
+ * NULL: none. The detail may be empty.
  */
 void schema_cause_add(struct schema_causes *c, enum schema_problem problem, const char *field,
 	struct json_object *value, const char *fmt, ...) PRINTF_LIKE(5, 6);
-/* The same with a text as value. */
+/* Add a cause with a string as value. */
 void schema_cause_add_text(struct schema_causes *c, enum schema_problem problem, const char *field,
 	const char *value, const char *detail);
 
 /*
- * As a Status' message names them: "FIELD: MESSAGE", and "[A, B]" for several, each once. The
- * caller frees.
+ * Format the causes for the message of a Status: "FIELD: MESSAGE", and "[A, B]" for several, each
+ * once. The caller frees it.
  */
 char *schema_causes_text(const struct schema_causes *c);
-/* details.causes: [{reason, message, field}]. The caller puts it. */
+/* Make details.causes: [{reason, message, field}]. The caller releases it. */
 struct json_object *schema_causes_json(const struct schema_causes *c);
 
-/* Texts without more: paths of unknown fields, warnings. Same bounds, same ownership. */
+/* A plain list of texts: paths of unknown fields, warnings. Same bounds, same ownership. */
 struct schema_texts {
 	char **text; /* owned */
 	size_t n, bytes;
@@ -72,6 +72,6 @@ struct schema_texts {
 void schema_texts_fini(struct schema_texts *t);
 #define cleanup_schema_texts __attribute__((cleanup(schema_texts_fini)))
 void schema_texts_add(struct schema_texts *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void schema_texts_sort(struct schema_texts *t); /* as strcmp() orders */
+void schema_texts_sort(struct schema_texts *t); /* in the order of strcmp() */
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The discovery documents of an API of the built-in kinds and some of crd/: legacy (APIVersions,
+ * The discovery documents of an API with the built-in kinds and some of crd/: legacy (APIVersions,
  * APIGroupList, APIGroup, APIResourceList) and aggregated (apidiscovery.k8s.io). Pure: the caller
- * puts what it gets; the crds are borrowed for the call.
+ * releases the results; the crds are borrowed for the call.
  */
 #ifndef TEC_SCHEMA_DISCOVERY_H
 #define TEC_SCHEMA_DISCOVERY_H
@@ -20,16 +20,16 @@ struct schema_served {
 
 struct json_object *schema_discovery_versions(const char *server); /* /api; server: host:port */
 struct json_object *schema_discovery_groups(const struct schema_served *s); /* /apis */
-/* /apis/GROUP; NULL: there is none. */
+/* /apis/GROUP; NULL: not found. */
 struct json_object *schema_discovery_group(const struct schema_served *s, const char *group);
-/* /api/v1 and /apis/GROUP/VERSION; NULL: there is none. */
+/* /api/v1 and /apis/GROUP/VERSION; NULL: not found. */
 struct json_object *schema_discovery_resources(
 	const struct schema_served *s, const char *group, const char *version);
 /* /api (core) or /apis as APIGroupDiscoveryList; version: "v2" or "v2beta1". */
 struct json_object *schema_discovery_aggregated(
 	const struct schema_served *s, bool core, const char *version);
 
-/* The kind of a path, built in or of crd/; NULL: none. */
+/* Find the kind of a path, built in or of crd/; NULL: none. */
 const struct schema_kind *schema_served_kind(
 	const struct schema_served *s, const char *group, const char *version, const char *plural);
 

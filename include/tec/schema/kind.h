@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct schema_kind: what an API server knows of a kind beyond its objects: names, verbs,
- * subresources. The built-in kinds are a static table (schema/builtin.h); a definition of crd/ has
- * one, which lives as long as the definition (schema/crd.h).
+ * struct schema_kind: what an API server knows about a kind: names, verbs, subresources. The
+ * built-in kinds are a static table (schema/builtin.h); a definition of crd/ contains one, which
+ * lives as long as the definition (schema/crd.h).
  */
 #ifndef TEC_SCHEMA_KIND_H
 #define TEC_SCHEMA_KIND_H
@@ -23,8 +23,8 @@
 /* A subresource: "status" of custom resources, "token" of ServiceAccounts. */
 struct schema_sub {
 	const char *name;
-	/* Of what is exchanged, when that is not the object itself: TokenRequest. NULL: the group,
-	 * version and kind of the resource. */
+	/* The type of requests and answers when it is not the object itself: TokenRequest. NULL:
+	 * group, version and kind of the resource. */
 	const char *group, *version, *kind;
 	unsigned verbs;
 };
@@ -41,13 +41,14 @@ struct schema_kind {
 	unsigned verbs;
 	bool namespaced;
 	bool generation;              /* metadata.generation counts changes of the spec */
-	bool status;                  /* status is a subresource: other writes leave it alone */
+	bool status;                  /* status is a subresource: other writes do not change it */
 	const struct schema_crd *crd; /* NULL: built in */
 };
 
 const struct schema_sub *schema_kind_sub(
-	const struct schema_kind *k, const char *name); /* NULL: no */
-/* The verbs of a mask in kube-apiserver's order, NULL-terminated into out (9 places). */
+	const struct schema_kind *k, const char *name); /* NULL: none */
+/* Write the verbs of a mask in kube-apiserver's order into out (9 places), NULL-terminated, and
+ * return their number. */
 size_t schema_verb_names(unsigned verbs, const char *out[9]);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The patterns of a schema and of matches() in its rules, by PCRE2: unanchored, over UTF-8, `$` only
- * at the very end. A schema_regex is immutable and owns its compiled pattern.
+ * The patterns of a schema and of matches() in its rules, by PCRE2: unanchored, over UTF-8, `$`
+ * only at the very end. A schema_regex is immutable and owns its compiled pattern.
  *
  * The text comes from outside: a match takes a bounded number of steps and bounded memory. A text
- * that needs more, or is not UTF-8, does not match.
+ * that exceeds them, or is not UTF-8, does not match.
  */
 #ifndef TEC_SCHEMA_REGEX_H
 #define TEC_SCHEMA_REGEX_H
@@ -16,7 +16,7 @@
 
 struct schema_regex;
 
-/* ERR_INVALID: not a pattern, or too large; the text is PCRE2's. */
+/* Compile a pattern. ERR_INVALID: malformed or too large; the text is PCRE2's. */
 struct schema_regex *schema_regex_new(const char *pattern, size_t len, struct err *err) MUST_CHECK;
 void schema_regex_free(struct schema_regex *r); /* NULL is fine */
 
