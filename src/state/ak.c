@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* A key that is bound by a mark wins. Only without one, a key that another operator approved can be
+ * inherited, if both are older than this operator: owner and condition alone prove nothing, because
+ * clients can write them. */
 #include "config.h"
 
 #include "tec/state/ak.h"
@@ -7,6 +10,8 @@
 
 #include "tec/state/since.h"
 
+/* bound_at means that this operator bound a key before, even if that key is gone: then nothing is
+ * inherited any more. */
 bool state_ak_is_inherited(
 	const struct state *s, const struct model_ak *ak, const struct model_machine *m)
 {
@@ -15,13 +20,15 @@ bool state_ak_is_inherited(
 	       state_since_is_older(s, &ak->obj) && state_since_is_older(s, &m->obj);
 }
 
-/* Of several to be inherited the youngest counts, as it was approved last. */
+/* Order keys to be inherited: the youngest counts, because it was approved last. */
 static bool is_younger(const struct model_ak *a, const struct model_ak *b)
 {
 	return a->obj.created_s > b->obj.created_s ||
 	       (a->obj.created_s == b->obj.created_s && strcmp(a->obj.name, b->obj.name) < 0);
 }
 
+/* The bound key must still have the SPKI of the mark: a key that was replaced under the same uid,
+ * or is being deleted, is none. */
 const struct model_ak *state_ak_of_machine(const struct state *s, const struct model_machine *m)
 {
 	const struct model_ak *best = NULL;

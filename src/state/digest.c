@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Lines are collected in any order and sorted, because two clusters list their objects differently.
+ * Each line is canonical JSON, so that no text can imitate another line. */
 #include "config.h"
 
 #include "tec/state/digest.h"
@@ -22,6 +24,7 @@ struct lines {
 	size_t n, cap;
 };
 
+/* Take one fact and keep it as a line; sorting and hashing come later. */
 static void add_line(struct lines *l, struct json_object *take_array)
 {
 	struct strbuf text = STRBUF_INIT;
@@ -41,16 +44,19 @@ static struct json_object *line(const char *kind)
 	return json_push_str(json_arr(), kind);
 }
 
+/* Append a text; an absent one is "", so that members keep their places. */
 static struct json_object *push(struct json_object *array, const char *text)
 {
 	return json_push_str(array, text ? text : "");
 }
 
+/* Objects being deleted are left out: the other side may have removed them already. */
 static bool counts(const struct kobj *o)
 {
 	return !o->unreadable && !o->deleting;
 }
 
+/* A disk key is included only when the Machine announces it, i.e. when it is the operator's own. */
 static void add_machine(void *arg, const struct kobj *o)
 {
 	struct lines *l = arg;
@@ -71,6 +77,7 @@ static void add_machine(void *arg, const struct kobj *o)
 	l->out->machines++;
 }
 
+/* The mark counts as approval, not the condition, which clients could write. */
 static void add_ak(void *arg, const struct kobj *o)
 {
 	struct lines *l = arg;
@@ -86,6 +93,8 @@ static void add_ak(void *arg, const struct kobj *o)
 	l->out->aks++;
 }
 
+/* What an image permits is included, and not the values computed for it: those have lines of their
+ * own. */
 static void add_image(void *arg, const struct kobj *o)
 {
 	struct lines *l = arg;
@@ -100,6 +109,7 @@ static void add_image(void *arg, const struct kobj *o)
 	l->out->images++;
 }
 
+/* Entries that are refused do not count, so they make no difference. */
 static void add_pcrs(struct lines *l)
 {
 	const struct model_configmap *c = state_configmap(l->state, MODEL_PCRS_CONFIGMAP);
@@ -112,6 +122,7 @@ static void add_pcrs(struct lines *l)
 	}
 }
 
+/* Only the members that decide what nodes must prove and who gets keys. */
 static void add_spec(struct lines *l)
 {
 	static const char *const members[] = {
@@ -137,6 +148,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* DIGEST_VERSION separates forms: digests of different forms never match by accident. */
 void state_digest(const struct state *s, struct state_digest *out)
 {
 	struct lines l = {.state = s, .out = out};

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The table of cached kinds. WORKLOAD kinds do not exist in --standalone. */
 #include "config.h"
 
 #include "tec/state/kinds.h"
@@ -61,6 +62,7 @@ _Static_assert(
 			offsetof(struct state, cache) + STATE_CLAIMS * sizeof(struct k8s_cache *),
 	"the members of struct state are in the order of enum state_of");
 
+/* Caches that this role does not have are skipped. */
 bool state_filled(const struct state *s, enum state_need need)
 {
 	for (int i = 0; i < STATE_N_ALL; i++)

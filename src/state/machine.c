@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Which Machine holds an id, and what its Secret is. Marks with the Machine's uid decide; age and
+ * ownership, which clients can influence, come last. */
 #include "config.h"
 
 #include "tec/state/machine.h"
@@ -8,6 +10,7 @@
 #include "tec/state/cluster.h"
 #include "tec/state/since.h"
 
+/* Iteration is by age, so of equal rank the oldest wins. */
 const struct model_machine *state_machine_of_id(const struct state *s, const char *id)
 {
 	const struct model_machine *best = NULL;
@@ -26,12 +29,14 @@ const struct model_machine *state_machine_of_id(const struct state *s, const cha
 	return best;
 }
 
+/* Machines from before the marks began are unknown, not "never". */
 bool state_machine_never_attested(const struct state *s, const struct model_machine *m)
 {
 	return m && m->by_listener && !m->attested_s && s->marks_since_s != 0 &&
 	       m->obj.created_s > s->marks_since_s;
 }
 
+/* A listener's Machine first waits for a key; bound_at starts the wait for its node. */
 int64_t state_machine_waits_since_s(const struct model_machine *m)
 {
 	int64_t us;
@@ -39,6 +44,7 @@ int64_t state_machine_waits_since_s(const struct model_machine *m)
 	return m->bound_at && clock_parse(m->bound_at, &us) == 0 ? us / 1000000 : m->obj.created_s;
 }
 
+/* A deletion at that age is taken for the operator's own; a user's looks the same. */
 bool state_machine_is_expired(const struct state *s, const struct model_machine *m)
 {
 	const struct model_cluster *policy = state_cluster_policy(s);
@@ -48,6 +54,7 @@ bool state_machine_is_expired(const struct state *s, const struct model_machine 
 	       (m->deleted_s - state_machine_waits_since_s(m)) * 1000 >= policy->pending_ttl_ms;
 }
 
+/* Foreign comes before malformed: the content of somebody else's Secret is not judged. */
 enum state_luks state_machine_luks(const struct state *s, const struct model_machine *m)
 {
 	const struct model_secret *secret = m->id_valid ? state_secret(s, m->id) : NULL;
@@ -64,6 +71,7 @@ enum state_luks state_machine_luks(const struct state *s, const struct model_mac
 	return secret->obj.deleting ? STATE_LUKS_DELETING : STATE_LUKS_OK;
 }
 
+/* Without a well-formed key there is no hash, and nothing is announced. */
 bool state_machine_announces(const struct model_machine *m, const struct model_secret *s)
 {
 	char hex[SHA256_HEX_LEN + 1];
@@ -71,6 +79,7 @@ bool state_machine_announces(const struct model_machine *m, const struct model_s
 	return s && model_mark_announces(m->announced, model_secret_key_sha256(s, hex));
 }
 
+/* The hash of version 0.1.0 proves nothing, but if present it must not contradict the key. */
 bool state_machine_inherits(
 	const struct state *s, const struct model_machine *m, const struct model_secret *secret)
 {
@@ -83,6 +92,7 @@ bool state_machine_inherits(
 		       str_eq(m->old_key_sha256, model_secret_key_sha256(secret, hex)));
 }
 
+/* A finalizer without any mark is the trace of another operator, which may have generated a key. */
 bool state_machine_lost_key(const struct state *s, const struct model_machine *m)
 {
 	return m->has_finalizer && !m->announced && !model_machine_delivered(m) &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A bounded number of ConfigMaps, each sorted: a lookup needs no index beside them. */
+/* A bounded number of ConfigMaps, each sorted: lookups need no further index. */
 #include "config.h"
 
 #include "tec/state/record.h"
@@ -11,6 +11,7 @@ const struct model_record *state_record(const struct state *s, const char *confi
 	return m ? m->record : NULL;
 }
 
+/* Maps without text, or not created yet, are NULL and simply have no entries. */
 static const struct model_record *revoked(const struct state *s, unsigned map)
 {
 	char name[sizeof(MODEL_RECORD_REVOKED) + 10];
@@ -19,6 +20,7 @@ static const struct model_record *revoked(const struct state *s, unsigned map)
 	return state_record(s, name);
 }
 
+/* Revocations of one name may be in several maps, so all are searched. */
 bool state_record_has(
 	const struct state *s, enum model_record_kind kind, const char *name, int64_t since_s)
 {
@@ -41,6 +43,7 @@ const struct model_record_entry *state_record_of_id(const struct state *s, const
 	return model_record_find(state_record(s, MODEL_RECORD_IDS), MODEL_RECORD_ID, id);
 }
 
+/* Only names of Trustee are passed on: ids and the "dropped" entry are none. */
 void state_record_each(const struct state *s, int64_t since_s,
 	void (*fn)(void *arg, enum kbs_kind kind, const char *name), void *arg)
 {
@@ -58,6 +61,7 @@ void state_record_each(const struct state *s, int64_t since_s,
 	}
 }
 
+/* The latest of all maps: everything up to it may be incomplete. */
 int64_t state_record_dropped_s(const struct state *s)
 {
 	int64_t at_s = 0;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Times are compared with creationTimestamps, which the API server sets; the marker is created by
+ * it as well, so one clock counts. */
 #include "config.h"
 
 #include "tec/state/since.h"
@@ -11,6 +13,7 @@ bool state_since_known(const struct state *s)
 	return s->marker_s != INT64_MIN;
 }
 
+/* adopt-before in the future is ignored: it would adopt objects that clients create meanwhile. */
 int64_t state_since_s(const struct state *s)
 {
 	int64_t since_s = s->marker_s;
@@ -21,11 +24,13 @@ int64_t state_since_s(const struct state *s)
 	return c->adopt_before_s > since_s ? c->adopt_before_s : since_s;
 }
 
+/* An object of the same second is not older: it may be newer, and must not be adopted. */
 bool state_since_is_older(const struct state *s, const struct kobj *o)
 {
 	return o->created_s < state_since_s(s);
 }
 
+/* An object of the same second counts as restored: creationTimestamps have no fractions. */
 bool state_since_was_restored(const struct state *s, const struct kobj *o)
 {
 	return s->restored_s != 0 && o->created_s <= s->restored_s;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/* Right after a start kbs_sync knows no Trustee. Whether there is one is concluded from the API, so
+ * that NONE never means "not known yet". */
 #include "config.h"
 
 #include "tec/state/trustee.h"
 
 #include "tec/state/cluster.h"
 
+/* Without an owner and our annotation the Deployment is a user's own, and not administered. */
 bool state_trustee_is_left(const struct state *s)
 {
 	const struct model_plain *d =
@@ -17,12 +20,13 @@ bool state_trustee_is_left(const struct state *s)
 
 bool state_trustee_is_administered(const struct state *s)
 {
-	/* Memory of servers outside goes when they are clean. */
+	/* The ConfigMap that remembers external servers is removed when they are clean. */
 	return state_cluster(s) || state_cluster_unknown(s) || state_trustee_is_left(s) ||
 	       !k8s_cache_filled(s->configmaps) ||
 	       k8s_cache_find(s->configmaps, STATE_TRUSTEE_MEMORY);
 }
 
+/* NONE would allow a finalizer to be removed although a Trustee may still hold the object. */
 static enum kbs_observed unless_unknown(const struct state *s, enum kbs_observed observed)
 {
 	return observed == KBS_OBSERVED_NONE && state_trustee_is_administered(s)
@@ -42,6 +46,7 @@ enum kbs_observed state_trustee_observed_key(
 	return unless_unknown(s, kbs_sync_observed_in(s->sync, KBS_REFVALUE, identity, ak));
 }
 
+/* An identity's name is shared by keys: the name must be declared for another key, or revoked. */
 bool state_trustee_withdrawn(const struct state *s, const char *identity, const char *ak)
 {
 	if (kbs_sync_object_in(s->sync, KBS_REFVALUE, identity, ak, NULL))
@@ -55,6 +60,7 @@ bool state_trustee_is_probing(const struct state *s)
 	return kbs_sync_state(s->sync) == KBS_TARGET_PROBING;
 }
 
+/* Only while POPULATING, when thousands of objects may be declared at once. */
 bool state_trustee_is_filling(const struct state *s, enum kbs_kind kind, const char *name)
 {
 	return kbs_sync_state(s->sync) == KBS_TARGET_POPULATING &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which AttestationKey is a Machine's. */
+/* Which AttestationKey belongs to a Machine. */
 #ifndef TEC_STATE_AK_H
 #define TEC_STATE_AK_H
 
@@ -7,10 +7,12 @@
 #include "tec/model/machine.h"
 #include "tec/state/state.h"
 
-/* Another operator approved it for this Machine, and both are older: to be bound as it is. */
+/* Tell whether another operator approved the key for this Machine, with both older than this
+ * operator: then it is bound as it is. */
 bool state_ak_is_inherited(
 	const struct state *s, const struct model_ak *ak, const struct model_machine *m);
-/* The live key that the Machine is bound to, else the one to be inherited; NULL: none. */
+/* Return the live key to which the Machine is bound, otherwise the one to be inherited; NULL:
+ * none. */
 const struct model_ak *state_ak_of_machine(const struct state *s, const struct model_machine *m);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One number for what an operator decided: two that show the same one serve the same nodes with the
- * same keys, approve the same images and ask the same of nodes. SHA-256 over a line with the version
- * of this form and then one line for each fact, sorted, each with a newline behind it; a line is a
+ * A digest of what an operator decided: two with the same digest serve the same nodes with the same
+ * keys, approve the same images and require the same of nodes. SHA-256 over a line with the version
+ * of this form, then one line for each fact, sorted, each followed by a newline; a line is a
  * JSON array (RFC 8785):
  *
  *	["attestationkey", SHA-256 of its SPKI, uuid, approved]
@@ -11,8 +11,8 @@
  *	["pcrs", image, SHA-256 of its entry in image-pcrs]
  *	["spec", {attestation, registration, keyIsolation}]
  *
- * Names and uids are in no line, as they differ between two clusters; nor is what is being deleted, nor
- * what a follower withholds of which no Trustee ever had anything: only the follower has it.
+ * Names and uids are not included, as they differ between clusters; nor are objects being deleted,
+ * nor those that a follower withholds and no Trustee ever had: only the follower has them.
  */
 #ifndef TEC_STATE_DIGEST_H
 #define TEC_STATE_DIGEST_H
@@ -24,7 +24,7 @@ struct state_digest {
 	char hex[SHA256_HEX_LEN + 1];
 	size_t machines, aks, images;
 };
-/* Goes through all of it: not for every event. */
+/* Reads every object in the caches: do not call it for every event. */
 void state_digest(const struct state *s, struct state_digest *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kinds that are kept in caches: which objects, what is kept of one, and who cannot work
- * without them. One table for all who make caches, so that a reader's cast and what was put in
- * cannot differ.
+ * The kinds that are kept in caches: which objects, what is kept of each, and who cannot work
+ * without them. One table for all who create caches, so that a reader's cast always fits what was
+ * stored.
  */
 #ifndef TEC_STATE_KINDS_H
 #define TEC_STATE_KINDS_H
@@ -20,12 +20,12 @@ enum state_of {
 	STATE_DEPLOYMENTS, /* struct model_plain */
 	STATE_JOBS,        /* struct model_job, by ApprovedImage */
 	STATE_PODS,        /* struct model_pod, by Job: of Trustee and of the Jobs */
-	STATE_SECRETS,     /* struct model_secret; only while leader: no other replica holds keys */
-	STATE_N_KINDS,     /* the first ones, of a TrustedExecutionCluster's namespace */
-	/* Of a namespace with KbsConfigs, beside its Services and Deployments. */
+	STATE_SECRETS, /* struct model_secret; only in the leader: no other replica holds keys */
+	STATE_N_KINDS, /* number of kinds above: those of a TrustedExecutionCluster's namespace */
+	/* Kinds of a namespace with KbsConfigs, in addition to its Services and Deployments. */
 	STATE_KBSCONFIGS = STATE_N_KINDS, /* struct model_kbsconfig */
 	STATE_INPUT_CONFIGMAPS,           /* struct model_input */
-	STATE_INPUT_SECRETS,              /* struct model_input; only while leader */
+	STATE_INPUT_SECRETS,              /* struct model_input; only in the leader */
 	STATE_TRUSTEECONFIGS,             /* struct model_trusteeconfig */
 	STATE_CLAIMS,                     /* struct model_plain */
 	STATE_N_ALL,
@@ -33,8 +33,8 @@ enum state_of {
 enum state_need {
 	STATE_FOR_LISTENERS = 1,
 	STATE_FOR_REVOKING = 2,
-	STATE_FOR_ALL = 4,            /* but the next: an older installation has not got them */
-	STATE_FOR_TRUSTEECONFIGS = 8, /* beside all */
+	STATE_FOR_ALL = 4,            /* all but the next: an older installation lacks those */
+	STATE_FOR_TRUSTEECONFIGS = 8, /* in addition to all */
 };
 
 struct state_kind {
@@ -42,7 +42,7 @@ struct state_kind {
 	struct k8s_cache_type cache;
 	const char *labels; /* selector; NULL: all objects */
 	unsigned needs;     /* enum state_need, or-ed */
-	bool workload;      /* --standalone has none: its cache stays empty, and filled */
+	bool workload;      /* not in --standalone, where its empty cache counts as filled */
 };
 extern const struct state_kind state_kinds[STATE_N_ALL]; /* by enum state_of */
 
