@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Conditions, compared without keeping their text: a message is its keyed hash (per process, never
- * stored). A message is made valid UTF-8 before it is compared or sent, as the API would otherwise
- * store another text and the comparison would never settle.
+ * Compare conditions without keeping their text: a message is represented by a hash that is keyed per
+ * process and never stored. A message is made valid UTF-8 before it is compared or sent. Otherwise
+ * the API would store a different text, and the object would be written on every step.
  */
 #include "config.h"
 
@@ -28,7 +28,8 @@ uint64_t kobj_message_hash(const char *message)
 	return str_hash(message, strlen(message));
 }
 
-/* Cuts an UTF-8 sequence that the buffer's end broke off; whatever else is invalid becomes '?'. */
+/* Remove a UTF-8 sequence that the buffer's end truncated. If the text is invalid elsewhere,
+ * replace all its non-ASCII bytes with '?'. */
 static void make_utf8(char *s)
 {
 	size_t len = strlen(s), tail = 0;
@@ -47,6 +48,8 @@ static void make_utf8(char *s)
 			s[i] = '?';
 }
 
+/* Fill in a desired condition; called by the steps of controllers, which compare it with
+ * kobj_cond_same() before they write. */
 void kobj_cond_want(struct kobj_cond_want *w, const char *type, enum kobj_cond_status status,
 	const char *reason, const char *message_fmt, ...)
 {
@@ -61,6 +64,7 @@ void kobj_cond_want(struct kobj_cond_want *w, const char *type, enum kobj_cond_s
 	make_utf8(w->message);
 }
 
+/* Return ABSENT for an unknown status, so that the condition is written again. */
 static enum kobj_cond_status parse_status(const char *s)
 {
 	for (size_t i = KOBJ_COND_TRUE; i < ARRAY_LEN(status_names); i++)
@@ -69,7 +73,7 @@ static enum kobj_cond_status parse_status(const char *s)
 	return KOBJ_COND_ABSENT;
 }
 
-/* The first of its type counts; a status that is none of the three is not a condition. */
+/* Find the condition of a type. If a type occurs twice, the first entry counts. */
 static struct json_object *find(struct json_object *conditions, const char *type)
 {
 	for (size_t i = 0; i < json_object_array_length(conditions); i++) {
@@ -82,6 +86,7 @@ static struct json_object *find(struct json_object *conditions, const char *type
 	return NULL;
 }
 
+/* Map values outside int32 to -1, which equals no generation and so forces a new write. */
 static int32_t generation_of(struct json_object *condition)
 {
 	int64_t n = json_get_int(condition, "observedGeneration", 0);
@@ -89,6 +94,8 @@ static int32_t generation_of(struct json_object *condition)
 	return n >= 0 && n <= INT32_MAX ? (int32_t)n : -1;
 }
 
+/* Read without failing: whatever is missing or malformed is treated as absent, and the next apply
+ * repairs it. */
 void kobj_cond_read(struct kobj_pack *p, struct json_object *o, const char *const *types, size_t n,
 	struct kobj_cond *fixed, size_t field_offset)
 {
@@ -105,6 +112,8 @@ void kobj_cond_read(struct kobj_pack *p, struct json_object *o, const char *cons
 				  KOBJ_COND_ABSENT)
 			continue;
 		if (time && clock_parse(time, &us) < 0)
+			/* A malformed time counts as unset; kobj_cond_json() then stamps the
+			 * current time. */
 			us = 0;
 		fixed[i].transition_s = us / 1000000;
 		fixed[i].message_hash = kobj_message_hash(message ? message : "");
@@ -115,6 +124,7 @@ void kobj_cond_read(struct kobj_pack *p, struct json_object *o, const char *cons
 	}
 }
 
+/* lastTransitionTime is not compared: it follows from the status. */
 bool kobj_cond_same(const struct kobj_cond *have, const struct kobj_cond_want *want, size_t n,
 	int64_t generation)
 {
@@ -131,6 +141,8 @@ bool kobj_cond_same(const struct kobj_cond *have, const struct kobj_cond_want *w
 	return true;
 }
 
+/* have is NULL for an object without previous conditions. A time that was never set is replaced
+ * even if the status is unchanged, because the API requires lastTransitionTime. */
 struct json_object *kobj_cond_json(const struct kobj_cond *have, const struct kobj_cond_want *want,
 	size_t n, int64_t generation, int64_t now_s)
 {

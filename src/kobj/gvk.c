@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of kinds. A path is built from it only, so that no name from outside can reach another
- * resource: segments are encoded. */
+/* The table of kinds. Paths are built only from this table with percent-encoded segments, so that no
+ * outside name can address another resource. */
 #include "config.h"
 
 #include "tec/kobj/gvk.h"
@@ -10,7 +10,7 @@
 #define OURS "trusted-execution-clusters.io"
 #define COCO "confidentialcontainers.org"
 
-/* ---- what is read of the maps that everybody may add to */
+/* ---- members read from maps that every client may extend */
 
 static const char *const labels[] = {"app", "app.kubernetes.io/managed-by", "job-name",
 	"batch.kubernetes.io/job-name", OURS "/*", NULL};
@@ -24,7 +24,7 @@ static const char *const secret_data[] = {"root", "public_key", /* a Machine's, 
 static const char *const configmap_data[] = {"kbs-config.toml", "default_cpu.rego",
 	"default_gpu.rego", "resource-policy.rego", "image-pcrs.json", "reference-values.json",
 	"boot-sets.json", "trustees.json", "deleted",
-	/* a platform's variables, as in /sys/firmware/efi/efivars and mok-variables */
+	/* a platform's UEFI variables, named as in /sys/firmware/efi/efivars and mok-variables */
 	"SecureBoot-*", "PK-*", "KEK-*", "db-*", "dbx-*", "MokListRT", "MokListXRT",
 	"MokListTrustedRT", "MokSBStateRT", "MokIgnoreDB", "AllowValidationDisabled", NULL};
 
@@ -33,13 +33,13 @@ static const char *const deployment_status[] = {
 	"observedGeneration", "readyReplicas", "updatedReplicas", "replicas", NULL};
 
 static const struct kobj_keep keep_meta = {.labels = labels, .annotations = annotations};
-/* of a Secret neither labels nor annotations are read */
+/* neither labels nor annotations of a Secret are read */
 static const char *const owner[] = {"uid", "controller", NULL};
 static const struct kobj_keep keep_secret = {
 	.labels = none, .annotations = none, .data = secret_data, .owners = owner};
 static const struct kobj_keep keep_configmap = {
 	.labels = labels, .annotations = annotations, .data = configmap_data};
-/* of which keys a Trustee's objects consist their owner decides */
+/* the owner of a KbsConfig chooses the keys in the objects that it references */
 static const struct kobj_keep keep_input = {
 	.labels = none, .annotations = annotations, .owners = owner};
 static const struct kobj_keep keep_plain_deployment = {.labels = labels,
@@ -47,6 +47,8 @@ static const struct kobj_keep keep_plain_deployment = {.labels = labels,
 	.spec = deployment_spec,
 	.status = deployment_status};
 
+/* Runs for each member of these maps in every object the API sends, before parsing; the lists are
+ * short, so a linear scan is sufficient. */
 bool kobj_keeps(const char *const *list, const char *name, size_t len)
 {
 	for (; *list; list++) {
@@ -92,12 +94,16 @@ void kobj_api_version(const struct kobj_gvk *gvk, struct strbuf *out)
 	strbuf_adds(out, gvk->version);
 }
 
+/* Append '/' and one path segment. Encoding matters for names that come from a spec or an
+ * annotation and were not validated. */
 static void segment(struct strbuf *out, const char *s)
 {
 	strbuf_addc(out, '/');
 	str_percent_encode(out, s, strlen(s));
 }
 
+/* ns is NULL for cluster-scoped requests and for lists across namespaces; name is NULL for the
+ * collection (list, create). */
 void kobj_path(const struct kobj_gvk *gvk, const char *ns, const char *name, const char *sub,
 	struct strbuf *out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Packing: the fixed struct and every string go into one allocation, pointers of the fixed part
- * then point into it. A packed object is never changed; the reference count is the one member
- * written later. References are not atomic: one thread.
+ * Packing: the fixed struct and every string are copied into one allocation, and the pointers of the
+ * fixed part then point into it. A packed object is never modified; the reference count is the only
+ * member written later. References are not atomic: all users run on the loop's thread.
  */
 #include "config.h"
 
@@ -27,6 +27,7 @@ struct kobj *kobj_ref(const struct kobj *o)
 	return k;
 }
 
+/* Take a const pointer, because every holder but this one may only read the object. */
 void kobj_unref(const struct kobj *o)
 {
 	struct kobj *k = (struct kobj *)(uintptr_t)o;
@@ -47,14 +48,17 @@ void kobj_pack_fini(struct kobj_pack *p)
 	p->n = 0;
 }
 
+/* Record an offset, not a pointer: the blob moves as it grows, and kobj_pack_finish() resolves
+ * offsets. */
 void kobj_pack_bytes(struct kobj_pack *p, size_t field_offset, const uint8_t *bytes, size_t len)
 {
 	const char *same;
 
 	if (p->n == KOBJ_PACK_MAX)
 		DIE("kobj pack: more than %d strings", KOBJ_PACK_MAX);
-	/* Many repeat: an id at the end of a name, one reason in two conditions, a hash and what
-	 * was approved. */
+	/* Reuse equal bytes, as many strings repeat: an id at the end of a name, one reason in two
+	 * conditions, a hash and its approved value. Packed strings are immutable, so overlapping
+	 * ones are safe. */
 	same = p->blob.len ? memmem(p->blob.data, p->blob.len, bytes, len) : NULL;
 	p->slot[p->n].field = field_offset;
 	p->slot[p->n].blob = same ? (size_t)(same - p->blob.data) : p->blob.len;
@@ -69,6 +73,8 @@ void kobj_pack_str(struct kobj_pack *p, size_t field_offset, const char *text)
 		kobj_pack_bytes(p, field_offset, (const uint8_t *)text, strlen(text) + 1);
 }
 
+/* Build the object and reset the pack. Offsets were recorded against the fixed part, so each must
+ * lie inside of it. */
 struct kobj *kobj_pack_finish(struct kobj_pack *p, const void *fixed, size_t fixed_size)
 {
 	char *mem = xmalloc(fixed_size + p->blob.len);
@@ -91,7 +97,8 @@ struct kobj *kobj_pack_finish(struct kobj_pack *p, const void *fixed, size_t fix
 	return o;
 }
 
-/* Opaque, but short and printable: it goes into URLs, logs and hash tables. */
+/* Check an opaque id. It must be short and printable because it is used in URLs, logs and hash
+ * tables. */
 static bool id_sane(const char *s)
 {
 	size_t len = s ? strlen(s) : 0;
@@ -104,11 +111,12 @@ static bool id_sane(const char *s)
 	return true;
 }
 
+/* Check and record the three ids. The name is checked first, because the other errors quote it. */
 static int pack_ids(
 	struct kobj_pack *p, const char *name, const char *uid, const char *rv, struct err *err)
 {
 	if (!name || !kobj_name_valid(name, strlen(name)))
-		return err_set(err, ERR_INVALID, "metadata.name is missing or no DNS subdomain");
+		return err_set(err, ERR_INVALID, "metadata.name is missing or not a DNS subdomain");
 	if (!id_sane(uid))
 		return err_set(
 			err, ERR_INVALID, "metadata.uid of %s is missing or malformed", name);
@@ -121,6 +129,7 @@ static int pack_ids(
 	return 0;
 }
 
+/* A missing creationTimestamp is accepted (age unknown); a malformed one is refused. */
 int kobj_meta_read(struct kobj_pack *p, struct json_object *o, struct kobj *fixed, struct err *err)
 {
 	struct json_object *m = json_get_obj(o, "metadata");
@@ -142,6 +151,8 @@ int kobj_meta_read(struct kobj_pack *p, struct json_object *o, struct kobj *fixe
 	return 0;
 }
 
+/* The caller (a cache) keeps the placeholder so that the object still counts as existing: deleting
+ * what belongs to it would be wrong. */
 struct kobj *kobj_unreadable(size_t size, const char *name, const char *uid, const char *rv,
 	bool deleting, struct err *err)
 {
@@ -172,6 +183,8 @@ bool kobj_has_finalizer(struct json_object *o, const char *finalizer)
 	return false;
 }
 
+/* Keep the finalizers of other controllers: a merge patch replaces the whole list, so
+ * kobj_finalizers() needs them. */
 void kobj_pack_other_finalizers(
 	struct kobj_pack *p, size_t field_offset, struct json_object *o, const char *ours)
 {
@@ -193,7 +206,8 @@ void kobj_pack_other_finalizers(
 
 struct json_object *kobj_finalizers(const char *others, const char *ours)
 {
-	struct err ignored = ERR_INIT; /* it is our own text */
+	/* Parsing cannot fail: kobj_pack_other_finalizers() made the text. */
+	struct err ignored = ERR_INIT;
 	struct json_object *a =
 		others ? json_parse(others, strlen(others), &json_limits_object, &ignored) : NULL;
 
@@ -202,7 +216,8 @@ struct json_object *kobj_finalizers(const char *others, const char *ours)
 	return ours ? json_push_str(a, ours) : a;
 }
 
-/* Annotation names hold '/', so this cannot be a json_get path. */
+/* Annotation names contain '/', so json_get() with a path cannot be used. A value with a NUL byte
+ * counts as missing, because callers use it as a C string. */
 const char *kobj_annotation(struct json_object *o, const char *name)
 {
 	struct json_object *a = json_get_obj(o, "metadata/annotations");

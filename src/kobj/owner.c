@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ownerReferences, read and made. Owners are told apart by uid only: a name can come back with
- * another object behind it. */
+/* Read and build ownerReferences. Owners are identified by uid only: after a deletion the same name
+ * may belong to a different object. */
 #include "config.h"
 
 #include "tec/kobj/owner.h"
@@ -12,6 +12,7 @@ static struct json_object *refs(struct json_object *o)
 	return json_get_arr(o, "metadata/ownerReferences");
 }
 
+/* blockOwnerDeletion makes a foreground deletion of the owner wait for this object. */
 struct json_object *kobj_owner_json(const struct kobj_gvk *gvk, const char *name, const char *uid)
 {
 	cleanup_strbuf struct strbuf version = STRBUF_INIT;
@@ -34,6 +35,8 @@ size_t kobj_owner_count(struct json_object *o)
 	return a ? json_object_array_length(a) : 0;
 }
 
+/* The API server allows at most one reference with controller=true, so the first one is the
+ * controller. */
 const char *kobj_owner_controller(struct json_object *o)
 {
 	size_t n = kobj_owner_count(o);
@@ -47,6 +50,7 @@ const char *kobj_owner_controller(struct json_object *o)
 	return NULL;
 }
 
+/* An object with further owners is not ours alone and must not be changed or deleted. */
 bool kobj_owner_is_exactly(struct json_object *o, const char *uid)
 {
 	const char *controller = kobj_owner_controller(o);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A comparison that knows what an API server does to an object: it fills in defaults, drops zero
- * values (Go's omitempty), and merges lists by key. Any doubt answers "differs": the price is one
- * apply that changes nothing, never a drift that is not repaired.
+ * A comparison that allows for what an API server does to an object: it fills in defaults, drops zero
+ * values (Go's omitempty), and merges lists by key. In doubt the answer is "differs": this costs one
+ * apply that changes nothing, whereas a false "equal" would leave drift unrepaired.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 
 #include "tec/base/json.h"
 
-/* In order of preference: a volumeMount has a name too but is keyed by mountPath, an ownerReference
+/* In order of preference: a volumeMount also has a name but is keyed by mountPath, an ownerReference
  * by uid, a Service port by port. */
 static const struct merge_key {
 	const char *name, *second, *second_default;
@@ -28,7 +28,7 @@ static const struct merge_key {
 	{"key", NULL, NULL},
 };
 
-/* Maps with free names: there an empty value is not the same as none. */
+/* Maps with client-chosen names: in these an empty value differs from a missing one. */
 static const char *const free_maps[] = {"labels", "annotations", "matchLabels", "selector",
 	"nodeSelector", "data", "binaryData", "stringData"};
 
@@ -42,7 +42,8 @@ static bool is_free_map(const char *member)
 	return false;
 }
 
-/* The text of a string or number, borrowed from o or in buf; NULL for everything else. */
+/* Return the text of a string or number, borrowed from o or in buf; NULL for other types. A
+ * quantity may be sent as 1 and stored as "1", so both must have one text. */
 static const char *scalar_text(struct json_object *o, char buf[40], size_t *len)
 {
 	double d;
@@ -70,6 +71,7 @@ static const char *scalar_text(struct json_object *o, char buf[40], size_t *len)
 	}
 }
 
+/* Booleans equal only booleans: no API field takes both true and "true". */
 static bool scalar_equal(struct json_object *want, struct json_object *have)
 {
 	char a[40], b[40];
@@ -85,7 +87,7 @@ static bool scalar_equal(struct json_object *want, struct json_object *have)
 	return ta && tb && a_len == b_len && memcmp(ta, tb, a_len) == 0;
 }
 
-/* What a server leaves out when it writes the object back. */
+/* True for values that a server omits when it writes the object back (Go's omitempty). */
 static bool is_zero(struct json_object *o)
 {
 	switch (json_object_get_type(o)) {
@@ -113,7 +115,8 @@ static struct json_object *member_of(struct json_object *o, const char *name)
 		       : NULL;
 }
 
-/* The merge key that every element has (a scalar). */
+/* Find the merge key that every element has as a scalar; NULL means that the list is atomic and
+ * compared by position. */
 static const struct merge_key *list_key(struct json_object *list)
 {
 	size_t n = json_object_array_length(list);
@@ -133,6 +136,8 @@ static const struct merge_key *list_key(struct json_object *list)
 	return NULL;
 }
 
+/* Compare the merge keys of two elements; a missing second part has its API default (protocol
+ * TCP). */
 static bool same_key(const struct merge_key *k, struct json_object *a, struct json_object *b)
 {
 	struct json_object *a1 = member_of(a, k->name), *b1 = member_of(b, k->name);
@@ -147,6 +152,7 @@ static bool same_key(const struct merge_key *k, struct json_object *a, struct js
 	return str_eq(pa ? pa : k->second_default, pb ? pb : k->second_default);
 }
 
+/* Find an element of list that covers want; k NULL compares by value only. */
 static bool contains(struct json_object *list, const struct merge_key *k, struct json_object *want)
 {
 	size_t n = json_object_array_length(list);
@@ -160,6 +166,8 @@ static bool contains(struct json_object *list, const struct merge_key *k, struct
 	return false;
 }
 
+/* Compare lists as the API server merges them: by key, as a set (finalizers), or else by position
+ * with equal length. */
 static bool list_subset(const char *member, struct json_object *want, struct json_object *have)
 {
 	size_t n = json_object_array_length(want);
@@ -167,6 +175,8 @@ static bool list_subset(const char *member, struct json_object *want, struct jso
 	bool set =
 		member && strcmp(member, "finalizers") == 0; /* the one set of scalars we write */
 
+	/* An empty list matches entries of others where the server merges by key or as a set; in an
+	 * atomic list such entries are drift. */
 	if (n == 0)
 		return json_object_array_length(have) == 0 || list_key(have) || set;
 	if (!k && !set && json_object_array_length(have) != n)
@@ -213,6 +223,8 @@ bool kobj_subset(struct json_object *want, struct json_object *have)
 	return subset(NULL, want, have);
 }
 
+/* The hash detects what was rendered before and is not any more: kobj_subset() ignores additional
+ * members. */
 void kobj_render_hash_set(struct json_object *o)
 {
 	struct json_object *m = json_get_obj(o, "metadata");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The kinds this system speaks about, as constants, and their API paths (Kubernetes API
- * conventions, "resource names"). */
+/* The kinds that this system uses, as constants, and their API paths (Kubernetes API conventions,
+ * "resource names"). */
 #ifndef TEC_KOBJ_GVK_H
 #define TEC_KOBJ_GVK_H
 
@@ -9,17 +9,16 @@
 #include "tec/base/str.h"
 
 /*
- * The members that are read of maps whose names every client chooses, and of large parts of which
- * little is read. The others are cut out of what the API sends (k8s/split) before it is measured and
- * parsed, so that an object of ours does not become too large to be read by additions to them, and
- * costs what is kept of it. A list ends with NULL; an entry that ends with '*' stands for every name
- * that begins so. A list that is NULL: all members are kept.
+ * The members that this system reads from maps with client-chosen names, and from large parts of
+ * which it needs little. k8s/split removes all other members from what the API sends before the size
+ * is checked and the text is parsed. So additions by others cannot make an object of ours too large
+ * to read, and an object costs only what is kept. A list ends with NULL; an entry that ends in '*'
+ * matches every name with that prefix. A list that is NULL keeps all members.
  */
 struct kobj_keep {
 	const char *const *labels, *const *annotations;
-	const char *const *data; /* of data, binaryData and stringData */
-	const char *const
-		*owners; /* of each of ownerReferences; a uid of more than 127 bytes goes */
+	const char *const *data;   /* in data, binaryData and stringData */
+	const char *const *owners; /* in each of ownerReferences; a uid over 127 bytes is removed */
 	const char *const *spec, *const *status;
 };
 
@@ -39,14 +38,14 @@ extern const struct kobj_gvk kobj_secret, kobj_configmap, kobj_service, kobj_pod
 extern const struct kobj_gvk kobj_deployment, kobj_job, kobj_lease, kobj_event;
 extern const struct kobj_gvk kobj_kbsconfig, kobj_trusteeconfig; /* of Trustee's own operator */
 extern const struct kobj_gvk kobj_claim;                         /* PersistentVolumeClaim */
-/* Secrets and ConfigMaps that a KbsConfig may name: every key of data is read, nothing else. */
+/* Secrets and ConfigMaps that a KbsConfig may reference: every key of data is read, nothing else. */
 extern const struct kobj_gvk kobj_input_secret, kobj_input_configmap;
-/* As model/plain reads it: without its Pods' template. */
+/* A Deployment as model/plain reads it: without the Pod template. */
 extern const struct kobj_gvk kobj_plain_deployment;
 
-/* Is a member of this name kept? name need not be terminated. */
+/* True if the list keeps a member of this name; name need not be NUL-terminated. */
 bool kobj_keeps(const char *const *list, const char *name, size_t len);
-/* "group/version" or "version" into out. */
+/* Append "group/version", or "version" for the core group. */
 void kobj_api_version(const struct kobj_gvk *gvk, struct strbuf *out);
 /* /apis/G/V/namespaces/NS/PLURAL[/NAME[/SUB]]; name and sub may be NULL. Segments are
  * percent-encoded. */

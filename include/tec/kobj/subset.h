@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * "Is what we would apply already there?": every member of `want` is in `have` with an equal value.
- * Lists are equal element by element, but lists of objects that carry a merge key of server-side
- * apply (name, containerPort, port+protocol, mountPath, type, uid, key) are matched by it, so that
- * entries of others and server defaults do not count. Quantities and ints-or-strings compare as
- * text after normalisation of JSON numbers. kobj_render_hash() covers what subset cannot see
- * (things we no longer render): an annotation on what we apply.
+ * Decide whether an apply would change anything: every member of `want` must be in `have` with an
+ * equal value. Lists are compared element by element, except that objects with a merge key of
+ * server-side apply (name, containerPort, port+protocol, mountPath, type, uid, key) are matched by
+ * that key, so that entries of other managers and server defaults are ignored. Quantities and
+ * int-or-string values compare as text after JSON numbers are normalised. kobj_render_hash_set()
+ * covers what this comparison cannot see, members that are no longer rendered, by an annotation on
+ * the applied object.
  */
 #ifndef TEC_KOBJ_SUBSET_H
 #define TEC_KOBJ_SUBSET_H
@@ -18,7 +19,7 @@
 #define KOBJ_RENDER_HASH_ANNOTATION "trusted-execution-clusters.io/render-hash"
 
 bool kobj_subset(struct json_object *want, struct json_object *have);
-/* Sets the annotation on `o` to the first 16 hex digits of SHA-256 of its canonical text without
+/* Set the annotation of `o` to the first 16 hex digits of the SHA-256 of its canonical text without
  * that annotation. */
 void kobj_render_hash_set(struct json_object *o);
 
