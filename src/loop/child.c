@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork, exec, three pipes and a pidfd. The end of a child is the readable pidfd, never the end of
- * its output: what it left in the pipe is read then, and grandchildren that keep the pipe open are
- * not waited for. Exec failures come back as an errno through a close-on-exec pipe. A child that
- * failed us is killed with its group and reported at once; its remains wait in loop->dying until
- * the kernel releases them. Output buffers are wiped, because credential plugins print tokens.
+ * fork, exec, three pipes and a pidfd. A child has ended when its pidfd is readable, not when its
+ * output ends: the rest of the pipe is read then, and grandchildren that keep the pipe open are not
+ * waited for. Exec failures are reported as an errno through a close-on-exec pipe. A child that
+ * exceeds a limit is killed with its process group and reported at once; the struct then waits in
+ * loop->dying until the child can be reaped. Output buffers are wiped, because credential plugins
+ * print tokens.
  */
 #include "config.h"
 
@@ -31,7 +32,7 @@
 
 extern char **environ;
 
-/* One end of a pipe, watched. */
+/* Our end of a pipe, watched by the loop. */
 struct end {
 	int fd;                /* owned; -1: closed */
 	struct loop_fd *watch; /* owned */
@@ -44,17 +45,17 @@ struct child {
 	void (*said)(void *arg, const char *data, size_t len); /* may be NULL */
 	void *arg;
 	char *name; /* owned: argv[0], for error texts */
-	pid_t pid;  /* 0: none */
+	pid_t pid;  /* 0: not started, or reaped */
 	struct end pidfd, in, out, errs;
-	int exec_fd; /* owned; the errno of a failed exec, -1: closed */
+	int exec_fd; /* owned; delivers the errno of a failed exec; -1: closed */
 	struct timer deadline;
-	struct defer failed; /* a failure before there was a child */
-	struct err err;      /* of that failure */
+	struct defer failed; /* reports a failure to start, from the loop */
+	struct err err;      /* that failure */
 	char *input;         /* owned, wiped */
 	size_t input_len, input_done;
 	char *text; /* owned, wiped: stdout */
 	size_t text_len, text_cap, max_out;
-	char tail[STDERR_KEEP]; /* of stderr */
+	char tail[STDERR_KEEP]; /* last bytes of stderr */
 	size_t tail_len;
 	struct child *next_dying, **prev_dying;
 };
@@ -77,7 +78,7 @@ static void wipe_free(char *p, size_t len)
 	free(p);
 }
 
-/* Everything but the pidfd and the pid. */
+/* Release everything but the pidfd and the pid, which are still needed to reap the child. */
 static void child_release(struct child *c)
 {
 	end_close(&c->in);
@@ -95,6 +96,7 @@ static void child_release(struct child *c)
 	c->name = NULL;
 }
 
+/* The child is reaped, or was never started. */
 static void child_free(struct child *c)
 {
 	child_release(c);
@@ -105,10 +107,12 @@ static void child_free(struct child *c)
 
 static void child_kill(const struct child *c)
 {
-	kill(-c->pid, SIGKILL); /* its group; the second call is for the time before it has one */
+	kill(-c->pid, SIGKILL); /* its group; the second call covers the time before setpgid() */
 	kill(c->pid, SIGKILL);
 }
 
+/* An abandoned child has ended: reap it and free the struct. SIGKILL cannot be caught, but an
+ * uninterruptible system call can delay it. */
 static void on_dead(int fd, bool readable, bool writable, void *arg)
 {
 	struct child *c = arg;
@@ -121,7 +125,7 @@ static void on_dead(int fd, bool readable, bool writable, void *arg)
 	child_free(c);
 }
 
-/* Kills the child and keeps what is left of it until it can be reaped. */
+/* Kill the child without waiting, and keep the struct until the child can be reaped. */
 static void child_abandon(struct child *c)
 {
 	if (c->pid == 0) {
@@ -139,6 +143,7 @@ static void child_abandon(struct child *c)
 	c->pidfd.watch = loop_fd_new(c->loop, c->pidfd.fd, true, false, on_dead, c);
 }
 
+/* Reap by blocking waits at teardown, so that a loop is never freed with zombies left. */
 void child_reap_dying(struct loop *l)
 {
 	while (l->dying) {
@@ -156,7 +161,7 @@ static void on_abort(struct op *op)
 	child_abandon(container_of(op, struct child, op));
 }
 
-/* Reports a failure of a child that may still run. */
+/* Report a failure of a child that may still run, then kill it. */
 static void child_fail(struct child *c, const struct err *err)
 {
 	op_finish(&c->op);
@@ -166,22 +171,23 @@ static void child_fail(struct child *c, const struct err *err)
 
 /* ---- output */
 
+/* Double the stdout buffer, up to the limit plus two bytes. */
 static void text_grow(struct child *c)
 {
 	size_t cap = c->text_cap ? c->text_cap * 2 : 4096;
 	char *text;
 
 	if (cap > c->max_out + 2)
-		cap = c->max_out + 2; /* one byte too many is how we see it, one is for the NUL */
+		cap = c->max_out + 2; /* one byte detects the excess, one is for the NUL */
 	text = xmalloc(cap);
 	if (c->text_len > 0)
 		memcpy(text, c->text, c->text_len);
-	wipe_free(c->text, c->text_cap); /* realloc would leave a copy */
+	wipe_free(c->text, c->text_cap); /* realloc would leave an unwiped copy */
 	c->text = text;
 	c->text_cap = cap;
 }
 
-/* Reads what is there. -1: more than max_out. */
+/* Read all stdout that is available; -1 if it exceeds max_out. */
 static int read_out(struct child *c)
 {
 	while (c->out.fd >= 0) {
@@ -216,6 +222,7 @@ static void on_out(int fd, bool readable, bool writable, void *arg)
 	child_fail(c, &err);
 }
 
+/* Keep the last STDERR_KEEP bytes: the final message usually names the cause. */
 static void tail_add(struct child *c, const char *p, size_t n)
 {
 	if (n > STDERR_KEEP) {
@@ -237,7 +244,7 @@ static void on_errs(int fd, bool readable, bool writable, void *arg)
 	struct child *c = arg;
 	char buf[1024];
 
-	/* Bounded: a child that floods stderr must not hold the loop. */
+	/* At most 64 KiB per call: a child that floods stderr must not block the loop. */
 	for (unsigned i = 0; i < 64 && c->errs.fd >= 0; i++) {
 		ssize_t n = read(c->errs.fd, buf, sizeof(buf));
 
@@ -254,6 +261,7 @@ static void on_errs(int fd, bool readable, bool writable, void *arg)
 	}
 }
 
+/* Write the input as the child reads it; closing our end is its end of file. */
 static void on_in(int fd, bool readable, bool writable, void *arg)
 {
 	struct child *c = arg;
@@ -263,14 +271,14 @@ static void on_in(int fd, bool readable, bool writable, void *arg)
 		return;
 	if (n > 0)
 		c->input_done += (size_t)n;
-	/* A child that does not read its input (EPIPE) may still succeed. */
+	/* EPIPE is not an error: a child that does not read its input may still succeed. */
 	if (n < 0 || c->input_done == c->input_len)
 		end_close(&c->in);
 }
 
 /* ---- the end */
 
-/* stderr's tail as one line of printable text. */
+/* Format the tail of stderr as one line of printable text for an error. */
 static void tail_text(struct child *c, char out[STDERR_KEEP + 1])
 {
 	size_t n = c->tail_len;
@@ -287,6 +295,8 @@ static void tail_text(struct child *c, char out[STDERR_KEEP + 1])
 	out[n] = '\0';
 }
 
+/* The pipe is close-on-exec: after a successful exec it is empty and closed, so the read returns
+ * 0. */
 static int exec_errno(struct child *c)
 {
 	int e = 0;
@@ -299,7 +309,7 @@ static enum err_kind kind_of_errno(int e)
 	return e == ENOENT ? ERR_NOT_FOUND : e == EACCES || e == EPERM ? ERR_DENIED : ERR_TRANSIENT;
 }
 
-/* What the status means; the error stays unset for exit status 0. */
+/* Translate the exit status to an error; the error stays unset for exit status 0. */
 static void judge(struct child *c, int status, struct err *err)
 {
 	char tail[STDERR_KEEP + 1];
@@ -318,6 +328,7 @@ static void judge(struct child *c, int status, struct err *err)
 			WEXITSTATUS(status), *tail ? ": " : "", tail);
 }
 
+/* The child has ended: collect its remaining output and report the result. */
 static void on_exit_seen(int fd, bool readable, bool writable, void *arg)
 {
 	struct child *c = arg;
@@ -329,12 +340,12 @@ static void on_exit_seen(int fd, bool readable, bool writable, void *arg)
 		return;
 	if (read_out(c) < 0)
 		err_set(&err, ERR_INVALID, "%.64s wrote more than %zu bytes", c->name, c->max_out);
-	on_errs(c->errs.fd, true, false, c); /* what is left */
+	on_errs(c->errs.fd, true, false, c); /* the rest of stderr */
 	if (!err_is_set(&err) && pid < 0)
 		err_set_errno(&err, ERR_BUG, errno, "waiting for %.64s", c->name);
 	else if (!err_is_set(&err))
 		judge(c, status, &err);
-	c->pid = 0; /* reaped: the number may be another process's now */
+	c->pid = 0; /* reaped: another process may have this pid now */
 	op_finish(&c->op);
 	if (!c->text)
 		text_grow(c);
@@ -351,7 +362,7 @@ static void on_deadline(void *arg)
 	struct child *c = arg;
 	struct err err = ERR_INIT;
 
-	err_set(&err, ERR_TRANSIENT, "%.64s did not end in time", c->name);
+	err_set(&err, ERR_TRANSIENT, "%.64s did not finish in time", c->name);
 	child_fail(c, &err);
 }
 
@@ -368,6 +379,7 @@ struct pipes {
 	int in[2], out[2], errs[2], exec[2]; /* read end, write end; -1: closed */
 };
 
+/* Close the ends that were not stolen: the child's ends, and all of them after a failure. */
 static void pipes_close(struct pipes *p)
 {
 	int *fds = p->in;
@@ -380,6 +392,7 @@ static void pipes_close(struct pipes *p)
 	}
 }
 
+/* On failure errno is set, and the caller closes what was opened. */
 static int pipes_open(struct pipes *p, bool with_input)
 {
 	if (with_input ? pipe2(p->in, O_CLOEXEC) < 0
@@ -391,11 +404,11 @@ static int pipes_open(struct pipes *p, bool with_input)
 	return 0;
 }
 
-/* Runs in the child: only async-signal-safe calls. */
+/* Set up and execute the program. Runs in the child after fork: only async-signal-safe calls. */
 static _Noreturn void child_exec(
 	const struct pipes *p, const struct child_spec *spec, char **env, pid_t parent)
 {
-	/* First away from 0-2, so that no dup2 below closes what a later one needs. */
+	/* Move the ends away from 0-2 first, so that no dup2 below closes one that is still needed. */
 	int in = fcntl(p->in[0], F_DUPFD, 3), out = fcntl(p->out[1], F_DUPFD, 3);
 	int errs = fcntl(p->errs[1], F_DUPFD, 3), report = fcntl(p->exec[1], F_DUPFD, 3), e;
 	struct sigaction dfl = {.sa_handler = SIG_DFL};
@@ -406,6 +419,8 @@ static _Noreturn void child_exec(
 	for (int signo = 1; signo < NSIG; signo++)
 		sigaction(signo, &dfl, NULL); /* also undoes our SIG_IGN of SIGPIPE */
 	sigemptyset(&none);
+	/* getppid() differs if the parent died before prctl(); the death signal would then never
+	 * come. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
 		sigprocmask(SIG_SETMASK, &none, NULL) == 0 && dup2(in, 0) == 0 &&
 		dup2(out, 1) == 1 && dup2(errs, 2) == 2 &&
@@ -422,8 +437,8 @@ static _Noreturn void child_exec(
 	_exit(127);
 }
 
-/* Ours, then theirs; a name of theirs replaces ours. The caller frees the array; it borrows the
- * strings. */
+/* Build the environment: ours, then theirs; a name of theirs replaces ours. The caller frees the
+ * array, which borrows the strings. Done before the fork, as malloc is not async-signal-safe. */
 static char **merge_env(const char *const *extra, bool bare)
 {
 	size_t n = 0, m = 0, k = 0;
@@ -454,7 +469,8 @@ static pid_t child_fork(const struct pipes *p, const struct child_spec *spec)
 	sigset_t all, old;
 	pid_t parent = getpid(), pid;
 
-	/* No handler of ours may run in the child: it would write to the loop's descriptors. */
+	/* Block signals: a handler of ours that runs in the child would write to the loop's
+	 * descriptors. child_exec() resets the handlers and unblocks. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &old);
 	pid = fork();
@@ -464,6 +480,7 @@ static pid_t child_fork(const struct pipes *p, const struct child_spec *spec)
 	return pid;
 }
 
+/* Take ownership of a descriptor and make it non-blocking for the loop. */
 static int steal_fd(int *fd)
 {
 	int v = *fd;
@@ -473,7 +490,7 @@ static int steal_fd(int *fd)
 	return v;
 }
 
-/* Forks and watches. -1 with errno: nothing runs. */
+/* Fork and watch the child. -1 with errno if nothing runs. */
 static int child_spawn(struct child *c, const struct child_spec *spec, struct pipes *p)
 {
 	if (pipes_open(p, spec->input_len > 0) < 0)
@@ -483,7 +500,7 @@ static int child_spawn(struct child *c, const struct child_spec *spec, struct pi
 		c->pid = 0;
 		return -1;
 	}
-	setpgid(c->pid, c->pid); /* both sides do it, as either may come first */
+	setpgid(c->pid, c->pid); /* parent and child both do it, as either may run first */
 	c->pidfd.fd = pidfd_open(c->pid, 0);
 	if (c->pidfd.fd < 0) {
 		int e = errno;
@@ -508,6 +525,7 @@ static int child_spawn(struct child *c, const struct child_spec *spec, struct pi
 	return 0;
 }
 
+/* A failure to start is deferred, so that done never runs before this function returned. */
 struct op *child_start(struct loop *l, struct op_scope *scope, const struct child_spec *spec,
 	child_done_fn done, void *arg)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A turn: deferred calls of the turn before, due timers, then libevent once; while more deferred
- * calls are pending, libevent in every fourth turn only, as each time is a system call. libevent waits for our
- * earliest deadline with one timer of its own; on a fake clock it waits only for descriptors. What
- * a callback defers or sets for "now" runs in the next turn, so no callback can starve the others.
- * Refuses to be entered from its own callbacks.
+ * A turn runs the calls deferred in the previous turn, then due timers, then libevent once. While more
+ * deferred calls are pending, libevent runs only in every fourth turn, as each run costs a system
+ * call. libevent waits for our earliest deadline with one timer of its own; with a fake clock it waits
+ * for descriptors only. What a callback defers, or sets for "now", runs in the next turn, so that no
+ * callback can starve the others. The loop cannot be entered from its own callbacks.
  */
 #include "config.h"
 
@@ -20,21 +20,22 @@
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
 
-#define IDLE_TURNS_MAX 1000000 /* a loop that is still busy then never becomes idle */
+#define IDLE_TURNS_MAX 1000000 /* loop_drain() aborts after so many busy turns */
 #define WAIT_MAX_MS    3600000
-#define POLL_TURNS     4 /* so many at most, one after the other, leave descriptors alone */
+#define POLL_TURNS     4 /* descriptors are polled at least once in so many turns */
 
 static struct metric turn_seconds = METRIC_SECONDS_INIT("tec_loop_turn_seconds",
-	"Time one turn of the event loop worked: processor time, or that of its deferred calls.",
+	"Busy time of one event loop turn: its CPU time, or the duration of its deferred calls.",
 	NULL, NULL);
 
 struct loop_fd {
 	struct loop *loop;
-	struct event *ev; /* NULL: wants nothing */
+	struct event *ev; /* owned; NULL: neither reading nor writing is wanted */
 	loop_fd_fn fn;
 	void *arg;
 };
 
+/* Route libevent's own messages through the logger, so that stderr holds only log lines. */
 static void on_libevent_log(int severity, const char *msg)
 {
 	enum log_level level = severity == EVENT_LOG_ERR    ? LOG_ERROR
@@ -44,6 +45,7 @@ static void on_libevent_log(int severity, const char *msg)
 	log_at(level, NULL, "libevent", "lib=libevent text=%s", log_esc(msg));
 }
 
+/* libevent expects this not to return: abort, as for every impossible state. */
 static void on_libevent_fatal(int code)
 {
 	DIE("libevent failed (%d)", code);
@@ -51,9 +53,10 @@ static void on_libevent_fatal(int code)
 
 static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
-	/* waking up was the point */
+	/* Nothing to do: the event only ends libevent's wait. */
 }
 
+/* CPU time of the calling thread in microseconds. It excludes waiting, unlike the boot clock. */
 static uint64_t cpu_us(void)
 {
 	struct timespec ts = {0};
@@ -62,6 +65,7 @@ static uint64_t cpu_us(void)
 	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
+/* NOLOCK: the base is used by one thread only, so libevent need not lock. */
 struct loop *loop_new(void)
 {
 	struct loop *l = xcalloc(1, sizeof(*l));
@@ -76,7 +80,7 @@ struct loop *loop_new(void)
 	l->base = event_base_new_with_config(cfg);
 	event_config_free(cfg);
 	if (!l->base)
-		DIE("no event base");
+		DIE("cannot create the event base");
 	l->wake = evtimer_new(l->base, on_wake, NULL);
 	if (!l->wake)
 		DIE("out of memory (event)");
@@ -85,6 +89,8 @@ struct loop *loop_new(void)
 	return l;
 }
 
+/* Abort if anything still refers to the loop: the owner's _free should have cancelled it, and a
+ * late callback would use freed memory. */
 void loop_free(struct loop *l)
 {
 	if (!l)
@@ -107,11 +113,15 @@ struct event_base *loop_base(struct loop *l)
 	return l->base;
 }
 
+/* May be called at any time, also before loop_run() and from callbacks; the current turn is
+ * completed. */
 void loop_stop(struct loop *l)
 {
 	l->stop = true;
 }
 
+/* Run the calls that were pending when the turn began. They move to a list of their own, so that
+ * what they defer waits for the next turn; defer_cancel() works on either list. */
 static unsigned run_deferred(struct loop *l)
 {
 	unsigned n = 0;
@@ -133,7 +143,8 @@ static unsigned run_deferred(struct loop *l)
 	return n;
 }
 
-/* How long libevent may wait, in ms. */
+/* Return how long libevent may wait, in ms: not at all while deferred calls or due timers are
+ * pending. */
 static uint64_t wait_ms(const struct loop *l, uint32_t max_wait_ms)
 {
 	uint64_t now, next;
@@ -141,7 +152,7 @@ static uint64_t wait_ms(const struct loop *l, uint32_t max_wait_ms)
 	if (l->pending || l->stop || max_wait_ms == 0)
 		return 0;
 	if (clock_is_fake()) {
-		/* Fake time does not pass by waiting; with no descriptor nothing can happen. */
+		/* Waiting does not advance the fake clock; without a descriptor nothing can happen. */
 		if (timer_next_ms(l) <= clock_boot_ms())
 			return 0;
 		return event_base_get_num_events(l->base, EVENT_BASE_COUNT_ADDED) > 0 ? max_wait_ms
@@ -154,12 +165,12 @@ static uint64_t wait_ms(const struct loop *l, uint32_t max_wait_ms)
 	return next - now < max_wait_ms ? next - now : max_wait_ms;
 }
 
-/* Lets libevent run once. */
+/* Run libevent once: poll descriptors and signals, and run their callbacks. */
 static void run_events(struct loop *l, uint32_t max_wait_ms)
 {
 	uint64_t wait = wait_ms(l, max_wait_ms);
 	int flags =
-		EVLOOP_ONCE | EVLOOP_NONBLOCK; /* without ONCE it goes on until nothing is active */
+		EVLOOP_ONCE | EVLOOP_NONBLOCK; /* without ONCE it repeats until nothing is active */
 
 	if (wait > 0) {
 		struct timeval tv;
@@ -174,12 +185,12 @@ static void run_events(struct loop *l, uint32_t max_wait_ms)
 	if (event_base_loop(l->base, flags) < 0)
 		DIE("the event loop failed");
 	event_del(l->wake);
-	/* The most that were active at a time: not 0 if any callback ran. */
+	/* The maximum that was active at a time: not 0 if any callback ran. */
 	l->n_ran += (unsigned)event_base_get_max_events(l->base, EVENT_BASE_COUNT_ACTIVE, 1);
 }
 
-/* The processor clock is a system call: it is read once, and what counts is the time since the last
- * look at descriptors. Deferred calls that waited for something took longer than that. */
+/* Record the busy time since the last poll. The CPU clock is a system call, so it is read once per
+ * poll. If deferred calls blocked, their wall time exceeds the CPU time and is recorded instead. */
 static void note_turns(struct loop *l)
 {
 	uint64_t cpu, took;
@@ -194,6 +205,7 @@ static void note_turns(struct loop *l)
 	metric_observe(&turn_seconds, NULL, NULL, (double)took / 1e6);
 }
 
+/* Deferred calls run first, so that the work of the previous turn ends before new input is read. */
 void loop_turn(struct loop *l, uint32_t max_wait_ms)
 {
 	uint64_t start = clock_boot_us();
@@ -215,9 +227,11 @@ void loop_run(struct loop *l)
 {
 	while (!l->stop)
 		loop_turn(l, WAIT_MAX_MS);
-	l->stop = false; /* at the end: a stop before the start counts */
+	l->stop = false; /* reset only here, so that a stop before loop_run() is honoured */
 }
 
+/* For tests. A chain of callbacks that never ends is a bug, so it aborts instead of looping
+ * forever. */
 void loop_drain(struct loop *l)
 {
 	for (unsigned i = 0; i < IDLE_TURNS_MAX; i++) {
@@ -228,6 +242,7 @@ void loop_drain(struct loop *l)
 	DIE("the loop does not become idle");
 }
 
+/* Drain at every deadline, so that timers fire in order and see the fake time they were set for. */
 void loop_advance(struct loop *l, uint64_t ms)
 {
 	uint64_t target;
@@ -247,6 +262,7 @@ void loop_advance(struct loop *l, uint64_t ms)
 	}
 }
 
+/* Append in order: calls deferred in one turn run in the order in which they were deferred. */
 void defer_call(struct defer *d, struct loop *l, loop_fn fn, void *arg)
 {
 	if (d->loop)
@@ -260,6 +276,8 @@ void defer_call(struct defer *d, struct loop *l, loop_fn fn, void *arg)
 	l->pending_tail = &d->next;
 }
 
+/* Unlink from whichever list holds it. The tail is corrected only for the pending list, as the
+ * running list is never appended to. */
 void defer_cancel(struct defer *d)
 {
 	if (!d->loop)
@@ -274,6 +292,7 @@ void defer_cancel(struct defer *d)
 	d->loop = NULL;
 }
 
+/* Translate libevent's flags for the owner's function, which may free f. */
 static void on_fd(evutil_socket_t fd, short what, void *arg)
 {
 	struct loop_fd *f = arg;
@@ -281,6 +300,7 @@ static void on_fd(evutil_socket_t fd, short what, void *arg)
 	f->fn(fd, (what & EV_READ) != 0, (what & EV_WRITE) != 0, f->arg);
 }
 
+/* A descriptor without a wanted event (curl's CURL_POLL_NONE) is only counted, not watched. */
 struct loop_fd *loop_fd_new(
 	struct loop *l, int fd, bool want_read, bool want_write, loop_fd_fn fn, void *arg)
 {
@@ -295,7 +315,7 @@ struct loop_fd *loop_fd_new(
 		return f;
 	f->ev = event_new(l->base, fd, (short)(what | EV_PERSIST), on_fd, f);
 	if (!f->ev || event_add(f->ev, NULL) < 0)
-		DIE("descriptor %d cannot be watched", fd);
+		DIE("cannot watch descriptor %d", fd);
 	return f;
 }
 

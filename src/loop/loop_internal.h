@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the modules of src/loop share: the loop's inside. Only loop.c and timer.c touch the heap,
- * only child.c the list of killed children; the counts are there for loop_free()'s assertions.
+ * The loop's internals, shared by the modules of src/loop. Only loop.c and timer.c use the heap, only
+ * child.c the list of killed children; the counts are for the assertions of loop_free().
  */
 #ifndef TEC_LOOP_INTERNAL_H
 #define TEC_LOOP_INTERNAL_H
@@ -16,10 +16,10 @@ struct timer;
 struct event;
 struct child;
 
-/* Binary heap by deadline, then by the order of setting. */
+/* Binary heap, ordered by deadline and then by the order of setting. */
 struct timer_entry {
 	uint64_t at_ms, seq;
-	struct timer *timer; /* borrowed; its slot leads back here */
+	struct timer *timer; /* borrowed; timer->slot is this entry's index + 1 */
 };
 
 struct loop {
@@ -28,22 +28,22 @@ struct loop {
 	struct timer_entry *heap; /* owned array */
 	size_t n_timers;
 	uint64_t timer_seq;
-	struct defer *pending, **pending_tail; /* for the next turn */
-	struct defer *running;                 /* of this turn */
+	struct defer *pending, **pending_tail; /* run in the next turn */
+	struct defer *running;                 /* still to run in this turn */
 	struct child *dying;                   /* killed, not yet reaped; owned */
 	size_t n_fds, n_signals, n_children;
-	unsigned n_ran;       /* callbacks of this turn */
-	unsigned n_unpolled;  /* turns since descriptors were looked at */
-	uint64_t cpu_us;      /* processor time until then */
-	uint64_t deferred_us; /* time in deferred calls and timers since then */
+	unsigned n_ran;       /* callbacks run in this turn */
+	unsigned n_unpolled;  /* turns since descriptors were last polled */
+	uint64_t cpu_us;      /* CPU time of the thread at that poll */
+	uint64_t deferred_us; /* wall time in deferred calls and timers since that poll */
 	bool in_turn, stop;
 };
 
-/* Runs what is due now and was set before this call. Returns how many. */
+/* Run the timers that are due now and were set before this call; returns their number. */
 unsigned timer_run_due(struct loop *l);
-/* The earliest deadline, UINT64_MAX if there is none. */
+/* The earliest deadline; UINT64_MAX if there is none. */
 uint64_t timer_next_ms(const struct loop *l);
-/* Waits for the killed children (teardown). */
+/* Wait for all killed children; blocks, for teardown only. */
 void child_reap_dying(struct loop *l);
 
 #endif

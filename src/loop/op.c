@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Links and unlinks; nothing is allocated here. An op without `abort` is finished: finishing or
- * cancelling it again is a bug of its implementer and dies.
+ * Link and unlink ops; nothing is allocated here. An op without `abort` is finished. To finish or
+ * cancel it again is a bug of its implementer and aborts the process.
  */
 #include "config.h"
 
@@ -9,6 +9,8 @@
 
 #include "tec/base/mem.h"
 
+/* The newest op is the head of the scope, so that op_scope_cancel() cancels in reverse order of
+ * starting. */
 void op_begin(struct op *op, struct op_scope *scope, op_abort_fn abort_fn)
 {
 	if (!abort_fn)
@@ -24,10 +26,11 @@ void op_begin(struct op *op, struct op_scope *scope, op_abort_fn abort_fn)
 	scope->head = op;
 }
 
+/* Clear every link, so that a second end is detected and the owner's handle never dangles. */
 static void detach(struct op *op)
 {
 	if (!op->abort)
-		DIE("an op ends twice");
+		DIE("an op ended twice");
 	*op->prevp = op->next;
 	if (op->next)
 		op->next->prevp = op->prevp;
@@ -57,6 +60,7 @@ struct op *op_hold(struct op **handle, struct op *op)
 	return op;
 }
 
+/* Detach before abort, which frees the op. */
 static void cancel(struct op *op)
 {
 	op_abort_fn abort_fn = op->abort;
@@ -71,6 +75,7 @@ void op_cancel(struct op **handle)
 		cancel(*handle);
 }
 
+/* Take the head anew each time, because an abort may cancel other ops of the scope. */
 void op_scope_cancel(struct op_scope *scope)
 {
 	while (scope->head)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One entry per key, in a table. An entry is in one place: the list of due keys (first come, first
- * worked), waiting for its deadline in a timer of its own, or neither (its act is in flight, and
- * only the backoff or a record is remembered). An entry that knows nothing is freed. Refuses to be
- * freed from inside `work`.
+ * A table holds one entry per key. An entry is in exactly one of these places: the list of due keys
+ * (FIFO), waiting for a deadline in its own timer, or neither (its operation is in flight, and only
+ * the backoff or a record is kept). An entry without any state is freed, so settled keys without a
+ * resync cost nothing. A queue cannot be freed from inside `work`.
  */
 #include "config.h"
 
@@ -22,22 +22,22 @@
 #include "tec/loop/timer.h"
 
 static struct metric depth_gauge =
-	METRIC_GAUGE_INIT("tec_queue_depth", "Keys that are due in a work queue.", "queue", NULL);
+	METRIC_GAUGE_INIT("tec_queue_depth", "Number of due keys in a work queue.", "queue", NULL);
 static struct metric retries_total = METRIC_COUNTER_INIT(
-	"tec_queue_retries_total", "Keys that asked for another try.", "queue", "reason");
+	"tec_queue_retries_total", "Number of retries that keys requested.", "queue", "reason");
 
 static struct metric wait_seconds = METRIC_SECONDS_INIT(
-	"tec_queue_wait_seconds", "Age of a key when its turn came.", "queue", NULL);
+	"tec_queue_wait_seconds", "Time that a due key waited for its work.", "queue", NULL);
 
 struct entry {
 	struct table_link link;
 	TAILQ_ENTRY(entry) due_link; /* in `due` */
-	struct timer later;
-	struct queue *queue;
-	uint64_t due_ms;
-	void *record; /* owned; NULL: none. Apart: most keys are settled and have none */
+	struct timer later;          /* deadline of a key that is not due */
+	struct queue *queue;         /* borrowed */
+	uint64_t due_ms;             /* boot clock: since when it is due */
+	void *record; /* owned; NULL: none. Separate, because most keys are settled and have none */
 	struct backoff backoff;
-	bool is_due, forgotten;
+	bool is_due, forgotten; /* forgotten: queue_forget() ran during its own work */
 	char key[];
 };
 TAILQ_HEAD(entry_list, entry);
@@ -50,8 +50,8 @@ struct queue {
 	struct table entries; /* owned */
 	struct entry_list due;
 	size_t n_due;
-	struct entry *current; /* being worked on */
-	struct defer run;
+	struct entry *current; /* the key in work, NULL outside of it */
+	struct defer run;      /* pending while keys are due and the queue is not paused */
 	bool paused;
 };
 
@@ -69,6 +69,8 @@ static struct entry *find(const struct queue *q, const char *key)
 	return NULL;
 }
 
+/* Create an entry on first use. The caller must give it state (due, timer or record), or
+ * maybe_free() never runs for it. */
 static struct entry *find_or_add(struct queue *q, const char *key)
 {
 	struct entry *e = find(q, key);
@@ -84,6 +86,7 @@ static struct entry *find_or_add(struct queue *q, const char *key)
 	return e;
 }
 
+/* Remove the key from the due list or cancel its deadline; its backoff and record stay. */
 static void unschedule(struct queue *q, struct entry *e)
 {
 	timer_cancel(&e->later);
@@ -94,6 +97,7 @@ static void unschedule(struct queue *q, struct entry *e)
 	}
 }
 
+/* Detach the record first, so that record_fini finds none when it calls back into the queue. */
 static void drop_record(struct queue *q, struct entry *e)
 {
 	void *record = steal_ptr(&e->record);
@@ -112,7 +116,8 @@ static void entry_free(struct queue *q, struct entry *e)
 	free(e);
 }
 
-/* Frees e when it is nowhere and nothing of it is remembered. */
+/* Free e when it is not scheduled and has no state left. The current entry is kept: work_one()
+ * still uses it. */
 static void maybe_free(struct queue *q, struct entry *e)
 {
 	if (!timer_is_set(&e->later) && !e->is_due && !e->backoff.ms && !e->record &&
@@ -122,7 +127,8 @@ static void maybe_free(struct queue *q, struct entry *e)
 
 static void work_due(void *arg);
 
-/* A run arms at its end. */
+/* Schedule a run if keys are due. During work nothing is armed: work_due() calls this at its
+ * end. */
 static void arm(struct queue *q)
 {
 	metric_set(&depth_gauge, q->conf.name, NULL, (double)q->n_due);
@@ -130,6 +136,7 @@ static void arm(struct queue *q)
 		defer_call(&q->run, q->loop, work_due, q);
 }
 
+/* Append to the due list. The time of becoming due feeds the wait metric. */
 static void make_due(struct queue *q, struct entry *e)
 {
 	unschedule(q, e);
@@ -147,7 +154,7 @@ static void on_deadline(void *arg)
 	make_due(e->queue, e);
 }
 
-/* Keeps an earlier deadline. */
+/* Schedule the key after after_ms ms; an earlier deadline, or being due, wins. */
 static void schedule(struct queue *q, struct entry *e, uint64_t after_ms)
 {
 	if (e->is_due)
@@ -160,6 +167,8 @@ static void schedule(struct queue *q, struct entry *e, uint64_t after_ms)
 
 /* ---- work */
 
+/* With an explicit delay a retry is planned and logged at debug level; a backoff is a failure and
+ * logged at info level. */
 static void retry(struct queue *q, struct entry *e, const struct queue_next *next)
 {
 	uint64_t after = next->after_ms;
@@ -168,12 +177,14 @@ static void retry(struct queue *q, struct entry *e, const struct queue_next *nex
 	if (after == 0)
 		after = backoff_next(&e->backoff, q->conf.backoff_min_ms, q->conf.backoff_max_ms);
 	metric_add(&retries_total, q->conf.name, reason, 1);
-	log_at(next->after_ms ? LOG_DEBUG : LOG_INFO, NULL, "trying again later",
+	log_at(next->after_ms ? LOG_DEBUG : LOG_INFO, NULL, "retrying later",
 		"queue=%s key=%s reason=%s retry_ms=%llu", log_esc(q->conf.name), log_esc(e->key),
 		log_esc(reason), (unsigned long long)after);
 	schedule(q, e, after);
 }
 
+/* Act on the verdict of work. A key forgotten during its work gets no resync, because its object is
+ * gone. */
 static void apply(struct queue *q, struct entry *e, const struct queue_next *next)
 {
 	bool forgotten = e->forgotten;
@@ -196,6 +207,8 @@ static void apply(struct queue *q, struct entry *e, const struct queue_next *nex
 	DIE("queue %s: unknown verdict %d", q->conf.name, (int)next->verdict);
 }
 
+/* Run work for the first due key. Work may add any key, this one included, but may not free the
+ * queue. */
 static void work_one(struct queue *q)
 {
 	struct entry *e = TAILQ_FIRST(&q->due);
@@ -203,7 +216,7 @@ static void work_one(struct queue *q)
 
 	metric_observe(
 		&wait_seconds, q->conf.name, NULL, (double)(clock_boot_ms() - e->due_ms) / 1e3);
-	unschedule(q, e); /* first: work may add the key again */
+	unschedule(q, e); /* before work, which may add the key again */
 	q->current = e;
 	next = q->work(q->arg, e->key);
 	apply(q, e, &next);
@@ -211,6 +224,8 @@ static void work_one(struct queue *q)
 	maybe_free(q, e);
 }
 
+/* Process at most `burst` keys, then return to the loop so that sockets are served; arm() continues
+ * in the next turn. */
 static void work_due(void *arg)
 {
 	struct queue *q = arg;
@@ -263,11 +278,15 @@ void queue_add(struct queue *q, const char *key)
 	queue_add_after(q, key, 0);
 }
 
+/* With after_ms 0 the key is due at once even during a backoff, so that news about an object is not
+ * delayed by its earlier failures. */
 void queue_add_after(struct queue *q, const char *key, uint32_t after_ms)
 {
 	schedule(q, find_or_add(q, key), after_ms);
 }
 
+/* The entry survives if it has a record or is in work; in the latter case apply() is told through
+ * `forgotten`. */
 void queue_forget(struct queue *q, const char *key)
 {
 	struct entry *e = find(q, key);
@@ -281,6 +300,7 @@ void queue_forget(struct queue *q, const char *key)
 	arm(q);
 }
 
+/* Lets the next failure start with the shortest delay again. */
 void queue_forget_backoff(struct queue *q, const char *key)
 {
 	struct entry *e = find(q, key);
@@ -296,6 +316,7 @@ size_t queue_due(const struct queue *q)
 	return q->n_due;
 }
 
+/* A key in work finishes; work_due() checks `paused` before each further key. */
 void queue_pause(struct queue *q)
 {
 	q->paused = true;
@@ -317,6 +338,7 @@ void *queue_record_find(const struct queue *q, const char *key)
 	return e ? e->record : NULL;
 }
 
+/* The record outlives schedules and runs: an operation in flight keeps its state here. */
 void *queue_record(struct queue *q, const char *key, const char **own_key)
 {
 	struct entry *e = find_or_add(q, key);
@@ -337,6 +359,8 @@ void queue_record_drop(struct queue *q, const char *key)
 	maybe_free(q, e);
 }
 
+/* For an owner that stops, for example when this process no longer leads. Entries that are still
+ * scheduled stay. */
 void queue_records_drop(struct queue *q)
 {
 	struct entry *e;

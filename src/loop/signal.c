@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Signals through libevent: the handler writes to its own descriptor, the function here runs from
- * the loop. */
+/* Signals through libevent: its handler only writes to a descriptor of libevent, and the function
+ * given here runs later, from the loop. So it may do anything, not just async-signal-safe calls. */
 #include "config.h"
 
 #include "tec/loop/signal.h"
@@ -34,7 +34,7 @@ struct loop_signal *loop_signal_new(struct loop *l, int signo, loop_signal_fn fn
 	s->arg = arg;
 	s->ev = evsignal_new(l->base, signo, on_signal, s);
 	if (!s->ev || event_add(s->ev, NULL) < 0)
-		DIE("signal %d cannot be caught", signo);
+		DIE("cannot handle signal %d", signo);
 	l->n_signals++;
 	return s;
 }
@@ -48,8 +48,10 @@ void loop_signal_free(struct loop_signal *s)
 	free(s);
 }
 
+/* OpenSSL writes without MSG_NOSIGNAL, so a peer that closed early would otherwise kill the
+ * process. */
 void loop_ignore_sigpipe(void)
 {
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
-		DIE("SIGPIPE cannot be ignored");
+		DIE("cannot ignore SIGPIPE");
 }

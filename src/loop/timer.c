@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loop's timers: a binary heap by (deadline, order of setting). The heap holds the key, the
- * timer its place, so setting and cancelling are O(log n). A timer leaves the heap before its
- * function runs.
+ * The loop's timers: a binary heap ordered by (deadline, order of setting). A heap entry holds the
+ * key, and the timer its index in the heap, so setting and cancelling are O(log n). A timer leaves
+ * the heap before its function runs.
  */
 #include "config.h"
 
@@ -14,20 +14,22 @@
 #include "tec/base/metric.h"
 
 static struct metric lag_seconds = METRIC_SECONDS_INIT(
-	"tec_loop_lag_seconds", "Time between the deadline of a timer and its run.", NULL, NULL);
+	"tec_loop_lag_seconds", "Delay between a timer's deadline and its run.", NULL, NULL);
 
+/* Compare by deadline; equal deadlines fire in the order in which they were set. */
 static bool before(const struct timer_entry *a, const struct timer_entry *b)
 {
 	return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->seq < b->seq;
 }
 
+/* Store an entry and its index in the timer, which timer_cancel() needs. */
 static void place(struct loop *l, size_t i, struct timer_entry e)
 {
 	l->heap[i] = e;
 	e.timer->slot = i + 1;
 }
 
-/* Puts e at i or above. */
+/* Place e at index i or above, moving later entries down. */
 static void sift_up(struct loop *l, size_t i, struct timer_entry e)
 {
 	while (i > 0 && before(&e, &l->heap[(i - 1) / 2])) {
@@ -37,7 +39,7 @@ static void sift_up(struct loop *l, size_t i, struct timer_entry e)
 	place(l, i, e);
 }
 
-/* Puts e at i or below. */
+/* Place e at index i or below, moving earlier entries up. */
 static void sift_down(struct loop *l, size_t i, struct timer_entry e)
 {
 	for (;;) {
@@ -55,6 +57,7 @@ static void sift_down(struct loop *l, size_t i, struct timer_entry e)
 	place(l, i, e);
 }
 
+/* Remove entry i by moving the last entry into its place, which may have to move either way. */
 static void remove_at(struct loop *l, size_t i)
 {
 	struct timer_entry last;
@@ -74,12 +77,14 @@ void timer_init(struct timer *t, struct loop *l, loop_fn fn, void *arg)
 	*t = (struct timer){.loop = l, .fn = fn, .arg = arg};
 }
 
+/* The owner's _fini; the timer cannot be set afterwards. */
 void timer_fini(struct timer *t)
 {
 	timer_cancel(t);
 	t->loop = NULL;
 }
 
+/* Saturate just below UINT64_MAX, the value of timer_next_ms() for "no timer". */
 static uint64_t deadline(uint64_t after_ms)
 {
 	uint64_t at;
@@ -87,6 +92,7 @@ static uint64_t deadline(uint64_t after_ms)
 	return __builtin_add_overflow(clock_boot_ms(), after_ms, &at) ? UINT64_MAX - 1 : at;
 }
 
+/* Setting again counts as new: the timer moves behind others with an equal deadline. */
 static void set_at(struct timer *t, uint64_t at_ms)
 {
 	struct loop *l = t->loop;
@@ -128,8 +134,8 @@ unsigned timer_run_due(struct loop *l)
 	uint64_t now = clock_boot_ms(), limit = l->timer_seq;
 	unsigned n = 0;
 
-	/* What a function sets for now is younger than `limit` and sorts behind all that was due
-	 * before. */
+	/* A timer that a function sets for "now" has a sequence number of at least `limit` and sorts
+	 * after all timers that were due before: it runs in the next turn. */
 	while (l->n_timers > 0 && l->heap[0].at_ms <= now && l->heap[0].seq < limit) {
 		struct timer *t = l->heap[0].timer;
 

@@ -250,7 +250,7 @@ Test(loop_child, the_deadline_kills_the_whole_group)
 	loop_advance(loop, 1);
 	cr_assert_eq(n_done, 1);
 	cr_assert_eq(got_err.kind, ERR_TRANSIENT);
-	cr_assert_str_eq(got_err.text, "sh did not end in time");
+	cr_assert_str_eq(got_err.text, "sh did not finish in time");
 }
 
 Test(loop_child, a_cancelled_child_is_killed_and_silent)

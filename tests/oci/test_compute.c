@@ -207,7 +207,7 @@ Test(oci_compute, one_that_does_not_end_is_killed)
 		loop_turn(loop, 100);
 	}
 	finish(&g);
-	cr_assert(strstr(g.err.text, "did not end in time"), "%s", g.err.text);
+	cr_assert(strstr(g.err.text, "did not finish in time"), "%s", g.err.text);
 }
 
 /* ---- a platform's variables */

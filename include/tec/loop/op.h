@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct op: a call that ends later. Rules every async function keeps:
- *  - `done` runs exactly once, from the loop, never before the starting call returned, even if the
- * answer is known;
- *  - after op_cancel() or op_scope_cancel() it never runs;
- *  - the op leaves its scope and clears the owner's handle before `done`, so `done` may cancel
- * siblings or free its owner.
+ * struct op: an asynchronous call. Every asynchronous function follows these rules:
+ *  - `done` runs exactly once, from the loop, and never before the starting function has returned,
+ *    even if the result is already known;
+ *  - after op_cancel() or op_scope_cancel() `done` never runs;
+ *  - the op leaves its scope and clears the owner's handle before `done`, so that `done` may cancel
+ *    other ops or free its owner.
  *
- * Owner: embeds `struct op_scope ops`, starts calls with it, begins its _free with
- * op_scope_cancel(&self->ops). To cancel one call, keep a handle: op_hold(&self->get,
- * k8s_call_get(...)); later op_cancel(&self->get).
+ * The owner embeds `struct op_scope ops`, passes it to the calls it starts, and begins its _free with
+ * op_scope_cancel(&self->ops). To cancel a single call, keep a handle: op_hold(&self->get,
+ * k8s_call_get(...)), later op_cancel(&self->get).
  *
- * Implementer: embeds `struct op` as FIRST member of its heap-allocated call and provides `abort`,
- * which stops the work and frees the call. On completion it calls op_finish(&call->op), then done,
- * and frees the call (in any order after op_finish).
+ * The implementer embeds `struct op` as the FIRST member of its heap-allocated call and provides
+ * `abort`, which stops the work and frees the call. On completion it calls op_finish(&call->op); after
+ * that it calls done and frees the call.
  */
 #ifndef TEC_LOOP_OP_H
 #define TEC_LOOP_OP_H
@@ -25,7 +25,7 @@ struct op;
 typedef void (*op_abort_fn)(struct op *op);
 
 struct op_scope {
-	struct op *head; /* the scope does not own the calls' memory; abort frees it */
+	struct op *head; /* linked, not owned: abort frees a call's memory */
 	size_t n;
 };
 #define OP_SCOPE_INIT                                                                              \
@@ -36,13 +36,14 @@ struct op_scope {
 struct op {
 	struct op_scope *scope;
 	struct op *next, **prevp; /* in its scope */
-	struct op **handle;       /* the owner's copy, or NULL */
+	struct op **handle;       /* where the owner keeps it, or NULL */
 	op_abort_fn abort;
 };
 
 /* Implementer side. */
 void op_begin(struct op *op, struct op_scope *scope, op_abort_fn abort);
-void op_finish(struct op *op); /* unlinks, clears the handle; `abort` will not be called any more */
+void op_finish(
+	struct op *op); /* unlinks it and clears the handle; `abort` is not called after this */
 
 /* Owner side. */
 struct op *op_hold(struct op **handle, struct op *op); /* asserts that *handle is free */

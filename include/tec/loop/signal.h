@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Signals as calls from the loop: SIGTERM, SIGINT, SIGHUP, SIGCHLD. */
+/* Signals (SIGTERM, SIGINT, SIGHUP) delivered as calls from the loop. */
 #ifndef TEC_LOOP_SIGNAL_H
 #define TEC_LOOP_SIGNAL_H
 

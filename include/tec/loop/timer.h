@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct timer: one deadline on the boot clock. Embedded by its owner (timer_init/timer_fini);
- * fires once per timer_set. The function may set it again, or free its owner.
+ * struct timer: one deadline on the boot clock, embedded by its owner (timer_init/timer_fini). It
+ * fires once per timer_set(). Its function may set it again or free its owner.
  */
 #ifndef TEC_LOOP_TIMER_H
 #define TEC_LOOP_TIMER_H
@@ -17,7 +17,7 @@ struct timer {
 	loop_fn fn;
 	void *arg;
 	uint64_t at_ms; /* boot clock */
-	size_t slot;    /* place in the heap + 1, 0 = not set */
+	size_t slot;    /* index in the heap + 1; 0: not set */
 };
 
 void timer_init(struct timer *t, struct loop *l, loop_fn fn, void *arg);
