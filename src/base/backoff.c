@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The keyed hash of a counter is random enough to keep tries apart. */
+/* Jitter comes from the keyed hash of a counter: random enough to spread retries, and without a
+ * system call. */
 #include "config.h"
 
 #include "tec/base/backoff.h"
@@ -7,6 +8,8 @@
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 
+/* The modulo bias is negligible for ranges of milliseconds. The full 64-bit range is refused,
+ * because its size does not fit. */
 uint64_t backoff_spread(uint64_t lo, uint64_t hi)
 {
 	static uint64_t counter;
@@ -17,6 +20,8 @@ uint64_t backoff_spread(uint64_t lo, uint64_t hi)
 	return lo + str_hash(&counter, sizeof(counter)) % (hi - lo + 1);
 }
 
+/* Double the wait and draw from [4/5 hi, hi], where hi is a quarter above the wait: jitter stays
+ * within min_ms and max_ms. */
 uint32_t backoff_next(struct backoff *b, uint32_t min_ms, uint32_t max_ms)
 {
 	uint64_t base = b->ms ? (uint64_t)b->ms * 2 : min_ms, hi;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Grows by doubling into new memory, because realloc would leave an unwiped copy behind.
+ * The buffer grows by doubling into new memory, because realloc would leave an unwiped copy behind.
  */
 #include "config.h"
 
@@ -18,6 +18,7 @@ struct body body_of_text(char *take_text)
 	return (struct body){.data = take_text, .len = len, .cap = len + 1};
 }
 
+/* The bytes stay in the arena; data only points to them, so the body cannot grow. */
 struct body body_of_secret(struct secret *take_bytes)
 {
 	return (struct body){.data = (char *)secret_bytes(take_bytes),
@@ -33,6 +34,7 @@ struct body body_move(struct body *from)
 	return b;
 }
 
+/* `expect` avoids copying: with a known Content-Length the first allocation is large enough. */
 void body_add(struct body *b, const void *data, size_t len, size_t expect)
 {
 	size_t need = b->len + len + 1;
@@ -57,6 +59,7 @@ void body_add(struct body *b, const void *data, size_t len, size_t expect)
 	b->data[b->len] = '\0';
 }
 
+/* Wipe the whole capacity, not just len: a shortened body may have left bytes after its end. */
 void body_fini(struct body *b)
 {
 	if (b->secret) {

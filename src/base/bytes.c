@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hex, base64, SHA-256, UTF-8. Each decoder takes exactly what its encoder writes: lower-case hex,
- * base64 with full padding (or none in the URL form) and zero trailing bits, so one value has one
- * text.
+ * Hex, base64, SHA-2, UTF-8. Each decoder accepts exactly what its encoder writes: lower-case hex,
+ * base64 with full padding (or none in the URL form) and zero trailing bits. So one value has one
+ * text, and texts can be compared instead of values.
  */
 #include "config.h"
 
@@ -19,8 +19,8 @@ static const char std_alphabet[] =
 static const char url_alphabet[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* Fetched once: each call that gets EVP_sha256() looks it up again, which costs more than a
- * short text's digest. */
+/* Fetch the algorithm once. With EVP_sha256() OpenSSL 3 would look it up in each call, which costs
+ * more than the digest of a short text. */
 static const EVP_MD *sha256(void)
 {
 	static EVP_MD *md;
@@ -32,6 +32,7 @@ static const EVP_MD *sha256(void)
 	return md;
 }
 
+/* OpenSSL may reject a NULL pointer even with length 0. */
 void bytes_sha256(const void *data, size_t len, uint8_t out[SHA256_LEN])
 {
 	unsigned int n = 0;
@@ -79,6 +80,7 @@ void bytes_sha256_add(struct bytes_sha256_run *run, const void *data, size_t len
 		DIE("SHA-256 of %zu more bytes failed", len);
 }
 
+/* The length has a fixed size and byte order, so that digests are equal on all machines. */
 void bytes_sha256_add_framed(struct bytes_sha256_run *run, const void *data, size_t len)
 {
 	uint8_t head[8]; /* little-endian */
@@ -89,6 +91,7 @@ void bytes_sha256_add_framed(struct bytes_sha256_run *run, const void *data, siz
 	bytes_sha256_add(run, data, len);
 }
 
+/* `to` is uninitialised before, and needs its own bytes_sha256_fini(). */
 void bytes_sha256_copy(struct bytes_sha256_run *to, const struct bytes_sha256_run *from)
 {
 	to->ctx = new_md();
@@ -121,6 +124,7 @@ void bytes_to_hex(const uint8_t *in, size_t len, char *out)
 	out[2 * len] = '\0';
 }
 
+/* Upper case is refused, so that one value has one text. */
 static int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -130,6 +134,7 @@ static int hex_digit(char c)
 	return -1;
 }
 
+/* A failure may leave a decoded prefix in out. */
 int bytes_from_hex(const char *hex, size_t hex_len, uint8_t *out)
 {
 	if (hex_len % 2 != 0)
@@ -144,6 +149,7 @@ int bytes_from_hex(const char *hex, size_t hex_len, uint8_t *out)
 	return 0;
 }
 
+/* Encode three bytes as four digits, into space that is extended once. */
 static void encode(
 	struct strbuf *out, const uint8_t *in, size_t len, const char *alphabet, bool pad)
 {
@@ -173,11 +179,13 @@ void bytes_to_b64(struct strbuf *out, const void *in, size_t len)
 	encode(out, in, len, std_alphabet, true);
 }
 
+/* Without padding, as JOSE requires (RFC 7515 section 2). */
 void bytes_to_b64url(struct strbuf *out, const void *in, size_t len)
 {
 	encode(out, in, len, url_alphabet, false);
 }
 
+/* Map a digit of either alphabet to its value; -1 for padding and everything else. */
 static int b64_digit(char c, const char *alphabet)
 {
 	if (c >= 'A' && c <= 'Z')
@@ -191,7 +199,8 @@ static int b64_digit(char c, const char *alphabet)
 	return c == alphabet[63] ? 63 : -1;
 }
 
-/* `len` digits without padding; out has len * 3 / 4 bytes. */
+/* Decode `len` digits without padding; out has len * 3 / 4 bytes. Fails unless the unused low bits
+ * of the last digit are zero (RFC 4648 section 3.5). */
 static int decode(const char *in, size_t len, const char *alphabet, uint8_t *out)
 {
 	uint32_t acc = 0;
@@ -214,6 +223,7 @@ static int decode(const char *in, size_t len, const char *alphabet, uint8_t *out
 	return (acc & ((1u << bits) - 1)) == 0 ? 0 : -1;
 }
 
+/* Decode into a new buffer with a NUL after it, so that text can be used as a C string. */
 static int decode_new(
 	const char *in, size_t len, const char *alphabet, uint8_t **out, size_t *out_len)
 {
@@ -228,6 +238,8 @@ static int decode_new(
 	return 0;
 }
 
+/* Padding is required and checked by the length: after removing it, `decode` refuses any further
+ * '='. */
 int bytes_from_b64(const char *in, size_t in_len, uint8_t **out, size_t *out_len)
 {
 	*out = NULL;
@@ -246,7 +258,8 @@ int bytes_from_b64url(const char *in, size_t in_len, uint8_t **out, size_t *out_
 	return decode_new(in, in_len, url_alphabet, out, out_len);
 }
 
-/* Length of the sequence at p, 0 if it is none. Table 3-7 of the Unicode standard. */
+/* Return the length of the UTF-8 sequence at p, 0 if it is invalid. Table 3-7 of the Unicode
+ * standard. */
 static size_t utf8_sequence(const uint8_t *p, size_t left)
 {
 	uint8_t lo = 0x80, hi = 0xbf;
@@ -281,6 +294,7 @@ static size_t utf8_sequence(const uint8_t *p, size_t left)
 	return n;
 }
 
+/* Almost all text is ASCII, so checking eight bytes at a time saves most of the work. */
 static bool eight_are_ascii(const uint8_t *p)
 {
 	uint64_t v;
@@ -289,6 +303,7 @@ static bool eight_are_ascii(const uint8_t *p)
 	return !(v & 0x8080808080808080u);
 }
 
+/* Also the precondition of JSON and Kubernetes strings, so it runs on every body. */
 bool bytes_valid_utf8(const void *data, size_t len)
 {
 	const uint8_t *p = data;
@@ -301,6 +316,8 @@ bool bytes_valid_utf8(const void *data, size_t len)
 	return true;
 }
 
+/* sodium_init() is idempotent and cheap after the first call; a failure means that the kernel has
+ * no entropy source. */
 void bytes_random(void *out, size_t len)
 {
 	if (sodium_init() < 0)

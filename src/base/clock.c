@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two clocks and the RFC 3339 texts. A fake clock is two numbers that replace both; it is the
- * whole process's time. Parsing refuses dates that do not exist; a leap second counts as the first
- * second of the next minute.
+ * The two clocks and RFC 3339 text. A fake clock is two numbers that replace both clocks in the whole
+ * process. Parsing refuses dates that do not exist; a leap second counts as the first second of the
+ * next minute.
  */
 #include "config.h"
 
@@ -28,6 +28,8 @@ static uint64_t read_us(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
+/* CLOCK_BOOTTIME, unlike CLOCK_MONOTONIC, continues while the machine is suspended: a deadline that
+ * passed during suspend is due on resume. */
 uint64_t clock_boot_us(void)
 {
 	return fake.on ? fake.boot_us : read_us(CLOCK_BOOTTIME);
@@ -43,7 +45,7 @@ int64_t clock_wall_us(void)
 	return fake.on ? fake.wall_us : (int64_t)read_us(CLOCK_REALTIME);
 }
 
-/* Rounds down, also before 1970. */
+/* Convert to seconds, rounding down also before 1970. */
 static int64_t floor_s(int64_t us)
 {
 	return us / 1000000 - (us % 1000000 < 0);
@@ -54,6 +56,8 @@ int64_t clock_wall_s(void)
 	return floor_s(clock_wall_us());
 }
 
+/* Write v as n decimal digits with leading zeros. Without printf, because every log line has a
+ * time. */
 static void digits(char *out, unsigned v, unsigned n)
 {
 	while (n-- > 0) {
@@ -62,7 +66,7 @@ static void digits(char *out, unsigned v, unsigned n)
 	}
 }
 
-/* "YYYY-MM-DDThh:mm:ss", no NUL. Times outside the years 0-9999 are drawn to the border. */
+/* Write "YYYY-MM-DDThh:mm:ss" without NUL. Times outside the years 0-9999 are clamped. */
 static void format_seconds(int64_t wall_s, char out[19])
 {
 	const int64_t min = -62167219200, max = 253402300799;
@@ -87,6 +91,7 @@ void clock_format(int64_t wall_s, char out[CLOCK_RFC3339_LEN])
 	out[20] = '\0';
 }
 
+/* The form of metav1.MicroTime, always with six digits. */
 void clock_format_us(int64_t wall_us, char out[CLOCK_RFC3339_US_LEN])
 {
 	int64_t s = floor_s(wall_us);
@@ -98,7 +103,7 @@ void clock_format_us(int64_t wall_us, char out[CLOCK_RFC3339_US_LEN])
 	out[27] = '\0';
 }
 
-/* n digits at *s; moves past them. */
+/* Read exactly n digits at *s and advance past them. */
 static int number(const char **s, unsigned n, int *out)
 {
 	int v = 0;
@@ -120,7 +125,8 @@ static int literal(const char **s, char c)
 	return 0;
 }
 
-/* Days since 1970-01-01 of a date of the Gregorian calendar. */
+/* Return the days from 1970-01-01 to a date of the Gregorian calendar. The year starts in March
+ * here, so that the leap day is its last day (Howard Hinnant, days_from_civil). */
 static int64_t days_of(int year, int month, int day)
 {
 	int64_t y = year - (month <= 2), era = (y >= 0 ? y : y - 399) / 400, yoe = y - era * 400;
@@ -129,6 +135,7 @@ static int64_t days_of(int year, int month, int day)
 	return era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468;
 }
 
+/* The Gregorian rule: a leap year is divisible by 4 and not by 100, or by 400. */
 static bool date_exists(int year, int month, int day)
 {
 	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -139,7 +146,7 @@ static bool date_exists(int year, int month, int day)
 	return day <= days[month - 1] + (month == 2 && leap);
 }
 
-/* ".123", optional; digits beyond microseconds are dropped. */
+/* Read an optional ".123"; digits beyond microseconds are dropped. */
 static int parse_fraction(const char **s, int64_t *us)
 {
 	int64_t scale = 100000;
@@ -157,7 +164,7 @@ static int parse_fraction(const char **s, int64_t *us)
 	return 0;
 }
 
-/* "Z" or "+hh:mm", and then the end. */
+/* Read "Z" or "+hh:mm" and require the end of the text. */
 static int parse_zone(const char *s, int64_t *offset_s)
 {
 	int sign, h, m;
@@ -176,6 +183,7 @@ static int parse_zone(const char *s, int64_t *offset_s)
 	return 0;
 }
 
+/* Accept lower-case 't' and 'z' too, as RFC 3339 section 5.6 allows. */
 int clock_parse(const char *s, int64_t *wall_us)
 {
 	int year, month, day, h, m, sec;
@@ -207,6 +215,7 @@ void clock_fake_start(uint64_t boot_ms, int64_t wall_s)
 	fake.wall_us = wall_s * 1000000;
 }
 
+/* Both clocks move together, as in reality outside of clock jumps. */
 void clock_fake_advance(uint64_t ms)
 {
 	if (!fake.on)
@@ -215,6 +224,7 @@ void clock_fake_advance(uint64_t ms)
 	fake.wall_us += (int64_t)ms * 1000;
 }
 
+/* Simulate a jump of the wall clock; the boot clock is unaffected, so deadlines hold. */
 void clock_fake_set_wall(int64_t wall_s)
 {
 	if (!fake.on)

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two sets of values beside the table: the command line's and the file's. A file is read into a set
- * of its own and replaces the old one only when all of it is good. Refuses abbreviations, an option
- * given twice, and a request for a name that the table does not have (that is a bug).
+ * Two sets of values belong to the table: the command line's and the file's. A file is read into a new
+ * set, which replaces the old one only if the whole file is valid. Abbreviated and repeated options
+ * are refused. A request for a name that is not in the table is a bug and aborts.
+ *
+ * Life of a struct conf: conf_new(), then conf_start(), which parses the command line and the file.
+ * On SIGHUP a server calls conf_parse_file() again; options that are not `reloadable` then only
+ * produce a warning if they differ. Values are borrowed until that call.
+ *
+ * Words on the command line are assigned in order: the command ("image list" takes two words), then
+ * its operands. Options may appear anywhere between them. "--" is not supported.
  */
 #include "config.h"
 
@@ -21,19 +28,20 @@
 
 struct value {
 	char **text; /* owned; a CONF_PAIR has two, a CONF_LIST any number */
-	size_t n;    /* 0: not given */
+	size_t n;    /* 0: the option was not given */
 };
 
 struct conf {
 	const struct conf_program *program; /* borrowed, static */
 	struct value *argv, *file;          /* owned arrays, one element per option */
-	bool file_read;
-	const struct conf_command *command;
+	bool file_read;                     /* a file was read: later differences are changes */
+	const struct conf_command *command; /* borrowed from program; NULL: none yet */
 	const char *group;    /* the first word of a command that has two; borrowed from argv */
 	const char **operand; /* owned; the words are borrowed from argv */
 	size_t n_operands;
 };
 
+/* Copy the text: that of a file is freed after parsing. */
 static void value_add(struct value *v, const char *text)
 {
 	ARRAY_GROW(v->text, v->n);
@@ -75,7 +83,8 @@ void conf_free(struct conf *c)
 	free(c);
 }
 
-/* Index of the option, n_options when there is none. */
+/* Return the index of the option, n_options if there is none. A linear search suffices: it runs at
+ * start and on SIGHUP only. */
 static size_t lookup(const struct conf *c, const char *name, size_t len)
 {
 	size_t i;
@@ -89,7 +98,8 @@ static size_t lookup(const struct conf *c, const char *name, size_t len)
 	return i;
 }
 
-/* The next of the texts between commas; NULL: there is none. *rest starts as the list. */
+/* Return the next of the comma-separated texts, not NUL-terminated; NULL at the end. *rest starts
+ * as the list. */
 static const char *next_choice(const char **rest, size_t *len)
 {
 	const char *at = *rest;
@@ -102,7 +112,7 @@ static const char *next_choice(const char **rest, size_t *len)
 	return at;
 }
 
-/* Index in the list, -1 when it is not there. */
+/* Return the index in the list, -1 if the text is not one of the choices. */
 static int choice_index(const char *choices, const char *text)
 {
 	const char *at;
@@ -114,7 +124,8 @@ static int choice_index(const char *choices, const char *text)
 	return -1;
 }
 
-/* dashes: what the name of an option starts with here. */
+/* Check the value of a boolean or a choice; other types accept any text. dashes is the prefix of an
+ * option's name in this source ("--" or ""). */
 static int check_value(
 	const struct conf_option *o, const char *dashes, const char *text, struct err *err)
 {
@@ -136,7 +147,7 @@ struct args {
 	struct err *err;
 };
 
-/* Stores option number i. text: what was joined to its name, or NULL. */
+/* Store option number i. text is the value that was joined to its name, or NULL. */
 static int take_option(struct conf *c, struct args *a, size_t i, const char *text)
 {
 	const struct conf_option *o = &c->program->options[i];
@@ -151,6 +162,8 @@ static int take_option(struct conf *c, struct args *a, size_t i, const char *tex
 		text = "true";
 	if (!text && o->type == CONF_OPTIONAL)
 		text = "";
+	/* A value that was not joined to the name is the next word, even if it starts with '-', as
+	 * getopt_long does. */
 	for (int n = o->type == CONF_PAIR ? 2 : 1; n > 0; n--, text = NULL) {
 		if (!text && a->i + 1 < a->argc)
 			text = a->argv[++a->i];
@@ -162,6 +175,8 @@ static int take_option(struct conf *c, struct args *a, size_t i, const char *tex
 	return check_value(o, "--", v->text[0], a->err);
 }
 
+/* "--name" or "--name=value". Abbreviations are refused, because a new option could make them
+ * ambiguous. */
 static int take_long(struct conf *c, struct args *a, const char *word)
 {
 	size_t len = strcspn(word, "="), i = lookup(c, word + 2, len - 2);
@@ -171,7 +186,8 @@ static int take_long(struct conf *c, struct args *a, const char *word)
 	return take_option(c, a, i, word[len] ? word + len + 1 : NULL);
 }
 
-/* -v, -vh, and the value after a letter that takes one. */
+/* Handle "-v", "-vh", and "-rVALUE": the rest of the word after a letter that takes a value is that
+ * value. */
 static int take_letters(struct conf *c, struct args *a, const char *word)
 {
 	const struct conf_option *table = c->program->options;
@@ -190,6 +206,7 @@ static int take_letters(struct conf *c, struct args *a, const char *word)
 	return 0;
 }
 
+/* Find the command whose name is this word, or the group and this word. */
 static const struct conf_command *find_command(const struct conf *c, const char *word)
 {
 	cleanup_free char *name = c->group ? xasprintf("%s %s", c->group, word) : xstrdup(word);
@@ -200,7 +217,7 @@ static const struct conf_command *find_command(const struct conf *c, const char 
 	return NULL;
 }
 
-/* "image" of "image list". */
+/* True for "image" if there is a command "image list". */
 static bool is_group(const struct conf_program *p, const char *word)
 {
 	size_t len = strlen(word);
@@ -214,7 +231,8 @@ static bool is_group(const struct conf_program *p, const char *word)
 	return false;
 }
 
-/* "LOG DIR" wants two words, "FILE..." one or more, "[UKI]" takes one. */
+/* True if the command accepts another operand: "LOG DIR" wants two words, "FILE..." one or more,
+ * "[UKI]" takes one. */
 static bool wants_more(const struct conf *c)
 {
 	const char *p = c->command && c->command->operand ? c->command->operand : "";
@@ -225,6 +243,8 @@ static bool wants_more(const struct conf *c)
 	return c->n_operands < words || str_ends(p, "...");
 }
 
+/* A word that is not an option is an operand of the command, else the command or the second word of
+ * its name. */
 static int take_word(struct conf *c, const char *word, struct err *err)
 {
 	const struct conf_program *p = c->program;
@@ -247,6 +267,7 @@ static int take_word(struct conf *c, const char *word, struct err *err)
 	return 0;
 }
 
+/* Search a blank-separated list of option names. */
 static bool is_in(const char *list, const char *option)
 {
 	size_t len = strlen(option);
@@ -267,7 +288,8 @@ bool conf_takes(
 	return is_in(command->options, option) || is_in(program->common, option);
 }
 
-/* "approve, list" after the word "image". */
+/* Report a group without its second word, naming the possible ones ("approve, list" after
+ * "image"). */
 static int refuse_group(const struct conf *c, struct err *err)
 {
 	cleanup_strbuf struct strbuf list = STRBUF_INIT;
@@ -282,7 +304,8 @@ static int refuse_group(const struct conf *c, struct err *err)
 	return err_set(err, ERR_INVALID, "command %s needs one of %s", c->group, strbuf_str(&list));
 }
 
-/* There is a command, with its operand, and every option has an effect. */
+/* Check that there is a command with its operands, and that every given option has an effect. A
+ * silently ignored option would hide a mistake. */
 static int check_command(struct conf *c, struct err *err)
 {
 	const struct conf_program *p = c->program;
@@ -310,7 +333,7 @@ static int check_command(struct conf *c, struct err *err)
 	return 0;
 }
 
-/* Whether an option that a program need not have is given. */
+/* True if an option that not every program has is given on the command line. */
 static bool given(const struct conf *c, const char *name)
 {
 	size_t i = lookup(c, name, strlen(name));
@@ -336,13 +359,14 @@ int conf_parse_argv(struct conf *c, int argc, char *const argv[], struct err *er
 		if (rc < 0)
 			return -1;
 	}
-	/* For --help a command may be missing. */
+	/* --help and --version need no command. */
 	return given(c, "help") || given(c, "version") ? 0 : check_command(c, err);
 }
 
 /* ---- file */
 
-/* The whole file as text; the caller frees. */
+/* Read the whole file as text; the caller frees. A NUL byte would end a line early, so it is
+ * refused. */
 static char *read_text(const char *path, struct err *err)
 {
 	size_t len;
@@ -358,7 +382,8 @@ static char *read_text(const char *path, struct err *err)
 	return text;
 }
 
-/* Cuts blanks from both ends, in place. */
+/* Remove blanks from both ends, in place. A CR counts as a blank, so that files with CRLF line ends
+ * work. */
 static char *trim(char *s)
 {
 	size_t len;
@@ -371,6 +396,8 @@ static char *trim(char *s)
 	return s;
 }
 
+/* Parse "name = value"; empty lines and lines that start with '#' are skipped. A '#' later in a
+ * line is part of the value. */
 static int take_line(const struct conf *c, struct value *values, char *line, struct err *err)
 {
 	char *eq, *name, *text;
@@ -382,7 +409,7 @@ static int take_line(const struct conf *c, struct value *values, char *line, str
 		return 0;
 	eq = strchr(line, '=');
 	if (!eq)
-		return err_set(err, ERR_INVALID, "there is no '='");
+		return err_set(err, ERR_INVALID, "missing '='");
 	*eq = '\0';
 	name = trim(line);
 	text = trim(eq + 1);
@@ -398,6 +425,8 @@ static int take_line(const struct conf *c, struct value *values, char *line, str
 	return check_value(o, "", text, err);
 }
 
+/* On SIGHUP, warn about changed options that only take effect at start. An option that the command
+ * line overrides has no effect either way. */
 static void warn_fixed(const struct conf *c, const struct value *values)
 {
 	const struct conf_option *table = c->program->options;
@@ -410,6 +439,8 @@ static void warn_fixed(const struct conf *c, const struct value *values)
 	}
 }
 
+/* Read into a new set of values and install it at the end: after an error the old configuration
+ * stays in force. */
 int conf_parse_file(struct conf *c, const char *path, struct err *err)
 {
 	cleanup_free char *text = read_text(path, err);
@@ -438,6 +469,7 @@ int conf_parse_file(struct conf *c, const char *path, struct err *err)
 
 /* ---- values */
 
+/* A name that the table does not have is a typing error in this program. */
 static size_t must_lookup(const struct conf *c, const char *name)
 {
 	size_t i = lookup(c, name, strlen(name));
@@ -462,6 +494,7 @@ const char *conf_operand_nth(const struct conf *c, size_t i)
 	return i < c->n_operands ? c->operand[i] : NULL;
 }
 
+/* In order of precedence: command line, file, default. */
 const char *conf_str(const struct conf *c, const char *name)
 {
 	size_t i = must_lookup(c, name);
@@ -496,6 +529,7 @@ unsigned conf_choice(const struct conf *c, const char *name)
 	return (unsigned)i;
 }
 
+/* Limits are part of the message, so that the user need not look them up. */
 int conf_number(const struct conf *c, const char *name, uint64_t min, uint64_t max, uint64_t *out,
 	struct err *err)
 {
@@ -524,6 +558,8 @@ enum conf_result conf_refuse(const struct conf *c, const struct err *err)
 	return CONF_BAD;
 }
 
+/* Errors in the file are reported like those of the command line: nothing runs with half a
+ * configuration. */
 enum conf_result conf_start(struct conf *c, int argc, char *const argv[])
 {
 	struct err err = ERR_INIT;

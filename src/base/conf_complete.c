@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Completion scripts from the table of commands and options. Each script does the same: it takes the
- * words before the cursor apart into the command's words, an option that waits for its value and the
- * common options, which the program is called with to list operands.
+ * Generate completion scripts from the table of commands and options. Every script works alike. It
+ * splits the words before the cursor into the words of the command ($command), an option whose value
+ * is being completed ($option) and the options common to all commands, such as --context ($common).
+ * From these it chooses fixed candidates ($words), or runs the program with the common options to
+ * list operands ($list).
+ *
+ * Outline of the bash script; that of zsh is alike, and fish gets one declaration per candidate:
+ *   for each word before the cursor:       set $command, $option, $common    print_posix_word()
+ *   case $option in --NAME) ...            candidates of an option's value   print_posix_values()
+ *   case "$command" in 'image list') ...   words and options that may follow print_posix_commands()
+ *   words=$(PROGRAM "${common[@]}" $list)  operands, from the running system
  */
 #include "config.h"
 
@@ -17,13 +25,14 @@ static bool has_value(const struct conf_option *o)
 	return o->type != CONF_ACTION && o->type != CONF_BOOL;
 }
 
+/* Complete file names for these options. */
 static bool is_file(const struct conf_option *o)
 {
 	return o->type == CONF_FILE ||
 	       (o->arg && (str_eq(o->arg, "FILE") || str_eq(o->arg, "DIR")));
 }
 
-/* The words of "a, b" as "a b". */
+/* Print the words of "a, b" as "a b". */
 static void print_choices(const struct conf_option *o, FILE *out)
 {
 	for (const char *c = o->choices; *c; c++)
@@ -31,7 +40,8 @@ static void print_choices(const struct conf_option *o, FILE *out)
 			fputc(*c, out);
 }
 
-/* Between a shell's single quotes. */
+/* Print text inside a shell's single quotes. bash and zsh cannot escape in them, so the quotes are
+ * closed and reopened; fish knows \' and \\. */
 static void print_quoted(const char *text, FILE *out, bool fish)
 {
 	for (; *text; text++) {
@@ -44,9 +54,9 @@ static void print_quoted(const char *text, FILE *out, bool fish)
 	}
 }
 
-/* ---- what can come next */
+/* ---- candidates for the next word */
 
-/* NULL: nothing is known of its operand. */
+/* Return how the operands of a command are completed; NULL if nothing is known about them. */
 static const char *values_of(const struct conf_program *p, const struct conf_command *c)
 {
 	for (size_t i = 0; i < p->n_values; i++)
@@ -55,7 +65,8 @@ static const char *values_of(const struct conf_program *p, const struct conf_com
 	return NULL;
 }
 
-/* Is it the first of the commands that begin with this word? */
+/* True for the first command that begins with this word of len bytes, so that each group is printed
+ * once. */
 static bool is_first(const struct conf_program *p, size_t i, size_t len)
 {
 	for (size_t k = 0; k < i; k++) {
@@ -68,7 +79,8 @@ static bool is_first(const struct conf_program *p, size_t i, size_t len)
 	return true;
 }
 
-/* Every group once: fn gets "" and the first words, then "image" and the second ones. */
+/* Print the possible next words, each group once: with group "" the first words, with "image" its
+ * second words. */
 static void print_words(const struct conf_program *p, const char *group, FILE *out)
 {
 	size_t skip = strlen(group);
@@ -88,7 +100,8 @@ static void print_words(const struct conf_program *p, const char *group, FILE *o
 	}
 }
 
-/* The group of a command when it is the first one in it; the caller frees. NULL: it is not. */
+/* Return the group of command i if this is the first command of the group, else NULL; the caller
+ * frees. */
 static char *new_group(const struct conf_program *p, size_t i)
 {
 	const char *name = p->commands[i].name, *blank = name ? strchr(name, ' ') : NULL;
@@ -98,6 +111,8 @@ static char *new_group(const struct conf_program *p, size_t i)
 	return xstrndup(name, (size_t)(blank - name));
 }
 
+/* c is NULL before a command was given: then only --help and the like apply. The '=' tells the
+ * script not to add a blank. */
 static void print_options_of(const struct conf_program *p, const struct conf_command *c, FILE *out)
 {
 	const char *before = "";
@@ -112,8 +127,10 @@ static void print_options_of(const struct conf_program *p, const struct conf_com
 	}
 }
 
-/* ---- bash and zsh: they differ in how words are numbered and given back */
+/* ---- bash and zsh: they differ in numbering words and returning candidates */
 
+/* Print a case pattern of all options that take a value, or of the common ones only. Without any
+ * the pattern is "--", which matches no option. */
 static void print_value_patterns(const struct conf_program *p, FILE *out, bool common)
 {
 	const char *before = "";
@@ -133,7 +150,7 @@ static void print_value_patterns(const struct conf_program *p, FILE *out, bool c
 		fputs("--", out);
 }
 
-/* The rest of the loop over the words before the cursor: what $word is. */
+/* Print the end of the loop over the words before the cursor, which classifies $word. */
 static void print_posix_word(const struct conf_program *p, FILE *out)
 {
 	fputs("\t\tif [[ -n $option ]]; then\n"
@@ -155,6 +172,7 @@ static void print_posix_word(const struct conf_program *p, FILE *out)
 		out);
 }
 
+/* Print how the value of $option is completed: fixed choices, file names, or nothing (":"). */
 static void print_posix_values(const struct conf_program *p, FILE *out, const char *files)
 {
 	fputs("\tcase $option in\n", out);
@@ -179,6 +197,7 @@ static void print_posix_values(const struct conf_program *p, FILE *out, const ch
 	fputs("\tesac\n", out);
 }
 
+/* Print one case per command and group that sets $words, $options and $list. */
 static void print_posix_commands(const struct conf_program *p, FILE *out)
 {
 	fputs("\tcase \"$command\" in\n\t'') words='", out);
@@ -210,6 +229,8 @@ static void print_posix_commands(const struct conf_program *p, FILE *out)
 	fputs("\tesac\n", out);
 }
 
+/* bash splits words at '=' (COMP_WORDBREAKS), so "--name=value" arrives as three words and '=' is
+ * skipped. */
 static void print_bash(const struct conf_program *p, FILE *out)
 {
 	fprintf(out,
@@ -239,6 +260,8 @@ static void print_bash(const struct conf_program *p, FILE *out)
 		p->name, p->name, p->name);
 }
 
+/* zsh does not split at '='; compset -P removes "--name=" from what is completed. The last line
+ * lets the script be both autoloaded and sourced. */
 static void print_zsh(const struct conf_program *p, FILE *out)
 {
 	fprintf(out,
@@ -271,6 +294,8 @@ static void print_zsh(const struct conf_program *p, FILE *out)
 
 /* ---- fish */
 
+/* fish needs one "complete" command per option; the condition restricts it to the commands that
+ * accept it. */
 static void print_fish_option(const struct conf_program *p, const struct conf_option *o, FILE *out)
 {
 	fprintf(out, "complete -c %s -l %s", p->name, o->name);
@@ -296,6 +321,7 @@ static void print_fish_option(const struct conf_program *p, const struct conf_op
 	fputs("'\n", out);
 }
 
+/* Offer the command's word, its group before it, and its operands after it. */
 static void print_fish_command(const struct conf_program *p, size_t i, FILE *out)
 {
 	const struct conf_command *c = &p->commands[i];
@@ -317,6 +343,8 @@ static void print_fish_command(const struct conf_program *p, size_t i, FILE *out
 		fprintf(out, "(%s (__%s_common) %s 2>/dev/null)'\n", p->name, p->name, values);
 }
 
+/* Define the helper functions __NAME_words, _common, _at and _takes, then one "complete" per
+ * command and option. */
 static void print_fish(const struct conf_program *p, FILE *out)
 {
 	fprintf(out,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the table of options says to people: --help, and the sample configuration file. */
+/* Text for people from the table of options: --help and the sample configuration file. */
 #include "config.h"
 
 #include <string.h>
@@ -9,7 +9,8 @@
 
 #define HELP_WIDTH 80
 
-/* Prints text in lines of at most HELP_WIDTH, each after `prefix`. */
+/* Print text in lines of at most HELP_WIDTH bytes, each after `prefix`. Help texts are ASCII, so
+ * bytes are columns. */
 static void print_wrapped(FILE *out, const char *prefix, const char *text)
 {
 	size_t room = HELP_WIDTH - strlen(prefix);
@@ -29,6 +30,8 @@ static void print_wrapped(FILE *out, const char *prefix, const char *text)
 	}
 }
 
+/* Print the option's forms, its help text and default. headings is false in the help of one
+ * command, where groups would be short. */
 static void print_option(const struct conf_option *o, FILE *out, bool headings)
 {
 	const char *arg = o->arg ? o->arg : "VALUE";
@@ -54,6 +57,7 @@ static void print_option(const struct conf_option *o, FILE *out, bool headings)
 		fprintf(out, "        Default: %s\n", *o->dflt ? o->dflt : "\"\"");
 }
 
+/* Each line of `usage` is one form; all but the first are indented below "Usage:". */
 void conf_print_help(const struct conf_program *p, FILE *out)
 {
 	cleanup_free char *usage = xstrdup(p->usage);
@@ -83,6 +87,7 @@ void conf_print_help(const struct conf_program *p, FILE *out)
 	}
 }
 
+/* Print the command's own options first, then those that every command accepts. */
 void conf_print_command_help(const struct conf_program *p, const struct conf_command *c, FILE *out)
 {
 	fprintf(out, "Usage: %s %s%s%s [OPTION]...\n", p->name, c->name, c->operand ? " " : "",
@@ -93,6 +98,8 @@ void conf_print_command_help(const struct conf_program *p, const struct conf_com
 
 		for (size_t i = 0; i < p->n_options; i++) {
 			const struct conf_option *o = &p->options[i];
+			/* An empty program has no common options, so this asks for the command's
+			 * list alone. */
 			bool own = c->options && conf_takes(&(struct conf_program){0}, c, o->name);
 
 			if (common ? own || (!conf_takes(p, c, o->name) && o->type != CONF_ACTION)
@@ -106,6 +113,8 @@ void conf_print_command_help(const struct conf_program *p, const struct conf_com
 	}
 }
 
+/* Every setting is commented out with its default, so that an unchanged sample configures
+ * nothing. */
 void conf_print_sample(const struct conf_program *p, FILE *out)
 {
 	for (size_t i = 0; i < p->n_options; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits are for a process that was taken over or is out of control; the kernel ends it, and its
- * parent sees that. Landlock rules hang on files, not on names, so a rule for a link is one for
- * what it leads to.
+ * Limits contain a process that was compromised or is out of control: the kernel kills it, and its
+ * parent sees that. Landlock rules are attached to files, not names, so a rule for a symbolic link
+ * applies to its target.
  */
 #include "config.h"
 
@@ -24,12 +24,13 @@
 #include "tec/base/str.h"
 
 #define READ_ACCESS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-/* Of the first version of the interface: read, write, execute, make, remove. */
+/* All rights of ABI version 1: read, write, execute, make, remove. */
 #define ALL_ACCESS ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1)
-/* Of the second and the third version; not in every header. */
+/* Rights of ABI versions 2 and 3, which older kernel headers do not define. */
 #define REFER    (1ull << 13) /* rename and link from one directory to another */
 #define TRUNCATE (1ull << 14)
 
+/* PR_SET_NO_NEW_PRIVS is also what permits Landlock without CAP_SYS_ADMIN. */
 int confine_process(const struct confine_limits *l, struct err *err)
 {
 	const struct {
@@ -46,23 +47,23 @@ int confine_process(const struct confine_limits *l, struct err *err)
 	};
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return err_set_errno(err, ERR_BUG, errno, "cannot give up new privileges");
+		return err_set_errno(err, ERR_BUG, errno, "cannot set no_new_privs");
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
 		struct rlimit lim;
 
-		/* A hard limit that is lower already cannot be raised. */
+		/* A hard limit that is already lower is kept: it cannot be raised. */
 		if (getrlimit((__rlimit_resource_t)limits[i].what, &lim) < 0)
-			return err_set_errno(err, ERR_BUG, errno, "cannot read a limit");
+			return err_set_errno(err, ERR_BUG, errno, "cannot read a resource limit");
 		if (lim.rlim_max > limits[i].max)
 			lim.rlim_max = limits[i].max;
 		lim.rlim_cur = lim.rlim_max;
 		if (setrlimit((__rlimit_resource_t)limits[i].what, &lim) < 0)
-			return err_set_errno(err, ERR_BUG, errno, "cannot set a limit");
+			return err_set_errno(err, ERR_BUG, errno, "cannot set a resource limit");
 	}
 	return 0;
 }
 
-/* What cannot be added cannot be opened: the caller sees it there. */
+/* Add a rule. A failure is ignored: the file then cannot be opened, and the caller reports that. */
 static void add_rule(int ruleset, int fd, uint64_t access)
 {
 	struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = fd};
@@ -70,6 +71,8 @@ static void add_rule(int ruleset, int fd, uint64_t access)
 	(void)syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 }
 
+/* Allow reading a path, and executing if run is set. Directory rights on a plain file make the
+ * kernel refuse the rule. */
 static void allow(int ruleset, const char *path, bool run)
 {
 	uint64_t execute = run ? LANDLOCK_ACCESS_FS_EXECUTE : 0;
@@ -89,14 +92,14 @@ bool confine_files(const struct confine_files *f)
 {
 	long version =
 		syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-	/* A kernel refuses what its version does not know. */
+	/* A kernel refuses rights that its ABI version does not define. */
 	struct landlock_ruleset_attr attr = {.handled_access_fs = ALL_ACCESS |
 								  (version >= 2 ? REFER : 0) |
 								  (version >= 3 ? TRUNCATE : 0)};
 	int ruleset;
 	bool done;
 
-	/* The first version lets nobody rename from one directory to another. */
+	/* ABI version 1 forbids every rename from one directory to another. */
 	if (f->write_fd >= 0 && version < 2)
 		return false;
 	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
@@ -130,10 +133,11 @@ uint64_t confine_raise_descriptors(uint64_t want)
 /* A mapping of /proc/self/smaps. */
 struct mapping {
 	unsigned long from, to;
-	bool clean; /* of a file, not writable, and nothing in it was written before that */
+	bool clean; /* file-backed, not writable, and no page was ever modified */
 };
 
-/* What was written there, in memory or swapped out: "Anonymous" stands before "Swap". */
+/* True if the line reports modified pages, in memory or swapped out. smaps prints "Anonymous"
+ * before "Swap". */
 static bool was_written(const char *line)
 {
 	unsigned long kib;
@@ -143,7 +147,8 @@ static bool was_written(const char *line)
 	       kib > 0;
 }
 
-/* Where it begins, its first line; the rest says what is in it. */
+/* Parse the first line of a mapping, "from-to mode offset dev inode path"; the lines after it
+ * describe its contents. */
 static bool begins(const char *line, struct mapping *m)
 {
 	unsigned long from, to;
@@ -164,7 +169,8 @@ void confine_drop_code_of(FILE *smaps, void (*drop)(void *from, size_t len))
 	while (fgets(line, sizeof(line), smaps)) {
 		if (begins(line, &m) || !m.clean)
 			continue;
-		/* What the linker wrote and then protected would come back as it was before. */
+		/* Pages that the dynamic linker relocated and then protected (RELRO) would be read
+		 * again without their relocations. */
 		if (was_written(line))
 			m.clean = false;
 		else if (str_starts(line, "Swap:"))
@@ -172,12 +178,14 @@ void confine_drop_code_of(FILE *smaps, void (*drop)(void *from, size_t len))
 	}
 }
 
+/* Locked pages cannot be dropped; munlock() is harmless for others. */
 static void drop_pages(void *from, size_t len)
 {
 	if (munlock(from, len) == 0)
 		(void)madvise(from, len, MADV_DONTNEED);
 }
 
+/* Failures are ignored: the only loss is memory. */
 void confine_drop_code(void)
 {
 	FILE *maps = fopen("/proc/self/smaps", "re");

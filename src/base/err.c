@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An error is text in a fixed buffer plus numbers, so setting one cannot fail. Text that does not
- * fit is cut at a UTF-8 border and ends in "...". Refuses (asserts) to set twice: the first cause
- * is the one that counts.
+ * An error is text in a fixed buffer plus numbers, so setting one cannot fail. Text that does not fit
+ * is truncated at a UTF-8 boundary and ends in "...". Setting an error twice asserts, because the
+ * first cause is the relevant one.
  */
 #include "config.h"
 
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The value of err_kind= in logs: do not change these words, log searches depend on them. */
 const char *err_kind_name(enum err_kind kind)
 {
 	switch (kind) {
@@ -36,7 +37,7 @@ const char *err_kind_name(enum err_kind kind)
 	return "unknown";
 }
 
-/* `want` is what snprintf wanted to write; marks a cut text. */
+/* End a truncated text with "...". `want` is the length that snprintf would have written. */
 static void mark_cut(char *text, size_t cap, int want)
 {
 	size_t end;
@@ -53,7 +54,7 @@ static void set_text(struct err *err, enum err_kind kind, const char *fmt, va_li
 	__attribute__((format(printf, 3, 0)));
 static void set_text(struct err *err, enum err_kind kind, const char *fmt, va_list ap)
 {
-	char text[sizeof(err->text)]; /* an argument may be the text itself */
+	char text[sizeof(err->text)]; /* an argument may point to err->text */
 	int want;
 
 	assert(err->kind == ERR_NONE);
@@ -75,6 +76,8 @@ int err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
 	return -1;
 }
 
+/* strerror is used because the program has one thread; its text follows the locale, which is never
+ * set. */
 int err_set_errno(struct err *err, enum err_kind kind, int sys, const char *fmt, ...)
 {
 	size_t len;
@@ -104,10 +107,12 @@ int err_set_http(struct err *err, enum err_kind kind, int http, const char *fmt,
 
 int err_set_lease_lost(struct err *err)
 {
-	/* CONFLICT: another process may act now, nothing has to be mended. */
+	/* CONFLICT, because another process may act now and nothing needs to be repaired. */
 	return err_set(err, ERR_CONFLICT, "not sent: this process no longer holds the lease");
 }
 
+/* If the result is too long, the end of the original text is lost: the context names the object and
+ * must stay. */
 int err_wrap(struct err *err, const char *fmt, ...)
 {
 	char text[sizeof(err->text)];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The size of a file is not used: pipes and files that the kernel generates have none. */
+/* Whole files. The size from fstat() is not used: pipes and files in /proc and /sys report none. */
 #include "config.h"
 
 #include "tec/base/file.h"
@@ -23,7 +23,8 @@ void file_wipe(char *text, size_t len)
 	free(text);
 }
 
-/* realloc would leave the old bytes in freed memory. */
+/* Move text to a buffer of cap bytes and wipe the old one; realloc would leave the old bytes in
+ * freed memory. */
 static char *moved(char *take_text, size_t len, size_t cap)
 {
 	char *text = xmalloc(cap);
@@ -34,6 +35,8 @@ static char *moved(char *take_text, size_t len, size_t cap)
 	return text;
 }
 
+/* Read until more than max bytes have arrived, to tell a file of exactly max bytes from a larger
+ * one. */
 char *file_read_fd(int fd, const char *name, size_t max, size_t *len, struct err *err)
 {
 	size_t cap = 0, n = 0;
@@ -67,6 +70,8 @@ char *file_read_fd(int fd, const char *name, size_t max, size_t *len, struct err
 	return NULL;
 }
 
+/* O_NOCTTY: the path may name a terminal, for example /dev/stdin, which must not become the
+ * controlling one. */
 char *file_read(const char *path, size_t max, size_t *len, struct stat *st, struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -86,7 +91,7 @@ char *file_read(const char *path, size_t max, size_t *len, struct stat *st, stru
 	return text;
 }
 
-/* The name as well must be on disk: a rename is not before its directory is. */
+/* Sync the directory of path: a created or renamed entry is durable only after its directory is. */
 static int sync_dir(const char *path, struct err *err)
 {
 	const char *slash = strrchr(path, '/');
@@ -101,6 +106,8 @@ static int sync_dir(const char *path, struct err *err)
 	return rc;
 }
 
+/* Write everything and sync it, so that a later rename never exposes an empty file after a power
+ * loss. */
 static int write_all(int fd, const char *data, size_t len)
 {
 	while (len > 0) {
@@ -116,17 +123,20 @@ static int write_all(int fd, const char *data, size_t len)
 	return fsync(fd);
 }
 
+/* A fixed name beside the file: the next file_replace() removes what a killed process left. */
 static char *temporary(const char *path)
 {
 	return xasprintf("%s.new", path);
 }
 
+/* Write a temporary file, sync it and rename it over path. fchmod() sets the mode independently of
+ * the umask. */
 int file_replace(const char *path, const void *data, size_t len, mode_t mode, struct err *err)
 {
 	cleanup_free char *tmp = temporary(path);
 	int fd, rc;
 
-	unlink(tmp); /* of a life that ended in between */
+	unlink(tmp); /* left by a process that was killed */
 	fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd < 0)
 		return err_set_errno(err, ERR_INVALID, errno, "%s", log_esc(tmp));
@@ -141,6 +151,8 @@ int file_replace(const char *path, const void *data, size_t len, mode_t mode, st
 	return rc < 0 ? -1 : sync_dir(path, err);
 }
 
+/* Create the file under a random name and link it to path: link() fails if path exists, and the
+ * file is complete when it appears. */
 int file_create(const char *path, const void *data, size_t len, struct err *err)
 {
 	cleanup_free char *tmp = xasprintf("%s.XXXXXX", path);
@@ -150,7 +162,7 @@ int file_create(const char *path, const void *data, size_t len, struct err *err)
 		return err_set_errno(err, ERR_INVALID, errno, "%s", log_esc(path));
 	rc = write_all(fd, data, len);
 	if (rc == 0)
-		rc = link(tmp, path); /* which replaces nothing */
+		rc = link(tmp, path); /* never replaces a file */
 	if (rc < 0)
 		err_set_errno(err, errno == EEXIST ? ERR_CONFLICT : ERR_INVALID, errno, "%s",
 			log_esc(path));
@@ -159,6 +171,7 @@ int file_create(const char *path, const void *data, size_t len, struct err *err)
 	return rc < 0 ? -1 : sync_dir(path, err);
 }
 
+/* Errors are ignored: the file may not exist, and a caller could do nothing about others. */
 void file_remove(const char *path)
 {
 	cleanup_free char *tmp = temporary(path);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of reference-counted texts; empty, it owns nothing. */
+/* A table of reference-counted strings. It releases its buckets with the last string, so that leak
+ * checkers find nothing at exit. */
 #include "config.h"
 
 #include "tec/base/intern.h"
@@ -10,7 +11,7 @@
 #include "tec/base/table.h"
 
 struct text {
-	struct table_link link; /* owner: how many references */
+	struct table_link link; /* link.owner: number of references */
 	char s[];
 };
 
@@ -40,6 +41,7 @@ const char *intern_ref(const char *text)
 	return t->s;
 }
 
+/* The string is inside its struct, so the pointer alone leads to it. */
 void intern_unref(const char *interned)
 {
 	struct text *t;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Readers check the type first, because json-c converts silently (get_int64 of "12x" is 12). */
+/*
+ * Getters check the type first, because json-c converts silently (get_int64 of "12x" is 12). The
+ * writer is our own as well, so that hashes and comparisons see the same text with every version of
+ * json-c.
+ */
 #include "config.h"
 
 #include "tec/base/json.h"
@@ -10,10 +14,11 @@
 #include "tec/base/jsonread.h"
 #include "tec/base/secret.h"
 
-#define NAME_ROOM 64 /* names in paths are shorter as a rule */
+#define NAME_ROOM 64 /* member names in paths are usually shorter */
 #define PLAIN     (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 
-/* The member whose name is the first len bytes; json-c wants a name with its NUL. */
+/* Find the member whose name is the first len bytes of name; json-c needs a NUL-terminated name, so
+ * it is copied. */
 static struct json_object *member(struct json_object *o, const char *name, size_t len)
 {
 	cleanup_free char *large = len < NAME_ROOM ? NULL : xstrndup(name, len);
@@ -28,6 +33,7 @@ static struct json_object *member(struct json_object *o, const char *name, size_
 	return json_object_object_get_ex(o, large ? large : text, &o) ? o : NULL;
 }
 
+/* Walk the path member by member. The last name needs no copy, because it ends with the path. */
 struct json_object *json_get(struct json_object *o, const char *path)
 {
 	const char *end;
@@ -42,12 +48,14 @@ struct json_object *json_get(struct json_object *o, const char *path)
 	return o;
 }
 
+/* Return the member only if it has this type, which also excludes null. */
 static struct json_object *get_type(struct json_object *o, const char *path, enum json_type type)
 {
 	o = json_get(o, path);
 	return o && json_object_is_type(o, type) ? o : NULL;
 }
 
+/* A string with a NUL byte is refused, as callers would see only its beginning. */
 const char *json_get_str(struct json_object *o, const char *path)
 {
 	const char *s;
@@ -59,6 +67,7 @@ const char *json_get_str(struct json_object *o, const char *path)
 	return strlen(s) == (size_t)json_object_get_string_len(o) ? s : NULL;
 }
 
+/* Only a JSON integer counts, not a double or a string with digits. */
 int64_t json_get_int(struct json_object *o, const char *path, int64_t dflt)
 {
 	o = get_type(o, path, json_type_int);
@@ -109,12 +118,14 @@ void json_put_at(struct json_object *a, size_t i, struct json_object *take_v)
 		DIE("out of memory (JSON array)");
 }
 
+/* json_object_array_del_idx() itself refuses a range that exceeds the array. */
 void json_cut(struct json_object *a, size_t i, size_t n)
 {
 	if (json_object_is_type(a, json_type_array))
 		(void)json_object_array_del_idx(a, i, n);
 }
 
+/* json-c returns NULL only if memory is exhausted. */
 static struct json_object *must(struct json_object *o)
 {
 	if (!o)
@@ -137,6 +148,7 @@ struct json_object *json_str(const char *s)
 	return must(json_object_new_string(s));
 }
 
+/* json-c takes the length as an int. */
 struct json_object *json_str_len(const char *s, size_t len)
 {
 	if (len > INT32_MAX)
@@ -149,6 +161,7 @@ struct json_object *json_int(int64_t v)
 	return must(json_object_new_int64(v));
 }
 
+/* Release the value if o is not an object: a chain of builders can then ignore the failure. */
 struct json_object *json_add(struct json_object *o, const char *name, struct json_object *v)
 {
 	if (!json_object_is_type(o, json_type_object))
@@ -158,6 +171,7 @@ struct json_object *json_add(struct json_object *o, const char *name, struct jso
 	return o;
 }
 
+/* Such a number is valid JSON, but has no double and cannot be written back as it was. */
 struct json_object *json_find_infinite(struct json_object *o)
 {
 	struct json_object *found = NULL;
@@ -214,6 +228,7 @@ struct json_object *json_copy(struct json_object *o)
 	return copy;
 }
 
+/* Compare names by bytes, as Go sorts map keys. */
 static int by_bytes(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -241,6 +256,7 @@ static void write_object(struct strbuf *out, struct json_object *o)
 	strbuf_adds(out, sep == '{' ? "{}" : "}");
 }
 
+/* Sort pointers to the names, then look the values up: json-c keeps the order of insertion. */
 static void write_sorted(struct strbuf *out, struct json_object *o)
 {
 	size_t n = 0, len = (size_t)json_object_object_length(o);
@@ -261,6 +277,7 @@ static void write_sorted(struct strbuf *out, struct json_object *o)
 	strbuf_addc(out, '}');
 }
 
+/* Recursion is bounded by the nesting limit of the reader. */
 static void write_value(struct strbuf *out, struct json_object *o, bool sorted)
 {
 	switch (json_object_get_type(o)) {
@@ -286,6 +303,8 @@ static void write_value(struct strbuf *out, struct json_object *o, bool sorted)
 	case json_type_boolean:
 	case json_type_int:
 	case json_type_double:
+		/* Scalars have one spelling in json-c; a double that was parsed keeps its source
+		 * text. */
 		strbuf_adds(out, json_object_to_json_string_ext(o, PLAIN));
 		return;
 	}
@@ -300,11 +319,14 @@ char *json_text(struct json_object *o)
 	return strbuf_steal(&out);
 }
 
+/* Equal values give equal bytes, whatever order their members arrived in. */
 void json_canonical(struct strbuf *out, struct json_object *o)
 {
 	write_value(out, o, true);
 }
 
+/* Copy runs of plain characters at once; use the short escapes and \u00xx for other control
+ * characters (RFC 8259 section 7). */
 void json_quote(struct strbuf *out, const char *s, size_t len)
 {
 	static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
@@ -327,6 +349,7 @@ void json_quote(struct strbuf *out, const char *s, size_t len)
 	strbuf_addc(out, '"');
 }
 
+/* The member names are not wiped: they are not secret. */
 void json_wipe(struct json_object *o)
 {
 	switch (json_object_get_type(o)) {

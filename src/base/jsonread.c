@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One pass over the text with a stack of open containers, no recursion. Every value is in its
- * container as soon as it is made, so that one json_object_put() of the whole undoes all. Names go
- * into json-c's table (seeded at random) with the hash that looked for a duplicate.
+ * One pass over the text with a stack of open containers, without recursion. Every value is put into
+ * its container as soon as it is made, so that on an error one json_object_put() of the root releases
+ * everything. A name is inserted into json-c's table (which is seeded at random) with the hash that
+ * was computed for the duplicate check.
+ *
+ * Strings are scanned twice: skip_string() finds the end and checks escapes, and only a string with
+ * escapes is then copied by unescape(). Most strings have none.
  */
 #include "config.h"
 
@@ -32,28 +36,33 @@ struct reader {
 	struct json_object *root; /* owned */
 	unsigned depth;           /* open containers */
 	struct json_object *stack[DEPTH_MAX];
-	json_duplicate_fn duplicate; /* NULL: names that are there twice are refused */
+	json_duplicate_fn duplicate; /* NULL: duplicate names are refused */
 	void *arg;
-	char *name; /* owned; of the member being read, NULL: none */
+	char *name; /* owned; name of the member being read; NULL: in an array or at the root */
 	unsigned long name_hash;
 };
 
+/* Set the error with the position. The text is never quoted: it may be a key or a token. */
 static int refuse(struct reader *r, const char *what)
 {
 	return err_set(r->err, ERR_INVALID, "JSON: %s at byte %zu", what, r->pos);
 }
 
+/* Return the next byte, or -1 at the end. */
 static int peek(const struct reader *r)
 {
 	return r->pos < r->len ? (unsigned char)r->text[r->pos] : -1;
 }
 
+/* The four whitespace characters of RFC 8259 section 2; no others are permitted, not even
+ * U+FEFF. */
 static void skip_blanks(struct reader *r)
 {
 	for (int c = peek(r); c == ' ' || c == '\t' || c == '\r' || c == '\n'; c = peek(r))
 		r->pos++;
 }
 
+/* Count values and names: memory use depends on their number, not on the length of the text. */
 static int count_token(struct reader *r)
 {
 	if (++r->tokens > r->limits->tokens)
@@ -61,7 +70,8 @@ static int count_token(struct reader *r)
 	return 0;
 }
 
-/* Four hex digits after a "\u" at pos; -1 without setting an error. */
+/* Read four hex digits of the "\uXXXX" at pos; -1 without setting an error if they are not
+ * there. */
 static long hex4(const struct reader *r, size_t pos)
 {
 	long v = 0;
@@ -83,7 +93,8 @@ static long hex4(const struct reader *r, size_t pos)
 	return v;
 }
 
-/* The escape at pos: its character, or -1 with the error set. Moves past it. */
+/* Decode the escape at pos and advance past it; -1 with the error set. A character outside the BMP
+ * is a surrogate pair, that is two escapes (RFC 8259 section 7). */
 static long read_escape(struct reader *r, bool nul)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -91,7 +102,7 @@ static long read_escape(struct reader *r, bool nul)
 	long c, low;
 
 	if (r->len - r->pos < 2)
-		return refuse(r, "unfinished string");
+		return refuse(r, "unterminated string");
 	p = r->text[r->pos + 1] ? strchr(from, r->text[r->pos + 1]) : NULL;
 	if (p) {
 		r->pos += 2;
@@ -101,7 +112,7 @@ static long read_escape(struct reader *r, bool nul)
 	if (c < 0)
 		return refuse(r, "unknown escape");
 	if (c == 0 && !nul)
-		return refuse(r, "\\u0000");
+		return refuse(r, "\\u0000 not allowed");
 	if (c >= 0xdc00 && c <= 0xdfff)
 		return refuse(r, "lone surrogate");
 	if (c < 0xd800 || c > 0xdbff) {
@@ -116,8 +127,9 @@ static long read_escape(struct reader *r, bool nul)
 }
 
 /*
- * Eight bytes at a time: (x - n) & ~x has a top bit where a byte of x is below n, up to 128; a byte
- * xored with what is looked for is below 1. A borrow disturbs only bytes after the first such one.
+ * Test eight bytes at a time: (x - n) & ~x has the top bit set in each byte of x that is below n, for
+ * n up to 128; a byte xored with the wanted character is below 1. A borrow corrupts only bytes after
+ * the first hit, which is the one that counts.
  */
 const char *json_plain_run(const char *p, const char *end)
 {
@@ -141,6 +153,7 @@ const char *json_plain_run(const char *p, const char *end)
 	return p;
 }
 
+/* Encode a code point below 0x110000; read_escape() returns no surrogates. */
 static size_t put_utf8(uint8_t *out, long c)
 {
 	if (c < 0x80) {
@@ -165,9 +178,8 @@ static size_t put_utf8(uint8_t *out, long c)
 	return 4;
 }
 
-/* The inside of a string that has escapes, from start to the quote at end, as one wiped piece of
- * memory; the caller releases it. Already checked: an escape is never shorter than its character.
- */
+/* Unescape the string from start to its closing quote at end into new memory, which the caller wipes
+ * and frees. skip_string() has checked it, and an escape is never shorter than its character. */
 static char *unescape(struct reader *r, size_t start, size_t end, size_t *len)
 {
 	char *plain = xmalloc(end - start + 1);
@@ -185,7 +197,7 @@ static char *unescape(struct reader *r, size_t start, size_t end, size_t *len)
 	return plain;
 }
 
-/* Moves past the string at pos; *escaped: it holds escapes, nul: \u0000 may be one. */
+/* Check the string at pos and move past it. *escaped: it has escapes; nul: \u0000 is permitted. */
 static int skip_string(struct reader *r, bool nul, bool *escaped)
 {
 	*escaped = false;
@@ -193,11 +205,11 @@ static int skip_string(struct reader *r, bool nul, bool *escaped)
 	for (;;) {
 		r->pos = (size_t)(json_plain_run(r->text + r->pos, r->text + r->len) - r->text);
 		if (r->pos == r->len)
-			return refuse(r, "unfinished string");
+			return refuse(r, "unterminated string");
 		if (r->text[r->pos] == '"')
 			break;
 		if (r->text[r->pos] != '\\')
-			return refuse(r, "raw control byte in a string");
+			return refuse(r, "unescaped control character in a string");
 		*escaped = true;
 		if (read_escape(r, nul) < 0)
 			return -1;
@@ -206,7 +218,8 @@ static int skip_string(struct reader *r, bool nul, bool *escaped)
 	return 0;
 }
 
-/* Where the member that is being read stands. Each open container is the last one of its own. */
+/* Report the path of the member being read. Each open container is the last element or member of
+ * its parent, so the stack gives the path. */
 static void tell_duplicate(struct reader *r)
 {
 	cleanup_strbuf struct strbuf path = STRBUF_INIT;
@@ -224,13 +237,13 @@ static void tell_duplicate(struct reader *r)
 	r->duplicate(r->arg, path.data);
 }
 
-/* The name is there already: that is refused, or the value before goes. */
+/* The name exists already: refuse it, or remove the earlier value. */
 static int take_duplicate(struct reader *r, struct json_object *object)
 {
 	struct json_object *before = NULL;
 
 	if (!r->duplicate)
-		return refuse(r, "duplicate name, ending");
+		return refuse(r, "duplicate member name, ending");
 	tell_duplicate(r);
 	json_object_object_get_ex(object, r->name, &before);
 	json_wipe(before);
@@ -238,7 +251,7 @@ static int take_duplicate(struct reader *r, struct json_object *object)
 	return 0;
 }
 
-/* The member name at pos and its colon. */
+/* Read the member name at pos and its colon. */
 static int read_name(struct reader *r, struct json_object *object)
 {
 	struct lh_table *members = json_object_get_object(object);
@@ -246,7 +259,7 @@ static int read_name(struct reader *r, struct json_object *object)
 	bool escaped;
 
 	if (peek(r) != '"')
-		return refuse(r, "no member name");
+		return refuse(r, "expected a member name");
 	if (count_token(r) < 0 || skip_string(r, false, &escaped) < 0)
 		return -1;
 	r->name = escaped ? unescape(r, start, r->pos - 1, &len)
@@ -257,7 +270,7 @@ static int read_name(struct reader *r, struct json_object *object)
 		return -1;
 	skip_blanks(r);
 	if (peek(r) != ':')
-		return refuse(r, "no ':' after a name");
+		return refuse(r, "expected ':' after a member name");
 	r->pos++;
 	skip_blanks(r);
 	return 0;
@@ -270,7 +283,8 @@ static struct json_object *must(struct json_object *o)
 	return o;
 }
 
-/* Into the innermost container, or as the whole. take_v NULL: null. */
+/* Put the value into the innermost container, or make it the root. take_v may be NULL, which is
+ * json-c's null. */
 static void put_value(struct reader *r, struct json_object *take_v)
 {
 	struct json_object *into = r->depth ? r->stack[r->depth - 1] : NULL;
@@ -284,6 +298,8 @@ static void put_value(struct reader *r, struct json_object *take_v)
 		DIE("out of memory (JSON member)");
 }
 
+/* Take a string without escapes directly from the text; otherwise wipe the intermediate copy, as it
+ * may be a key. */
 static int read_string(struct reader *r)
 {
 	size_t start = r->pos + 1, len;
@@ -304,6 +320,7 @@ static int read_string(struct reader *r)
 	return 0;
 }
 
+/* Return the number of digits that were skipped. */
 static size_t skip_digits(struct reader *r)
 {
 	size_t start = r->pos;
@@ -313,7 +330,7 @@ static size_t skip_digits(struct reader *r)
 	return r->pos - start;
 }
 
-/* The digits between p and end; too large a number is the largest. */
+/* Convert the digits between p and end, saturating at the limits as json-c does. */
 static struct json_object *make_integer(const char *p, const char *end)
 {
 	bool negative = *p == '-';
@@ -329,6 +346,8 @@ static struct json_object *make_integer(const char *p, const char *end)
 	return v > INT64_MAX ? json_object_new_uint64(v) : json_object_new_int64((int64_t)v);
 }
 
+/* The grammar of RFC 8259 section 6: [ "-" ] int [ frac ] [ exp ], where int has no leading zeros
+ * and frac has a digit after the point. '+' and a bare '.' are refused. */
 static int read_number(struct reader *r)
 {
 	cleanup_free char *text = NULL;
@@ -340,12 +359,12 @@ static int read_number(struct reader *r)
 	zero = peek(r) == '0';
 	n = skip_digits(r);
 	if (n == 0 || (zero && n > 1))
-		return refuse(r, "bad number");
+		return refuse(r, "malformed number");
 	if (peek(r) == '.') {
 		integer = false;
 		r->pos++;
 		if (skip_digits(r) == 0)
-			return refuse(r, "bad number");
+			return refuse(r, "malformed number");
 	}
 	if (peek(r) == 'e' || peek(r) == 'E') {
 		integer = false;
@@ -353,7 +372,7 @@ static int read_number(struct reader *r)
 		if (peek(r) == '+' || peek(r) == '-')
 			r->pos++;
 		if (skip_digits(r) == 0)
-			return refuse(r, "bad number");
+			return refuse(r, "malformed number");
 	}
 	if (integer) {
 		put_value(r, must(make_integer(r->text + start, r->text + r->pos)));
@@ -364,6 +383,7 @@ static int read_number(struct reader *r)
 	return 0;
 }
 
+/* false, true or null; the index in `words` is the value. */
 static int read_word(struct reader *r)
 {
 	static const char *const words[] = {"false", "true", "null"};
@@ -377,10 +397,10 @@ static int read_word(struct reader *r)
 			return 0;
 		}
 	}
-	return refuse(r, "no value");
+	return refuse(r, "expected a value");
 }
 
-/* 1: it is open and wants its first element, 0: it was empty. */
+/* Open an object or array. 1: it awaits its first element; 0: it was empty and is complete. */
 static int open_container(struct reader *r, bool object)
 {
 	struct json_object *o = object ? json_obj() : must(json_object_new_array_ext(4));
@@ -393,12 +413,12 @@ static int open_container(struct reader *r, bool object)
 		return 0;
 	}
 	if (r->depth + 1 >= r->limits->depth)
-		return refuse(r, "nested too deep");
+		return refuse(r, "nesting too deep");
 	r->stack[r->depth++] = o;
 	return 1;
 }
 
-/* One value, or the opening of one. 1: a container was opened. */
+/* Read one scalar, or the opening of a container. 1: a container was opened. */
 static int read_value(struct reader *r)
 {
 	int c = peek(r);
@@ -414,7 +434,7 @@ static int read_value(struct reader *r)
 	return read_word(r);
 }
 
-/* After a value: closes what ends here. 1: another element follows. */
+/* Close the containers that end after a value. 1: another element follows. */
 static int read_after(struct reader *r)
 {
 	while (r->depth > 0) {
@@ -427,13 +447,14 @@ static int read_after(struct reader *r)
 			return 1;
 		}
 		if (peek(r) != (object ? '}' : ']'))
-			return refuse(r, "no ',' or end of a container");
+			return refuse(r, "expected ',' or the end of the container");
 		r->pos++;
 		r->depth--;
 	}
 	return 0;
 }
 
+/* Each round reads one value, preceded by its name in an object. */
 static int read_document(struct reader *r)
 {
 	int more;
@@ -451,7 +472,7 @@ static int read_document(struct reader *r)
 	if (more < 0)
 		return -1;
 	skip_blanks(r);
-	return r->pos == r->len ? 0 : refuse(r, "something after the value");
+	return r->pos == r->len ? 0 : refuse(r, "trailing data after the value");
 }
 
 struct json_object *json_parse(
@@ -460,10 +481,11 @@ struct json_object *json_parse(
 	return json_parse_last(text, len, limits, NULL, NULL, err);
 }
 
+/* The strict and the lenient reader share all code but the treatment of duplicates. */
 struct json_object *json_parse_last(const char *text, size_t len, const struct json_limits *limits,
 	json_duplicate_fn duplicate, void *arg, struct err *err)
 {
-	struct reader r; /* not zeroed as a whole: the stack is 2 KiB */
+	struct reader r; /* not zeroed as a whole, because the stack has 2 KiB */
 	int rc;
 
 	r.text = text;
@@ -479,14 +501,14 @@ struct json_object *json_parse_last(const char *text, size_t len, const struct j
 	if (limits->depth < 1 || limits->depth > DEPTH_MAX || limits->bytes > INT32_MAX)
 		DIE("JSON limits of %u levels, %zu bytes", limits->depth, limits->bytes);
 	if (len > limits->bytes)
-		rc = err_set(
-			err, ERR_INVALID, "JSON: %zu bytes, more than %zu", len, limits->bytes);
+		rc = err_set(err, ERR_INVALID, "JSON: %zu bytes exceed the limit of %zu", len,
+			limits->bytes);
 	else if (!bytes_valid_utf8(text, len))
 		rc = err_set(err, ERR_INVALID, "JSON: invalid UTF-8");
 	else
 		rc = read_document(&r);
 	if (rc == 0 && !r.root)
-		rc = err_set(err, ERR_INVALID, "JSON: null");
+		rc = err_set(err, ERR_INVALID, "JSON: the value is null");
 	if (rc == 0)
 		return r.root;
 	free(r.name);

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds one line in memory and writes it with one write(2). The fields text is always taken apart
- * into its pairs and put together again, so a forgotten log_esc() cannot forge a line or a field:
- * what is not a list of pairs is printed quoted, as the one field "fields". Quoted values use
- * JSON's escapes, in both formats.
+ * A line is built in memory and written with one write(2). The text of the fields is always split
+ * into its pairs and reassembled, so that a forgotten log_esc() cannot forge a line: text that is not
+ * a list of pairs is printed quoted, as the single field "fields". Quoted values use JSON's escapes in
+ * both formats.
+ *
+ *   text: 2026-01-02T03:04:05.678Z info msg="key pushed" kind=Machine name=b took_ms=12
+ *   json: {"ts":"2026-01-02T03:04:05.678Z","level":"info","msg":"key pushed","kind":"Machine",...}
+ *
+ * A caller passes numbers and words of its own bare (took_ms=%u) and outside text through log_esc().
  */
 #include "config.h"
 
@@ -23,7 +28,7 @@
 #define ESC_SLOTS 8
 #define ESC_LEN   512
 
-/* Every key a line may have: one spelling per thing, so that logs can be searched. */
+/* All permitted keys: one spelling per thing, so that logs can be searched. */
 static const char *const known_keys[] = {"kind", "ns", "name", "uid", "addr", "age_ms", "ak",
 	"attempt", "backlog", "bytes", "cache", "cert", "cluster", "code", "count", "depth", "err",
 	"err_kind", "errkind", "errno", "event", "expires", "field", "file", "fields", "from",
@@ -60,8 +65,9 @@ void log_capture(void (*fn)(enum log_level level, const char *line, void *arg), 
 	conf.capture_arg = arg;
 }
 
-/* The character at p, its bytes in *n, as it stands between quotes; returns its length. `out` has 8
- * bytes. */
+/* Write the character at p as it appears between quotes and return its length; its input bytes are
+ * counted in *n. `out` has 8 bytes. Characters that a terminal acts on are escaped, so that a log
+ * can be printed safely. */
 static size_t quote_char(const uint8_t *p, size_t left, size_t *n, char *out)
 {
 	static const char short_escapes[] = "\"\"\\\\\nn\rr\tt";
@@ -78,10 +84,11 @@ static size_t quote_char(const uint8_t *p, size_t left, size_t *n, char *out)
 			return 2;
 		}
 	}
+	/* All characters that are escaped here are in the BMP, so four digits suffice. */
 	return (size_t)snprintf(out, 8, "\\u%04x", (unsigned)(c & 0xffff));
 }
 
-/* Quotes s into out, cut with "..." so that it fits cap bytes with its NUL. */
+/* Quote s into out, truncated with "..." so that it fits into cap bytes with its NUL. */
 static void quote_into(char *out, size_t cap, const char *s, size_t len)
 {
 	const uint8_t *p = (const uint8_t *)s;
@@ -92,6 +99,7 @@ static void quote_into(char *out, size_t cap, const char *s, size_t len)
 		char one[8];
 		size_t k = quote_char(p + i, len - i, &n, one);
 
+		/* Always keep room for the mark and the closing quote. */
 		if (used + k + sizeof("...\"") > cap) {
 			memcpy(out + used, "...", 3);
 			used += 3;
@@ -104,6 +112,7 @@ static void quote_into(char *out, size_t cap, const char *s, size_t len)
 	out[used] = '\0';
 }
 
+/* Each call takes the next buffer, so that one log call can use up to ESC_SLOTS results. */
 const char *log_escn(const char *s, size_t len)
 {
 	static char ring[ESC_SLOTS][ESC_LEN];
@@ -119,6 +128,7 @@ const char *log_esc(const char *s)
 	return log_escn(s, s ? strlen(s) : 0);
 }
 
+/* Quote without a limit, for messages and err texts, which have limits of their own. */
 static void add_quoted(struct strbuf *line, const char *s, size_t len)
 {
 	const uint8_t *p = (const uint8_t *)s;
@@ -133,12 +143,14 @@ static void add_quoted(struct strbuf *line, const char *s, size_t len)
 	strbuf_addc(line, '"');
 }
 
+/* Printable ASCII without blanks, quotes and backslashes may be unquoted in a line. */
 static bool is_bare(char c)
 {
 	return c > 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
-/* Length of the quoted value at s as quote_char() writes it, 0 if it is none. */
+/* Return the length of the quoted value at s, in the form that quote_char() writes, 0 if it is
+ * malformed. */
 static size_t quoted_len(const char *s)
 {
 	size_t i = 1;
@@ -173,8 +185,8 @@ static size_t key_len(const char *s)
 	return strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_");
 }
 
-/* Length of the value at s (may be 0: empty) when it is followed by a blank or the end, -1
- * otherwise. */
+/* Return the length of the value at s (0 if empty) if a blank or the end follows it, otherwise
+ * -1. */
 static long value_len(const char *s)
 {
 	size_t n = s[0] == '"' ? quoted_len(s) : bare_len(s);
@@ -184,6 +196,7 @@ static long value_len(const char *s)
 	return s[n] == ' ' || s[n] == '\0' ? (long)n : -1;
 }
 
+/* Check the whole text first, so that a malformed one is never printed in part. */
 static bool fields_are_pairs(const char *s)
 {
 	while (*s == ' ')
@@ -204,7 +217,8 @@ static bool fields_are_pairs(const char *s)
 	return true;
 }
 
-/* A number as JSON spells it; longer ones stay strings, readers would round them. */
+/* True for a number that JSON permits unquoted. Longer numbers stay strings, because readers with
+ * doubles would round them. */
 static bool is_json_number(const char *s, size_t len)
 {
 	size_t i = 0, start;
@@ -228,6 +242,7 @@ static bool is_json_number(const char *s, size_t len)
 	return i == len;
 }
 
+/* In JSON every key follows another member ("ts"), so the comma is always right. */
 static void add_key(struct strbuf *line, const char *key, size_t len)
 {
 	if (conf.format == LOG_JSON)
@@ -236,7 +251,7 @@ static void add_key(struct strbuf *line, const char *key, size_t len)
 		strbuf_addf(line, " %.*s=", (int)len, key);
 }
 
-/* A value from fields: bare or already quoted. */
+/* Append a value of the fields text, bare or already quoted. In JSON bare words become strings. */
 static void add_value(struct strbuf *line, const char *v, size_t len)
 {
 	bool plain = conf.format == LOG_TEXT || (len > 0 && v[0] == '"') ||
@@ -249,7 +264,7 @@ static void add_value(struct strbuf *line, const char *v, size_t len)
 		add_quoted(line, v, len);
 }
 
-/* A string member: bare in text when nothing needs quoting. */
+/* Append a string member; in text format it is bare if nothing needs quoting. */
 static void add_string(struct strbuf *line, const char *key, const char *s)
 {
 	size_t len = strlen(s);
@@ -261,6 +276,7 @@ static void add_string(struct strbuf *line, const char *key, const char *s)
 		add_quoted(line, s, len);
 }
 
+/* Only with a capture (tests), because an unknown key in production must not end the process. */
 static void check_key(const char *key, size_t len)
 {
 	for (size_t i = 0; i < ARRAY_LEN(known_keys); i++) {
@@ -270,6 +286,7 @@ static void check_key(const char *key, size_t len)
 	DIE("log key \"%.*s\" is not in the list of base/log.c", (int)len, key);
 }
 
+/* Split the text into pairs and append them. */
 static void add_fields(struct strbuf *line, const char *s)
 {
 	if (!fields_are_pairs(s)) {
@@ -295,13 +312,14 @@ static void add_fields(struct strbuf *line, const char *s)
 	}
 }
 
+/* Time, level and message, then the object. The time has microseconds, cut to milliseconds. */
 static void begin_line(
 	struct strbuf *line, enum log_level level, const struct log_ctx *lc, const char *msg)
 {
 	char ts[CLOCK_RFC3339_US_LEN];
 
 	clock_format_us(clock_wall_us(), ts);
-	memcpy(ts + 23, "Z", 2); /* milliseconds are enough */
+	memcpy(ts + 23, "Z", 2); /* milliseconds suffice */
 	if (conf.format == LOG_JSON)
 		strbuf_addf(
 			line, "{\"ts\":\"%s\",\"level\":\"%s\",\"msg\":", ts, level_names[level]);
@@ -320,6 +338,8 @@ static void begin_line(
 		add_string(line, "uid", lc->uid);
 }
 
+/* Write the complete line. Usually this is one write(2), so lines of several processes do not
+ * mix. */
 static void end_line(struct strbuf *line, enum log_level level)
 {
 	const char *p;
@@ -340,12 +360,13 @@ static void end_line(struct strbuf *line, enum log_level level)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return; /* a log that cannot be written must not stop the work */
+			return; /* a failing log must not stop the service */
 		p += n;
 		left -= (size_t)n;
 	}
 }
 
+/* Preserves errno, so that a log call may stand between a failure and the use of its errno. */
 void log_at(
 	enum log_level level, const struct log_ctx *lc, const char *msg, const char *fields, ...)
 {
@@ -366,6 +387,7 @@ void log_at(
 	errno = saved;
 }
 
+/* The text of an error is quoted always: it may contain anything from outside. */
 void log_err(enum log_level level, const struct log_ctx *lc, const char *msg, const struct err *err)
 {
 	cleanup_strbuf struct strbuf line = STRBUF_INIT;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocation that aborts instead of failing. What is impossible is said on stderr without
- * allocating anything and without the logger (which allocates), then the process aborts: a restart
- * rebuilds all state from the API.
+ * Allocation that aborts instead of failing. The message goes to stderr without allocation and without
+ * the logger (which allocates), then the process aborts: a restart rebuilds all state from the API.
  */
 #include "config.h"
 
@@ -14,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The text is bounded and written with one write(2), as memory may be exhausted or corrupt. */
 _Noreturn void die_impossible(const char *file, int line, const char *fmt, ...)
 {
 	char text[1024];
@@ -27,7 +27,7 @@ _Noreturn void die_impossible(const char *file, int line, const char *fmt, ...)
 	len = strlen(text);
 	text[len++] = '\n';
 	if (write(STDERR_FILENO, text, len) < 0)
-		abort(); /* nowhere left to say it */
+		abort(); /* stderr is unusable; checked only to satisfy the compiler */
 	abort();
 }
 
@@ -38,6 +38,7 @@ static void *must(void *p, size_t size)
 	return p;
 }
 
+/* malloc(0) may return NULL, which is not a failure: one byte is requested instead. */
 void *xmalloc(size_t size)
 {
 	return must(malloc(size ? size : 1), size);
@@ -76,6 +77,7 @@ char *xstrndup(const char *s, size_t len)
 	return xmemdup(s, strnlen(s, len));
 }
 
+/* The additional NUL makes bytes from outside safe to pass to C string functions. */
 void *xmemdup(const void *p, size_t len)
 {
 	char *copy;

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Series are a list per family, the last used one first: families are small (METRIC_MAX_SERIES), so
- * looking up is a few string compares. Label values are cut and cleaned when stored. Refuses to
- * grow: what does not fit counts as "other".
+ * Each family has a list of series, the most recently used one first. Families are small
+ * (METRIC_MAX_SERIES), so a lookup takes a few string comparisons. Label values are truncated and made
+ * valid UTF-8 when stored. A full family does not grow: further label values count as "other".
+ *
+ * Rendered families look like this:
+ *   # HELP tec_http_request_seconds Time from a complete request to its reply.
+ *   # TYPE tec_http_request_seconds histogram
+ *   tec_http_request_seconds_bucket{route="/ignition",le="0.001"} 3
+ *   tec_http_request_seconds_bucket{route="/ignition",le="+Inf"} 4
+ *   tec_http_request_seconds_sum{route="/ignition"} 0.017
+ *   tec_http_request_seconds_count{route="/ignition"} 4
  */
 #include "config.h"
 
@@ -19,15 +27,17 @@
 
 struct metric_series {
 	struct metric_series *next;
-	char *l1, *l2; /* owned; NULL when the family has no such label */
-	double value;  /* histogram: sum */
-	uint64_t count;
-	uint64_t hits[METRIC_MAX_BUCKETS]; /* per bucket, not cumulative */
+	char *l1, *l2;                     /* owned; NULL when the family has no such label */
+	double value;                      /* histogram: the sum of observations */
+	uint64_t count;                    /* histogram: the number of observations */
+	uint64_t hits[METRIC_MAX_BUCKETS]; /* per bucket, cumulated when rendered */
 };
 
 static struct metric *families;
 static unsigned n_families;
 
+/* Called when a family gets a first series, which happens again after metric_drop(): a family must
+ * not be linked twice. */
 static void family_register(struct metric *m)
 {
 	for (const struct metric *f = families; f; f = f->next)
@@ -38,7 +48,7 @@ static void family_register(struct metric *m)
 	n_families++;
 }
 
-/* What a label value is stored as; NULL when the family has no such label. */
+/* Copy a label value in its stored form; NULL if the family has no such label. */
 static char *label_copy(const char *label, const char *v)
 {
 	char *copy;
@@ -53,12 +63,13 @@ static char *label_copy(const char *label, const char *v)
 	return copy;
 }
 
+/* A family without this label stores NULL, which matches every value. */
 static bool matches(const char *stored, const char *v)
 {
 	return !stored || strcmp(stored, v ? v : "") == 0;
 }
 
-/* Moves the series to the front. */
+/* Find a series and move it to the front of the list. */
 static struct metric_series *find(struct metric *m, const char *l1, const char *l2)
 {
 	for (struct metric_series **pp = &m->series; *pp; pp = &(*pp)->next) {
@@ -74,6 +85,8 @@ static struct metric_series *find(struct metric *m, const char *l1, const char *
 	return NULL;
 }
 
+/* A series is looked up twice when it is new: the stored form of its labels (truncated, or "other")
+ * may already exist. */
 static struct metric_series *find_or_add(struct metric *m, const char *l1, const char *l2)
 {
 	cleanup_free char *c1 = NULL, *c2 = NULL;
@@ -109,6 +122,7 @@ void metric_set(struct metric *m, const char *l1, const char *l2, double v)
 	find_or_add(m, l1, l2)->value = v;
 }
 
+/* The bounds end at the first 0, so 0 cannot be a bound. */
 static unsigned n_buckets(const struct metric *m)
 {
 	unsigned n = 0;
@@ -118,6 +132,8 @@ static unsigned n_buckets(const struct metric *m)
 	return n;
 }
 
+/* Count the value in its smallest bucket only; the exposition format wants cumulative counts, which
+ * render_histogram() makes. */
 void metric_observe(struct metric *m, const char *l1, const char *l2, double v)
 {
 	struct metric_series *s = find_or_add(m, l1, l2);
@@ -151,7 +167,7 @@ void metric_drop(struct metric *m, const char *l1, const char *l2)
 	series_free(s);
 }
 
-/* Of a histogram: the number of observations. */
+/* The value of a series; for a histogram the number of observations. */
 double metric_value(const struct metric *m, const char *l1, const char *l2)
 {
 	for (const struct metric_series *s = m->series; s; s = s->next) {
@@ -161,6 +177,7 @@ double metric_value(const struct metric *m, const char *l1, const char *l2)
 	return 0;
 }
 
+/* The shortest of two precisions that reads back as the same double. */
 static void add_number(struct strbuf *out, double v)
 {
 	char text[40];
@@ -175,6 +192,7 @@ static void add_number(struct strbuf *out, double v)
 	strbuf_adds(out, text);
 }
 
+/* The exposition format escapes backslash and newline, and in label values also quotes. */
 static void add_escaped(struct strbuf *out, const char *s, bool quotes)
 {
 	for (; *s; s++) {
@@ -187,6 +205,7 @@ static void add_escaped(struct strbuf *out, const char *s, bool quotes)
 	}
 }
 
+/* *sep is '{' before the first label and ',' after it. */
 static void add_label(struct strbuf *out, char *sep, const char *label, const char *v)
 {
 	strbuf_addc(out, *sep);
@@ -196,7 +215,7 @@ static void add_label(struct strbuf *out, char *sep, const char *label, const ch
 	strbuf_addc(out, '"');
 }
 
-/* One sample line; le is a bucket's bound or NULL. */
+/* Append one sample line; le is the bound of a bucket, or NULL. */
 static void add_sample(struct strbuf *out, const struct metric *m, const struct metric_series *s,
 	const char *suffix, const char *le, double v)
 {
@@ -214,6 +233,7 @@ static void add_sample(struct strbuf *out, const struct metric *m, const struct 
 	strbuf_addc(out, '\n');
 }
 
+/* Cumulative buckets, then "+Inf", the sum and the count, as the format requires. */
 static void render_histogram(
 	struct strbuf *out, const struct metric *m, const struct metric_series *s)
 {
@@ -232,6 +252,7 @@ static void render_histogram(
 	add_sample(out, m, s, "_count", NULL, (double)s->count);
 }
 
+/* Sort series for stable output: the list itself is in order of use. */
 static int by_labels(const void *a, const void *b)
 {
 	const struct metric_series *x = *(const struct metric_series *const *)a;
@@ -241,6 +262,7 @@ static int by_labels(const void *a, const void *b)
 	return d ? d : strcmp(x->l2 ? x->l2 : "", y->l2 ? y->l2 : "");
 }
 
+/* A family may hold one series more than METRIC_MAX_SERIES, the one called "other". */
 static void render_family(struct strbuf *out, const struct metric *m)
 {
 	static const char *const types[] = {"counter", "gauge", "histogram"};

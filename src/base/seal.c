@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Sealed bytes are nonce, ciphertext, tag. What they are bound to is hashed first, so that it can
- * be of any length and in several parts. */
+/*
+ * Sealed bytes: nonce (24 bytes), ciphertext (as long as the plaintext), tag (16 bytes). The context
+ * is hashed first, so that it can have any length and several parts; its tag is the additional data
+ * of the AEAD.
+ */
 #include "config.h"
 
 #include "tec/base/seal.h"
@@ -14,6 +17,7 @@ _Static_assert(SEAL_OVERHEAD == NONCE_LEN + crypto_aead_xchacha20poly1305_ietf_A
 _Static_assert(SEAL_KEY_LEN == crypto_aead_xchacha20poly1305_ietf_KEYBYTES, "key");
 _Static_assert(SEAL_KEY_LEN == crypto_kdf_KEYBYTES, "key of a key");
 
+/* A key of another length is a programming error, never input. */
 static const uint8_t *key_bytes(const struct secret *key)
 {
 	if (secret_len(key) != SEAL_KEY_LEN)
@@ -21,6 +25,8 @@ static const uint8_t *key_bytes(const struct secret *key)
 	return secret_peek(key);
 }
 
+/* Every part is preceded by its length as 8 little-endian bytes, so that boundaries are part of the
+ * tag. The hash state depends on the key and is wiped. */
 void seal_tag(const struct secret *key, const struct seal_part *parts, size_t n,
 	uint8_t out[SEAL_TAG_LEN])
 {
@@ -40,6 +46,7 @@ void seal_tag(const struct secret *key, const struct seal_part *parts, size_t n,
 	sodium_memzero(&st, sizeof(st));
 }
 
+/* libsodium's KDF, with subkey number 1. Purpose separates the uses of one key. */
 struct secret *seal_subkey(const struct secret *key, const char purpose[8])
 {
 	struct secret *sub = secret_new(SEAL_KEY_LEN);
@@ -48,6 +55,7 @@ struct secret *seal_subkey(const struct secret *key, const char purpose[8])
 	return sub;
 }
 
+/* The identifier comes from a subkey, so it reveals nothing that any other use depends on. */
 void seal_key_id(const struct secret *key, char out[SEAL_ID_LEN + 1])
 {
 	cleanup_secret struct secret *id = seal_subkey(key, "key-name");
@@ -55,6 +63,7 @@ void seal_key_id(const struct secret *key, char out[SEAL_ID_LEN + 1])
 	bytes_to_hex(secret_peek(id), SEAL_ID_LEN / 2, out);
 }
 
+/* A random 192-bit nonce does not repeat in practice, so one key may seal any number of values. */
 uint8_t *seal_bytes(
 	const struct secret *key, const uint8_t bound[SEAL_TAG_LEN], const void *plain, size_t len)
 {
@@ -66,6 +75,8 @@ uint8_t *seal_bytes(
 	return out;
 }
 
+/* Zero the output on failure, so that a caller that ignores the result cannot use unauthenticated
+ * bytes. */
 int seal_open(const struct secret *key, const uint8_t bound[SEAL_TAG_LEN], const void *sealed,
 	size_t len, void *out)
 {

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The arena: slabs of 64 KiB, each cut into slots of one size class; what is larger than a class
- * gets pages of its own. Slab bookkeeping lives on the heap, so a page holds nothing but a 16-byte
- * head per slot and key material. Freed slots are zero, empty slabs go back (one per class stays).
- * Under ASan free slots are poisoned like freed memory. Refuses to print; a refused mlock() is a
- * warning, once: an operator with many machines may exceed RLIMIT_MEMLOCK.
+ * The arena consists of slabs of 64 KiB, each divided into slots of one size class. A secret larger
+ * than every class gets pages of its own. Slab bookkeeping lives on the heap, so that pages hold only
+ * key material and a 16-byte head per slot. Freed slots are zeroed, and empty slabs are unmapped
+ * except for one per class. Under ASan free slots are poisoned like freed memory. A failed mlock() is
+ * logged once as a warning: an operator with many machines may exceed RLIMIT_MEMLOCK.
+ *
+ *   slab->mem:  | struct secret, bytes | struct secret, bytes | ...    slots of class_len[cls] bytes
+ *   slab->next: index of the next free slot, for each free slot
+ *
+ * A slab is in with_room[cls] while it has a free slot, otherwise in full[cls], so an allocation never
+ * searches. Freeing finds the slot by the address and the slab by the secret's head.
  */
 #include "config.h"
 
@@ -36,11 +42,11 @@
 #define SECRET_TAG 0x5ec7e75a
 
 struct slab {
-	LIST_ENTRY(slab) link; /* in its class's list; a slab of its own: in none */
+	LIST_ENTRY(slab) link; /* in a list of its class; unused for a single large secret */
 	uint8_t *mem;          /* owned mapping */
 	size_t mem_len;
-	unsigned cls;       /* N_CLASSES: one secret alone */
-	uint16_t free_slot; /* first of the chain in next[] */
+	unsigned cls;       /* N_CLASSES: a single large secret */
+	uint16_t free_slot; /* head of the free list in next[]; SLOT_NONE: full */
 	uint16_t n_used, n_slots;
 	uint16_t next[]; /* by slot */
 };
@@ -52,7 +58,7 @@ struct secret {
 	uint8_t bytes[];
 };
 
-/* Whole slots, head included; 48 is a 32-byte key. */
+/* Slot sizes including the head; 48 fits a 32-byte key. */
 static const size_t class_len[] = {48, 64, 128, 256, 512, 1024, 2048, 4096, 8192};
 
 static struct {
@@ -61,6 +67,7 @@ static struct {
 	bool warned;
 } arena;
 
+/* Failures are logged only: a container may forbid both calls, and the process can still run. */
 void secret_process_init(void)
 {
 	struct rlimit none = {0, 0};
@@ -68,13 +75,14 @@ void secret_process_init(void)
 	if (sodium_init() < 0)
 		DIE("libsodium has no random numbers");
 	if (setrlimit(RLIMIT_CORE, &none) < 0)
-		log_warn(NULL, "core dumps stay possible", "errno=%d", errno);
+		log_warn(NULL, "cannot disable core dumps", "errno=%d", errno);
 #ifndef HAVE_ASAN /* the leak checker attaches to its own process */
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)
-		log_warn(NULL, "process stays dumpable", "errno=%d", errno);
+		log_warn(NULL, "cannot make the process undumpable", "errno=%d", errno);
 #endif
 }
 
+/* Map pages that are excluded from core dumps and, if the limit permits, locked in memory. */
 static void *map_pages(size_t len)
 {
 	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -83,12 +91,12 @@ static void *map_pages(size_t len)
 		DIE("out of memory (%zu bytes of secret pages)", len);
 	if ((madvise(p, len, MADV_DONTDUMP) < 0 || mlock(p, len) < 0) && !arena.warned) {
 		arena.warned = true;
-		log_warn(NULL, "secrets may be swapped out: memory cannot be locked", "errno=%d",
-			errno);
+		log_warn(NULL, "cannot lock memory: secrets may be swapped out", "errno=%d", errno);
 	}
 	return p;
 }
 
+/* All slots are free and linked in order; fresh pages from mmap are zero. */
 static struct slab *slab_new(unsigned cls, size_t slot_len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -108,6 +116,7 @@ static struct slab *slab_new(unsigned cls, size_t slot_len)
 	return s;
 }
 
+/* The slots are already zero: secret_free() wipes each of them. */
 static void slab_free(struct slab *s)
 {
 	UNPOISON(s->mem, s->mem_len);
@@ -121,7 +130,8 @@ static size_t slot_len_of(const struct slab *s)
 	return s->cls < N_CLASSES ? class_len[s->cls] : s->mem_len;
 }
 
-/* `room` bytes of which `len` count (base64 functions add a NUL). */
+/* Take a slot with room for `room` bytes, of which `len` count; they differ for base64 text, where
+ * libsodium adds a NUL. */
 static struct secret *secret_alloc(size_t len, size_t room)
 {
 	size_t need = sizeof(struct secret) + room;
@@ -138,6 +148,7 @@ static struct secret *secret_alloc(size_t len, size_t room)
 	slot = s->free_slot;
 	s->free_slot = s->next[slot];
 	s->n_used++;
+	/* Move a full slab aside, so that the head of with_room always has a slot. */
 	if (s->free_slot == SLOT_NONE && cls < N_CLASSES) {
 		LIST_REMOVE(s, link);
 		LIST_INSERT_HEAD(&arena.full[cls], s, link);
@@ -176,6 +187,7 @@ struct secret *secret_new_random(size_t len)
 	return s;
 }
 
+/* The tag detects a double free or a wild pointer before anything is wiped. */
 void secret_free(struct secret *secret)
 {
 	struct slab *s;
@@ -225,6 +237,7 @@ const uint8_t *secret_peek(const struct secret *s)
 	return s->bytes;
 }
 
+/* Constant time for equal lengths; the length of a secret is not confidential. */
 bool secret_equal(const struct secret *a, const struct secret *b)
 {
 	return a && b && a->len == b->len && sodium_memcmp(a->bytes, b->bytes, a->len) == 0;
@@ -246,6 +259,7 @@ bool secret_same_bytes(const void *a, const void *b, size_t len)
 	return sodium_memcmp(a, b, len) == 0;
 }
 
+/* libsodium's encoder is constant-time, unlike bytes_to_b64(). */
 struct secret *secret_to_b64(const struct secret *s)
 {
 	size_t len = bytes_b64_len(s->len);
@@ -256,6 +270,8 @@ struct secret *secret_to_b64(const struct secret *s)
 	return text;
 }
 
+/* Decode directly into the arena, so that no plain copy exists elsewhere. The length is an upper
+ * bound until the padding is known. */
 struct secret *secret_from_b64(const char *text, size_t len)
 {
 	cleanup_secret struct secret *s = NULL;
@@ -279,6 +295,8 @@ void secret_wipe(void *p, size_t len)
 		sodium_memzero(p, len);
 }
 
+/* Only the current buffer is wiped: a strbuf that grew with realloc may have left copies, so
+ * reserve enough first. */
 void secret_strbuf_fini(struct strbuf *b)
 {
 	if (b->data)

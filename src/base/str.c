@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Growing strings, number and duration parsers, the keyed hash. The parsers take exactly one
- * spelling: no signs, no blanks, no overflow. A duration that is not a whole number of milliseconds
- * is refused, so nothing rounds to 0 ("off").
+ * Growing strings, parsers for numbers and durations, the keyed hash. The parsers are strict: no
+ * signs, no blanks, no overflow. A duration that is not a whole number of milliseconds is refused, so
+ * that no value is rounded to 0, which often means "off".
  */
 #include "config.h"
 
@@ -29,7 +29,9 @@ void strbuf_reset(struct strbuf *b)
 		b->data[0] = '\0';
 }
 
-/* Room for `more` bytes and the NUL. Into new memory: realloc would leave a copy of a secret behind. */
+/* Make room for `more` bytes and the NUL, doubling the capacity. The bytes move to new memory, because
+ * realloc would leave a copy of a secret behind. Exceeding the limit is a bug of the caller, which must
+ * bound its input. */
 static void reserve(struct strbuf *b, size_t more)
 {
 	char *grown;
@@ -52,6 +54,7 @@ static void reserve(struct strbuf *b, size_t more)
 	b->cap = cap;
 }
 
+/* The bytes are uninitialised until the caller writes them. */
 char *strbuf_extend(struct strbuf *b, size_t len)
 {
 	char *at;
@@ -85,6 +88,8 @@ void strbuf_addf(struct strbuf *b, const char *fmt, ...)
 	va_end(ap);
 }
 
+/* Format into the free space, and once more if it was too small; the arguments need a copy for
+ * that. */
 void strbuf_vaddf(struct strbuf *b, const char *fmt, va_list ap)
 {
 	va_list again;
@@ -103,6 +108,7 @@ void strbuf_vaddf(struct strbuf *b, const char *fmt, va_list ap)
 	b->len += (size_t)len;
 }
 
+/* Costs a move of the rest, so callers drop large parts rarely instead of small parts often. */
 void strbuf_drop(struct strbuf *b, size_t n)
 {
 	if (n > b->len)
@@ -113,6 +119,7 @@ void strbuf_drop(struct strbuf *b, size_t n)
 	memmove(b->data, b->data + n, b->len + 1);
 }
 
+/* Hand the buffer to the caller and leave an empty strbuf. */
 char *strbuf_steal(struct strbuf *b)
 {
 	char *s = b->data ? b->data : xstrdup("");
@@ -133,6 +140,8 @@ bool str_ends(const char *s, const char *suffix)
 	return len >= n && memcmp(s + len - n, suffix, n) == 0;
 }
 
+/* SipHash with a random key per process: an attacker who chooses keys (cookies, addresses) cannot
+ * make them collide. So hashes are never stored or sent. */
 uint64_t str_hash(const void *data, size_t len)
 {
 	static unsigned char key[crypto_shorthash_KEYBYTES];
@@ -150,6 +159,7 @@ uint64_t str_hash(const void *data, size_t len)
 	return hash;
 }
 
+/* Leading zeros are accepted, so a caller that needs one spelling must check for them. */
 int str_to_u64(const char *s, uint64_t max, uint64_t *out)
 {
 	uint64_t v = 0;
@@ -169,7 +179,8 @@ int str_to_u64(const char *s, uint64_t max, uint64_t *out)
 	return 0;
 }
 
-/* Nanoseconds of the unit at *s, which is moved past it; 0: not a unit of ours. */
+/* Return the nanoseconds of the unit at *s and advance past it; 0 if it is unknown. "ms" is tested
+ * before "m". */
 static uint64_t duration_unit(const char **s)
 {
 	static const struct {
@@ -186,7 +197,7 @@ static uint64_t duration_unit(const char **s)
 	return 0;
 }
 
-/* One term, "1.5h"; adds its nanoseconds to *total. */
+/* Parse one term such as "1.5h" and add its nanoseconds to *total. */
 static int duration_term(const char **s, uint64_t *total)
 {
 	uint64_t whole = 0, frac = 0, scale = 1, unit;
@@ -203,7 +214,7 @@ static int duration_term(const char **s, uint64_t *total)
 		if (p[1] < '0' || p[1] > '9')
 			return -1;
 		for (p++; *p >= '0' && *p <= '9'; p++) {
-			if (scale >= 1000000) /* with an hour as unit, frac * unit still fits */
+			if (scale >= 1000000) /* at most 6 digits: frac * 1 h fits 64 bits */
 				return -1;
 			frac = frac * 10 + (uint64_t)(*p - '0');
 			scale *= 10;
@@ -221,6 +232,8 @@ static int duration_term(const char **s, uint64_t *total)
 	return 0;
 }
 
+/* The syntax of Go's time.ParseDuration without signs and units below a millisecond; "0" needs no
+ * unit there either. */
 int str_to_duration_ms(const char *s, int64_t *out_ms)
 {
 	uint64_t ns = 0;
@@ -235,12 +248,14 @@ int str_to_duration_ms(const char *s, int64_t *out_ms)
 		if (duration_term(&s, &ns) < 0)
 			return -1;
 	}
-	if (ns > INT64_MAX) /* Go's limit */
+	if (ns > INT64_MAX) /* the limit of Go's time.Duration */
 		return -1;
 	*out_ms = (int64_t)(ns / 1000000);
 	return 0;
 }
 
+/* The length follows from the first byte; bytes_valid_utf8() then rejects overlong forms and
+ * surrogates. */
 uint32_t str_next_char(const char *p, size_t left, size_t *n)
 {
 	uint32_t c = (unsigned char)p[0];
@@ -258,12 +273,17 @@ uint32_t str_next_char(const char *p, size_t left, size_t *n)
 	return c;
 }
 
+/* C0 and C1 controls, Arabic letter mark, zero-width and directional marks, line and paragraph
+ * separators, bidirectional embeddings and isolates, invisible operators, and the byte order
+ * mark. */
 bool str_is_control(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
 	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
 }
 
+/* Protects the terminal of a user who prints text that someone else controls, such as a condition's
+ * message. */
 void str_escape(struct strbuf *out, const char *s, size_t len)
 {
 	for (size_t i = 0, n = 0; i < len; i += n) {
@@ -276,6 +296,7 @@ void str_escape(struct strbuf *out, const char *s, size_t len)
 	}
 }
 
+/* Upper-case hex digits, which RFC 3986 section 2.1 recommends. */
 void str_percent_encode(struct strbuf *out, const char *s, size_t len)
 {
 	static const char hex[] = "0123456789ABCDEF";

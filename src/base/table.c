@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chained buckets. uthash was compared and not taken: 56 bytes in each entry are more than the
- * caches of ten thousand objects may cost (tests/k8s/test_cache.c), and its hash functions are not
- * keyed.
+ * Chained buckets. uthash was evaluated and rejected: its 56 bytes per entry exceed the budget for
+ * caches of ten thousand objects (tests/k8s/test_cache.c), and its hash functions are not keyed.
+ *
+ * The number of buckets is a power of two, and a bucket's index is the low bits of the hash. When it
+ * doubles, the entries of bucket i go to i or i + n, so the slices of table_next_in() remain valid.
  */
 #include "config.h"
 
@@ -15,6 +17,7 @@ static struct table_link **bucket_of(const struct table *t, uint32_t hash)
 	return &t->buckets[hash & (t->n_buckets - 1)];
 }
 
+/* Double the buckets and move every entry; an entry stores its hash, so no key is read. */
 static void grow(struct table *t)
 {
 	struct table old = *t;
@@ -54,6 +57,8 @@ void table_add(struct table *t, struct table_link *l, uint32_t hash)
 	t->n++;
 }
 
+/* Search the bucket's chain, which has about one entry. An l that is not in the table would crash
+ * here. */
 void table_remove(struct table *t, struct table_link *l)
 {
 	struct table_link **pp = bucket_of(t, l->hash);
@@ -64,6 +69,7 @@ void table_remove(struct table *t, struct table_link *l)
 	t->n--;
 }
 
+/* Find the first entry with this hash from l on: a bucket also holds other hashes. */
 static struct table_link *with_hash(struct table_link *l, uint32_t hash)
 {
 	while (l && l->hash != hash)
@@ -81,6 +87,7 @@ struct table_link *table_same(const struct table_link *l)
 	return with_hash(l->next, l->hash);
 }
 
+/* Entries of a bucket first, then the next bucket that is not empty. */
 struct table_link *table_next(const struct table *t, const struct table_link *l)
 {
 	uint32_t i = 0;
@@ -94,6 +101,7 @@ struct table_link *table_next(const struct table *t, const struct table_link *l)
 	return i < t->n_buckets ? t->buckets[i] : NULL;
 }
 
+/* Find the first entry of the slice from l on. */
 static struct table_link *in_slice(struct table_link *l, uint32_t i, uint32_t n)
 {
 	while (l && (l->hash & (n - 1)) != i)
@@ -101,7 +109,8 @@ static struct table_link *in_slice(struct table_link *l, uint32_t i, uint32_t n)
 	return l;
 }
 
-/* A slice is what the low bits of a hash say, as a bucket is: every n-th bucket, or a part of one. */
+/* A slice is given by the low bits of a hash, as a bucket is. So slice i is every n-th bucket
+ * starting at i, or, while the table has fewer than n buckets, a part of one bucket. */
 struct table_link *table_next_in(
 	const struct table *t, const struct table_link *l, uint32_t i, uint32_t n)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One pass over the text; the place of the current [table] is a borrowed pointer into the result.
- * Whether a table may still be added to is noted in the object itself (its user data), because TOML
- * forbids what JSON cannot show: to define a table twice, or to add to an inline one. A scalar without
- * quotes is cut at the first byte that none has and then judged as a whole, so that nothing behind a
- * number is left over.
+ * One pass over the text; the current [table] is a borrowed pointer into the result. Whether a table
+ * may still be extended is stored in the object itself (its user data), because TOML forbids what JSON
+ * cannot represent: to define a table twice, or to extend an inline one. An unquoted scalar ends at
+ * the first byte that no scalar may contain and is then checked as a whole, so that trailing data
+ * after a number is detected.
+ *
+ * Names in comments such as "basic-string" are those of TOML's ABNF (toml.abnf of version 1.0.0).
  */
 #include "config.h"
 
@@ -25,7 +27,8 @@ struct toml {
 	struct err *err; /* borrowed; set once */
 };
 
-/* Sets the error with the line. */
+/* Set the error with the line number. The first error wins: helpers that return NULL are called in
+ * chains. */
 static int fail(struct toml *t, const char *what)
 {
 	if (err_is_set(t->err))
@@ -33,6 +36,7 @@ static int fail(struct toml *t, const char *what)
 	return err_set(t->err, ERR_INVALID, "line %u: %s", t->line, what);
 }
 
+/* Return the next byte, or -1 at the end. */
 static int peek(const struct toml *t)
 {
 	return t->p < t->end ? (unsigned char)*t->p : -1;
@@ -47,6 +51,7 @@ static bool looking_at(const struct toml *t, const char *s)
 
 /* ---- strings */
 
+/* Append a code point as UTF-8; the caller has checked its range. */
 static void add_utf8(struct strbuf *out, unsigned long c)
 {
 	if (c < 0x80) {
@@ -74,6 +79,8 @@ static int hex_digit(int c)
 				      : -1;
 }
 
+/* The digits after \u (4) or \U (8): escape-seq-char in the ABNF. Must be a Unicode scalar
+ * value. */
 static int unicode(struct toml *t, unsigned digits, struct strbuf *out)
 {
 	unsigned long c = 0;
@@ -82,19 +89,20 @@ static int unicode(struct toml *t, unsigned digits, struct strbuf *out)
 		int d = hex_digit(peek(t));
 
 		if (d < 0)
-			return fail(t, "an escape needs more hexadecimal digits");
+			return fail(t, "an escape has too few hexadecimal digits");
 		c = c << 4 | (unsigned)d;
 		t->p++;
 	}
 	if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
 		return fail(t, "an escape is not a Unicode character");
-	if (c == 0) /* TOML allows it; no path and no name may have it */
-		return fail(t, "a text has a NUL character");
+	if (c == 0) /* TOML permits it, but no path or name can contain it */
+		return fail(t, "a string has a NUL character");
 	add_utf8(out, c);
 	return 0;
 }
 
-/* Behind a backslash at the end of a line: blanks and ends of lines do not count. */
+/* After a backslash at the end of a line (mlb-escaped-nl), skip blanks and line ends up to the next
+ * character. */
 static int skip_fold(struct toml *t)
 {
 	bool newline = false;
@@ -109,9 +117,11 @@ static int skip_fold(struct toml *t)
 			break;
 		}
 	}
-	return newline ? 0 : fail(t, "a backslash is not followed by an escape");
+	return newline ? 0 : fail(t, "a backslash is followed by no valid escape");
 }
 
+/* Decode the escape after a backslash; multi: in a multi-line string, where a line end may follow
+ * too. */
 static int escape(struct toml *t, bool multi, struct strbuf *out)
 {
 	static const char from[] = "btnfr\"\\", to[] = "\b\t\n\f\r\"\\";
@@ -129,9 +139,11 @@ static int escape(struct toml *t, bool multi, struct strbuf *out)
 	}
 	if (multi && (c == ' ' || c == '\t' || c == '\r' || c == '\n'))
 		return skip_fold(t);
-	return fail(t, "a text has an unknown escape");
+	return fail(t, "a string has an unknown escape");
 }
 
+/* Append one byte of a string. Control characters other than tab are refused; in multi-line strings
+ * CRLF becomes LF. */
 static int plain_byte(struct toml *t, bool multi, struct strbuf *out)
 {
 	unsigned char c = (unsigned char)*t->p++;
@@ -139,16 +151,16 @@ static int plain_byte(struct toml *t, bool multi, struct strbuf *out)
 	if (c == '\n' && multi)
 		t->line++;
 	else if (c == '\r' && multi && peek(t) == '\n')
-		return 0; /* the next byte ends the line */
+		return 0; /* the LF that follows ends the line */
 	else if ((c < 0x20 && c != '\t') || c == 0x7f)
-		return fail(t, c == '\n' ? "a text does not end on its line"
-					 : "a text has a control character");
+		return fail(t, c == '\n' ? "a string does not end on its line"
+					 : "a string has a control character");
 	strbuf_addc(out, (char)c);
 	return 0;
 }
 
-/* At a run of quotes inside of a multi-line string. True: the string has ended. Up to two quotes
- * may stand before the three that end it. */
+/* Handle a run of quotes inside a multi-line string. True: the string has ended. Up to two quotes
+ * may precede the three that end it. */
 static bool multi_end(struct toml *t, char quote, struct strbuf *out)
 {
 	size_t n = 0;
@@ -162,6 +174,9 @@ static bool multi_end(struct toml *t, char quote, struct strbuf *out)
 	return n >= 3;
 }
 
+/* Read any of the four kinds of string: basic or literal ('), each on one line or several (multi).
+ * Literal strings have no escapes. A newline directly after the opening quotes is not part of the
+ * string. */
 static int read_string(struct toml *t, bool multi, struct strbuf *out)
 {
 	char quote = *t->p;
@@ -190,12 +205,13 @@ static int read_string(struct toml *t, bool multi, struct strbuf *out)
 			return -1;
 		}
 	}
-	t->line = line;
-	return fail(t, "a text does not end");
+	t->line = line; /* report where the string began */
+	return fail(t, "unterminated string");
 }
 
 /* ---- dates and times */
 
+/* Read exactly n digits with a value from min to max; -1 otherwise. */
 static int digits(const char **p, unsigned n, unsigned min, unsigned max)
 {
 	unsigned v = 0;
@@ -208,6 +224,8 @@ static int digits(const char **p, unsigned n, unsigned min, unsigned max)
 	return v >= min && v <= max ? (int)v : -1;
 }
 
+/* partial-time of RFC 3339: hh:mm:ss with an optional fraction. A leap second (60) is refused, as
+ * few readers accept it. */
 static bool take_time(const char **p)
 {
 	if (digits(p, 2, 0, 23) < 0 || *(*p)++ != ':' || digits(p, 2, 0, 59) < 0 ||
@@ -222,6 +240,7 @@ static bool take_time(const char **p)
 	return true;
 }
 
+/* full-date of RFC 3339; a date that does not exist is refused. */
 static bool take_date(const char **p)
 {
 	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -237,6 +256,7 @@ static bool take_date(const char **p)
 	return day >= 0;
 }
 
+/* True for any of TOML's four forms: offset date-time, local date-time, local date, local time. */
 static bool is_time(const char *s)
 {
 	if (strlen(s) > 2 && s[2] == ':')
@@ -262,7 +282,7 @@ static bool is_time(const char *s)
 
 /* ---- numbers */
 
-/* Digits of a base with single underscores between them; the rest stays. False: none, or misplaced
+/* Copy digits of a base, removing single underscores between them. False: no digits, or misplaced
  * underscores. */
 static bool take_digits(const char **p, int base, struct strbuf *out)
 {
@@ -284,6 +304,7 @@ static bool take_digits(const char **p, int base, struct strbuf *out)
 	}
 }
 
+/* TOML requires 64-bit signed integers; a larger one is an error, not a float. */
 static struct json_object *integer(struct toml *t, const char *text, int base)
 {
 	char *end;
@@ -298,6 +319,7 @@ static struct json_object *integer(struct toml *t, const char *text, int base)
 	return json_object_new_int64(v);
 }
 
+/* An overflow to infinity is refused, because JSON has no text for it. */
 static struct json_object *real(struct toml *t, const char *text)
 {
 	double v = strtod(text, NULL);
@@ -309,6 +331,7 @@ static struct json_object *real(struct toml *t, const char *text)
 	return json_object_new_double(v);
 }
 
+/* The digits after 0x, 0o or 0b. Leading zeros are permitted there, unlike in decimal numbers. */
 static struct json_object *based(struct toml *t, const char *s, int base)
 {
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
@@ -320,6 +343,8 @@ static struct json_object *based(struct toml *t, const char *s, int base)
 	return integer(t, strbuf_str(&out), base);
 }
 
+/* A decimal integer or float. inf and nan become strings with their sign, as JSON cannot represent
+ * them as numbers. */
 static struct json_object *number(struct toml *t, const char *s)
 {
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
@@ -329,7 +354,7 @@ static struct json_object *number(struct toml *t, const char *s)
 	if (sign)
 		strbuf_addc(&out, *s++);
 	if (str_eq(s, "inf") || str_eq(s, "nan"))
-		return json_object_new_string(s - sign);
+		return json_object_new_string(s - sign); /* with its sign */
 	ok = take_digits(&s, 10, &out);
 	if (out.len > sign + 1 && out.data[sign] == '0')
 		ok = false;
@@ -346,18 +371,20 @@ static struct json_object *number(struct toml *t, const char *s)
 		ok = take_digits(&s, 10, &out);
 	}
 	if (!ok || *s) {
-		fail(t, "a value is not a text in quotes, number, date, true or false");
+		fail(t, "a value is not a quoted string, number, date, true or false");
 		return NULL;
 	}
 	return is_float ? real(t, out.data) : integer(t, out.data, 10);
 }
 
+/* Bytes that may appear in an unquoted value: booleans, numbers, dates and times. */
 static bool is_scalar_byte(int c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
 	       (c > 0 && strchr("+-._:", c));
 }
 
+/* Read an unquoted value. One of 96 bytes or more is refused: no sensible number is that long. */
 static struct json_object *read_scalar(struct toml *t)
 {
 	const char *from = t->p;
@@ -366,7 +393,7 @@ static struct json_object *read_scalar(struct toml *t)
 
 	while (is_scalar_byte(peek(t)))
 		t->p++;
-	/* One blank may stand between a date and a time. */
+	/* One blank may separate a date from a time, in place of 'T'. */
 	if (t->p - from == 10 && from[4] == '-' && t->end - t->p > 3 && *t->p == ' ' &&
 		t->p[1] >= '0' && t->p[1] <= '9')
 		for (t->p++; is_scalar_byte(peek(t));)
@@ -389,13 +416,19 @@ static struct json_object *read_scalar(struct toml *t)
 
 /* ---- tables and arrays */
 
-/* How a table or array came to be. */
+/*
+ * How a table or array was created, which decides what may be added to it. TOML's rules by example:
+ *   [a.b]      creates a implicitly: [a] may follow, once
+ *   a.b = 1    creates a by a dotted key: a.c = 2 may follow in the same table, but [a] may not
+ *   a = {b=1}  is complete: neither a.c = 2 nor [a.c] may follow
+ *   [[a]]      appends to a list; a = [] is a static array, which [[a]] cannot extend
+ */
 enum made {
-	MADE_IMPLICIT = 0, /* by [a.b], as a: may be defined once */
-	MADE_DEFINED = 1,  /* by [a]: may get further tables, not be defined again */
-	MADE_DOTTED = 2,   /* by a.b = 1, as a: may get dotted keys of the same table */
-	MADE_FIXED = 3,    /* an inline table or array: nothing may be added */
-	MADE_LIST = 4,     /* by [[a]] */
+	MADE_IMPLICIT = 0, /* a of [a.b]: may be defined once */
+	MADE_DEFINED = 1,  /* a of [a]: may get subtables, but not be defined again */
+	MADE_DOTTED = 2,   /* a of a.b = 1: may get further dotted keys */
+	MADE_FIXED = 3,    /* an inline table or static array: nothing may be added */
+	MADE_LIST = 4,     /* a of [[a]]: may get further elements */
 };
 
 static enum made made_of(struct json_object *o)
@@ -409,7 +442,7 @@ static struct json_object *mark(struct json_object *o, enum made made)
 	return o;
 }
 
-/* ---- blanks, comments, ends of lines */
+/* ---- blanks, comments, line ends */
 
 static void skip_blanks(struct toml *t)
 {
@@ -417,6 +450,7 @@ static void skip_blanks(struct toml *t)
 		t->p++;
 }
 
+/* A comment extends to the end of its line. Control characters are refused in it as well. */
 static int skip_comment(struct toml *t)
 {
 	if (peek(t) != '#')
@@ -432,7 +466,7 @@ static int skip_comment(struct toml *t)
 	return 0;
 }
 
-/* False: there is none. */
+/* Move past a line end (LF or CRLF). False: there is none. */
 static bool take_newline(struct toml *t)
 {
 	if (looking_at(t, "\r\n"))
@@ -444,6 +478,7 @@ static bool take_newline(struct toml *t)
 	return true;
 }
 
+/* After a value or a table header only blanks and a comment may follow. */
 static int end_line(struct toml *t)
 {
 	skip_blanks(t);
@@ -451,10 +486,10 @@ static int end_line(struct toml *t)
 		return -1;
 	if (t->p == t->end || take_newline(t))
 		return 0;
-	return fail(t, "something stands behind a value or a table's name");
+	return fail(t, "trailing data after a value or table name");
 }
 
-/* Inside of an array. */
+/* Skip blanks, comments and line ends, which may separate the elements of an array. */
 static int skip_lines(struct toml *t)
 {
 	do {
@@ -467,12 +502,15 @@ static int skip_lines(struct toml *t)
 
 /* ---- keys */
 
+/* unquoted-key: letters, digits, '_' and '-'. */
 static bool is_bare(int c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
 	       c == '_' || c == '-';
 }
 
+/* simple-key: one part of a dotted key, bare or quoted. A bare key of digits is a string, not a
+ * number. */
 static int key_part(struct toml *t, struct strbuf *out)
 {
 	int c = peek(t);
@@ -480,14 +518,15 @@ static int key_part(struct toml *t, struct strbuf *out)
 	strbuf_reset(out);
 	if (c == '"' || c == '\'')
 		return looking_at(t, c == '"' ? "\"\"\"" : "'''")
-			       ? fail(t, "a key cannot be a text of several lines")
+			       ? fail(t, "a key cannot be a multi-line string")
 			       : read_string(t, false, out);
 	while (is_bare(peek(t)))
 		strbuf_addc(out, *t->p++);
 	return out->len ? 0 : fail(t, "a key is missing");
 }
 
-/* Goes one part deeper, making the table that is not there. NULL: refused. */
+/* Descend one key part, creating a missing table. NULL: refused. In a header, [[a]] followed by
+ * [a.b] refers to the last element of a. */
 static struct json_object *enter(
 	struct toml *t, struct json_object *at, const char *key, bool dotted)
 {
@@ -502,13 +541,13 @@ static struct json_object *enter(
 		return json_object_array_get_idx(o, json_object_array_length(o) - 1);
 	if (!o || !json_object_is_type(o, json_type_object) || made_of(o) == MADE_FIXED ||
 		(dotted && made_of(o) != MADE_DOTTED && made_of(o) != MADE_IMPLICIT)) {
-		fail(t, "a key is there twice, or its table cannot be added to");
+		fail(t, "duplicate key, or a table that cannot be extended");
 		return NULL;
 	}
 	return dotted ? mark(o, MADE_DOTTED) : o;
 }
 
-/* a.b.c: goes to b of `at`, and leaves c in out. NULL: refused. */
+/* For a.b.c, descend from `at` to b and return it, leaving c in out. NULL: refused. */
 static struct json_object *dotted_key(
 	struct toml *t, struct json_object *at, bool dotted, struct strbuf *out)
 {
@@ -536,6 +575,8 @@ static struct json_object *dotted_key(
 
 static struct json_object *value(struct toml *t);
 
+/* Read the elements of an array. Types may be mixed (TOML 1.0), and a comma may follow the last
+ * element. */
 static int elements(struct toml *t, struct json_object *a)
 {
 	t->p++;
@@ -555,13 +596,14 @@ static int elements(struct toml *t, struct json_object *a)
 		if (peek(t) == ']')
 			break;
 		if (peek(t) != ',')
-			return fail(t, "an array needs a comma or its end");
+			return fail(t, "expected ',' or ']' in an array");
 		t->p++;
 	}
 	t->p++;
 	return 0;
 }
 
+/* Read "key = value" into a table, which is the current one or an inline table. */
 static int key_value(struct toml *t, struct json_object *table)
 {
 	cleanup_strbuf struct strbuf key = STRBUF_INIT;
@@ -570,11 +612,11 @@ static int key_value(struct toml *t, struct json_object *table)
 	if (!in)
 		return -1;
 	if (peek(t) != '=')
-		return fail(t, "a key has no equals sign");
+		return fail(t, "missing '=' after a key");
 	t->p++;
 	skip_blanks(t);
 	if (json_object_object_get_ex(in, strbuf_str(&key), NULL))
-		return fail(t, "a key is there twice");
+		return fail(t, "duplicate key");
 	v = value(t);
 	if (!v)
 		return -1;
@@ -582,6 +624,8 @@ static int key_value(struct toml *t, struct json_object *table)
 	return 0;
 }
 
+/* Read the members of an inline table. Unlike an array it must be on one line and has no trailing
+ * comma. */
 static int members(struct toml *t, struct json_object *table)
 {
 	t->p++;
@@ -597,7 +641,7 @@ static int members(struct toml *t, struct json_object *table)
 		if (peek(t) == '}')
 			break;
 		if (peek(t) != ',')
-			return fail(t, "an inline table needs a comma or its end");
+			return fail(t, "expected ',' or '}' in an inline table");
 		t->p++;
 	}
 	t->p++;
@@ -632,6 +676,8 @@ static struct json_object *value(struct toml *t)
 
 /* ---- [table] and [[table]] */
 
+/* Create the table of a header, or the next element of an array of tables. A table that exists only
+ * through its subtables may be defined once. */
 static struct json_object *define(
 	struct toml *t, struct json_object *in, const char *key, bool list)
 {
@@ -649,11 +695,11 @@ static struct json_object *define(
 	}
 	if (!list && o && json_object_is_type(o, json_type_object) && made_of(o) == MADE_IMPLICIT)
 		return mark(o, MADE_DEFINED);
-	fail(t, "a table is there twice");
+	fail(t, "duplicate table");
 	return NULL;
 }
 
-/* NULL: refused. */
+/* Read [table] or [[table]] and return the new current table. NULL: refused. */
 static struct json_object *header(struct toml *t, struct json_object *root)
 {
 	cleanup_strbuf struct strbuf key = STRBUF_INIT;
@@ -665,13 +711,14 @@ static struct json_object *header(struct toml *t, struct json_object *root)
 	if (!in)
 		return NULL;
 	if (!looking_at(t, list ? "]]" : "]")) {
-		fail(t, "a table's name does not end");
+		fail(t, "unterminated table name");
 		return NULL;
 	}
 	t->p += list ? 2 : 1;
 	return define(t, in, strbuf_str(&key), list);
 }
 
+/* Each line is a header, a key with its value, a comment or empty. */
 static int document(struct toml *t, struct json_object *root)
 {
 	struct json_object *at = root;

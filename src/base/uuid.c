@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* UUIDs of random numbers and of given bytes. Upper case, braces and URN forms are refused: one
- * value has one text. */
+/* UUIDs from random numbers and from given bytes. Upper case, braces and the URN form are refused, so
+ * that one value has one text. */
 #include "config.h"
 
 #include "tec/base/uuid.h"
@@ -10,7 +10,7 @@
 #include "tec/base/bytes.h"
 #include "tec/base/mem.h"
 
-static const size_t group[] = {4, 2, 2, 2, 6};
+static const size_t group[] = {4, 2, 2, 2, 6}; /* bytes between the hyphens */
 
 void uuid_new_v4(char out[UUID_TEXT_LEN + 1])
 {
@@ -32,6 +32,7 @@ void uuid_from_bytes(const uint8_t raw[UUID_LEN], char out[UUID_TEXT_LEN + 1])
 	}
 }
 
+/* Callers have checked the text with uuid_valid(), so a failure is a bug. */
 void uuid_to_bytes(const char text[UUID_TEXT_LEN], uint8_t raw[UUID_LEN])
 {
 	for (size_t i = 0; i < ARRAY_LEN(group); i++) {
@@ -42,6 +43,7 @@ void uuid_to_bytes(const char text[UUID_TEXT_LEN], uint8_t raw[UUID_LEN])
 	}
 }
 
+/* Positions 8, 13, 18 and 23 hold the hyphens between the groups. */
 bool uuid_valid(const char *s, size_t len)
 {
 	if (!s || len != UUID_TEXT_LEN)

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libyaml's events, built into json-c values by recursion of at most 32 levels. Refuses every
- * alias: what a kubeconfig needs has none, and one is enough to make a small file big. Errors name
- * line and column, never the text (it may be a token). Text that starts with '{' is tried as JSON
- * first: libyaml knows no surrogate pairs.
+ * Build json-c values from libyaml's events, by recursion of at most 32 levels. Every alias is refused:
+ * a kubeconfig needs none, and aliases can expand a small file to gigabytes. Errors give line and
+ * column but never quote the text, which may be a token. Text that starts with '{' is tried as JSON
+ * first, because libyaml does not support surrogate pairs.
+ *
+ * A document arrives as these events, with one nested start/end pair per mapping and sequence:
+ *   STREAM-START DOCUMENT-START (SCALAR | SEQUENCE-START ... | MAPPING-START ...) DOCUMENT-END
+ *   STREAM-END
+ * In a mapping, scalars of keys alternate with values.
  */
 #include "config.h"
 
@@ -24,12 +29,14 @@ static const struct json_limits json_file = {
 struct reader {
 	yaml_parser_t parser;
 	yaml_event_t ev; /* the current one */
-	bool go;         /* scalars as Go resolves them */
+	bool go;         /* resolve scalars as Go does */
 	bool have_ev;
 	unsigned depth, nodes;
 	struct err *err;
 };
 
+/* Set the error with the position of the current event, or of the parser's problem if there is no
+ * event. */
 static int refuse(struct reader *r, const char *what)
 {
 	const yaml_mark_t *m = r->have_ev ? &r->ev.start_mark : &r->parser.problem_mark;
@@ -45,11 +52,12 @@ static void drop_event(struct reader *r)
 	r->have_ev = false;
 }
 
+/* Replace the current event by the next one. libyaml's own problem texts do not quote the input. */
 static int next_event(struct reader *r)
 {
 	drop_event(r);
 	if (!yaml_parser_parse(&r->parser, &r->ev))
-		return refuse(r, r->parser.problem ? r->parser.problem : "no text");
+		return refuse(r, r->parser.problem ? r->parser.problem : "unreadable text");
 	r->have_ev = true;
 	return 0;
 }
@@ -68,8 +76,8 @@ static bool is_one_of(const char *s, const char *const *words, size_t n)
 	return false;
 }
 
-/* A decimal integer in its only spelling: no '+', no leading zeros (YAML 1.1 and 1.2 read them
- * differently). */
+/* Parse a decimal integer in its only unambiguous spelling: no '+', no leading zeros (YAML 1.1 and
+ * 1.2 read them differently). */
 static bool is_int(const char *s, int64_t *out)
 {
 	bool negative = *s == '-';
@@ -82,7 +90,8 @@ static bool is_int(const char *s, int64_t *out)
 	return true;
 }
 
-/* Digits with signs, '_' between them and the prefixes 0, 0b, 0o and 0x; strtoull() knows no 0b. */
+/* Parse an integer as Go's yaml package does: a sign, '_' between digits, and the prefixes 0, 0b,
+ * 0o and 0x. strtoull() does not support 0b, so the prefix is handled here. */
 static bool is_go_int(const char *s, int64_t *out)
 {
 	char text[80], *end;
@@ -133,7 +142,8 @@ static bool is_go_float(const char *s)
 	return !*s;
 }
 
-/* NULL: it is a text, or one of the core schema's. */
+/* Resolve a plain scalar with Go's additional rules; NULL if it is a string or already covered by
+ * the core schema. */
 static struct json_object *go_value(const char *s)
 {
 	static const char *const trues[] = {"y", "Y", "yes", "Yes", "YES", "on", "On", "ON"};
@@ -151,7 +161,8 @@ static struct json_object *go_value(const char *s)
 	return NULL;
 }
 
-/* The value of the current scalar event; NULL is the null value. */
+/* Convert the current scalar event; NULL is the null value. A quoted or tagged scalar is always a
+ * string. */
 static struct json_object *scalar_value(const yaml_event_t *ev, bool go)
 {
 	static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
@@ -177,12 +188,14 @@ static struct json_object *scalar_value(const yaml_event_t *ev, bool go)
 	return o;
 }
 
+/* Refuse what would be read differently elsewhere: NUL bytes, and tags such as !!int or
+ * !!binary. */
 static int check_scalar(struct reader *r)
 {
 	const yaml_char_t *tag = r->ev.data.scalar.tag;
 
 	if (memchr(r->ev.data.scalar.value, '\0', r->ev.data.scalar.length))
-		return refuse(r, "NUL in a string");
+		return refuse(r, "NUL character in a string");
 	if (tag && !tag_is(tag, "!") && !tag_is(tag, YAML_STR_TAG))
 		return refuse(r, "unknown tag");
 	return 0;
@@ -205,6 +218,8 @@ static int read_sequence(struct reader *r, struct json_object *arr)
 	}
 }
 
+/* Read the members up to the end event. Keys are taken as strings whatever they look like, as
+ * Kubernetes does. */
 static int read_mapping(struct reader *r, struct json_object *obj)
 {
 	for (;;) {
@@ -216,7 +231,7 @@ static int read_mapping(struct reader *r, struct json_object *obj)
 		if (r->ev.type == YAML_MAPPING_END_EVENT)
 			return 0;
 		if (r->ev.type != YAML_SCALAR_EVENT)
-			return refuse(r, "a key that is not a scalar");
+			return refuse(r, "a key is not a scalar");
 		if (check_scalar(r) < 0)
 			return -1;
 		name = xstrdup((const char *)r->ev.data.scalar.value);
@@ -228,6 +243,7 @@ static int read_mapping(struct reader *r, struct json_object *obj)
 	}
 }
 
+/* Read a mapping or sequence. The depth is not restored after an error, as reading ends then. */
 static int read_container(struct reader *r, bool mapping, struct json_object **out)
 {
 	cleanup_json struct json_object *o = mapping ? json_obj() : json_arr();
@@ -237,7 +253,7 @@ static int read_container(struct reader *r, bool mapping, struct json_object **o
 	if (tag && !tag_is(tag, "!") && !tag_is(tag, mapping ? YAML_MAP_TAG : YAML_SEQ_TAG))
 		return refuse(r, "unknown tag");
 	if (++r->depth >= YAML_MAX_DEPTH)
-		return refuse(r, "nested too deep");
+		return refuse(r, "nesting too deep");
 	if ((mapping ? read_mapping(r, o) : read_sequence(r, o)) < 0)
 		return -1;
 	r->depth--;
@@ -245,7 +261,7 @@ static int read_container(struct reader *r, bool mapping, struct json_object **o
 	return 0;
 }
 
-/* The value that begins with the current event. */
+/* Read the value that begins with the current event. */
 static int read_value(struct reader *r, struct json_object **out)
 {
 	if (++r->nodes > YAML_MAX_NODES)
@@ -261,11 +277,12 @@ static int read_value(struct reader *r, struct json_object **out)
 	case YAML_MAPPING_START_EVENT:
 		return read_container(r, true, out);
 	case YAML_ALIAS_EVENT:
-		return refuse(r, "an alias");
+		return refuse(r, "aliases are not supported");
 	}
-	return refuse(r, "no value");
+	return refuse(r, "expected a value");
 }
 
+/* Read the next event and require its type. */
 static int expect(struct reader *r, yaml_event_type_t type, const char *otherwise)
 {
 	if (next_event(r) < 0)
@@ -273,23 +290,25 @@ static int expect(struct reader *r, yaml_event_type_t type, const char *otherwis
 	return r->ev.type == type ? 0 : refuse(r, otherwise);
 }
 
+/* A stream of exactly one document. A document that is null, or only comments, is refused. */
 static int read_stream(struct reader *r, struct json_object **out)
 {
-	if (expect(r, YAML_STREAM_START_EVENT, "no stream") < 0 ||
-		expect(r, YAML_DOCUMENT_START_EVENT, "no document") < 0)
+	if (expect(r, YAML_STREAM_START_EVENT, "expected a stream") < 0 ||
+		expect(r, YAML_DOCUMENT_START_EVENT, "expected a document") < 0)
 		return -1;
 	if (next_event(r) < 0 || read_value(r, out) < 0)
 		return -1;
 	if (!*out)
-		return refuse(r, "an empty document");
-	if (expect(r, YAML_DOCUMENT_END_EVENT, "no end of the document") < 0)
+		return refuse(r, "empty document");
+	if (expect(r, YAML_DOCUMENT_END_EVENT, "expected the end of the document") < 0)
 		return -1;
-	return expect(r, YAML_STREAM_END_EVENT, "a second document");
+	return expect(r, YAML_STREAM_END_EVENT, "more than one document");
 }
 
+/* Return NULL if the text is not a JSON object; the YAML reader then decides. */
 static struct json_object *try_json(const char *text, size_t len)
 {
-	struct err ignored = ERR_INIT; /* the YAML reader says what is wrong */
+	struct err ignored = ERR_INIT; /* the YAML reader reports the error */
 	size_t i = 0;
 
 	while (i < len && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r' || text[i] == '\n'))
@@ -304,7 +323,8 @@ static struct json_object *parse(const char *text, size_t len, bool go, struct e
 	int rc;
 
 	if (len > YAML_MAX_BYTES) {
-		err_set(err, ERR_INVALID, "YAML: %zu bytes, more than %d", len, YAML_MAX_BYTES);
+		err_set(err, ERR_INVALID, "YAML: %zu bytes exceed the limit of %d", len,
+			YAML_MAX_BYTES);
 		return NULL;
 	}
 	o = try_json(text, len);

@@ -25,7 +25,7 @@ static int scan(const char *s, size_t len, const struct json_limits *limits)
 	cr_expect(o || err.kind == ERR_INVALID);
 	cr_expect(!o || json_object_put(o) == 1);
 	free(exact);
-	return o || strcmp(err.text, "JSON: null") == 0 ? 0 : -1;
+	return o || strcmp(err.text, "JSON: the value is null") == 0 ? 0 : -1;
 }
 
 Test(base_jsonread, accepts_json)

@@ -264,7 +264,7 @@ def test_what_is_missing_is_named_and_waited_for(plane, place, operator, tmp_pat
     secret(plane, place, "auth", {"publicKey": "p"})
     until(plane, place, "k", "Installed", "InputMissing", "Secret r, which spec.kbsSecretResources names")
     secret(plane, place, "r", {"k": "v"})
-    until(plane, place, "k", "Installed", "InputInvalid", "line 1: a table's name does not end")
+    until(plane, place, "k", "Installed", "InputInvalid", "line 1: unterminated table name")
     configmap(plane, place, "kbs-config", **{"kbs-config.toml": CURRENT.replace("publicKey", "kbs.pem")})
     until(plane, place, "k", "Installed", "InputMissing", "Secret auth has no key kbs.pem, which kbs-config.toml names")
     assert plane.api("GET", f"/apis/apps/v1/namespaces/{place}/deployments/trustee-deployment")[0] == 404

@@ -88,8 +88,8 @@ Test(model_kbsfile, what_cannot_be_mounted_is_named)
 		const char *toml, *why;
 	} t[] = {
 		{"", NULL},
-		{"[a", "line 1: a table's name does not end"},
-		{"a = 1\na = 2", "line 2: a key is there twice"},
+		{"[a", "line 1: unterminated table name"},
+		{"a = 1\na = 2", "line 2: duplicate key"},
 		{"[policy_engine]\npolicy_path = \"opa/p.rego\"",
 			"policy_engine.policy_path is not an absolute path"},
 		{"[policy_engine]\npolicy_path = \"/a/../p\"",

@@ -473,7 +473,7 @@ Test(render_kbsconfig, the_first_fault_is_named)
 		{"{\"kbsConfigMapName\":\"conf\",\"KbsDeploymentSpec\":{\"replicas\":-1}}", NULL,
 			KBSCONFIG_INPUT_INVALID, "spec.KbsDeploymentSpec.replicas is negative"},
 		{"{\"kbsConfigMapName\":\"bad\"}", NULL, KBSCONFIG_INPUT_INVALID,
-			"kbs-config.toml of ConfigMap bad cannot be used: line 1: a key has no equals sign"},
+			"kbs-config.toml of ConfigMap bad cannot be used: line 1: missing '=' after a key"},
 		{"{\"kbsConfigMapName\":\"new\",\"kbsRvpsRefValuesConfigMapName\":\"list\"}", NULL,
 			KBSCONFIG_INPUT_INVALID, "ConfigMap list holds a list of reference values"},
 		{"{\"kbsConfigMapName\":\"local\"}", GUARD("null", "snp"), KBSCONFIG_INPUT_INVALID,

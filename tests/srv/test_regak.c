@@ -115,8 +115,8 @@ Test(srv_regak, stores_the_canonical_pem_and_accepts_both_names_and_methods)
 static const struct bad {
 	const char *body, *message;
 } bad[] = {
-	{"", JSON_BAD("no value at byte 0")},
-	{"x", JSON_BAD("no value at byte 0")},
+	{"", JSON_BAD("expected a value at byte 0")},
+	{"x", JSON_BAD("expected a value at byte 0")},
 	{"{", NULL},
 	{"{\"public_key\":\"%K\"} x", NULL},
 	{"{\"public_key\":\"%K\",}", NULL},
@@ -128,7 +128,7 @@ static const struct bad {
 	{"{\"public_key\":\"%K\",\"public_key\":\"%K\"}", NULL},
 	{"{\"public_key\":\"%K\",\"public\\u005fkey\":\"%K\"}", NULL},
 	{"{\"public_key\":\"%K\",\"a\":[[[[[[[[1]]]]]]]]}", NULL},
-	{"null", JSON_BAD("null")},
+	{"null", JSON_BAD("the value is null")},
 	{"[]", "The body must be a JSON object"},
 	{"\"%K\"", "The body must be a JSON object"},
 	{"17", "The body must be a JSON object"},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct body: the bytes of a request or of an answer, which may hold key material: whatever memory
- * it gives up, also while it grows, is wiped first. One owner; it is handed down by body_move() and
- * never copied. BODY_INIT is the empty one.
+ * struct body: the bytes of an HTTP request or response. They may hold key material, so memory is
+ * wiped before it is released, also when the body grows. It has one owner, is passed on by
+ * body_move() and is never copied. BODY_INIT is the empty body.
  */
 #ifndef TEC_BASE_BODY_H
 #define TEC_BASE_BODY_H
@@ -12,20 +12,20 @@
 #include "tec/base/secret.h"
 
 struct body {
-	char *data; /* owned, by `secret` when that is set; NULL: none */
+	char *data; /* owned, or borrowed from `secret` if that is set; NULL: empty */
 	size_t len, cap;
-	struct secret *secret;
+	struct secret *secret; /* owned; NULL: data is on the heap */
 };
 #define BODY_INIT                                                                                  \
 	{                                                                                          \
 		NULL, 0, 0, NULL                                                                   \
 	}
 
-struct body body_of_text(char *take_text); /* of a NUL-terminated string on the heap */
+struct body body_of_text(char *take_text); /* a NUL-terminated string on the heap */
 struct body body_of_secret(struct secret *take_bytes);
-struct body body_move(struct body *from); /* leaves it empty */
-/* Appends and keeps a NUL byte behind the end; not to the body of a secret. `expect`: the length
- * that will be needed in the end, 0 when that is unknown. */
+struct body body_move(struct body *from); /* leaves *from empty */
+/* Append and keep a NUL byte after the end; not for the body of a secret. `expect` is the final length
+ * if it is known, otherwise 0. */
 void body_add(struct body *b, const void *data, size_t len, size_t expect);
 void body_fini(struct body *b);
 

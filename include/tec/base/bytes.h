@@ -22,13 +22,13 @@ void bytes_sha256(const void *data, size_t len, uint8_t out[SHA256_LEN]);
 void bytes_sha384(const void *data, size_t len, uint8_t out[SHA384_LEN]);
 void bytes_hmac_sha256(
 	const void *key, size_t key_len, const void *data, size_t len, uint8_t out[SHA256_LEN]);
-/* SHA-256 in pieces. A copy goes its own way: the digest of a common beginning with two ends. */
+/* Incremental SHA-256. A copy is independent: it serves to hash one prefix with different endings. */
 struct bytes_sha256_run {
 	void *ctx; /* owned; bytes_sha256_fini */
 };
 void bytes_sha256_init(struct bytes_sha256_run *run);
 void bytes_sha256_add(struct bytes_sha256_run *run, const void *data, size_t len);
-/* Its length before it, so that bytes cannot move from one part to the next. */
+/* Add data preceded by its length, so that bytes cannot shift between adjacent parts unnoticed. */
 void bytes_sha256_add_framed(struct bytes_sha256_run *run, const void *data, size_t len);
 void bytes_sha256_copy(struct bytes_sha256_run *to, const struct bytes_sha256_run *from);
 void bytes_sha256_end(struct bytes_sha256_run *run, uint8_t out[SHA256_LEN]); /* once */
@@ -53,7 +53,7 @@ int bytes_from_b64(const char *in, size_t in_len, uint8_t **out, size_t *out_len
 int bytes_from_b64url(const char *in, size_t in_len, uint8_t **out, size_t *out_len)
 	__attribute__((warn_unused_result));
 
-void bytes_random(void *out, size_t len); /* libsodium's: fit for keys */
+void bytes_random(void *out, size_t len); /* from libsodium: suitable for keys */
 
 bool bytes_valid_utf8(const void *data, size_t len); /* strict: no overlong forms, no surrogates */
 

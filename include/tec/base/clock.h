@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Time. Deadlines use the boot clock (goes on in suspend, never jumps); the wall clock only stamps
- * and compares timestamps of the API. Tests replace both with clock_fake_*(): the whole process
- * then sees the fake time.
+ * Time. Deadlines use the boot clock, which continues during suspend and never jumps; the wall clock
+ * is only for making and comparing API timestamps. Tests replace both with clock_fake_*(): the whole
+ * process then sees the fake time.
  */
 #ifndef TEC_BASE_CLOCK_H
 #define TEC_BASE_CLOCK_H
@@ -22,7 +22,7 @@ int64_t clock_wall_us(void);
 #define CLOCK_RFC3339_US_LEN 28
 void clock_format(int64_t wall_s, char out[CLOCK_RFC3339_LEN]);
 void clock_format_us(int64_t wall_us, char out[CLOCK_RFC3339_US_LEN]);
-/* Any RFC 3339 time with optional fraction and offset; microseconds since the epoch. */
+/* Parse an RFC 3339 time with optional fraction and offset into microseconds since the epoch. */
 int clock_parse(const char *s, int64_t *wall_us) __attribute__((warn_unused_result));
 
 void clock_fake_start(uint64_t boot_ms, int64_t wall_s); /* tests only */

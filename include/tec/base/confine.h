@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a process gives up before it reads bytes that an attacker may have chosen. For short
- * programs that hold nothing: what is given up never comes back. Call it before there are threads.
+ * Drop privileges before reading bytes that an attacker may have chosen. For short-lived programs
+ * without secrets: what is dropped cannot be regained. Call it before any thread is started.
  */
 #ifndef TEC_BASE_CONFINE_H
 #define TEC_BASE_CONFINE_H
@@ -15,38 +15,37 @@
 
 struct confine_limits {
 	uint32_t cpu_s, descriptors;
-	size_t memory; /* address space in bytes; not set under AddressSanitizer, which needs it */
-	size_t file;   /* the largest file that may be written, in bytes; 0: no byte */
+	size_t memory; /* address space in bytes; not applied under AddressSanitizer */
+	size_t file;   /* maximum size of a written file in bytes; 0: no writing at all */
 };
-/* Also: no new privileges, no core dumps. */
+/* Set the limits; also forbids new privileges (setuid programs) and core dumps. */
 int confine_process(const struct confine_limits *l, struct err *err) MUST_CHECK;
 
 struct confine_files {
-	const char *const *read; /* files, and directories with all below them */
+	const char *const *read; /* readable files, and directories with their contents */
 	size_t n_read;
-	int write_fd; /* of a directory; -1: none */
-	bool run;     /* what may be read may be executed as well */
+	int write_fd; /* a directory; -1: none */
+	bool run;     /* readable files may be executed as well */
 };
 /*
- * From here on, for this process and its children, only the files at and below these paths can be opened,
- * and those only to be read; paths that are not there are skipped. At and below write_fd files and
- * directories can be made, written and removed as well. False: this kernel has no Landlock (Linux
- * 5.13; with write_fd 5.19), or does not let us use it, and everything stays as it was. Needs
- * confine_process() first.
+ * Restrict this process and its children with Landlock to opening files at and below these paths, for
+ * reading only; paths that do not exist are skipped. At and below write_fd, files and directories can
+ * also be created, written and removed. Returns false, with nothing changed, if the kernel lacks
+ * Landlock (Linux 5.13; 5.19 with write_fd) or denies its use. Requires a prior confine_process().
  */
 bool confine_files(const struct confine_files *f);
 
-/* The opposite: raises the soft limit of descriptors, within the hard one. What is allowed then;
- * 0: not known. */
+/* The opposite: raise the soft limit of descriptors up to the hard one. Returns the resulting limit;
+ * 0 if it is unknown. */
 uint64_t confine_raise_descriptors(uint64_t want);
 
 /*
- * Releases the pages of the program and its libraries, code and constants: those that only the start
- * needed stay unmapped, and those that are used again come back from the page cache. For a process
- * that has started and now serves; may be called again.
+ * Release the resident pages of code and constants of the program and its libraries. Pages that only
+ * start-up needed stay absent, and others are faulted in again from the page cache. For a server that
+ * has completed its start; may be called again.
  */
 void confine_drop_code(void);
-/* For each mapping of /proc/PID/smaps that may go: the part of it that reads. */
+/* The parser part, for tests: calls drop for each mapping in /proc/PID/smaps that can be released. */
 void confine_drop_code_of(FILE *smaps, void (*drop)(void *from, size_t len));
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct err: what went wrong, as a value. It owns nothing, so it may be copied and dropped freely.
+ * struct err: an error as a value. It owns nothing, so it may be copied and discarded freely.
  *
  * A fallible function returns 0/-1 or pointer/NULL and takes `struct err *err` last (never NULL).
- * It sets it exactly once, where the failure happened; callers add context with err_wrap() and the
- * top logs it once. `kind` decides what a caller does; `text` is for people and never holds key
- * material. Setting an already set error asserts.
+ * The error is set exactly once, where the failure happens; callers add context with err_wrap() and
+ * the outermost one logs it once. `kind` decides what a caller does; `text` is for people and never
+ * contains key material. Setting an error that is already set asserts.
  */
 #ifndef TEC_BASE_ERR_H
 #define TEC_BASE_ERR_H
@@ -18,20 +18,20 @@
 
 enum err_kind {
 	ERR_NONE = 0,
-	ERR_TRANSIENT, /* try again later, after retry_after_ms when that is set */
-	ERR_CONFLICT,  /* another writer changed or holds it: read again, then decide */
+	ERR_TRANSIENT, /* retry later, after retry_after_ms if that is set */
+	ERR_CONFLICT,  /* another writer changed or holds the object: read it again, then decide */
 	ERR_NOT_FOUND,
 	ERR_GONE,    /* a resourceVersion or session is too old: start over */
-	ERR_DENIED,  /* credentials or policy: a person has to act */
-	ERR_INVALID, /* the input is wrong and will stay wrong */
-	ERR_BUG,     /* an answer that should be impossible */
+	ERR_DENIED,  /* refused credentials or policy: a person has to act */
+	ERR_INVALID, /* the input is wrong; a retry would fail again */
+	ERR_BUG,     /* a result that should be impossible */
 };
 
 struct err {
 	enum err_kind kind;
 	int sys;                 /* errno, or 0 */
 	int http;                /* HTTP status, or 0 */
-	uint32_t retry_after_ms; /* what the server asked for, or 0 */
+	uint32_t retry_after_ms; /* the server's Retry-After, or 0 */
 	char text[256];
 };
 
@@ -48,9 +48,9 @@ int err_set_errno(struct err *err, enum err_kind kind, int sys, const char *fmt,
 	PRINTF_LIKE(4, 5); /* appends ": strerror" */
 int err_set_http(struct err *err, enum err_kind kind, int http, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);
-/* A request that was not sent because this process is not the leader any more. */
+/* For a request that was not sent because this process is no longer the leader. */
 int err_set_lease_lost(struct err *err);
-/* Prefixes "context: " to a set error; kind and numbers stay. */
+/* Prefix a set error with "context: "; kind and numbers are kept. */
 int err_wrap(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 void err_clear(struct err *err);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A whole file, pipe or terminal in memory, bounded; and a file written whole. Every buffer that was outgrown is wiped, so
- * that what holds a key needs no other reader: release it with file_wipe(), anything else with
- * free(). Blocks; for start-up, one-shot programs and small local files.
+ * Read a whole file, pipe or terminal into memory, up to a limit, and write whole files. Outgrown
+ * buffers are wiped, so this reader is also safe for keys: release a key with file_wipe(), anything
+ * else with free(). All functions block: they are for start-up, one-shot programs and small local
+ * files.
  */
 #ifndef TEC_BASE_FILE_H
 #define TEC_BASE_FILE_H
@@ -13,23 +14,25 @@
 #include "tec/base/err.h"
 
 /*
- * At most max bytes and a NUL after them; *len does not count it. st (may be NULL) is of what was
- * read. NULL: ERR_NOT_FOUND when there is no such file, else ERR_INVALID; the text names the path.
+ * Return at most max bytes with a NUL after them that *len does not count. st (may be NULL) receives
+ * the status of the file that was read. On failure NULL with ERR_NOT_FOUND if the file does not
+ * exist, otherwise ERR_INVALID; the text names the path.
  */
 char *file_read(
 	const char *path, size_t max, size_t *len, struct stat *st, struct err *err) MUST_CHECK;
-/* The same from where fd stands; name is for the error. fd stays open. */
+/* Read from the current position of fd, which stays open; name is for the error. */
 char *file_read_fd(int fd, const char *name, size_t max, size_t *len, struct err *err) MUST_CHECK;
 /*
- * path is what it was or all of data, whatever happens in between, and on disk when this returns. Of
- * this user with this mode; a link in its place is replaced.
+ * Replace the file atomically: whatever happens in between, path holds either its old contents or all
+ * of data, and it is on disk when this returns. It belongs to this user and has this mode; a symbolic
+ * link at path is replaced.
  */
 int file_replace(
 	const char *path, const void *data, size_t len, mode_t mode, struct err *err) MUST_CHECK;
-/* A new file of all of data, that only this user can read, and on disk when this returns; ERR_CONFLICT:
- * path exists, whatever it is. */
+/* Create a new file with data that only this user can read; it is on disk when this returns.
+ * ERR_CONFLICT: path already exists, as a file of any type. */
 int file_create(const char *path, const void *data, size_t len, struct err *err) MUST_CHECK;
-/* With what a file_replace() that was killed left beside it; that there is none is fine. */
+/* Remove the file and what a killed file_replace() left beside it; a missing file is not an error. */
 void file_remove(const char *path);
 void file_wipe(char *text, size_t len); /* wipes and frees; NULL is fine */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts of which one copy is kept, however many hold them: long names that several structs know,
- * ten thousand times. Each holder has a reference; the text lives, at one address, until the last
- * one is given back. For one thread, as all objects (kobj/meta.h). Never key material.
+ * Interned strings: a single shared copy for long names that many structs hold, ten thousand times.
+ * Each holder owns a reference; the string keeps its address until the last reference is released.
+ * For one thread only, like all objects (kobj/meta.h). Never for key material.
  */
 #ifndef TEC_BASE_INTERN_H
 #define TEC_BASE_INTERN_H

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json-c used in safe ways: parse with our own reader, read with the type checked, build
- * without leaks. A json_object is never kept across a return to the loop; extract what is needed
- * and put it. Getters borrow: the string lives as long as the object. They answer NULL / the
- * default when a member is missing, null or of another type. A path is "metadata.name"-like with
- * '/' between members: "metadata/labels".
+ * Safe use of json-c: parse with our own reader, check types when reading, build without leaks. A
+ * json_object is never kept across a return to the loop: extract what is needed and put it. Getters
+ * borrow: a string lives as long as its object. They return NULL or the default if a member is
+ * missing, null or of another type. A path separates members with '/': "metadata/labels".
  */
 #ifndef TEC_BASE_JSON_H
 #define TEC_BASE_JSON_H
@@ -28,25 +27,25 @@ static inline void json_cleanup_(struct json_object **o)
 struct json_object *json_get(
 	struct json_object *o, const char *path); /* borrowed; NULL: missing or null */
 const char *json_get_str(
-	struct json_object *o, const char *path); /* NULL also when it holds a NUL byte */
+	struct json_object *o, const char *path); /* also NULL if it contains a NUL byte */
 int64_t json_get_int(struct json_object *o, const char *path, int64_t dflt);
 bool json_get_bool(struct json_object *o, const char *path, bool dflt);
 struct json_object *json_get_obj(struct json_object *o, const char *path); /* only an object */
 struct json_object *json_get_arr(struct json_object *o, const char *path); /* only an array */
 
 /*
- * What json-c itself answers with an assertion when the type is another one. Elements of an array or
- * members of an object: 0 of anything else. Element i, borrowed: NULL of anything else, beyond the
- * end, and for null.
+ * Variants of json-c functions that assert on a wrong type. json_len() is the number of elements of
+ * an array or members of an object, otherwise 0. json_at() is element i, borrowed; NULL if it is
+ * null, past the end, or if a is not an array.
  */
 size_t json_len(struct json_object *o);
 struct json_object *json_at(struct json_object *a, size_t i);
-/* Removes a member. Nothing happens when there is none, or when o is not an object. */
+/* Remove a member. No effect if it does not exist or o is not an object. */
 void json_drop(struct json_object *o, const char *name);
-/* Puts an element in the place of another, or behind the last one. Nothing happens beyond that, or
- * when a is not an array. */
+/* Replace element i, or append if i equals the length. No effect for a larger i, or if a is not an
+ * array. */
 void json_put_at(struct json_object *a, size_t i, struct json_object *take_v);
-/* Removes n elements; nothing when there are fewer. */
+/* Remove n elements from index i; no effect if there are fewer. */
 void json_cut(struct json_object *a, size_t i, size_t n);
 
 static inline struct lh_entry *json_first_(struct json_object *o)
@@ -68,8 +67,8 @@ static inline bool json_entry_(
 }
 
 /*
- * The members of an object in their order, none of anything else; the current one may be removed or
- * replaced on the way. Declares name and value in the block around it, as json-c's macro does.
+ * Iterate over the members of an object in order; other types have none. The body may remove or
+ * replace the current member. Declares name and value in the enclosing block, as json-c's macro does.
  */
 #define json_each(o, name, value)                                                                  \
 	const char *name __attribute__((unused)) = NULL;                                           \
@@ -78,8 +77,8 @@ static inline bool json_entry_(
 		json_entry_(json_now_##name, &json_next_##name, &name, &value);                    \
 		json_now_##name = json_next_##name)
 
-/* Builders: all take ownership of `v` and return `o`, so that they can be nested. NULL strings are
- * left out. What is added to a value of another type is dropped. */
+/* Builders: all take ownership of `v` and return `o`, so that calls can be nested. NULL strings are
+ * omitted. A value added to an `o` of the wrong type is released. */
 struct json_object *json_obj(void);
 struct json_object *json_arr(void);
 struct json_object *json_str(const char *s);
@@ -92,17 +91,18 @@ struct json_object *json_add_bool(struct json_object *o, const char *name, bool 
 struct json_object *json_push(struct json_object *a, struct json_object *v);
 struct json_object *json_push_str(struct json_object *a, const char *v);
 /*
- * Wipes every string value under o (NULL is fine), which stays as it is in shape. json-c (0.16 and
- * later) keeps a string in its object or in one buffer of it and hands out that memory, so this
- * reaches the only copy it has.
+ * Wipe every string value under o (NULL is fine); the structure is unchanged. json-c (0.16 and later)
+ * keeps a string in its object or in one buffer of it and returns that memory, so this reaches the
+ * only copy.
  */
 void json_wipe(struct json_object *o);
 /* Deep copy, the caller puts it. */
 struct json_object *json_copy(struct json_object *o);
-/* The first number in o that no double holds: 1e999 is JSON. Borrowed; NULL: none. */
+/* Find the first number in o that overflows a double, such as 1e999, which is valid JSON. Borrowed;
+ * NULL: none. */
 struct json_object *json_find_infinite(struct json_object *o);
 
-/* Compact text with members in the given order; '/' is not escaped. The caller frees. */
+/* Compact text with members in their order; '/' is not escaped. The caller frees. */
 char *json_text(struct json_object *o);
 /* Compact text with the members of every object sorted by name: for hashes and comparison. */
 void json_canonical(struct strbuf *out, struct json_object *o);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory: allocation that cannot fail (out of memory aborts: state lives in the API, a restart is
- * cheap), and release by declaration. A local that owns is `cleanup_free char *p = NULL;`.
+ * Memory: allocation that cannot fail (out of memory aborts, because state lives in the API and a
+ * restart is cheap), and release by declaration: an owning local is `cleanup_free char *p = NULL;`.
  */
 #ifndef TEC_BASE_MEM_H
 #define TEC_BASE_MEM_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* Built with AddressSanitizer: more memory, and a leak checker that attaches to its own process. */
+/* Built with AddressSanitizer, which needs more memory and whose leak checker attaches to the process. */
 #if defined(__SANITIZE_ADDRESS__)
 #define HAVE_ASAN 1
 #elif defined(__has_feature)
@@ -27,12 +27,12 @@ char *xstrndup(const char *s, size_t len);
 void *xmemdup(const void *p, size_t len); /* adds a NUL byte, not counted */
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Says which object and state is impossible, then aborts. */
+/* Print which object and state is impossible, then abort. */
 _Noreturn void die_impossible(const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 #define DIE(...) die_impossible(__FILE__, __LINE__, __VA_ARGS__)
 
-/* The only way to hand out a cleanup variable: returns it and leaves NULL. */
+/* The only way to return a cleanup variable: yields its value and leaves NULL. */
 static inline void *steal_ptr_(void *pp)
 {
 	void *p = *(void **)pp;
@@ -47,7 +47,7 @@ static inline void cleanup_free_(void *pp)
 }
 #define cleanup_free __attribute__((cleanup(cleanup_free_)))
 
-/* DEFINE_CLEANUP(strbuf_cleanup_, struct strbuf *, strbuf_free) makes the function for a cleanup
+/* DEFINE_CLEANUP(kobj_cleanup_, const struct kobj *, kobj_unref) defines the function for a cleanup
  * attribute. */
 #define DEFINE_CLEANUP(name, type, func)                                                           \
 	static inline void name(type *pp)                                                          \
@@ -56,8 +56,8 @@ static inline void cleanup_free_(void *pp)
 			func(*pp);                                                                 \
 	}
 
-/* Room for one more element after the n of the array v, which only grows by this: its room is the
- * next power of two, so nothing has to remember it. */
+/* Make room for one more element after the n of array v. The capacity is always the next power of
+ * two, so it need not be stored; an array must grow by this macro only. */
 #define ARRAY_GROW(v, n)                                                                           \
 	do {                                                                                       \
 		if (((n) & ((n)-1)) == 0)                                                          \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Counters, gauges and histograms of one process, rendered as Prometheus text exposition format
- * 0.0.4. A family is a static struct, registered on first use; it has at most two labels and at
- * most METRIC_MAX_SERIES series (further label values are counted under "other", so outside input
- * cannot grow memory).
+ * 0.0.4. A family is a static struct that registers itself on first use. It has at most two labels and
+ * METRIC_MAX_SERIES series; further label values are counted under "other", so that outside input
+ * cannot grow memory.
  */
 #ifndef TEC_BASE_METRIC_H
 #define TEC_BASE_METRIC_H
@@ -38,7 +38,7 @@ struct metric {
 	{                                                                                          \
 		.name = n, .help = h, .type = METRIC_GAUGE, .label1 = l1, .label2 = l2             \
 	}
-/* Seconds from 0.1 ms to 10 s. */
+/* A histogram of seconds, from 0.1 ms to 10 s. */
 #define METRIC_SECONDS_INIT(n, h, l1, l2)                                                          \
 	{                                                                                          \
 		.name = n, .help = h, .type = METRIC_HISTOGRAM, .label1 = l1, .label2 = l2,        \
@@ -49,7 +49,7 @@ struct metric {
 void metric_add(struct metric *m, const char *l1, const char *l2, double v); /* counter, gauge */
 void metric_set(struct metric *m, const char *l1, const char *l2, double v); /* gauge */
 void metric_observe(struct metric *m, const char *l1, const char *l2, double v); /* histogram */
-void metric_drop(struct metric *m, const char *l1, const char *l2); /* forgets one series */
+void metric_drop(struct metric *m, const char *l1, const char *l2); /* removes one series */
 double metric_value(
 	const struct metric *m, const char *l1, const char *l2); /* tests; 0 if absent */
 

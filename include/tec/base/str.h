@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct strbuf: a growing byte string, always NUL-terminated at `len`. Embedded:
- * strbuf_init/strbuf_fini (STRBUF_INIT is the empty one, cleanup_strbuf releases by declaration).
- * It has a hard limit (64 MiB) and aborts above it: callers bound outside input before they append
- * it. Never holds key material (base/secret.h does).
+ * struct strbuf: a growing byte string, always NUL-terminated at `len`. It is embedded: STRBUF_INIT
+ * is the empty one, strbuf_fini() or cleanup_strbuf releases it. It aborts above a hard limit of
+ * 64 MiB: callers must limit outside input before they append it. Key material belongs in a struct
+ * secret (base/secret.h) or must be wiped with secret_strbuf_fini().
  */
 #ifndef TEC_BASE_STR_H
 #define TEC_BASE_STR_H
@@ -25,9 +25,9 @@ struct strbuf {
 	}
 
 void strbuf_fini(struct strbuf *b);
-void strbuf_reset(struct strbuf *b); /* empties, keeps the memory */
+void strbuf_reset(struct strbuf *b); /* empties it but keeps the memory */
 void strbuf_add(struct strbuf *b, const void *data, size_t len);
-/* Appends len bytes that the caller writes before the next call; where they are. */
+/* Append len bytes that the caller must write before the next call; returns their address. */
 char *strbuf_extend(struct strbuf *b, size_t len);
 void strbuf_adds(struct strbuf *b, const char *s);
 void strbuf_addf(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -58,22 +58,22 @@ bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
 uint64_t str_hash(const void *data, size_t len); /* for hash tables; keyed per process (SipHash) */
 
-/* Decimal with no sign, blank or overflow, and nothing after it; -1 otherwise. */
+/* Parse decimal digits only: no sign, blank, overflow or trailing data; -1 otherwise. */
 int str_to_u64(const char *s, uint64_t max, uint64_t *out) __attribute__((warn_unused_result));
-/* Go-style duration of one or more terms ("24h", "1h30m", "90s", "250ms") or "0", in milliseconds.
- */
+/* Parse a Go-style duration of one or more terms ("24h", "1h30m", "90s", "250ms") or "0" into
+ * milliseconds. */
 int str_to_duration_ms(const char *s, int64_t *out_ms) __attribute__((warn_unused_result));
 
-/* The character at p, its length in *n; U+FFFD for a byte that is not UTF-8. left > 0. */
+/* Decode the character at p, its length in *n; U+FFFD for a byte that is not UTF-8. left > 0. */
 uint32_t str_next_char(const char *p, size_t left, size_t *n);
-/* Whether a terminal acts on the character, or shows nothing in its place: control characters, line ends,
- * what turns the direction of text, what has no width. */
+/* True if a terminal acts on the character or shows nothing for it: control characters, line
+ * separators, bidirectional formatting and zero-width characters. */
 bool str_is_control(uint32_t c);
-/* Appends the text of another program for a terminal: \uXXXX in the place of those, and of bytes that are
- * not UTF-8; line ends and tabs stay. Of a JSON text that is the same JSON value. */
+/* Append the text of another program for a terminal: such characters, and bytes that are not UTF-8,
+ * become \uXXXX; newlines and tabs are kept. A JSON text keeps its value. */
 void str_escape(struct strbuf *out, const char *s, size_t len);
 
-/* Percent-encodes everything but RFC 3986 unreserved characters. */
+/* Percent-encode everything except the unreserved characters of RFC 3986. */
 void str_percent_encode(struct strbuf *out, const char *s, size_t len);
 
 #endif

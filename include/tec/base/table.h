@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash table of structs that embed a struct table_link. The table owns its buckets and never an
- * entry: its owner removes it before freeing it. It does not know keys: a lookup walks the entries
- * with one hash and compares them itself. Hashes are keyed with a random number of this process
- * (str_hash()), so that they cannot be made to collide from outside. 16 bytes per entry in the
- * entry, and 8 to 16 in the buckets; they double when there are as many entries, and do not shrink.
+ * An intrusive hash table of structs that embed a struct table_link. The table owns its buckets but
+ * not the entries, whose owner removes them before freeing them. It does not know keys: a lookup
+ * iterates over the entries with one hash and compares the keys itself. Hashes are keyed with a random
+ * number per process (str_hash()), so that outsiders cannot cause collisions. An entry costs 16 bytes
+ * in its struct and 8 to 16 in the buckets, whose number doubles when it equals that of the entries
+ * and never shrinks.
  *
- * An all-zero struct table is empty and ready. Out of memory aborts.
+ * An all-zero struct table is empty and ready for use. Out of memory aborts.
  */
 #ifndef TEC_BASE_TABLE_H
 #define TEC_BASE_TABLE_H
@@ -21,7 +22,7 @@
 struct table_link {
 	struct table_link *next; /* in its bucket */
 	uint32_t hash;
-	uint32_t owner; /* for the owner's use: it would be padding otherwise */
+	uint32_t owner; /* free for the owner's use; otherwise it would be padding */
 };
 
 struct table {
@@ -44,13 +45,14 @@ static inline uint32_t table_hash_str(const char *key)
 	return table_hash(key, strlen(key));
 }
 
-/* The first entry with this hash, and the one after l with the same; NULL: none. */
+/* The first entry with this hash, and the next one after l with the same hash; NULL: none. */
 struct table_link *table_first(const struct table *t, uint32_t hash);
 struct table_link *table_same(const struct table_link *l);
-/* The next entry of all after l, in no order; after NULL: the first. */
+/* The next of all entries after l, in no particular order; the first if l is NULL. */
 struct table_link *table_next(const struct table *t, const struct table_link *l);
-/* The same of slice i of n, a power of two. An entry is in one slice, and stays there when the table
- * grows: who takes slice by slice, over any time, passes by every entry that is there throughout. */
+/* The same for slice i of n, where n is a power of two. An entry stays in its slice when the table
+ * grows, so a caller that visits slice by slice, over any time, sees every entry that exists
+ * throughout. */
 struct table_link *table_next_in(
 	const struct table *t, const struct table_link *l, uint32_t i, uint32_t n);
 
@@ -59,7 +61,7 @@ struct table_link *table_next_in(
  * TABLE_WITH_HASH (e, link, &t, hash)
  *         if (strcmp(e->key, key) == 0)
  *                 return e;
- * The body may remove and free e, and no other entry.
+ * The body may remove and free e, but no other entry.
  */
 #define TABLE_WITH_HASH(e, member, t, h)                                                           \
 	for (struct table_link *e##_next_ = table_first(t, h), *e##_at_;                           \
@@ -67,14 +69,14 @@ struct table_link *table_next_in(
 		(e##_next_ = table_same(e##_at_),                                                  \
 		(e) = container_of(e##_at_, __typeof__(*(e)), member), true);)
 
-/* Every entry; the body may remove and free e, and no other. */
+/* Iterate over every entry; the body may remove and free e, but no other. */
 #define TABLE_EACH(e, member, t)                                                                   \
 	for (struct table_link *e##_next_ = table_next(t, NULL), *e##_at_;                         \
 		(e##_at_ = e##_next_) &&                                                           \
 		(e##_next_ = table_next(t, e##_at_),                                               \
 		(e) = container_of(e##_at_, __typeof__(*(e)), member), true);)
 
-/* Every entry of slice i of n; otherwise the same. */
+/* Iterate over every entry of slice i of n, under the same rule. */
 #define TABLE_EACH_IN(e, member, t, i, n)                                                          \
 	for (struct table_link *e##_next_ = table_next_in(t, NULL, i, n), *e##_at_;                \
 		(e##_at_ = e##_next_) &&                                                           \

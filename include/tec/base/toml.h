@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One TOML 1.0 document as JSON: tables are objects, arrays of tables are arrays of objects. It is
- * for finding keys in other people's files, which are passed on byte for byte and never written.
- * Dates, times, inf and nan become texts. Refused, as TOML asks: keys and tables that are there
- * twice, what adds to an inline table or to a fixed array, control characters, invalid UTF-8,
- * integers beyond 64 bits; and, as a bound, nesting over 64 and more than 1 MiB.
+ * Parse one TOML 1.0 document to JSON: tables become objects, arrays of tables arrays of objects. It
+ * serves to find keys in users' files, which are passed on byte for byte and never rewritten. Dates,
+ * times, inf and nan become strings. As TOML requires, these are refused: duplicate keys and tables,
+ * additions to an inline table or static array, control characters, invalid UTF-8 and integers beyond
+ * 64 bits. As a limit, nesting over 64 levels and more than 1 MiB are refused as well.
  */
 #ifndef TEC_BASE_TOML_H
 #define TEC_BASE_TOML_H
