@@ -524,7 +524,7 @@ unsigned conf_choice(const struct conf *c, const char *name)
 {
 	int i = choice_index(c->program->options[must_lookup(c, name)].choices, conf_str(c, name));
 
-	if (i < 0) /* what was given is checked */
+	if (i < 0) /* given values have been checked */
 		DIE("the default of --%s is not one of its choices", name);
 	return (unsigned)i;
 }

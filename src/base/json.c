@@ -71,7 +71,7 @@ const char *json_get_str(struct json_object *o, const char *path)
 int64_t json_get_int(struct json_object *o, const char *path, int64_t dflt)
 {
 	o = get_type(o, path, json_type_int);
-	if (!o || json_object_get_uint64(o) > INT64_MAX) /* json-c clamps what is larger */
+	if (!o || json_object_get_uint64(o) > INT64_MAX) /* json-c clamps larger values */
 		return dflt;
 	return json_object_get_int64(o);
 }

@@ -75,7 +75,7 @@ void op_cancel(struct op **handle)
 		cancel(*handle);
 }
 
-/* Take the head anew each time, because an abort may cancel other ops of the scope. */
+/* Read the head again each time, because an abort may cancel other ops of the scope. */
 void op_scope_cancel(struct op_scope *scope)
 {
 	while (scope->head)

@@ -92,7 +92,7 @@ static uint64_t deadline(uint64_t after_ms)
 	return __builtin_add_overflow(clock_boot_ms(), after_ms, &at) ? UINT64_MAX - 1 : at;
 }
 
-/* Setting again counts as new: the timer moves behind others with an equal deadline. */
+/* Setting again counts as new: the timer moves after others with an equal deadline. */
 static void set_at(struct timer *t, uint64_t at_ms)
 {
 	struct loop *l = t->loop;

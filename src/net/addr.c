@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numeric addresses only: a listener's address must not depend on a name service. "" as host means
- * every address of this host: [::] with IPv4 mapped into it, or 0.0.0.0 where the kernel has no
- * IPv6.
+ * Numeric addresses only: a listener's address must not depend on a name service. An empty host means
+ * all addresses of this host: [::] which also accepts IPv4, or 0.0.0.0 if the kernel lacks IPv6.
  */
 #include "config.h"
 
@@ -21,6 +20,7 @@
 #include "tec/base/str.h"
 #include "tec/net/addr.h"
 
+/* Parse the host part; an IPv6 address must be in brackets, as its colons would be ambiguous. */
 static int parse_host(const char *host, size_t len, bool brackets, struct addr *out)
 {
 	struct sockaddr_in *v4 = (struct sockaddr_in *)&out->ss;
@@ -43,6 +43,7 @@ static int parse_host(const char *host, size_t len, bool brackets, struct addr *
 	return 0;
 }
 
+/* The last colon separates the port. Port 0 lets the kernel choose one; see addr_port(). */
 int addr_parse(const char *text, struct addr *out, struct err *err)
 {
 	const char *colon = strrchr(text, ':');
@@ -57,7 +58,7 @@ int addr_parse(const char *text, struct addr *out, struct err *err)
 			err, ERR_INVALID, "address %s: expected host:port or :port", log_esc(text));
 	if (brackets && (colon - text < 2 || colon[-1] != ']'))
 		return err_set(
-			err, ERR_INVALID, "address %s: no ']' before the port", log_esc(text));
+			err, ERR_INVALID, "address %s: missing ']' before the port", log_esc(text));
 	host_len = (size_t)(colon - host) - (brackets ? 1 : 0);
 	if (parse_host(host, host_len, brackets, out) < 0)
 		return err_set(err, ERR_INVALID,
@@ -70,6 +71,7 @@ int addr_parse(const char *text, struct addr *out, struct err *err)
 	return 0;
 }
 
+/* An IPv4 client of an IPv6 socket is shown as IPv4. */
 void addr_format(const struct sockaddr *sa, char out[ADDR_TEXT_LEN])
 {
 	char host[INET6_ADDRSTRLEN];
@@ -96,6 +98,7 @@ void addr_format(const struct sockaddr *sa, char out[ADDR_TEXT_LEN])
 	}
 }
 
+/* The first byte tells the families apart. All Unix socket clients are one source of zero bytes. */
 void addr_source(const struct sockaddr *sa, uint8_t out[ADDR_SOURCE_LEN])
 {
 	memset(out, 0, ADDR_SOURCE_LEN);
@@ -115,6 +118,8 @@ void addr_source(const struct sockaddr *sa, uint8_t out[ADDR_SOURCE_LEN])
 	}
 }
 
+/* Open a socket of the address's family; *a becomes 0.0.0.0 if it was [::] and the kernel lacks
+ * IPv6. */
 static int open_socket(struct addr *a)
 {
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&a->ss;
@@ -131,8 +136,8 @@ static int open_socket(struct addr *a)
 	return fd;
 }
 
-/* TCP_NODELAY and keepalive are inherited by accepted sockets; without the first, kept connections
- * stall 40 ms a request. */
+/* Set options that accepted sockets inherit. Without TCP_NODELAY each request on a persistent
+ * connection stalls for 40 ms. */
 static int set_options(int fd, int family)
 {
 	int on = 1, off = 0;
@@ -146,6 +151,7 @@ static int set_options(int fd, int family)
 	return 0;
 }
 
+/* Add what to do about the usual reasons. */
 static int bind_error(const struct addr *a, int sys, struct err *err)
 {
 	char text[ADDR_TEXT_LEN];
@@ -153,9 +159,9 @@ static int bind_error(const struct addr *a, int sys, struct err *err)
 
 	addr_format((const struct sockaddr *)&a->ss, text);
 	if (sys == EADDRINUSE)
-		hint = " (stop what listens there, or choose another port)";
+		hint = " (stop the program that listens there, or choose another port)";
 	else if (sys == EACCES)
-		hint = " (ports below 1024 need a privilege: choose a higher one)";
+		hint = " (ports below 1024 require privileges; choose a higher port)";
 	else if (sys == EADDRNOTAVAIL)
 		hint = " (this host does not have that address)";
 	return err_set_errno(err, ERR_INVALID, sys, "cannot listen on %s%s", text, hint);
@@ -180,11 +186,11 @@ int addr_listen(const struct addr *a, struct err *err)
 
 /* ---- sockets in the file system */
 
-/* A socket that nobody listens at is what a process left that was killed. */
+/* True for a socket file without a listener, which a killed process left. */
 static bool is_stale(const struct sockaddr_un *un)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	struct stat st; /* a file of another kind refuses connections as well */
+	struct stat st; /* files of other types refuse connections too and must not be removed */
 	bool stale = fd >= 0 && lstat(un->sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
 		     connect(fd, (const struct sockaddr *)un, sizeof(*un)) < 0 &&
 		     errno == ECONNREFUSED;
@@ -194,6 +200,8 @@ static bool is_stale(const struct sockaddr_un *un)
 	return stale;
 }
 
+/* Bind with the file mode already set: chmod() after bind() would leave a window with a wider
+ * mode. */
 static int bind_local(int fd, const struct sockaddr_un *un, mode_t mode)
 {
 	mode_t before = umask(0777 & ~mode);
@@ -216,7 +224,7 @@ int addr_listen_local(const char *path, mode_t mode, gid_t group, struct err *er
 			sizeof(un.sun_path) - 1);
 	memcpy(un.sun_path, path, strlen(path));
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	/* Nobody can connect before listen(), so the group is right from the first client on. */
+	/* No client can connect before listen(), so the group is set before the first one. */
 	if (fd < 0 || bind_local(fd, &un, mode) < 0 ||
 		(group != (gid_t)-1 && lchown(path, (uid_t)-1, group) < 0) ||
 		listen(fd, SOMAXCONN) < 0) {
@@ -241,7 +249,7 @@ unsigned addr_port(int fd)
 	return ss.ss_family == AF_INET ? ntohs(((struct sockaddr_in *)&ss)->sin_port) : 0;
 }
 
-/* ---- where an address leads ---- */
+/* ---- the scope of an address ---- */
 
 struct block {
 	uint8_t prefix[16];
@@ -249,7 +257,8 @@ struct block {
 	enum addr_scope scope;
 };
 
-/* The first block that holds the address counts; an address in none is public. */
+/* The IANA special-purpose registry. The first block that contains an address determines its scope; an
+ * address in no block is public. */
 static const struct block v4_blocks[] = {
 	{{0}, 8, ADDR_LOOPBACK},
 	{{127}, 8, ADDR_LOOPBACK},
@@ -272,10 +281,10 @@ static const struct block v6_blocks[] = {
 	{{0xfe, 0x80}, 10, ADDR_LINK_LOCAL}, {{0x20, 0x01, 0x0d, 0xb8}, 32, ADDR_RESERVED},
 	{{0x20, 0x01, 0}, 23, ADDR_RESERVED}, /* Teredo, ORCHID and their kind */
 	{{0x3f, 0xff}, 20, ADDR_RESERVED}, {{0x20}, 3, ADDR_PUBLIC},
-	{{0}, 0, ADDR_RESERVED}, /* only 2000::/3 was ever given out */
+	{{0}, 0, ADDR_RESERVED}, /* only 2000::/3 has ever been allocated */
 };
 
-/* Prefixes of IPv6 that an IPv4 address follows. */
+/* IPv6 prefixes that are followed by an IPv4 address; the scope here is not used. */
 static const struct block v6_carriers[] = {
 	{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96, ADDR_PUBLIC},
 	{{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96, ADDR_PUBLIC}, /* SIIT */
@@ -284,6 +293,7 @@ static const struct block v6_carriers[] = {
 	{{0x20, 0x02}, 16, ADDR_PUBLIC},
 };
 
+/* Compare the whole bytes of the prefix, then its remaining bits. */
 static bool in_block(const uint8_t *a, const struct block *b)
 {
 	size_t whole = b->bits / 8, rest = b->bits % 8;
@@ -300,6 +310,8 @@ static enum addr_scope scope_in(const struct block *blocks, size_t n, const uint
 	return ADDR_PUBLIC;
 }
 
+/* An embedded IPv4 address decides first: otherwise ::ffff:127.0.0.1 would bypass a check for
+ * loopback. */
 static enum addr_scope scope_v6(const uint8_t *a)
 {
 	static const uint8_t self[16] = {[15] = 1};
@@ -313,13 +325,14 @@ static enum addr_scope scope_v6(const uint8_t *a)
 	return scope_in(v6_blocks, ARRAY_LEN(v6_blocks), a);
 }
 
+/* Used against SSRF: a registry's redirect must not lead into this host or its network. */
 enum addr_scope addr_scope(const struct sockaddr *sa)
 {
 	struct sockaddr_in v4;
 	struct sockaddr_in6 v6;
 
 	if (sa->sa_family == AF_INET) {
-		memcpy(&v4, sa, sizeof(v4)); /* what curl hands out need not be aligned */
+		memcpy(&v4, sa, sizeof(v4)); /* curl's address may be unaligned */
 		return scope_in(v4_blocks, ARRAY_LEN(v4_blocks), (const uint8_t *)&v4.sin_addr);
 	}
 	if (sa->sa_family == AF_INET6) {

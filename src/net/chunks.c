@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Byte by byte through the framing, in runs through the content. */
+/*
+ * The framing is read byte by byte, the content in runs. RFC 9112 section 7.1, without extensions and
+ * trailers:
+ *   chunked-body = *( size CRLF data CRLF ) "0" CRLF CRLF
+ */
 #include "config.h"
 
 #include "tec/net/chunks.h"
 
 #include <string.h>
 
-#define DIGITS_MAX 8 /* with leading zeros: 4 GiB, far above any limit of a body */
+#define DIGITS_MAX 8 /* including leading zeros: 4 GiB, far above any limit of a body */
 
 static int digit_of(char c)
 {
@@ -16,6 +20,8 @@ static int digit_of(char c)
 				      : -1;
 }
 
+/* Read a byte of the size line. The limit is checked when the size is complete, before any
+ * content. */
 static int take_digit(struct chunks *c, char b, size_t max)
 {
 	int digit = digit_of(b);
@@ -32,13 +38,14 @@ static int take_digit(struct chunks *c, char b, size_t max)
 	return 0;
 }
 
-/* A byte that is framing. */
+/* Read one byte of framing. */
 static int take_frame(struct chunks *c, char b, size_t max)
 {
 	switch (c->state) {
 	case CHUNKS_SIZE:
 		return take_digit(c, b, max);
 	case CHUNKS_LINE:
+		/* The chunk of size 0 is the last one. */
 		c->state = c->left > 0 ? CHUNKS_DATA : CHUNKS_END_CR;
 		return b == '\n' ? 0 : 400;
 	case CHUNKS_CR:
@@ -49,7 +56,7 @@ static int take_frame(struct chunks *c, char b, size_t max)
 		return b == '\n' ? 0 : 400;
 	case CHUNKS_END_CR:
 		c->state = CHUNKS_END_LF;
-		return b == '\r' ? 0 : 400; /* else a trailer */
+		return b == '\r' ? 0 : 400; /* anything else would be a trailer */
 	case CHUNKS_END_LF:
 		c->state = CHUNKS_DONE;
 		return b == '\n' ? 0 : 400;
@@ -60,6 +67,8 @@ static int take_frame(struct chunks *c, char b, size_t max)
 	return 400;
 }
 
+/* Content moves to the front over the framing before it; max shrinks with what was already
+ * decoded. */
 int chunks_take(struct chunks *c, char *data, size_t len, size_t max, size_t *used, size_t *got)
 {
 	size_t at = 0, kept = 0;

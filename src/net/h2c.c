@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sites, their queues, and delivery. nghttp2's callbacks only collect: what arrived for a call is
- * stored in it until the read is complete, and h2c_deliver() alone runs user code. So user code
- * never runs inside nghttp2 and may start, cancel and free anything. nghttp2 gets no more requests
- * than the server allows streams; the others wait here, where they are easy to cancel and to send
- * on another connection.
+ * Sites, their queues, and delivery. nghttp2's callbacks only collect: what arrives for a call is
+ * stored in it until the read is complete, and only h2c_deliver() runs user code. So user code never
+ * runs inside nghttp2 and may start, cancel and free anything. nghttp2 is given no more requests than
+ * the server allows streams; the others wait here, where they can be cancelled or sent on another
+ * connection.
+ *
+ * Path of one request: h2c_start() -> queue of its site -> on_work() -> h2c_session_send() ->
+ * h2c_conn_write(). Path of its answer: on_readable() in h2c_io.c -> nghttp2's callbacks in
+ * h2c_session.c -> lists of ready calls -> h2c_deliver() -> on_data, done.
  */
 #include "config.h"
 
@@ -22,11 +26,13 @@
 
 static void on_work(void *arg);
 
+/* Defer the work to the next turn: all requests of this turn then share one write. */
 void h2c_site_wake(struct h2c_site *s)
 {
 	defer_call(&s->work, s->c->loop, on_work, s);
 }
 
+/* Forget that the server lacks h2, as it may have been upgraded. */
 static void on_probe(void *arg)
 {
 	struct h2c_site *s = arg;
@@ -35,6 +41,8 @@ static void on_probe(void *arg)
 	h2c_site_wake(s);
 }
 
+/* Sites are few (API server, broker), so a list suffices. tls is compared by pointer, because two
+ * objects never share a connection. */
 struct h2c_site *h2c_site_get(
 	struct h2c *c, const char *origin, const char *connect_to, struct httpc_tls *tls)
 {
@@ -59,6 +67,7 @@ struct h2c_site *h2c_site_get(
 	return s;
 }
 
+/* The site holds no calls and connections: nothing can refer to it. */
 static void site_free(struct h2c_site *s)
 {
 	assert(s->n_calls == 0 && s->n_conns == 0);
@@ -72,6 +81,7 @@ static void site_free(struct h2c_site *s)
 	free(s);
 }
 
+/* A call of a site without h2 gets H2C_NO_H2, so that its caller uses httpc. */
 void h2c_site_fail(struct h2c_site *s, const struct err *err)
 {
 	struct h2c_call *k;
@@ -82,6 +92,8 @@ void h2c_site_fail(struct h2c_site *s, const struct err *err)
 	}
 }
 
+/* The moment after the last urgent request (H2C_FIRST_MS) counts too: a caller often sends its next
+ * request from done. */
 bool h2c_site_holds(const struct h2c_site *s, const struct h2c_call *k)
 {
 	return k->yields && s->n_yielding >= HTTPC_YIELDING &&
@@ -98,7 +110,8 @@ static struct h2c_conn *find_place(const struct h2c_site *s, const struct h2c_ca
 	return NULL;
 }
 
-/* One connection is enough, unless the streams that fill it do not end. */
+/* One connection is enough, unless long-lived streams fill it. A connection that is still opening
+ * counts: the queue waits for it. */
 static bool needs_connection(const struct h2c_site *s)
 {
 	struct h2c_conn *n;
@@ -109,6 +122,7 @@ static bool needs_connection(const struct h2c_site *s)
 	return s->n_conns < H2C_CONNS_MAX;
 }
 
+/* Send calls in order until the first one without a place: later ones must not overtake it. */
 static void send_queue(struct h2c_site *s, struct h2c_calls *queue)
 {
 	struct h2c_conn *n;
@@ -118,6 +132,7 @@ static void send_queue(struct h2c_site *s, struct h2c_calls *queue)
 		h2c_session_send(n, k);
 }
 
+/* The site's deferred work. It may free the site, so nothing may use it afterwards. */
 static void on_work(void *arg)
 {
 	struct h2c_site *s = arg;
@@ -129,10 +144,12 @@ static void on_work(void *arg)
 		s->no_h2 = true;
 		err_set(&err, ERR_TRANSIENT, "the server does not support HTTP/2");
 		h2c_site_fail(s, &err);
+		/* Without TLS there is no ALPN to learn h2 from, and no probe. */
 		s->no_h2 = timer_is_set(&s->probe);
 	}
 	send_queue(s, &s->queue);
 	send_queue(s, &s->yielding);
+	/* h2c_conn_write() may free n. */
 	for (n = TAILQ_FIRST(&s->conns); n; n = next) {
 		next = TAILQ_NEXT(n, link);
 		h2c_conn_write(n);
@@ -155,6 +172,8 @@ void h2c_deliver_soon(struct h2c *c)
 	defer_call(&c->deliver, c->loop, on_deliver, c);
 }
 
+/* Deliver until both lists are empty, answers first. User code may make further calls ready, or
+ * free the h2c: then `gone` is set. */
 void h2c_deliver(struct h2c *c)
 {
 	struct h2c_call *k;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request: checked and copied, on its way through a queue and a connection, to its end. Only
- * h2c_call_end() and h2c_call_deliver() run user code, and only h2c_deliver() calls them.
+ * One request: checked, copied, queued, sent on a connection, and ended. Only h2c_call_end() and
+ * h2c_call_deliver() run user code, and only h2c_deliver() calls them.
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@
 
 /* ---- the request ---- */
 
-/* Appends to k->text, which was made large enough. */
+/* Append a string to k->text, which was allocated large enough, and return its address. */
 static char *put_text(char **at, const char *s, size_t len)
 {
 	char *start = *at;
@@ -27,6 +27,7 @@ static char *put_text(char **at, const char *s, size_t len)
 	return start;
 }
 
+/* Add a header field. HTTP/2 needs lower-case names; nghttp2 converts them. */
 static void put_nv(struct h2c_call *k, char **at, const char *name, const char *prefix,
 	const char *value, size_t len)
 {
@@ -42,7 +43,8 @@ static void put_nv(struct h2c_call *k, char **at, const char *name, const char *
 	(void)put_text(at, value, len);
 }
 
-/* The length of the origin part of the URL, or 0: not a usable URL. */
+/* Return the length of the URL's origin, or 0 if the URL is invalid. User information ("user@host")
+ * is refused. */
 static size_t check_url(const struct httpc_request *req)
 {
 	const char *scheme = req->tls ? "https://" : "http://";
@@ -57,29 +59,32 @@ static size_t check_url(const struct httpc_request *req)
 	return skip + len;
 }
 
+/* A caller that sets options of httpc only is a bug; other faults may come from configuration. */
 static int check_request(const struct httpc_request *req, size_t origin_len, struct err *err)
 {
 	if (req->take_body || req->reach || req->max_in_flight)
 		DIE("h2c: take_body, reach and max_in_flight are for httpc");
 	if (!origin_len)
-		return err_set(err, ERR_INVALID, "not a usable URL");
+		return err_set(err, ERR_INVALID, "invalid URL");
 	if (!*req->method || strlen(req->method) >= sizeof(((struct h2c_call *)NULL)->method))
-		return err_set(err, ERR_INVALID, "not a usable method");
+		return err_set(err, ERR_INVALID, "invalid method");
 	for (size_t i = 0; i < req->n_headers; i++) {
 		const struct httpc_header *h = &req->headers[i];
 
 		if (!*h->name || strpbrk(h->name, " :") || !httpc_printable(h->name) ||
 			!httpc_printable(h->value))
 			return err_set(
-				err, ERR_INVALID, "a request header holds control characters");
+				err, ERR_INVALID, "a request header contains control characters");
 	}
 	if (req->bearer &&
 		(!*req->bearer || strpbrk(req->bearer, " \t\r\n") || !httpc_printable(req->bearer)))
 		return err_set(
-			err, ERR_INVALID, "the bearer token holds blanks or control characters");
+			err, ERR_INVALID, "the bearer token contains blanks or control characters");
 	return 0;
 }
 
+/* Build the header fields in one allocation, which is wiped as a whole: it holds the token.
+ * Pseudo-header fields come first (RFC 9113 section 8.3). */
 static void copy_request(struct h2c_call *k, const struct httpc_request *req, size_t origin_len)
 {
 	const char *authority = strstr(req->url, "://") + 3, *path = req->url + origin_len;
@@ -119,6 +124,7 @@ static void copy_request(struct h2c_call *k, const struct httpc_request *req, si
 
 /* ---- the end ---- */
 
+/* The site's queue that the call belongs to. */
 static struct h2c_calls *queue_of(const struct h2c_call *k)
 {
 	return k->yields ? &k->site->yielding : &k->site->queue;
@@ -131,6 +137,8 @@ void h2c_call_queue(struct h2c_call *k)
 	h2c_site_wake(k->site);
 }
 
+/* Detach the call from its queue or stream. The stream itself goes on in nghttp2 until it is closed
+ * or reset. */
 void h2c_call_leave(struct h2c_call *k)
 {
 	struct h2c_conn *n = k->conn;
@@ -152,7 +160,8 @@ void h2c_call_leave(struct h2c_call *k)
 	h2c_site_wake(k->site); /* a place is free, or the connection may close */
 }
 
-/* Tells the server to stop: the answer is not wanted any more. */
+/* Tell the server that the answer is no longer wanted (RST_STREAM with CANCEL), and leave the
+ * connection. */
 static void call_reset(struct h2c_call *k)
 {
 	if (k->conn && nghttp2_submit_rst_stream(
@@ -161,6 +170,7 @@ static void call_reset(struct h2c_call *k)
 	h2c_call_leave(k);
 }
 
+/* Only data of long-lived streams waits for all answers. */
 static struct h2c_calls *delivery_of(const struct h2c_call *k)
 {
 	return k->on_data && k->long_lived ? &k->c->streams : &k->c->answers;
@@ -183,6 +193,8 @@ static void call_unready(struct h2c_call *k)
 	k->ready = false;
 }
 
+/* Set the result; done follows from h2c_deliver(). A second end, for example a reset after the
+ * answer, is ignored. */
 void h2c_call_over(struct h2c_call *k, enum err_kind kind, const char *text)
 {
 	if (k->over)
@@ -196,6 +208,8 @@ void h2c_call_over(struct h2c_call *k, enum err_kind kind, const char *text)
 	h2c_call_ready(k);
 }
 
+/* The server guarantees that it did not process the request (RFC 9113 section 8.7), so resending is
+ * safe for every method. */
 void h2c_call_retry(struct h2c_call *k)
 {
 	if (++k->tries >= H2C_TRIES) {
@@ -209,6 +223,7 @@ void h2c_call_retry(struct h2c_call *k)
 	h2c_call_queue(k);
 }
 
+/* Say what the request was waiting for: it tells a full queue from a dead server. */
 static void on_deadline(void *arg)
 {
 	struct h2c_call *k = arg;
@@ -233,13 +248,13 @@ static void on_silence(void *arg)
 	h2c_call_over(k, ERR_TRANSIENT, text);
 }
 
-/* Others yield to it. */
+/* True for requests that others yield to. */
 static bool is_first(const struct h2c_call *k)
 {
 	return !k->yields && !k->long_lived;
 }
 
-/* Afterwards nothing in the h2c refers to k. */
+/* Remove every reference to k in the h2c. */
 static void call_detach(struct h2c_call *k)
 {
 	call_reset(k);
@@ -254,6 +269,7 @@ static void call_detach(struct h2c_call *k)
 	k->c->n_calls--;
 }
 
+/* Called when an answer begins: the token need not stay in memory for the life of a watch. */
 void h2c_call_forget(struct h2c_call *k)
 {
 	if (k->text)
@@ -272,6 +288,7 @@ static void call_free(struct h2c_call *k)
 	free(k);
 }
 
+/* The op was cancelled; done does not run. */
 static void call_abort(struct op *op)
 {
 	struct h2c_call *k = (struct h2c_call *)op;
@@ -280,6 +297,8 @@ static void call_abort(struct op *op)
 	call_free(k);
 }
 
+/* Detach before done, which may free the h2c; k itself is freed last, as the answer borrows its
+ * memory. */
 void h2c_call_end(struct h2c_call *k)
 {
 	struct httpc_answer a = {.status = k->no_h2 ? H2C_NO_H2 : k->status,
@@ -294,6 +313,8 @@ void h2c_call_end(struct h2c_call *k)
 	call_free(k);
 }
 
+/* Give the data so far to on_data, which may cancel the call; `freed` detects that. Data of an
+ * error status stays collected for done. */
 void h2c_call_deliver(struct h2c_call *k)
 {
 	struct body data = k->got;
@@ -321,6 +342,7 @@ void h2c_call_deliver(struct h2c_call *k)
 		h2c_call_end(k);
 }
 
+/* An invalid request is reported through done like every other failure. */
 struct h2c_call *h2c_call_new(struct h2c *c, struct op_scope *scope,
 	const struct httpc_request *req, httpc_data_fn on_data, httpc_done_fn done, void *arg)
 {

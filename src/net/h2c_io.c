@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One connection: dialled by httpc, then a TLS client over a BIO of our own. Each wakeup is one
- * recv(), decrypted at once. Everything that a turn of the loop sends is one SSL_write() and one
+ * One connection: opened by httpc, then a TLS client over our own BIO. Each wakeup is one recv() whose
+ * data is decrypted at once. Everything that a turn of the loop sends is one SSL_write() and one
  * send(), made by the site's deferred work. Nothing more is encrypted while the socket is full:
  * requests then stay in their queue and bodies with their owners.
+ *
+ *   CONNECTING -> HANDSHAKE (TLS, then SETTINGS) -> OPEN -> DRAINING (GOAWAY, or out of stream ids)
+ *
+ * From every state h2c_conn_lose() ends the connection with an error.
  */
 #include "config.h"
 
@@ -25,9 +29,11 @@
 
 static const char *const state_names[] = {"connecting", "handshake", "open", "draining"};
 
+/* Advance the state; it never goes back. Opening is logged as info, other changes only for
+ * debugging. */
 void h2c_conn_set_state(struct h2c_conn *n, enum h2c_conn_state state, const char *reason)
 {
-	assert(state > n->state); /* states only advance */
+	assert(state > n->state);
 	log_at(n->state < H2C_OPEN && state == H2C_OPEN ? LOG_INFO : LOG_DEBUG, NULL,
 		state == H2C_OPEN ? "HTTP/2 connection opened" : "HTTP/2 connection changed",
 		"server=%s from=%s to=%s reason=%s", log_esc(n->site->origin),
@@ -38,6 +44,7 @@ void h2c_conn_set_state(struct h2c_conn *n, enum h2c_conn_state state, const cha
 	h2c_site_wake(n->site);
 }
 
+/* Free a connection without calls. A close_notify is sent if it can be, but never waited for. */
 void h2c_conn_free(struct h2c_conn *n)
 {
 	struct h2c_site *s = n->site;
@@ -63,6 +70,7 @@ void h2c_conn_free(struct h2c_conn *n)
 	free(n);
 }
 
+/* `used` tells a connection that broke from one that never worked. */
 void h2c_conn_lose(struct h2c_conn *n, const struct err *err)
 {
 	struct h2c_site *s = n->site;
@@ -81,6 +89,9 @@ void h2c_conn_lose(struct h2c_conn *n, const struct err *err)
 		h2c_site_fail(s, err);
 }
 
+/* One timer serves four purposes, depending on the state: connect deadline, idle timeout, silence,
+ * and the answer to a PING. It is set when a check is due and recomputes what is left, instead of
+ * being set again on every byte. */
 static void on_timer(void *arg)
 {
 	struct h2c_conn *n = arg;
@@ -109,7 +120,8 @@ static void on_timer(void *arg)
 	}
 }
 
-/* Peeking is cheaper than clearing, and the queue is almost always empty. */
+/* Empty OpenSSL's error queue before a call whose result is judged by it. Peeking first is cheaper,
+ * as it is almost always empty. */
 static void clear_errors(void)
 {
 	if (ERR_peek_error() != 0)
@@ -120,7 +132,8 @@ static void clear_errors(void)
 
 static void on_writable(int fd, bool readable, bool writable, void *arg);
 
-/* After a failed send() the rest is dropped: recv() returns the reason, perhaps after answers. */
+/* Send buffered bytes. After a failed send() the rest is dropped: recv() will return the reason,
+ * perhaps after answers. */
 static void wire_flush(struct h2c_conn *n)
 {
 	ssize_t sent = send(n->fd, n->wire.data, n->wire.len, MSG_NOSIGNAL);
@@ -133,6 +146,8 @@ static void wire_flush(struct h2c_conn *n)
 		strbuf_drop(&n->wire, (size_t)sent);
 }
 
+/* Send bytes at once if nothing is buffered; buffer what the socket does not accept and watch for
+ * writability. */
 static void wire_send(struct h2c_conn *n, const void *data, size_t len)
 {
 	ssize_t sent = n->wire.len ? 0 : send(n->fd, data, len, MSG_NOSIGNAL);
@@ -147,6 +162,7 @@ static void wire_send(struct h2c_conn *n, const void *data, size_t len)
 		n->writes = loop_fd_new(n->site->c->loop, n->fd, false, true, on_writable, n);
 }
 
+/* The socket accepts bytes again: when the buffer is empty, the site may encrypt more. */
 static void on_writable(int fd, bool readable, bool writable, void *arg)
 {
 	struct h2c_conn *n = arg;
@@ -159,7 +175,7 @@ static void on_writable(int fd, bool readable, bool writable, void *arg)
 	h2c_site_wake(n->site);
 }
 
-/* At most one record of what nghttp2 has to send. */
+/* Fill at most one TLS record with what nghttp2 has to send, which may be many frames. */
 static size_t next_record(struct h2c_conn *n, uint8_t *out)
 {
 	size_t len = 0;
@@ -186,6 +202,7 @@ static size_t next_record(struct h2c_conn *n, uint8_t *out)
 	}
 }
 
+/* One record per turn and connection, so that a large body does not delay other connections. */
 static void write_record(struct h2c_conn *n)
 {
 	uint8_t *plain = n->site->c->plain;
@@ -203,6 +220,8 @@ static void write_record(struct h2c_conn *n)
 		h2c_site_wake(n->site); /* the rest in the next turn */
 }
 
+/* Send, then check whether the connection has ended: drained, or closed by nghttp2 because of a
+ * protocol error. */
 void h2c_conn_write(struct h2c_conn *n)
 {
 	struct err err = ERR_INIT;
@@ -225,6 +244,7 @@ void h2c_conn_write(struct h2c_conn *n)
 
 /* ---- TLS ---- */
 
+/* Give OpenSSL the bytes of the last recv(); "retry" means that more must arrive. */
 static int bio_read(BIO *bio, char *out, int len)
 {
 	struct h2c_conn *n = BIO_get_data(bio);
@@ -241,17 +261,19 @@ static int bio_read(BIO *bio, char *out, int len)
 	return (int)part;
 }
 
+/* Always accept, into a buffer if necessary: OpenSSL then never waits to write. */
 static int bio_write(BIO *bio, const char *data, int len)
 {
 	struct h2c_conn *n = BIO_get_data(bio);
 
 	BIO_clear_retry_flags(bio);
-	if (n->wire.len > H2C_WIRE_MAX) /* the server makes us reply and does not read */
+	if (n->wire.len > H2C_WIRE_MAX) /* the server provokes replies but does not read them */
 		return -1;
 	wire_send(n, data, (size_t)len);
 	return len;
 }
 
+/* OpenSSL requires BIO_flush() to succeed. */
 static long bio_ctrl(BIO *bio, int cmd, long num, void *ptr)
 {
 	return cmd == BIO_CTRL_FLUSH;
@@ -268,6 +290,8 @@ void h2c_io_setup(struct h2c *c)
 		DIE("out of memory: BIO_meth_new");
 }
 
+/* An IP address is verified against the certificate's IP addresses and is never sent as SNI (RFC
+ * 6066 section 3). */
 static bool is_address(const char *host)
 {
 	uint8_t addr[sizeof(struct in6_addr)];
@@ -275,6 +299,8 @@ static bool is_address(const char *host)
 	return inet_pton(AF_INET, host, addr) == 1 || inet_pton(AF_INET6, host, addr) == 1;
 }
 
+/* Prepare the TLS client: name to verify, SNI and ALPN. http/1.1 is offered too, so that a server
+ * without h2 completes the handshake and is recognised. */
 static void tls_begin(struct h2c_conn *n)
 {
 	static const unsigned char alpn[] = "\x02h2\x08http/1.1";
@@ -300,16 +326,18 @@ static void tls_begin(struct h2c_conn *n)
 		     SSL_set_tlsext_host_name(n->ssl, name) == 1;
 	SSL_set_hostflags(n->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
 	if (!ok || SSL_set_alpn_protos(n->ssl, alpn, sizeof(alpn) - 1) != 0)
-		DIE("TLS settings for %s", name);
+		DIE("cannot apply the TLS settings for %s", name);
 }
 
-/* Why SSL_do_handshake() or SSL_read() failed. 0: it needs more bytes. */
+/* Translate the failure of SSL_do_handshake() or SSL_read() to an error. 0: it only needs more
+ * bytes. */
 static int tls_check(struct h2c_conn *n, int rc, struct err *err)
 {
 	int why = SSL_get_error(n->ssl, rc);
 	unsigned long e = ERR_peek_error();
 	long verdict = SSL_get_verify_result(n->ssl);
 	const char *reason = e ? ERR_reason_error_string(e) : NULL;
+	/* With TLS 1.3 a server refuses our certificate by an alert after the handshake. */
 	bool alert = ERR_GET_LIB(e) == ERR_LIB_SSL && ERR_GET_REASON(e) >= SSL_AD_REASON_OFFSET;
 	enum err_kind kind = alert || !SSL_is_init_finished(n->ssl) ? ERR_DENIED : ERR_TRANSIENT;
 
@@ -324,6 +352,7 @@ static int tls_check(struct h2c_conn *n, int rc, struct err *err)
 	return err_set(err, kind, "TLS: %s", reason ? reason : "protocol error");
 }
 
+/* Continue the handshake; when it is complete, check that the server selected h2. */
 static int handshake(struct h2c_conn *n, struct err *err)
 {
 	const unsigned char *proto = NULL;
@@ -349,6 +378,7 @@ static int handshake(struct h2c_conn *n, struct err *err)
 
 /* ---- reading ---- */
 
+/* Decrypt what arrived and pass it on, record by record; the plaintext is wiped. */
 static int feed_tls(struct h2c_conn *n, struct err *err)
 {
 	uint8_t *plain = n->site->c->plain;
@@ -371,6 +401,7 @@ static int feed_tls(struct h2c_conn *n, struct err *err)
 	return 0;
 }
 
+/* One recv() per wakeup, then deliver. h2c_deliver() comes last, because it may free everything. */
 static void on_readable(int fd, bool readable, bool writable, void *arg)
 {
 	struct h2c_conn *n = arg;
@@ -401,6 +432,7 @@ static void on_readable(int fd, bool readable, bool writable, void *arg)
 
 /* ---- connecting ---- */
 
+/* The TCP connection is established; start TLS. */
 void h2c_conn_begin(struct h2c_conn *n, int take_fd)
 {
 	struct err err = ERR_INIT;
@@ -442,6 +474,7 @@ struct h2c_conn *h2c_conn_new(struct h2c_site *s)
 	return n;
 }
 
+/* httpc resolves the name and tries all addresses. */
 void h2c_conn_dial(struct h2c_site *s)
 {
 	struct h2c_conn *n = h2c_conn_new(s);

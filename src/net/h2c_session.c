@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTP/2 on one connection: nghttp2's callbacks update the state of calls. They run no user code
- * and write nothing. nghttp2 checks frames and messages; the limits are here: on an answer's
+ * HTTP/2 on one connection: nghttp2's callbacks update the state of calls. They run no user code and
+ * write nothing. nghttp2 validates frames and messages; the limits are enforced here: on an answer's
  * header, on collected bodies, and on the replies that a server can make us queue.
  */
 #include "config.h"
@@ -14,8 +14,8 @@
 
 #include "h2c_internal.h"
 
-/* Replies (acknowledgements, resets) that a server can make us queue before the connection ends. No
- * correct server needs so many in one read. */
+/* Maximum of replies (acknowledgements, resets) that a server can make us queue before the connection
+ * is closed. No correct server needs so many in one read. */
 #define MAX_REPLIES 1000
 
 /* ---- memory: headers and frames hold tokens ---- */
@@ -44,12 +44,13 @@ static nghttp2_mem wiping_mem = {NULL, mem_malloc, mem_free, mem_calloc, mem_rea
 
 /* ---- receiving ---- */
 
+/* The call of a stream; NULL for stream 0 and for streams whose call was cancelled. */
 static struct h2c_call *call_of(nghttp2_session *session, int32_t stream)
 {
 	return stream ? nghttp2_session_get_stream_user_data(session, stream) : NULL;
 }
 
-/* Decimal digits only; a larger value counts as max. */
+/* Parse decimal digits; a larger value saturates at max. */
 static bool parse_number(const uint8_t *s, size_t len, uint64_t max, uint64_t *out)
 {
 	uint64_t v = 0;
@@ -70,6 +71,7 @@ static bool is_name(const uint8_t *name, size_t len, const char *want)
 	return len == strlen(want) && memcmp(name, want, len) == 0;
 }
 
+/* Collect the few fields that callers need, and count all of them against the limit. */
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
 	size_t name_len, const uint8_t *value, size_t len, uint8_t flags, void *arg)
 {
@@ -83,9 +85,10 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 		h2c_call_over(k, ERR_INVALID, "the answer's header is larger than 64 KiB");
 		return 0;
 	}
-	if (k->head) /* trailers */
+	if (k->head) /* trailers are ignored */
 		return 0;
 	if (is_name(name, name_len, ":status")) {
+		/* A new :status starts a new header: forget the fields of an interim answer. */
 		k->status = parse_number(value, len, 1000, &number) ? (int)number : 1000;
 		free(steal_ptr(&k->content_type));
 		k->retry_after_ms = 0;
@@ -103,7 +106,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	return 0;
 }
 
-/* Our SETTINGS forbid push; nghttp2 alone would refuse one PUSH_PROMISE after the other. */
+/* Our SETTINGS forbid push. nghttp2 alone would refuse each PUSH_PROMISE and keep the connection;
+ * it is closed instead. */
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *arg)
 {
 	if (hd->type == NGHTTP2_PUSH_PROMISE)
@@ -111,7 +115,8 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 	return 0;
 }
 
-/* The answer is complete. If the request is not, the server does not need the rest. */
+/* The answer is complete. If the request is not, reset the stream: the server does not need the
+ * rest. */
 static void call_complete(struct h2c_call *k)
 {
 	if (!k->head) {
@@ -123,6 +128,8 @@ static void call_complete(struct h2c_call *k)
 	h2c_call_over(k, ERR_NONE, NULL);
 }
 
+/* A header is complete. Interim answers (1xx) are skipped; after the final one the request is never
+ * resent. */
 static void on_headers(struct h2c_call *k)
 {
 	if (k->status >= 100 && k->status <= 199) {
@@ -138,6 +145,7 @@ static void on_headers(struct h2c_call *k)
 	h2c_call_forget(k);
 }
 
+/* Frames that change the state of the connection or complete a call. */
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
 	struct h2c_call *k = call_of(session, frame->hd.stream_id);
@@ -145,6 +153,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 
 	switch (frame->hd.type) {
 	case NGHTTP2_SETTINGS:
+		/* The server's first SETTINGS, which tell how many streams it allows. */
 		if (!(frame->hd.flags & NGHTTP2_FLAG_ACK) && n->state == H2C_HANDSHAKE)
 			h2c_conn_set_state(n, H2C_OPEN, NULL);
 		break;
@@ -169,7 +178,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	return 0;
 }
 
-/* The body of an answer that is delivered as a whole. */
+/* Append to a body that is delivered as a whole, up to its limit. */
 static void collect(struct h2c_call *k, const uint8_t *data, size_t len)
 {
 	size_t max = k->on_data ? HTTPC_RESULT_MAX : k->max_body;
@@ -188,6 +197,8 @@ static void collect(struct h2c_call *k, const uint8_t *data, size_t len)
 	h2c_call_over(k, ERR_INVALID, text);
 }
 
+/* A chunk of a body. nghttp2 returns the flow-control window itself, so a slow on_data does not
+ * stop the server; the delivery in the same turn bounds memory. */
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, const uint8_t *data,
 	size_t len, void *arg)
 {
@@ -206,6 +217,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 	return 0;
 }
 
+/* The stream was closed, by its end or a reset. A call that is still attached has no complete
+ * answer. */
 static int on_close(nghttp2_session *session, int32_t stream, uint32_t code, void *arg)
 {
 	struct h2c_call *k = call_of(session, stream);
@@ -228,6 +241,7 @@ static int on_close(nghttp2_session *session, int32_t stream, uint32_t code, voi
 
 /* ---- sending ---- */
 
+/* Provide the next part of a request's body, which is read from the caller's memory. */
 static ssize_t on_body(nghttp2_session *session, int32_t stream, uint8_t *out, size_t max,
 	uint32_t *flags, nghttp2_data_source *source, void *arg)
 {
@@ -244,12 +258,15 @@ static ssize_t on_body(nghttp2_session *session, int32_t stream, uint8_t *out, s
 	return (ssize_t)len;
 }
 
+/* How many streams the server allows. Before its SETTINGS, nghttp2 assumes its default. */
 static uint32_t places(const struct h2c_conn *n)
 {
 	return nghttp2_session_get_remote_settings(
 		n->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 }
 
+/* Requests that yield and others have separate limits, so that neither fills the connection for the
+ * other. */
 bool h2c_session_has_place(const struct h2c_conn *n, const struct h2c_call *k)
 {
 	size_t beside = k->yields ? n->n_yielding : n->n_calls - n->n_long - n->n_yielding;
@@ -263,6 +280,7 @@ bool h2c_session_only_long(const struct h2c_conn *n)
 	return n->state == H2C_OPEN && places(n) > 0 && n->n_long >= places(n);
 }
 
+/* nghttp2 copies the header fields, so k->nv is only needed again for a resend. */
 void h2c_session_send(struct h2c_conn *n, struct h2c_call *k)
 {
 	nghttp2_data_provider body = {.read_callback = on_body};
@@ -286,6 +304,8 @@ void h2c_session_send(struct h2c_conn *n, struct h2c_call *k)
 		h2c_conn_set_state(n, H2C_DRAINING, "out of stream numbers");
 }
 
+/* Pass received bytes to nghttp2, whose callbacks run in here, and check the number of queued
+ * replies. */
 int h2c_session_feed(struct h2c_conn *n, const uint8_t *data, size_t len, struct err *err)
 {
 	ssize_t rv = nghttp2_session_mem_recv(n->session, data, len);
@@ -301,6 +321,8 @@ int h2c_session_feed(struct h2c_conn *n, const uint8_t *data, size_t len, struct
 
 /* ---- the session ---- */
 
+/* no_closed_streams: nghttp2 would otherwise remember closed streams for priorities, which are not
+ * used. */
 void h2c_session_setup(struct h2c *c)
 {
 	if (nghttp2_session_callbacks_new(&c->callbacks) || nghttp2_option_new(&c->option))
@@ -314,6 +336,8 @@ void h2c_session_setup(struct h2c *c)
 	nghttp2_option_set_no_closed_streams(c->option, 1);
 }
 
+/* Queue the client preface with our SETTINGS. Large windows: flow control would only slow down
+ * lists; memory is bounded by max_body. */
 void h2c_session_start(struct h2c_conn *n)
 {
 	static const nghttp2_settings_entry settings[] = {

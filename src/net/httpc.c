@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The glue between libcurl's multi_socket and the loop, and the life of a call. Two
- * pools, requests and streams, each with one CURLM; a flush retires it and it goes when its last
- * transfer does. At most HTTPC_PER_ORIGIN requests are in flight to one origin, the others wait
- * here: thousands of callers cost neither connections nor easy handles.
+ * The glue between libcurl's multi_socket interface and the loop, and the life of a call. There are two
+ * pools, requests and streams, each with one CURLM. At most HTTPC_PER_ORIGIN requests are in flight to
+ * one origin, and the others are queued here, so that thousands of callers cost neither connections
+ * nor easy handles.
  *
- * curl forbids adding and removing transfers inside its callbacks, and on_data runs in one. So what
- * is started in there waits in line, and what is cancelled in there becomes a zombie, until
+ * curl forbids adding and removing transfers inside its callbacks, and on_data runs in one. So a call
+ * started in there is queued, and one cancelled in there becomes a zombie, until
  * curl_multi_socket_action() has returned. Everything curl allocates is wiped when it is freed: its
  * buffers hold tokens, Secrets and keys.
+ *
+ *   WAITING (queue of its origin) -> RUNNING (in a multi) -> done
+ *   an invalid request: FAILED, deferred -> done
+ *   RUNNING, cancelled inside a callback: ZOMBIE -> freed when curl has returned
  */
 #include "config.h"
 
@@ -36,17 +40,17 @@ struct httpc_multi {
 	struct timer timer; /* curl's */
 	struct fd_watch *fds;
 	struct httpc_call *zombies;
-	unsigned live; /* calls RUNNING or ZOMBIE */
-	bool in_curl;  /* inside curl_multi_socket_action */
-	bool *gone;    /* multi_act is on the stack and wants to know when we are freed */
+	unsigned live; /* number of calls that are RUNNING or ZOMBIE */
+	bool in_curl;  /* inside curl_multi_socket_action() */
+	bool *gone;    /* on the stack of multi_act(): set when the multi is freed */
 };
 
 struct httpc_origin { /* lives while it has calls */
 	struct httpc_pool *pool;
 	char *key;
-	unsigned running, yielding;        /* yielding: of running, those that do */
-	unsigned n_first;                  /* waiting or running, those that do not */
-	struct httpc_call *first, **lastp; /* waiting; those that yield come last */
+	unsigned running, yielding;        /* running calls, and how many of them yield */
+	unsigned n_first;                  /* waiting or running calls that do not yield */
+	struct httpc_call *first, **lastp; /* queue; calls that yield come last */
 	struct httpc_origin *next;
 };
 
@@ -66,6 +70,7 @@ struct httpc {
 
 /* ---- curl's allocator: free wipes ---- */
 
+/* malloc_usable_size() is at least the requested size, so the whole block is wiped. */
 void httpc_wipe_free(void *p)
 {
 	if (p)
@@ -73,6 +78,8 @@ void httpc_wipe_free(void *p)
 	free(p);
 }
 
+/* Shrink in place; grow by allocating, copying and wiping, because a real realloc() would leave an
+ * unwiped copy when it moves the block. */
 void *httpc_wipe_realloc(void *p, size_t size)
 {
 	size_t old = p ? malloc_usable_size(p) : 0;
@@ -90,11 +97,13 @@ void *httpc_wipe_realloc(void *p, size_t size)
 
 static unsigned n_users; /* of libcurl's globals */
 
+/* libcurl's allocator is global, so it must be set before anything else in the process uses
+ * libcurl. */
 static void curl_use(void)
 {
 	if (n_users++ == 0 && curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, httpc_wipe_free,
 				      httpc_wipe_realloc, strdup, calloc))
-		DIE("libcurl does not start");
+		DIE("cannot initialise libcurl");
 }
 
 static void curl_unuse(void)
@@ -105,6 +114,7 @@ static void curl_unuse(void)
 
 /* ---- easy handles ---- */
 
+/* Reuse a handle: creating one costs more than a small request. */
 static CURL *easy_take(struct httpc *c)
 {
 	CURL *e = c->n_idle ? c->idle[--c->n_idle] : curl_easy_init();
@@ -120,7 +130,7 @@ static void easy_give(struct httpc *c, CURL *e)
 		curl_easy_cleanup(e);
 		return;
 	}
-	curl_easy_reset(e); /* forgets the request; connections belong to the multi */
+	curl_easy_reset(e); /* drops the request; connections belong to the multi */
 	c->idle[c->n_idle++] = e;
 }
 
@@ -147,6 +157,8 @@ static void fd_watch_free(struct fd_watch *w)
 	free(w);
 }
 
+/* curl tells which events it wants on a descriptor. A change replaces the watch, as loop_fd has no
+ * modify. */
 static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *watch)
 {
 	struct httpc_multi *m = arg;
@@ -174,7 +186,7 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *arg, voi
 	return 0;
 }
 
-/* Only arms or disarms: curl must not be called from here. */
+/* Only set or cancel the timer: curl must not be called from its own callbacks. */
 static int on_curl_timer(CURLM *cm, long ms, void *arg)
 {
 	struct httpc_multi *m = arg;
@@ -186,6 +198,7 @@ static int on_curl_timer(CURLM *cm, long ms, void *arg)
 	return 0;
 }
 
+/* PIPELINING is switched off, which also disables HTTP/2 multiplexing: h2c does that. */
 static struct httpc_multi *multi_new(struct httpc_pool *pool)
 {
 	struct httpc_multi *m = xcalloc(1, sizeof(*m));
@@ -203,6 +216,7 @@ static struct httpc_multi *multi_new(struct httpc_pool *pool)
 	return m;
 }
 
+/* Cleaning up closes the connections, and curl may remove their watches meanwhile. */
 static void multi_free(struct httpc_multi *m)
 {
 	assert(m->live == 0 && !m->in_curl);
@@ -217,6 +231,7 @@ static void multi_free(struct httpc_multi *m)
 
 /* ---- origins ---- */
 
+/* Origins are few, as they only live while they have calls. */
 static struct httpc_origin *origin_get(struct httpc_pool *pool, const char *key)
 {
 	struct httpc_origin *o;
@@ -233,6 +248,7 @@ static struct httpc_origin *origin_get(struct httpc_pool *pool, const char *key)
 	return o;
 }
 
+/* Free the origin if it has no calls. */
 static void origin_put(struct httpc_origin *o)
 {
 	struct httpc_origin **p = &o->pool->origins;
@@ -246,6 +262,7 @@ static void origin_put(struct httpc_origin *o)
 	free(o);
 }
 
+/* Queue the call: one that does not yield goes before all that do. */
 static void line_join(struct httpc_origin *o, struct httpc_call *k)
 {
 	struct httpc_call **at = o->lastp;
@@ -276,9 +293,11 @@ static void line_leave(struct httpc_call *k)
 
 /* ---- calls ---- */
 
-/* Hands k's easy handle back and forgets its place; its origin may start the next call, or end. */
+/* Return k's easy handle and remove k from its place; its origin may start the next call, or end. */
 static void call_leave(struct httpc_call *k);
 
+/* Report the result. done may free the httpc, so the call is detached and finished first and freed
+ * last. */
 static void call_end(struct httpc_call *k)
 {
 	struct httpc_answer a = {0};
@@ -310,6 +329,8 @@ static void on_fail(void *arg)
 	call_end(arg);
 }
 
+/* Report a failure in the next turn, because done must not run before the starting function
+ * returned. */
 static void call_fail(struct httpc_call *k)
 {
 	timer_cancel(&k->deadline);
@@ -317,6 +338,7 @@ static void call_fail(struct httpc_call *k)
 	defer_call(&k->fail, k->c->loop, on_fail, k);
 }
 
+/* Sets ETIMEDOUT, by which callers tell an expired deadline from other transient errors. */
 static void on_deadline(void *arg)
 {
 	struct httpc_call *k = arg;
@@ -338,6 +360,8 @@ static void on_silence(void *arg)
 	call_end(k);
 }
 
+/* Move the call from its queue into the multi. A request that curl refuses fails like an invalid
+ * one. */
 static void call_launch(struct httpc_call *k)
 {
 	struct httpc_multi *m = k->origin->pool->multi;
@@ -351,7 +375,7 @@ static void call_launch(struct httpc_call *k)
 			curl_easy_strerror(rc));
 		easy_give(k->c, steal_ptr(&k->easy));
 		k->origin->n_first -= !k->yields;
-		k->origin = NULL; /* the pump that called us puts it */
+		k->origin = NULL; /* origin_pump(), the caller, frees it if it is empty */
 		call_fail(k);
 		return;
 	}
@@ -364,6 +388,7 @@ static void call_launch(struct httpc_call *k)
 		timer_set(&k->silence, k->silence_ms);
 }
 
+/* The first call decides for all: the queue is in order of priority. */
 static bool may_launch(const struct httpc_origin *o)
 {
 	const struct httpc_call *k = o->first;
@@ -374,7 +399,7 @@ static bool may_launch(const struct httpc_origin *o)
 	       !(k->yields && o->n_first && o->yielding >= HTTPC_YIELDING);
 }
 
-/* Starts what may start; ends the origin when nothing is left. */
+/* Start calls while the limits permit; free the origin when it has none. */
 static void origin_pump(struct httpc_origin *o)
 {
 	while (o->first && !o->pool->multi->in_curl && may_launch(o))
@@ -392,6 +417,7 @@ static void pool_pump(struct httpc_pool *pool)
 	}
 }
 
+/* Continue with the origin's next call at the end, as this one's place is free. */
 static void call_leave(struct httpc_call *k)
 {
 	struct httpc_multi *m = k->multi;
@@ -417,6 +443,8 @@ static void call_leave(struct httpc_call *k)
 		origin_pump(o);
 }
 
+/* Cancelled: inside a curl callback the transfer cannot be removed yet, so the call stays as a
+ * zombie. */
 static void call_abort(struct op *op)
 {
 	struct httpc_call *k = (struct httpc_call *)op;
@@ -434,6 +462,7 @@ static void call_abort(struct op *op)
 	httpc_call_free(k);
 }
 
+/* Free the zombies after curl has returned. */
 static void multi_bury(struct httpc_multi *m)
 {
 	struct httpc_call *k;
@@ -446,7 +475,8 @@ static void multi_bury(struct httpc_multi *m)
 	}
 }
 
-/* The only place where curl works. Ended calls are reported only after curl has returned. */
+/* Let curl work; this is the only place that does. Ended calls are reported only after curl has
+ * returned. */
 static void multi_act(struct httpc_multi *m, curl_socket_t fd, int events)
 {
 	struct httpc_call *k;
@@ -477,6 +507,7 @@ static void multi_act(struct httpc_multi *m, curl_socket_t fd, int events)
 
 /* ---- the interface ---- */
 
+/* Streams have no limit per origin: each watch needs its connection for hours. */
 struct httpc *httpc_new(struct loop *l)
 {
 	struct httpc *c = xcalloc(1, sizeof(*c));
@@ -544,6 +575,8 @@ struct op *httpc_start(struct httpc *c, struct op_scope *scope, const struct htt
 	return &call_start(c, scope, req, on_data, done, NULL, arg)->op;
 }
 
+/* Let curl resolve and connect without sending anything (CURLOPT_CONNECT_ONLY), and take the
+ * socket. The URL is http even for https, as TLS is made by the caller. */
 struct op *httpc_dial(struct httpc *c, struct op_scope *scope, const char *origin,
 	const char *connect_to, uint32_t connect_ms, httpc_dial_fn done, void *arg)
 {
@@ -555,7 +588,7 @@ struct op *httpc_dial(struct httpc *c, struct op_scope *scope, const char *origi
 		.url = url,
 		.connect_to = connect_to,
 		.connect_ms = connect_ms,
-		.stream = true}; /* in no request's way */
+		.stream = true}; /* does not occupy a request's place */
 
 	return &call_start(c, scope, &req, NULL, NULL, done, arg)->op;
 }

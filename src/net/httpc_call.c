@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One transfer: the request copied and checked, the options of its easy handle, the body as it
- * comes, and what curl's result means. Curl calls on_write and on_socket only; both do no more than
- * they must, and user code runs in there only as on_data.
+ * One transfer: copy and check the request, set the options of its easy handle, handle the body as it
+ * arrives, and interpret curl's result. curl's callbacks do as little as possible; the only user code
+ * that runs in them is on_data.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@
 
 /* ---- the request ---- */
 
-/* Eight bytes at a time: each request has a token of a thousand. */
+/* Test eight bytes at a time: each request has a token of about a thousand bytes. */
 bool httpc_printable(const char *s)
 {
 	const uint64_t each = 0x0101010101010101u, high = each * 0x80;
@@ -43,6 +43,7 @@ bool httpc_printable(const char *s)
 	return true;
 }
 
+/* curl copies the line; its copy is wiped when the list is freed. */
 static void add_header(struct httpc_call *k, const char *line)
 {
 	struct curl_slist *l = curl_slist_append(k->headers, line);
@@ -52,6 +53,7 @@ static void add_header(struct httpc_call *k, const char *line)
 	k->headers = l;
 }
 
+/* Set the headers, including those that suppress curl's own. */
 static int copy_headers(struct httpc_call *k, const struct httpc_request *req)
 {
 	struct strbuf line = STRBUF_INIT;
@@ -63,8 +65,8 @@ static int copy_headers(struct httpc_call *k, const struct httpc_request *req)
 
 		if (!httpc_printable(h->name) || !httpc_printable(h->value) || !*h->name ||
 			strchr(h->name, ':'))
-			rc = err_set(
-				&k->err, ERR_INVALID, "a request header holds control characters");
+			rc = err_set(&k->err, ERR_INVALID,
+				"a request header contains control characters");
 		has_type = has_type || strcasecmp(h->name, "content-type") == 0;
 		strbuf_reset(&line);
 		/* "Name;" is curl's way to send an empty value. */
@@ -81,7 +83,7 @@ static int copy_headers(struct httpc_call *k, const struct httpc_request *req)
 		if (!*req->bearer || strpbrk(req->bearer, " \t\r\n") ||
 			!httpc_printable(req->bearer))
 			rc = err_set(&k->err, ERR_INVALID,
-				"the bearer token holds blanks or control characters");
+				"the bearer token contains blanks or control characters");
 		else
 			add_header(k, strbuf_str(&line));
 	}
@@ -95,6 +97,7 @@ static int copy_headers(struct httpc_call *k, const struct httpc_request *req)
 	return rc;
 }
 
+/* "::ADDR:PORT" means: for every host and port connect to this address (CURLOPT_CONNECT_TO). */
 static void set_connect_to(struct httpc_call *k, const char *addr_port, int addr_len)
 {
 	cleanup_free char *s = xasprintf("::%.*s", addr_len, addr_port);
@@ -105,9 +108,9 @@ static void set_connect_to(struct httpc_call *k, const char *addr_port, int addr
 }
 
 /*
- * Splits the URL into scheme, authority and path. When the TLS name differs from the URL's host,
- * curl gets a URL with that name (it takes SNI and the name to verify from there) and connects to
- * the old authority, which stays in the Host header.
+ * Split the URL into scheme, authority and path. If the TLS name differs from the URL's host, curl is
+ * given a URL with that name, because it takes SNI and the name to verify from the URL. It then
+ * connects to the original authority, which stays in the Host header.
  */
 static int place_url(struct httpc_call *k, const struct httpc_request *req)
 {
@@ -116,15 +119,15 @@ static int place_url(struct httpc_call *k, const struct httpc_request *req)
 	int auth_len, host_len;
 
 	if (!auth || !httpc_printable(req->url) || strchr(req->url, ' '))
-		return err_set(&k->err, ERR_INVALID, "not a usable URL");
+		return err_set(&k->err, ERR_INVALID, "invalid URL");
 	auth += 3;
 	auth_len = (int)strcspn(auth, "/?#");
 	if (!auth_len || memchr(auth, '@', (size_t)auth_len))
 		return err_set(&k->err, ERR_INVALID,
-			"not a usable URL: no host, or user information in it");
+			"invalid URL: it has no host, or it contains user information");
 	port = auth[0] == '[' ? memchr(auth, ']', (size_t)auth_len) : auth;
 	if (!port)
-		return err_set(&k->err, ERR_INVALID, "not a usable URL: no bracket ends the host");
+		return err_set(&k->err, ERR_INVALID, "invalid URL: the host has no closing bracket");
 	k->origin_key = xstrndup(req->url, (size_t)(auth + auth_len - req->url));
 	port = memchr(port, ':', (size_t)(auth + auth_len - port));
 	host_len = port ? (int)(port - auth) : auth_len;
@@ -152,6 +155,7 @@ static int place_url(struct httpc_call *k, const struct httpc_request *req)
 	return 0;
 }
 
+/* The body is moved if possible; otherwise it is copied once, and the copy is wiped. */
 struct httpc_call *httpc_call_new(const struct httpc_request *req, bool *ok)
 {
 	struct httpc_call *k = xcalloc(1, sizeof(*k));
@@ -176,6 +180,7 @@ struct httpc_call *httpc_call_new(const struct httpc_request *req, bool *ok)
 	return k;
 }
 
+/* Whatever held a token or a key is wiped by the allocator (curl's lists) or by body_fini(). */
 void httpc_call_free(struct httpc_call *k)
 {
 	curl_slist_free_all(k->headers); /* wipes the token: see the allocator in httpc.c */
@@ -198,13 +203,14 @@ void httpc_call_free(struct httpc_call *k)
 
 /* ---- curl's callbacks ---- */
 
+/* Set keepalive and timeouts on a new connection. */
 static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 {
 	unsigned unacked_ms = 20000;
 	int idle_s = 15, interval_s = 5, on = 1;
 
-	/* A black-holed connection ends after 20 s even when nothing is sent on it. Failing here
-	 * costs only that. */
+	/* A dead connection is closed after 20 s even if nothing is sent on it. A failure of these
+	 * calls only costs that detection. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, sizeof(unacked_ms));
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
@@ -212,6 +218,7 @@ static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 	return CURL_SOCKOPT_OK;
 }
 
+/* Record the scope of the address, for the error and the answer. */
 static bool may_reach(struct httpc_call *k, enum addr_scope scope)
 {
 	k->scope = scope;
@@ -219,7 +226,7 @@ static bool may_reach(struct httpc_call *k, enum addr_scope scope)
 	return !k->refused;
 }
 
-/* Before a connection: curl tries the next address of the name when this one is refused. */
+/* Called before connecting: if this address is refused, curl tries the next one of the name. */
 static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
 {
 	if (!may_reach(arg, addr_scope(&to->addr)))
@@ -239,7 +246,8 @@ static enum addr_scope scope_of_text(const char *ip)
 	return ADDR_RESERVED;
 }
 
-/* Before the request is sent, on a new connection as on one that another call has left. */
+/* Called before the request is sent, on a new connection or on one that an earlier call left, whose
+ * address may not be permitted to this call. */
 static int on_request(void *arg, char *ip, char *local_ip, int port, int local_port)
 {
 	struct httpc_call *k = arg;
@@ -254,6 +262,8 @@ static int on_request(void *arg, char *ip, char *local_ip, int port, int local_p
 							    : CURL_PREREQFUNC_ABORT;
 }
 
+/* Append to a body that is delivered as a whole. Returning 0 ends the transfer; k->err or k->cut
+ * tells why. */
 static size_t collect(struct httpc_call *k, const char *data, size_t len, size_t max)
 {
 	curl_off_t length = -1;
@@ -275,7 +285,8 @@ static size_t collect(struct httpc_call *k, const char *data, size_t len, size_t
 	return len;
 }
 
-/* A short count ends the transfer with CURLE_WRITE_ERROR; k->err or k->cut holds the reason. */
+/* Receive a part of the body. A short count ends the transfer with CURLE_WRITE_ERROR; k->err or
+ * k->cut holds the reason. */
 static size_t on_write(char *data, size_t size, size_t n, void *arg)
 {
 	struct httpc_call *k = arg;
@@ -300,6 +311,8 @@ static size_t on_write(char *data, size_t size, size_t n, void *arg)
 	return rc == 0 ? len : 0;
 }
 
+/* curl derives behaviour from its own options (no body for HEAD), so the method is not just
+ * text. */
 static CURLcode set_method(struct httpc_call *k)
 {
 	CURL *e = k->easy;
@@ -320,6 +333,7 @@ static CURLcode set_method(struct httpc_call *k)
 	return rc;
 }
 
+/* Set all options of a handle that was reset. */
 CURLcode httpc_call_setup(struct httpc_call *k)
 {
 	CURL *e = k->easy;
@@ -346,12 +360,12 @@ CURLcode httpc_call_setup(struct httpc_call *k)
 	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)k->connect_ms);
 	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	SET(CURLOPT_NOSIGNAL, 1L);
-	SET(CURLOPT_QUICK_EXIT, 1L); /* a lookup under way must not block the loop */
-	SET(CURLOPT_PROXY, "");      /* none, even if the environment sets one */
+	SET(CURLOPT_QUICK_EXIT, 1L); /* a pending name lookup must not block the loop */
+	SET(CURLOPT_PROXY, "");      /* none, even if the environment has one */
 	SET(CURLOPT_FOLLOWLOCATION, 0L);
 	SET(CURLOPT_MAXAGE_CONN, 60L);
-	/* Freed, and therefore wiped, after each transfer: the default of 64 KiB costs more than
-	 * the request. */
+	/* The buffer is freed, and therefore wiped, after each transfer; wiping the default of 64 KiB
+	 * costs more than the request. */
 	SET(CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
 	if (k->dialled)
 		SET(CURLOPT_CONNECT_ONLY, 1L);
@@ -359,8 +373,9 @@ CURLcode httpc_call_setup(struct httpc_call *k)
 	return rc ? rc : httpc_tls_apply(k->tls, e);
 }
 
-/* ---- what a result means ---- */
+/* ---- interpreting results ---- */
 
+/* Decide whether a retry can help. TLS failures that need a person are ERR_DENIED. */
 static enum err_kind kind_of(CURLcode rc, const char *text)
 {
 	switch ((int)rc) {
@@ -371,13 +386,13 @@ static enum err_kind kind_of(CURLcode rc, const char *text)
 	case CURLE_SSL_ISSUER_ERROR:
 		return ERR_DENIED;
 	case CURLE_SSL_CONNECT_ERROR:
-		/* A server that goes away in the handshake comes back; one that refuses it does
-		 * not. */
+		/* A server that disappears during the handshake returns; one that refuses it does not
+		 * change its mind. OpenSSL's text tells them apart. */
 		return strstr(text, "error:") && !strstr(text, "unexpected eof") ? ERR_DENIED
 										 : ERR_TRANSIENT;
 	case CURLE_SEND_ERROR:
 	case CURLE_RECV_ERROR:
-		/* TLS 1.3 refuses a client certificate only here. */
+		/* With TLS 1.3 a client certificate is refused only after the handshake. */
 		return strstr(text, "alert") ? ERR_DENIED : ERR_TRANSIENT;
 	case CURLE_URL_MALFORMAT:
 	case CURLE_UNSUPPORTED_PROTOCOL: /* also an answer that is HTTP/0.9 */
@@ -389,7 +404,8 @@ static enum err_kind kind_of(CURLcode rc, const char *text)
 	}
 }
 
-/* A challenge may be one header or several; both mean the same. */
+/* Join all WWW-Authenticate headers: challenges may be in one header or several (RFC 9110 section
+ * 11.6.1). */
 static void take_challenges(struct httpc_call *k)
 {
 	struct strbuf all = STRBUF_INIT;
@@ -411,8 +427,8 @@ static void take_challenges(struct httpc_call *k)
 }
 
 /*
- * curl's text has the milliseconds it took. Such a text would get into conditions, and one that
- * differs each time would be written each time.
+ * Replace curl's texts that contain elapsed milliseconds. Error texts become conditions, and a text
+ * that differs each time would cause a write each time.
  */
 static const char *untimed(CURLcode rc, long sys, const char *text)
 {
@@ -423,7 +439,7 @@ static const char *untimed(CURLcode rc, long sys, const char *text)
 	return text;
 }
 
-/* curl closes its descriptor of this connection; we keep a duplicate. */
+/* Take the connection of httpc_dial(). curl closes its own descriptor, so it is duplicated. */
 static void take_socket(struct httpc_call *k, CURLcode rc)
 {
 	const char *text = k->curl_text[0] ? k->curl_text : curl_easy_strerror(rc);
@@ -434,7 +450,8 @@ static void take_socket(struct httpc_call *k, CURLcode rc)
 		(void)curl_easy_getinfo(k->easy, CURLINFO_ACTIVESOCKET, &fd);
 		k->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 		if (k->fd < 0)
-			err_set_errno(&k->err, ERR_TRANSIENT, errno, "the connection");
+			err_set_errno(
+				&k->err, ERR_TRANSIENT, errno, "cannot take over the connection");
 		return;
 	}
 	(void)curl_easy_getinfo(k->easy, CURLINFO_OS_ERRNO, &sys);
@@ -442,6 +459,8 @@ static void take_socket(struct httpc_call *k, CURLcode rc)
 	k->err.sys = (int)sys;
 }
 
+/* Set the error, if any, and the fields of the answer. Header values with control characters or
+ * above the limit are treated as missing. */
 void httpc_call_result(struct httpc_call *k, CURLcode rc)
 {
 	const char *text = k->curl_text[0] ? k->curl_text : curl_easy_strerror(rc), *type = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of libcurl that httpc calls, each passed on to the library once that is loaded.
- * curl.h declares them, so one that does not fit does not compile. What variadic ones take is told
- * by the option's number, as curl.h has it.
+ * Wrappers for the functions of libcurl that httpc calls; each forwards to the loaded library. curl.h
+ * declares them, so a wrong prototype does not compile. The argument type of a variadic function
+ * follows from the option's number, as defined in curl.h.
  */
 #include "config.h"
 
@@ -39,7 +39,7 @@
 	X(curl_slist_append)                                                                       \
 	X(curl_slist_free_all)
 
-/* Their macros check arguments where they are called. */
+/* curl.h's type-checking macros would replace the definitions below. */
 #undef curl_easy_getinfo
 #undef curl_easy_setopt
 #undef curl_multi_setopt
@@ -57,6 +57,8 @@ static union {
 } lib;
 static_assert(sizeof(lib.f) == sizeof(lib.all), "functions and data have pointers of one size");
 
+/* RTLD_NOW, so that a library with unresolved symbols fails here and not in the middle of a
+ * request. */
 int httpc_late_load(struct err *err)
 {
 	static const char *const names[] = {FUNCTIONS(NAME)};
@@ -64,7 +66,7 @@ int httpc_late_load(struct err *err)
 
 	if (!library)
 		return err_set(err, ERR_INVALID,
-			"what speaks to registries cannot be loaded: %s; next step: install libcurl",
+			"cannot load the HTTP client for registries: %s; next step: install libcurl",
 			log_esc(dlerror()));
 	for (size_t i = 0; i < N_FUNCTIONS; i++) {
 		lib.all[i] = dlsym(library, names[i]);
@@ -93,7 +95,7 @@ void curl_easy_reset(CURL *easy)
 	lib.f.curl_easy_reset(easy);
 }
 
-/* Whatever is asked for goes to where a pointer points. */
+/* Every result is stored through a pointer, whatever its type. */
 CURLcode curl_easy_getinfo(CURL *easy, CURLINFO info, ...)
 {
 	va_list ap;
@@ -105,6 +107,7 @@ CURLcode curl_easy_getinfo(CURL *easy, CURLINFO info, ...)
 	return lib.f.curl_easy_getinfo(easy, info, out);
 }
 
+/* CURLOPTTYPE_* are ranges of option numbers: long, pointer, function, offset, blob. */
 CURLcode curl_easy_setopt(CURL *easy, CURLoption option, ...)
 {
 	CURLcode rc;
@@ -144,7 +147,7 @@ CURLMcode curl_multi_cleanup(CURLM *multi)
 	return lib.f.curl_multi_cleanup(multi);
 }
 
-/* httpc sets no offset here. */
+/* As above; httpc sets no multi option with an offset. */
 CURLMcode curl_multi_setopt(CURLM *multi, CURLMoption option, ...)
 {
 	CURLMcode rc;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trust and client identity, as PEM kept in memory and handed to curl as blobs (no copy: the
- * call holds a reference). Everything is parsed once here, so that a bad file is an error with a
- * name and not a failed handshake; an encrypted key is refused, as OpenSSL would ask on the
- * terminal. Each object ends its CA bundle with a comment of its own: curl compares blobs before it
- * reuses a connection, so two objects never share one, however alike they are.
+ * Trust and client identity, as PEM kept in memory and passed to curl as blobs (not copied: the call
+ * holds a reference). Everything is parsed once here, so that a bad file is a clear error and not a
+ * failed handshake. An encrypted key is refused, because OpenSSL would prompt on the terminal. Each
+ * object ends its CA bundle with a unique comment: curl compares blobs before it reuses a connection,
+ * so two objects never share one even if their contents are equal.
  */
 #include "config.h"
 
@@ -24,8 +24,8 @@ static int refuse_password(char *buf, int size, int rwflag, void *arg)
 	return -1;
 }
 
-/* Number of certificates in a PEM text, -1 when one is broken. The first is given out if asked for.
- */
+/* Return the number of certificates in a PEM text, -1 if one is malformed. *first receives the
+ * first one. */
 static int count_certs(const void *pem, size_t len, X509 **first)
 {
 	BIO *bio = BIO_new_mem_buf(pem, (int)len);
@@ -50,6 +50,7 @@ static int count_certs(const void *pem, size_t len, X509 **first)
 	return -1;
 }
 
+/* Check that certificate and key parse and belong together. */
 static int check_pair(
 	const void *cert_pem, size_t cert_len, const void *key_pem, size_t key_len, struct err *err)
 {
@@ -84,7 +85,7 @@ static struct httpc_tls *tls_alloc(void)
 	return t;
 }
 
-/* The CA text plus a comment no other object has. */
+/* Keep the CA text plus a comment that no other object has; see the head of this file. */
 static void keep_ca(struct httpc_tls *t, const void *pem, size_t len)
 {
 	static unsigned long serial;
@@ -113,7 +114,7 @@ struct httpc_tls *httpc_tls_new(const void *ca_pem, size_t ca_len, const void *c
 	}
 	if (!cert_pem != !key_pem) {
 		err_set(err, ERR_INVALID,
-			"a client certificate needs its key and a key its certificate");
+			"a client certificate and its key must be given together");
 		return NULL;
 	}
 	if (cert_pem && check_pair(cert_pem, cert_len, key_pem, key_len, err) != 0)
@@ -131,6 +132,7 @@ struct httpc_tls *httpc_tls_new(const void *ca_pem, size_t ca_len, const void *c
 	return t;
 }
 
+/* Warn once per process: a warning for each connection would be ignored. */
 void httpc_tls_skip_verify(struct httpc_tls *t)
 {
 	static bool warned;
@@ -168,7 +170,7 @@ void httpc_tls_unref(struct httpc_tls *t)
 	free(t);
 }
 
-/* OpenSSL wipes plaintext it has handed over; curl's own buffers are wiped by our allocator
+/* Let OpenSSL wipe plaintext it has passed on; curl's own buffers are wiped by our allocator
  * (httpc.c). */
 static CURLcode on_ssl_ctx(CURL *easy, void *ctx, void *arg)
 {
@@ -185,6 +187,7 @@ static BIO *bio_of(const void *pem, size_t len)
 	return bio;
 }
 
+/* The number of certificates was checked by httpc_tls_new(). */
 static void trust_pem(SSL_CTX *ctx, const void *pem, size_t len)
 {
 	BIO *bio = bio_of(pem, len);
@@ -198,7 +201,7 @@ static void trust_pem(SSL_CTX *ctx, const void *pem, size_t len)
 	BIO_free(bio);
 }
 
-/* httpc_tls_new() has checked the pair. */
+/* Set certificate, key and chain; httpc_tls_new() has checked the pair. */
 static void use_pair(SSL_CTX *ctx, const struct httpc_tls *t)
 {
 	BIO *certs = bio_of(t->cert, t->cert_len);
@@ -207,7 +210,7 @@ static void use_pair(SSL_CTX *ctx, const struct httpc_tls *t)
 	X509 *x = PEM_read_bio_X509(certs, NULL, refuse_password, NULL);
 
 	if (SSL_CTX_use_certificate(ctx, x) != 1 || SSL_CTX_use_PrivateKey(ctx, key) != 1)
-		DIE("a client certificate that was accepted before");
+		DIE("OpenSSL refused a client certificate that it accepted before");
 	X509_free(x);
 	EVP_PKEY_free(key);
 	while ((x = PEM_read_bio_X509(certs, NULL, refuse_password, NULL)) != NULL)
@@ -217,6 +220,7 @@ static void use_pair(SSL_CTX *ctx, const struct httpc_tls *t)
 	BIO_free(key_pem);
 }
 
+/* The context for h2c, with the settings that httpc_tls_apply() makes through curl. */
 SSL_CTX *httpc_tls_ctx(const struct httpc_tls *t)
 {
 	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
@@ -239,6 +243,7 @@ SSL_CTX *httpc_tls_ctx(const struct httpc_tls *t)
 	return ctx;
 }
 
+/* NOCOPY: the memory belongs to the httpc_tls, to which the call holds a reference. */
 static CURLcode set_blob(CURL *easy, CURLoption opt, const void *data, size_t len)
 {
 	struct curl_blob blob = {
@@ -256,7 +261,7 @@ CURLcode httpc_tls_apply(const struct httpc_tls *t, CURL *easy)
 	rc = curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https");
 	if (!rc)
 		rc = curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	if (!rc) /* a resumed session would outlive the check that made it */
+	if (!rc) /* a resumed session would not be verified again */
 		rc = curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
 	if (!rc)
 		rc = curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_ssl_ctx);
@@ -266,7 +271,7 @@ CURLcode httpc_tls_apply(const struct httpc_tls *t, CURL *easy)
 			rc = curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
 	}
 	if (!rc && t->ca) {
-		/* CAPATH NULL, or Debian's built-in one would still trust every public CA. */
+		/* CAPATH must be NULL: Debian's built-in directory would still trust every public CA. */
 		rc = set_blob(easy, CURLOPT_CAINFO_BLOB, t->ca, t->ca_len);
 		if (!rc)
 			rc = curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listeners: which connections are accepted, which one gives way when all are taken, and how a
- * server begins and ends. libevhtp accepts, makes the (TLS) bufferevent and owns the connection.
+ * Listeners: which connections are accepted, which one is closed when all are in use, and how a server
+ * starts and stops. libevhtp accepts, creates the (TLS) bufferevent and owns the connection.
+ *
+ * Path of one request: before_accept() -> httpd_peer_new() -> httpd_guard_read() collects and checks
+ * head and body -> dispatch() -> httpd_serve() -> the handler -> httpd_reply() -> httpd_peer_send() ->
+ * flushed(), then the next request of the connection.
  */
 #include "config.h"
 
@@ -40,7 +44,7 @@ static struct metric connections =
 static struct metric refused_total = METRIC_COUNTER_INIT("tec_http_refused_connections_total",
 	"Connections closed before their first request.", "listener", "reason");
 static struct metric evicted_total = METRIC_COUNTER_INIT("tec_http_evicted_connections_total",
-	"Connections closed to make room for a source that holds fewer, or for a newer one.",
+	"Connections closed to make room for a source with fewer, or for a newer connection.",
 	"listener", NULL);
 
 /* ---- counts and logs */
@@ -55,6 +59,7 @@ void httpd_count_refused(const struct httpd *h, const char *reason)
 	metric_add(&refused_total, h->conf.name, reason, 1);
 }
 
+/* Rate-limit a kind of log line; *left_out is the number of lines suppressed since the last one. */
 bool httpd_may_log(struct httpd *h, enum httpd_noise kind, unsigned *left_out)
 {
 	struct httpd_quiet *q = &h->quiet[kind];
@@ -72,6 +77,7 @@ bool httpd_may_log(struct httpd *h, enum httpd_noise kind, unsigned *left_out)
 
 /* ---- accepting */
 
+/* Enable all listeners, after a pause or in a new turn. */
 static void accept_again(void *arg)
 {
 	struct httpd *h = arg;
@@ -80,10 +86,11 @@ static void accept_again(void *arg)
 		evconnlistener_enable(h->listeners[i]);
 }
 
-/* Mostly EMFILE: the descriptor stays readable, so without a pause this would be a busy loop. */
+/* accept() failed, usually with EMFILE. The socket stays readable, so without a pause this would be
+ * a busy loop. */
 static void on_accept_error(struct evconnlistener *listener, void *arg)
 {
-	struct httpd *h = ((evhtp_t *)arg)->arg; /* the listener's argument is libevhtp's */
+	struct httpd *h = ((evhtp_t *)arg)->arg; /* arg was set by libevhtp */
 	int sys = errno;
 	unsigned left_out;
 
@@ -97,7 +104,7 @@ static void on_accept_error(struct evconnlistener *listener, void *arg)
 			log_esc(strerror(sys)), left_out + 1);
 }
 
-/* In the next turn of the loop. */
+/* Resume in the next turn, unless a longer pause is set. */
 static void go_on_accepting(void *arg)
 {
 	struct httpd *h = arg;
@@ -108,9 +115,9 @@ static void go_on_accepting(void *arg)
 }
 
 /*
- * libevent accepts as long as connections wait, which a flood can prolong for ever, and a new
- * connection could be evicted before its first request was read. So accepting pauses after a
- * quarter of the places at most, and the new connections get their turn.
+ * Limit the connections accepted per turn. libevent accepts while connections are waiting, which a
+ * flood can prolong indefinitely, and a new connection could be evicted before its first request is
+ * read. So accepting pauses after at most a quarter of the places, and new connections are served.
  */
 static void bound_accepts(struct httpd *h)
 {
@@ -123,6 +130,7 @@ static void bound_accepts(struct httpd *h)
 		evconnlistener_disable(h->listeners[i]);
 }
 
+/* Close a connection to make room; a request in progress on it is lost. */
 static void evict(struct httpd *h, struct httpd_peer *p)
 {
 	char peer[ADDR_TEXT_LEN];
@@ -132,13 +140,13 @@ static void evict(struct httpd *h, struct httpd_peer *p)
 	if (httpd_may_log(h, HTTPD_NOISE_EVICTED, &left_out)) {
 		addr_format(httpd_peer_addr(p), peer);
 		log_warn(NULL,
-			"all connections are in use: closed the one idle for longest of the source with the most",
+			"all connections are in use: closed the longest idle one of the source with the most",
 			"server=%s peer=%s count=%u", h->conf.name, peer, left_out + 1);
 	}
 	httpd_peer_close(p);
 }
 
-/* False: all are taken, and no connection has to give way to this source. */
+/* Ensure that a place is free for this source. False: all are in use and none may be reclaimed. */
 static bool make_room(struct httpd *h, const struct sockaddr *sa)
 {
 	uint8_t source[ADDR_SOURCE_LEN];
@@ -157,6 +165,7 @@ static bool make_room(struct httpd *h, const struct sockaddr *sa)
 	return true;
 }
 
+/* The reasons are label values of tec_http_refused_connections_total; NULL accepts. */
 static const char *reason_to_refuse(struct httpd *h, const struct sockaddr *sa)
 {
 	uint32_t retry_s;
@@ -168,7 +177,7 @@ static const char *reason_to_refuse(struct httpd *h, const struct sockaddr *sa)
 	return make_room(h, sa) ? NULL : "limit";
 }
 
-/* Before TLS costs anything. Anything but OK makes libevhtp close the socket. */
+/* Decide before TLS costs anything. Any result but OK makes libevhtp close the socket. */
 static evhtp_res before_accept(evhtp_connection_t *conn, void *arg)
 {
 	struct httpd *h = arg;
@@ -198,6 +207,7 @@ static evhtp_res after_accept(evhtp_connection_t *conn, void *arg)
 
 /* ---- listeners */
 
+/* The listener accepts nothing until httpd_listen(). */
 struct httpd *httpd_new(struct loop *l, const struct httpd_conf *conf)
 {
 	struct httpd *h = xcalloc(1, sizeof(*h));
@@ -245,7 +255,7 @@ void httpd_free(struct httpd *h)
 	free(h);
 }
 
-/* fd is the listener's from here on, unless it is refused. */
+/* Add a listening socket. fd then belongs to the listener, unless this fails. */
 static int take_socket(struct httpd *h, int fd, const struct sockaddr *sa, struct err *err)
 {
 	char text[ADDR_TEXT_LEN];
@@ -254,8 +264,8 @@ static int take_socket(struct httpd *h, int fd, const struct sockaddr *sa, struc
 		return err_set(err, ERR_INVALID, "more than %d addresses for one listener",
 			HTTPD_LISTENERS_MAX);
 	if (evhtp_accept_socket(h->htp, fd, 0) < 0)
-		return err_set(err, ERR_BUG, "libevhtp does not take the listening socket");
-	/* libevhtp keeps one listener: take it, so that there can be more */
+		return err_set(err, ERR_BUG, "libevhtp refused the listening socket");
+	/* libevhtp has room for one listener only: take it, so that more can be added */
 	h->listeners[h->n_listeners++] = h->htp->server;
 	evconnlistener_set_error_cb(h->htp->server, on_accept_error);
 	h->htp->server = NULL;
@@ -282,6 +292,7 @@ int httpd_listen(struct httpd *h, const char *addr_text, struct err *err)
 	return 0;
 }
 
+/* Verify the descriptor: systemd may pass any kind of socket. It may also lack O_NONBLOCK. */
 int httpd_listen_fd(struct httpd *h, int fd, struct err *err)
 {
 	struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
@@ -303,6 +314,7 @@ unsigned httpd_port(const struct httpd *h)
 	return h->n_listeners ? addr_port(evconnlistener_get_fd(h->listeners[0])) : 0;
 }
 
+/* Close plain connections when TLS is enabled: their clients would send secrets in clear text. */
 static void close_plain(struct httpd *h)
 {
 	struct httpd_peer *p = LIST_FIRST(&h->peers);
@@ -317,6 +329,7 @@ static void close_plain(struct httpd *h)
 	}
 }
 
+/* libevhtp reads ssl_ctx on each accept; open connections hold references of their own. */
 void httpd_set_tls(struct httpd *h, struct tls_ctx *tls)
 {
 	SSL_CTX *old = h->htp->ssl_ctx;
@@ -324,7 +337,7 @@ void httpd_set_tls(struct httpd *h, struct tls_ctx *tls)
 
 	if (ctx)
 		SSL_CTX_up_ref(ctx);
-	h->htp->ssl_ctx = ctx; /* open connections hold references of their own */
+	h->htp->ssl_ctx = ctx;
 	SSL_CTX_free(old);
 	if (ctx && !old)
 		close_plain(h);
@@ -345,6 +358,7 @@ void httpd_leave(struct httpd *h)
 	h->leaving = true;
 }
 
+/* Requests in flight are completed; the caller waits until httpd_in_flight() is 0. */
 void httpd_drain(struct httpd *h)
 {
 	struct httpd_peer *p = LIST_FIRST(&h->peers);
@@ -360,6 +374,7 @@ void httpd_drain(struct httpd *h)
 	}
 }
 
+/* A connection counts from the first byte of a request until its reply is written. */
 size_t httpd_in_flight(const struct httpd *h)
 {
 	const struct httpd_peer *p;

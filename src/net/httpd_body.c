@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What bodies take of memory, in all listeners of the process together: those of known senders have
- * their own part, so that strangers cannot keep them out. A large body counts with what has come of
- * it, not with the length that its head claims, until its request ends.
+ * Account for the memory of request bodies, in all listeners of the process together. Known senders
+ * have a separate budget, so that strangers cannot exclude them. A large body counts with the bytes
+ * that have arrived, not with the length that its head announces, until its request ends.
  *
- * Strangers' bodies share their part by number, not by size: the source that sends the most of them
- * loses one first, and among equal sources the idlest does. So one large upload of an honest client,
- * which does not stop sending, finishes among many small or slow ones.
+ * Strangers' bodies compete by number, not by size: the source that sends the most of them loses one
+ * first, and among equal sources the longest idle one does. So a large upload of an honest client,
+ * which keeps sending, completes among many small or slow ones.
  */
 #include "config.h"
 
@@ -17,16 +17,18 @@
 #include "net_internal.h"
 
 static struct metric refused_total = METRIC_COUNTER_INIT("tec_http_refused_bodies_total",
-	"Requests refused because the bodies of requests took too much memory.", "listener", NULL);
+	"Requests refused because request bodies used too much memory.", "listener", NULL);
 
 static struct metric held_bytes = METRIC_GAUGE_INIT("tec_http_body_bytes",
-	"Bytes of large request bodies in memory, by sender: known (authenticated), or a stranger.",
+	"Bytes of large request bodies in memory, by sender: known (authenticated) or stranger.",
 	"sender", NULL);
 
-static size_t known, strangers;  /* bytes */
-static struct share *being_read; /* strangers' bodies; NULL: none */
+static size_t known, strangers;  /* accounted bytes, of all listeners */
+static struct share *being_read; /* owned; strangers' bodies being read; NULL: none */
 static size_t n_being_read;
 
+/* Remove the body from those being read. The share is freed with the last one, as no listener owns
+ * it. */
 static void leave(struct httpd_body *b)
 {
 	if (!b->in_share)
@@ -39,7 +41,7 @@ static void leave(struct httpd_body *b)
 	being_read = NULL;
 }
 
-/* Something has come of it. */
+/* Note that bytes have arrived, so that the body is not the longest idle one. */
 static void touch(struct httpd_peer *p)
 {
 	uint8_t source[ADDR_SOURCE_LEN];
@@ -65,10 +67,11 @@ static void note_refused(struct httpd_peer *p)
 	if (!httpd_may_log(p->httpd, HTTPD_NOISE_BODY, &left_out))
 		return;
 	addr_format(httpd_peer_addr(p), peer);
-	log_warn(NULL, "the bodies of requests take too much memory: refused one",
+	log_warn(NULL, "request bodies use too much memory: refused one",
 		"server=%s peer=%s count=%u", p->httpd->conf.name, peer, left_out + 1);
 }
 
+/* Replace the accounted size of this body in the total of its kind. */
 static void count(struct httpd_body *b, size_t held)
 {
 	size_t *all = b->known ? &known : &strangers;
@@ -83,6 +86,7 @@ static bool room_for_known(const struct httpd_peer *p, size_t more)
 	return known + more <= HTTPD_KNOWN_MAX;
 }
 
+/* Refuse other bodies until this one fits, or until this one is next to be refused. */
 static bool room_for_stranger(struct httpd_peer *p, size_t more)
 {
 	touch(p);
@@ -98,6 +102,8 @@ static bool room_for_stranger(struct httpd_peer *p, size_t more)
 	return true;
 }
 
+/* Called for each piece that arrives. Bodies up to HTTPD_BODY_SMALL are free: the number of
+ * connections bounds them. */
 bool httpd_body_grow(struct httpd_peer *p, size_t len)
 {
 	struct httpd_body *b = &p->body;
@@ -113,6 +119,7 @@ bool httpd_body_grow(struct httpd_peer *p, size_t len)
 	return true;
 }
 
+/* A complete body can no longer be refused, but counts until its request ends. */
 void httpd_body_read(struct httpd_peer *p)
 {
 	leave(&p->body);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The framing guard: what a peer sends, between the bufferevent and libevhtp. It collects bytes, checks
- * a head as a whole, waits for the body, and only then makes libevhtp start a request. What libevhtp's
- * parser reads is a constant line: it corrupts split, pipelined or odd requests, so no byte of a peer
- * ever reaches it. It bounds what it buffers; what it refuses gets a whole reply. A large body is
- * not waited for when its head is enough to refuse the request.
+ * The framing guard between the bufferevent and libevhtp. It collects bytes, checks a head as a whole,
+ * waits for the body, and only then makes libevhtp start a request. libevhtp's parser only ever reads
+ * a constant line: it corrupts split, pipelined or unusual requests, so no byte of a peer reaches it.
+ * The guard limits what it buffers, and what it refuses gets a complete reply. It does not wait for a
+ * large body if the head is sufficient to refuse the request.
  */
 #include "config.h"
 
@@ -23,7 +23,7 @@
 static const char canonical[] = "GET / HTTP/1.0\r\n\r\n";
 static const char continue_line[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-/* The first n bytes of the input have been dealt with. */
+/* Remove the first n bytes of the input, wiping them if the listener handles keys. */
 void httpd_guard_drop(struct httpd_peer *p, size_t n)
 {
 	if (p->httpd->conf.wipe && n > 0)
@@ -42,8 +42,8 @@ void httpd_guard_go_on(struct httpd_peer *p)
 }
 
 /*
- * Copies: a chain of the bufferevent may be 32 KiB large and hold one byte, so moving chains would
- * let a slow sender cost 32 KiB a byte.
+ * Copy the bufferevent's input to ours. Moving its chains would be cheaper, but a chain may have
+ * 32 KiB and hold one byte, so a slow sender would cost 32 KiB per byte.
  */
 static void absorb(struct httpd_peer *p)
 {
@@ -55,8 +55,8 @@ static void absorb(struct httpd_peer *p)
 		strbuf_add(&p->in, buf, (size_t)n);
 }
 
-/* While a request is served, one more head's worth of input is kept; beyond that the peer has to
- * wait. */
+/* While a request is served, buffer one more head's worth of input; beyond that stop reading, and
+ * TCP makes the peer wait. */
 static void bound_input(struct httpd_peer *p)
 {
 	if (p->in.len <= p->httpd->conf.limits.head) {
@@ -67,6 +67,8 @@ static void bound_input(struct httpd_peer *p)
 	}
 }
 
+/* Send a complete error response and linger. The rest of the input is discarded: there is no
+ * reliable boundary to the next request. */
 void httpd_guard_refuse(struct httpd_peer *p, int status)
 {
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
@@ -76,13 +78,13 @@ void httpd_guard_refuse(struct httpd_peer *p, int status)
 	httpd_guard_drop(p, p->in.len);
 	httpd_peer_set_state(p, HTTPD_PEER_LINGER);
 	timer_set(&p->timer, HTTPD_LINGER_MS);
-	httpd_guard_go_on(
-		p); /* what still comes is dropped: closing on unread bytes would reset the
-			     reply away */
+	httpd_guard_go_on(p); /* read and discard: closing with unread bytes would reset the
+			     connection, and the reply could be lost */
 	httpd_peer_write(p, out.data, out.len);
 }
 
-/* Starts the clock of a request at its first byte; the first request's runs since accept. */
+/* Start the deadline of a request at its first byte; that of the first request runs since
+ * accept. */
 static void note_start(struct httpd_peer *p)
 {
 	if (p->started)
@@ -92,6 +94,8 @@ static void note_start(struct httpd_peer *p)
 		timer_set(&p->timer, p->httpd->conf.request_ms);
 }
 
+/* Search only new bytes, with an overlap of three for a split CRLFCRLF, so that the cost is
+ * linear. */
 static size_t find_head_end(struct httpd_peer *p)
 {
 	size_t from = p->scanned > 3 ? p->scanned - 3 : 0;
@@ -101,7 +105,7 @@ static size_t find_head_end(struct httpd_peer *p)
 	return end ? (size_t)(end - p->in.data) + 4 : 0;
 }
 
-/* True: the head of a request is complete, and good. */
+/* Process the head of a request. True: it is complete and valid. */
 static bool pump_head(struct httpd_peer *p)
 {
 	const struct httphead_limits *limits = &p->httpd->conf.limits;
@@ -117,7 +121,7 @@ static bool pump_head(struct httpd_peer *p)
 	note_start(p);
 	if ((p->in.data[0] < 'A' || p->in.data[0] > 'Z') && p->in.data[0] != '\r') {
 		httpd_guard_refuse(
-			p, 400); /* another protocol: do not wait for the end of a head */
+			p, 400); /* another protocol, such as TLS: there will be no end of a head */
 		return false;
 	}
 	head_len = find_head_end(p);
@@ -136,22 +140,23 @@ static bool pump_head(struct httpd_peer *p)
 	return true;
 }
 
-/* Whether the body is worth waiting for. If it is not, the request is ready without it. */
+/* Decide whether to wait for the body. If not, the request is dispatched without it. */
 static bool wants_body(struct httpd_peer *p)
 {
 	if (!p->head.chunked && p->head.body_len <= HTTPD_BODY_SMALL)
 		return true;
 	p->req = httpd_req_new(p, p->in.data, p->head.head_len);
 	if (httpd_req_wants_body(p->req, &p->body.known)) {
-		httpd_req_free(p->req); /* another one will have the body */
+		httpd_req_free(p->req); /* it is made again with the body */
 		return true;
 	}
-	p->req->keep_alive = false; /* what comes of the body is not the next request */
+	p->req->keep_alive = false; /* the unread body must not be taken for the next request */
 	p->head.body_len = 0;
 	return false;
 }
 
-/* What has come of a chunked body is decoded in its place, what comes after it moves up. */
+/* Decode a chunked body in place as it arrives; bytes after its end, which belong to the next
+ * request, move up. */
 static void take_chunks(struct httpd_peer *p)
 {
 	const size_t at = p->head.head_len + p->head.body_len, was = p->in.len;
@@ -180,7 +185,7 @@ static size_t body_so_far(const struct httpd_peer *p)
 	return p->in.len - p->head.head_len;
 }
 
-/* libevhtp's callback for a complete request, inside dispatch(). */
+/* libevhtp's callback for a complete request, called inside dispatch(). */
 static void on_request(evhtp_request_t *ereq, void *arg)
 {
 	struct httpd *h = arg;
@@ -192,8 +197,9 @@ static void on_request(evhtp_request_t *ereq, void *arg)
 }
 
 /*
- * Bytes that arrived after the request must leave the bufferevent before the canonical line enters
- * it; it is put in front because a plain socket's input is frozen at its end.
+ * Give libevhtp a request: the canonical line goes into its input, and its parser calls on_request().
+ * Bytes that arrived after the request must leave the bufferevent first. The line is prepended because
+ * the end of a plain socket's input buffer is frozen.
  */
 static void dispatch(struct httpd_peer *p)
 {
@@ -215,8 +221,7 @@ static void dispatch(struct httpd_peer *p)
 	p->evhtp_read(p->bev, p->evhtp_arg);
 	h->dispatching = NULL;
 	if (gone || !p->ereq) {
-		log_error(NULL, "libevhtp refused the request that it was given", "server=%s",
-			h->conf.name);
+		log_error(NULL, "libevhtp refused a validated request", "server=%s", h->conf.name);
 		if (!gone)
 			httpd_peer_close(p);
 		return;
@@ -225,6 +230,8 @@ static void dispatch(struct httpd_peer *p)
 	bound_input(p);
 }
 
+/* Process what has arrived until more is needed or a request is dispatched. Called for new input
+ * and after each reply, as a client may pipeline. */
 void httpd_guard_pump(struct httpd_peer *p)
 {
 	if (p->state == HTTPD_PEER_HEAD && pump_head(p) && !wants_body(p)) {
@@ -250,6 +257,7 @@ void httpd_guard_pump(struct httpd_peer *p)
 	}
 }
 
+/* In LINGER input is discarded; while a request is served it is only buffered. */
 void httpd_guard_read(struct bufferevent *bev, void *arg)
 {
 	struct httpd_peer *p = arg;
@@ -267,6 +275,7 @@ void httpd_guard_read(struct bufferevent *bev, void *arg)
 		bound_input(p);
 }
 
+/* The guard sends 100 Continue itself, after it has accepted the head. */
 void httpd_guard_init(struct httpd *h)
 {
 	evhtp_disable_flag(h->htp, EVHTP_FLAG_ENABLE_100_CONT);

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One connection: its state, what is written to it and when, its deadlines, and its end. A reply that
- * is the last is followed by a lingering close, so that it is not reset away. What comes in is
- * httpd_guard.c's; libevhtp's own callbacks run only from here and when they can do no harm.
+ * One connection: its state, its output, its deadlines and its end. The last reply is followed by a
+ * lingering close, so that a reset does not destroy it (RFC 9112 section 9.6). Input is handled by
+ * httpd_guard.c. libevhtp's own callbacks run only from here, at points where they are harmless.
+ *
+ *   HANDSHAKE (TLS) -> HEAD -> BODY -> BUSY -> FLUSH -> HEAD ...    a persistent connection
+ *                                      BUSY -> STREAM -> FLUSH      a watch
+ *   HEAD or BODY -> LINGER                                          refused by the guard
+ *   FLUSH -> LINGER                                                 after the last reply
+ *
+ * The timer means, by state: HANDSHAKE, HEAD, BODY, BUSY: the request's deadline, or idleness between
+ * requests; STREAM: progress of a slow reader; FLUSH: the reply must be read; LINGER: the wait ends.
  */
 #include "config.h"
 
@@ -26,6 +34,7 @@
 
 #define WRITE_NOW_MAX 16384
 
+/* The permitted transitions. */
 static bool may_move(enum httpd_peer_state from, enum httpd_peer_state to)
 {
 	switch (from) {
@@ -55,11 +64,13 @@ void httpd_peer_set_state(struct httpd_peer *p, enum httpd_peer_state to)
 	p->state = to;
 }
 
+/* True between requests: such a connection can be closed without loss. */
 bool httpd_peer_is_idle(const struct httpd_peer *p)
 {
 	return p->state == HTTPD_PEER_HEAD && !p->started;
 }
 
+/* A connection whose request is being served is never closed for another of its source. */
 bool httpd_peer_yields(const struct httpd_peer *p)
 {
 	uint32_t yield_ms = p->httpd->conf.yield_ms;
@@ -83,6 +94,7 @@ const struct sockaddr *httpd_peer_addr(const struct httpd_peer *p)
 	return p->conn->saddr;
 }
 
+/* SO_PEERCRED is set by the kernel at connect time and cannot be forged. */
 bool httpd_peer_user(const struct httpd_peer *p, uint32_t *uid)
 {
 	struct ucred who = {.uid = 0};
@@ -107,12 +119,12 @@ static bool output_is_empty(const struct httpd_peer *p)
 
 static void clear_errors(void)
 {
-	if (ERR_peek_error() != 0) /* clearing walks 16 slots, even empty ones */
+	if (ERR_peek_error() != 0) /* clearing visits 16 slots, even empty ones */
 		ERR_clear_error();
 }
 
-/* SSL_shutdown on a broken connection leaves an error that the next connection would take
- * for its own. */
+/* Close at once. SSL_shutdown on a broken connection leaves an error in OpenSSL's queue, which the
+ * next connection would take for its own, so the queue is cleared. */
 void httpd_peer_close(struct httpd_peer *p)
 {
 	evhtp_connection_free(p->conn); /* its fini hook frees p */
@@ -121,8 +133,8 @@ void httpd_peer_close(struct httpd_peer *p)
 
 /* ---- writing */
 
-/* What the socket takes of a small piece at once. Errors are left to the bufferevent, which meets
- * them again. */
+/* Write a small piece directly to the socket and return the number of accepted bytes. Errors are
+ * left to the bufferevent, which will meet them again. */
 static size_t write_now(struct httpd_peer *p, const void *data, size_t len)
 {
 	ssize_t n;
@@ -141,8 +153,9 @@ static size_t write_now(struct httpd_peer *p, const void *data, size_t len)
 static void on_output(void *arg);
 
 /*
- * libevent writes in its next turn only, after three system calls to watch the socket, which is a
- * tenth of the cost of a connection. on_output() follows in a later turn either way.
+ * Write data after what was written before. libevent would write only in its next turn, after three
+ * system calls to watch the socket, which is a tenth of the cost of a connection. So write directly if
+ * possible; on_output() follows in a later turn in both cases.
  */
 void httpd_peer_write(struct httpd_peer *p, const char *data, size_t len)
 {
@@ -158,16 +171,18 @@ void httpd_peer_write(struct httpd_peer *p, const char *data, size_t len)
 
 /* ---- output */
 
+/* End libevhtp's request without its own reply, and write ours. */
 void httpd_peer_send(struct httpd_peer *p, const struct strbuf *out, bool last)
 {
 	httpd_peer_set_state(p, HTTPD_PEER_FLUSH);
 	p->closing = last;
-	timer_set(&p->timer, p->httpd->conf.idle_ms); /* to take the reply */
+	timer_set(&p->timer, p->httpd->conf.idle_ms); /* the client must read the reply in time */
 	evhtp_send_reply_end(p->ereq);
 	httpd_peer_write(p, out->data, out->len);
 }
 
-/* A request's deadline is over when its stream starts; from then on only a reader that stopped is late. */
+/* Begin a stream. The request's deadline no longer applies; only a reader that stops reading is
+ * disconnected. */
 void httpd_peer_stream(struct httpd_peer *p)
 {
 	httpd_peer_set_state(p, HTTPD_PEER_STREAM);
@@ -175,6 +190,7 @@ void httpd_peer_stream(struct httpd_peer *p)
 	p->given = p->taken = 0;
 }
 
+/* Record how much was sent, and check again after idle_ms. */
 static void expect_progress(struct httpd_peer *p)
 {
 	p->taken = p->given - output_len(p);
@@ -194,13 +210,14 @@ size_t httpd_peer_add(struct httpd_peer *p, const void *data, size_t len)
 	return output_len(p);
 }
 
+/* All buffered bytes of a stream were sent: the caller may add more. */
 static void stream_drained(struct httpd_peer *p)
 {
 	struct httpd_req *r = p->req;
 
 	timer_cancel(&p->timer);
-	/* Nothing is parsed while a stream lasts, and libevhtp's parser has 8 KiB. Not earlier: a
-	 * stream may begin in its callback. */
+	/* Free libevhtp's parser, which has 8 KiB and is not needed while a stream lasts. Not
+	 * earlier, because a stream may begin inside the parser's callback. */
 	evhtp_safe_free(p->conn->parser, free);
 	if (!r->blocked)
 		return;
@@ -208,6 +225,7 @@ static void stream_drained(struct httpd_peer *p)
 	r->drained_fn(r->drained_arg);
 }
 
+/* Tell the peer that no more data follows, while its input can still be read. */
 static void half_close(struct httpd_peer *p)
 {
 	if (p->half_closed)
@@ -220,8 +238,8 @@ static void half_close(struct httpd_peer *p)
 	shutdown(p->conn->sock, SHUT_WR);
 }
 
-/* Closing with bytes unread makes the kernel reset the connection, and the reply may be lost on the
- * way. */
+/* True if the peer may have sent more: closing with unread bytes makes the kernel reset the
+ * connection, and the reply may be lost. */
 static bool may_have_input(const struct httpd_peer *p)
 {
 	int n = 0;
@@ -231,6 +249,7 @@ static bool may_have_input(const struct httpd_peer *p)
 	       ioctl(p->conn->sock, FIONREAD, &n) < 0 || n > 0;
 }
 
+/* Close after the last reply, with lingering if the peer may have sent more. */
 static void end_connection(struct httpd_peer *p)
 {
 	if (p->eof || !may_have_input(p)) {
@@ -244,15 +263,15 @@ static void end_connection(struct httpd_peer *p)
 	half_close(p);
 }
 
-/* The reply is written: libevhtp frees its request and is ready for another; closing is not left to
- * it. */
+/* The reply is written: let libevhtp free its request and prepare for another; it must not close
+ * the connection itself. */
 static void flushed(struct httpd_peer *p)
 {
 	evhtp_request_set_keepalive(p->ereq, 1);
 	p->ereq = NULL;
 	httpd_leave_route(p);
 	if (!p->conn->parser)
-		p->conn->parser = htparser_new(); /* a stream did without; libevhtp sets it up */
+		p->conn->parser = htparser_new(); /* freed by a stream; libevhtp initialises it */
 	p->evhtp_write(p->bev, p->evhtp_arg);
 	if (p->closing || p->eof || (p->httpd->draining && p->in.len == 0)) {
 		end_connection(p);
@@ -266,8 +285,8 @@ static void flushed(struct httpd_peer *p)
 	httpd_guard_pump(p);
 }
 
-/* libevhtp's own write callback frees the connection when no request is there: it is called in
- * flushed() only. */
+/* All output was written. libevhtp's own write callback would free a connection without a request,
+ * so it is called only in flushed(). */
 static void on_output(void *arg)
 {
 	struct httpd_peer *p = arg;
@@ -291,6 +310,8 @@ static void on_write(struct bufferevent *bev, void *arg)
 
 /* ---- ends */
 
+/* Count and log a failed handshake. A connection that was just closed is not logged: port scans and
+ * TCP probes do that. */
 static void log_handshake(struct httpd_peer *p)
 {
 	unsigned long e, last = 0;
@@ -302,7 +323,7 @@ static void log_handshake(struct httpd_peer *p)
 		last = ERR_GET_LIB(e) ? e : last;
 	httpd_count_refused(p->httpd, "handshake");
 	if (last == 0 || !httpd_may_log(p->httpd, HTTPD_NOISE_HANDSHAKE, &left_out))
-		return; /* just closed: port scans and TCP probes do that */
+		return;
 	addr_format(p->conn->saddr, peer);
 	reason = ERR_reason_error_string(last);
 	log_info(NULL, "TLS handshake failed", "server=%s peer=%s reason=%s count=%u",
@@ -310,8 +331,9 @@ static void log_handshake(struct httpd_peer *p)
 }
 
 /*
- * The first request mostly arrives during the last step of the handshake: another turn of the loop
- * is saved. Whole records only: libevent does not look again at what stays inside the SSL object.
+ * Read at once after the handshake: the first request usually arrives with its last step, and this
+ * saves a turn of the loop. Read whole records: libevent does not notice what remains inside the SSL
+ * object.
  */
 static void read_now(struct httpd_peer *p)
 {
@@ -332,8 +354,8 @@ static void read_now(struct httpd_peer *p)
 		httpd_peer_close(p);
 }
 
-/* A reply that is already made is still written to a peer that closed only its own side; otherwise
- * it is gone. */
+/* The peer closed its side. A reply that already exists is still written; otherwise the connection
+ * is closed. True: keep it. */
 static bool keep_writing(struct httpd_peer *p)
 {
 	if (p->state != HTTPD_PEER_FLUSH && (p->state != HTTPD_PEER_LINGER || p->half_closed))
@@ -344,6 +366,8 @@ static bool keep_writing(struct httpd_peer *p)
 	return true;
 }
 
+/* Handshake done, end of input, or an error. Other cases are left to libevhtp, which frees the
+ * connection. */
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
 	struct httpd_peer *p = arg;
@@ -363,6 +387,8 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	clear_errors();
 }
 
+/* Disconnect a client that does not read its stream: its buffered data would be kept
+ * indefinitely. */
 static void close_stopped(struct httpd_peer *p)
 {
 	char peer[ADDR_TEXT_LEN];
@@ -370,12 +396,13 @@ static void close_stopped(struct httpd_peer *p)
 
 	if (httpd_may_log(p->httpd, HTTPD_NOISE_STOPPED, &left_out)) {
 		addr_format(p->conn->saddr, peer);
-		log_info(NULL, "a client that does not read its stream is closed",
+		log_info(NULL, "closed a client that does not read its stream",
 			"server=%s peer=%s count=%u", p->httpd->conf.name, peer, left_out + 1);
 	}
 	httpd_peer_close(p);
 }
 
+/* The deadline of the current state has passed. */
 static void on_timeout(void *arg)
 {
 	struct httpd_peer *p = arg;
@@ -409,7 +436,8 @@ static void on_timeout(void *arg)
 	}
 }
 
-/* Runs first in evhtp_connection_free(), by every caller. */
+/* libevhtp's hook, the first action of evhtp_connection_free() for all its callers: release
+ * everything that belongs to the connection. */
 static evhtp_res on_connection_fini(evhtp_connection_t *conn, void *arg)
 {
 	struct httpd_peer *p = arg;
@@ -431,6 +459,7 @@ static evhtp_res on_connection_fini(evhtp_connection_t *conn, void *arg)
 	return EVHTP_RES_OK;
 }
 
+/* Take over a new connection: its callbacks become ours, and libevhtp's are kept for later. */
 void httpd_peer_new(struct httpd *h, evhtp_connection_t *conn)
 {
 	struct httpd_peer *p = xcalloc(1, sizeof(*p));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replies as bytes. libevhtp's own do not know 429, send a body for HEAD and do not check header
- * values; here the body directly follows the head, so that a small reply is one write and one TLS
- * record.
+ * Build replies as bytes. libevhtp's own replies lack status 429, have a body for HEAD and do not check
+ * header values. Here the body directly follows the head, so that a small reply is one write and one
+ * TLS record.
  */
 #include "config.h"
 
@@ -24,8 +24,9 @@
 static struct metric requests_total =
 	METRIC_COUNTER_INIT("tec_http_requests_total", "HTTP requests answered.", "route", "code");
 static struct metric request_seconds = METRIC_SECONDS_INIT(
-	"tec_http_request_seconds", "From a complete request to its reply.", "route", NULL);
+	"tec_http_request_seconds", "Time from a complete request to its reply.", "route", NULL);
 
+/* Reason phrases, and the message if the guard refuses a request with this status. */
 static const struct {
 	int status;
 	const char *reason, *refusal;
@@ -45,7 +46,7 @@ static const struct {
 	{408, "Request Timeout", "the request did not arrive in time"},
 	{409, "Conflict", ""},
 	{410, "Gone", ""},
-	{411, "Length Required", "a Content-Length is needed, and no Transfer-Encoding"},
+	{411, "Length Required", "a Content-Length is required; Transfer-Encoding is not accepted"},
 	{412, "Precondition Failed", ""},
 	{413, "Content Too Large", "the body is too large"},
 	{414, "URI Too Long", "the request target is too long"},
@@ -56,9 +57,8 @@ static const struct {
 	{431, "Request Header Fields Too Large", "too many or too long header fields"},
 	{500, "Internal Server Error", ""},
 	{501, "Not Implemented", "unknown method"},
-	{503, "Service Unavailable",
-		"the requests being read take too much memory; try again later"},
-	{505, "HTTP Version Not Supported", "only HTTP/1.0 and HTTP/1.1"},
+	{503, "Service Unavailable", "request bodies use too much memory; try again later"},
+	{505, "HTTP Version Not Supported", "only HTTP/1.0 and HTTP/1.1 are supported"},
 };
 
 static void count_request(const char *route, int status)
@@ -77,6 +77,7 @@ static const char *reason_of(int status)
 	return "Status";
 }
 
+/* The Date header, formatted once per second. IMF-fixdate of RFC 9110 section 5.6.7. */
 static const char *date_text(struct httpd *h)
 {
 	int64_t now = clock_wall_s();
@@ -96,8 +97,8 @@ struct reply {
 	const void *body;
 	size_t len;
 	const char *connection; /* "close", "keep-alive" or NULL */
-	const char *headers;    /* more lines, or "" */
-	bool no_body;           /* HEAD: the length is announced all the same */
+	const char *headers;    /* further lines, or "" */
+	bool no_body;           /* HEAD: the length is still announced */
 	bool open;              /* a stream: no length, and the body follows */
 	bool chunked;
 };
@@ -109,7 +110,7 @@ static void add_line(struct strbuf *out, const char *name, const char *value)
 	strbuf_add(out, "\r\n", 2);
 }
 
-/* Without printf, which would cost most of a small reply. */
+/* Append the reply to out. Without printf, which would dominate the cost of a small reply. */
 static void make_reply(struct httpd *h, const struct reply *a, struct strbuf *out)
 {
 	bool bodiless = a->status == 204 || a->status == 304;
@@ -145,6 +146,7 @@ static const char *error_body(struct httpd *h, struct strbuf *out, int status, c
 	return "text/plain";
 }
 
+/* Make the reply to a request that the guard refuses before it has a route. */
 void httpd_refusal(struct httpd *h, int status, struct strbuf *out)
 {
 	cleanup_strbuf struct strbuf body = STRBUF_INIT;
@@ -163,6 +165,7 @@ void httpd_refusal(struct httpd *h, int status, struct strbuf *out)
 	make_reply(h, &a, out);
 }
 
+/* A CR or LF in a value would let outside text add header lines (response splitting). */
 static bool has_control(const char *s)
 {
 	for (; *s; s++)
@@ -178,6 +181,8 @@ void httpd_reply_header(struct httpd_req *r, const char *name, const char *value
 	add_line(&r->headers, ": ", value);
 }
 
+/* The connection ends after this reply: as the client or the handler wants it, at shutdown, or at
+ * the limit of requests. */
 static bool is_last(const struct httpd_req *r)
 {
 	const struct httpd *h = r->peer->httpd;
@@ -185,6 +190,7 @@ static bool is_last(const struct httpd_req *r)
 	return !r->keep_alive || h->leaving || r->peer->n_requests >= h->conf.requests_per_conn;
 }
 
+/* Wipe the reply if needed, and keep only a small buffer for the next one. */
 static void drop_scratch(struct httpd *h)
 {
 	if (h->conf.wipe)
@@ -217,12 +223,14 @@ void httpd_reply(
 		&request_seconds, route, NULL, (double)(clock_boot_us() - r->start_us) / 1e6);
 	httpd_peer_send(p, &h->scratch, last);
 	drop_scratch(h);
-	httpd_req_free(
-		r); /* not before: its ops may own the body, their ends may reply elsewhere */
+	/* Only now: its ops may own the body, and ending them may reply to another request, which uses
+	 * the scratch buffer. */
+	httpd_req_free(r);
 }
 
 /* ---- streams */
 
+/* HTTP/1.0 has no chunked encoding: the end of the connection ends the stream. */
 void httpd_stream_start(struct httpd_req *r, int status, const char *content_type,
 	httpd_drained_fn drained, void *arg)
 {
@@ -247,12 +255,13 @@ void httpd_stream_start(struct httpd_req *r, int status, const char *content_typ
 	httpd_peer_add(r->peer, h->scratch.data, h->scratch.len);
 }
 
+/* One chunk per call: size in hex, CRLF, data, CRLF. */
 size_t httpd_stream_add(struct httpd_req *r, const void *data, size_t len)
 {
 	struct httpd *h = r->peer->httpd;
 	size_t waits;
 
-	if (!r->chunked || len == 0) /* an empty chunk would be the last */
+	if (!r->chunked || len == 0) /* an empty chunk would end the stream */
 		return httpd_peer_add(r->peer, data, len);
 	strbuf_reset(&h->scratch);
 	strbuf_addf(&h->scratch, "%zx\r\n", len);
@@ -263,6 +272,7 @@ size_t httpd_stream_add(struct httpd_req *r, const void *data, size_t len)
 	return waits;
 }
 
+/* The chunk of size 0 tells the client that the stream is complete. */
 void httpd_stream_end(struct httpd_req *r)
 {
 	struct httpd *h = r->peer->httpd;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests and routes: what a handler asks of its request, and which handler that is. 404, 405, 411
- * and 415 follow from the table of routes.
+ * Requests and routes: the accessors for handlers, and the choice of the handler. 404, 405, 411 and 415
+ * follow from the table of routes.
  */
 #include "config.h"
 
@@ -40,6 +40,8 @@ const char *httpd_method_name(enum httpd_method m)
 	return "?";
 }
 
+/* The guard has checked the request line, so there is a blank. 0: a method that no route can have,
+ * such as TRACE. */
 static enum httpd_method method_of(const char *data)
 {
 	const char *end = strchr(data, ' ');
@@ -51,7 +53,7 @@ static enum httpd_method method_of(const char *data)
 	return 0;
 }
 
-/* Ends every field line at its value: blanks and CR before the LF become NUL. */
+/* Terminate every field value: blanks and CR before the LF become NUL. */
 static void split_fields(struct httpd_req *r)
 {
 	for (char *c = r->fields; c < r->fields_end; c++) {
@@ -62,6 +64,8 @@ static void split_fields(struct httpd_req *r)
 	}
 }
 
+/* Copy head and body into the request: data = head, body, NUL, path, NUL. Offsets in p->head refer
+ * to the same bytes. */
 struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t len)
 {
 	size_t path_len = strcspn(data + p->head.target_off, "? ");
@@ -88,12 +92,13 @@ struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t l
 	return r;
 }
 
+/* Cancel the request's ops before gone_fn, which may free what they refer to. */
 void httpd_req_free(struct httpd_req *r)
 {
 	bool wipe = r->peer->httpd->conf.wipe;
 
 	r->peer->req = NULL;
-	if (r->peer->state != HTTPD_PEER_BODY) /* else it never had one */
+	if (r->peer->state != HTTPD_PEER_BODY) /* made from the head only: the body is still read */
 		httpd_body_end(r->peer);
 	op_scope_cancel(&r->ops);
 	if (r->gone_fn)
@@ -119,6 +124,7 @@ const char *httpd_req_target(const struct httpd_req *r)
 	return r->target;
 }
 
+/* Return the first field of that name; the guard has refused duplicates where they matter. */
 const char *httpd_req_header(const struct httpd_req *r, const char *name)
 {
 	size_t len = strlen(name);
@@ -160,6 +166,7 @@ void httpd_req_source(const struct httpd_req *r, uint8_t out[ADDR_SOURCE_LEN])
 	addr_source(httpd_peer_addr(r->peer), out);
 }
 
+/* The peer's timer is the request's deadline while it is BUSY. */
 uint32_t httpd_req_ms_left(const struct httpd_req *r)
 {
 	uint64_t now = clock_boot_ms();
@@ -199,6 +206,7 @@ void httpd_req_on_gone(struct httpd_req *r, httpd_gone_fn fn, void *arg)
 
 /* ---- routes */
 
+/* A 405 must list the permitted methods in Allow (RFC 9110 section 15.5.6). */
 static void refuse_method(struct httpd_req *r, unsigned allowed)
 {
 	cleanup_strbuf struct strbuf allow = STRBUF_INIT;
@@ -210,6 +218,7 @@ static void refuse_method(struct httpd_req *r, unsigned allowed)
 	httpd_reply_error(r, 405, 0, "only %s is allowed here", strbuf_str(&allow));
 }
 
+/* Compare the media type without its parameters. A missing Content-Type is accepted. */
 static bool body_type_fits(const struct httpd_req *r, const char *wanted)
 {
 	const char *type = httpd_req_header(r, "Content-Type");
@@ -221,8 +230,8 @@ static bool body_type_fits(const struct httpd_req *r, const char *wanted)
 	return len == strlen(wanted) && strncasecmp(type, wanted, len) == 0;
 }
 
-/* How closely a route fits the path: 0 not at all, SIZE_MAX exactly, else the length of its prefix.
- */
+/* Return how closely a route fits the path: 0 not at all, SIZE_MAX exactly, otherwise the length of
+ * its prefix. */
 static size_t route_fit(const char *route, const char *path)
 {
 	size_t len = strlen(route);
@@ -234,7 +243,8 @@ static size_t route_fit(const char *route, const char *path)
 	return strncmp(route, path, len - 1) == 0 ? len - 1 : 0;
 }
 
-/* False: the route serves as many as it may, and r has been refused. */
+/* Count the request against its route's limit. False: the limit is reached and r has been
+ * refused. */
 static bool enter_route(struct httpd_req *r)
 {
 	struct httpd *h = r->peer->httpd;
@@ -244,7 +254,7 @@ static bool enter_route(struct httpd_req *r)
 		return true;
 	if (*in_route >= r->route->at_once) {
 		r->keep_alive = false;
-		httpd_reply_error(r, 503, 1, "too many of these requests at once");
+		httpd_reply_error(r, 503, 1, "too many concurrent requests of this kind");
 		return false;
 	}
 	++*in_route;
@@ -259,7 +269,8 @@ void httpd_leave_route(struct httpd_peer *p)
 	p->in_route = NULL;
 }
 
-/* The route of this path and method. NULL: none; *allowed are the methods that the path has. */
+/* Find the route for this path and method. NULL: none; *allowed receives the methods of the
+ * path. */
 static const struct httpd_route *find_route(struct httpd_req *r, unsigned *allowed)
 {
 	const struct httpd_conf *conf = &r->peer->httpd->conf;
@@ -285,6 +296,7 @@ static const struct httpd_route *find_route(struct httpd_req *r, unsigned *allow
 	return route;
 }
 
+/* Check what the route requires, in the order 404, 405, 411, 415, 503, then call the handler. */
 static void route_request(struct httpd_req *r)
 {
 	unsigned allowed;
@@ -300,13 +312,14 @@ static void route_request(struct httpd_req *r)
 	}
 	r->route = route;
 	if (route->needs_body && !r->has_length)
-		httpd_reply_error(r, 411, 0, "a Content-Length is needed");
+		httpd_reply_error(r, 411, 0, "a Content-Length is required");
 	else if (!body_type_fits(r, route->body_type))
 		httpd_reply_error(r, 415, 0, "the body must be %s", route->body_type);
 	else if (enter_route(r))
 		route->fn(r, r->peer->httpd->conf.arg);
 }
 
+/* Decide from the head alone. The request is a temporary one, and may not be replied to here. */
 bool httpd_req_wants_body(struct httpd_req *r, bool *known)
 {
 	const struct httpd *h = r->peer->httpd;
@@ -322,6 +335,7 @@ bool httpd_req_wants_body(struct httpd_req *r, bool *known)
 	return standing != HTTPD_REFUSED;
 }
 
+/* Called inside libevhtp's callback. The token taken at accept pays for the first request. */
 void httpd_serve(struct httpd_req *r)
 {
 	struct httpd_peer *p = r->peer;
@@ -331,7 +345,7 @@ void httpd_serve(struct httpd_req *r)
 	if (h->closed) {
 		httpd_reply_error(r, 503, CLOSED_RETRY_S, "%s", h->closed);
 	} else if (!p->prepaid && !ratelimit_take(h->conf.rate, httpd_peer_addr(p), &retry_s)) {
-		r->keep_alive = false; /* the place is for others */
+		r->keep_alive = false; /* free the connection for other clients */
 		httpd_reply_error(r, 429, retry_s, "too many requests from this address");
 	} else {
 		p->prepaid = false;

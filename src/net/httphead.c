@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Line by line, refusing whatever two parsers could read differently: bare CR or LF, folded lines,
- * blanks before a colon, control bytes, two lengths, any Transfer-Encoding (where chunked bodies are
- * expected: any other, or one beside a length), a target whose host is not the one of the Host field. The first thing wrong, in the order of the bytes, names the
- * status; what is known only at the end (no Host, another Host) comes last.
+ * The head is checked line by line, and everything that two parsers could interpret differently is
+ * refused: bare CR or LF, folded lines, blanks before a colon, control characters, two lengths, any
+ * Transfer-Encoding (or, if chunked bodies are accepted, any other one, or one with a length), and a
+ * target whose host differs from the Host field. The first violation in byte order determines the
+ * status; those known only at the end (missing or different Host) come last.
+ *
+ * Grammar (RFC 9112 sections 2 to 5):
+ *   head         = request-line CRLF *( field-name ":" OWS field-value OWS CRLF ) CRLF
+ *   request-line = method SP request-target SP HTTP-version
  */
 #include "config.h"
 
@@ -29,12 +34,13 @@ struct span {
 struct scan {
 	const struct httphead_limits *limits;
 	struct httphead *out;
-	unsigned hosts;
-	struct span host;      /* of the Host field */
+	unsigned hosts;        /* number of Host fields */
+	struct span host;      /* value of the Host field */
 	struct span authority; /* of an absolute-form target; empty: origin-form */
-	bool close, keep;
+	bool close, keep;      /* tokens of the Connection field */
 };
 
+/* Compare without case; field names and most values are case-insensitive. */
 static bool span_is(struct span s, const char *lower)
 {
 	return s.len == strlen(lower) && strncasecmp(s.p, lower, s.len) == 0;
@@ -50,7 +56,8 @@ static bool is_alnum(char c)
 	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* tchar of RFC 9110 5.6.2 */
+/* True for a non-empty sequence of tchar (RFC 9110 section 5.6.2). strchr() would find the NUL, so it
+ * is excluded first. */
 static bool is_token(struct span s)
 {
 	for (size_t i = 0; i < s.len; i++)
@@ -59,6 +66,7 @@ static bool is_token(struct span s)
 	return s.len > 0;
 }
 
+/* Remove optional whitespace (OWS) from both ends. */
 static struct span trim(struct span s)
 {
 	while (s.len > 0 && (s.p[0] == ' ' || s.p[0] == '\t')) {
@@ -70,6 +78,7 @@ static struct span trim(struct span s)
 	return s;
 }
 
+/* Known methods are accepted even without a route, so that the response is 405 and not 501. */
 static int check_method(struct span m)
 {
 	static const char *const known[] = {
@@ -83,7 +92,7 @@ static int check_method(struct span m)
 	return 501;
 }
 
-/* Bytes that a Host field may hold; no '@', so no user information either. */
+/* True if all bytes may appear in a Host field. '@' is excluded, so user information is refused. */
 static bool is_host(struct span v)
 {
 	for (size_t i = 0; i < v.len; i++)
@@ -93,8 +102,9 @@ static bool is_host(struct span v)
 }
 
 /*
- * Takes "http://host:port" off an absolute-form target, which every server has to accept (RFC 9112
- * 3.2.2). Either scheme is taken: who ends TLS for us may write either. The path must be there.
+ * Remove "http://host:port" from an absolute-form target, which every server must accept (RFC 9112
+ * section 3.2.2). Both schemes are accepted, because a proxy that terminates TLS may write either. The
+ * path must not be missing.
  */
 static int take_authority(struct scan *s, struct span *t)
 {
@@ -107,13 +117,14 @@ static int take_authority(struct scan *s, struct span *t)
 		scheme = 8;
 	slash = scheme ? memchr(t->p + scheme, '/', t->len - scheme) : NULL;
 	if (!slash)
-		return 400; /* authority-form and "*" are for proxies and whole servers */
+		return 400; /* authority-form is for proxies, and "*" for whole servers */
 	s->authority = (struct span){t->p + scheme, (size_t)(slash - t->p) - scheme};
 	t->len -= (size_t)(slash - t->p);
 	t->p = slash;
 	return s->authority.len > 0 && is_host(s->authority) ? 0 : 400;
 }
 
+/* The target may contain printable ASCII except '#': a client must not send a fragment. */
 static int check_target(struct scan *s, const char *data, struct span t)
 {
 	if (t.len > s->limits->target)
@@ -128,6 +139,7 @@ static int check_target(struct scan *s, const char *data, struct span t)
 	return 0;
 }
 
+/* HTTP-version is "HTTP/" DIGIT "." DIGIT, case-sensitive. Only major version 1 is supported. */
 static int check_version(struct span v, bool *http10)
 {
 	if (v.len != 8 || memcmp(v.p, "HTTP/", 5) != 0 || !is_digit(v.p[5]) || v.p[6] != '.' ||
@@ -137,6 +149,7 @@ static int check_version(struct span v, bool *http10)
 	return v.p[5] == '1' && (v.p[7] == '0' || v.p[7] == '1') ? 0 : 505;
 }
 
+/* Split at the first two blanks; a third one ends up in the version and is refused there. */
 static int check_request_line(struct scan *s, const char *data, struct span line)
 {
 	const char *sp1 = memchr(line.p, ' ', line.len);
@@ -160,6 +173,7 @@ static int check_request_line(struct scan *s, const char *data, struct span line
 	return status;
 }
 
+/* Exactly one Host field is permitted (RFC 9112 section 3.2). */
 static int take_host(struct scan *s, struct span v)
 {
 	s->hosts++;
@@ -167,6 +181,8 @@ static int take_host(struct scan *s, struct span v)
 	return s->hosts == 1 && is_host(v) ? 0 : 400;
 }
 
+/* Only digits: no list, sign or blank, which proxies interpret differently. A second field is
+ * refused even if it is equal. */
 static int take_length(struct scan *s, struct span v)
 {
 	size_t n = 0;
@@ -178,6 +194,7 @@ static int take_length(struct scan *s, struct span v)
 			return 400;
 	for (size_t i = 0; i < v.len; i++) {
 		n = n * 10 + (size_t)(v.p[i] - '0');
+		/* Checked at each digit, so n cannot overflow. */
 		if (n > s->limits->body)
 			return 413;
 	}
@@ -186,7 +203,7 @@ static int take_length(struct scan *s, struct span v)
 	return 0;
 }
 
-/* Takes the next member off a list of tokens; it may be empty. */
+/* Remove the next element from a comma-separated list; it may be empty (RFC 9110 section 5.6.1). */
 static struct span next_token(struct span *list)
 {
 	const char *comma = memchr(list->p, ',', list->len);
@@ -199,7 +216,8 @@ static struct span next_token(struct span *list)
 	return token;
 }
 
-/* With a length as well it is what one parser would end here and another one there. */
+/* Accept "chunked" alone. With a Content-Length one parser would end the body here and another one
+ * there: request smuggling. */
 static int take_transfer(struct scan *s, struct span v)
 {
 	if (!s->limits->chunked)
@@ -212,6 +230,8 @@ static int take_transfer(struct scan *s, struct span v)
 	return 0;
 }
 
+/* Only close and keep-alive matter; other tokens are hop-by-hop field names, which have no effect
+ * here. */
 static int take_connection(struct scan *s, struct span v)
 {
 	while (v.len > 0) {
@@ -225,7 +245,7 @@ static int take_connection(struct scan *s, struct span v)
 	return 0;
 }
 
-/* Nothing is ever decoded here, so a coded body would be read as if it were plain. */
+/* Refuse encoded bodies: nothing is decoded here, so they would be read as if they were plain. */
 static int take_encoding(struct span v)
 {
 	while (v.len > 0) {
@@ -237,6 +257,7 @@ static int take_encoding(struct span v)
 	return 0;
 }
 
+/* Refuse forms: no supported client sends them, and browsers can send them across origins. */
 static int take_type(struct span v)
 {
 	static const char form[] = "application/x-www-form-urlencoded";
@@ -244,6 +265,7 @@ static int take_type(struct span v)
 	return v.len >= sizeof(form) - 1 && strncasecmp(v.p, form, sizeof(form) - 1) == 0 ? 415 : 0;
 }
 
+/* A client of HTTP/1.0 does not understand the interim response 100. */
 static int take_expect(struct scan *s, struct span v)
 {
 	if (!span_is(v, "100-continue"))
@@ -252,6 +274,7 @@ static int take_expect(struct scan *s, struct span v)
 	return 0;
 }
 
+/* Interpret the fields that affect framing and the connection; handlers read others by name. */
 static int take_field(struct scan *s, struct span name, struct span v)
 {
 	if (span_is(name, "host"))
@@ -282,7 +305,7 @@ static int check_field(struct scan *s, struct span line)
 		return 400;
 	name = (struct span){line.p, (size_t)(colon - line.p)};
 	value = (struct span){colon + 1, line.len - name.len - 1};
-	if (!is_token(name)) /* also obs-fold and a blank before the colon */
+	if (!is_token(name)) /* also refuses obs-fold and a blank before the colon */
 		return 400;
 	for (size_t i = 0; i < value.len; i++) {
 		unsigned char c = (unsigned char)value.p[i];
@@ -293,7 +316,7 @@ static int check_field(struct scan *s, struct span line)
 	return take_field(s, name, trim(value));
 }
 
-/* The line at `off` without its CRLF, which must be the first CR or LF. */
+/* Return the line at `off` without its CRLF, which must be the first CR or LF in it. */
 static bool next_line(const char *data, size_t len, size_t *off, struct span *line)
 {
 	const char *lf = memchr(data + *off, '\n', len - *off);
@@ -305,7 +328,7 @@ static bool next_line(const char *data, size_t len, size_t *off, struct span *li
 	return !memchr(line->p, '\r', line->len);
 }
 
-/* An absolute-form target of another host was meant for a proxy, and this is not one. */
+/* An absolute-form target for another host was meant for a proxy, which this server is not. */
 static bool names_same_host(const struct scan *s)
 {
 	return s->authority.len == 0 ||
@@ -313,6 +336,7 @@ static bool names_same_host(const struct scan *s)
 		       strncasecmp(s->authority.p, s->host.p, s->host.len) == 0);
 }
 
+/* The caller has found the empty line, so every line ends inside of data. */
 int httphead_check(
 	const char *data, size_t len, const struct httphead_limits *limits, struct httphead *out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of buckets, also linked from the most to the least recently used. A new source takes
- * a fresh bucket while there are any, then the one at the tail. Levels are in fractions of a token of
- * which a whole number comes back each millisecond, so that none is lost to rounding.
+ * A table of buckets that are also linked from the most to the least recently used. A new source gets
+ * a new bucket until the maximum is reached, then the one at the tail. Levels are counted in fractions
+ * of a token of which a whole number is returned each millisecond, so that rounding loses nothing.
  */
 #include "config.h"
 
@@ -18,20 +18,21 @@
 struct bucket {
 	uint8_t key[ADDR_SOURCE_LEN];
 	uint64_t level; /* fractions of a token */
-	uint64_t at_ms; /* when `level` was right */
+	uint64_t at_ms; /* boot clock: the time that `level` refers to */
 	struct table_link link;
 	TAILQ_ENTRY(bucket) age;
 };
 
 struct ratelimit {
-	uint64_t full, token; /* fractions: of a full bucket, of one token */
-	uint32_t per_ms;      /* fractions that come back in a millisecond */
+	uint64_t full, token; /* in fractions: a full bucket, one token */
+	uint32_t per_ms;      /* fractions returned per millisecond */
 	uint32_t max;
 	struct table buckets;
 	TAILQ_HEAD(bucket_ages, bucket) ages; /* the most recently used one first; owned */
 };
 
-/* n tokens in `ms` are n of `ms` parts of one token each millisecond. */
+/* With a fraction of 1/ms of a token, n tokens per `ms` milliseconds are n fractions per
+ * millisecond. */
 struct ratelimit *ratelimit_new_slow(uint32_t burst, uint32_t n, uint32_t ms, uint32_t max_sources)
 {
 	struct ratelimit *r = xcalloc(1, sizeof(*r));
@@ -64,7 +65,8 @@ void ratelimit_free(struct ratelimit *r)
 	free(r);
 }
 
-/* The source's bucket, which becomes the most recently used one. */
+/* Return the source's bucket and make it the most recently used one. A new or reused bucket starts
+ * full. */
 static struct bucket *bucket_get(
 	struct ratelimit *r, const uint8_t key[ADDR_SOURCE_LEN], uint64_t now)
 {
@@ -93,12 +95,13 @@ static struct bucket *bucket_get(
 	return b;
 }
 
-/* The source's bucket with what has come back. */
+/* Return the source's bucket with the tokens that were returned since its last use. */
 static struct bucket *refill(struct ratelimit *r, const uint8_t source[ADDR_SOURCE_LEN])
 {
 	uint64_t now = clock_boot_ms();
 	struct bucket *b = bucket_get(r, source, now);
 
+	/* After this time the bucket is full, and the product below could overflow. */
 	if (now - b->at_ms >= r->full / r->per_ms + 1)
 		b->level = r->full;
 	else
@@ -109,6 +112,7 @@ static struct bucket *refill(struct ratelimit *r, const uint8_t source[ADDR_SOUR
 	return b;
 }
 
+/* *retry_s is rounded up, so that a client that waits so long gets its token. */
 bool ratelimit_take_source(
 	struct ratelimit *r, const uint8_t source[ADDR_SOURCE_LEN], uint32_t *retry_s)
 {
@@ -124,6 +128,7 @@ bool ratelimit_take_source(
 	return false;
 }
 
+/* A bucket never exceeds its burst. */
 void ratelimit_give_source(struct ratelimit *r, const uint8_t source[ADDR_SOURCE_LEN])
 {
 	struct bucket *b = refill(r, source);

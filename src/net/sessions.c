@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table by cookie, a list in order of time, and who holds the places (net/share), whose order of a
- * source's places is that of time too. The oldest are ended whenever a place is asked for. Cookies are
- * credentials, so only their hash is kept.
+ * A table by cookie, a list ordered by time, and the places of each source (net/share), which are
+ * ordered by time as well, because share_active() is never called. Timed out sessions are ended
+ * whenever one is opened or looked up. Cookies are credentials, so only their hash is kept.
+ *
+ * Life of a session: open (awaits its name) -> named -> attested -> ended. It may be evicted at any
+ * point. An awaited session that is evicted leaves all lists but stays allocated (group NULL) until
+ * session_named() or sessions_end(), because its opener still holds the pointer.
  */
 #include "config.h"
 
@@ -29,12 +33,12 @@ struct session {
 	struct table_link link; /* in by_cookie, when named */
 	TAILQ_ENTRY(session) age;
 	struct share_place place;
-	struct group *group; /* NULL: evicted while it is awaited, and in no list */
+	struct group *group; /* NULL: evicted while awaiting its name, in no list */
 	uint8_t source[ADDR_SOURCE_LEN];
 	uint64_t since_ms;
 	bool named, awaited;
-	uint8_t cookie[SHA256_LEN]; /* its digest */
-	void *data;                 /* released by sessions.release */
+	uint8_t cookie[SHA256_LEN]; /* digest of the cookie */
+	void *data;                 /* owned; released by sessions.release */
 };
 
 struct sessions {
@@ -63,6 +67,7 @@ struct sessions *sessions_new(unsigned max, unsigned max_per_source, uint32_t ti
 	return s;
 }
 
+/* Count the session in a group and as a place of its source. */
 static void join(struct session *e, struct group *g)
 {
 	e->group = g;
@@ -77,6 +82,7 @@ static void leave(struct session *e)
 	e->group = NULL;
 }
 
+/* Remove the session from every list and table; it stays allocated. */
 static void unlink_session(struct sessions *s, struct session *e)
 {
 	if (e->named)
@@ -94,7 +100,8 @@ static void end(struct sessions *s, struct session *e)
 	free(e);
 }
 
-/* Who opened an awaited one still holds it. */
+/* Count and remove a session that gives way. One that awaits its name is still referenced by its
+ * opener. */
 static void evict(struct sessions *s, struct session *e)
 {
 	metric_add(s->evicted, NULL, NULL, 1);
@@ -120,6 +127,8 @@ void sessions_free(struct sessions *s)
 	free(s);
 }
 
+/* The list is ordered by time, so only the first sessions can have timed out. Awaited ones are
+ * skipped. */
 static void end_old(struct sessions *s, uint64_t now_ms)
 {
 	struct session *e = TAILQ_FIRST(&s->oldest_first), *next;
@@ -136,7 +145,8 @@ void sessions_sweep(struct sessions *s, uint64_t now_ms)
 	end_old(s, now_ms);
 }
 
-/* False: no session gives way to a new one of this source. */
+/* Find or free a place in the group of unfinished sessions. False: no session gives way to a new
+ * one of this source. */
 static bool make_room(struct sessions *s, const uint8_t source[ADDR_SOURCE_LEN], uint64_t now_ms,
 	uint32_t *retry_s)
 {
@@ -146,6 +156,8 @@ static bool make_room(struct sessions *s, const uint8_t source[ADDR_SOURCE_LEN],
 	struct session *e;
 	bool own = true;
 
+	/* Below its own limit the source competes with all others; at the limit only with
+	 * itself. */
 	if (held < s->max_per_source) {
 		if (g->n < s->max)
 			return true;
@@ -177,6 +189,7 @@ struct session *sessions_open(struct sessions *s, const uint8_t source[ADDR_SOUR
 	return e;
 }
 
+/* The broker has assigned the cookie. A session that was evicted meanwhile ends here. */
 void session_named(struct sessions *s, struct session *e, const char *cookie)
 {
 	e->awaited = false;
@@ -196,6 +209,8 @@ void sessions_end(struct sessions *s, struct session *take_it)
 	end(s, take_it);
 }
 
+/* The table's hash is taken from the digest; the comparison of digests need not be
+ * constant-time. */
 struct session *sessions_find(struct sessions *s, const char *cookie, uint64_t now_ms)
 {
 	uint8_t digest[SHA256_LEN];
@@ -209,6 +224,7 @@ struct session *sessions_find(struct sessions *s, const char *cookie, uint64_t n
 	return NULL;
 }
 
+/* Move the session to the attested group, where it can only be replaced by other attested ones. */
 void session_attested(struct sessions *s, struct session *e)
 {
 	bool own;
@@ -241,6 +257,8 @@ size_t sessions_count(const struct sessions *s)
 	return s->unfinished.n + s->attested.n;
 }
 
+/* Works for both headers: attributes of Set-Cookie follow the value after a semicolon, like further
+ * cookies. */
 char *sessions_cookie(const char *header)
 {
 	const char *p = header;

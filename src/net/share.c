@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each source has its places in a list from the idlest to the busiest, and is in the list of
- * its level, which is how many places it has. A level's list is in the order of what happened last
- * too, so among equals the source that did nothing for longest comes first. The top level moves by
- * one at a time.
+ * Each source has a list of its places from the longest idle to the most recently active, and is itself
+ * in the list of its level, which is its number of places. A level's list is ordered by activity as
+ * well, so that among equal sources the longest idle one comes first. A source moves only between
+ * adjacent levels, so the top level changes by at most one at a time and needs no search.
+ *
+ *   levels[3]: source A -> source B        top = 3: the next place to reclaim is A's first place
+ *   levels[1]: source C -> source D
  */
 #include "config.h"
 
@@ -21,9 +24,9 @@
 struct share_source {
 	uint8_t key[ADDR_SOURCE_LEN];
 	size_t n;                               /* places, never 0 */
-	TAILQ_HEAD(places, share_place) places; /* borrowed; the idlest one first */
+	TAILQ_HEAD(places, share_place) places; /* borrowed; the longest idle one first */
 	struct table_link link;
-	TAILQ_ENTRY(share_source) level; /* of level n; the idlest one first */
+	TAILQ_ENTRY(share_source) level; /* in levels[n]; the longest idle one first */
 };
 TAILQ_HEAD(level, share_source);
 
@@ -33,6 +36,8 @@ struct share {
 	size_t n_levels, top; /* top: the highest level with a source, 0 if there is none */
 };
 
+/* Grow the array of lists. Levels are added only when a source reaches them, so a flood of sources
+ * costs none. */
 static void add_levels(struct share *s, size_t n)
 {
 	struct level *old = s->levels;
@@ -40,7 +45,7 @@ static void add_levels(struct share *s, size_t n)
 	s->levels = xcalloc(n, sizeof(*s->levels));
 	for (size_t i = 0; i < n; i++) {
 		TAILQ_INIT(&s->levels[i]);
-		if (i < s->n_levels) /* a list points back into its head */
+		if (i < s->n_levels) /* a list points to its head, so it cannot be copied */
 			TAILQ_CONCAT(&s->levels[i], &old[i], level);
 	}
 	free(old);
@@ -75,13 +80,15 @@ static struct share_source *find(const struct share *s, const uint8_t key[ADDR_S
 	return NULL;
 }
 
+/* Remove the source from its level; the caller then changes n by one or leaves it. */
 static void unlink_level(struct share *s, struct share_source *src)
 {
 	TAILQ_REMOVE(&s->levels[src->n], src, level);
 	if (src->n == s->top && TAILQ_EMPTY(&s->levels[src->n]))
-		s->top--; /* src is about to enter the level below or above, or was alone */
+		s->top--; /* src enters an adjacent level next, or was the only one */
 }
 
+/* Append the source to its level as the most recently active one. */
 static void link_level(struct share *s, struct share_source *src)
 {
 	if (src->n >= s->n_levels)
@@ -97,6 +104,7 @@ static void link_place(struct share_place *p)
 	p->active_ms = clock_boot_ms();
 }
 
+/* Joining counts as activity of the source. */
 void share_join(struct share *s, struct share_place *p, const uint8_t key[ADDR_SOURCE_LEN])
 {
 	p->source = find(s, key);
@@ -113,6 +121,7 @@ void share_join(struct share *s, struct share_place *p, const uint8_t key[ADDR_S
 	link_level(s, p->source);
 }
 
+/* A source without places is freed, so memory is bounded by the number of places. */
 void share_leave(struct share *s, struct share_place *p)
 {
 	struct share_source *src = p->source;
@@ -128,6 +137,7 @@ void share_leave(struct share *s, struct share_place *p)
 	free(src);
 }
 
+/* Both lists are ordered by time, so activity moves the place and its source to the ends. */
 void share_active(struct share *s, struct share_place *p)
 {
 	TAILQ_REMOVE(&p->source->places, p, link);
@@ -136,6 +146,8 @@ void share_active(struct share *s, struct share_place *p)
 	link_level(s, p->source);
 }
 
+/* If the newcomer's source is among those that hold the most, it pays itself: no other source holds
+ * more than it. */
 struct share_place *share_victim(
 	const struct share *s, const uint8_t newcomer[ADDR_SOURCE_LEN], bool *own)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One SSL_CTX per certificate. Everything that libevhtp's own set-up leaves open is set here and
- * checked; a context that could not be made completely is never handed out. It never asks for a pass
+ * One SSL_CTX per certificate. Every setting that libevhtp would leave at its default is made and
+ * checked here; a context that could not be completed is never returned. It never prompts for a pass
  * phrase and never reads a file.
  */
 #include "config.h"
@@ -27,6 +27,7 @@ struct tls_ctx {
 	int64_t not_after;
 };
 
+/* Use the last error of OpenSSL's queue, which is the most specific one, and empty the queue. */
 static int set_openssl_error(struct err *err, const char *what)
 {
 	unsigned long e = ERR_peek_last_error();
@@ -37,12 +38,14 @@ static int set_openssl_error(struct err *err, const char *what)
 		err, ERR_INVALID, "%s: %s", what, reason ? reason : "not accepted by OpenSSL");
 }
 
+/* Refuse encrypted PEM: OpenSSL's default callback would prompt on the terminal and block. */
 static int no_pass_phrase(char *buf, int size, int rwflag, void *arg)
 {
 	return -1;
 }
 
-/* h2 alone is an error a client sees at once; without ALPN the answer is HTTP/1.1 anyway. */
+/* Select http/1.1. A client that offers only h2 gets an alert at once; one without ALPN speaks
+ * HTTP/1.1 anyway. */
 static int choose_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len,
 	const unsigned char *in, unsigned in_len, void *arg)
 {
@@ -55,15 +58,16 @@ static int choose_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_l
 	return SSL_TLSEXT_ERR_OK;
 }
 
+/* Protocol versions, groups and suites. TLS 1.3 suites are OpenSSL's defaults, all of them AEAD. */
 static int set_policy(SSL_CTX *ssl, struct err *err)
 {
 	if (SSL_CTX_set_min_proto_version(ssl, TLS1_2_VERSION) != 1 ||
 		SSL_CTX_set1_groups_list(ssl, "X25519:P-256") != 1 ||
 		SSL_CTX_set_cipher_list(ssl, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1 ||
 		SSL_CTX_set_num_tickets(ssl, 0) != 1)
-		return set_openssl_error(err, "TLS settings");
+		return set_openssl_error(err, "cannot apply the TLS settings");
 	SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
-	/* A peer that closes without close_notify loses nothing here: every length is announced. */
+	/* Truncation by a missing close_notify is harmless: every message announces its length. */
 	SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET |
 					 SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
 					 SSL_OP_IGNORE_UNEXPECTED_EOF);
@@ -72,6 +76,7 @@ static int set_policy(SSL_CTX *ssl, struct err *err)
 	return 0;
 }
 
+/* The end of validity in wall clock seconds; 0 if the time is malformed. */
 static int64_t end_of(const X509 *cert)
 {
 	struct tm tm = {.tm_sec = 0};
@@ -79,6 +84,7 @@ static int64_t end_of(const X509 *cert)
 	return ASN1_TIME_to_tm(X509_get0_notAfter(cert), &tm) == 1 ? (int64_t)timegm(&tm) : 0;
 }
 
+/* The first certificate of the PEM text is the server's own. */
 static int use_leaf(struct tls_ctx *c, BIO *bio, struct err *err)
 {
 	X509 *leaf = PEM_read_bio_X509_AUX(bio, NULL, no_pass_phrase, NULL);
@@ -93,6 +99,8 @@ static int use_leaf(struct tls_ctx *c, BIO *bio, struct err *err)
 	return rc;
 }
 
+/* All further certificates are intermediates, in any number up to CHAIN_MAX. OpenSSL signals the
+ * end of the text as an error. */
 static int use_chain(struct tls_ctx *c, BIO *bio, struct err *err)
 {
 	for (unsigned n = 0;; n++) {
@@ -125,6 +133,7 @@ static int use_certificates(struct tls_ctx *c, const void *pem, size_t len, stru
 	return rc;
 }
 
+/* The certificate is loaded first, so that the key can be checked against it. */
 static int use_key(struct tls_ctx *c, const void *pem, size_t len, struct err *err)
 {
 	BIO *bio = BIO_new_mem_buf(pem, (int)len);
@@ -135,7 +144,7 @@ static int use_key(struct tls_ctx *c, const void *pem, size_t len, struct err *e
 	if (!key)
 		return set_openssl_error(err, "no usable private key in the PEM text");
 	if (SSL_CTX_use_PrivateKey(c->ssl, key) != 1 || SSL_CTX_check_private_key(c->ssl) != 1)
-		rc = set_openssl_error(err, "the private key does not fit the certificate");
+		rc = set_openssl_error(err, "the private key does not match the certificate");
 	EVP_PKEY_free(key);
 	return rc;
 }
@@ -154,7 +163,7 @@ struct tls_ctx *tls_ctx_new(
 	c->refs = 1;
 	c->ssl = SSL_CTX_new(TLS_server_method());
 	if (!c->ssl) {
-		set_openssl_error(err, "TLS context");
+		set_openssl_error(err, "cannot create a TLS context");
 		return NULL;
 	}
 	if (set_policy(c->ssl, err) < 0 || use_certificates(c, cert_pem, cert_len, err) < 0 ||
@@ -165,12 +174,14 @@ struct tls_ctx *tls_ctx_new(
 
 /* ---- clients */
 
-/* The verdict stays with the connection: tls_client_of() reads it. */
+/* Continue the handshake whatever the verification result; it stays with the connection, and
+ * tls_client_of() reads it. */
 static int go_on(int ok, X509_STORE_CTX *store)
 {
 	return 1;
 }
 
+/* The CAs are also announced to clients, which choose their certificate by them. */
 int tls_ctx_ask_clients(struct tls_ctx *c, const void *ca_pem, size_t ca_len, struct err *err)
 {
 	BIO *bio = BIO_new_mem_buf(ca_pem, ca_len > PEM_MAX ? 0 : (int)ca_len);
@@ -187,14 +198,14 @@ int tls_ctx_ask_clients(struct tls_ctx *c, const void *ca_pem, size_t ca_len, st
 	}
 	BIO_free(bio);
 	if (n == 0 || n > CHAIN_MAX)
-		return set_openssl_error(err, "CA for clients");
+		return set_openssl_error(err, "cannot load the CA of client certificates");
 	ERR_clear_error();
 	SSL_CTX_set_session_id_context(c->ssl, (const unsigned char *)"tec", 3);
 	SSL_CTX_set_verify(c->ssl, SSL_VERIFY_PEER, go_on);
 	return 0;
 }
 
-/* False: too long for out, or with a byte that has no place in a name. */
+/* Copy one name of the subject. False: too long for out, or with control characters. */
 static bool copy_name(const X509_NAME_ENTRY *e, char *out, size_t size)
 {
 	unsigned char *text = NULL;
@@ -211,6 +222,7 @@ static bool copy_name(const X509_NAME_ENTRY *e, char *out, size_t size)
 	return ok;
 }
 
+/* Kubernetes conventions: the common name is the user, organizations are the groups. */
 static bool read_subject(X509 *cert, struct tls_client *out)
 {
 	const X509_NAME *name = X509_get_subject_name(cert);
@@ -222,7 +234,7 @@ static bool read_subject(X509 *cert, struct tls_client *out)
 
 		if (nid == NID_commonName &&
 			(out->name[0] || !copy_name(e, out->name, sizeof(out->name))))
-			return false; /* two names are no name */
+			return false; /* with two names the user would be ambiguous */
 		if (nid == NID_organizationName &&
 			(out->n_orgs == TLS_CLIENT_ORGS ||
 				!copy_name(e, out->orgs[out->n_orgs++], sizeof(out->orgs[0]))))
@@ -231,7 +243,8 @@ static bool read_subject(X509 *cert, struct tls_client *out)
 	return out->name[0] != '\0';
 }
 
-/* OpenSSL takes a certificate that does not say what it is for. */
+/* Require the extended key usage clientAuth: OpenSSL also accepts a certificate without any
+ * usage. */
 static bool is_for_clients(X509 *cert)
 {
 	uint32_t flags = X509_get_extension_flags(cert);
@@ -249,7 +262,8 @@ enum tls_client_state tls_client_of(struct ssl_st *ssl, struct tls_client *out)
 		return TLS_CLIENT_NONE;
 	ok = SSL_get_verify_result(ssl) == X509_V_OK && is_for_clients(cert) &&
 	     read_subject(cert, out);
-	/* The handshake may have been long ago, and a watch is asked about only once. */
+	/* Check expiry again: the handshake may have been long ago, and a watch is authorized only
+	 * once. */
 	ok = ok && X509_cmp_current_time(X509_get0_notAfter(cert)) > 0;
 	ERR_clear_error();
 	return ok ? TLS_CLIENT_OK : TLS_CLIENT_BAD;

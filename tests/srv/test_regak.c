@@ -270,9 +270,10 @@ Test(srv_regak, heads_that_are_refused)
 		{"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", 404,
 			ERROR("no such path"), NULL},
 		{"PUT /register-ak HTTP/1.1\r\nHost: x\r\n\r\n", 411,
-			ERROR("a Content-Length is needed"), NULL},
+			ERROR("a Content-Length is required"), NULL},
 		{"PUT /register-ak HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", 411,
-			ERROR("a Content-Length is needed, and no Transfer-Encoding"), NULL},
+			ERROR("a Content-Length is required; Transfer-Encoding is not accepted"),
+			NULL},
 		{"PUT /register-ak HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n"
 		 "Content-Length: 2\r\n\r\n{}",
 			415, ERROR("the body must be application/json"), NULL},

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct share: who holds the places of something bounded, such as the connections of a listener, and
- * who has to give one up when all are taken: the source (addr_source) that holds the most, of its
- * places the one idle for longest. No source is limited while there are free places; when there are
- * none, no source can keep another one out.
+ * struct share: fair sharing of a limited resource, such as the connections of a listener. It records
+ * which source (addr_source) holds each place, and chooses the place to reclaim when all are taken:
+ * the longest idle one of the source that holds the most. No source is limited while places are free,
+ * and when none are, no source can exclude another.
  *
- * A place is embedded in what takes it. All calls but share_new and share_free are O(1).
+ * A place is embedded in the struct that occupies it. All calls except share_new and share_free are
+ * O(1).
  */
 #ifndef TEC_NET_SHARE_H
 #define TEC_NET_SHARE_H
@@ -30,16 +31,16 @@ struct share *share_new(void);
 void share_free(struct share *s); /* asserts that no place is taken */
 void share_join(struct share *s, struct share_place *p, const uint8_t source[ADDR_SOURCE_LEN]);
 void share_leave(struct share *s, struct share_place *p);
-void share_active(struct share *s, struct share_place *p); /* something was done for it */
+void share_active(struct share *s, struct share_place *p); /* note activity: no longer idle */
 /*
- * The place to give up for one of this source; NULL: none is taken. *own: it is of that source
- * itself, as no other one holds more.
+ * The place to reclaim for a newcomer of this source; NULL if none is taken. *own is set if the place
+ * belongs to the same source, because no other source holds more.
  */
 struct share_place *share_victim(
 	const struct share *s, const uint8_t newcomer[ADDR_SOURCE_LEN], bool *own);
-/* The place to give up for any of them; NULL: none is taken. */
+/* The place to reclaim when there is no newcomer; NULL if none is taken. */
 struct share_place *share_idlest(const struct share *s);
-/* How many places a source holds, and the one idle for longest; NULL: none. */
+/* The number of places a source holds, and its longest idle one; NULL if it holds none. */
 struct share_place *share_held(
 	const struct share *s, const uint8_t source[ADDR_SOURCE_LEN], size_t *n);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Server TLS contexts: TLS 1.2+, ECDHE AEAD suites, no tickets, no renegotiation,
- * ALPN http/1.1 only. Reference counted (struct tls_ctx is one of the two kinds of object that
- * are): a listener swaps its context for a new one and open connections keep the old. Made from PEM
- * bytes, never from files: the caller reads Secrets or files.
+ * Server TLS contexts: TLS 1.2 or later, ECDHE AEAD suites, no tickets, no renegotiation, ALPN
+ * http/1.1 only. Reference counted, so that a listener can switch to a new context while open
+ * connections keep the old one. Made from PEM bytes, never from files: the caller reads Secrets or
+ * files.
  */
 #ifndef TEC_NET_TLS_H
 #define TEC_NET_TLS_H
@@ -17,19 +17,19 @@
 struct tls_ctx;
 struct ssl_ctx_st;
 
-/* NULL with ERR_INVALID: no certificate, a key that does not fit it, garbage. The key's copy inside
- * OpenSSL is OpenSSL's. */
+/* NULL with ERR_INVALID: malformed PEM, no certificate, or a key that does not match it. OpenSSL owns
+ * its copy of the key. */
 struct tls_ctx *tls_ctx_new(const void *cert_pem, size_t cert_len, const void *key_pem,
 	size_t key_len, struct err *err) MUST_CHECK;
 struct tls_ctx *tls_ctx_ref(struct tls_ctx *c);
 void tls_ctx_unref(struct tls_ctx *c);              /* NULL is fine */
-int64_t tls_ctx_not_after(const struct tls_ctx *c); /* wall clock seconds of the leaf's end */
+int64_t tls_ctx_not_after(const struct tls_ctx *c); /* the leaf's expiry, wall clock seconds */
 struct ssl_ctx_st *tls_ctx_ssl(struct tls_ctx *c);  /* net/ only */
 
 /*
- * Asks every client for a certificate, which it may leave out; only before the context is used. The
- * handshake goes on with one that does not verify against the CAs (PEM), so that the request can be
- * answered with a reason: who decides about rights asks tls_client_of(). ERR_INVALID: no CA.
+ * Request an optional certificate from every client; call it before the context is used. A certificate
+ * that fails verification against the CAs (PEM) does not end the handshake, so that the request can be
+ * refused with a reason: authorization must check tls_client_of(). ERR_INVALID: no CA.
  */
 int tls_ctx_ask_clients(
 	struct tls_ctx *c, const void *ca_pem, size_t ca_len, struct err *err) MUST_CHECK;
@@ -37,7 +37,7 @@ int tls_ctx_ask_clients(
 enum tls_client_state {
 	TLS_CLIENT_NONE, /* no certificate */
 	TLS_CLIENT_OK,   /* verified: its name is in *out */
-	TLS_CLIENT_BAD,  /* another CA, expired, no clientAuth, or a name that cannot be used */
+	TLS_CLIENT_BAD,  /* unknown CA, expired, no clientAuth, or an unusable name */
 };
 #define TLS_CLIENT_ORGS 8
 struct tls_client {
@@ -46,7 +46,7 @@ struct tls_client {
 	size_t n_orgs;
 };
 struct ssl_st;
-/* out is filled with OK only. net/ only. */
+/* *out is filled only if the result is OK. net/ only. */
 enum tls_client_state tls_client_of(struct ssl_st *ssl, struct tls_client *out);
 
 DEFINE_CLEANUP(tls_ctx_cleanup_, struct tls_ctx *, tls_ctx_unref)
