@@ -16,7 +16,8 @@ uint64_t backoff_spread(uint64_t lo, uint64_t hi)
 
 	counter++;
 	if (lo > hi || (lo == 0 && hi == UINT64_MAX))
-		DIE("spread from %llu to %llu", (unsigned long long)lo, (unsigned long long)hi);
+		DIE("invalid range from %llu to %llu", (unsigned long long)lo,
+			(unsigned long long)hi);
 	return lo + str_hash(&counter, sizeof(counter)) % (hi - lo + 1);
 }
 

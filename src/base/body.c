@@ -11,6 +11,7 @@
 
 #include "tec/base/mem.h"
 
+/* Bytes of the allocation after the NUL are unknown here and are not wiped. */
 struct body body_of_text(char *take_text)
 {
 	size_t len = strlen(take_text);

@@ -28,7 +28,7 @@ static const EVP_MD *sha256(void)
 	if (!md)
 		md = EVP_MD_fetch(NULL, "SHA256", NULL);
 	if (!md)
-		DIE("no SHA-256 in OpenSSL");
+		DIE("OpenSSL does not provide SHA-256");
 	return md;
 }
 
@@ -49,6 +49,7 @@ void bytes_sha384(const void *data, size_t len, uint8_t out[SHA384_LEN])
 		DIE("SHA-384 of %zu bytes failed", len);
 }
 
+/* For keys in plain memory; secret_hmac_sha256() takes a struct secret. */
 void bytes_hmac_sha256(
 	const void *key, size_t key_len, const void *data, size_t len, uint8_t out[SHA256_LEN])
 {
@@ -63,15 +64,16 @@ static EVP_MD_CTX *new_md(void)
 	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
 
 	if (!ctx)
-		DIE("no memory for a SHA-256 state");
+		DIE("out of memory (SHA-256 state)");
 	return ctx;
 }
 
+/* Every run needs bytes_sha256_fini(), also after bytes_sha256_end(). */
 void bytes_sha256_init(struct bytes_sha256_run *run)
 {
 	run->ctx = new_md();
 	if (EVP_DigestInit_ex(run->ctx, sha256(), NULL) != 1)
-		DIE("SHA-256 cannot be started");
+		DIE("cannot start SHA-256");
 }
 
 void bytes_sha256_add(struct bytes_sha256_run *run, const void *data, size_t len)
@@ -96,7 +98,7 @@ void bytes_sha256_copy(struct bytes_sha256_run *to, const struct bytes_sha256_ru
 {
 	to->ctx = new_md();
 	if (EVP_MD_CTX_copy_ex(to->ctx, from->ctx) != 1)
-		DIE("a SHA-256 state cannot be copied");
+		DIE("cannot copy a SHA-256 state");
 }
 
 void bytes_sha256_end(struct bytes_sha256_run *run, uint8_t out[SHA256_LEN])
@@ -104,7 +106,7 @@ void bytes_sha256_end(struct bytes_sha256_run *run, uint8_t out[SHA256_LEN])
 	unsigned int n = 0;
 
 	if (EVP_DigestFinal_ex(run->ctx, out, &n) != 1 || n != SHA256_LEN)
-		DIE("SHA-256 cannot be ended");
+		DIE("cannot finish SHA-256");
 }
 
 void bytes_sha256_fini(struct bytes_sha256_run *run)
@@ -113,6 +115,7 @@ void bytes_sha256_fini(struct bytes_sha256_run *run)
 	run->ctx = NULL;
 }
 
+/* out needs room for the NUL, which decoding does not expect. */
 void bytes_to_hex(const uint8_t *in, size_t len, char *out)
 {
 	static const char hex[] = "0123456789abcdef";
@@ -321,6 +324,6 @@ bool bytes_valid_utf8(const void *data, size_t len)
 void bytes_random(void *out, size_t len)
 {
 	if (sodium_init() < 0)
-		DIE("libsodium has no random numbers");
+		DIE("cannot initialise libsodium");
 	randombytes_buf(out, len);
 }

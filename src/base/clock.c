@@ -24,7 +24,7 @@ static uint64_t read_us(clockid_t id)
 	struct timespec ts;
 
 	if (clock_gettime(id, &ts) < 0)
-		DIE("clock %d cannot be read", (int)id);
+		DIE("cannot read clock %d", (int)id);
 	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
@@ -40,6 +40,7 @@ uint64_t clock_boot_ms(void)
 	return clock_boot_us() / 1000;
 }
 
+/* For comparing with the API's timestamps only: the wall clock may jump in both directions. */
 int64_t clock_wall_us(void)
 {
 	return fake.on ? fake.wall_us : (int64_t)read_us(CLOCK_REALTIME);
@@ -74,7 +75,7 @@ static void format_seconds(int64_t wall_s, char out[19])
 	struct tm tm;
 
 	if (!gmtime_r(&t, &tm))
-		DIE("no date for %lld", (long long)t);
+		DIE("cannot convert time %lld to a date", (long long)t);
 	memcpy(out, "0000-00-00T00:00:00", 19);
 	digits(out, (unsigned)(tm.tm_year + 1900), 4);
 	digits(out + 5, (unsigned)(tm.tm_mon + 1), 2);
@@ -208,6 +209,7 @@ int clock_parse(const char *s, int64_t *wall_us)
 	return 0;
 }
 
+/* Tests set both clocks to known values; timers then fire only through clock_fake_advance(). */
 void clock_fake_start(uint64_t boot_ms, int64_t wall_s)
 {
 	fake.on = true;

@@ -475,7 +475,7 @@ static size_t must_lookup(const struct conf *c, const char *name)
 	size_t i = lookup(c, name, strlen(name));
 
 	if (i == c->program->n_options)
-		DIE("no option is called %s", name);
+		DIE("unknown option %s", name);
 	return i;
 }
 

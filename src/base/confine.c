@@ -118,6 +118,7 @@ bool confine_files(const struct confine_files *f)
 	return done;
 }
 
+/* A server needs a descriptor per connection, and the soft limit is often only 1,024. */
 uint64_t confine_raise_descriptors(uint64_t want)
 {
 	struct rlimit lim;

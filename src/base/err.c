@@ -52,6 +52,7 @@ static void mark_cut(char *text, size_t cap, int want)
 
 static void set_text(struct err *err, enum err_kind kind, const char *fmt, va_list ap)
 	__attribute__((format(printf, 3, 0)));
+/* Set kind and text of an error that must be unset; all other members become 0. */
 static void set_text(struct err *err, enum err_kind kind, const char *fmt, va_list ap)
 {
 	char text[sizeof(err->text)]; /* an argument may point to err->text */

@@ -17,6 +17,7 @@ struct text {
 
 static struct table texts;
 
+/* Return the shared copy, so that equal strings have equal addresses. */
 const char *intern_ref(const char *text)
 {
 	uint32_t hash;

@@ -99,6 +99,7 @@ size_t json_len(struct json_object *o)
 	return json_object_is_type(o, json_type_object) ? (size_t)json_object_object_length(o) : 0;
 }
 
+/* json-c returns NULL for an index past the end and for a null element alike. */
 struct json_object *json_at(struct json_object *a, size_t i)
 {
 	return json_object_is_type(a, json_type_array) ? json_object_array_get_idx(a, i) : NULL;
@@ -110,6 +111,7 @@ void json_drop(struct json_object *o, const char *name)
 		json_object_object_del(o, name);
 }
 
+/* json_object_array_put_idx() would pad the array with nulls up to i, so a larger i is refused. */
 void json_put_at(struct json_object *a, size_t i, struct json_object *take_v)
 {
 	if (!json_object_is_type(a, json_type_array) || i > json_object_array_length(a))
@@ -152,7 +154,7 @@ struct json_object *json_str(const char *s)
 struct json_object *json_str_len(const char *s, size_t len)
 {
 	if (len > INT32_MAX)
-		DIE("a JSON string of %zu bytes", len);
+		DIE("JSON string too long: %zu bytes", len);
 	return must(json_object_new_string_len(s, (int)len));
 }
 
@@ -190,6 +192,7 @@ struct json_object *json_find_infinite(struct json_object *o)
 	return found;
 }
 
+/* A NULL string is omitted, as optional members are in Kubernetes objects. */
 struct json_object *json_add_str(struct json_object *o, const char *name, const char *v)
 {
 	return v ? json_add(o, name, json_str(v)) : o;
@@ -219,12 +222,13 @@ struct json_object *json_push_str(struct json_object *a, const char *v)
 	return v ? json_push(a, json_str(v)) : a;
 }
 
+/* For changing a cached or borrowed value: json-c's references share one mutable object. */
 struct json_object *json_copy(struct json_object *o)
 {
 	struct json_object *copy = NULL;
 
 	if (o && json_object_deep_copy(o, &copy, NULL) < 0)
-		DIE("JSON value cannot be copied");
+		DIE("cannot copy a JSON value");
 	return copy;
 }
 
@@ -244,6 +248,7 @@ static void write_member(
 	write_value(out, value, sorted);
 }
 
+/* Members in their order of insertion. */
 static void write_object(struct strbuf *out, struct json_object *o)
 {
 	char sep = '{';
@@ -311,6 +316,7 @@ static void write_value(struct strbuf *out, struct json_object *o, bool sorted)
 	DIE("JSON value of unknown type");
 }
 
+/* The text is not wiped: a caller whose value holds a key must do that. */
 char *json_text(struct json_object *o)
 {
 	struct strbuf out = STRBUF_INIT;

@@ -499,7 +499,7 @@ struct json_object *json_parse_last(const char *text, size_t len, const struct j
 	r.duplicate = duplicate;
 	r.arg = arg;
 	if (limits->depth < 1 || limits->depth > DEPTH_MAX || limits->bytes > INT32_MAX)
-		DIE("JSON limits of %u levels, %zu bytes", limits->depth, limits->bytes);
+		DIE("invalid JSON limits: %u levels, %zu bytes", limits->depth, limits->bytes);
 	if (len > limits->bytes)
 		rc = err_set(err, ERR_INVALID, "JSON: %zu bytes exceed the limit of %zu", len,
 			limits->bytes);

@@ -31,6 +31,7 @@ _Noreturn void die_impossible(const char *file, int line, const char *fmt, ...)
 	abort();
 }
 
+/* One message for all allocations; the size tells a runaway request from exhausted memory. */
 static void *must(void *p, size_t size)
 {
 	if (!p)
@@ -58,6 +59,7 @@ void *xrealloc(void *p, size_t size)
 	return must(realloc(p, size ? size : 1), size);
 }
 
+/* Check the product: an overflow would allocate too little and be written past its end. */
 void *xreallocarray(void *p, size_t n, size_t size)
 {
 	size_t total;

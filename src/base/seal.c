@@ -21,7 +21,7 @@ _Static_assert(SEAL_KEY_LEN == crypto_kdf_KEYBYTES, "key of a key");
 static const uint8_t *key_bytes(const struct secret *key)
 {
 	if (secret_len(key) != SEAL_KEY_LEN)
-		DIE("a key of %zu bytes", secret_len(key));
+		DIE("invalid key length: %zu bytes", secret_len(key));
 	return secret_peek(key);
 }
 

@@ -73,7 +73,7 @@ void secret_process_init(void)
 	struct rlimit none = {0, 0};
 
 	if (sodium_init() < 0)
-		DIE("libsodium has no random numbers");
+		DIE("cannot initialise libsodium");
 	if (setrlimit(RLIMIT_CORE, &none) < 0)
 		log_warn(NULL, "cannot disable core dumps", "errno=%d", errno);
 #ifndef HAVE_ASAN /* the leak checker attaches to its own process */
@@ -165,7 +165,7 @@ static struct secret *secret_alloc(size_t len, size_t room)
 struct secret *secret_new(size_t len)
 {
 	if (len < 1 || len > SECRET_MAX_LEN)
-		DIE("secret of %zu bytes", len);
+		DIE("invalid secret length: %zu bytes", len);
 	return secret_alloc(len, len);
 }
 
@@ -182,7 +182,7 @@ struct secret *secret_new_random(size_t len)
 	struct secret *s = secret_new(len);
 
 	if (sodium_init() < 0)
-		DIE("libsodium has no random numbers");
+		DIE("cannot initialise libsodium");
 	randombytes_buf(s->bytes, len);
 	return s;
 }
@@ -197,7 +197,7 @@ void secret_free(struct secret *secret)
 	if (!secret)
 		return;
 	if (secret->tag != SECRET_TAG)
-		DIE("freeing what is not a live secret");
+		DIE("freeing a pointer that is not a live secret");
 	s = secret->slab;
 	slot_len = slot_len_of(s);
 	slot = (uint16_t)((size_t)((uint8_t *)secret - s->mem) / slot_len);

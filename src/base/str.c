@@ -151,7 +151,7 @@ uint64_t str_hash(const void *data, size_t len)
 	_Static_assert(crypto_shorthash_BYTES == sizeof(hash), "SipHash-2-4 is 64 bits");
 	if (!have_key) {
 		if (sodium_init() < 0)
-			DIE("libsodium has no random numbers");
+			DIE("cannot initialise libsodium");
 		randombytes_buf(key, sizeof(key));
 		have_key = true;
 	}

@@ -23,7 +23,7 @@ static void grow(struct table *t)
 	struct table old = *t;
 
 	if (old.n_buckets > UINT32_MAX / 2)
-		DIE("table of %u entries", (unsigned)old.n);
+		DIE("table too large: %u entries", (unsigned)old.n);
 	t->n_buckets = old.n_buckets ? old.n_buckets * 2 : FIRST_N;
 	t->buckets = xcalloc(t->n_buckets, sizeof(struct table_link *));
 	for (uint32_t i = 0; i < old.n_buckets; i++) {
@@ -44,6 +44,8 @@ void table_fini(struct table *t)
 	*t = (struct table){0};
 }
 
+/* Growing at one entry per bucket keeps lookups short. A duplicate key is not detected: the caller
+ * looks first. */
 void table_add(struct table *t, struct table_link *l, uint32_t hash)
 {
 	struct table_link **b;

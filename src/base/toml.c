@@ -742,6 +742,7 @@ static int document(struct toml *t, struct json_object *root)
 	return 0;
 }
 
+/* UTF-8 is checked once for the whole text, so the reader only looks at ASCII. */
 struct json_object *toml_parse(const char *text, size_t len, struct err *err)
 {
 	struct toml t = {.p = text, .end = text + len, .line = 1, .err = err};

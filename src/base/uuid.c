@@ -12,6 +12,7 @@
 
 static const size_t group[] = {4, 2, 2, 2, 6}; /* bytes between the hyphens */
 
+/* 122 random bits, fit for names that must not be guessed. */
 void uuid_new_v4(char out[UUID_TEXT_LEN + 1])
 {
 	uint8_t raw[UUID_LEN];

@@ -316,6 +316,8 @@ static struct json_object *try_json(const char *text, size_t len)
 	return i < len && text[i] == '{' ? json_parse(text, len, &json_file, &ignored) : NULL;
 }
 
+/* The encoding is fixed, because libyaml would otherwise detect UTF-16 by a byte order mark, and
+ * later checks assume UTF-8. */
 static struct json_object *parse(const char *text, size_t len, bool go, struct err *err)
 {
 	cleanup_json struct json_object *o = NULL;

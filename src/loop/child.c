@@ -71,6 +71,7 @@ static void end_close(struct end *e)
 	e->fd = -1;
 }
 
+/* Wipe before releasing: the buffer may hold a token or a key. */
 static void wipe_free(char *p, size_t len)
 {
 	if (p)
@@ -357,6 +358,7 @@ static void on_exit_seen(int fd, bool readable, bool writable, void *arg)
 	child_free(c);
 }
 
+/* The work took too long. A TPM or plugin that hangs must not block its owner forever. */
 static void on_deadline(void *arg)
 {
 	struct child *c = arg;

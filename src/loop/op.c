@@ -49,6 +49,8 @@ void op_finish(struct op *op)
 	detach(op);
 }
 
+/* An owner that may start a call while one is in flight must cancel the first: overwriting its
+ * handle would leave that call without an owner. */
 struct op *op_hold(struct op **handle, struct op *op)
 {
 	if (*handle)
@@ -69,6 +71,7 @@ static void cancel(struct op *op)
 	abort_fn(op);
 }
 
+/* The handle is cleared by detach(), so a second op_cancel() has no effect. */
 void op_cancel(struct op **handle)
 {
 	if (*handle)

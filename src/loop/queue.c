@@ -249,8 +249,8 @@ struct queue *queue_new(
 	if (!q->conf.burst)
 		q->conf.burst = 64;
 	if (q->conf.backoff_min_ms > q->conf.backoff_max_ms)
-		DIE("queue %s: backoff from %u to %u ms", conf->name, q->conf.backoff_min_ms,
-			q->conf.backoff_max_ms);
+		DIE("queue %s: invalid backoff from %u to %u ms", conf->name,
+			q->conf.backoff_min_ms, q->conf.backoff_max_ms);
 	q->work = work;
 	q->arg = arg;
 	TAILQ_INIT(&q->due);

@@ -25,6 +25,7 @@ static void on_signal(evutil_socket_t signo, short what, void *arg)
 	s->fn((int)signo, s->arg);
 }
 
+/* libevent keeps one handler per signal and base, so a signal should have one owner. */
 struct loop_signal *loop_signal_new(struct loop *l, int signo, loop_signal_fn fn, void *arg)
 {
 	struct loop_signal *s = xcalloc(1, sizeof(*s));

@@ -110,6 +110,7 @@ void timer_set(struct timer *t, uint64_t after_ms)
 	set_at(t, deadline(after_ms));
 }
 
+/* For a timer that several reasons may set, such as a queue's key with a retry and a resync. */
 void timer_set_earlier(struct timer *t, uint64_t after_ms)
 {
 	uint64_t at = deadline(after_ms);
@@ -124,6 +125,7 @@ void timer_cancel(struct timer *t)
 		remove_at(t->loop, t->slot - 1);
 }
 
+/* The loop waits for this deadline; with a fake clock loop_advance() jumps to it. */
 uint64_t timer_next_ms(const struct loop *l)
 {
 	return l->n_timers > 0 ? l->heap[0].at_ms : UINT64_MAX;

@@ -63,7 +63,7 @@ static size_t check_url(const struct httpc_request *req)
 static int check_request(const struct httpc_request *req, size_t origin_len, struct err *err)
 {
 	if (req->take_body || req->reach || req->max_in_flight)
-		DIE("h2c: take_body, reach and max_in_flight are for httpc");
+		DIE("h2c: take_body, reach and max_in_flight are not supported");
 	if (!origin_len)
 		return err_set(err, ERR_INVALID, "invalid URL");
 	if (!*req->method || strlen(req->method) >= sizeof(((struct h2c_call *)NULL)->method))

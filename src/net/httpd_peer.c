@@ -59,8 +59,8 @@ static bool may_move(enum httpd_peer_state from, enum httpd_peer_state to)
 void httpd_peer_set_state(struct httpd_peer *p, enum httpd_peer_state to)
 {
 	if (!may_move(p->state, to))
-		DIE("connection of %s: state %d to %d", p->httpd->conf.name, (int)p->state,
-			(int)to);
+		DIE("connection of %s: invalid transition from state %d to %d", p->httpd->conf.name,
+			(int)p->state, (int)to);
 	p->state = to;
 }
 
