@@ -78,8 +78,9 @@ void httpd_guard_refuse(struct httpd_peer *p, int status)
 	httpd_guard_drop(p, p->in.len);
 	httpd_peer_set_state(p, HTTPD_PEER_LINGER);
 	timer_set(&p->timer, HTTPD_LINGER_MS);
-	httpd_guard_go_on(p); /* read and discard: closing with unread bytes would reset the
-			     connection, and the reply could be lost */
+	/* Read on and discard: closing with unread bytes would reset the connection, and the reply could
+	 * be lost. */
+	httpd_guard_go_on(p);
 	httpd_peer_write(p, out.data, out.len);
 }
 

@@ -421,7 +421,7 @@ static void on_timeout(void *arg)
 		return;
 	case HTTPD_PEER_BUSY:
 		p->req->keep_alive = false;
-		httpd_reply_error(p->req, 408, 0, "no answer in time");
+		httpd_reply_error(p->req, 408, 0, "the request was not answered in time");
 		return;
 	case HTTPD_PEER_STREAM:
 		if (p->given - output_len(p) != p->taken)

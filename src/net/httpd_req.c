@@ -215,7 +215,7 @@ static void refuse_method(struct httpd_req *r, unsigned allowed)
 		if (allowed & method_names[i].method)
 			strbuf_addf(&allow, "%s%s", allow.len ? ", " : "", method_names[i].name);
 	httpd_reply_header(r, "Allow", strbuf_str(&allow));
-	httpd_reply_error(r, 405, 0, "only %s is allowed here", strbuf_str(&allow));
+	httpd_reply_error(r, 405, 0, "allowed methods: %s", strbuf_str(&allow));
 }
 
 /* Compare the media type without its parameters. A missing Content-Type is accepted. */

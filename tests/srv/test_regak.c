@@ -265,7 +265,7 @@ Test(srv_regak, heads_that_are_refused)
 		const char *body, *allow;
 	} table[] = {
 		{"GET /register-ak HTTP/1.1\r\nHost: x\r\n\r\n", 405,
-			ERROR("only POST, PUT is allowed here"), "POST, PUT"},
+			ERROR("allowed methods: POST, PUT"), "POST, PUT"},
 		{"HEAD /register-ak HTTP/1.1\r\nHost: x\r\n\r\n", 405, NULL, "POST, PUT"},
 		{"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", 404,
 			ERROR("no such path"), NULL},
