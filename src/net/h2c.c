@@ -100,6 +100,8 @@ bool h2c_site_holds(const struct h2c_site *s, const struct h2c_call *k)
 	       (s->n_first || (s->first_ms && clock_boot_ms() - s->first_ms < H2C_FIRST_MS));
 }
 
+/* The first connection with room: older ones are filled first, so that newer ones become idle and
+ * are closed. */
 static struct h2c_conn *find_place(const struct h2c_site *s, const struct h2c_call *k)
 {
 	struct h2c_conn *n;
@@ -211,6 +213,7 @@ struct h2c *h2c_new(struct loop *l, struct httpc *http)
 	return c;
 }
 
+/* Setting *gone lets h2c_deliver() stop if user code freed the h2c inside of it. */
 void h2c_free(struct h2c *c)
 {
 	struct h2c_site *s;

@@ -19,6 +19,7 @@
 
 #include "httpc_internal.h"
 
+/* A callback that returns an error makes OpenSSL fail instead of prompting on the terminal. */
 static int refuse_password(char *buf, int size, int rwflag, void *arg)
 {
 	return -1;
@@ -97,6 +98,8 @@ static void keep_ca(struct httpc_tls *t, const void *pem, size_t len)
 	t->ca = strbuf_steal(&b);
 }
 
+/* Each part is checked here, so that a wrong Secret or file is reported by name before any
+ * connection. */
 struct httpc_tls *httpc_tls_new(const void *ca_pem, size_t ca_len, const void *cert_pem,
 	size_t cert_len, const void *key_pem, size_t key_len, const char *server_name,
 	struct err *err)
@@ -178,6 +181,7 @@ static CURLcode on_ssl_ctx(CURL *easy, void *ctx, void *arg)
 	return CURLE_OK;
 }
 
+/* The BIO reads the memory in place, which must outlive it. */
 static BIO *bio_of(const void *pem, size_t len)
 {
 	BIO *bio = BIO_new_mem_buf(pem, (int)len);
@@ -252,6 +256,7 @@ static CURLcode set_blob(CURL *easy, CURLoption opt, const void *data, size_t le
 	return curl_easy_setopt(easy, opt, &blob);
 }
 
+/* The first failing option ends the chain; curl may be built without a feature. */
 CURLcode httpc_tls_apply(const struct httpc_tls *t, CURL *easy)
 {
 	CURLcode rc;

@@ -61,6 +61,7 @@ static const struct {
 	{505, "HTTP Version Not Supported", "only HTTP/1.0 and HTTP/1.1 are supported"},
 };
 
+/* Every reply is counted, so the code is formatted without printf; a status has three digits. */
 static void count_request(const char *route, int status)
 {
 	const char code[] = {(char)('0' + status / 100), (char)('0' + status / 10 % 10),
@@ -69,6 +70,7 @@ static void count_request(const char *route, int status)
 	metric_add(&requests_total, route, code, 1);
 }
 
+/* Clients ignore the reason phrase (RFC 9112 section 4), so an unknown status gets a fixed one. */
 static const char *reason_of(int status)
 {
 	for (size_t i = 0; i < ARRAY_LEN(statuses); i++)
@@ -138,6 +140,8 @@ static void make_reply(struct httpd *h, const struct reply *a, struct strbuf *ou
 		strbuf_add(out, a->body, a->len);
 }
 
+/* The format of error bodies is the listener's: JSON for registration, a Status object for
+ * Kubernetes, plain text by default. */
 static const char *error_body(struct httpd *h, struct strbuf *out, int status, const char *message)
 {
 	if (h->conf.error_body)
@@ -199,6 +203,7 @@ static void drop_scratch(struct httpd *h)
 		strbuf_fini(&h->scratch);
 }
 
+/* Copies the body, so it may be on the caller's stack or belong to one of the request's ops. */
 void httpd_reply(
 	struct httpd_req *r, int status, const char *content_type, const void *body, size_t len)
 {
@@ -285,12 +290,14 @@ void httpd_stream_end(struct httpd_req *r)
 	httpd_req_free(r);
 }
 
+/* An HTTP/1.1 client misses the final chunk and so knows that the stream is incomplete. */
 void httpd_stream_abort(struct httpd_req *r)
 {
 	assert(r->peer->state == HTTPD_PEER_STREAM);
 	httpd_peer_close(r->peer); /* frees r */
 }
 
+/* The message may contain outside text, which conf.error_body must escape. */
 void httpd_reply_error(
 	struct httpd_req *r, int status, uint32_t retry_after_s, const char *fmt, ...)
 {

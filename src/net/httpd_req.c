@@ -147,6 +147,7 @@ const char *httpd_req_body(const struct httpd_req *r, size_t *len)
 	return r->body;
 }
 
+/* Formatted on first use and kept with the connection, as most requests are never logged. */
 const char *httpd_req_peer(const struct httpd_req *r)
 {
 	struct httpd_peer *p = r->peer;
@@ -197,6 +198,7 @@ struct op_scope *httpd_req_ops(struct httpd_req *r)
 	return &r->ops;
 }
 
+/* One function suffices: a handler frees its own state in it. */
 void httpd_req_on_gone(struct httpd_req *r, httpd_gone_fn fn, void *arg)
 {
 	assert(!r->gone_fn);
@@ -262,6 +264,7 @@ static bool enter_route(struct httpd_req *r)
 	return true;
 }
 
+/* Called when the reply is written, so that a slow reader holds its place in the route's limit. */
 void httpd_leave_route(struct httpd_peer *p)
 {
 	if (p->in_route)
