@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The attestation key: RSA 2048, a child of the endorsement key (TCG EK Credential Profile, template
- * L-1), so that TPM2_ActivateCredential can bind it to the EK's certificate. It is only ever made
- * where the handle is free: of two programs that make one at once the later finds the earlier's.
+ * The attestation key (AK): RSA 2048, a child of the endorsement key (TCG EK Credential Profile,
+ * template L-1), so that TPM2_ActivateCredential can bind it to the EK certificate. A key is
+ * created only if the handle is free: when two programs create one at the same time, the second
+ * uses the key of the first.
  */
+
 #include "config.h"
 
 #include <errno.h>
@@ -21,13 +23,15 @@
 /* fixedTPM, fixedParent, sensitiveDataOrigin, userWithAuth, restricted, sign */
 #define AK_ATTRIBUTES 0x00050072u
 #define EK_ATTRIBUTES 0x000300b2u
-#define IGNORED       TPMA_OBJECT_NODA /* either way it can quote */
+#define IGNORED       TPMA_OBJECT_NODA /* irrelevant for quoting */
 
 /* PolicySecret(TPM_RH_ENDORSEMENT), from the profile. */
 static const uint8_t ek_policy[SHA256_LEN] = {0x83, 0x71, 0x97, 0x67, 0x44, 0x84, 0xb3, 0xf8, 0x1a,
 	0x90, 0xcc, 0x8d, 0x46, 0xa5, 0xd7, 0x24, 0xfd, 0x52, 0xd7, 0x6e, 0x06, 0x52, 0x0b, 0x64,
 	0xf2, 0xa1, 0xda, 0x1b, 0x33, 0x14, 0x69, 0xaa};
 
+/* Return template L-1 of the profile. Every member counts: TPM2_CreatePrimary derives the key from
+ * the seed and this template, and only this one yields the key that the EK certificate names. */
 static TPM2B_PUBLIC ek_template(void)
 {
 	TPM2B_PUBLIC t = {.publicArea = {.type = TPM2_ALG_RSA,
@@ -45,6 +49,9 @@ static TPM2B_PUBLIC ek_template(void)
 	return t;
 }
 
+/*
+ * Return a restricted signing key: it signs only data that the TPM itself produced, such as quotes.
+ */
 static TPM2B_PUBLIC ak_template(void)
 {
 	TPM2B_PUBLIC t = {.publicArea = {.type = TPM2_ALG_RSA,
@@ -60,6 +67,8 @@ static TPM2B_PUBLIC ak_template(void)
 
 /* ---- reading */
 
+/* Check that a key has the type, scheme and attributes of an attestation key. Another tool may have
+ * created it, so what does not affect quoting may differ. */
 static bool is_ak(const TPMT_PUBLIC *p)
 {
 	const TPMS_RSA_PARMS *rsa = &p->parameters.rsaDetail;
@@ -71,7 +80,7 @@ static bool is_ak(const TPMT_PUBLIC *p)
 	       (rsa->exponent == 0 || rsa->exponent == 65537) && p->unique.rsa.size == MODULUS_LEN;
 }
 
-/* SubjectPublicKeyInfo of an RSA key of 2048 bits: only the modulus is not constant. */
+/* Encode SubjectPublicKeyInfo. For RSA 2048 all bytes except the modulus are constant. */
 static int to_spki(const TPMT_PUBLIC *p, struct pki_spki *out, struct err *err)
 {
 	static const uint8_t before[] = {0x30, 0x82, 0x01, 0x22, 0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86,
@@ -119,7 +128,7 @@ static int read_ak(struct attest_esys *e, uint32_t handle, struct pki_spki *out,
 		r = to_spki(&pub->publicArea, out, err);
 	else
 		r = err_set(err, ERR_CONFLICT,
-			"the handle 0x%08x holds another key than an attestation key (RSA 2048, RSASSA, SHA-256, restricted): name another handle with --ak-handle, or remove that key with tpm2_evictcontrol -c 0x%08x",
+			"the key at handle 0x%08x is not an attestation key (RSA 2048, RSASSA, SHA-256, restricted): choose another handle with --ak-handle, or remove the key with tpm2_evictcontrol -c 0x%08x",
 			handle, handle);
 	Esys_Free(pub);
 	return r;
@@ -138,11 +147,13 @@ int attest_esys_ak(struct attest_esys *e, uint32_t handle, struct pki_spki *out,
 
 /* ---- making */
 
-/* What is in the TPM's slots meanwhile. */
+/* Transient objects that occupy TPM slots until make_ak() flushes them. */
 struct making {
 	ESYS_TR ek, session, ak;
 };
 
+/* Recreate the EK as a transient object. It is not persisted: the template reproduces it at any
+ * time. */
 static TSS2_RC make_ek(struct attest_esys *e, struct making *m)
 {
 	TPM2B_SENSITIVE_CREATE none = {.size = 0};
@@ -154,7 +165,10 @@ static TSS2_RC make_ek(struct attest_esys *e, struct making *m)
 		ESYS_TR_NONE, &none, &template, &outside, &pcrs, &m->ek, NULL, NULL, NULL, NULL);
 }
 
-/* A policy session that satisfies the EK's policy, for one command. */
+/*
+ * Satisfy the EK's policy for the next command. The session stays open, but each command consumes
+ * the policy state, so this is called before every use of the EK.
+ */
 static TSS2_RC authorize(struct attest_esys *e, struct making *m)
 {
 	TPMT_SYM_DEF none = {.algorithm = TPM2_ALG_NULL};
@@ -174,6 +188,7 @@ static TSS2_RC authorize(struct attest_esys *e, struct making *m)
 		ESYS_TR_NONE, ESYS_TR_NONE, NULL, NULL, NULL, 0, NULL, NULL);
 }
 
+/* Create the AK under the EK and load it. Both commands need their own policy authorization. */
 static TSS2_RC make_under_ek(struct attest_esys *e, struct making *m)
 {
 	TPM2B_SENSITIVE_CREATE none = {.size = 0};
@@ -203,26 +218,27 @@ static void flush(struct attest_esys *e, ESYS_TR *what)
 	*what = ESYS_TR_NONE;
 }
 
+/* Create an AK and persist it at the handle. All transient objects are flushed, also on failure. */
 static int make_ak(struct attest_esys *e, uint32_t handle, struct err *err)
 {
 	struct making m = {ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE};
 	ESYS_TR kept = ESYS_TR_NONE;
-	const char *what = "make the endorsement key";
+	const char *what = "create the endorsement key";
 	TSS2_RC rc = make_ek(e, &m);
 
 	if (rc == TSS2_RC_SUCCESS) {
-		what = "make the attestation key";
+		what = "create the attestation key";
 		rc = make_under_ek(e, &m);
 	}
 	if (rc == TSS2_RC_SUCCESS) {
-		what = "keep the attestation key at its handle";
+		what = "store the attestation key at its handle";
 		rc = Esys_EvictControl(e->ctx, ESYS_TR_RH_OWNER, m.ak, ESYS_TR_PASSWORD,
 			ESYS_TR_NONE, ESYS_TR_NONE, handle, &kept);
 		if (rc == TSS2_RC_SUCCESS)
 			Esys_TR_Close(e->ctx, &kept);
 		else if ((rc & TSS2_RC_LAYER_MASK & ~TSS2_RESMGR_TPM_RC_LAYER) == 0 &&
 			 (rc & 0xfffu) == TPM2_RC_NV_DEFINED)
-			rc = TSS2_RC_SUCCESS; /* another program was first: its key is read next */
+			rc = TSS2_RC_SUCCESS; /* another program was faster: use its key */
 	}
 	flush(e, &m.ak);
 	flush(e, &m.session);
@@ -231,8 +247,9 @@ static int make_ak(struct attest_esys *e, uint32_t handle, struct err *err)
 }
 
 /*
- * Without a resource manager two that make a key at once need more slots than a TPM has, so the later
- * one waits here. -1: there is no place for the lock, which then has to go without.
+ * Serialize key creation. Without a resource manager, two concurrent creations need more object
+ * slots than a TPM has. Return -1 if the lock file is unavailable; the caller then continues
+ * without a lock.
  */
 static int lock(void)
 {
@@ -246,6 +263,7 @@ static int lock(void)
 	return fd;
 }
 
+/* Take the lock before blocking signals, so that a person can interrupt the wait. */
 int attest_esys_ak_make(
 	struct attest_esys *e, uint32_t handle, struct pki_spki *out, struct err *err)
 {

@@ -13,13 +13,13 @@ struct attest_esys {
 	TSS2_TCTI_CONTEXT *tcti; /* owned */
 };
 
-/* "cannot WHAT: ..." for what ESYS answered, with the way out where there is one; -1. */
+/* Set "cannot WHAT: ..." from an ESYS return code, with a remedy if one is known. Return -1. */
 int attest_esys_fail(struct err *err, TSS2_RC rc, const char *what);
-/* An ESYS object for a persistent handle: ERR_NOT_FOUND when nothing is there. The caller closes it. */
+/* Open a persistent handle as an ESYS object, which the caller closes. ERR_NOT_FOUND: handle free. */
 int attest_esys_persistent(
 	struct attest_esys *e, uint32_t handle, ESYS_TR *out, struct err *err) MUST_CHECK;
 
-/* Signals that would end the process in the middle of a command. */
+/* Block the signals that would end the process in the middle of a TPM command, and restore them. */
 void attest_signals_hold(sigset_t *before);
 void attest_signals_release(const sigset_t *before);
 

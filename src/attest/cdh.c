@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job is one attestation with or without a resource; requests wait at it as ops, so that one that
- * goes away leaves the job to the others. A job goes on without any: what it began with the TPM ends in
- * order, and the token is good for the next request.
+ * A job is one attestation, with or without fetching a resource. HTTP requests wait for a job as
+ * ops, so a client that disconnects does not affect the others. A job without waiters continues:
+ * its TPM command must complete, and its token serves the next request.
  */
+
 #include "config.h"
 
 #include "tec/attest/cdh.h"
@@ -22,17 +23,18 @@
 #include "tec/base/uuid.h"
 
 #define RESOURCE   "/cdh/resource/"
-#define BIND_WITH  "tec-node/runtime-data:" /* tec-node(1) names it */
+#define BIND_WITH  "tec-node/runtime-data:" /* documented in tec-node(1) */
 #define BUDGET_MS  25000
 #define REQUEST_MS 30000
 #define CLIENTS    600
-#define SPARE_S    15 /* of a token's life: it has to last for the request */
+#define SPARE_S    15 /* minimum remaining lifetime: the token must outlast the request */
 #define DATA_MAX   SHA256_LEN
 #define JOBS_MAX   64
 
 struct job;
+/* One HTTP request that waits for a job. */
 struct waiter {
-	struct op op; /* first; in its request's scope */
+	struct op op; /* must be first; in the scope of its request */
 	TAILQ_ENTRY(waiter) link;
 	struct job *job;
 	struct httpd_req *req;
@@ -42,8 +44,8 @@ struct job {
 	LIST_ENTRY(job) link;
 	struct attest_cdh *cdh;
 	char *path;                  /* owned; NULL: the token */
-	struct attest_config config; /* the service's, with this path: owns nothing */
-	struct attest_token *token;  /* borrowed from the service: used by this job */
+	struct attest_config config; /* copy of the service's with this path; owns nothing */
+	struct attest_token *token;  /* borrowed from the service; counted in token_users */
 	TAILQ_HEAD(, waiter) waiters;
 };
 
@@ -56,16 +58,19 @@ struct attest_cdh {
 	struct op_scope ops; /* of the jobs */
 	LIST_HEAD(, job) jobs;
 	unsigned n_jobs;
-	attest_cdh_idle_fn on_idle; /* NULL: nobody asked */
+	attest_cdh_idle_fn on_idle; /* NULL: none */
 	void *idle_arg;
 	struct attest_token *token; /* owned; NULL: none */
-	bool token_spent;           /* not to be used any more, but a job still does */
+	bool token_spent;           /* must not serve new requests; freed after the last job */
 	unsigned token_users;
-	size_t server; /* that answered last */
+	size_t server; /* index of the server that answered last */
 };
 
 /* ---- who may ask */
 
+/*
+ * Check that the text is empty or a port, so that "localhost.example" does not pass as "localhost".
+ */
 static bool ends_host(const char *p)
 {
 	size_t n = *p == ':' ? strspn(p + 1, "0123456789") : 0;
@@ -90,6 +95,7 @@ static bool is_loopback(const char *peer)
 	       str_starts(peer, "[::ffff:127.");
 }
 
+/* Check a peer's uid against --socket-users. Root is always allowed. */
 static bool is_user(const struct attest_cdh_conf *conf, uint32_t uid)
 {
 	bool found = uid == 0 || conf->n_users == 0;
@@ -99,26 +105,26 @@ static bool is_user(const struct attest_cdh_conf *conf, uint32_t uid)
 	return found;
 }
 
-/* NULL: the request is served. */
+/* Return the reason to refuse a request, or NULL to serve it. */
 static const char *why_refused(const struct attest_cdh *c, const struct httpd_req *r)
 {
 	uint32_t uid;
 
 	if (httpd_req_local(r, &uid)) {
 		if (!is_user(c->conf, uid))
-			return "this user is not among --socket-users";
+			return "this user is not listed in --socket-users";
 	} else if (!is_loopback(httpd_req_peer(r))) {
-		return "the peer is not at a loopback address";
+		return "the peer address is not a loopback address";
 	}
 	if (!attest_cdh_host_ok(httpd_req_header(r, "Host")))
-		return "Host is not a name of the loopback";
-	/* Browsers leave Origin out of the requests for images and scripts. */
+		return "the Host header does not name a loopback address";
+	/* Browsers omit Origin when they load images and scripts, but send Sec-Fetch-Site. */
 	if (httpd_req_header(r, "Origin") || httpd_req_header(r, "Sec-Fetch-Site"))
-		return "web pages are not served";
+		return "requests from web pages are refused";
 	return NULL;
 }
 
-/* False: refused already. */
+/* Refuse a request that is not allowed, with 403 and one log line. */
 static bool allowed(const struct attest_cdh *c, struct httpd_req *r)
 {
 	const char *why = why_refused(c, r);
@@ -130,13 +136,14 @@ static bool allowed(const struct attest_cdh *c, struct httpd_req *r)
 	return false;
 }
 
+/* Refuse requests for tokens and evidence unless --aa enables them. */
 static bool allowed_aa(const struct attest_cdh *c, struct httpd_req *r)
 {
 	if (!allowed(c, r))
 		return false;
 	if (!c->conf->aa)
 		httpd_reply_error(r, 403, 0,
-			"Forbidden: tokens and evidence are served only with option --aa of tec-node serve.");
+			"Forbidden: tokens and evidence are available only with tec-node serve --aa.");
 	return c->conf->aa;
 }
 
@@ -164,6 +171,7 @@ static int hex(char c)
 				      : -1;
 }
 
+/* Decode percent-encoding. The result may contain NUL bytes: use *len. NULL: malformed. */
 static char *decode(const char *p, size_t n, size_t *len)
 {
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
@@ -205,6 +213,7 @@ static const char *query_of(const struct httpd_req *r)
 
 /* ---- the token */
 
+/* Stop using the token. Jobs borrow it, so it is freed when the last of them has ended. */
 static void token_drop(struct attest_cdh *c)
 {
 	c->token_spent = true;
@@ -215,7 +224,7 @@ static void token_drop(struct attest_cdh *c)
 	c->token_spent = false;
 }
 
-/* One that will do for a request; NULL: none. */
+/* Return a token that is still valid long enough for a request, or NULL. */
 static struct attest_token *token_now(struct attest_cdh *c)
 {
 	if (!c->token || c->token_spent)
@@ -228,6 +237,8 @@ static struct attest_token *token_now(struct attest_cdh *c)
 
 /* ---- answers */
 
+/* Reply with the token and the private key that it is bound to, as api-server-rest does. The buffer
+ * holds a private key, so it is wiped. */
 static void reply_token(struct httpd_req *r, const struct attest_token *t)
 {
 	cleanup_wiped_strbuf struct strbuf out = STRBUF_INIT;
@@ -263,6 +274,7 @@ static void answer(struct httpd_req *r, const struct job *j, const struct attest
 		reply_token(r, j->cdh->token);
 }
 
+/* Free a job and report idleness. attest_cdh_free() ends here too, so the callback must not free c. */
 static void job_free(struct job *j)
 {
 	struct attest_cdh *c = j->cdh;
@@ -275,6 +287,11 @@ static void job_free(struct job *j)
 		c->on_idle(c->idle_arg);
 }
 
+/*
+ * End a job: update the token and answer all waiters. After a refusal the token is dropped, because
+ * the next attestation may lead to another verdict; a token that was replaced meanwhile is dropped
+ * as well.
+ */
 static void on_fetched(void *arg, struct attest_fetch_answer *a)
 {
 	struct job *j = arg;
@@ -298,7 +315,8 @@ static void on_fetched(void *arg, struct attest_fetch_answer *a)
 		op_finish(&w->op);
 		waiter_end(w);
 		if (a->fault == ATTEST_OK && !j->path && !c->token)
-			httpd_reply_error(r, 500, 0, "The token changed meanwhile: ask again.");
+			httpd_reply_error(
+				r, 500, 0, "The token changed during the request: retry.");
 		else
 			answer(r, j, a);
 	}
@@ -307,6 +325,7 @@ static void on_fetched(void *arg, struct attest_fetch_answer *a)
 
 /* ---- jobs */
 
+/* Find the job that fetches this path; NULL finds the job that fetches only a token. */
 static struct job *job_find(struct attest_cdh *c, const char *path)
 {
 	struct job *j;
@@ -317,6 +336,8 @@ static struct job *job_find(struct attest_cdh *c, const char *path)
 	return NULL;
 }
 
+/* Start a fetch: one round over all servers, within BUDGET_MS. The token is borrowed only after the
+ * start succeeded. */
 static struct job *job_start(struct attest_cdh *c, const char *path, struct err *err)
 {
 	struct job *j = xcalloc(1, sizeof(*j));
@@ -345,6 +366,7 @@ static struct job *job_start(struct attest_cdh *c, const char *path, struct err 
 	return j;
 }
 
+/* Make a request wait for the job of this path, and start that job if none is running. */
 static void join(struct attest_cdh *c, struct httpd_req *r, const char *path)
 {
 	struct job *j = job_find(c, path);
@@ -352,7 +374,7 @@ static void join(struct attest_cdh *c, struct httpd_req *r, const char *path)
 	struct waiter *w;
 
 	if (!j && c->n_jobs == JOBS_MAX) {
-		httpd_reply_error(r, 503, 1, "Too many different resources are being fetched.");
+		httpd_reply_error(r, 503, 1, "Too many resources are being fetched at once.");
 		return;
 	}
 	if (!j && !(j = job_start(c, path, &err))) {
@@ -378,7 +400,7 @@ static void get_resource(struct httpd_req *r, void *arg)
 		httpd_reply_error(r, 404, 0, "URL NOT FOUND");
 	else if (attest_cdh_is_disk_key(path))
 		httpd_reply_error(r, 403, 0,
-			"Forbidden: this is the place of a disk key, which is not served here; as root, use tec-node get-resource.");
+			"Forbidden: disk keys are not served here; as root, use tec-node get-resource.");
 	else
 		join(arg, r, path);
 }
@@ -393,7 +415,7 @@ static void get_token(struct httpd_req *r, void *arg)
 		return;
 	type = attest_cdh_param(query_of(r), "token_type", &len);
 	if (!str_eq(type, "kbs"))
-		httpd_reply_error(r, 400, 0, "token_type is not kbs, the only kind there is here");
+		httpd_reply_error(r, 400, 0, "token_type must be kbs, the only supported type");
 	else if (token_now(c))
 		reply_token(r, token_now(c));
 	else
@@ -420,7 +442,7 @@ void attest_cdh_bind(const void *data, size_t len, uint8_t out[RATS_BINDING_LEN]
 	bytes_sha384(text.data, text.len, out);
 }
 
-/* -1: not in this encoding, or too long. */
+/* Bind the runtime_data of a query. Return -1 if it is missing, too long or malformed. */
 static int read_data(const char *query, uint8_t out[RATS_BINDING_LEN])
 {
 	size_t len = 0, n = 0;
@@ -447,11 +469,11 @@ static void get_evidence(struct httpd_req *r, void *arg)
 		return;
 	if (read_data(query_of(r), binding) < 0)
 		httpd_reply_error(r, 400, 0,
-			"runtime_data is missing or longer than %d bytes, or not in base64url with encoding=base64",
+			"runtime_data is missing, longer than %d bytes, or not base64url with encoding=base64",
 			DATA_MAX);
 	else
-		/* In the service's scope no request's end would stop the TPM; the answer would then
-		 * have nobody. A child that is killed takes no slot of the TPM for a quote. */
+		/* The request's scope: a disconnect kills the child. A quote occupies no slot of
+		 * the TPM, so none is lost. */
 		c->source->start(c->source, httpd_req_ops(r), binding, on_evidence, r);
 }
 
@@ -469,6 +491,7 @@ static void get_info(struct httpd_req *r, void *arg)
 	httpd_reply(r, 200, "application/json", out.data, out.len);
 }
 
+/* Word errors of the listener as api-server-rest does: plain text. */
 static const char *error_body(struct strbuf *out, int status, const char *message)
 {
 	strbuf_adds(out, status == 404 ? "URL NOT FOUND" : message);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One look at everything that an attestation needs, in the order in which it would fail, so that the
- * first line that is not "ok" is what to mend. Nothing is made or changed.
+ * Check everything that an attestation needs, in the order in which it would fail, so that the
+ * first line that says FAIL is the one to fix. Nothing is created or changed.
  */
+
 #include "config.h"
 
 #include "tec/attest/doctor.h"
@@ -17,7 +18,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
-/* Before this there was no tec-node: the clock was never set. */
+/* An earlier time means that the clock was never set: tec-node did not exist yet. */
 #define EPOCH_S 1767225600 /* 2026-01-01 */
 
 struct doctor {
@@ -25,13 +26,14 @@ struct doctor {
 	struct op_scope ops; /* the attestation */
 	struct defer defer;
 	struct attest_doctor_request r;
-	struct attest_config config; /* borrows from r's, of one server */
-	size_t next;
-	enum attest_fault worst;
+	struct attest_config config; /* the server being checked; borrows from r.config */
+	size_t next;                 /* server to check next */
+	enum attest_fault worst;     /* the first failure */
 	attest_doctor_fn done;
 	void *arg;
 };
 
+/* Print one line of the report, and remember the first failure for the exit status. */
 static void say(struct doctor *d, enum attest_fault fault, const char *what, const char *text)
 {
 	cleanup_free char *line =
@@ -52,6 +54,7 @@ static bool is_zero(const uint8_t pcr[SHA256_LEN])
 	return true;
 }
 
+/* Check that the firmware measured the boot: PCR 4 is zero after a legacy BIOS boot. */
 static void look_at_pcrs(struct doctor *d, struct attest_esys *e)
 {
 	uint8_t pcrs[TPM_PCR_COUNT][SHA256_LEN];
@@ -62,7 +65,7 @@ static void look_at_pcrs(struct doctor *d, struct attest_esys *e)
 		say(d, ATTEST_TPM, "boot", err.text);
 	} else if (is_zero(pcrs[4])) {
 		say(d, ATTEST_TPM, "boot",
-			"nothing was measured into PCR 4: boot by UEFI, with the TPM enabled in the firmware");
+			"PCR 4 holds no measurements: boot in UEFI mode, with the TPM enabled in the firmware settings");
 	} else {
 		bytes_to_hex(pcrs[4], SHA256_LEN, hex);
 		snprintf(text, sizeof(text), "PCR 4 is %s", hex);
@@ -70,6 +73,7 @@ static void look_at_pcrs(struct doctor *d, struct attest_esys *e)
 	}
 }
 
+/* Check the TPM, then the boot measurements and the attestation key, if the TPM responds. */
 static void look_at_tpm(struct doctor *d)
 {
 	struct err err = ERR_INIT;
@@ -100,7 +104,8 @@ static void look_at_clock(struct doctor *d)
 
 	clock_format(clock_wall_s(), now);
 	text = xasprintf("%s%s", now,
-		set ? "" : ", which is long ago: certificates will not be valid; set the clock");
+		set ? ""
+		    : ", which is far in the past: certificates will not validate; set the clock");
 	say(d, set ? ATTEST_OK : ATTEST_NETWORK, "clock", text);
 }
 
@@ -120,21 +125,22 @@ static void on_abort(struct op *op)
 
 static void next_server(struct doctor *d);
 
+/* Return what to do about a failure, to be appended to the error. */
 static const char *advice(enum attest_fault fault)
 {
 	switch (fault) {
 	case ATTEST_REFUSED:
-		return "; the operator's log says what differs, tecctl why MACHINE too";
+		return "; to see what differs, run tecctl why MACHINE or read the operator's log";
 	case ATTEST_NETWORK:
-		return "; is the address right, and reachable from here?";
+		return "; check the address, and that this machine can reach it";
 	case ATTEST_SERVER:
-		return "; is it a Trustee, and well?";
+		return "; check that this is a Trustee server and that it is healthy";
 	default:
 		return "";
 	}
 }
 
-/* What the server thinks of this machine, from the token that it made; "?" when that cannot be read. */
+/* Read the server's verdict on this machine from the token (EAR); "?" if it is unreadable. */
 static void read_status(const struct attest_token *t, char out[32])
 {
 	const char *from = strchr((const char *)secret_peek(t->text), '.');
@@ -153,6 +159,8 @@ static void read_status(const struct attest_token *t, char out[32])
 	snprintf(out, 32, "%s", status ? log_esc(status) : "?");
 }
 
+/* Report the verdict. A server may issue a token for a machine that it does not trust, so a token
+ * alone proves nothing. */
 static void say_token(struct doctor *d, const struct attest_token *t)
 {
 	char status[32];
@@ -162,11 +170,11 @@ static void say_token(struct doctor *d, const struct attest_token *t)
 	read_status(t, status);
 	if (strstr(status, "warning"))
 		meaning =
-			": what this machine booted is not approved; tecctl why MACHINE says what differs";
+			": the boot measurements of this machine are not approved; run tecctl why MACHINE to see what differs";
 	else if (strstr(status, "contraindicated"))
 		meaning =
-			": its key is not registered or not approved; register it, then tecctl approve";
-	text = xasprintf("%s says %s%s", d->config.server[0].url, status, meaning);
+			": the attestation key of this machine is not registered or not approved; register it, then run tecctl approve";
+	text = xasprintf("%s reports %s%s", d->config.server[0].url, status, meaning);
 	say(d, *meaning ? ATTEST_REFUSED : ATTEST_OK, "server", text);
 }
 
@@ -178,7 +186,7 @@ static void on_attested(void *arg, struct attest_fetch_answer *a)
 	if (a->fault == ATTEST_OK && a->token && !d->r.config->path) {
 		say_token(d, a->token);
 	} else {
-		text = a->fault == ATTEST_OK ? xasprintf("%s gives %s", d->config.server[0].url,
+		text = a->fault == ATTEST_OK ? xasprintf("%s served %s", d->config.server[0].url,
 						       d->r.config->path)
 					     : xasprintf("%s: %s%s", d->config.server[0].url,
 						       a->err.text, advice(a->fault));
@@ -188,6 +196,7 @@ static void on_attested(void *arg, struct attest_fetch_answer *a)
 	next_server(d);
 }
 
+/* Check one server with a single attempt, so that no retry hides a failure. */
 static void next_server(struct doctor *d)
 {
 	struct attest_fetch_request r = {.config = &d->config, .token_only = !d->r.config->path};

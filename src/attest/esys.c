@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ESYS with ESYS_TR_PASSWORD and empty authorizations only: no session is opened for a quote, so there
- * is none that could be left behind. The answer to a quote is read with tpm/quote.c, the reader that a
- * broker uses, and compared with the registers as they are read afterwards: what does not fit changed
- * in between, and is asked for again.
+ * ESYS with ESYS_TR_PASSWORD and empty authorizations only: a quote opens no session, so no session
+ * can leak. Each quote is parsed with tpm/quote.c, the parser that a broker uses, and compared with
+ * the PCR values read after it. If they differ, a PCR was extended in between and the quote is
+ * repeated.
  */
+
 #include "config.h"
 
 #include "tec/attest/esys.h"
@@ -23,7 +24,7 @@
 
 #define QUOTE_TRIES   5
 #define INIT_DATA_PCR 8
-#define RC_FMT1       0x080u /* the code tells about a handle, parameter or session by number */
+#define RC_FMT1       0x080u /* format 1: further bits number a handle, parameter or session */
 
 void attest_signals_hold(sigset_t *before)
 {
@@ -43,6 +44,8 @@ void attest_signals_release(const sigset_t *before)
 
 /* ---- errors */
 
+/* Reduce a response code to its error number, without the number of the handle or parameter (TPM
+ * 2.0 Part 2, 6.6). */
 static TSS2_RC tpm_code(TSS2_RC rc)
 {
 	return rc & RC_FMT1 ? rc & 0x0bfu : rc & 0xfffu;
@@ -55,21 +58,20 @@ struct advice {
 };
 static const struct advice advices[] = {
 	{TPM2_RC_LOCKOUT, ERR_DENIED,
-		"the TPM is in lockout after wrong authorizations: wait until it ends, or end it with tpm2_dictionarylockout --clear-lockout"},
+		"the TPM is in lockout after failed authorizations: wait until it ends, or clear it with tpm2_dictionarylockout --clear-lockout"},
 	{TPM2_RC_AUTH_FAIL, ERR_DENIED,
 		"the TPM's owner or endorsement hierarchy has a password: clear it with tpm2_changeauth"},
 	{TPM2_RC_BAD_AUTH, ERR_DENIED,
 		"the TPM's owner or endorsement hierarchy has a password: clear it with tpm2_changeauth"},
 	{TPM2_RC_HIERARCHY, ERR_DENIED,
-		"the hierarchy is disabled: enable the TPM in the firmware's settings"},
+		"the TPM hierarchy is disabled: enable the TPM in the firmware settings"},
 	{TPM2_RC_INITIALIZE, ERR_TRANSIENT,
-		"the TPM was not started: firmware does that, a TPM in software needs its startup option"},
-	{TPM2_RC_FAILURE, ERR_TRANSIENT,
-		"the TPM is in failure mode: switch the machine off and on"},
+		"the TPM was not started: the firmware has to do this; a software TPM needs its startup option"},
+	{TPM2_RC_FAILURE, ERR_TRANSIENT, "the TPM is in failure mode: power-cycle the machine"},
 	{TPM2_RC_OBJECT_MEMORY, ERR_TRANSIENT,
-		"the TPM's slots are in use: use /dev/tpmrm0, or tpm2_flushcontext -t"},
+		"all object slots of the TPM are in use: use /dev/tpmrm0, or run tpm2_flushcontext -t"},
 	{TPM2_RC_SESSION_MEMORY, ERR_TRANSIENT,
-		"the TPM's sessions are in use: use /dev/tpmrm0, or tpm2_flushcontext -l"},
+		"all session slots of the TPM are in use: use /dev/tpmrm0, or run tpm2_flushcontext -l"},
 	{TPM2_RC_NV_SPACE, ERR_DENIED,
 		"the TPM has no space for another persistent key: remove one with tpm2_evictcontrol"},
 };
@@ -83,19 +85,19 @@ int attest_esys_fail(struct err *err, TSS2_RC rc, const char *what)
 			if (tpm_code(advices[i].rc) == code)
 				return err_set(err, advices[i].kind, "cannot %s: %s", what,
 					advices[i].text);
-	/* Wrong order: of the command after one that got no answer. */
+	/* BAD_SEQUENCE: an earlier command received no response. */
 	if (layer == TSS2_TCTI_RC_LAYER ||
 		(layer != 0 && (rc & 0xffffu) == TSS2_BASE_RC_BAD_SEQUENCE))
 		return err_set(err, ERR_TRANSIENT,
-			"cannot %s: the TPM did not answer (%s); is it still there?", what,
-			Tss2_RC_Decode(rc));
+			"cannot %s: the TPM did not respond (%s); check that it is still present",
+			what, Tss2_RC_Decode(rc));
 	return err_set(err, ERR_INVALID, "cannot %s: %s", what, Tss2_RC_Decode(rc));
 }
 
 /* ---- opening */
 
-/* TctiLdr reports a device that is in use and one that is not there with the same code; errno of its
- * open() is what tells them apart. */
+/* Open the transport. TctiLdr returns the same code for a busy and for a missing device; only the
+ * errno of its open() tells them apart. */
 static int open_tcti(const char *tcti, TSS2_TCTI_CONTEXT **out, struct err *err)
 {
 	errno = 0;
@@ -103,14 +105,14 @@ static int open_tcti(const char *tcti, TSS2_TCTI_CONTEXT **out, struct err *err)
 		return 0;
 	if (errno == EBUSY)
 		return err_set(err, ERR_TRANSIENT,
-			"the TPM %s is in use by another program: use /dev/tpmrm0, which several can share",
+			"the TPM %s is in use by another program: use /dev/tpmrm0, which programs can share",
 			log_esc(tcti));
 	if (errno == EACCES || errno == EPERM)
 		return err_set(err, ERR_DENIED,
-			"the TPM %s may not be opened: run as root, or as a member of the group tss",
+			"no permission to open the TPM %s: run as root, or as a member of the group tss",
 			log_esc(tcti));
 	return err_set(err, ERR_NOT_FOUND,
-		"there is no TPM at %s: enable it in the firmware's settings, or name it with --tcti",
+		"there is no TPM at %s: enable it in the firmware settings, or specify another with --tcti",
 		log_esc(tcti));
 }
 
@@ -158,7 +160,10 @@ static TPML_PCR_SELECTION all_registers(void)
 	return s;
 }
 
-/* The registers that one answer brings: the lowest of those that were asked for, in order. */
+/*
+ * Copy the PCRs of one response and clear them in `want`. TPM2_PCR_Read returns at most 8 digests:
+ * the lowest of the requested PCRs, in ascending order.
+ */
 static int take_digests(const TPML_PCR_SELECTION *got, const TPML_DIGEST *values,
 	TPML_PCR_SELECTION *want, uint8_t out[TPM_PCR_COUNT][SHA256_LEN])
 {
@@ -179,6 +184,7 @@ static int take_digests(const TPML_PCR_SELECTION *got, const TPML_DIGEST *values
 	return n > 0 ? 0 : -1;
 }
 
+/* Read all 24 PCRs. This takes several commands, so the values may be from different moments. */
 static int read_registers(
 	struct attest_esys *e, uint8_t out[TPM_PCR_COUNT][SHA256_LEN], struct err *err)
 {
@@ -198,7 +204,7 @@ static int read_registers(
 			return attest_esys_fail(err, rc, "read the PCRs");
 		if (r < 0)
 			return err_set(err, ERR_INVALID,
-				"the TPM does not have a SHA-256 bank of 24 PCRs: enable it in the firmware's settings");
+				"the TPM has no SHA-256 bank of 24 PCRs: enable it in the firmware settings");
 	}
 	return 0;
 }
@@ -241,7 +247,7 @@ int attest_esys_bind(struct attest_esys *e, const char *toml, struct err *err)
 		return 0;
 	if (memcmp(pcrs[INIT_DATA_PCR], zero, SHA256_LEN) != 0)
 		return err_set(err, ERR_CONFLICT,
-			"init-data cannot be bound: PCR 8 holds something else, as on every machine that GRUB booted; leave initdata out");
+			"cannot bind init-data: PCR 8 already holds another value, as on every machine booted by GRUB; remove initdata");
 	bytes_sha256(toml, strlen(toml), digest);
 	return attest_esys_extend(e, INIT_DATA_PCR, digest, err);
 }
@@ -261,6 +267,7 @@ static void quoted_fini(struct quoted *q)
 }
 #define cleanup_quoted __attribute__((cleanup(quoted_fini)))
 
+/* Quote all PCRs over `extra`, which binds the quote to one handshake. */
 static int ask_quote(struct attest_esys *e, ESYS_TR ak, const uint8_t extra[SHA256_LEN],
 	struct quoted *out, struct err *err)
 {
@@ -276,6 +283,7 @@ static int ask_quote(struct attest_esys *e, ESYS_TR ak, const uint8_t extra[SHA2
 	return rc == TSS2_RC_SUCCESS ? 0 : attest_esys_fail(err, rc, "quote the PCRs");
 }
 
+/* Append the evidence as JSON. All its values are base64 or hex, so none needs quoting. */
 static int write_evidence(const struct quoted *q, const struct pki_spki *ak,
 	const uint8_t pcrs[TPM_PCR_COUNT][SHA256_LEN], struct strbuf *out, struct err *err)
 {
@@ -285,7 +293,7 @@ static int write_evidence(const struct quoted *q, const struct pki_spki *ak,
 	TSS2_RC rc = Tss2_MU_TPMT_SIGNATURE_Marshal(q->signature, signature, sizeof(signature), &n);
 
 	if (rc != TSS2_RC_SUCCESS)
-		return attest_esys_fail(err, rc, "write the signature");
+		return attest_esys_fail(err, rc, "encode the signature");
 	strbuf_adds(out, "{\"tpm_quote\":{\"signature\":\"");
 	bytes_to_b64(out, signature, n);
 	strbuf_adds(out, "\",\"message\":\"");
@@ -301,7 +309,7 @@ static int write_evidence(const struct quoted *q, const struct pki_spki *ak,
 	return 0;
 }
 
-/* 1: done, 0: a register changed between quote and reading. */
+/* Return 1 if done, 0 if a PCR changed between the quote and the reading, -1 on error. */
 static int try_quote(struct attest_esys *e, ESYS_TR ak, const struct pki_spki *key,
 	const uint8_t extra[SHA256_LEN], struct strbuf *evidence, struct err *err)
 {
@@ -337,15 +345,16 @@ int attest_esys_quote(struct attest_esys *e, uint32_t handle, const uint8_t extr
 		Esys_TR_Close(e->ctx, &ak);
 		if (rc == 0)
 			err_set(err, ERR_TRANSIENT,
-				"the PCRs changed between quote and reading, %u times",
+				"the PCRs changed while they were quoted (%u attempts)",
 				QUOTE_TRIES);
 	}
 	attest_signals_release(&before);
 	return rc == 1 ? 0 : -1;
 }
 
-/* ---- about it */
+/* ---- description */
 
+/* Read one TPM property; 0 if the TPM does not have it. */
 static int property(struct attest_esys *e, uint32_t what, uint32_t *out, struct err *err)
 {
 	TPMS_CAPABILITY_DATA *data = NULL;

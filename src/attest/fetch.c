@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One step at a time: register => server i => server i + 1 ... => wait => next round. The server that
- * answered last is asked first. What each server said last is kept, so that it is said once, and so
- * that the end can tell the most telling of the reasons: a refusal before a TPM that failed, that before
- * a server that is of no use, and that before one that is not there.
+ * One step at a time: register => server i => server i + 1 ... => wait => next round. The server
+ * that answered last is asked first. The last error of each server is kept, so that it is printed
+ * only once, and so that the final error is the most informative one: a refusal, then a usage
+ * error, a TPM failure, a server error, and a network error.
  */
+
 #include "config.h"
 
 #include "tec/attest/fetch.h"
@@ -23,8 +24,9 @@
 #define WAIT_MIN_MS 1000
 #define WAIT_MAX_MS 30000
 #define SAY_MS      10000
-#define TPM_MS      30000 /* a TPM may come late in a boot, but not later than this */
+#define TPM_MS      30000 /* during boot a TPM may appear late, but not later than this */
 
+/* The last result of a server, as printed. */
 struct said {
 	enum attest_fault fault;
 	struct err err;
@@ -37,10 +39,10 @@ struct fetch {
 	const struct attest_source *source;
 	struct attest_fetch_request r;
 	struct httpc_tls *tls[ATTEST_SERVERS_MAX], *registration; /* owned references, or NULL */
-	struct said said[ATTEST_SERVERS_MAX + 1]; /* the last is the registration's */
+	struct said said[ATTEST_SERVERS_MAX + 1]; /* the last entry is for the registration */
 	bool registered;
-	size_t first, next; /* servers: of the round, from 0 to n_servers */
-	uint32_t rounds;    /* that ended */
+	size_t first, next; /* server to ask now; servers asked in this round, 0 to n_servers */
+	uint32_t rounds;    /* completed */
 	uint64_t started_ms;
 	struct backoff backoff;
 	struct timer wait, progress, budget;
@@ -79,7 +81,7 @@ static void finish(struct fetch *f, struct attest_fetch_answer *a)
 	fetch_free(f);
 }
 
-/* The most telling of the reasons. */
+/* Return the most informative of the errors, or NULL. */
 static const struct said *reason(const struct fetch *f)
 {
 	static const enum attest_fault order[] = {
@@ -92,6 +94,8 @@ static const struct said *reason(const struct fetch *f)
 	return NULL;
 }
 
+/* End without a result. An error that was printed already is marked, so that the caller does not
+ * repeat it. */
 static void give_up(struct fetch *f)
 {
 	const struct said *why = reason(f);
@@ -105,7 +109,7 @@ static void give_up(struct fetch *f)
 	finish(f, &a);
 }
 
-/* ---- what is said */
+/* ---- messages */
 
 static const char *name_of(const struct fetch *f, size_t i)
 {
@@ -125,7 +129,7 @@ static void say(struct fetch *f, const char *fmt, ...)
 		f->r.say(f->arg, strbuf_str(&text));
 }
 
-/* A certificate that is not valid yet, or not any more, is most often a clock that is wrong. */
+/* Append the time to certificate errors: a wrong clock is the usual cause of an invalid period. */
 static void explain_clock(struct err *err)
 {
 	char now[CLOCK_RFC3339_LEN];
@@ -134,9 +138,10 @@ static void explain_clock(struct err *err)
 		return;
 	clock_format(clock_wall_s(), now);
 	snprintf(err->text + strlen(err->text), sizeof(err->text) - strlen(err->text),
-		"; this machine's clock says %s: is it right?", now);
+		"; check this machine's clock, which reads %s", now);
 }
 
+/* Keep the error of a server, and print it if it differs from the previous one. */
 static void note(struct fetch *f, size_t i, enum attest_fault fault, const struct err *err)
 {
 	struct said *s = &f->said[i];
@@ -168,7 +173,8 @@ static void on_budget(void *arg)
 
 /* ---- rounds */
 
-/* A TPM that is not there, or is used by a program that should not, is no reason to wait for ever. */
+/* Decide whether to stop retrying because of the TPM: a missing or busy TPM gets TPM_MS to recover,
+ * other TPM errors are permanent. */
 static bool is_final(const struct fetch *f)
 {
 	const struct said *why = reason(f);
@@ -184,6 +190,7 @@ static void on_wait(void *arg)
 	start_round(arg);
 }
 
+/* Give up if the retries are used up, else start the next round after a backoff. */
 static void end_round(struct fetch *f)
 {
 	f->rounds++;
@@ -193,6 +200,8 @@ static void end_round(struct fetch *f)
 		timer_set(&f->wait, backoff_next(&f->backoff, WAIT_MIN_MS, WAIT_MAX_MS));
 }
 
+/* Handle the result of one server. A stale token does not count as an attempt: the same server is
+ * asked again, with a full attestation. */
 static void on_flow(void *arg, struct attest_flow_answer *a)
 {
 	struct fetch *f = arg;
@@ -218,6 +227,7 @@ static void on_flow(void *arg, struct attest_flow_answer *a)
 	next_server(f);
 }
 
+/* Ask the next server of the round. The token is used only with the server that issued it. */
 static void next_server(struct fetch *f)
 {
 	const struct attest_config *c = f->r.config;
@@ -236,6 +246,7 @@ static void next_server(struct fetch *f)
 
 /* ---- registration */
 
+/* Save the public key for the user. A failure is reported but does not stop the attestation. */
 static void write_ak(struct fetch *f, const struct pki_spki *ak)
 {
 	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
@@ -243,7 +254,7 @@ static void write_ak(struct fetch *f, const struct pki_spki *ak)
 
 	pki_spki_to_pem(ak, &pem);
 	if (f->r.ak_file && file_replace(f->r.ak_file, pem.data, pem.len, 0644, &err) < 0)
-		say(f, "the attestation key's public half is not kept: %s", err.text);
+		say(f, "cannot save the public attestation key: %s", err.text);
 }
 
 static void on_registered(
@@ -259,9 +270,10 @@ static void on_registered(
 	} else {
 		note(f, ATTEST_SERVERS_MAX, fault, err);
 	}
-	next_server(f); /* somebody else may have registered the key */
+	next_server(f); /* even after a failure: the key may be registered already */
 }
 
+/* Create the AK if necessary, then register it. The TPM commands block the loop. */
 static void start_registration(struct fetch *f)
 {
 	const struct attest_config *c = f->r.config;
@@ -279,7 +291,7 @@ static void start_registration(struct fetch *f)
 		&ak, on_registered, f);
 }
 
-/* -1: the round has ended. */
+/* Extend PCR 8 with init-data before the first quote. Return -1 if the round has ended. */
 static int bind_init_data(struct fetch *f)
 {
 	const char *toml = f->r.config->init_data;
@@ -296,6 +308,7 @@ static int bind_init_data(struct fetch *f)
 	return -1;
 }
 
+/* Start a round. A registration that failed is repeated in each round. */
 static void start_round(struct fetch *f)
 {
 	f->next = 0;

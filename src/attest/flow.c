@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * auth => evidence => attest => resource, one callback each. A server's words reach people escaped and
- * cut. Stock Trustee answers 401 to everything, so what a refusal means is told by its `type` and by
- * what was asked for.
+ * auth => evidence => attest => resource, one callback each. Text from a server is escaped and
+ * shortened before it is shown. Stock Trustee answers every failure with 401, so a refusal is
+ * classified by its `type` and by the request that failed.
  */
+
 #include "config.h"
 
 #include "tec/attest/flow.h"
@@ -18,22 +19,22 @@
 #define CONNECT_MS 5000
 #define ATTEST_MS  20000
 #define NONCE_MAX  1024
-#define TOKEN_MAX  60000 /* SECRET_MAX_LEN is above */
+#define TOKEN_MAX  60000 /* below SECRET_MAX_LEN */
 #define ANSWER_MAX (128u << 10)
 
 static const struct json_limits answer_limits = {.bytes = ANSWER_MAX, .depth = 16, .tokens = 4096};
 
 struct flow {
 	struct op op;        /* first */
-	struct op_scope ops; /* its calls */
+	struct op_scope ops; /* its calls, one at a time */
 	struct httpc *client;
 	const struct attest_source *source;
-	char *url, *path, *init_data; /* owned; NULL: see the request */
-	struct httpc_tls *tls;        /* owned reference, or NULL */
-	const struct attest_token *have;
+	char *url, *path, *init_data;    /* owned; NULL as in the request */
+	struct httpc_tls *tls;           /* owned reference, or NULL */
+	const struct attest_token *have; /* borrowed; replaces the handshake, or NULL */
 	uint32_t connect_ms;
-	char *cookie, *nonce;       /* owned */
-	struct attest_token *token; /* owned; being made */
+	char *cookie, *nonce;       /* owned; from the answer to auth */
+	struct attest_token *token; /* owned; its key exists before its text */
 	attest_flow_fn done;
 	void *arg;
 };
@@ -49,13 +50,14 @@ void attest_token_free(struct attest_token *t)
 	free(t);
 }
 
+/* Characters of base64url and the dots between the parts of a JWT; also those allowed in a path. */
 static bool token_char(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '-' || c == '_' || c == '.';
 }
 
-/* `exp` of a JWT's claims; 0: it cannot be read. Who may believe the rest is the server's business. */
+/* Read `exp` from a JWT; 0 if it is unreadable. The signature is not checked: only servers rely on it. */
 static int64_t expiry(const char *jwt)
 {
 	const char *from = strchr(jwt, '.'), *to = from ? strchr(from + 1, '.') : NULL;
@@ -84,7 +86,7 @@ struct attest_token *attest_flow_read_token(const char *body, size_t len, struct
 			n = 0;
 	if (n == 0 || n > TOKEN_MAX) {
 		json_wipe(o);
-		err_set(err, ERR_INVALID, "there is no token in it");
+		err_set(err, ERR_INVALID, "the token is missing or malformed");
 		return NULL;
 	}
 	t = xcalloc(1, sizeof(*t));
@@ -96,6 +98,7 @@ struct attest_token *attest_flow_read_token(const char *body, size_t len, struct
 
 /* ---- paths */
 
+/* Measure one path segment; 0 if it begins with a dot, so that "." and ".." are refused. */
 static size_t segment(const char *p)
 {
 	size_t n = 0;
@@ -117,7 +120,7 @@ bool attest_path_valid(const char *path)
 	return true;
 }
 
-/* ---- what an answer means */
+/* ---- interpreting answers */
 
 char *attest_flow_read_nonce(const char *body, size_t len, struct err *err)
 {
@@ -129,18 +132,19 @@ char *attest_flow_read_nonce(const char *body, size_t len, struct err *err)
 		return NULL;
 	hash = json_get_str(extra, "selected-hash-algorithm");
 	if (hash && !str_eq(hash, "sha384")) {
-		err_set(err, ERR_INVALID, "it asks for the hash %s, and this node has sha384",
+		err_set(err, ERR_INVALID,
+			"it selects the hash %s, but this node supports only sha384",
 			log_esc(hash));
 		return NULL;
 	}
 	if (!nonce || !*nonce || strlen(nonce) > NONCE_MAX) {
-		err_set(err, ERR_INVALID, "there is no nonce in it");
+		err_set(err, ERR_INVALID, "the nonce is missing or too long");
 		return NULL;
 	}
 	return xstrdup(nonce);
 }
 
-/* The refusals that are about this node and what it asks for. */
+/* Check whether an error type means that a policy refused this node or the resource. */
 static bool is_policy(const char *type, const char *step)
 {
 	static const char *const resource[] = {
@@ -166,8 +170,8 @@ enum attest_fault attest_flow_judge(
 	const char *detail = type ? json_get_str(o, "detail") : NULL;
 
 	if (type && status >= 400 && status < 500 && is_policy(type, step)) {
-		err_set_http(err, ERR_DENIED, status, "the server refuses (%s)%s%.150s", type,
-			detail ? ": " : "", detail ? log_esc(detail) : "");
+		err_set_http(err, ERR_DENIED, status, "the server refused the request (%s)%s%.150s",
+			type, detail ? ": " : "", detail ? log_esc(detail) : "");
 		return ATTEST_REFUSED;
 	}
 	err_set_http(err, ERR_TRANSIENT, status, "the server answered %d to %s%s%.150s", status,
@@ -195,6 +199,7 @@ static void on_abort(struct op *op)
 	flow_free(container_of(op, struct flow, op));
 }
 
+/* End the flow. `done` may take the token and the resource; otherwise both are freed here. */
 static void finish(struct flow *f, struct attest_flow_answer *a)
 {
 	op_finish(&f->op);
@@ -213,14 +218,14 @@ static void fail(struct flow *f, enum attest_fault fault, const struct err *err)
 	finish(f, &a);
 }
 
-/* The error of an answer that cannot be used. */
+/* End with ATTEST_SERVER because an answer is unusable. */
 static void fail_answer(struct flow *f, struct err *err, const char *step)
 {
 	err_wrap(err, "the server's answer to %s", step);
 	fail(f, ATTEST_SERVER, err);
 }
 
-/* True: the answer is there with status 200; else the flow has ended. */
+/* Return true if the answer has status 200. Otherwise end the flow; it must not be used any more. */
 static bool answered(
 	struct flow *f, const struct err *err, const struct httpc_answer *a, const char *step)
 {
@@ -229,7 +234,7 @@ static bool answered(
 	if (!err_is_set(err) && a->status == 200)
 		return true;
 	if (err_is_set(err)) {
-		/* What is no HTTP, or too much of it, came from a server. */
+		/* INVALID: the server responded, but not with HTTP, or with too much of it. */
 		out.fault = err->kind == ERR_INVALID ? ATTEST_SERVER : ATTEST_NETWORK;
 		out.err = *err;
 	} else {
@@ -242,6 +247,7 @@ static bool answered(
 
 /* ---- requests */
 
+/* Send a request to the KBS API. The session cookie links the requests of one handshake. */
 static void ask(struct flow *f, const char *method, const char *path, const struct strbuf *body,
 	uint32_t deadline_ms, httpc_done_fn done)
 {
@@ -271,6 +277,7 @@ static void ask(struct flow *f, const char *method, const char *path, const stru
 	httpc_start(f->client, &f->ops, &r, NULL, done, f);
 }
 
+/* Decrypt the resource with the key that the attestation announced to the server. */
 static void on_resource(void *arg, const struct err *err, const struct httpc_answer *answer)
 {
 	struct flow *f = arg;
@@ -293,6 +300,7 @@ static void ask_resource(struct flow *f)
 	ask(f, "GET", strbuf_str(&path), NULL, ATTEST_MS, on_resource);
 }
 
+/* Store the token in the struct that already holds its key. */
 static void on_attest(void *arg, const struct err *err, const struct httpc_answer *answer)
 {
 	struct flow *f = arg;
@@ -315,7 +323,7 @@ static void on_attest(void *arg, const struct err *err, const struct httpc_answe
 		finish(f, &out);
 }
 
-/* The key that resources will be encrypted to, as the two rooms write it. */
+/* Convert the public key that resources will be encrypted to from jose's form to rats'. */
 static struct rats_jwk own_jwk(const struct jwe_own *k)
 {
 	struct jwe_jwk j;
@@ -324,6 +332,7 @@ static struct rats_jwk own_jwk(const struct jwe_own *k)
 	return (struct rats_jwk){.kty = j.kty, .crv = j.crv, .alg = j.alg, .x = j.x, .y = j.y};
 }
 
+/* Send the evidence. It is parsed first because it comes from a child process. */
 static void on_evidence(void *arg, const struct err *err, const char *json, size_t len)
 {
 	struct flow *f = arg;
@@ -342,7 +351,7 @@ static void on_evidence(void *arg, const struct err *err, const char *json, size
 	}
 	o = json_parse(json, len, &json_limits_public, &bad);
 	if (!o || rats_evidence_read(o, &a.evidence, &flaw, &bad) < 0) {
-		err_wrap(&bad, "the evidence of this node");
+		err_wrap(&bad, "this node's evidence");
 		fail(f, ATTEST_TPM, &bad);
 		return;
 	}
@@ -350,6 +359,7 @@ static void on_evidence(void *arg, const struct err *err, const char *json, size
 	ask(f, "POST", "attest", &body, ATTEST_MS, on_attest);
 }
 
+/* Create the session key and collect evidence bound to it and to the server's nonce. */
 static void on_auth(void *arg, const struct err *err, const struct httpc_answer *answer)
 {
 	struct flow *f = arg;
@@ -362,7 +372,7 @@ static void on_auth(void *arg, const struct err *err, const struct httpc_answer 
 	f->nonce = attest_flow_read_nonce(answer->body, answer->body_len, &bad);
 	f->cookie = answer->set_cookie ? sessions_cookie(answer->set_cookie) : NULL;
 	if (f->nonce && !f->cookie)
-		err_set(&bad, ERR_INVALID, "there is no session cookie in it");
+		err_set(&bad, ERR_INVALID, "the session cookie is missing");
 	if (err_is_set(&bad)) {
 		fail_answer(f, &bad, "auth");
 		return;
@@ -384,6 +394,7 @@ static void ask_auth(struct flow *f)
 	ask(f, "POST", "auth", &body, f->connect_ms, on_auth);
 }
 
+/* Trailing slashes of the URL are removed: people paste them, and "//kbs" would not be routed. */
 struct op *attest_flow_start(struct httpc *client, const struct attest_source *source,
 	struct op_scope *scope, const struct attest_flow_request *r, attest_flow_fn done, void *arg)
 {

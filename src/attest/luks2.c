@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The passphrase stays the same because a new one would protect nothing: whoever has an old header and the
- * key has the disk, as the key in Trustee does not change either. And a key slot without a token, which
- * adding one would leave when it is interrupted, is never seen.
+ * The passphrase stays the same because a new one would not improve protection: an old header and
+ * the key in Trustee, which does not change either, still open the disk. It also means that an
+ * interruption never leaves a key slot without a token.
  */
+
 #include "config.h"
 
 #include "tec/attest/luks2.h"
@@ -33,7 +34,7 @@ void attest_bindings_fini(struct attest_bindings *b)
 
 /* ---- reading */
 
-/* One number has one spelling, so that no two tokens have the same. */
+/* Parse a number in canonical form only, so that "1" and "01" cannot name the same token. */
 static int read_number(const char *text, unsigned *out)
 {
 	uint64_t v;
@@ -44,7 +45,7 @@ static int read_number(const char *text, unsigned *out)
 	return 0;
 }
 
-/* The compact form of a flattened JWE; NULL: a part is missing. The caller frees. */
+/* Convert a flattened JWE to compact form. The caller frees it. NULL: a part is missing. */
 static char *compact(struct json_object *jwe)
 {
 	static const char *const parts[] = {
@@ -63,7 +64,7 @@ static char *compact(struct json_object *jwe)
 	return strbuf_steal(&out);
 }
 
-/* 1: it is one of ours. */
+/* Return 1 if the token belongs to the pin trustee, 0 if it does not, -1 if it is malformed. */
 static int read_token(struct json_object *token, struct attest_binding *out, struct err *err)
 {
 	struct json_object *slots = json_get_arr(token, "keyslots");
@@ -79,7 +80,7 @@ static int read_token(struct json_object *token, struct attest_binding *out, str
 		return 0;
 	if (json_len(slots) > 1 ||
 		read_number(json_object_get_string(json_at(slots, 0)), &out->keyslot) < 0)
-		return err_set(err, ERR_INVALID, "it must belong to exactly one key slot");
+		return err_set(err, ERR_INVALID, "must belong to exactly one key slot");
 	if (attest_config_read_header(header, &out->config, err) < 0) {
 		attest_config_fini(&out->config);
 		return -1;
@@ -101,13 +102,14 @@ int attest_bindings_read(const char *json, size_t len, struct attest_bindings *o
 
 	memset(out, 0, sizeof(*out));
 	if (!o)
-		return err_wrap(err, "the metadata of the disk");
+		return err_wrap(err, "the LUKS2 metadata of the disk");
 	json_each (json_get_obj(o, "tokens"), name, token) {
 		struct attest_binding b = {.token = 0};
 		int rc;
 
 		if (read_number(name, &b.token) < 0)
-			return err_set(err, ERR_INVALID, "the disk has a token without a number");
+			return err_set(
+				err, ERR_INVALID, "the disk has a token with an invalid number");
 		rc = read_token(token, &b, err);
 		if (rc < 0)
 			return err_wrap(err, "token %u", b.token);
@@ -122,6 +124,7 @@ int attest_bindings_read(const char *json, size_t len, struct attest_bindings *o
 
 /* ---- deciding */
 
+/* Compare lists in order: the order is the order in which a booting machine asks. */
 static bool same_servers(const struct attest_config *a, const struct attest_config *b)
 {
 	if (a->n_servers != b->n_servers)
@@ -133,7 +136,7 @@ static bool same_servers(const struct attest_config *a, const struct attest_conf
 	return true;
 }
 
-/* In all but the servers. */
+/* Check that two bindings are equal except for their servers. */
 static bool replaces(const struct attest_binding *a, const struct attest_binding *b)
 {
 	return a->keyslot == b->keyslot && str_eq(a->config.path, b->config.path) &&
@@ -141,6 +144,8 @@ static bool replaces(const struct attest_binding *a, const struct attest_binding
 	       a->config.limited == b->config.limited && a->config.retries == b->config.retries;
 }
 
+/* Decide on the first token with other servers: add its replacement, prove it, then remove the old
+ * one. */
 struct attest_rebind_step attest_rebind_decide(
 	const struct attest_bindings *b, const struct attest_config *servers, const char *proved)
 {
@@ -199,7 +204,7 @@ void attest_binding_write(const char *jwe, unsigned keyslot, struct strbuf *out)
 
 /* ---- disks */
 
-/* What stands in a file of sysfs begins with this. */
+/* Check how the content of a sysfs file begins. An unreadable file does not match. */
 static bool file_begins(const char *path, const char *begin)
 {
 	struct err none = ERR_INIT;
@@ -209,7 +214,7 @@ static bool file_begins(const char *path, const char *begin)
 	return text && str_starts(text, begin);
 }
 
-/* The kernel writes '!' for '/' in a name. */
+/* Build a device path. The kernel writes '!' for '/' in names, as in "cciss!c0d0". */
 static char *device_of(const char *name)
 {
 	cleanup_strbuf struct strbuf path = STRBUF_INIT;
@@ -221,6 +226,7 @@ static char *device_of(const char *name)
 	return strbuf_steal(&path);
 }
 
+/* Append the disks under a device-mapper device. Return the new number of entries. */
 static size_t add_slaves(const char *mapping, size_t n, char *out[ATTEST_LUKS2_DISKS_MAX])
 {
 	cleanup_strbuf struct strbuf path = STRBUF_INIT;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* One reader for both places: the header has what decrypting needs, so no registration. What is of no
- * use later is refused when it is read, not when a machine boots. */
+/*
+ * One parser for the configuration and for the JWE header. The header holds what decryption needs, so
+ * it has no registration. An unusable value is refused when it is read, not when a machine boots.
+ */
 #include "config.h"
 
 #include "tec/attest/flow.h"
@@ -58,29 +60,32 @@ bool attest_url_valid(const char *url)
 	return true;
 }
 
+/* Read one server. `what` is its field path, for errors. */
 static int read_server(
 	struct json_object *o, const char *what, struct attest_server *out, struct err *err)
 {
 	const char *url = json_get_str(o, "url"), *cert = json_get_str(o, "cert");
 
 	if (!json_object_is_type(o, json_type_object) || !url)
-		return err_set(err, ERR_INVALID, "%s does not have an url", what);
+		return err_set(err, ERR_INVALID, "%s must be an object with a url", what);
 	if (!attest_url_valid(url))
 		return err_set(err, ERR_INVALID,
-			"%s.url is not http://HOST[:PORT] or https://HOST[:PORT]: %s", what,
+			"%s.url must be http://HOST[:PORT] or https://HOST[:PORT]: %s", what,
 			log_esc(url));
 	if (json_get(o, "cert") && !cert)
-		return err_set(err, ERR_INVALID, "%s.cert is not a text", what);
+		return err_set(err, ERR_INVALID, "%s.cert must be a string", what);
 	if (cert && *cert && pki_cert_check_bundle(cert, strlen(cert), err) < 0)
-		return err_wrap(err, "%s.cert is neither empty nor a certificate in PEM", what);
+		return err_wrap(err, "%s.cert must be empty or a PEM certificate", what);
 	if (cert && *cert && !str_starts(url, "https://"))
 		return err_set(err, ERR_INVALID,
-			"%s has a cert, and a url that does not begin with https://", what);
+			"%s has a cert, so its url must begin with https://", what);
 	out->url = xstrdup(url);
 	out->cert = cert && *cert ? xstrdup(cert) : NULL;
 	return 0;
 }
 
+/* Read the list of servers. n_servers grows first, so that attest_config_fini() frees a half-read
+ * one. */
 static int read_servers(struct json_object *o, struct attest_config *out, struct err *err)
 {
 	struct json_object *list = json_get_arr(o, "servers");
@@ -88,7 +93,7 @@ static int read_servers(struct json_object *o, struct attest_config *out, struct
 	char what[32];
 
 	if (n == 0 || n > ATTEST_SERVERS_MAX)
-		return err_set(err, ERR_INVALID, "servers is not a list of 1 to %u servers",
+		return err_set(err, ERR_INVALID, "servers must be a list of 1 to %u servers",
 			ATTEST_SERVERS_MAX);
 	for (size_t i = 0; i < n; i++) {
 		snprintf(what, sizeof(what), "servers[%zu]", i);
@@ -104,18 +109,19 @@ static int read_path(struct json_object *o, struct attest_config *out, struct er
 	const char *path = json_get_str(o, "path");
 
 	if (!path)
-		return err_set(
-			err, ERR_INVALID, "path is missing: name a resource as default/ID/root");
-	while (*path == '/') /* "/default/ID/root" is sent by some, and means the same */
+		return err_set(err, ERR_INVALID,
+			"path is missing: specify a resource such as default/ID/root");
+	while (*path == '/') /* some tools write "/default/ID/root" */
 		path++;
 	if (!attest_path_valid(path))
 		return err_set(err, ERR_INVALID,
-			"path is not REPOSITORY/TYPE/TAG of letters, digits and .-_: %s",
+			"path must be REPOSITORY/TYPE/TAG with letters, digits and .-_: %s",
 			log_esc(path));
 	out->path = xstrdup(path);
 	return 0;
 }
 
+/* Read num_retries. Without it a machine retries forever, so that it boots once it is approved. */
 static int read_retries(struct json_object *o, struct attest_config *out, struct err *err)
 {
 	struct json_object *n = json_get(o, "num_retries");
@@ -125,7 +131,7 @@ static int read_retries(struct json_object *o, struct attest_config *out, struct
 		return 0;
 	if (!json_object_is_type(n, json_type_int) || v < 0 || v > RETRIES_MAX)
 		return err_set(
-			err, ERR_INVALID, "num_retries is not a number from 0 to %u", RETRIES_MAX);
+			err, ERR_INVALID, "num_retries must be a number from 0 to %u", RETRIES_MAX);
 	out->limited = true;
 	out->retries = (uint32_t)v;
 	return 0;
@@ -142,7 +148,7 @@ static int read_registration(struct json_object *o, struct attest_config *out, s
 		return -1;
 	if (json_get(r, "uuid") && (!uuid || !uuid_valid(uuid, strlen(uuid))))
 		return err_set(err, ERR_INVALID,
-			"attestation_key.registration.uuid is not a UUID in lower case");
+			"attestation_key.registration.uuid must be a lower-case UUID");
 	out->uuid = xstrdup(uuid);
 	return 0;
 }
@@ -167,6 +173,7 @@ static void toml_string(struct strbuf *out, const char *s)
 	strbuf_addc(out, '"');
 }
 
+/* Write a bare key where TOML allows one, else a quoted key. */
 static void toml_key(struct strbuf *out, const char *s)
 {
 	size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
@@ -182,7 +189,8 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorted: the text's digest is in PCR 8, so the same configuration must give the same text. */
+/* Render init-data as TOML with sorted keys: PCR 8 holds the digest of this text, so the same
+ * configuration must always produce the same text. */
 char *attest_init_data(const char *json, size_t len, struct err *err)
 {
 	cleanup_json struct json_object *o = json_parse(json, len, &limits, err);
@@ -193,13 +201,13 @@ char *attest_init_data(const char *json, size_t len, struct err *err)
 	if (!o)
 		return NULL;
 	if (!json_object_is_type(o, json_type_object)) {
-		err_set(err, ERR_INVALID, "it is not a JSON object of texts");
+		err_set(err, ERR_INVALID, "must be a JSON object of strings");
 		return NULL;
 	}
 	names = xcalloc((size_t)json_object_object_length(o) + 1, sizeof(*names));
 	json_object_object_foreach (o, name, value) {
 		if (!json_object_is_type(value, json_type_string) || strchr(name, '\0') == name) {
-			err_set(err, ERR_INVALID, "its member %s is not a text", log_esc(name));
+			err_set(err, ERR_INVALID, "member %s must be a string", log_esc(name));
 			return NULL;
 		}
 		names[n++] = name;
@@ -218,6 +226,7 @@ char *attest_init_data(const char *json, size_t len, struct err *err)
 	return strbuf_steal(&out);
 }
 
+/* Read initdata: a JSON object in a configuration, the rendered TOML in a JWE header. */
 static int read_init_data(
 	struct json_object *o, bool toml, struct attest_config *out, struct err *err)
 {
@@ -226,7 +235,7 @@ static int read_init_data(
 	if (!json_get(o, "initdata") || (text && !*text))
 		return 0;
 	if (!text)
-		return err_set(err, ERR_INVALID, "initdata is not a text");
+		return err_set(err, ERR_INVALID, "initdata must be a string");
 	if (!toml)
 		out->init_data = attest_init_data(text, strlen(text), err);
 	else if (rats_initdata_check(text, strlen(text), err) == 0)
@@ -251,13 +260,13 @@ int attest_config_read(const char *text, size_t len, struct attest_config *out, 
 	if (!o)
 		return -1;
 	if (!json_object_is_type(o, json_type_object))
-		return err_set(err, ERR_INVALID, "it is not a JSON object");
+		return err_set(err, ERR_INVALID, "must be a JSON object");
 	if (read_common(o, out, err) < 0 || read_init_data(o, false, out, err) < 0)
 		return -1;
 	return read_registration(o, out, err);
 }
 
-/* Members that o has beside these two. */
+/* Return the first member of o other than these two, or NULL. */
 static const char *other_member(struct json_object *o, const char *a, const char *b)
 {
 	json_each (o, name, value)
@@ -276,7 +285,7 @@ int attest_config_read_servers(
 	if (!o)
 		return -1;
 	if (!json_object_is_type(o, json_type_object))
-		return err_set(err, ERR_INVALID, "it is not a JSON object");
+		return err_set(err, ERR_INVALID, "must be a JSON object");
 	other = other_member(o, "servers", NULL);
 	if (other)
 		return err_set(err, ERR_INVALID,
@@ -301,8 +310,7 @@ int attest_config_read_header(
 
 	memset(out, 0, sizeof(*out));
 	if (!o || !str_eq(json_get_str(o, "pin"), "trustee"))
-		return err_set(
-			err, ERR_INVALID, "it was not encrypted with the clevis pin trustee");
+		return err_set(err, ERR_INVALID, "not encrypted with the clevis pin trustee");
 	return read_common(o, out, err) < 0 ? -1 : read_init_data(o, true, out, err);
 }
 
@@ -330,7 +338,7 @@ void attest_config_write_header(const struct attest_config *c, struct strbuf *ou
 		json_add_str(clevis, "initdata", c->init_data);
 	else
 		json_object_object_add(clevis, "initdata", NULL);
-	/* clevis luks list and report look for a member with the pin's name. */
+	/* clevis luks list and report expect a member with the name of the pin. */
 	json_add(clevis, "trustee", json_add_str(json_obj(), "path", c->path));
 	json_add_str(o, "alg", "dir");
 	json_add_str(o, "enc", "A256GCM");
@@ -339,6 +347,7 @@ void attest_config_write_header(const struct attest_config *c, struct strbuf *ou
 	strbuf_adds(out, text);
 }
 
+/* Wipe the parsed JSON before it is freed: it holds the key. */
 struct secret *attest_pin_key(const char *resource, size_t len, struct err *err)
 {
 	struct err bad = ERR_INIT;

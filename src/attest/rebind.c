@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * look => (add: open the old token => test => import) | (prove: open the new token => test) | remove
- * => look, until nothing is to be done. A look is all that is known of the disk: nothing is remembered of
- * an earlier one but which JWE was proved.
+ * look => (add: open the old token => test => import) | (prove: open the new token => test) |
+ * remove => look, until nothing is left to do. Each look reads the header again; only the proved
+ * JWE and the list of tokens that got a replacement are kept from one look to the next.
  */
+
 #include "config.h"
 
 #include "tec/attest/rebind.h"
@@ -29,10 +30,10 @@ struct rebind {
 	struct attest_bindings seen;
 	struct attest_rebind_step step; /* borrows from seen */
 	struct attest_config ask;       /* for the fetch; borrows from seen and r.servers */
-	struct secret *key;             /* owned: what opened the JWE */
-	struct body passphrase;         /* what was in it */
+	struct secret *key;             /* owned: decrypts the JWE; from the server */
+	struct body passphrase;         /* decrypted from the JWE */
 	char *proved;                   /* owned: a JWE, or NULL */
-	uint64_t added;                 /* tokens that got one beside them, as bits */
+	uint64_t added;                 /* bit n: token n got a replacement */
 	attest_rebind_fn done;
 	void *arg;
 };
@@ -41,6 +42,7 @@ static void look(struct rebind *b);
 
 /* ---- the end */
 
+/* Wipe the key and the passphrase as soon as a step no longer needs them. */
 static void forget(struct rebind *b)
 {
 	body_fini(&b->passphrase);
@@ -85,7 +87,7 @@ static void say(struct rebind *b, const char *fmt, ...)
 
 /* ---- cryptsetup */
 
-/* "cryptsetup", up to six words, "--", the device. */
+/* Run "cryptsetup WORDS... -- DEVICE" with up to six words. A passphrase goes to standard input only. */
 static void run(struct rebind *b, const char *const words[], const void *input, size_t len,
 	size_t max_out, child_done_fn done)
 {
@@ -106,7 +108,7 @@ static void run(struct rebind *b, const char *const words[], const void *input, 
 	(void)child_start(b->source->loop, &b->ops, &spec, done, b);
 }
 
-/* true: it ended the whole. */
+/* If a child failed, end the whole operation and return true; b is freed then. */
 static bool failed(struct rebind *b, const struct err *err, const char *what)
 {
 	struct err e = *err;
@@ -114,7 +116,8 @@ static bool failed(struct rebind *b, const struct err *err, const char *what)
 	if (!err_is_set(err))
 		return false;
 	if (e.kind == ERR_NOT_FOUND)
-		e.kind = ERR_TRANSIENT; /* no cryptsetup: not a disk without a token */
+		e.kind =
+			ERR_TRANSIENT; /* cryptsetup is missing; NOT_FOUND means a disk without a token */
 	err_wrap(&e, "%.80s: %s", log_esc(b->r.device), what);
 	finish(b, ATTEST_DISK, &e);
 	return true;
@@ -128,12 +131,13 @@ static void on_imported(void *arg, const struct err *err, const char *out, size_
 
 	forget(b);
 	if (failed(b, err,
-		    "the new token cannot be added, perhaps for lack of room in the header; no token was removed"))
+		    "cannot add the new token, perhaps because the header is full; no token was removed"))
 		return;
 	say(b, "added a token with the new servers to key slot %u", b->step.old->keyslot);
 	look(b);
 }
 
+/* Encrypt the passphrase again with the same key, under a header with the new servers. */
 static void import(struct rebind *b)
 {
 	static const char *const words[] = {"token", "import", NULL};
@@ -156,7 +160,7 @@ static void on_removed(void *arg, const struct err *err, const char *out, size_t
 {
 	struct rebind *b = arg;
 
-	if (failed(b, err, "the old token cannot be removed; the disk opens with both"))
+	if (failed(b, err, "cannot remove the old token; both tokens open the disk"))
 		return;
 	say(b, "removed token %u with the old servers", b->step.old->token);
 	look(b);
@@ -173,18 +177,22 @@ static void remove_old(struct rebind *b)
 
 /* ---- opening */
 
-/* Which token a server has to open: the new one when there is one. */
+/* Return the token that a server's key must decrypt: the new one if it exists. */
 static const struct attest_binding *opened(const struct rebind *b)
 {
 	return b->step.act == ATTEST_REBIND_ADD ? b->step.old : b->step.new;
 }
 
+/*
+ * Continue after cryptsetup confirmed that the passphrase opens the key slot. A dry run ends here.
+ */
 static void on_tested(void *arg, const struct err *err, const char *out, size_t len)
 {
 	struct rebind *b = arg;
 	struct err none = ERR_INIT;
 
-	if (failed(b, err, "what the token holds does not open its key slot; no token was removed"))
+	if (failed(b, err,
+		    "the passphrase in the token does not open its key slot; no token was removed"))
 		return;
 	if (b->r.dry_run) {
 		say(b, "token %u opens key slot %u with the new servers; nothing was changed",
@@ -213,17 +221,17 @@ static void on_fetched(void *arg, struct attest_fetch_answer *a)
 
 	if (a->fault != ATTEST_OK) {
 		err_set(&err, ERR_TRANSIENT,
-			"%.80s: no server of the list gave the key of token %u; no token was removed",
+			"%.80s: no listed server provided the key for token %u; no token was removed",
 			log_esc(b->r.device), opened(b)->token);
 		finish(b, a->fault, &err);
 		return;
 	}
-	say(b, "%s gave the key of token %u", b->ask.server[a->server].url, opened(b)->token);
+	say(b, "%s provided the key for token %u", b->ask.server[a->server].url, opened(b)->token);
 	snprintf(number, sizeof(number), "%u", opened(b)->keyslot);
 	run(b, words, b->passphrase.data, b->passphrase.len, 4096, on_tested);
 }
 
-/* A key that does not open it is another cluster's. */
+/* Accept a server's key only if it decrypts the token: another cluster may serve the same path. */
 static int accept_opening(void *arg, struct body *resource, struct err *err)
 {
 	struct rebind *b = arg;
@@ -234,7 +242,7 @@ static int accept_opening(void *arg, struct body *resource, struct err *err)
 	if (!b->key)
 		return -1;
 	if (jwe_dir_open(b->key, jwe, strlen(jwe), &b->passphrase, err) < 0)
-		return err_wrap(err, "the server's key does not open the disk's token");
+		return err_wrap(err, "the server's key does not decrypt the token of the disk");
 	return 0;
 }
 
@@ -245,6 +253,9 @@ static void on_said(void *arg, const char *text)
 	b->r.say(b->arg, text);
 }
 
+/*
+ * Fetch the key from the new servers, with the retries of the request and not those of the token.
+ */
 static void open_token(struct rebind *b)
 {
 	struct attest_fetch_request r = {.config = &b->ask,
@@ -262,6 +273,7 @@ static void open_token(struct rebind *b)
 
 /* ---- looking */
 
+/* Start the next step. The check of `added` stops an endless loop if tokens vanish. */
 static void act(struct rebind *b)
 {
 	struct err err = ERR_INIT;
@@ -276,7 +288,7 @@ static void act(struct rebind *b)
 	case ATTEST_REBIND_ADD:
 		if (b->added & 1ull << b->step.old->token) {
 			err_set(&err, ERR_CONFLICT,
-				"%.80s: the token that was added has disappeared: is another program changing the disk?",
+				"%.80s: the added token has disappeared; another program may be changing the disk",
 				log_esc(b->r.device));
 			finish(b, ATTEST_DISK, &err);
 			break;
@@ -305,7 +317,7 @@ static void on_dumped(void *arg, const struct err *err, const char *out, size_t 
 		return;
 	}
 	if (b->seen.n == 0) {
-		err_set(&bad, ERR_NOT_FOUND, "%.80s: no token of clevis's pin trustee",
+		err_set(&bad, ERR_NOT_FOUND, "%.80s: no token of the clevis pin trustee",
 			log_esc(b->r.device));
 		finish(b, ATTEST_DISK, &bad);
 		return;

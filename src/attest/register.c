@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* 409 has two causes: this key has this uuid already, or it has another one. The second is no failure
- * for a node that was installed anew, but a person should hear of it. */
+/* 409 has two causes: the key is already registered with this UUID, or with another one. The second
+ * is normal after a reinstallation, but a person should see it. */
 #include "config.h"
 
 #include "tec/attest/register.h"
@@ -42,7 +42,7 @@ static void on_abort(struct op *op)
 	registration_free(container_of(op, struct registration, op));
 }
 
-/* The server's own words in {"message": ...}, escaped; NULL: none. */
+/* Return `message` of an error body, escaped, or NULL. */
 static const char *words(const struct httpc_answer *a)
 {
 	struct err ignored = ERR_INIT;
@@ -55,6 +55,7 @@ static const char *words(const struct httpc_answer *a)
 	return text ? log_esc(text) : NULL;
 }
 
+/* Classify the answer: 400, 401 and 403 refuse this node, everything else may be temporary. */
 static void on_answer(void *arg, const struct err *err, const struct httpc_answer *a)
 {
 	struct registration *r = arg;

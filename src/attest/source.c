@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known at once is given out in the next turn of the loop, as loop/op.h asks for. */
+/* A result that is known immediately is delivered in the next turn of the loop, as loop/op.h requires. */
 #include "config.h"
 
 #include "tec/attest/source.h"
@@ -15,8 +15,9 @@
 #define CHILD_MS     60000 /* a slow TPM needs some seconds for a signature */
 #define EVIDENCE_MAX 16384
 
-/* ---- answers that are there already */
+/* ---- results known at the start */
 
+/* Keeps a result until the loop delivers it. */
 struct known {
 	struct op op; /* first */
 	struct defer defer;
@@ -59,13 +60,14 @@ static struct known *known_new(
 	return k;
 }
 
+/* Quote in this process. The TPM blocks the loop, which only commands for a person may do. */
 static struct op *tpm_start(const struct attest_source *s, struct op_scope *scope,
 	const uint8_t binding[RATS_BINDING_LEN], attest_evidence_fn done, void *arg)
 {
 	struct known *k = known_new(s, scope, done, arg);
 	cleanup_esys struct attest_esys *e = attest_esys_open(s->tcti, &k->err);
 
-	/* A TPM signs at most 64 bytes along; the verifiers compare the first 32. */
+	/* A quote carries at most 64 bytes of extra data; verifiers compare the first 32. */
 	if (e && attest_esys_quote(e, s->ak_handle, binding, &k->json, &k->err) < 0)
 		strbuf_reset(&k->json);
 	return &k->op;
@@ -84,6 +86,7 @@ static struct op *sample_start(const struct attest_source *s, struct op_scope *s
 
 /* ---- the TPM in a child */
 
+/* Quote in a child process, so that a slow TPM does not block the loop of a service. */
 static struct op *child_run(const struct attest_source *s, struct op_scope *scope,
 	const uint8_t binding[RATS_BINDING_LEN], attest_evidence_fn done, void *arg)
 {

@@ -235,11 +235,11 @@ Test(attest_luks2, metadata_that_are_refused)
 			{"", "metadata"},
 			{"[", "metadata"},
 			{"{\"tokens\":{}} x", "metadata"},
-			{strbuf_str(&number), "without a number"},
-			{"{\"tokens\":{\"01\":{}}}", "without a number"},
+			{strbuf_str(&number), "with an invalid number"},
+			{"{\"tokens\":{\"01\":{}}}", "with an invalid number"},
 			{"{\"tokens\":{\"1\":{},\"1\":{}}}", "metadata"},
-			{strbuf_str(&slot), "token 3: it must belong to exactly one key slot"},
-			{NULL, "token 3: it must belong to exactly one key slot"},
+			{strbuf_str(&slot), "token 3: must belong to exactly one key slot"},
+			{NULL, "token 3: must belong to exactly one key slot"},
 		};
 
 		strbuf_addf(&typed, "{\"tokens\":{\"3\":{\"type\":\"clevis\",%s",

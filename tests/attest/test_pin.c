@@ -111,7 +111,7 @@ Test(attest_pin, refused_with_the_members_name)
 		const char *text, *words;
 	} t[] = {
 		{"", "JSON"},
-		{"[]", "not a JSON object"},
+		{"[]", "must be a JSON object"},
 		{"{}", "servers"},
 		{"{\"servers\":[]}", "servers"},
 		{"{\"servers\":{},\"path\":\"a/b/c\"}", "servers"},
@@ -173,11 +173,11 @@ Test(attest_pin, what_is_not_a_list_of_servers)
 		{"", "JSON"},
 		{"{", "JSON"},
 		{"null", ""},
-		{"[" SERVER "]", "not a JSON object"},
+		{"[" SERVER "]", "must be a JSON object"},
 		{"{}", "not a list of 1 to 16"},
 		{"{\"servers\":[]}", "not a list of 1 to 16"},
 		{"{\"servers\":" SERVER "}", "not a list of 1 to 16"},
-		{"{\"servers\":[null]}", "servers[0] does not have an url"},
+		{"{\"servers\":[null]}", "servers[0] must be an object with a url"},
 		{"{\"servers\":[" SERVER "]} x", ""},
 		{"{\"servers\":[" SERVER "],\"servers\":[" SERVER "]}", ""},
 		{"{\"servers\":[" SERVER "],\"path\":\"default/b/root\"}",

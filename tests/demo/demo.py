@@ -227,7 +227,7 @@ class Demo:
 
     # Who gets nothing
 
-    def refused(self, node, path=None, words="the server refuses"):
+    def refused(self, node, path=None, words="the server refused"):
         status, said = node.ask(path)
         if status != 1 or words not in said:
             raise Problem(f"tec-node on node {node.name} ended with {status}, not refused: {said}")

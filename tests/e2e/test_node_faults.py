@@ -48,7 +48,7 @@ def test_a_tpm_that_dies_is_an_error_at_every_command(tpm, tmp_path, what):
         if status == 0:
             break
         assert status == 3 and out == b"", (at, status, said)
-        assert "the TPM did not answer" in said or "there is no TPM" in said, (at, said)
+        assert "the TPM did not respond" in said or "there is no TPM" in said, (at, said)
         # What was in the slots of a TPM without power is gone; this one still has it.
         tpm.run("tpm2_flushcontext", "--transient-object")
         tpm.run("tpm2_flushcontext", "--loaded-session")

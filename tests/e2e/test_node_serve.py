@@ -263,7 +263,7 @@ def test_peers_of_other_addresses_are_refused(machine):
 
 def test_a_refusal_says_why_and_ends_when_it_is_over(machine, service):
     status, body, _ = service.get("/cdh/resource/default/key/none")
-    assert status == 500 and b"the server refuses" in body
+    assert status == 500 and b"the server refused" in body
     assert service.get(f"/cdh/resource/{machine.path}")[0] == 200
 
 

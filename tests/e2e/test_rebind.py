@@ -156,7 +156,7 @@ def test_a_disk_gets_the_new_servers(world, disk):
     status, out, said = disk.rebind()
     assert status == 0, said
     assert out == f'"{disk.path}": bound to the servers of the list\n'
-    assert f"https://127.0.0.1:{world.target.kbs} gave the key" in said
+    assert f"https://127.0.0.1:{world.target.kbs} provided the key" in said
     disk.is_bound(world.servers())
     assert disk.opens()
     passphrase = disk.node.good("clevis", "luks", "pass", "-d", disk.path, "-s", "1").decode()
@@ -195,7 +195,7 @@ def script(path, text):
 
 
 @pytest.mark.parametrize("text, words", [
-    ("", "JSON"), ("[]", "not a JSON object"), ('{"servers":[]}', "1 to 16"),
+    ("", "JSON"), ("[]", "must be a JSON object"), ('{"servers":[]}', "1 to 16"),
     ('{"servers":[{"url":"https://a","cert":""}],"path":"default/x/root"}', "unexpected member"),
     ('{"servers":[{"url":"https://a","cert":"","path":"default/x/root"}]}', "only url and cert"),
     ('{"servers":[{"url":"https://a","cert":"x"}]}', "servers[0].cert"), ("\0", "JSON"), (" " * 300000, "large"),
@@ -219,11 +219,11 @@ def test_servers_without_the_key_change_nothing(world, disk, tmp_path):
         cert = base64.b64decode(stranger.get(spine.path_of(NS, "secrets", "standalone-tls"))["data"]["ca.crt"])
         for server, code, words in (
                 ({"url": f"https://127.0.0.1:{free_port()}", "cert": ""}, 4, "refused"),
-                ({"url": f"https://127.0.0.1:{stranger.kbs}", "cert": cert.decode()}, 1, "refuses"),
+                ({"url": f"https://127.0.0.1:{stranger.kbs}", "cert": cert.decode()}, 1, "refused the request"),
                 ({"url": f"https://127.0.0.1:{world.target.kbs}", "cert": cert.decode()}, 4, "certificate")):
             status, out, said = disk.rebind(write(tmp_path / "file", [server]))
             assert (status, out) == (code, ""), said
-            assert words in said and "no server of the list gave the key of token 0; no token was removed" in said
+            assert words in said and "no listed server provided the key for token 0; no token was removed" in said
             assert disk.bytes() == before
     finally:
         assert stranger.stop() == 0, stranger.log()
@@ -246,7 +246,7 @@ def test_another_key_under_the_same_path_changes_nothing(world, disk, tmp_path):
         file = tmp_path / "file"
         file.write_text(Tecctl(f"{other.dir}/kubeconfig").out("bootstrap", "servers"))
         status, _, said = disk.rebind(file)
-        assert status == 5 and "the server's key does not open the disk's token" in said, said
+        assert status == 5 and "the server's key does not decrypt the token of the disk" in said, said
         assert disk.bytes() == before
         # After a server that has the right one it does no harm.
         assert disk.rebind(write(file, json.loads(file.read_text())["servers"] + world.servers()))[0] == 0
@@ -266,7 +266,7 @@ def test_disks_that_cannot_be_changed(world, disk, tmp_path):
         assert (status, out) == (6, "") and words in said, said
     subprocess.run(["cryptsetup", "token", "remove", "--token-id", "0", disk.path], check=True)
     status, out, said = disk.rebind()
-    assert (status, out) == (6, "") and "no token of clevis's pin trustee" in said, said
+    assert (status, out) == (6, "") and "no token of the clevis pin trustee" in said, said
     status, _, said = disk.rebind(env={"PATH": str(tmp_path)})
     assert status == 6 and "cryptsetup cannot be started" in said, said
 
@@ -274,7 +274,7 @@ def test_disks_that_cannot_be_changed(world, disk, tmp_path):
 def test_a_list_that_the_header_has_no_room_for(world, disk, tmp_path):
     before = disk.tokens()
     status, out, said = disk.rebind(write(tmp_path / "file", world.servers() * 16))
-    assert (status, out) == (6, "") and "lack of room in the header; no token was removed" in said, said
+    assert (status, out) == (6, "") and "because the header is full; no token was removed" in said, said
     assert disk.tokens() == before and disk.opens()
 
 

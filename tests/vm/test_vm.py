@@ -136,7 +136,7 @@ def test_another_kernel_is_refused_until_its_image_is_approved(boots):
     initrd = boots.debian.initramfs(boots.other, boots.path("initrd-other"))
     debian.put_on_disk(boots.disks[0], {"vmlinuz": boots.debian.kernel(boots.other), "initrd": initrd})
     g = boots.guest.start()
-    g.until("the server refuses (PolicyDeny)")
+    g.until("the server refused the request (PolicyDeny)")
     say("another kernel: refused, on the console")
     assert PROMPT in g.seen, "the prompt was not there before the refusal"
     assert "@@ root" not in g.seen
@@ -154,7 +154,7 @@ def test_a_machine_that_was_deleted_gets_nothing_but_its_prompt_works(boots):
     boots.operator.kubectl("delete", f"machine/machine-{boots.uuid}", "--timeout=50s")
     wait_for(lambda: not spine.items(boots.anchor, NS, "mach"), 60, "the deletion at the anchor")
     g = boots.guest.start()
-    g.until("the server refuses (")
+    g.until("the server refused the request (")
     say("deleted: refused, on the console")
     g.until("still waiting for default/")
     assert "@@ root" not in g.seen and PROMPT in g.seen

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an attestation of this machine needs, looked at one by one: TPM, measured boot, attestation key,
- * clock, each server. A line for each, with what to do where it is not well. The TPM is asked before
- * attest_doctor_start() returns. Nothing is made.
+ * Check what an attestation of this machine needs: TPM, measured boot, attestation key, clock, and each
+ * server. Prints one line per check, with a remedy if it failed. The TPM checks finish before
+ * attest_doctor_start() returns. Nothing is created or changed.
  */
 #ifndef TEC_ATTEST_DOCTOR_H
 #define TEC_ATTEST_DOCTOR_H
@@ -11,11 +11,11 @@
 
 struct attest_doctor_request {
 	struct httpc *client;               /* borrowed, as all here */
-	const struct attest_source *source; /* tcti NULL: no TPM is looked at */
-	const struct attest_config *config; /* its servers, and the resource when it has a path */
+	const struct attest_source *source; /* tcti NULL: skip the TPM */
+	const struct attest_config *config; /* the servers, and the resource if path is set */
 	void (*say)(void *arg, const char *line);
 };
-/* The first thing that is not well; ATTEST_OK: none. */
+/* fault: the first check that failed; ATTEST_OK: none did. */
 typedef void (*attest_doctor_fn)(void *arg, enum attest_fault fault);
 
 struct op *attest_doctor_start(struct op_scope *scope, const struct attest_doctor_request *r,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A resource or a token from the first of several servers that gives it: all servers in order, then all
- * again after a wait, until one gives it or the retries or the time are used up. What a server refuses
- * by policy may be approved later, so it is asked again as well; each server's reason is said once, and
- * every 10 s that it goes on.
+ * Fetch a resource or a token from the first of several servers that provides it. All servers are asked
+ * in order, and again after a wait, until one provides it or the retries or the time are used up. A
+ * policy refusal is retried as well, because the machine may be approved later. Each server's error is
+ * printed once, and repeated every 10 s while it persists.
  *
- * With a registration the attestation key is made if there is none, and registered, before the first
- * attestation; that is tried again with each round.
+ * If a registration is configured, the attestation key is created if necessary and registered before
+ * the first attestation. A failed registration is retried in each round.
  */
 #ifndef TEC_ATTEST_FETCH_H
 #define TEC_ATTEST_FETCH_H
@@ -20,29 +20,29 @@
 
 struct attest_fetch_request {
 	const struct attest_config *config; /* borrowed until done */
-	bool token_only;                    /* config->path is not used */
-	uint32_t budget_ms;                 /* for all of it; 0: none */
-	/* Whether the resource is what is needed (NULL: always); -1: the server gave another one. It
-	 * may take it with body_move(). */
+	bool token_only;                    /* config->path is ignored */
+	uint32_t budget_ms;                 /* for the whole fetch; 0: no limit */
+	/* Decide whether the resource is usable (NULL: always). It returns -1 if it is not; the next
+	 * server is asked then. It may take the resource with body_move(). */
 	int (*accept)(void *arg, struct body *resource, struct err *err);
-	void (*say)(void *arg, const char *text); /* for a person; NULL: nobody */
-	size_t first;                             /* the server to ask first */
-	/* A token of that server, borrowed until done: used as long as it accepts it. NULL: none. */
+	void (*say)(void *arg, const char *text); /* progress for a person; NULL: none */
+	size_t first;                             /* index of the server to ask first */
+	/* A token from that server, borrowed until done, used until the server rejects it; or NULL. */
 	const struct attest_token *token;
-	const char *ak_file; /* where the registered key is written, in PEM; NULL: nowhere */
+	const char *ak_file; /* where to write the registered key as PEM; NULL: nowhere */
 };
 
 struct attest_fetch_answer {
 	enum attest_fault fault;
 	struct err err;
-	bool said;                  /* the error was said already */
+	bool said;                  /* the error was passed to say() already */
 	struct attest_token *token; /* take it by setting NULL */
 	struct body resource;       /* unless accept() took it */
-	size_t server;              /* which one gave it */
+	size_t server;              /* index of the server that provided it */
 };
 typedef void (*attest_fetch_fn)(void *arg, struct attest_fetch_answer *answer);
 
-/* NULL: ERR_INVALID, a certificate in the configuration. */
+/* NULL with ERR_INVALID: a certificate in the configuration is unusable. */
 struct op *attest_fetch_start(struct httpc *client, const struct attest_source *source,
 	struct op_scope *scope, const struct attest_fetch_request *r, attest_fetch_fn done,
 	void *arg, struct err *err) MUST_CHECK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clevis pin "trustee": its configuration, as a person or Ignition writes it and as it stands in
- * what was encrypted, and the JWE around that. Both are read as the pin in Rust reads them: members in
- * any order, unknown ones accepted. Pure: no I/O, no TPM.
+ * The clevis pin "trustee": its configuration, as written by a person or Ignition and as stored in the
+ * encrypted file, and the JWE around it. Both are parsed as the Rust pin does: members in any order,
+ * unknown members accepted. Pure: no I/O, no TPM.
  */
 #ifndef TEC_ATTEST_PIN_H
 #define TEC_ATTEST_PIN_H
@@ -18,11 +18,11 @@
 #include "tec/base/str.h"
 
 #define ATTEST_SERVERS_MAX 16
-#define ATTEST_PLAIN_MAX   (1u << 20) /* of what is encrypted; a disk's passphrase is below 8 KiB */
+#define ATTEST_PLAIN_MAX   (1u << 20) /* of the plaintext; a disk's passphrase is below 8 KiB */
 
 struct attest_server {
 	char *url;  /* owned; http or https */
-	char *cert; /* owned; PEM that its certificate has to lead to; NULL: the system's CAs */
+	char *cert; /* owned; PEM CA to verify its certificate with; NULL: the system's CAs */
 };
 
 struct attest_config {
@@ -30,32 +30,32 @@ struct attest_config {
 	size_t n_servers;
 	char *path;                        /* owned; "default/UUID/root" */
 	char *init_data;                   /* owned; TOML, NULL: none */
-	bool limited;                      /* by `retries`; else for ever */
+	bool limited;                      /* by `retries`; otherwise retry forever */
 	uint32_t retries;                  /* rounds over all servers after the first */
 	struct attest_server registration; /* url NULL: none */
 	char *uuid;                        /* owned; of the registration, NULL: none */
 };
 
-/* ERR_INVALID with the member that is wrong. out needs attest_config_fini() either way. */
+/* ERR_INVALID names the faulty member. out needs attest_config_fini() either way. */
 int attest_config_read(
 	const char *text, size_t len, struct attest_config *out, struct err *err) MUST_CHECK;
-/* The list alone, {"servers":[{"url","cert"},...]}: any other member is refused. */
+/* Parse only a list, {"servers":[{"url","cert"},...]}. Other members are refused. */
 int attest_config_read_servers(
 	const char *text, size_t len, struct attest_config *out, struct err *err) MUST_CHECK;
-/* From the protected header of a JWE, jwe_dir_header(). */
+/* Parse the protected header of a JWE, from jwe_dir_header(). */
 int attest_config_read_header(
 	struct json_object *header, struct attest_config *out, struct err *err) MUST_CHECK;
-/* The protected header, as JSON. */
+/* Write the protected header as JSON. */
 void attest_config_write_header(const struct attest_config *c, struct strbuf *out);
 void attest_config_fini(struct attest_config *c);
 #define cleanup_attest_config __attribute__((cleanup(attest_config_fini)))
 
-/* http://HOST or https://HOST, with a path at most. */
+/* Accept http://HOST[:PORT] and https://HOST[:PORT], optionally with a path. */
 bool attest_url_valid(const char *url);
-/* The TOML that is sent for a JSON object of texts. The caller frees. */
+/* Return the TOML that is sent for a JSON object of strings. The caller frees it. */
 char *attest_init_data(const char *json, size_t len, struct err *err) MUST_CHECK;
 
-/* The 32 bytes in {"key_type":"oct","key":"..."}; the caller frees. The text never gets into err. */
+/* Return the 32 bytes in {"key_type":"oct","key":"..."}; the caller frees them. err never quotes them. */
 struct secret *attest_pin_key(const char *resource, size_t len, struct err *err) MUST_CHECK;
 
 #endif
