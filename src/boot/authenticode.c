@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The digest goes through the file once, front to back. DER is read by hand: the Names that are
- * compared must point into the caller's bytes, which OpenSSL's objects do not, and of PKCS#7 only
- * five levels are needed. Refused: indefinite or padded lengths, an element that leaves its parent,
- * anything but zeros after the signature, more certificates than fit.
+ * The digest reads the file once, front to back. DER is parsed by hand: the Names that are compared
+ * must point into the caller's bytes, which OpenSSL's objects do not, and only five levels of
+ * PKCS#7 are needed. Refused: indefinite or padded lengths, an element that extends past its
+ * parent, anything but zeros after the signature, and more certificates than fit.
  */
 #include "config.h"
 
@@ -38,8 +38,8 @@ static int hash_range(struct digesting *d, size_t from, size_t to)
 	return 0;
 }
 
-/* Headers without the checksum and the certificate table's directory entry: a signer writes both.
- */
+/* Hash the headers except the checksum and the directory entry of the certificate table: signing changes
+ * both. */
 static int hash_headers(struct digesting *d)
 {
 	const struct pe *pe = d->pe;
@@ -54,6 +54,9 @@ static int hash_headers(struct digesting *d)
 	return hash_range(d, (size_t)pe->cert_entry_off + 8, pe->headers_size);
 }
 
+/*
+ * Hash the sections by their offset in the file, not in header order, as the specification demands.
+ */
 static int hash_sections(struct digesting *d)
 {
 	for (unsigned i = 0; i < d->pe->n_filed; i++) {
@@ -75,12 +78,12 @@ int authenticode_digest(const struct pe *pe, authenticode_source_fn source, void
 
 	for (unsigned i = 0; i < pe->n_filed; i++)
 		counted += pe->section[pe->filed[i]].raw_size;
-	/* Sections lie apart, so this cannot be: pe was not made by pe_parse. */
+	/* pe_parse() refuses overlapping sections, so pe came from elsewhere. */
 	if (counted > end)
 		return err_set(err, ERR_BUG, "PE sections are larger than their file");
 
 	bytes_sha256_init(&run);
-	/* Loaders go on from the sum of what they hashed, even where sections leave gaps. */
+	/* Loaders continue at the sum of the hashed sizes, even if there are gaps between sections. */
 	if (hash_headers(&d) < 0 || hash_sections(&d) < 0 || hash_range(&d, counted, end) < 0)
 		return -1;
 	bytes_sha256_copy(&padded, &run);
@@ -104,7 +107,7 @@ int authenticode_sha256(const struct pe *pe, authenticode_source_fn source, void
 
 /* ---- DER */
 
-/* What is left to read. */
+/* The bytes left to read. */
 struct span {
 	const uint8_t *p;
 	size_t len;
@@ -123,8 +126,8 @@ static bool next_is(const struct span *s, uint8_t tag)
 	return s->len > 0 && s->p[0] == tag;
 }
 
-/* The next element: the whole of it, and its content. Definite, shortest lengths (X.690 section
- * 10.1) and one-byte tags only. */
+/* Read the next element: the whole of it, and its content. Only definite lengths in shortest form (X.690
+ * section 10.1) and one-byte tags are accepted. */
 static bool take_any(struct span *s, struct span *whole, struct span *content)
 {
 	size_t head = 2, len, n;
@@ -166,6 +169,7 @@ static bool take_oid(struct span *s, const uint8_t *oid, size_t len)
 	return take(s, TAG_OID, &content) && content.len == len && memcmp(content.p, oid, len) == 0;
 }
 
+/* Signatures are padded with zeros to a multiple of 8 bytes; nothing else may follow them. */
 static bool all_zero(const struct span *s)
 {
 	for (size_t i = 0; i < s->len; i++) {
@@ -177,6 +181,7 @@ static bool all_zero(const struct span *s)
 
 /* ---- certificates (RFC 5280 section 4.1), PKCS#7 (RFC 2315 section 9) */
 
+/* Return a Name with its header, so that names can be compared as bytes. */
 static bool take_name(struct span *s, const uint8_t **name, size_t *len)
 {
 	struct span whole, content;
@@ -188,6 +193,7 @@ static bool take_name(struct span *s, const uint8_t **name, size_t *len)
 	return true;
 }
 
+/* Parse a Certificate up to its subject. The signature in it is checked elsewhere, if at all. */
 static bool take_cert(struct span *s, struct authenticode_cert *out)
 {
 	struct span whole, cert, tbs, skip;
@@ -220,7 +226,8 @@ int authenticode_cert_read(
 	return 0;
 }
 
-/* SpcIndirectDataContent: what it is about, then DigestInfo. */
+/* Read SpcIndirectDataContent: the type of the signed data, then DigestInfo. With another digest
+ * algorithm has_sha256 stays false. */
 static int read_content(struct span explicit, struct authenticode_sig *out, struct err *err)
 {
 	static const uint8_t sha256[] = {0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01};
@@ -244,6 +251,7 @@ static int read_content(struct span explicit, struct authenticode_sig *out, stru
 	return 0;
 }
 
+/* Collect the X.509 certificates, and skip other kinds. */
 static int read_certs(struct span certs, struct authenticode_sig *out, struct err *err)
 {
 	while (certs.len > 0) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether firmware or shim would start a file, and which entry of which list vouches for it. The
- * order is that of DxeImageVerificationLib (db's certificates, then its hashes) and of shim's
- * verify_buffer (in each list the file's hash before any certificate, so an unsigned file may
- * start). A certificate vouches only when the signature verifies with it; names choose which ones
- * are worth trying.
+ * Decide whether firmware or shim would start a file, and which entry of which list authorizes it.
+ * The search order is that of DxeImageVerificationLib (certificates in db, then hashes) and of
+ * shim's verify_buffer (in each list the file's hash before any certificate, so an unsigned file
+ * may start). A certificate authorizes a file only if the signature verifies with it; names only
+ * select the certificates to try.
  */
 #include "config.h"
 
@@ -20,6 +20,8 @@ static bool same_name(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b
 	return a_len == b_len && memcmp(a, b, a_len) == 0;
 }
 
+/* Compare names only: a chain may end at the signer itself or at its issuer. The caller verifies
+ * the signature. */
 static bool issued_by(
 	const struct authenticode_cert *cert, const struct authenticode_cert *authority)
 {
@@ -29,14 +31,15 @@ static bool issued_by(
 		       cert->issuer, cert->issuer_len, authority->subject, authority->subject_len);
 }
 
-/* One signature of a file while lists are searched for it. */
+/* A signature of a file, while lists are searched for its signer. */
 struct signature {
 	const uint8_t *der;
 	size_t len;
 	struct authenticode_sig sig;
-	bool named; /* a list has its signer's or its issuer's name */
+	bool named; /* a list entry has the name of its signer or issuer */
 };
 
+/* Check whether an entry is a certificate that the signature verifies with. */
 static bool vouches(struct signature *s, const struct efi_sig *e)
 {
 	struct authenticode_cert entry;
@@ -45,7 +48,7 @@ static bool vouches(struct signature *s, const struct efi_sig *e)
 
 	if (memcmp(&e->type, &efi_cert_x509, sizeof(e->type)) != 0)
 		return false;
-	/* Firmware skips what is not a certificate, too. */
+	/* Firmware also skips entries that are not certificates. */
 	if (authenticode_cert_read(e->data, e->len, &entry, &ignored) < 0)
 		return false;
 	for (size_t c = 0; c < s->sig.n_certs && !named; c++)
@@ -55,7 +58,7 @@ static bool vouches(struct signature *s, const struct efi_sig *e)
 				entry.der, entry.der_len);
 }
 
-/* 1: *out is the first entry of the list that vouches for the file's hash (s NULL) or signature. */
+/* Find the first entry of a list that matches the file's hash (s NULL) or signature. Return 1 if found. */
 static int find_entry(const struct boot_file *f, struct signature *s,
 	const struct boot_store *store, struct efi_sig *out, struct err *err)
 {
@@ -70,7 +73,7 @@ static int find_entry(const struct boot_file *f, struct signature *s,
 	return err_is_set(err) ? err_wrap(err, "%s", store->name) : 0;
 }
 
-/* s NULL: the hash. */
+/* Search several lists in order. s NULL: search for the hash. */
 static int find_in(const struct boot_file *f, struct signature *s, const struct boot_store *stores,
 	size_t n, struct boot_authority *out, struct err *err)
 {
@@ -85,6 +88,7 @@ static int find_in(const struct boot_file *f, struct signature *s, const struct 
 	return rc;
 }
 
+/* Read the next signature. Return 1 if there is one, 0 at the end, -1 if it is damaged. */
 static int next_signature(
 	const struct boot_file *f, size_t *pos, struct signature *s, struct err *err)
 {
@@ -94,7 +98,7 @@ static int next_signature(
 	return authenticode_read(s->der, s->len, &s->sig, err) < 0 ? -1 : 1;
 }
 
-/* The first signature that any list vouches for. *named: one had the right names. */
+/* Find the first signature that any list authorizes. *named: a list had the name of a signer. */
 static int find_signer(const struct boot_file *f, const struct boot_store *stores, size_t n,
 	struct boot_authority *out, bool *named, struct err *err)
 {
@@ -111,7 +115,7 @@ static int find_signer(const struct boot_file *f, const struct boot_store *store
 	return rc;
 }
 
-/* 1: its hash, or a certificate of its, is on a list of what is revoked. */
+/* Check whether a deny list has the file's hash or signer. Return 1 if so. */
 static int is_revoked(const struct boot_file *f, const struct boot_store *revoked, struct err *err)
 {
 	struct boot_authority found;
@@ -124,10 +128,11 @@ static int is_revoked(const struct boot_file *f, const struct boot_store *revoke
 static int refuse_revoked(const struct boot_file *f, const char *list, struct err *err)
 {
 	return err_set(err, ERR_INVALID,
-		"%s: %s revokes it, so it would not start with Secure Boot on; next step: a newer image",
+		"%s is revoked by %s, so it cannot start with Secure Boot on; next step: use a newer image",
 		log_esc(f->path), list);
 }
 
+/* Explain why nothing authorizes the file. `named`: a certificate matched by name only. */
 static int refuse(
 	const struct boot_file *f, const struct boot_trust *t, bool named, struct err *err)
 {
@@ -135,21 +140,22 @@ static int refuse(
 
 	if (named)
 		return err_set(err, ERR_INVALID,
-			"%s: its signature names a trusted certificate and does not verify with it, so it would not start with Secure Boot on; next step: get the file again",
+			"%s: its signature names a trusted certificate but does not verify with it, so it cannot start with Secure Boot on; next step: obtain the file again",
 			path);
 	if (!t->by_shim)
 		return err_set(err, ERR_INVALID,
 			f->n_signatures
-				? "%s: its signer is not in db, so it would not start with Secure Boot on; next step: variables of the nodes' platform, or --secureboot-disabled"
-				: "%s is not signed, and its hash is not in db: with Secure Boot on the firmware will not start it; next step: sign it, or --secureboot-disabled",
+				? "%s: its signer is not in db, so it cannot start with Secure Boot on; next step: use --efivars of the nodes, or --secureboot-disabled"
+				: "%s is not signed and its hash is not in db, so the firmware will not start it with Secure Boot on; next step: sign it, or use --secureboot-disabled",
 			path);
 	return err_set(err, ERR_INVALID,
 		f->n_signatures
-			? "%s: its signer is not in db, shim or the MOK list; next step: --mok-variables of a node if a machine owner key signed it, else --efivars of their platform, or --secureboot-disabled"
-			: "%s is not signed, and its hash is not in db or the MOK list; next step: --mok-variables of a node where it is enrolled, or sign it, or --secureboot-disabled",
+			? "%s: its signer is not in db, shim or the MOK list; next step: use --mok-variables of a node if a machine owner key signed it, else --efivars of the nodes, or --secureboot-disabled"
+			: "%s is not signed and its hash is not in db or the MOK list; next step: sign it, or use --mok-variables of a node where it is enrolled, or --secureboot-disabled",
 		path);
 }
 
+/* Search in the order that firmware and shim use: shim checks hashes first, firmware last. */
 static int find(const struct boot_file *f, const struct boot_trust *t, struct boot_authority *out,
 	bool *named, struct err *err)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The log is read once into an array of its events (EV_NO_ACTION extends nothing and is left out),
- * then each variant is followed through it register by register. The variant that agrees longest is
- * the one meant; of those that are accepted, its first difference in each register is what a person
- * hears of, with the usual reason. What is not compared is said before anything else.
+ * The log is read once into an array of events (EV_NO_ACTION extends nothing and is left out). Each
+ * variant is then compared with it PCR by PCR. The closest variant is taken as the intended one. Of
+ * the accepted variants, the report shows the first difference in each PCR with its likely reason.
+ * PCRs that are not compared are reported first.
  */
 #include "config.h"
 
@@ -32,6 +32,7 @@ void boot_comparison_fini(struct boot_comparison *c)
 	strbuf_fini(&c->report);
 }
 
+/* Read all events that extend a PCR. The descriptions are kept, because the log is not. */
 static int read_log(const void *log, size_t len, struct replay *r, struct err *err)
 {
 	struct eventlog l;
@@ -57,7 +58,7 @@ static int read_log(const void *log, size_t len, struct replay *r, struct err *e
 	return rc;
 }
 
-/* ---- where log and variant part */
+/* ---- comparing log and variant */
 
 static size_t next_expected(const struct pcr_events *e, unsigned pcr, size_t i)
 {
@@ -73,7 +74,7 @@ static size_t next_found(const struct replay *r, unsigned pcr, size_t i)
 	return i;
 }
 
-/* One register; how many events agree. */
+/* Compare one PCR. Return the number of equal events before the first difference. */
 static size_t follow(
 	const struct pcr_events *e, const struct replay *r, unsigned pcr, struct boot_difference *d)
 {
@@ -98,7 +99,7 @@ static bool has_pcr(const struct pcr_events *e, unsigned pcr)
 	return next_expected(e, pcr, 0) < e->n;
 }
 
-/* How near a variant is: registers that differ, then events that agree. */
+/* How close a variant is: PCRs that differ, then events that agree. */
 struct nearness {
 	unsigned differing;
 	size_t agreed;
@@ -119,6 +120,7 @@ static struct nearness compare(const struct pcr_events *e, const struct replay *
 	return n;
 }
 
+/* Prefer a variant without differences, then the one with more equal events. */
 static bool nearer(const struct nearness *a, const struct nearness *b)
 {
 	if (!a->differing != !b->differing)
@@ -126,7 +128,8 @@ static bool nearer(const struct nearness *a, const struct nearness *b)
 	return a->agreed > b->agreed;
 }
 
-/* The likelier of those that come equally near; straight ones are always accepted. */
+/* Return the index of the closest accepted variant; the most likely one if several are equally close.
+ * PCR_BOOT_STRICT variants are always accepted. */
 static size_t nearest(
 	const struct boot_variants *v, const struct replay *r, enum pcr_boot_path accepted)
 {
@@ -144,12 +147,12 @@ static size_t nearest(
 	return at < v->n ? at : 0;
 }
 
-/* ---- what to say */
+/* ---- the report */
 
 static void say_side(struct strbuf *out, const char *side, const uint8_t *digest, const char *what,
 	const char *text)
 {
-	char hex[SHA256_HEX_LEN + 1] = "nothing more";
+	char hex[SHA256_HEX_LEN + 1] = "no further event";
 
 	if (digest)
 		bytes_to_hex(digest, SHA256_LEN, hex);
@@ -158,6 +161,7 @@ static void say_side(struct strbuf *out, const char *side, const uint8_t *digest
 		strbuf_addf(out, "             %s\n", text);
 }
 
+/* Replay the log to the value of one PCR. Return false if the log has no events for it. */
 static bool register_of(const struct replay *r, unsigned pcr, char hex[SHA256_HEX_LEN + 1])
 {
 	uint8_t value[SHA256_LEN] = {0};
@@ -179,10 +183,10 @@ static void say_not_compared(struct strbuf *out, const struct pcr_events *e, con
 
 	if (!has_pcr(e, 7))
 		strbuf_adds(out,
-			"not compared: PCR 7, as the firmware's variables are not known; next step: give --efivars\n");
+			"not compared: PCR 7, because the firmware variables are unknown; next step: use --efivars\n");
 	if (!has_pcr(e, 11) && register_of(r, 11, hex))
 		strbuf_adds(out,
-			"not compared: PCR 11, as the image's second stage is not a unified kernel image\n");
+			"not compared: PCR 11, because the image's second stage is not a unified kernel image\n");
 }
 
 static void say_registers(struct strbuf *out, const struct pcr_events *e, const struct replay *r)
@@ -205,7 +209,7 @@ static void say_registers(struct strbuf *out, const struct pcr_events *e, const 
 	}
 }
 
-/* why: what it is because of. */
+/* why: the likely reason. */
 static void say_difference(struct strbuf *out, const struct boot_variant *v,
 	const struct boot_difference *d, const char *why)
 {
@@ -221,7 +225,8 @@ static void say_difference(struct strbuf *out, const struct boot_variant *v,
 	strbuf_addf(out, "  likely reason: %s\n", why);
 }
 
-/* Registers often differ for one reason: it is said once. */
+/* Report the first difference in each PCR. Several PCRs often differ for the same reason, which is
+ * printed only once. */
 static void say_differences(struct strbuf *out, const struct boot_variant *v,
 	const struct boot_variant *closest, const struct replay *r)
 {
@@ -240,7 +245,7 @@ static void say_differences(struct strbuf *out, const struct boot_variant *v,
 		boot_reason(v, closest, r, &d, &why);
 		if (str_eq(strbuf_str(&why), strbuf_str(&said))) {
 			strbuf_reset(&why);
-			strbuf_addf(&why, "as for PCR %u", said_of);
+			strbuf_addf(&why, "same as for PCR %u", said_of);
 		} else {
 			strbuf_reset(&said);
 			strbuf_adds(&said, strbuf_str(&why));
@@ -250,13 +255,13 @@ static void say_differences(struct strbuf *out, const struct boot_variant *v,
 	}
 }
 
-/* Nothing to compare: Linux got no log, as that comes through its EFI stub alone. */
+/* Report an empty log: Linux receives the log only through its EFI stub. */
 static void say_empty(const struct boot_variants *variants, struct strbuf *out)
 {
 	const struct replay none = {NULL, 0};
 
 	strbuf_adds(out,
-		"the log is empty: the kernel was entered without its EFI stub, which alone hands the log on (GRUB 2.06 does so with Secure Boot off). Next step: compare the node's registers (/sys/class/tpm/tpm0/pcr-sha256/) with these\n");
+		"the log is empty: the boot loader bypassed the kernel's EFI stub, which passes the log on (GRUB 2.06 does so with Secure Boot off). Next step: compare the node's PCRs (/sys/class/tpm/tpm0/pcr-sha256/) with these values\n");
 	for (size_t i = 0; i < variants->n; i++) {
 		if (variants->v[i].path != PCR_BOOT_STRICT)
 			continue;
@@ -265,6 +270,7 @@ static void say_empty(const struct boot_variants *variants, struct strbuf *out)
 	}
 }
 
+/* Report the closest accepted variant. The closest of all variants explains why it differs. */
 static void report(const struct boot_variants *variants, const struct replay *r,
 	enum pcr_boot_path accepted, struct boot_comparison *out)
 {
@@ -297,7 +303,7 @@ int boot_compare_log(const struct boot_variants *variants, enum pcr_boot_path ac
 	return 0;
 }
 
-/* What was started, and who vouched for it. */
+/* Select the events that show what was started and what authorized it. */
 static bool tells(const struct replay_event *e)
 {
 	return (e->pcr == 4 && (e->type == EVENTLOG_APPLICATION || e->type == EVENTLOG_ACTION)) ||
@@ -315,7 +321,7 @@ int boot_compare_refused(
 		return -1;
 	strbuf_addf(&out->report, "nothing to compare the log with: %s\n", why);
 	strbuf_adds(&out->report,
-		r.n ? "what the log shows of the node, which may have booted something else:\n"
+		r.n ? "events in the node's log (the node may have booted something else):\n"
 		    : "the log is empty\n");
 	for (size_t i = 0; i < ARRAY_LEN(registers); i++)
 		if (register_of(&r, registers[i], hex))

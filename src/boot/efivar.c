@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Variables are hashed as firmware lays them out for the log. Lists are walked by ListSize, and
- * each size is checked against the one around it before it is used. Refused: a list that does not
- * divide into its entries, SHA-256 entries of another size, offsets into a section's own header.
+ * Variables are hashed in the layout that firmware uses for the log. Signature lists are walked by
+ * ListSize, and each size is checked against the enclosing one before it is used. Refused: a list
+ * that does not divide into its entries, SHA-256 entries of another size, and offsets into a
+ * section's own header.
  */
 #include "config.h"
 
@@ -18,7 +19,7 @@
 #define LIST_HEADER     28 /* type, ListSize, HeaderSize, SignatureSize */
 #define VENDOR_HEADER   16
 #define VARIABLE_HEADER (GUID_LEN + 8 + 8)
-#define SBAT_OFFSETS    4 /* where the two offsets stand, and what they count from */
+#define SBAT_OFFSETS    4 /* position of the two offsets, and what they are relative to */
 #define SBAT_HEADER     12
 
 /* 8be4df61-93ca-11d2-aa0d-00e098032b8c */
@@ -37,7 +38,7 @@ const struct efi_guid efi_cert_x509 = {{0xa1, 0x59, 0xc0, 0xa5, 0xe4, 0x94, 0xa7
 const struct efi_guid efi_cert_sha256 = {{0x26, 0x16, 0xc4, 0xc1, 0x4c, 0x50, 0x92, 0x40, 0xac,
 	0xa9, 0x41, 0xf9, 0x36, 0x93, 0x43, 0x28}};
 
-/* A count as u64le; nothing here comes near 4 GiB. */
+/* Hash a UINT64 of UEFI_VARIABLE_DATA. */
 static void add_count(struct bytes_sha256_run *run, size_t n)
 {
 	uint8_t b[8];
@@ -75,7 +76,7 @@ bool efi_logged_variable(const void *event, size_t len, struct efi_logged_variab
 	if (len < VARIABLE_HEADER)
 		return false;
 	left = len - VARIABLE_HEADER;
-	/* The upper halves of both counts: no variable is as long. */
+	/* The upper halves of both UINT64 counts must be 0: no variable is that long. */
 	if (boot_le32(p + GUID_LEN + 4) || boot_le32(p + GUID_LEN + 12) ||
 		boot_le32(p + GUID_LEN) > left / 2)
 		return false;
@@ -97,6 +98,7 @@ struct sig_list {
 	size_t size, first, each; /* of the list; offset of its entries; of one entry */
 };
 
+/* Check the header of one list. `left`: bytes from p to the end of the variable. */
 static int read_list(const uint8_t *p, size_t left, struct sig_list *l, struct err *err)
 {
 	size_t header;
@@ -110,7 +112,7 @@ static int read_list(const uint8_t *p, size_t left, struct sig_list *l, struct e
 	l->each = boot_le32(p + GUID_LEN + 8);
 	if (l->size > left || l->size < LIST_HEADER)
 		return err_set(err, ERR_INVALID,
-			"signature list: ListSize is %zu where %zu bytes are left", l->size, left);
+			"signature list: ListSize is %zu, but %zu bytes are left", l->size, left);
 	if (header > l->size - LIST_HEADER)
 		return err_set(err, ERR_INVALID,
 			"signature list: HeaderSize is %zu in a list of %zu bytes", header,
@@ -154,6 +156,7 @@ bool efi_sig_next(const void *lists, size_t len, struct efi_sig_pos *pos, struct
 
 /* ---- shim */
 
+/* Locate one part of .vendor_cert, whose offset counts from the start of the section. */
 static int take_part(const uint8_t *section, size_t len, size_t size, size_t off, const char *what,
 	const uint8_t **part, struct err *err)
 {
@@ -168,6 +171,7 @@ static int take_part(const uint8_t *section, size_t len, size_t size, size_t off
 	return 0;
 }
 
+/* Walk all entries once, so that later users of the lists meet no damage. */
 static int check_lists(const uint8_t *lists, size_t len, struct err *err)
 {
 	struct efi_sig_pos pos = {0};
@@ -175,7 +179,9 @@ static int check_lists(const uint8_t *lists, size_t len, struct err *err)
 
 	while (efi_sig_next(lists, len, &pos, &sig, err))
 		;
-	return err_is_set(err) ? err_wrap(err, ".vendor_cert: not a certificate, and as lists") : 0;
+	return err_is_set(err)
+		       ? err_wrap(err, ".vendor_cert: neither a certificate nor signature lists")
+		       : 0;
 }
 
 int shim_vendor_read(const void *section, size_t len, struct shim_vendor *out, struct err *err)
@@ -221,13 +227,13 @@ int shim_sbat_level(const void *section, size_t len, bool latest, const char **t
 	end = memchr(p + at, '\0', len - at);
 	if (!end || end == p + at)
 		return err_set(err, ERR_INVALID, ".sbatlevel: the %s level %s",
-			latest ? "latest" : "previous", end ? "is empty" : "has no end");
+			latest ? "latest" : "previous", end ? "is empty" : "is not terminated");
 	*text = (const char *)p + at;
 	*text_len = (size_t)(end - (p + at));
 	return 0;
 }
 
-/* A list with the one entry `data`, owned by shim. */
+/* Append a signature list with one entry, owned by shim. */
 static void add_list(
 	struct strbuf *out, const struct efi_guid *type, const uint8_t *data, size_t len)
 {
@@ -258,6 +264,6 @@ void shim_mok_list_x(const struct shim_vendor *v, struct strbuf *out)
 
 	if (v->deauth_len > 0)
 		strbuf_add(out, v->deauth, v->deauth_len);
-	else /* shim writes the digest of no file, so that the variable exists */
+	else /* shim adds an all-zero digest, so that the variable exists */
 		add_list(out, &efi_cert_sha256, nothing, sizeof(nothing));
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the data of an event says, in words: a variable by its name, what it vouches for by a
- * certificate's subject, a program by its file. Firmware and loaders wrote it and nothing measured
- * vouches for it, so only what can be
- * printed is shown.
+ * Describe the data of an event: a variable by its name, an authority by the certificate's subject,
+ * a program by its file. Firmware and boot loaders wrote this data, and it need not match the
+ * measured digest, so only printable characters are shown.
  */
 #include "config.h"
 
@@ -17,7 +16,7 @@
 #define TEXT_MAX     120
 #define IMAGE_HEADER 32 /* of UEFI_IMAGE_LOAD_EVENT, before the device path */
 
-/* Text of one byte per character, or of two; what cannot be printed is left out. */
+/* Append text with one or two bytes (step) per character. Unprintable characters are left out. */
 static void add_text(const uint8_t *p, size_t len, size_t step, struct strbuf *out)
 {
 	char text[TEXT_MAX + 1];
@@ -28,14 +27,15 @@ static void add_text(const uint8_t *p, size_t len, size_t step, struct strbuf *o
 			break;
 		if (p[i] < 0x20 || p[i] >= 0x7f || (step == 2 && p[i + 1]))
 			continue;
-		text[n++] = p[i] == '\\' ? '/' : (char)p[i]; /* a path of EFI's */
+		text[n++] = p[i] == '\\' ? '/' : (char)p[i]; /* EFI paths */
 	}
 	strbuf_add(out, text, n);
 }
 
 /* ---- certificates */
 
-/* The last CN of a DER Name; the last text of any kind when it has none. */
+/* Append the last CN of a DER Name, or its last attribute if it has no CN. Searching for the OID bytes is
+ * good enough for a description. */
 static void add_name(const uint8_t *p, size_t len, struct strbuf *out)
 {
 	static const uint8_t cn[] = {0x06, 0x03, 0x55, 0x04, 0x03},
@@ -100,7 +100,7 @@ static bool is_name(const struct efi_logged_variable *v, const char *name)
 	return true;
 }
 
-/* An entry of db or of a MOK list: its owner, then a certificate or a hash. */
+/* Describe an entry of db or of a MOK list: its owner, then a certificate or a hash. */
 static void add_entry(const struct efi_logged_variable *v, struct strbuf *out)
 {
 	size_t owner = sizeof(struct efi_guid);
@@ -113,12 +113,14 @@ static void add_entry(const struct efi_logged_variable *v, struct strbuf *out)
 		strbuf_addf(out, "%zu bytes", v->len);
 }
 
+/* Describe a variable. reason.c compares the texts for SecureBoot, and looks for "MokSBState" and
+ * "MokListRT". */
 static void add_variable(const struct eventlog_event *e, bool authority, struct strbuf *out)
 {
 	struct efi_logged_variable v;
 
 	if (!efi_logged_variable(e->data, e->len, &v)) {
-		strbuf_addf(out, "a variable that cannot be read (%u bytes)", e->len);
+		strbuf_addf(out, "an unreadable variable (%u bytes)", e->len);
 		return;
 	}
 	if (is_name(&v, "SecureBoot") && v.len == 1) {
@@ -141,7 +143,7 @@ static void add_variable(const struct eventlog_event *e, bool authority, struct 
 
 /* ---- programs */
 
-/* The file's name in a device path (UEFI 2.10 section 10.3.5.4), whose parts may be several. */
+/* Append the file name from a device path (UEFI 2.10 section 10.3.5.4); it may be split over nodes. */
 static void add_program(const struct eventlog_event *e, struct strbuf *out)
 {
 	const uint8_t *p = e->data + IMAGE_HEADER;
@@ -158,7 +160,7 @@ static void add_program(const struct eventlog_event *e, struct strbuf *out)
 		left -= n;
 	}
 	if (out->len == before)
-		strbuf_adds(out, "a program that was loaded from memory");
+		strbuf_adds(out, "a program loaded from memory");
 }
 
 void eventlog_describe(const struct eventlog_event *e, struct strbuf *out)
@@ -177,7 +179,7 @@ void eventlog_describe(const struct eventlog_event *e, struct strbuf *out)
 		add_program(e, out);
 		return;
 	case EVENTLOG_SEPARATOR:
-		strbuf_adds(out, "end of the firmware's part");
+		strbuf_adds(out, "end of the firmware phase");
 		return;
 	default:
 		strbuf_addc(out, '"');

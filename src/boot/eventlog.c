@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The header says which digests each event carries and how long they are; every event is then read
- * against that table. Refused: algorithms that the header did not name, two digests of one
- * algorithm, an event without SHA-256, an extended register above 23.
+ * The header lists the digest algorithms of the events and their sizes; each event is parsed
+ * against that table. Refused: algorithms that the header does not list, two digests of one
+ * algorithm, an event without SHA-256, and a PCR above 23.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 #define EVENT1_HEADER (4 + 4 + SHA1_LEN + 4)
 #define SPEC_ID_FIXED 28 /* signature, platform class, version, uintnSize, numberOfAlgorithms */
 
-/* TPM_ALG_ID and its length; others are taken as the header says. */
+/* TPM_ALG_ID and digest size; for other algorithms the header's size is used. */
 static const struct {
 	uint16_t id, size;
 } known_algs[] = {
@@ -34,6 +34,7 @@ static bool has_alg(const struct eventlog *log, uint16_t id)
 	return false;
 }
 
+/* Add an algorithm of the header. A wrong size for a known one would misalign all events. */
 static int add_alg(struct eventlog *log, uint16_t id, uint16_t size, struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_LEN(known_algs); i++) {
@@ -44,7 +45,7 @@ static int add_alg(struct eventlog *log, uint16_t id, uint16_t size, struct err 
 	}
 	if (size == 0 || has_alg(log, id))
 		return err_set(err, ERR_INVALID,
-			"event log: algorithm 0x%x is named twice or its size is 0", id);
+			"event log: algorithm 0x%x is listed twice or has size 0", id);
 	log->alg[log->n_algs].id = id;
 	log->alg[log->n_algs].size = size;
 	log->n_algs++;
@@ -58,14 +59,15 @@ static int read_spec_id(struct eventlog *log, const uint8_t *p, size_t len, stru
 
 	if (len < 16 || memcmp(p, "Spec ID Event03", 16) != 0)
 		return err_set(err, ERR_INVALID,
-			"event log is of the old SHA-1 format (TPM 1.2), without SHA-256 digests");
+			"event log has the old SHA-1 format (TPM 1.2), without SHA-256 digests");
 	if (len < SPEC_ID_FIXED)
-		return err_set(err, ERR_INVALID, "event log: its Spec ID event is cut off");
+		return err_set(err, ERR_INVALID, "event log: the Spec ID event is truncated");
 	n = boot_le32(p + 24);
 	if (n == 0 || n > ARRAY_LEN(log->alg))
-		return err_set(err, ERR_INVALID, "event log: %u digest algorithms", n);
+		return err_set(
+			err, ERR_INVALID, "event log: the header lists %u digest algorithms", n);
 	if (len - SPEC_ID_FIXED < 4 * (size_t)n + 1)
-		return err_set(err, ERR_INVALID, "event log: its Spec ID event is cut off");
+		return err_set(err, ERR_INVALID, "event log: the Spec ID event is truncated");
 	for (uint32_t i = 0; i < n; i++) {
 		const uint8_t *a = p + SPEC_ID_FIXED + 4 * (size_t)i;
 
@@ -73,9 +75,9 @@ static int read_spec_id(struct eventlog *log, const uint8_t *p, size_t len, stru
 			return -1;
 	}
 	if (p[SPEC_ID_FIXED + 4 * n] > len - SPEC_ID_FIXED - 4 * (size_t)n - 1)
-		return err_set(err, ERR_INVALID, "event log: its vendor information is cut off");
+		return err_set(err, ERR_INVALID, "event log: the vendor information is truncated");
 	if (!has_alg(log, ALG_SHA256))
-		return err_set(err, ERR_INVALID, "event log does not have a sha256 bank");
+		return err_set(err, ERR_INVALID, "event log has no SHA-256 bank");
 	return 0;
 }
 
@@ -89,15 +91,16 @@ int eventlog_open(const void *data, size_t len, struct eventlog *out, struct err
 		return err_set(err, ERR_INVALID, "event log: %zu bytes are too few", len);
 	size = boot_le32(p + EVENT1_HEADER - 4);
 	if (size > len - EVENT1_HEADER)
-		return err_set(err, ERR_INVALID, "event log: its first event is cut off");
+		return err_set(err, ERR_INVALID, "event log: the first event is truncated");
 	if (boot_le32(p + 4) != EVENTLOG_NO_ACTION)
 		return err_set(err, ERR_INVALID,
-			"event log does not begin with a Spec ID event: it is of the old SHA-1 "
-			"format, or none");
+			"event log does not begin with a Spec ID event: it has the old SHA-1 "
+			"format, or is not an event log");
 	out->pos = EVENT1_HEADER + (size_t)size;
 	return read_spec_id(out, p + EVENT1_HEADER, size, err);
 }
 
+/* Return the digest size of an algorithm and its index in the header; 0 if it is not listed. */
 static uint16_t alg_size(const struct eventlog *log, uint16_t id, unsigned *index)
 {
 	for (*index = 0; *index < log->n_algs; ++*index) {
@@ -107,7 +110,7 @@ static uint16_t alg_size(const struct eventlog *log, uint16_t id, unsigned *inde
 	return 0;
 }
 
-/* TPML_DIGEST_VALUES at log->pos; the event begins at `start`. */
+/* Read TPML_DIGEST_VALUES at log->pos and advance. `start`: where the event begins, for errors. */
 static int read_digests(
 	struct eventlog *log, size_t start, uint32_t n, uint8_t sha256[SHA256_LEN], struct err *err)
 {
@@ -119,15 +122,15 @@ static int read_digests(
 		uint16_t size;
 
 		if (left < 2)
-			return err_set(err, ERR_INVALID, "event log: cut off at byte %zu", start);
+			return err_set(err, ERR_INVALID, "event log: truncated at byte %zu", start);
 		size = alg_size(log, boot_le16(p), &index);
 		if (size == 0 || (seen & 1u << index))
 			return err_set(err, ERR_INVALID,
 				"event log: the event at byte %zu has a digest that the header "
-				"does not name, or two of one algorithm",
+				"does not list, or two of one algorithm",
 				start);
 		if (left - 2 < size)
-			return err_set(err, ERR_INVALID, "event log: cut off at byte %zu", start);
+			return err_set(err, ERR_INVALID, "event log: truncated at byte %zu", start);
 		seen |= 1u << index;
 		if (log->alg[index].id == ALG_SHA256)
 			memcpy(sha256, p + 2, SHA256_LEN);
@@ -136,7 +139,7 @@ static int read_digests(
 	(void)alg_size(log, ALG_SHA256, &index);
 	if (!(seen & 1u << index))
 		return err_set(err, ERR_INVALID,
-			"event log: the event at byte %zu does not have a SHA-256 digest", start);
+			"event log: the event at byte %zu has no SHA-256 digest", start);
 	return 0;
 }
 
@@ -149,18 +152,18 @@ int eventlog_next(struct eventlog *log, struct eventlog_event *out, struct err *
 	if (left == 0)
 		return 0;
 	if (left < 12)
-		return err_set(err, ERR_INVALID, "event log: cut off at byte %zu", start);
+		return err_set(err, ERR_INVALID, "event log: truncated at byte %zu", start);
 	out->pcr = boot_le32(p);
 	out->type = boot_le32(p + 4);
 	if (out->pcr > PCR_LAST && out->type != EVENTLOG_NO_ACTION)
-		return err_set(err, ERR_INVALID,
-			"event log: the event at byte %zu extends register %u", start, out->pcr);
+		return err_set(err, ERR_INVALID, "event log: the event at byte %zu extends PCR %u",
+			start, out->pcr);
 	log->pos += 12;
 	if (read_digests(log, start, boot_le32(p + 8), out->sha256, err) < 0)
 		return -1;
 	left = log->len - log->pos;
 	if (left < 4 || boot_le32(log->data + log->pos) > left - 4)
-		return err_set(err, ERR_INVALID, "event log: cut off at byte %zu", start);
+		return err_set(err, ERR_INVALID, "event log: truncated at byte %zu", start);
 	out->len = boot_le32(log->data + log->pos);
 	out->data = log->data + log->pos + 4;
 	log->pos += 4 + (size_t)out->len;

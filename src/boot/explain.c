@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which file made which event: of the likeliest variant all of it, of the others what differs from
- * it, so that a person sees the one line that matters.
+ * Show which file causes which event: all events of the most likely variant, and for the others only
+ * the differences from it, so that a person sees the lines that matter.
  */
 #include "config.h"
 
@@ -20,7 +20,7 @@ static void say_event(const struct boot_variant *v, size_t i, char mark, struct 
 		v->label[i]);
 }
 
-/* Marks in `used` the event of v that pairs with e; false: there is none left. */
+/* Mark in `used` an unused event of v that equals e. Return false if there is none. */
 static bool take_same(const struct boot_variant *v, const struct pcr_event *e, bool *used)
 {
 	for (size_t i = 0; i < v->events.n; i++) {
@@ -32,6 +32,9 @@ static bool take_same(const struct boot_variant *v, const struct pcr_event *e, b
 	return false;
 }
 
+/*
+ * List removed events with '-', then added ones with '+'. Repeated events are matched one to one.
+ */
 static void say_differences(
 	const struct boot_variant *first, const struct boot_variant *v, struct strbuf *out)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files of an image, opened so that nothing outside its root can be reached and only regular files
- * are opened for reading: first as a path (O_PATH, which does not wake a device or
- * wait on a FIFO), and then, if it is a regular file, for reading. A file is mapped for its
- * headers and signatures, and read in steps to be hashed: mapped, the kernel may show 2 MiB of it
- * at a touch, and memory must not depend on the size of a kernel image.
+ * are read. A path is first opened with O_PATH, which does not wake a device or wait on a FIFO, and
+ * then for reading if it is a regular file. A file is mapped for its headers and signatures, but
+ * read in steps for hashing: one access to a mapping may map 2 MiB, and memory use must not depend
+ * on the size of a kernel image.
  */
 #include "config.h"
 
@@ -33,13 +33,14 @@ static void close_fd(const int *fd)
 }
 #define cleanup_fd __attribute__((cleanup(close_fd)))
 
+/* Open a path as if root_fd were "/": symbolic links and ".." cannot lead out of it. */
 static int open_in(int root_fd, const char *path, int flags)
 {
 	struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
 	long fd;
 
-	/* EAGAIN: a rename elsewhere raced with "..". */
+	/* EAGAIN: a concurrent rename interfered with resolving "..". */
 	do
 		fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
 	while (fd < 0 && (errno == EINTR || errno == EAGAIN));
@@ -51,7 +52,7 @@ static int cannot_open(const char *path, int why, struct err *err)
 	path = log_esc(path);
 	if (why == ENOSYS || why == EPERM)
 		return err_set(err, ERR_DENIED,
-			"cannot open %s: openat2 is refused; next step: Linux 5.6 or later and a seccomp profile that permits it",
+			"cannot open %s: openat2 is not permitted; next step: use Linux 5.6 or later and a seccomp profile that allows it",
 			path);
 	if (why == ELOOP)
 		return err_set(err, ERR_INVALID, "%s is a loop of symbolic links", path);
@@ -69,7 +70,7 @@ static const char *type_of(mode_t mode)
 	return S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
-/* A file may be missing; a link to a missing file is an error, as a file was meant by it. */
+/* Check for a dangling link. A file may be missing, but a link shows that one was intended. */
 static bool is_link(int root_fd, const char *path)
 {
 	cleanup_fd int at = open_in(root_fd, path, O_PATH | O_NOFOLLOW);
@@ -78,7 +79,7 @@ static bool is_link(int root_fd, const char *path)
 	return at >= 0 && fstat(at, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* A regular file's descriptor, or -1. */
+/* Open a regular file. The inode is compared in case the path is replaced between the two opens. */
 static int open_regular(int root_fd, const char *path, struct err *err)
 {
 	cleanup_fd int at = open_in(root_fd, path, O_PATH);
@@ -90,7 +91,7 @@ static int open_regular(int root_fd, const char *path, struct err *err)
 
 		if (why == ENOENT && is_link(root_fd, path))
 			return err_set(err, ERR_INVALID,
-				"%s is a link to a file that does not exist inside its root",
+				"%s is a link to a file that does not exist inside the image",
 				log_esc(path));
 		return cannot_open(path, why, err);
 	}
@@ -105,7 +106,7 @@ static int open_regular(int root_fd, const char *path, struct err *err)
 		return cannot_open(path, errno, err);
 	if (fstat(fd, &st) < 0 || st.st_dev != first.st_dev || st.st_ino != first.st_ino) {
 		close(fd);
-		return err_set(err, ERR_INVALID, "%s changes while it is read", log_esc(path));
+		return err_set(err, ERR_INVALID, "%s changed while it was opened", log_esc(path));
 	}
 	return fd;
 }
@@ -184,7 +185,7 @@ const uint8_t *boot_file_source(void *arg, size_t from, size_t len, struct err *
 		if (n < 0)
 			err_set_errno(err, ERR_INVALID, errno, "cannot read %s", log_esc(f->path));
 		else if (n == 0)
-			err_set(err, ERR_INVALID, "%s became shorter while it was read",
+			err_set(err, ERR_INVALID, "%s was truncated while it was read",
 				log_esc(f->path));
 		if (n <= 0)
 			return NULL;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds kernels and boot loaders by the layouts of bootupd (usr/lib/bootupd/updates, and since
- * Fedora CoreOS 44 usr/lib/efi instead). Which one is taken does not depend on the order in which a
- * directory lists its names. Directories are entered, links to directories are not; depth and count
- * are bounded.
+ * Find kernels and boot loaders in the layouts of bootupd (usr/lib/bootupd/updates, and usr/lib/efi
+ * since Fedora CoreOS 44). The choice does not depend on the order in which a directory lists its
+ * names. Directories are entered, links to directories are not; depth and count are bounded.
  */
 #include "config.h"
 
@@ -60,7 +59,7 @@ int boot_vercmp(const char *a, const char *b)
 		if ((*a == '~') != (*b == '~'))
 			return *a == '~' ? -1 : 1;
 		if (!is_digit(*a) || !is_digit(*b)) {
-			/* The end is before all but '~', and "rc1" before "1". */
+			/* The end sorts before all but '~', and letters sort before digits. */
 			if (is_alpha(*a) && is_digit(*b))
 				return -1;
 			if (is_digit(*a) && is_alpha(*b))
@@ -112,6 +111,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Sort by version, then by name, so that equal versions have a fixed order. */
 static int newest_first(const void *a, const void *b)
 {
 	int order = boot_vercmp(*(char *const *)b, *(char *const *)a);
@@ -119,6 +119,7 @@ static int newest_first(const void *a, const void *b)
 	return order ? order : by_name(a, b);
 }
 
+/* Some file systems do not report d_type; then the entry is examined. */
 static bool is_dir(DIR *d, const struct dirent *e)
 {
 	struct stat st;
@@ -128,21 +129,22 @@ static bool is_dir(DIR *d, const struct dirent *e)
 	return fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* A directory EFI/VENDOR that holds one of our names. */
+/* A directory EFI/VENDOR that contains a shim or a second stage. */
 struct place {
 	char *dir;    /* owned */
-	unsigned has; /* bit 2 * k: names[k].shim; the next: names[k].second */
+	unsigned has; /* bit 2k: names[k].shim; bit 2k + 1: names[k].second */
 };
 
 struct walk {
 	int root_fd;
-	size_t entries;
+	size_t entries;      /* read so far, over all directories */
 	struct place *found; /* owned */
 	size_t n_found;
 	struct err *err;
 };
 
-/* The names in path: directories into dirs, others into files. 1: the directory does not exist. */
+/* List a directory: subdirectories into dirs, sorted, all else into files. Hidden names are skipped.
+ * Return 1 if it does not exist. */
 static int read_dir(struct walk *w, const char *path, struct list *dirs, struct list *files)
 {
 	const struct dirent *e;
@@ -165,7 +167,7 @@ static int read_dir(struct walk *w, const char *path, struct list *dirs, struct 
 	}
 	closedir(d);
 	if (w->entries > ENTRIES_MAX)
-		return err_set(w->err, ERR_INVALID, "more than %d files at and below %s",
+		return err_set(w->err, ERR_INVALID, "more than %d files in and below %s",
 			ENTRIES_MAX, log_esc(path));
 	if (dirs->n)
 		qsort(dirs->v, dirs->n, sizeof(*dirs->v), by_name);
@@ -199,7 +201,7 @@ int boot_find_kernels(int root_fd, struct boot_paths *p, struct err *err)
 		if (read_dir(&w, dir, &dirs, &files) < 0)
 			return -1;
 		if (!lists(&files, KERNEL) && !lists(&dirs, KERNEL))
-			continue; /* modules of a kernel that was removed */
+			continue; /* modules left behind by a removed kernel */
 		if (p->n_kernels == KERNELS_MAX)
 			return err_set(err, ERR_INVALID, "more than %d kernels in %s", KERNELS_MAX,
 				modules);
@@ -213,7 +215,7 @@ int boot_find_kernels(int root_fd, struct boot_paths *p, struct err *err)
 
 static int walk_dir(struct walk *w, const char *path, const char *name, unsigned depth);
 
-/* EFI/: its directories are the vendors'. */
+/* Examine the vendor directories below EFI/. */
 static int walk_vendors(struct walk *w, const char *path, const struct list *vendors)
 {
 	for (size_t i = 0; i < vendors->n; i++) {
@@ -223,7 +225,7 @@ static int walk_vendors(struct walk *w, const char *path, const struct list *ven
 
 		if (read_dir(w, dir, &dirs, &files) < 0)
 			return -1;
-		/* A directory of that name is refused when it is opened. */
+		/* Directories with these names count too: opening them reports the error. */
 		for (size_t k = 0; k < ARRAY_LEN(names); k++) {
 			if (lists(&files, names[k].shim) || lists(&dirs, names[k].shim))
 				has |= 1u << 2 * k;
@@ -238,6 +240,7 @@ static int walk_vendors(struct walk *w, const char *path, const struct list *ven
 	return 0;
 }
 
+/* Search for directories named EFI. `name` is the last part of path. */
 static int walk_dir(struct walk *w, const char *path, const char *name, unsigned depth)
 {
 	cleanup_list struct list dirs = {NULL, 0}, files = {NULL, 0};
@@ -270,7 +273,8 @@ static int by_vendor_newest_first(const void *a, const void *b)
 	return order ? order : newest_first(&x->dir, &y->dir);
 }
 
-/* From place i on: the newest one of the same vendor that has all these names. */
+/* Return the newest place of the vendor at index i that has all these names. Places are sorted by vendor,
+ * then newest first. */
 static const struct place *newest_with(const struct walk *w, size_t i, unsigned names_bits)
 {
 	for (size_t j = i;
@@ -280,8 +284,8 @@ static const struct place *newest_with(const struct walk *w, size_t i, unsigned 
 	return NULL;
 }
 
-/* shim starts what lies beside it on the ESP, so both are of one vendor. bootupd's layout has one
- * directory for both, that of usr/lib/efi one per package and version. */
+/* Choose shim and second stage. shim starts its neighbor on the ESP, so both must come from one vendor.
+ * In bootupd's layout they share a directory; usr/lib/efi has one per package and version. */
 static bool take_pair(const struct walk *w, size_t k, bool same_dir, struct boot_paths *p)
 {
 	unsigned shim_bit = 1u << 2 * k, second_bit = 2u << 2 * k;
@@ -299,7 +303,7 @@ static bool take_pair(const struct walk *w, size_t k, bool same_dir, struct boot
 		p->second = xasprintf("%s/%s", second->dir, names[k].second);
 		for (size_t j = 0; j < w->n_found; j++)
 			if (&w->found[j] != shim && &w->found[j] != second)
-				strbuf_addf(&p->notes, "also there, not taken: %s\n",
+				strbuf_addf(&p->notes, "also found, not used: %s\n",
 					log_esc(w->found[j].dir));
 		return true;
 	}
@@ -312,7 +316,7 @@ static int find_in(const char *top, struct walk *w, enum pe_machine machine, str
 		return -1;
 	if (!w->n_found)
 		return err_set(w->err, ERR_NOT_FOUND,
-			"no EFI/*/shimx64.efi or shimaa64.efi below %s; next step: give the root of a bootable image",
+			"no EFI/*/shimx64.efi or shimaa64.efi below %s; next step: specify the root of a bootable image",
 			top);
 	qsort(w->found, w->n_found, sizeof(*w->found), by_vendor_newest_first);
 	for (size_t k = 0; k < ARRAY_LEN(names); k++) {
@@ -323,9 +327,10 @@ static int find_in(const char *top, struct walk *w, enum pe_machine machine, str
 	}
 	return err_set(w->err, ERR_NOT_FOUND,
 		"no EFI/VENDOR below %s has both shim and second stage (shimx64.efi and grubx64.efi, or shimaa64.efi and grubaa64.efi)%s",
-		top, machine == PE_MACHINE_OTHER ? "" : " for the kernel's machine");
+		top, machine == PE_MACHINE_OTHER ? "" : " for the kernel's architecture");
 }
 
+/* If usr/lib/efi exists, the older directory of bootupd is ignored. */
 int boot_find_loaders(int root_fd, enum pe_machine machine, struct boot_paths *p, struct err *err)
 {
 	struct walk w = {.root_fd = root_fd, .err = err};
@@ -357,7 +362,7 @@ int boot_find_updates(int root_fd, struct boot_paths *p, struct err *err)
 
 		if (!str_ends(p->shim, names[k].shim) || !(found || lists(&files, names[k].update)))
 			continue;
-		/* fwupd installs the signed one wherever there is one. */
+		/* fwupd installs the signed file if it exists. */
 		ARRAY_GROW(p->update, p->n_updates);
 		p->update[p->n_updates++] =
 			xasprintf("%s/%s", dir, found ? is_signed : names[k].update);

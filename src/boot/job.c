@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The image is read once per platform: there are few, and each prediction stands for itself. */
+/* The image is read again for each platform: there are few, and this keeps predictions independent. */
 #include "config.h"
 
 #include "tec/boot/job.h"
@@ -10,8 +10,8 @@
 #include "tec/base/mem.h"
 #include "tec/model/pcrmsg.h"
 
-/* PCR 7 follows from the firmware's variables, PCR 14 from shim's; with its validation off PCR 4 is
- * another, too. */
+/* Predict the PCRs that depend on the platform: PCR 7 on firmware variables, PCR 14 on shim's, and PCR 4
+ * if shim's validation is off. */
 static int predict(int rootfs_fd, const struct boot_vars *vars, struct model_platform *m,
 	struct strbuf *explain, struct err *err)
 {
@@ -32,7 +32,7 @@ static int predict(int rootfs_fd, const struct boot_vars *vars, struct model_pla
 
 	if (off && !conf.validation_off_ok)
 		return err_set(err, ERR_INVALID,
-			"shim's validation is off (MokSBStateRT): switch it on, or add %s=" PCR_PLATFORM_ALLOWED
+			"shim's validation is off (MokSBStateRT): enable it, or add %s=" PCR_PLATFORM_ALLOWED
 			" to the ConfigMap",
 			pcr_platform_files[PCR_PLATFORM_ALLOW_VALIDATION_OFF]);
 	if (boot_predict(&conf, &v, err) < 0)
@@ -41,7 +41,7 @@ static int predict(int rootfs_fd, const struct boot_vars *vars, struct model_pla
 		strbuf_addf(explain, "platform %s\n%s", m->name, strbuf_str(&v.explain));
 	if (!v.v[0].secure_boot)
 		return err_set(err, ERR_INVALID,
-			"Secure Boot is off on this platform, so that its PCR 7 says nothing about what boots; next step: variables of a node with Secure Boot on");
+			"Secure Boot is off on this platform, so its PCR 7 does not depend on what boots; next step: use the variables of a node with Secure Boot on");
 	pcr_events_copy(&m->events, &v.v[0].events);
 	return 0;
 }
@@ -53,7 +53,7 @@ int boot_job_platform(int rootfs_fd, int dir_fd, const char *name, struct model_
 	struct model_platform *m = &out->v[out->n];
 	bool known = boot_vars_read_platform(dir_fd, &vars, err) == 0;
 
-	/* That there is nothing is known of a platform, too. */
+	/* A directory without variables identifies a platform as well. */
 	if (!known && err->kind != ERR_NOT_FOUND)
 		return -1;
 	*m = (struct model_platform){.name = xstrdup(name), .events = PCR_EVENTS_INIT};
@@ -69,13 +69,13 @@ int boot_job_message(const struct boot_variants *v, const struct model_platforms
 	const char *nonce, const char *digest, struct strbuf *out, struct err *err)
 {
 	struct model_variant other[MODEL_VARIANTS_MAX];
-	/* All of it is borrowed: m is not finished. */
+	/* m borrows everything, so it needs no fini. */
 	struct model_pcrmsg m = {
 		.events = v->v[0].events, .platforms = *platforms, .variants = {.v = other}};
 
 	for (size_t i = 1; i < v->n && m.variants.n < MODEL_VARIANTS_MAX; i++)
 		if (v->v[i].path !=
-			PCR_BOOT_FAILED_ENTRIES) /* the reader makes them of the others */
+			PCR_BOOT_FAILED_ENTRIES) /* the operator derives them from the others */
 			other[m.variants.n++] = (struct model_variant){
 				v->v[i].when, v->v[i].secure_boot, v->v[i].events};
 	return model_pcrmsg_write(nonce, digest, &m, out, err);

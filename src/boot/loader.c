@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which loader a second stage is, by marks of its builders: .linux (a UKI), .sdmagic
- * (systemd-boot), the vendor's line in .sbat (GRUB). What each does to PCR 4 was measured in real
- * boots; a build that was not measured gets every behaviour that its relatives have.
+ * Identify the second stage by marks of its build: .linux (a UKI), .sdmagic (systemd-boot), and the
+ * vendor's line in .sbat (GRUB). The effect of each on PCR 4 was observed in real boots; an
+ * unobserved build gets every behavior of its relatives.
  */
 #include "config.h"
 
@@ -25,9 +25,10 @@ enum loader_type {
 };
 
 /*
- * Secure Boot on: shim's lock protocol measures what GRUB has it verify. Debian's 2.06 asks twice
- * per kernel (the file open verifier, then linuxefi), their 2.12 and Red Hat's once. Off: GRUB does
- * not use it. With Secure Boot off systemd-stub 254 and 257 have the firmware load the kernel inside, 252 and 262 do not.
+ * Secure Boot on: shim's lock protocol measures what GRUB asks it to verify. Debian's 2.06 asks twice
+ * per kernel (the file open verifier, then linuxefi); Debian's 2.12 and Red Hat's GRUB ask once. Off:
+ * GRUB does not use the protocol. With Secure Boot off, systemd-stub 254 and 257 have the firmware load
+ * the embedded kernel; 252 and 262 do not.
  */
 static const struct boot_loader loaders[] = {
 	[UKI] = {"a UKI, which holds its kernel", true, {0, -1}, {0, -1}},
@@ -42,7 +43,7 @@ static const struct boot_loader loaders[] = {
 	[GRUB_OTHER] = {"a loader of unknown make", false, {1, 2, -1}, {0, 1, -1}},
 };
 
-/* Field n of a comma separated line. */
+/* Return field n of a comma-separated line, or NULL. */
 static const char *field(const char *line, const char *end, unsigned n, size_t *len)
 {
 	const char *comma;
@@ -65,7 +66,7 @@ static bool begins(const char *s, size_t len, const char *prefix)
 	return s && len >= n && memcmp(s, prefix, n) == 0;
 }
 
-/* 2.12-9+deb13u2 was measured; what Ubuntu makes of 2.12 was not. */
+/* Debian's 2.12-9+deb13u2 was observed; Ubuntu's 2.12 was not. */
 static enum loader_type debian_by_version(bool debian, const char *version, size_t len)
 {
 	if (begins(version, len, "2.06"))
@@ -73,7 +74,8 @@ static enum loader_type debian_by_version(bool debian, const char *version, size
 	return debian && begins(version, len, "2.12") ? GRUB_DEBIAN_212 : GRUB_DEBIAN;
 }
 
-/* component,generation,vendor,package,version,URL per line (shim's SBAT.md). */
+/* Find the vendor of GRUB. Each line is component,generation,vendor,package,version,URL (shim's
+ * SBAT.md). */
 static enum loader_type grub_by_sbat(const char *sbat, size_t len)
 {
 	const char *end = sbat + len, *line, *next;
@@ -110,6 +112,7 @@ unsigned boot_stub_version(const struct pe *uki)
 	return version;
 }
 
+/* Only the versions named here, and those between two that behave alike, are known. */
 static enum loader_type uki_by_version(unsigned version)
 {
 	if (version == 252 || version == 262)

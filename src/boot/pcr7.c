@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PCR 7: the Secure Boot variables, then which certificates vouched for what was loaded (TCG PFP
- * section 3.3.4.8). Firmware looks for shim's signer in db; shim looks for each image it is asked
- * about in db, its vendor_db, and MokListRT (its vendor certificate first), takes the first hit,
- * and logs each authority once. With its validation off (MokSBState) shim asks nobody.
+ * PCR 7: the Secure Boot variables, then the certificates that authorized what was loaded (TCG PFP
+ * section 3.3.4.8). Firmware searches db for shim's signer. shim searches db, its vendor_db and
+ * MokListRT (its vendor certificate first) for each image, takes the first match, and logs each
+ * authority only once. With its validation off (MokSBState) shim checks nothing.
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
-/* "certificate NAME", "hash 5f21ff..." */
+/* Append "certificate NAME" or "hash 5f21ff...". */
 static void describe(const struct efi_sig *e, struct strbuf *out)
 {
 	if (memcmp(&e->type, &efi_cert_x509, sizeof(e->type)) == 0)
@@ -36,8 +36,8 @@ static void add_authority(struct boot_build *b, const struct boot_file *f)
 
 /* ---- what shim logs */
 
-/* shim keeps a list of what it measured and logs nothing twice; the firmware's entry for shim
- * itself is not on it. */
+/* Check whether shim has logged an authority before: it does so only once. The event that the firmware
+ * logged for shim itself does not count. */
 static bool logged_by_shim(const struct boot_build *b, const struct boot_authority *a)
 {
 	uint8_t digest[SHA256_LEN];
@@ -69,6 +69,7 @@ static struct boot_trust firmware_trust(const struct boot_set *set)
 		.n_revoked = 1};
 }
 
+/* Return the lists that shim searches. A single vendor certificate is the first entry of MokListRT. */
 static struct boot_trust shim_trust(const struct boot_set *set)
 {
 	struct boot_trust t = firmware_trust(set);
@@ -90,13 +91,14 @@ static void add_loaded(struct boot_build *b, const struct boot_file *f)
 		add_authority(b, f);
 }
 
+/* Add SbatLevel, which shim measures with Secure Boot on and off. */
 static int add_sbat(struct boot_build *b, struct err *err)
 {
 	const char *text = SHIM_SBAT_ORIGINAL, *eol;
 	size_t len = sizeof(SHIM_SBAT_ORIGINAL) - 1;
 	uint8_t digest[SHA256_LEN];
 
-	/* With Secure Boot off shim resets the level to its first one. */
+	/* With Secure Boot off shim resets the level to the original one. */
 	if (b->secure_boot && boot_sbat_level(b->set, b->sbat_latest, &text, &len, err) < 0)
 		return -1;
 	efi_variable_digest(&efi_shim_lock, "SbatLevel", text, len, digest);
@@ -108,6 +110,9 @@ static int add_sbat(struct boot_build *b, struct err *err)
 
 /* ---- what the firmware logs */
 
+/*
+ * Add the variables in the order of measurement, then the separator that ends the firmware phase.
+ */
 static void add_variables(struct boot_build *b)
 {
 	const struct boot_set *set = b->set;
@@ -135,7 +140,7 @@ static void add_variables(struct boot_build *b)
 			"firmware variable %s, %zu bytes", vars[i].name, vars[i].len);
 	}
 	bytes_sha256(zero, sizeof(zero), digest);
-	boot_add(b, PCR7_SEPARATOR, PCR_EV_SEPARATOR, 7, digest, "end of the firmware's part");
+	boot_add(b, PCR7_SEPARATOR, PCR_EV_SEPARATOR, 7, digest, "end of the firmware phase");
 }
 
 static void add_mok_state(struct boot_build *b)
@@ -170,9 +175,10 @@ int boot_pcr7(struct boot_build *b, struct err *err)
 	return 0;
 }
 
-/* ---- whom they ask */
+/* ---- authorities */
 
-/* One that would not start on this platform is no variant, and nobody else's problem. */
+/* Find the authority of each of fwupd's programs. One that would not start on this platform gives no
+ * variant and does not fail the prediction. */
 static void find_for_updates(struct boot_set *set, const struct boot_trust *t)
 {
 	size_t n = 0;
@@ -185,7 +191,7 @@ static void find_for_updates(struct boot_set *set, const struct boot_trust *t)
 			set->update[n++] = *f;
 			continue;
 		}
-		strbuf_addf(&set->paths.notes, "not taken: %s\n", why.text);
+		strbuf_addf(&set->paths.notes, "not used: %s\n", why.text);
 		boot_file_fini(f);
 	}
 	set->n_updates = n;

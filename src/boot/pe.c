@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fields are read from their offsets, none through a struct laid over the file. The rules are those
- * of UEFI's loader (EDK2 BasePeCoffLib), so that what does not boot is not predicted. Also refused:
- * sections that overlap, since each byte is to be hashed once, and a certificate table that is not
- * the file's end, because loaders take its size from there and ignore its offset.
+ * Fields are read at their offsets, never through a struct laid over the file. The rules are those
+ * of UEFI's loader (EDK2 BasePeCoffLib), so that an image that does not boot is not predicted. Also
+ * refused: overlapping sections, because each byte must be hashed once, and a certificate table
+ * that is not at the end of the file, because loaders use its size and ignore its offset.
  */
 #include "config.h"
 
@@ -23,12 +23,13 @@
 #define WIN_CERTIFICATE 8
 #define WIN_CERT_PKCS7  2
 
-/* Offsets while the headers are read. */
+/* Offsets that are needed only while parsing. */
 struct head {
 	size_t coff, optional, sections;
 	unsigned optional_size;
 };
 
+/* Read the MZ and COFF headers. All later offsets depend on sizes checked here. */
 static int read_coff(struct pe *pe, struct head *h, struct err *err)
 {
 	uint16_t machine;
@@ -63,6 +64,7 @@ static int read_coff(struct pe *pe, struct head *h, struct err *err)
 	return 0;
 }
 
+/* Read the optional header of PE32 or PE32+, whose data directories start at different offsets. */
 static int read_optional(struct pe *pe, const struct head *h, struct err *err)
 {
 	const uint8_t *p = pe->data + h->optional;
@@ -87,7 +89,7 @@ static int read_optional(struct pe *pe, const struct head *h, struct err *err)
 	if (pe->headers_size > pe->len ||
 		pe->headers_size < h->sections + (size_t)SECTION_HEADER * pe->n_sections)
 		return err_set(err, ERR_INVALID,
-			"PE SizeOfHeaders is %u: not after %u section headers, or past the end of the file",
+			"PE SizeOfHeaders is %u: too small for %u section headers, or past the end of the file",
 			pe->headers_size, pe->n_sections);
 	if (dirs > DIR_SECURITY) {
 		pe->cert_entry_off = (uint32_t)h->optional + dirs_at + 8 * DIR_SECURITY;
@@ -99,12 +101,12 @@ static int read_optional(struct pe *pe, const struct head *h, struct err *err)
 	if (pe->cert_off < pe->headers_size || pe->cert_off > pe->len ||
 		pe->cert_len != pe->len - pe->cert_off)
 		return err_set(err, ERR_INVALID,
-			"PE certificate table (%u bytes at %u) is not the end of the file",
+			"PE certificate table (%u bytes at %u) is not at the end of the file",
 			pe->cert_len, pe->cert_off);
 	return 0;
 }
 
-/* The digits of "/123"; false: it is not such a reference. */
+/* Parse "/123", a reference to the string table. Return false if the name is not one. */
 static bool long_name_offset(const uint8_t name[8], uint32_t *offset)
 {
 	size_t i = 1;
@@ -128,8 +130,8 @@ static void set_name(struct pe_section *s, const uint8_t *text, size_t len)
 	s->name[n] = '\0';
 }
 
-/* Short, or "/N": byte N of the string table after the symbols. Linkers that strip symbols leave
- * such names without a table; loaders do not mind, so the name stays as it is. */
+/* Read a section name: short, or "/N" for offset N in the string table after the symbols. Linkers that
+ * strip symbols leave such names without a table; loaders ignore that, so the name is kept as it is. */
 static int read_name(const struct pe *pe, const struct head *h, const uint8_t name[8],
 	struct pe_section *s, struct err *err)
 {
@@ -148,7 +150,7 @@ static int read_name(const struct pe *pe, const struct head *h, const uint8_t na
 	if (size > pe->len - table)
 		return err_set(
 			err, ERR_INVALID, "PE string table reaches past the end of the file");
-	/* No further than what is kept: 96 names into one endless string would cost seconds. */
+	/* Search no further than the name buffer: 96 references into a huge string would take seconds. */
 	room = at < 4 || at >= size ? 0 : size - at;
 	if (room > sizeof(s->name))
 		room = sizeof(s->name);
@@ -160,7 +162,7 @@ static int read_name(const struct pe *pe, const struct head *h, const uint8_t na
 	return 0;
 }
 
-/* Into `filed`, by offset. */
+/* Insert a section into `filed`, sorted by offset in the file. */
 static void file_section(struct pe *pe, unsigned i)
 {
 	unsigned at = pe->n_filed++;
@@ -179,7 +181,7 @@ static int check_overlap(const struct pe *pe, struct err *err)
 
 		if (s->raw_off < end)
 			return err_set(err, ERR_INVALID,
-				"PE section %u overlaps what comes before it in the file",
+				"PE section %u overlaps the data before it in the file",
 				pe->filed[i]);
 		end = (size_t)s->raw_off + s->raw_size;
 	}
@@ -230,7 +232,7 @@ const uint8_t *pe_section_find(const struct pe *pe, const char *name, size_t *le
 		if (!str_eq(s->name, name))
 			continue;
 		if (s->raw_size == 0)
-			return pe->data; /* it is there, with nothing in it */
+			return pe->data; /* the section exists but is empty */
 		*len = s->virtual_size < s->raw_size ? s->virtual_size : s->raw_size;
 		return pe->data + s->raw_off;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The event model: boot_read() has the facts, each variant here is one answer to what they leave
- * open (Secure Boot, which kernel, how often the loader has it measured, shim's SBAT level), made
- * in the order of likelihood. The first variant of an image is what the Rust tool would print, were
- * it right about the loader.
+ * The event model. boot_read() collects the facts; each variant is one answer to the questions that
+ * they leave open (Secure Boot, which kernel, how often the loader measures it, shim's SBAT level).
+ * Variants are made in order of likelihood. The first variant of an image is what the Rust tool
+ * would print if it treated the loader correctly.
  */
 #include "config.h"
 
@@ -38,6 +38,7 @@ void boot_variants_fini(struct boot_variants *v)
 	*v = (struct boot_variants)BOOT_VARIANTS_INIT;
 }
 
+/* The label array grows with the events, so that each event has one label. */
 void boot_add(struct boot_build *b, enum pcr_event_id id, enum pcr_event_type type, unsigned pcr,
 	const uint8_t digest[SHA256_LEN], const char *fmt, ...)
 {
@@ -67,18 +68,23 @@ static void add_started(struct boot_build *b, enum pcr_event_id id, const struct
 	boot_add(b, id, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4, f->digest, "%s", log_esc(f->path));
 }
 
+/* Add the kernel as often as the loader measures it. The kernel embedded in a UKI belongs to the
+ * UKI's group of events, because both are updated together. */
 static void add_kernel(struct boot_build *b)
 {
 	for (int i = 0; i < b->kernel_times; i++) {
 		if (b->kernel)
 			add_started(b, PCR4_VMLINUZ, b->kernel);
-		else /* it goes where its UKI goes */
+		else /* embedded in a UKI */
 			boot_add(b, PCR4_GRUB, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4,
-				b->set->inner, "the kernel inside %s",
+				b->set->inner, "the kernel embedded in %s",
 				log_esc(b->set->second.path));
 	}
 }
 
+/*
+ * Add PCR 4 in boot order: the boot entry, entries that failed, shim, fwupd, second stage, kernel.
+ */
 static void add_pcr4(struct boot_build *b)
 {
 	const uint8_t zero[4] = {0};
@@ -87,7 +93,7 @@ static void add_pcr4(struct boot_build *b)
 
 	add_action(b, PCR4_EFI_CALL, PCR_BOOT_CALLING);
 	bytes_sha256(zero, sizeof(zero), digest);
-	boot_add(b, PCR4_SEPARATOR, PCR_EV_SEPARATOR, 4, digest, "end of the firmware's part");
+	boot_add(b, PCR4_SEPARATOR, PCR_EV_SEPARATOR, 4, digest, "end of the firmware phase");
 	for (unsigned i = 0; i < b->failed; i++) {
 		add_action(b, PCR4_BOOT_ENTRY_FAILED, PCR_BOOT_RETURNING);
 		add_action(b, PCR4_BOOT_ENTRY_FAILED, PCR_BOOT_CALLING);
@@ -124,7 +130,7 @@ static void add_pcr14(struct boot_build *b)
 		{PCR14_MOK_SB_STATE, "MokSBStateRT", &set->mok_sb, set->has_mok_sb},
 		{PCR14_MOK_LIST_TRUSTED, "MokListTrustedRT", &set->mok_t, set->has_mok_t}};
 	const char *origin =
-		boot_mok_given(set->conf) ? "of the MOK variables given" : "as shim makes it";
+		boot_mok_given(set->conf) ? "from the given MOK variables" : "as created by shim";
 	uint8_t digest[SHA256_LEN];
 
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
@@ -135,7 +141,7 @@ static void add_pcr14(struct boot_build *b)
 	}
 }
 
-/* What was open and how it is answered, for a person. */
+/* Describe the assumptions of a variant for a person. */
 static char *when(const struct boot_build *b, bool several_kernels)
 {
 	static const char *const times[] = {"does not measure the kernel",
@@ -153,7 +159,7 @@ static char *when(const struct boot_build *b, bool several_kernels)
 		else if (!set->loader->uki || b->kernel_times)
 			strbuf_addf(&out, " %s", times[b->kernel_times]);
 		if (b->failed)
-			strbuf_addf(&out, "; after %u boot entr%s that failed", b->failed,
+			strbuf_addf(&out, "; after %u failed boot entr%s", b->failed,
 				b->failed == 1 ? "y" : "ies");
 		if (b->update)
 			strbuf_addf(
@@ -193,7 +199,7 @@ static int add_variant(struct boot_build *b, struct boot_variants *out, struct e
 	return 0;
 }
 
-/* Every way one kernel may be started in this state, on this path. */
+/* Add a variant for each way in which one kernel can be started in this Secure Boot state. */
 static int add_state(
 	const struct boot_build *on, bool secure_boot, struct boot_variants *out, struct err *err)
 {
@@ -218,7 +224,7 @@ static int add_state(
 	return 0;
 }
 
-/* They matter to PCR 11 alone. */
+/* Count the UKI profiles to predict; they affect only PCR 11. */
 static unsigned profiles(const struct boot_set *set)
 {
 	unsigned n = 1;
@@ -228,6 +234,8 @@ static unsigned profiles(const struct boot_set *set)
 	return n < PROFILES_MAX ? n : PROFILES_MAX;
 }
 
+/* Add the variants of all Secure Boot states and kernels that the facts allow, Secure Boot on
+ * first. */
 static int add_states(const struct boot_build *on, struct boot_variants *out, struct err *err)
 {
 	const struct boot_set *set = on->set;
@@ -251,8 +259,8 @@ static int add_states(const struct boot_build *on, struct boot_variants *out, st
 	return 0;
 }
 
-/* Straight, then what may come first, the likelier before the others. fwupd sets BootNext, which is
- * tried before any entry that could fail. */
+/* Add the direct boot, then boots after failed entries, then those with a firmware update. These are not
+ * combined: fwupd sets BootNext, which is tried before any entry that could fail. */
 static int add_paths(struct boot_set *set, struct boot_variants *out, struct err *err)
 {
 	unsigned failed = set->conf->path >= PCR_BOOT_FAILED_ENTRIES ? PCR_BOOT_FAILED_MAX : 0;
@@ -280,7 +288,7 @@ static void explain_files(const struct boot_set *set, struct strbuf *out)
 			set->loader->name);
 	strbuf_adds(out, strbuf_str(&set->paths.notes));
 	for (size_t i = set->n_kernels; i < set->paths.n_kernels; i++)
-		strbuf_addf(out, "also there, not taken: %s\n", log_esc(set->paths.kernel[i]));
+		strbuf_addf(out, "also found, not used: %s\n", log_esc(set->paths.kernel[i]));
 }
 
 int boot_predict(const struct boot_conf *conf, struct boot_variants *out, struct err *err)

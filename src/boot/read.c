@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads all that a prediction needs, each file once: kernels, shim, second stage, firmware
- * variables, MOK lists. Refuses what would not boot: parts for different machines, and with Secure
- * Boot on what is not signed.
+ * Read everything that a prediction needs, each file once: kernels, shim, second stage, firmware
+ * variables, MOK lists. Refuses what would not boot: files for different architectures and, with
+ * Secure Boot on, unsigned files.
  */
 #include "config.h"
 
@@ -15,7 +15,7 @@
 
 /* ---- firmware variables */
 
-/* One that is not there is empty. */
+/* Take the contents of a variable without its attributes. A missing variable counts as empty. */
 static void take_variable(const struct boot_vars *v, enum pcr_platform_var i, struct strbuf *out)
 {
 	if (v->found[i])
@@ -23,6 +23,7 @@ static void take_variable(const struct boot_vars *v, enum pcr_platform_var i, st
 			v->text[i].len - BOOT_VARS_ATTRIBUTES);
 }
 
+/* Determine whether Secure Boot is on, unless the caller decided that. */
 static int take_state(struct boot_set *set, const struct boot_vars *v, const struct strbuf *state,
 	struct err *err)
 {
@@ -34,11 +35,11 @@ static int take_state(struct boot_set *set, const struct boot_vars *v, const str
 		return 0;
 	if (state->len)
 		set->secure_boot = state->data[0] == 1 ? BOOT_SB_ON : BOOT_SB_OFF;
-	else if (set->pk.len) /* a capture without the state itself */
+	else if (set->pk.len) /* captured without the SecureBoot variable */
 		set->secure_boot = BOOT_SB_ON;
 	else
 		return err_set(err, ERR_INVALID,
-			"firmware variables: there is neither %s nor PK, so whether Secure Boot is on is not known; next step: copy all five, or give --secureboot-disabled",
+			"firmware variables: %s and PK are missing, so the Secure Boot state is unknown; next step: copy all five, or use --secureboot-disabled",
 			pcr_platform_files[PCR_PLATFORM_SECURE_BOOT]);
 	return 0;
 }
@@ -76,6 +77,7 @@ static int read_efivars(struct boot_set *set, struct err *err)
 
 /* ---- files */
 
+/* Open the newest kernel, or all. n_kernels counts the open ones, so that a failure leaks none. */
 static int open_kernels(struct boot_set *set, struct err *err)
 {
 	size_t n = set->paths.n_kernels;
@@ -105,14 +107,15 @@ static int open_loaders(struct boot_set *set, struct err *err)
 		boot_file_open(root, set->paths.second, &set->second, err) < 0)
 		return -1;
 	if (set->shim.pe.machine != set->second.pe.machine)
-		return err_set(err, ERR_INVALID, "%s is for another machine than %s",
+		return err_set(err, ERR_INVALID, "%s is for another architecture than %s",
 			log_esc(set->second.path), log_esc(set->shim.path));
 	set->loader = boot_loader_of(&set->second.pe, set->conf->uki);
 	boot_file_rest(&set->second);
 	return 0;
 }
 
-/* The kernel decides which machine's loaders count; without one whatever is there does. */
+/* Open all files. The kernel determines the architecture of the loaders; without a kernel any loader is
+ * accepted. */
 static int open_all(struct boot_set *set, struct err *err)
 {
 	struct err kernel_err = ERR_INIT;
@@ -121,7 +124,7 @@ static int open_all(struct boot_set *set, struct err *err)
 
 	if (boot_find_kernels(root, &set->paths, err) < 0)
 		return -1;
-	/* Whether a kernel that cannot be used matters is known when the second stage is. */
+	/* An unusable kernel does not matter if the second stage turns out to be a UKI. */
 	if (open_kernels(set, &kernel_err) < 0)
 		drop_kernels(set);
 	else if (set->n_kernels)
@@ -138,15 +141,16 @@ static int open_all(struct boot_set *set, struct err *err)
 	}
 	if (!set->n_kernels)
 		return err_set(err, ERR_NOT_FOUND,
-			"no kernel (usr/lib/modules/VERSION/vmlinuz), and %s is not a UKI; next step: give the root of a bootable image",
+			"no kernel (usr/lib/modules/VERSION/vmlinuz), and %s is not a UKI; next step: specify the root of a bootable image",
 			log_esc(set->second.path));
 	for (size_t i = 0; i < set->n_kernels; i++)
 		if (set->kernel[i].pe.machine != set->shim.pe.machine)
-			return err_set(err, ERR_INVALID, "%s is for another machine than %s",
+			return err_set(err, ERR_INVALID, "%s is for another architecture than %s",
 				log_esc(set->kernel[i].path), log_esc(set->shim.path));
 	return 0;
 }
 
+/* Open fwupd's programs if they are accepted. */
 static int open_updates(struct boot_set *set, struct err *err)
 {
 	if (set->conf->path < PCR_BOOT_FIRMWARE_UPDATES)
@@ -158,19 +162,19 @@ static int open_updates(struct boot_set *set, struct err *err)
 		struct boot_file *f = &set->update[set->n_updates];
 		struct err why = ERR_INIT;
 
-		/* One that cannot be used is nobody else's problem. */
+		/* An unusable program gives no variant and does not fail the prediction. */
 		if (boot_file_open(set->conf->rootfs_fd, set->paths.update[i], f, &why) == 0 &&
 			boot_file_hash(f, &why) == 0 && boot_sbat_check(set, f, true, &why) == 0) {
 			set->n_updates++;
 			continue;
 		}
 		boot_file_fini(f);
-		strbuf_addf(&set->paths.notes, "not taken: %s\n", why.text);
+		strbuf_addf(&set->paths.notes, "not used: %s\n", why.text);
 	}
 	return 0;
 }
 
-/* Where the platform is not known nothing can vouch for a file that is not signed. */
+/* Refuse an unsigned file if the platform is unknown: its hash could be on no known list. */
 static int must_be_signed(
 	const struct boot_set *set, const struct boot_file *f, const char *who, struct err *err)
 {
@@ -178,12 +182,12 @@ static int must_be_signed(
 		set->conf->vouched || boot_mok_given(set->conf))
 		return 0;
 	return err_set(err, ERR_INVALID,
-		"%s is not signed: with Secure Boot on %s will not start it; next step: sign it, or --mok-variables of a node where its hash is enrolled, or --secureboot-disabled",
+		"%s is not signed, so %s will not start it with Secure Boot on; next step: sign it, or use --mok-variables of a node where its hash is enrolled, or --secureboot-disabled",
 		log_esc(f->path), who);
 }
 
-/* A UKI's kernel counts where its stub has the firmware load it. A stub of unknown version cannot do
- * so with what is not a program. */
+/* Hash the kernel embedded in a UKI if the stub has the firmware load it. A stub of unknown version cannot
+ * do that with a kernel that is not a PE program. */
 static int hash_inner(struct boot_set *set, struct err *err)
 {
 	if (!set->loader->uki || !boot_loader_may_load(set->loader) ||
@@ -196,6 +200,7 @@ static int hash_inner(struct boot_set *set, struct err *err)
 	return 0;
 }
 
+/* Hash the files once. This is the slow part of a prediction. */
 static int hash_all(struct boot_set *set, struct err *err)
 {
 	if (boot_file_hash(&set->shim, err) < 0 || boot_file_hash(&set->second, err) < 0 ||
@@ -217,8 +222,7 @@ static int read_vendor(struct boot_set *set, struct err *err)
 	const uint8_t *section = pe_section_find(&set->shim.pe, ".vendor_cert", &len);
 
 	if (!section)
-		return err_set(err, ERR_INVALID,
-			"%s does not have a .vendor_cert section: it is not shim",
+		return err_set(err, ERR_INVALID, "%s has no .vendor_cert section: it is not shim",
 			log_esc(set->shim.path));
 	if (shim_vendor_read(section, len, &set->vendor, err) < 0)
 		return err_wrap(err, "%s", log_esc(set->shim.path));
@@ -232,7 +236,7 @@ int boot_read(const struct boot_conf *conf, struct boot_set *set, struct err *er
 	set->conf = conf;
 	set->measures_7 = (conf->registers & BOOT_PCR7) && (conf->efivars_fd >= 0 || conf->vars);
 	if (!files && ((conf->registers & ~BOOT_PCR14) || !boot_mok_given(conf)))
-		return err_set(err, ERR_INVALID, "this needs the image's files");
+		return err_set(err, ERR_INVALID, "the files of the image are required");
 	if (read_efivars(set, err) < 0)
 		return -1;
 	if (boot_mok_given(conf) && boot_mok_read(set, err) < 0)

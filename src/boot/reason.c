@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why a log parts from a prediction, for the person who has to decide what to do about it. What a
- * rule sees in both comes first (the event is expected later, a boot entry failed), what the event's
- * place alone suggests comes last.
+ * Explain why a log differs from a prediction, for the person who has to decide what to do. Rules
+ * that use both log and prediction come first (the event is expected later, a boot entry failed);
+ * the reasons that follow from the position of the event alone come last.
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@
 
 #define RETURNING "Returning from EFI Application"
 #define OTHER_CERTIFICATE                                                                          \
-	"another certificate than predicted vouched for a program (shim looks in db first, then among its own, then among the machine owner keys); next step: if it is a machine owner key, give the node's --mok-variables"
+	"another certificate than predicted authorized a program (shim searches db, then its own certificates, then the machine owner keys); next step: if it is a machine owner key, use the node's --mok-variables"
 
 static const char *const reasons[PCR_N_EVENT_IDS] = {
 	[PCR4_EFI_CALL] = "the firmware started something else first (a boot menu, a network boot)",
@@ -29,32 +29,33 @@ static const char *const reasons[PCR_N_EVENT_IDS] = {
 		"the node booted another kernel: an older deployment, an update that waits for its reboot, or another image",
 	[PCR7_SECURE_BOOT] = "Secure Boot is in another state than predicted",
 	[PCR7_PK] =
-		"the node's platform key is not that of --efivars: other firmware, or keys were enrolled",
+		"the node's platform key differs from that in --efivars: other firmware, or keys were enrolled",
 	[PCR7_KEK] =
-		"the node's KEK is not that of --efivars: other firmware, or keys were enrolled",
+		"the node's KEK differs from that in --efivars: other firmware, or keys were enrolled",
 	[PCR7_DB] =
-		"the node's db is not that of --efivars: other firmware, or certificates or hashes were added",
+		"the node's db differs from that in --efivars: other firmware, or certificates or hashes were added",
 	[PCR7_DBX] =
-		"the node's dbx is not that of --efivars: usually a revocation update (fwupd, the host's OVMF package)",
+		"the node's dbx differs from that in --efivars: usually a revocation update (fwupd, the host's OVMF package)",
 	[PCR7_SEPARATOR] = "the firmware measured more variables than PK, KEK, db and dbx",
 	[PCR7_SHIM_CERT] =
-		"the firmware accepted shim by another certificate, or Secure Boot is off",
+		"another certificate than predicted authorized shim, or Secure Boot is off",
 	[PCR7_SBAT_LEVEL] =
-		"the node keeps another SBAT level: it once ran a newer shim, or its SBAT policy is set to latest",
+		"the node has another SBAT level: it once ran a newer shim, or its SBAT policy is set to latest",
 	[PCR7_GRUB_DB_CERT] = OTHER_CERTIFICATE,
 	[PCR7_GRUB_VENDOR_DB_CERT] = OTHER_CERTIFICATE,
 	[PCR7_GRUB_MOK_LIST_CERT] = OTHER_CERTIFICATE,
 	[PCR14_MOK_LIST] =
-		"a machine owner key or a hash is enrolled on the node (mokutil --list-enrolled), or it booted another shim; next step: give its --mok-variables",
+		"a machine owner key or a hash is enrolled on the node (mokutil --list-enrolled), or it booted another shim; next step: use the node's --mok-variables",
 	[PCR14_MOK_LIST_X] =
-		"the node's MOK deny list is another, or it booted another shim; next step: give its --mok-variables",
+		"the node has another MOK deny list, or it booted another shim; next step: use the node's --mok-variables",
 	[PCR14_MOK_LIST_TRUSTED] =
-		"the node does not have the usual MokListTrusted (mokutil --untrust-mok); next step: give its --mok-variables",
+		"the node does not have the usual MokListTrusted (mokutil --untrust-mok); next step: use the node's --mok-variables",
 };
 
 static const char validation_off[] =
-	"shim's validation is off on the node (MokSBState), so that it starts any kernel and measures none; next step: mokutil --enable-validation there, or, if that is meant, --mok-variables of the node and --allow-validation-disabled";
+	"shim's validation is off on the node (MokSBState), so it starts any kernel and measures none; next step: run mokutil --enable-validation on the node or, if this is intended, use its --mok-variables with --allow-validation-disabled";
 
+/* Search the descriptions of a PCR's events (see add_variable() in eventdata.c). */
 static bool log_says(const struct replay *r, unsigned pcr, const char *text)
 {
 	for (size_t i = 0; i < r->n; i++)
@@ -68,7 +69,7 @@ static bool same(const uint8_t *a, const uint8_t *b)
 	return memcmp(a, b, SHA256_LEN) == 0;
 }
 
-/* Whether the log has this digest in the register after `found`. */
+/* Check whether the log has this digest in the same PCR after `found`. */
 static bool comes_later(
 	const struct replay *r, const struct boot_difference *d, const uint8_t *digest)
 {
@@ -78,7 +79,7 @@ static bool comes_later(
 	return false;
 }
 
-/* The variant's event with this digest that comes at or after index i. */
+/* Return the label of the variant's event with this digest at or after index i, or NULL. */
 static const char *label_from(
 	const struct boot_variant *v, unsigned pcr, size_t i, const uint8_t *digest)
 {
@@ -88,6 +89,7 @@ static const char *label_from(
 	return NULL;
 }
 
+/* Return the event before e in the same PCR, or NULL. */
 static const struct replay_event *previous(const struct replay *r, const struct replay_event *e)
 {
 	for (const struct replay_event *p = e; p-- > r->v;)
@@ -101,13 +103,15 @@ static bool started(const struct replay_event *e)
 	return e && (e->type == EVENTLOG_APPLICATION || e->type == EVENTLOG_DRIVER);
 }
 
-/* ---- by register */
+/* ---- by PCR */
 
+/* Check for the action that the firmware logs when a boot entry returns to it. */
 static bool returns(const struct replay_event *e)
 {
 	return e->pcr == 4 && str_starts(strbuf_str(&e->text), "\"" RETURNING);
 }
 
+/* Explain entries that failed before anything was started from them. Only a few are acceptable. */
 static void failed_entries(const struct replay *r, struct strbuf *out)
 {
 	unsigned n = 0;
@@ -119,7 +123,7 @@ static void failed_entries(const struct replay *r, struct strbuf *out)
 	else
 		strbuf_adds(out, "a boot entry that comes first in BootOrder");
 	strbuf_addf(out,
-		" failed, and the firmware went on to the next one; the image is as it should be. Next step: look at BootOrder on the node (efibootmgr) and delete %s",
+		" failed, and the firmware continued with the next one; the image is correct. Next step: check BootOrder on the node (efibootmgr) and delete %s",
 		n > 1 ? "them" : "the entry");
 	if (n <= PCR_BOOT_FAILED_MAX)
 		strbuf_addf(out, ", or accept %s (--boot-path, spec.bootPath: AllowFailedEntries)",
@@ -128,18 +132,18 @@ static void failed_entries(const struct replay *r, struct strbuf *out)
 		strbuf_addf(out, "; more than %d are never accepted", PCR_BOOT_FAILED_MAX);
 }
 
-/* What was started ended: shim does so when it refuses what it should start. */
+/* Explain a program that returned to the firmware: shim does this when it rejects the second stage. */
 static void came_back(const struct replay_event *program, struct strbuf *out)
 {
 	strbuf_addf(out,
-		"%s was started and came back, and the firmware went on to another boot entry. Next step: look at the node's console while it boots",
+		"%s was started but returned, and the firmware continued with another boot entry. Next step: watch the node's console while it boots",
 		strbuf_str(&program->text));
 }
 
 static void firmware_update(const struct replay_event *found, struct strbuf *out)
 {
 	strbuf_addf(out,
-		"fwupd's program (%s) ran before the second stage, for a firmware update. Next step: boot the node once more, or accept it (--boot-path, spec.bootPath: AllowFirmwareUpdates)",
+		"fwupd's program (%s) ran before the second stage, for a firmware update. Next step: reboot the node, or accept it (--boot-path, spec.bootPath: AllowFirmwareUpdates)",
 		strbuf_str(&found->text));
 }
 
@@ -150,14 +154,14 @@ static void extra_program(
 
 	if (before && same(before->digest, found->digest))
 		strbuf_adds(out,
-			"the same program was measured once more: this build of the loader has it measured another number of times than its relatives");
+			"the same program was measured again: this build of the loader measures it a different number of times than similar builds");
 	else
 		strbuf_addf(out,
-			"one program more was started (%s): a UKI, an addon, a driver, or a kernel that nobody predicted",
+			"an additional program was started (%s): a UKI, an addon, a driver, or a kernel that was not predicted",
 			strbuf_str(&found->text));
 }
 
-/* Of PCR 4; false: no rule fits. */
+/* Explain a difference in PCR 4. Return false if no rule fits. */
 static bool program_reason(const struct boot_variant *v, const struct boot_variant *closest,
 	const struct replay *r, const struct boot_difference *d, struct strbuf *out)
 {
@@ -169,7 +173,7 @@ static bool program_reason(const struct boot_variant *v, const struct boot_varia
 		else if (label && v->events.v[d->expected].id == PCR4_VMLINUZ &&
 			 log_says(r, 7, "Secure Boot off"))
 			strbuf_adds(out,
-				"Secure Boot is off on the node, and its loader then has no kernel measured");
+				"Secure Boot is off on the node; its boot loader then does not measure the kernel");
 		else
 			return false;
 		return true;
@@ -198,10 +202,11 @@ static bool program_reason(const struct boot_variant *v, const struct boot_varia
 	}
 	if (!skipped)
 		return false;
-	strbuf_addf(out, "%s was not measured here, and %s came instead", label, skipped);
+	strbuf_addf(out, "%s was not measured here; %s was measured instead", label, skipped);
 	return true;
 }
 
+/* Explain a difference in PCR 7 by the description of the event that was found. */
 static void variable_reason(const struct boot_variant *v, const struct replay *r,
 	const struct boot_difference *d, struct strbuf *out)
 {
@@ -211,18 +216,18 @@ static void variable_reason(const struct boot_variant *v, const struct replay *r
 		strbuf_adds(out, validation_off);
 	else if (d->expected == v->events.n && strstr(text, "MokListRT"))
 		strbuf_addf(out,
-			"a program was started because the node's MOK list has its signer or its hash (%s); next step: give the node's --mok-variables",
+			"a program was started because its signer or hash is in the node's MOK list (%s); next step: use the node's --mok-variables",
 			text);
 	else if (d->expected == v->events.n)
 		strbuf_addf(out,
-			"one authority more: a program signed by another key (kernel, UKI addon) was started (%s)",
+			"an additional signer: a program signed by another key (kernel, UKI addon) was started (%s)",
 			text);
 	else if (v->events.v[d->expected].id == PCR7_SECURE_BOOT && str_eq(text, "Secure Boot off"))
 		strbuf_adds(out,
-			"Secure Boot is off on the node; next step: switch it on in the firmware, or, if that is meant, give --secureboot-disabled");
+			"Secure Boot is off on the node; next step: enable it in the firmware or, if this is intended, use --secureboot-disabled");
 	else if (v->events.v[d->expected].id == PCR7_SECURE_BOOT && str_eq(text, "Secure Boot on"))
 		strbuf_adds(out,
-			"the node has Secure Boot on; next step: leave out --secureboot-disabled, or give the node's --efivars");
+			"the node has Secure Boot on; next step: omit --secureboot-disabled, or use the node's --efivars");
 }
 
 static void mok_reason(const struct boot_variant *v, const struct replay *r,
@@ -232,10 +237,10 @@ static void mok_reason(const struct boot_variant *v, const struct replay *r,
 		strbuf_adds(out, validation_off);
 	else if (d->expected == v->events.n)
 		strbuf_adds(out,
-			"shim measured one variable more than predicted; next step: give the node's --mok-variables");
+			"shim measured an additional variable; next step: use the node's --mok-variables");
 	else if (!d->found && v->events.v[d->expected].id == PCR14_MOK_LIST_TRUSTED)
 		strbuf_adds(out,
-			"shim did not measure MokListTrusted: enrolled keys are not trusted by the kernel on this node (mokutil --untrust-mok); next step: give its --mok-variables");
+			"shim did not measure MokListTrusted: the kernel does not trust enrolled keys on this node (mokutil --untrust-mok); next step: use the node's --mok-variables");
 }
 
 static void section_reason(const struct boot_difference *d, struct strbuf *out)
@@ -243,9 +248,12 @@ static void section_reason(const struct boot_difference *d, struct strbuf *out)
 	strbuf_adds(out,
 		d->found
 			? "the node booted another UKI, or another profile of it"
-			: "the node's systemd-stub measured fewer sections than this version does elsewhere");
+			: "the node's systemd-stub measured fewer sections than this version usually does");
 }
 
+/*
+ * Use the rules of the PCR first. The order within them matters: the first that fits is reported.
+ */
 void boot_reason(const struct boot_variant *v, const struct boot_variant *closest,
 	const struct replay *r, const struct boot_difference *d, struct strbuf *out)
 {
@@ -262,7 +270,8 @@ void boot_reason(const struct boot_variant *v, const struct boot_variant *closes
 	if (out->len > before)
 		return;
 	if (!d->found)
-		strbuf_adds(out, "the log ends here: it was cut, or the boot stopped before this");
+		strbuf_adds(out,
+			"the log ends here: it is truncated, or the boot stopped before this event");
 	else if (d->expected < v->events.n && reasons[v->events.v[d->expected].id])
 		strbuf_adds(out, reasons[v->events.v[d->expected].id]);
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to src/boot: a log's events, where a variant parts from them, and why. */
+/* Private to src/boot: the events of a log, where a variant differs from them, and why. */
 #ifndef TEC_BOOT_REPLAY_H
 #define TEC_BOOT_REPLAY_H
 
@@ -8,25 +8,25 @@
 struct replay_event {
 	uint32_t pcr, type;
 	uint8_t digest[SHA256_LEN];
-	struct strbuf text; /* what its data says; nothing that was measured vouches for it */
+	struct strbuf text; /* description of its data; not covered by the digest */
 };
-/* All that extended a register, in the order of the log. */
+/* All events that extended a PCR, in log order. */
 struct replay {
 	struct replay_event *v; /* owned */
 	size_t n;
 };
 
-/* The first one of a register. */
+/* The first difference in one PCR. */
 struct boot_difference {
 	bool differs;
 	unsigned pcr;
-	size_t number;                    /* of the event within its register, from 1 */
-	size_t expected;                  /* index in the variant; its length: nothing more was */
-	const struct replay_event *found; /* NULL: the log has no more */
+	size_t number;                    /* of the event within its PCR, from 1 */
+	size_t expected;                  /* index in the variant; its length: no further event */
+	const struct replay_event *found; /* NULL: the log has no further event */
 };
 
-/* closest: the variant that agrees longest, also of those that are not accepted; it may be v.
- * Appends sentences. */
+/* Append the likely reason for a difference. closest: the closest variant, including those that are not
+ * accepted; it may be v. */
 void boot_reason(const struct boot_variant *v, const struct boot_variant *closest,
 	const struct replay *r, const struct boot_difference *d, struct strbuf *out);
 

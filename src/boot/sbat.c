@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SBAT, by which shim refuses what has a known hole: each component of a file's .sbat section has a
- * generation, and the level (variable SbatLevel, which shim brings along and raises) names the
- * lowest ones that start (shim's SBAT.md; verify_sbat_section). A node that had a newer shim has a
- * higher level, which is not known here.
+ * SBAT, with which shim refuses files with known vulnerabilities. Each component in a file's .sbat
+ * section has a generation; the level (variable SbatLevel, which shim contains and raises) lists
+ * the lowest generations that may start (shim's SBAT.md; verify_sbat_section). A node that once ran
+ * a newer shim has a higher level, which is unknown here.
  */
 #include "config.h"
 
@@ -12,6 +12,7 @@
 #include "boot_internal.h"
 #include "tec/base/log.h"
 
+/* A shim without .sbatlevel sets the original level. */
 int boot_sbat_level(
 	const struct boot_set *set, bool latest, const char **text, size_t *len, struct err *err)
 {
@@ -25,14 +26,14 @@ int boot_sbat_level(
 	return 0;
 }
 
-/* "component,generation,..." of one line. */
+/* "component,generation,..." from one line. */
 struct entry {
 	const char *name;
 	size_t name_len;
 	unsigned generation;
 };
 
-/* False: the end. Lines that have no generation are skipped. */
+/* Read the next entry. Lines without a generation are skipped. Return false at the end. */
 static bool next_entry(const char **at, const char *end, struct entry *out)
 {
 	while (*at < end && **at) {
@@ -53,7 +54,7 @@ static bool next_entry(const char **at, const char *end, struct entry *out)
 	return false;
 }
 
-/* The lowest generation of this component that starts; 0: any. A level may name it several times. */
+/* Return the lowest generation of a component that may start; 0: any. A level may list it several times. */
 static unsigned lowest(const char *level, size_t len, const struct entry *e)
 {
 	const char *at = level;
@@ -78,7 +79,7 @@ static int check(const struct boot_file *f, const char *level, size_t level_len,
 
 		if (e.generation < least)
 			return err_set(err, ERR_INVALID,
-				"%s: this image's shim refuses it as too old (SBAT: %s is generation %u, and %u is the lowest that starts), so it would not start with Secure Boot on; next step: a newer image, or --secureboot-disabled",
+				"%s: the image's shim rejects it as too old (SBAT: %s has generation %u, the minimum is %u), so it cannot start with Secure Boot on; next step: use a newer image, or --secureboot-disabled",
 				log_esc(f->path), log_escn(e.name, e.name_len), e.generation,
 				least);
 	}
@@ -93,16 +94,16 @@ int boot_sbat_check(
 
 	if (set->secure_boot == BOOT_SB_OFF || set->validation_off)
 		return 0;
-	/* A shim without .sbat is older than all this. */
+	/* A shim without .sbat predates SBAT. */
 	if (by_shim && pe_section_find(&set->shim.pe, ".sbat", &len) &&
 		!pe_section_find(&f->pe, ".sbat", &len))
 		return err_set(err, ERR_INVALID,
-			"%s does not have a .sbat section: with Secure Boot on shim will not start it; next step: a newer image, or --secureboot-disabled",
+			"%s has no .sbat section, so shim will not start it with Secure Boot on; next step: use a newer image, or --secureboot-disabled",
 			log_esc(f->path));
 	return boot_sbat_level(set, false, &level, &len, err) < 0 ? -1 : check(f, level, len, err);
 }
 
-/* What would not start at the latest level is no reason to refuse the usual one. */
+/* An image that would not start at the latest level is still valid at the usual one. */
 bool boot_sbat_differs(const struct boot_set *set)
 {
 	const char *usual, *latest;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PCR 11 of a unified kernel image: systemd-stub measures the name of each section it knows (with
- * its NUL), then the section's contents, in the order of its own list. That list grew; which stub is
- * inside, .sdmagic says. Stubs 252, 254, 257 and 262 were measured in real boots. From 257 on a
- * .profile section begins a profile, whose sections take the place of those before the first one.
+ * PCR 11 of a unified kernel image: systemd-stub measures the name of each section that it knows
+ * (with its NUL), then the contents, in the order of its own list. The list has grown over time;
+ * .sdmagic states the version of the stub. Stubs 252, 254, 257 and 262 were observed in real boots.
+ * Since 257 a .profile section begins a profile, whose sections replace those before the first
+ * profile.
  */
 #include "config.h"
 
@@ -14,11 +15,11 @@
 #include "tec/base/mem.h"
 #include "tec/boot/authenticode.h"
 
-#define PROFILES 257 /* the first stub that has them */
-#define DEFAULT  252 /* of a stub that does not say its version: as the Rust tool has it */
+#define PROFILES 257 /* the first stub that supports profiles */
+#define DEFAULT  252 /* for a stub that does not state its version, as in the Rust tool */
 #define N_ALL    ARRAY_LEN(sections)
 
-/* In the order of measurement. since: the first stub that measures it. */
+/* In the order of measurement. since: the first stub that measures the section. */
 static const struct {
 	const char *name, *content;
 	enum pcr_event_id id;
@@ -38,7 +39,7 @@ static const struct {
 	{".hwids", ".hwids_CONTENT", PCR11_HWIDS, 257},
 };
 
-/* What depends on the node's hardware: no one value can be said. */
+/* Sections that are measured only on matching hardware: their effect differs between nodes. */
 static const struct {
 	const char *name;
 	unsigned since;
@@ -57,11 +58,12 @@ const char *boot_uki_event_name(enum pcr_event_id id)
 
 /* ---- sections and profiles */
 
-/* The sections from..to belong together: those of one profile, or those before all. */
+/* Sections from (included) to (excluded): those of one profile, or those before the first profile. */
 struct range {
 	unsigned from, to;
 };
 
+/* Find the sections of a profile. *found: the image has that profile. */
 static struct range profile_range(const struct pe *pe, unsigned wanted, bool *found)
 {
 	struct range r = {pe->n_sections, pe->n_sections};
@@ -105,6 +107,7 @@ static const struct pe_section *section_in(const struct pe *pe, const char *name
 	return NULL;
 }
 
+/* Find a section as the stub does: in the profile first, then in the base sections. */
 static const struct pe_section *section_of(const struct pe *pe, const char *name, unsigned profile)
 {
 	const struct pe_section *s = NULL;
@@ -118,6 +121,7 @@ static const struct pe_section *section_of(const struct pe *pe, const char *name
 
 /* ---- measuring */
 
+/* Hash VirtualSize bytes: the raw data may have padding after them. */
 static int hash_section(
 	struct boot_file *f, const struct pe_section *s, uint8_t out[SHA256_LEN], struct err *err)
 {
@@ -143,7 +147,7 @@ static int add_section(struct boot_file *f, size_t i, const struct pe_section *s
 {
 	uint8_t digest[SHA256_LEN];
 
-	/* The loader would add zeros, which no UKI builder relies on. */
+	/* The loader would append zeros; no UKI builder relies on that. */
 	if (s->virtual_size > s->raw_size)
 		return err_set(err, ERR_INVALID, "%s: section %s is longer than its data",
 			log_esc(f->path), sections[i].name);
@@ -157,21 +161,22 @@ static int add_section(struct boot_file *f, size_t i, const struct pe_section *s
 	return 0;
 }
 
-/* Without .sdmagic it is not known what a stub makes of the later sections. */
+/* Refuse sections whose measurement is unknown: those that depend on hardware and, without .sdmagic, those
+ * that only some stubs measure. */
 static int check_known(const struct boot_file *f, unsigned version, struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_LEN(depends); i++)
 		if (section_in(&f->pe, depends[i].name, (struct range){0, f->pe.n_sections}) &&
 			(!version || version >= depends[i].since))
 			return err_set(err, ERR_INVALID,
-				"%s: section %s is measured where a node's hardware matches it, so there is no one PCR 11; next step: build it without, or take a node's value",
+				"%s: section %s is measured only on matching hardware, so PCR 11 varies between nodes; next step: build it without, or use a node's value",
 				log_esc(f->path), depends[i].name);
 	for (size_t i = 0; version < DEFAULT && i < N_ALL; i++) {
 		bool plain = sections[i].since <= 254 && sections[i].id <= PCR11_SBAT;
 
 		if (!plain && section_of(&f->pe, sections[i].name, 0))
 			return err_set(err, ERR_INVALID,
-				"%s: whether its stub measures section %s is not known, as it does not say its version (.sdmagic) or is older than %d; next step: a later systemd-stub",
+				"%s: it is unknown whether its stub measures section %s, because it does not state its version (.sdmagic) or is older than %d; next step: use a later systemd-stub",
 				log_esc(f->path), sections[i].name, DEFAULT);
 	}
 	return 0;
@@ -183,7 +188,7 @@ int boot_uki_events(struct boot_file *f, unsigned profile, struct pcr_events *ou
 
 	if (!section_of(&f->pe, ".linux", 0))
 		return err_set(err, ERR_INVALID,
-			"%s does not have a section .linux: it is a PE image, but not a unified kernel image",
+			"%s has no section .linux: it is a PE image, but not a unified kernel image",
 			log_esc(f->path));
 	if (check_known(f, version, err) < 0)
 		return -1;
@@ -191,7 +196,7 @@ int boot_uki_events(struct boot_file *f, unsigned profile, struct pcr_events *ou
 		const struct pe_section *s =
 			section_of(&f->pe, sections[i].name, version >= PROFILES ? profile : 0);
 
-		/* One that does not say its version: all of those that the Rust tool has. */
+		/* A stub without a version: check_known() left only the sections of the Rust tool. */
 		if (!s || (version && version < sections[i].since))
 			continue;
 		if (add_section(f, i, s, out, err) < 0)
@@ -214,13 +219,14 @@ int boot_uki(int uki_fd, const char *path, unsigned profile, unsigned *n_profile
 	return rc;
 }
 
-/* ---- the kernel inside, where a stub has the firmware load it */
+/* ---- the embedded kernel, for stubs that have the firmware load it */
 
 struct inner {
 	struct boot_file *f;
 	size_t at;
 };
 
+/* Read from the embedded image, whose offsets start at its section. */
 static const uint8_t *inner_source(void *arg, size_t from, size_t len, struct err *err)
 {
 	const struct inner *in = arg;
@@ -235,14 +241,13 @@ int boot_uki_inner(struct boot_file *f, uint8_t out[SHA256_LEN], struct err *err
 	struct pe pe;
 
 	if (!s)
-		return err_set(
-			err, ERR_INVALID, "%s does not have a section .linux", log_esc(f->path));
+		return err_set(err, ERR_INVALID, "%s has no section .linux", log_esc(f->path));
 	if (s->virtual_size > s->raw_size ||
 		pe_parse(f->data + s->raw_off, s->virtual_size, &pe, err) < 0 ||
 		authenticode_sha256(&pe, inner_source, &in, out, err) < 0) {
 		if (!err_is_set(err))
 			err_set(err, ERR_INVALID, "section .linux is longer than its data");
-		return err_wrap(err, "%s: the kernel inside", log_esc(f->path));
+		return err_wrap(err, "%s: the embedded kernel", log_esc(f->path));
 	}
 	boot_file_rest(f);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A directory is read by the five names alone. Only when none of them is there it is listed, to say
- * what it looks like instead. Of a log only events whose digest is that of their data are believed.
+ * A directory is read by the known names. Only if none of them exists is it listed, to report what
+ * it contains instead. In a log, only events whose digest matches their data are trusted.
  */
 #include "config.h"
 
@@ -57,6 +57,7 @@ bool boot_vars_has_mok(const struct boot_vars *v)
 	return any_found(v, PCR_PLATFORM_MOK_LIST, PCR_PLATFORM_ALLOW_VALIDATION_OFF);
 }
 
+/* Read the files with these indexes. Missing ones are skipped. */
 static int read_files(
 	int dir_fd, int from, int to, const char *what, struct boot_vars *out, struct err *err)
 {
@@ -70,11 +71,12 @@ static int read_files(
 	return 0;
 }
 
-/* What stands there instead: bits of the three cases. */
+/* What a directory contains instead of the variables, as bits. */
 #define OTHER_FILES 1u
 #define PLAIN_NAMES 2u /* PK, db without their GUIDs */
 #define MOK_NAMES   4u
 
+/* Examine what a directory contains, for the error message. */
 static unsigned look_around(int dir_fd)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -107,18 +109,18 @@ static unsigned look_around(int dir_fd)
 
 static int refuse_dir(unsigned seen, struct err *err)
 {
-	const char *is = "it is empty";
+	const char *is = "the directory is empty";
 
 	if (seen & MOK_NAMES)
 		is = "these are MOK variables (--mok-variables)";
 	else if (seen & PLAIN_NAMES)
-		is = "there are names without GUIDs";
+		is = "the file names lack GUIDs";
 	else if (seen)
-		is = "there are other files";
+		is = "it contains other files";
 	return err_set(err, ERR_NOT_FOUND,
-		"firmware variables: %s and its kin are not there, %s; next step: copy them from a node's /sys/firmware/efi/efivars%s",
+		"firmware variables: %s and the others are missing, %s; next step: copy them from a node's /sys/firmware/efi/efivars%s",
 		pcr_platform_files[PCR_PLATFORM_SECURE_BOOT], is,
-		seen ? "" : ", or --secureboot-disabled if it has no keys");
+		seen ? "" : ", or use --secureboot-disabled if it has no keys");
 }
 
 int boot_vars_read(int dir_fd, bool may_be_empty, struct boot_vars *out, struct err *err)
@@ -150,7 +152,7 @@ int boot_vars_read_platform(int dir_fd, struct boot_vars *out, struct err *err)
 
 /* ---- a log */
 
-/* PCR_PLATFORM_N_VARS: another variable. */
+/* Identify a logged variable. PCR_PLATFORM_N_VARS: not one of the five. */
 static int variable_of(const uint8_t *data, uint32_t len, const uint8_t **value, size_t *value_len)
 {
 	static const struct {
@@ -179,7 +181,8 @@ static int variable_of(const uint8_t *data, uint32_t len, const uint8_t **value,
 	return i;
 }
 
-/* As efivarfs shows their attributes: what only the firmware writes, what is written by its key. */
+/* Store a variable as an efivarfs file. The log has no attributes, so the usual ones are added: 0x06 for
+ * SecureBoot, which only firmware writes, and 0x27 for authenticated variables. */
 static void keep(struct boot_vars *out, int i, const uint8_t *value, size_t len)
 {
 	uint8_t attributes[BOOT_VARS_ATTRIBUTES] = {i == PCR_PLATFORM_SECURE_BOOT ? 0x06 : 0x27};
@@ -189,6 +192,7 @@ static void keep(struct boot_vars *out, int i, const uint8_t *value, size_t len)
 	strbuf_add(&out->text[i], value, len);
 }
 
+/* Take the first event of each variable, as the firmware measures each one once. */
 static int take_event(const struct eventlog_event *e, struct boot_vars *out, struct err *err)
 {
 	uint8_t digest[SHA256_LEN];
@@ -204,7 +208,7 @@ static int take_event(const struct eventlog_event *e, struct boot_vars *out, str
 	bytes_sha256(e->data, e->len, digest);
 	if (memcmp(digest, e->sha256, SHA256_LEN) != 0)
 		return err_set(err, ERR_INVALID,
-			"the event log shows other contents of %s than were measured",
+			"the event log: the contents of %s differ from what was measured",
 			pcr_platform_files[i]);
 	keep(out, i, value, len);
 	return 0;
@@ -223,6 +227,6 @@ int boot_vars_from_log(const void *log, size_t len, struct boot_vars *out, struc
 			return -1;
 	if (rc == 0 && !boot_vars_has_firmware(out))
 		return err_set(err, ERR_INVALID,
-			"the event log does not show the firmware's variables (EV_EFI_VARIABLE_DRIVER_CONFIG of PCR 7)");
+			"the event log does not contain the firmware variables (EV_EFI_VARIABLE_DRIVER_CONFIG in PCR 7)");
 	return rc;
 }

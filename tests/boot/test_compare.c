@@ -131,7 +131,8 @@ Test(boot_compare, more_or_fewer_events_have_reasons_of_their_own)
 
 	PLAY(&log, {4, 7, 0x41, "c"}, {4, APP, 0x42, "s"}, {4, APP, 0x43, "k"}, {4, APP, 0x43, "k"},
 		{4, APP, 0x44, "addon\033[31m"}, {7, 1, 0x71, "d"}, {14, 13, 0xe1, "m"});
-	SAYS(&log, false, 1, "PCR 4, event 5\n", "nothing more", "one program more was started");
+	SAYS(&log, false, 1, "PCR 4, event 5\n", "no further event",
+		"an additional program was started");
 	strbuf_reset(&log);
 	PLAY(&log, {4, 7, 0x41, "c"}, {4, APP, 0x42, "s"}, {7, 1, 0x71, "d"}, {14, 13, 0xe1, "m"});
 	SAYS(&log, false, 0, "PCR 4, event 3\n", "the log ends here");
@@ -141,7 +142,7 @@ Test(boot_compare, more_or_fewer_events_have_reasons_of_their_own)
 	SAYS(&log, false, 0, "was started before Pcr4Shim");
 	strbuf_reset(&log);
 	PLAY(&log, {7, 1, 0x71, "d"}, {7, 1, 0x72, "x"});
-	SAYS(&log, false, 0, "one authority more");
+	SAYS(&log, false, 0, "an additional signer");
 	strbuf_fini(&log);
 }
 
@@ -163,7 +164,7 @@ Test(boot_compare, what_returns_to_the_firmware_failed_or_was_refused)
 	PLAY(&log, {4, 7, 0x41, "c"}, {4, APP, 0x42, "s"}, {4, 7, 0x51, RETURNING},
 		{4, 7, 0x41, "c"}, {7, 1, 0x71, "d"}, {14, 13, 0xe1, "m"});
 	SAYS(&log, false, 0, "PCR 4, event 3\n",
-		"a program that was loaded from memory was started and came back");
+		"a program loaded from memory was started but returned");
 	strbuf_fini(&log);
 }
 

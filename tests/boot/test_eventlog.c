@@ -84,7 +84,7 @@ Test(boot_eventlog, logs_without_sha256_are_refused)
 	cleanup_strbuf struct strbuf b = STRBUF_INIT, old = STRBUF_INIT;
 
 	log_begin(&b, sha1, 1);
-	assert_refused(&b, "does not have a sha256 bank", "SHA-1 alone");
+	assert_refused(&b, "has no SHA-256 bank", "SHA-1 alone");
 	log_begin(&old, log_two_banks, 2);
 	old.data[32 + 14] = '2';
 	assert_refused(&old, "old SHA-1 format", "Spec ID Event02");
@@ -101,19 +101,19 @@ Test(boot_eventlog, hostile_headers_are_refused)
 		uint32_t value;
 		const char *part;
 	} t[] = {
-		{"first event behind the file", 28, 0x7fffffff, "first event is cut off"},
-		{"first event wraps", 28, 0xffffffff, "first event is cut off"},
+		{"first event behind the file", 28, 0x7fffffff, "first event is truncated"},
+		{"first event wraps", 28, 0xffffffff, "first event is truncated"},
 		{"first event too short", 28, 15, "old SHA-1"},
-		{"Spec ID cut before the count", 28, 27, "Spec ID event is cut off"},
-		{"Spec ID cut in the table", 28, 36, "Spec ID event is cut off"},
+		{"Spec ID cut before the count", 28, 27, "Spec ID event is truncated"},
+		{"Spec ID cut in the table", 28, 36, "Spec ID event is truncated"},
 		{"no algorithms", 32 + 24, 0, "0 digest algorithms"},
 		{"nine algorithms", 32 + 24, 9, "9 digest algorithms"},
 		{"4 billion algorithms", 32 + 24, 0xffffffff, "digest algorithms"},
-		{"more algorithms than bytes", 32 + 24, 3, "cut off"},
+		{"more algorithms than bytes", 32 + 24, 3, "truncated"},
 		{"SHA-1 of 32 bytes", 32 + 28, 0x00200004, "cannot have digests of 32"},
 		{"SHA-256 of 20 bytes", 32 + 32, 0x0014000b, "cannot have digests of 20"},
-		{"a digest of 0 bytes", 32 + 28, 0x00000099, "its size is 0"},
-		{"one algorithm twice", 32 + 28, 0x0020000b, "named twice"},
+		{"a digest of 0 bytes", 32 + 28, 0x00000099, "has size 0"},
+		{"one algorithm twice", 32 + 28, 0x0020000b, "listed twice"},
 		{"vendor information behind", 32 + 36, 4, "vendor information"},
 	};
 	cleanup_strbuf struct strbuf good = STRBUF_INIT;
@@ -152,16 +152,16 @@ Test(boot_eventlog, hostile_events_are_refused)
 			uint32_t value;
 			const char *part;
 		} t[] = {
-			{"register 24", at, 24, "register 24"},
+			{"register 24", at, 24, "PCR 24"},
 			{"register -1", at, 0xffffffff, "register"},
-			{"no digests", at + 8, 0, "does not have a SHA-256 digest"},
-			{"SHA-1 alone", at + 8, 1, "does not have a SHA-256 digest"},
+			{"no digests", at + 8, 0, "has no SHA-256 digest"},
+			{"SHA-1 alone", at + 8, 1, "has no SHA-256 digest"},
 			{"a third digest", at + 8, 3, "header does not name"},
 			{"4 billion digests", at + 8, 0xffffffff, "header does not name"},
 			{"an unknown algorithm", at + 12, 0x0d, "header does not name"},
 			{"SHA-256 first", at + 12, 0x0b, "event log"},
-			{"data behind the file", at + 68, 5, "cut off"},
-			{"data wraps", at + 68, 0xffffffff, "cut off"},
+			{"data behind the file", at + 68, 5, "truncated"},
+			{"data wraps", at + 68, 0xffffffff, "truncated"},
 		};
 
 		for (size_t i = 0; i < ARRAY_LEN(t); i++) {

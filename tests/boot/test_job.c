@@ -37,13 +37,13 @@ Test(boot_job, a_platform_has_a_value_or_a_reason_or_is_not_known)
 	add(&p, vars.fd, "good", NULL);
 	put_platform(&vars, firmware_db, 1);
 	add(&p, vars.fd, "unsigned", "its signer is not in db");
-	add(&p, moks.fd, "empty", "it is empty");
+	add(&p, moks.fd, "empty", "the directory is empty");
 	cr_assert_eq(mkdirat(moks.fd, pcr_platform_files[PCR_PLATFORM_PK], 0755), 0);
 	add(&p, moks.fd, "unreadable", "a directory, not a regular file");
 	cr_assert_eq(p.n, 3);
 	cr_expect(!p.v[0].why && p.v[0].events.n > 0 && p.v[0].events.v[0].pcr == 7);
 	cr_expect(strstr(p.v[1].why, "its signer") && p.v[1].events.n == 0);
-	cr_expect(strstr(p.v[2].why, "it is empty") && p.v[2].events.n == 0);
+	cr_expect(strstr(p.v[2].why, "the directory is empty") && p.v[2].events.n == 0);
 	cr_expect(memcmp(p.v[0].variables, p.v[1].variables, SHA256_LEN) != 0);
 	model_platforms_fini(&p);
 }
@@ -128,7 +128,7 @@ Test(boot_job, mok_variables_have_to_be_whole)
 	add(&p, moks.fd, "half", "do not include MokListRT");
 	put_moks("", "");
 	rootfs_put(&moks, "MokIgnoreDB", &one);
-	add(&p, moks.fd, "ignore", "db is switched off");
+	add(&p, moks.fd, "ignore", "db is disabled");
 	model_platforms_fini(&p);
 	strbuf_fini(&one);
 }

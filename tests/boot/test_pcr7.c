@@ -79,7 +79,7 @@ Test(boot_pcr7, an_enrolled_mok_is_an_authority_with_its_owner)
 	rootfs_put(&moks, "MokListTrustedRT", &one);
 	c.efivars_fd = vars.fd;
 	refuses(&c, GRUB_X64,
-		"its signer is not in db, shim or the MOK list; next step: --mok-variables");
+		"its signer is not in db, shim or the MOK list; next step: use --mok-variables");
 	c.mokvars_fd = moks.fd;
 	v = predict(&c);
 	EXPECT_IDS(&v.v[0].events, 7, "MOK", FIRST_PART, PCR7_GRUB_MOK_LIST_CERT,
@@ -132,10 +132,11 @@ Test(boot_pcr7, what_sbat_revokes_would_not_start)
 		const char *sbat, *why; /* NULL: it starts */
 	} t[] = {
 		{"sbat,1,x\ngrub,3,FSF,grub,2.06,u\n", NULL},
-		{"grub,2,FSF,grub,2.06,u\n", "\"grub\" is generation 2, and 3 is the lowest"},
-		{"grub,5,FSF\ngrub.debian,3,D\n", "\"grub.debian\" is generation 3, and 4 is"},
+		{"grub,2,FSF,grub,2.06,u\n", "\"grub\" has generation 2, the minimum is 3"},
+		{"grub,5,FSF\ngrub.debian,3,D\n",
+			"\"grub.debian\" has generation 3, the minimum is 4"},
 		{"grub.debian,4\ngrub,10,FSF\nother,0\n", NULL},
-		{"grub\ngrub,\n", "\"grub\" is generation 0"},
+		{"grub\ngrub,\n", "\"grub\" has generation 0"},
 		{"grub2,1\ngru,1\ngrub,99999999999999999999", NULL},
 	};
 
@@ -233,7 +234,7 @@ Test(boot_pcr7, of_several_lines_of_a_level_the_highest_counts)
 
 		put_image(&old, &kernel);
 		put_level(levels[i]);
-		refuses(&c, GRUB_X64, "\"grub\" is generation 5, and 6 is the lowest");
+		refuses(&c, GRUB_X64, "\"grub\" has generation 5, the minimum is 6");
 	}
 }
 
@@ -261,7 +262,7 @@ Test(boot_pcr7, setup_mode_gives_the_published_values)
 
 	put_image(&fedora, &kernel);
 	c.efivars_fd = vars.fd; /* empty: no keys are enrolled, by the caller's word */
-	refuses(&c, "SecureBoot" VAR_GLOBAL, "it is empty");
+	refuses(&c, "SecureBoot" VAR_GLOBAL, "the directory is empty");
 	c.secure_boot = BOOT_SB_OFF;
 	v = predict(&c);
 	cr_expect_eq(v.n, 1);
@@ -313,7 +314,7 @@ Test(boot_pcr7, a_forged_signature_is_refused_although_its_names_are_right)
 	put_image(&fedora, &forged);
 	put_platform(&vars, firmware_db, 2);
 	c.efivars_fd = vars.fd;
-	refuses(&c, KERNEL_1, "names a trusted certificate and does not verify with it");
+	refuses(&c, KERNEL_1, "names a trusted certificate but does not verify with it");
 }
 
 /* One list with one hash. */
@@ -340,7 +341,8 @@ Test(boot_pcr7, a_hash_in_db_starts_an_unsigned_kernel_and_is_its_authority)
 	put_image(&fedora, &bare);
 	put_platform(&vars, firmware_db, 2);
 	c.efivars_fd = vars.fd;
-	refuses(&c, KERNEL_1, "its hash is not in db or the MOK list; next step: --mok-variables");
+	refuses(&c, KERNEL_1,
+		"its hash is not in db or the MOK list; next step: sign it, or use --mok-variables");
 	put_list(&db, &efi_shim_lock, "Firmware CA");
 	put_hash_list(&db, digest);
 	put_var(&vars, "db" VAR_SECURITY, db.data, db.len);
@@ -366,11 +368,11 @@ Test(boot_pcr7, what_is_revoked_by_hash_or_by_certificate_is_refused)
 	build_binary(&kernel, &out, digest);
 	put_hash_list(&dbx, digest);
 	put_var(&vars, "dbx" VAR_SECURITY, dbx.data, dbx.len);
-	refuses(&c, KERNEL_1, "dbx revokes it");
+	refuses(&c, KERNEL_1, "is revoked by dbx");
 	strbuf_reset(&dbx);
 	put_list(&dbx, &efi_shim_lock, "Vendor CA");
 	put_var(&vars, "dbx" VAR_SECURITY, dbx.data, dbx.len);
-	refuses(&c, GRUB_X64, "dbx revokes it");
+	refuses(&c, GRUB_X64, "is revoked by dbx");
 	strbuf_fini(&dbx);
 	strbuf_fini(&out);
 }
@@ -385,18 +387,18 @@ Test(boot_pcr7, an_odd_directory_is_not_firmware_without_keys)
 	strbuf_adds(&x, "x");
 	put_image(&fedora, &kernel);
 	c.efivars_fd = vars.fd;
-	refuses(&c, "SecureBoot" VAR_GLOBAL, "it is empty");
+	refuses(&c, "SecureBoot" VAR_GLOBAL, "the directory is empty");
 	rootfs_put(&vars, "notes", &x);
-	refuses(&c, "SecureBoot" VAR_GLOBAL, "there are other files");
+	refuses(&c, "SecureBoot" VAR_GLOBAL, "it contains other files");
 	c.secure_boot = BOOT_SB_OFF; /* does not make them firmware variables */
-	refuses(&c, "SecureBoot" VAR_GLOBAL, "there are other files");
+	refuses(&c, "SecureBoot" VAR_GLOBAL, "it contains other files");
 	rootfs_put(&vars, "PK", &x);
-	refuses(&c, "SecureBoot" VAR_GLOBAL, "names without GUIDs");
+	refuses(&c, "SecureBoot" VAR_GLOBAL, "names lack GUIDs");
 	rootfs_put(&vars, "MokListRT", &x);
 	refuses(&c, "SecureBoot" VAR_GLOBAL, "--mok-variables");
 	c.secure_boot = BOOT_SB_FROM_EFIVARS;
 	put_var(&vars, "dbx" VAR_SECURITY, "", 0);
-	refuses(&c, "SecureBoot" VAR_GLOBAL, "whether Secure Boot is on is not known");
+	refuses(&c, "SecureBoot" VAR_GLOBAL, "the Secure Boot state is unknown");
 	put_var(&vars, "SecureBoot" VAR_GLOBAL, "\1\0", 2);
 	refuses(&c, "SecureBoot" VAR_GLOBAL, "2 bytes after its attributes");
 	strbuf_fini(&x);

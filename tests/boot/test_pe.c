@@ -284,9 +284,9 @@ Test(boot_pe, certificate_table_that_is_not_the_end_is_refused)
 	pe_build_sign(&s, &f, 2, "x", 1);
 	len = pe_peek32(&f, dir + 4);
 	pe_fill(&f, 8, 0);
-	assert_refused(f.data, f.len, "not the end", "eight bytes behind");
+	assert_refused(f.data, f.len, "not at the end", "eight bytes behind");
 	pe_poke32(&f, dir + 4, len + 9);
-	assert_refused(f.data, f.len, "not the end", "longer than the file");
+	assert_refused(f.data, f.len, "not at the end", "longer than the file");
 	pe_poke32(&f, dir, PE_B_ALIGN + 8);
 	pe_poke32(&f, dir + 4, (uint32_t)f.len - PE_B_ALIGN - 8);
 	assert_refused(f.data, f.len, "certificate table", "it covers a section");

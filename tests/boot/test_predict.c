@@ -178,11 +178,11 @@ Test(boot_predict, parts_for_different_machines_are_refused)
 
 	arm.machine = 0xaa64;
 	put_image(&fedora, &arm);
-	refuses(&c, "shimaa64.efi", "for the kernel's machine");
+	refuses(&c, "shimaa64.efi", "for the kernel's architecture");
 	arm = fedora;
 	arm.machine = 0xaa64;
 	put_image(&arm, &kernel);
-	refuses(&c, GRUB_X64, "another machine");
+	refuses(&c, GRUB_X64, "another architecture");
 }
 
 Test(boot_predict, what_is_no_shim_is_said)
@@ -191,7 +191,7 @@ Test(boot_predict, what_is_no_shim_is_said)
 
 	put_image(&fedora, &kernel);
 	rootfs_put_binary(&root, SHIM_X64, &fedora, NULL);
-	refuses(&c, SHIM_X64, "does not have a .vendor_cert");
+	refuses(&c, SHIM_X64, "has no .vendor_cert");
 	put_shim(&root, SHIM_X64, NULL, false, "UEFI signer");
 	refuses(&c, SHIM_X64, "--mok-variables");
 }
@@ -335,7 +335,7 @@ Test(boot_predict, what_may_come_first_is_a_variant_when_it_is_asked_for)
 		"3d6772b4f84ed47595d72a2c4c5ffd15f5bb72c7507fe26f2aaee2c69d5633ba");
 	cr_expect_eq(v.v[0].path, PCR_BOOT_STRICT);
 	cr_expect_eq(v.v[2].path, PCR_BOOT_FAILED_ENTRIES);
-	cr_expect(strstr(v.v[2].when, "after 2 boot entries that failed"), "%s", v.v[2].when);
+	cr_expect(strstr(v.v[2].when, "after 2 failed boot entries"), "%s", v.v[2].when);
 	boot_variants_fini(&v);
 	c.path = PCR_BOOT_FIRMWARE_UPDATES;
 	v = predict(&c);

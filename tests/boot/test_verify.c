@@ -27,21 +27,21 @@ static const struct expected {
 	const char *label;
 } expected[PCR_MAX][10] = {
 	[4] = {{PCR4_EFI_CALL, "Calling EFI Application from Boot Option"},
-		{PCR4_SEPARATOR, "end of the firmware's part"}, {PCR4_SHIM, "shimx64.efi"},
+		{PCR4_SEPARATOR, "end of the firmware phase"}, {PCR4_SHIM, "shimx64.efi"},
 		{PCR4_GRUB, "grubx64.efi"}, {PCR4_VMLINUZ, "vmlinuz"}},
 	[7] = {{PCR7_SECURE_BOOT, "Secure Boot on"}, {PCR7_PK, "firmware variable PK, 1005 bytes"},
 		{PCR7_KEK, "firmware variable KEK, 2565 bytes"},
 		{PCR7_DB, "firmware variable db, 3143 bytes"},
 		{PCR7_DBX, "firmware variable dbx, 76 bytes"},
-		{PCR7_SEPARATOR, "end of the firmware's part"},
+		{PCR7_SEPARATOR, "end of the firmware phase"},
 		{PCR7_SHIM_CERT,
 			"certificate \"Microsoft Corporation UEFI CA 2011\" in db, for shimx64.efi"},
 		{PCR7_SBAT_LEVEL, "SBAT level sbat,1,2025021800"},
 		{PCR7_GRUB_MOK_LIST_CERT,
 			"certificate \"Debian Secure Boot CA\" in MokListRT, for grubx64.efi"}},
-	[14] = {{PCR14_MOK_LIST, "MokListRT as shim makes it"},
-		{PCR14_MOK_LIST_X, "MokListXRT as shim makes it"},
-		{PCR14_MOK_LIST_TRUSTED, "MokListTrustedRT as shim makes it"}},
+	[14] = {{PCR14_MOK_LIST, "MokListRT as created by shim"},
+		{PCR14_MOK_LIST_X, "MokListXRT as created by shim"},
+		{PCR14_MOK_LIST_TRUSTED, "MokListTrustedRT as created by shim"}},
 };
 
 static void read_data(const char *boot, const char *name, struct strbuf *out)
@@ -105,9 +105,8 @@ static void take_log(
 static void predict_plain(struct boot_variants *v)
 {
 	cleanup_strbuf struct strbuf log = STRBUF_INIT, files = STRBUF_INIT;
-	static const char *const after[] = {"", "; after 1 boot entry that failed",
-		"; after 2 boot entries that failed",
-		"; after a firmware update (fwupdx64.efi.signed)"};
+	static const char *const after[] = {"", "; after 1 failed boot entry",
+		"; after 2 failed boot entries", "; after a firmware update (fwupdx64.efi.signed)"};
 	uint8_t update[SHA256_LEN];
 	const char *at;
 
@@ -194,7 +193,7 @@ static void say_refused(struct strbuf *out)
 	read_data("mok-signed", "eventlog", &log);
 	cr_assert_eq(
 		boot_compare_refused(
-			"usr/lib/modules/6.1.0-56-cloud-amd64/vmlinuz: its signer is not in db, shim or the MOK list; next step: --mok-variables of a node if a machine owner key signed it, else --efivars of their platform, or --secureboot-disabled",
+			"usr/lib/modules/6.1.0-56-cloud-amd64/vmlinuz: its signer is not in db, shim or the MOK list; next step: use --mok-variables of a node if a machine owner key signed it, else --efivars of the nodes, or --secureboot-disabled",
 			log.data, log.len, &c, &err),
 		0, "%s", err.text);
 	strbuf_addf(
@@ -253,7 +252,7 @@ Test(boot_verify, variables_of_a_log_are_those_of_its_platform)
 				log.data[at + 60] ^= 1;
 		boot_vars_fini(&vars);
 		cr_expect_eq(boot_vars_from_log(log.data, log.len, &vars, &err), -1);
-		cr_expect(strstr(err.text, "other contents"), "%s", err.text);
+		cr_expect(strstr(err.text, "differ from what was measured"), "%s", err.text);
 	}
 	cr_expect_arr_eq(digest[0], digest[1], SHA256_LEN);
 }

@@ -234,7 +234,7 @@ def test_mok_variables_of_nodes_are_platforms(cp, ns, place, root, variables, tm
     made(cp, "ai", ns, {"image": reference("a")}, "a")
     play(cp, ns, job_with(cp, ns, "a", ["mok", "off", "untrusted"]), root, tmp_path)
     spine.wait_condition(cp, ns, "ai", "a", "Committed", "ImageCommitted")
-    wait_message(cp, ns, "a", "no values for platform off: shim's validation is off (MokSBStateRT): switch it on, or "
+    wait_message(cp, ns, "a", "no values for platform off: shim's validation is off (MokSBStateRT): enable it, or "
                  "add AllowValidationDisabled=true to the ConfigMap")
     wait_message(cp, ns, "a", f"On platform mok, PCR 14 is {real['mok-signed']}.")
     sets = {f"boot.{four}.{pcr}" for pcr in (fourteen, real["mok-signed"], real["mok-untrusted"])}

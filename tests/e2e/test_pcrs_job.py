@@ -147,7 +147,7 @@ def test_platforms_are_told_one_by_one(cp, ns, running, root, expected, tmp_path
     assert told["good"]["pcrs"] == [json.loads(alone.stdout)]
     assert told["good"]["pcrs"][0]["value"] == pcrstool.boot_registers("debian12-shim-grub")[7]
     for name, words in (("off.example", "Secure Boot is off"), ("unsigned", "signer is not in db"),
-                        ("broken", "shorter than its 4 bytes"), ("empty", "it is empty")):
+                        ("broken", "shorter than its 4 bytes"), ("empty", "the directory is empty")):
         assert set(told[name]) == {"variables", "why"} and words in told[name]["why"], told[name]
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Authenticode: the digest of a PE image, and what its signatures (PKCS#7 SignedData with
- * SpcIndirectDataContent) say of themselves. Whether they are good, pki/pkcs7 tells. Bytes in,
- * digests and views out; ERR_INVALID names what is wrong.
+ * Authenticode: the digest of a PE image, and the contents of its signatures (PKCS#7 SignedData with
+ * SpcIndirectDataContent). pki/pkcs7 verifies them. Bytes in, digests and views out; ERR_INVALID names
+ * the problem.
  */
 #ifndef TEC_BOOT_AUTHENTICODE_H
 #define TEC_BOOT_AUTHENTICODE_H
@@ -12,19 +12,19 @@
 
 #define AUTHENTICODE_STEP ((size_t)128 * 1024)
 /*
- * len bytes of the image, AUTHENTICODE_STEP at most, from offset `from` on; valid until the next
- * call. NULL: err is set, and it was the last call. For an image that is better read than mapped;
- * where a NULL source is passed the bytes are pe->data.
+ * Return len bytes of the image at offset `from`, at most AUTHENTICODE_STEP; valid until the next call.
+ * After NULL (err is set) it is not called again. A source serves images that should be read rather than
+ * mapped; with a NULL source the bytes come from pe->data.
  */
 typedef const uint8_t *(*authenticode_source_fn)(
 	void *arg, size_t from, size_t len, struct err *err);
-/* What firmware measures into PCR 4 (as_measured, below). */
+/* Compute what firmware measures into PCR 4 (as_measured, below). */
 int authenticode_sha256(const struct pe *pe, authenticode_source_fn source, void *arg,
 	uint8_t out[SHA256_LEN], struct err *err) MUST_CHECK;
 /*
- * Both digests in one reading. Signers fill an unsigned file up with zeros to a multiple of 8,
- * firmware does not (EDK2 Tcg2Dxe; seen with OVMF 2022.11 and Debian's systemd-boot of 140,891
- * bytes, Secure Boot off). Of a signed file they are the same.
+ * Both digests in one pass. Signers pad an unsigned file with zeros to a multiple of 8, but firmware does
+ * not (EDK2 Tcg2Dxe; observed with OVMF 2022.11 and Debian's systemd-boot of 140,891 bytes, Secure Boot
+ * off). For a signed file both are equal.
  */
 struct authenticode_digests {
 	uint8_t as_signed[SHA256_LEN], as_measured[SHA256_LEN];
@@ -33,7 +33,7 @@ int authenticode_digest(const struct pe *pe, authenticode_source_fn source, void
 	struct authenticode_digests *out, struct err *err) MUST_CHECK;
 
 #define AUTHENTICODE_CERTS_MAX 16
-/* One embedded certificate: DER Names as they stand there. Borrowed from the signature's bytes. */
+/* An embedded certificate and its DER Names. Borrowed from the bytes of the signature. */
 struct authenticode_cert {
 	const uint8_t *der, *subject, *issuer;
 	size_t der_len, subject_len, issuer_len;
@@ -41,20 +41,19 @@ struct authenticode_cert {
 struct authenticode_sig {
 	bool has_sha256; /* digest algorithm of the DigestInfo is SHA-256 */
 	uint8_t digest[SHA256_LEN];
-	const uint8_t *content; /* what was signed: the value of the SpcIndirectDataContent */
+	const uint8_t *content; /* the signed bytes: the value of SpcIndirectDataContent */
 	size_t content_len;
 	size_t n_certs;
 	struct authenticode_cert cert[AUTHENTICODE_CERTS_MAX];
 };
 int authenticode_read(
 	const uint8_t *pkcs7, size_t len, struct authenticode_sig *out, struct err *err) MUST_CHECK;
-/* Subject and issuer of one DER certificate; only zeros may follow it. */
+/* Read subject and issuer of a DER certificate; only zeros may follow it. */
 int authenticode_cert_read(
 	const uint8_t *der, size_t len, struct authenticode_cert *out, struct err *err) MUST_CHECK;
 /*
- * The image's signatures agree with its bytes: every SHA-256 DigestInfo equals `digest`
- * (as_signed). 0, or -1 with ERR_INVALID; *n_signatures says how many there are (0: unsigned, no
- * error here).
+ * Check that the signatures match the image: every SHA-256 DigestInfo must equal `digest` (as_signed).
+ * ERR_INVALID: one does not. *n_signatures: how many there are; an unsigned file (0) is accepted here.
  */
 int authenticode_check(const struct pe *pe, const uint8_t digest[SHA256_LEN], size_t *n_signatures,
 	struct err *err) MUST_CHECK;

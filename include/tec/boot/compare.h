@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compares a node's TCG2 event log with what an image should have measured, for finding out why a
- * node is refused. Bytes in, an answer for people out; what the log says is escaped. A log that
- * is damaged is ERR_INVALID; one that differs is not an error.
+ * Compare a node's TCG2 event log with the prediction for an image, to find out why a node is refused.
+ * Bytes in, a report for people out; text from the log is escaped. A damaged log is ERR_INVALID; a log
+ * that differs is not an error.
  */
 #ifndef TEC_BOOT_COMPARE_H
 #define TEC_BOOT_COMPARE_H
@@ -11,7 +11,7 @@
 
 struct boot_comparison {
 	bool matches;
-	size_t variant;       /* that matches, or comes closest of those that are accepted */
+	size_t variant;       /* the one that matches, or the closest accepted one */
 	struct strbuf report; /* owned; lines */
 };
 #define BOOT_COMPARISON_INIT                                                                       \
@@ -22,13 +22,13 @@ void boot_comparison_fini(struct boot_comparison *c);
 #define cleanup_boot_comparison __attribute__((cleanup(boot_comparison_fini)))
 
 /*
- * Only registers that the variants have are compared; there is at least one variant. A log matches
- * a variant on an accepted path; the others are there to explain with. An empty log matches none:
- * the report then says why it is empty, and what the registers should be.
+ * Only PCRs that the variants contain are compared; at least one variant is required. A log can match
+ * only variants on an accepted path; the others help to explain a difference. An empty log matches
+ * nothing: the report then explains why it is empty and lists the predicted PCRs.
  */
 int boot_compare_log(const struct boot_variants *variants, enum pcr_boot_path accepted,
 	const void *log, size_t len, struct boot_comparison *out, struct err *err) MUST_CHECK;
-/* Of an image that is refused, and why: what the log tells of the node. It matches nothing. */
+/* For an image that is refused because of `why`: report only what the log shows. Nothing matches. */
 int boot_compare_refused(const char *why, const void *log, size_t len, struct boot_comparison *out,
 	struct err *err) MUST_CHECK;
 

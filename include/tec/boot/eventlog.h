@@ -22,7 +22,7 @@ struct eventlog {
 		uint16_t id, size;
 	} alg[8];
 };
-#define EVENTLOG_NO_ACTION   3u /* EV_NO_ACTION: for people, nothing was extended */
+#define EVENTLOG_NO_ACTION   3u /* EV_NO_ACTION: informative, extends nothing */
 #define EVENTLOG_SEPARATOR   4u
 #define EVENTLOG_VARIABLE    0x80000001u /* EV_EFI_VARIABLE_DRIVER_CONFIG */
 #define EVENTLOG_APPLICATION 0x80000003u
@@ -30,20 +30,19 @@ struct eventlog {
 #define EVENTLOG_ACTION      0x80000007u
 #define EVENTLOG_AUTHORITY   0x800000e0u
 struct eventlog_event {
-	uint32_t pcr;  /* below 24; of EV_NO_ACTION: anything */
+	uint32_t pcr;  /* below 24; any value with EV_NO_ACTION */
 	uint32_t type; /* EV_* number */
 	uint8_t sha256[SHA256_LEN];
 	const uint8_t *data;
 	uint32_t len;
 };
-/* Reads the header. A log without a sha256 bank, or of the SHA-1 format, is refused with a sentence
- * that says so. */
+/* Read the header. ERR_INVALID: damaged, in the SHA-1 format, or without a SHA-256 bank. */
 int eventlog_open(const void *data, size_t len, struct eventlog *out, struct err *err) MUST_CHECK;
-/* 1: *out is the next event; 0: the end; -1: damaged, and the log must not be read further. The
- * header itself is not among the events. */
+/* Read the next event. Return 1 for an event, 0 at the end, -1 if the log is damaged; it must not be read
+ * further then. The header is not returned as an event. */
 int eventlog_next(struct eventlog *log, struct eventlog_event *out, struct err *err) MUST_CHECK;
 const char *eventlog_type_name(uint32_t type); /* "EV_SEPARATOR"; "EV_?" */
-/* Appends what its data says, for people: one line, printable. */
+/* Append a description of the event's data for people: one printable line. */
 void eventlog_describe(const struct eventlog_event *e, struct strbuf *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which of an image's files a prediction reads: the one list, for the search (boot/find.c)
- * and for fetching an image only for them.
+ * The files of an image that a prediction reads: one list, used for the search (boot/find.c) and for
+ * fetching only these files of an image.
  */
 #ifndef TEC_BOOT_NEEDS_H
 #define TEC_BOOT_NEEDS_H
@@ -10,19 +10,19 @@
 
 struct boot_need {
 	const char *dir;  /* "usr/lib/modules" */
-	unsigned depth;   /* levels below it; 1: only what is in the directory itself */
-	const char *name; /* of the files; NULL: all */
+	unsigned depth;   /* levels below it; 1: only the directory itself */
+	const char *name; /* of the files to read; NULL: all */
 };
 enum boot_need_index {
 	BOOT_NEED_KERNELS,
-	BOOT_NEED_EFI, /* where it exists, the next one is not looked at */
+	BOOT_NEED_EFI, /* if it exists, BOOTUPD is ignored */
 	BOOT_NEED_BOOTUPD,
 	BOOT_NEED_UPDATES, /* fwupd's programs */
 	BOOT_N_NEEDS,
 };
 extern const struct boot_need boot_needs[BOOT_N_NEEDS];
 
-/* What kernels and boot loaders begin with, whatever they are called. */
+/* The first bytes of every kernel and boot loader, whatever its name. */
 #define BOOT_NEED_MAGIC "MZ"
 
 #endif

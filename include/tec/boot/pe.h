@@ -19,7 +19,7 @@
 enum pe_machine { PE_MACHINE_OTHER, PE_MACHINE_X64, PE_MACHINE_AARCH64 };
 
 struct pe_section {
-	char name[64]; /* resolved, cut there; bytes from outside: escape before printing */
+	char name[64]; /* resolved and truncated; untrusted: escape before printing */
 	uint32_t virtual_size, raw_size, raw_off;
 };
 
@@ -39,13 +39,13 @@ struct pe {
 	uint8_t filed[PE_SECTIONS_MAX];
 };
 
-/* ERR_INVALID with a sentence that names the field. */
+/* ERR_INVALID names the faulty field. */
 int pe_parse(const void *data, size_t len, struct pe *out, struct err *err) MUST_CHECK;
-/* min(VirtualSize, SizeOfRawData) bytes; NULL: no such section. Of two with one name: the first. */
+/* Return min(VirtualSize, SizeOfRawData) bytes of the first section with this name, or NULL. */
 const uint8_t *pe_section_find(const struct pe *pe, const char *name, size_t *len);
 
-/* The WIN_CERTIFICATEs of type PKCS#7 in table order; start with *pos = 0. False: no more. A table
- * that is damaged gives ERR_INVALID and false. */
+/* Iterate over the WIN_CERTIFICATEs of type PKCS#7 in table order; start with *pos = 0. False: the end, or
+ * a damaged table (ERR_INVALID). */
 bool pe_next_signature(
 	const struct pe *pe, size_t *pos, const uint8_t **der, size_t *len, struct err *err);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From an operating system image's files to the events its boot will measure. Reads through
- * directory descriptors and never leaves them (openat2 RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
- * regular files only. Each file is read once to be hashed, in steps. The descriptors remain the
- * caller's; the result owns its memory. ERR_NOT_FOUND: the image lacks something; ERR_INVALID: it
- * would not boot, or is not an image; both name the path and what to do.
+ * Predict from the files of an operating system image which events its boot will measure. Files are
+ * read through directory descriptors that are never left (openat2 RESOLVE_IN_ROOT |
+ * RESOLVE_NO_MAGICLINKS), and only regular files. Each file is read once for hashing, in steps. The
+ * caller keeps the descriptors; the result owns its memory. ERR_NOT_FOUND: the image lacks something;
+ * ERR_INVALID: it would not boot, or is not an image. Both name the path and the remedy.
  */
 #ifndef TEC_BOOT_PREDICT_H
 #define TEC_BOOT_PREDICT_H
@@ -20,36 +20,36 @@ enum boot_secure_boot { BOOT_SB_FROM_EFIVARS, BOOT_SB_ON, BOOT_SB_OFF };
 #define BOOT_PCR7  2u
 #define BOOT_PCR14 4u
 #define BOOT_ALL   7u
-#define BOOT_PCR11 8u /* only where the second stage is a UKI */
+#define BOOT_PCR11 8u /* only if the second stage is a UKI */
 
 struct boot_conf {
 	unsigned registers;                /* BOOT_PCR*; PCR 7 needs efivars */
-	int rootfs_fd;                     /* of the image's root; -1: PCR 14 from mokvars alone */
-	int efivars_fd;                    /* -1: not given, PCR 7 is left out */
+	int rootfs_fd;                     /* the image's root; -1: only PCR 14, from mokvars */
+	int efivars_fd;                    /* -1: not given; PCR 7 is left out */
 	const struct boot_vars *vars;      /* instead of efivars_fd; NULL: none. Borrowed */
-	int mokvars_fd;                    /* -1: not given, PCR 14 is derived from shim */
+	int mokvars_fd;                    /* -1: not given; PCR 14 is derived from shim */
 	const struct boot_vars *mok;       /* instead of mokvars_fd; NULL: none. Borrowed */
-	enum boot_secure_boot secure_boot; /* FROM_EFIVARS without efivars: on comes first */
-	bool uki;         /* the second stage is a UKI by the caller's word; it is also found out */
-	bool all_kernels; /* offer every kernel; otherwise the newest by version */
+	enum boot_secure_boot secure_boot; /* FROM_EFIVARS without efivars: both, on first */
+	bool uki; /* the caller knows that the second stage is a UKI; it is detected as well */
+	bool all_kernels; /* variants for all kernels; otherwise only for the newest version */
 	bool validation_off_ok;  /* shim's validation may be off (MokSBState) */
-	enum pcr_boot_path path; /* what else variants are made for */
-	bool vouched;            /* a file that is not signed is known to start nevertheless */
+	enum pcr_boot_path path; /* make variants for paths up to this one */
+	bool vouched;            /* an unsigned file is known to start anyway */
 };
 
-/* One value set that the image can legitimately show. */
+/* One set of values that a boot of the image can legitimately have. */
 struct boot_variant {
 	char *when; /* owned: "Secure Boot on; GRUB measures the kernel twice" */
 	bool secure_boot;
-	enum pcr_boot_path path; /* what it needs */
-	/* PCR 4, 7, 11, 14 in this order, as far as conf.registers has them. */
+	enum pcr_boot_path path; /* the path that it requires */
+	/* PCR 4, 7, 11, 14 in this order, those in conf.registers. */
 	struct pcr_events events;
-	char **label; /* owned; of each event, for people: "usr/lib/.../grubx64.efi" */
+	char **label; /* owned; one per event, for people: "usr/lib/.../grubx64.efi" */
 };
 struct boot_variants {
 	struct boot_variant *v; /* owned; most likely first */
 	size_t n;
-	struct strbuf explain; /* which file made which event, for people */
+	struct strbuf explain; /* which file causes which event, for people */
 };
 #define BOOT_VARIANTS_INIT                                                                         \
 	{                                                                                          \
@@ -62,18 +62,17 @@ void boot_variants_fini(struct boot_variants *v);
 int boot_predict(
 	const struct boot_conf *conf, struct boot_variants *out, struct err *err) MUST_CHECK;
 
-/* The Authenticode digest of one program as firmware measures it. path: for messages. */
+/* Compute the Authenticode digest of a program as firmware measures it. path: for messages. */
 int boot_digest(int fd, const char *path, uint8_t out[SHA256_LEN], struct err *err) MUST_CHECK;
 
 /*
- * PCR 11 of one unified kernel image, as its systemd-stub measures the sections: for each one its
- * name, then its contents. Appends to out. profile: the one that is booted, of *n_profiles.
- * ERR_INVALID: it has a section of which it is not known whether this stub measures it; the message
- * names it. path: for messages.
+ * Append PCR 11 of a unified kernel image, as its systemd-stub measures the sections: for each one its
+ * name, then its contents. profile: the one that is booted, of *n_profiles. ERR_INVALID: it is unknown
+ * whether this stub measures some section; the message names it. path: for messages.
  */
 int boot_uki(int uki_fd, const char *path, unsigned profile, unsigned *n_profiles,
 	struct pcr_events *out, struct err *err) MUST_CHECK;
-/* ".linux" and ".linux_CONTENT", as the Rust tool calls these events; NULL: no such event. */
+/* Return ".linux" or ".linux_CONTENT", the Rust tool's names for these events; NULL for others. */
 const char *boot_uki_event_name(enum pcr_event_id id);
 
 #endif
