@@ -68,6 +68,8 @@ static int hash_sections(struct digesting *d)
 	return 0;
 }
 
+/* Hash once for both digests: they differ only in the padding at the end, so the state is copied
+ * there. */
 int authenticode_digest(const struct pe *pe, authenticode_source_fn source, void *arg,
 	struct authenticode_digests *out, struct err *err)
 {
@@ -274,6 +276,7 @@ static int read_certs(struct span certs, struct authenticode_sig *out, struct er
 	return 0;
 }
 
+/* SignerInfos are not parsed here: pki/pkcs7 verifies them with OpenSSL. */
 int authenticode_read(
 	const uint8_t *pkcs7, size_t len, struct authenticode_sig *out, struct err *err)
 {
@@ -302,6 +305,7 @@ int authenticode_read(
 	return read_certs(certs, out, err);
 }
 
+/* A signature without SHA-256 is counted but cannot be compared with the digest. */
 int authenticode_check(const struct pe *pe, const uint8_t digest[SHA256_LEN], size_t *n_signatures,
 	struct err *err)
 {

@@ -168,6 +168,8 @@ static int find(const struct boot_file *f, const struct boot_trust *t, struct bo
 	return rc;
 }
 
+/* Deny lists are searched first, as firmware and shim do: a revoked file does not start even if it
+ * is signed. */
 int boot_authority_find(const struct boot_file *f, const struct boot_trust *t,
 	struct boot_authority *out, struct err *err)
 {

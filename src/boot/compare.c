@@ -105,6 +105,8 @@ struct nearness {
 	size_t agreed;
 };
 
+/* Measure how close a variant is, over the PCRs that it predicts. Other PCRs of the log do not
+ * count. */
 static struct nearness compare(const struct pcr_events *e, const struct replay *r)
 {
 	struct nearness n = {0, 0};
@@ -149,6 +151,7 @@ static size_t nearest(
 
 /* ---- the report */
 
+/* Print one side of a difference: the digest, what it is, and its description on a second line. */
 static void say_side(struct strbuf *out, const char *side, const uint8_t *digest, const char *what,
 	const char *text)
 {
@@ -189,6 +192,7 @@ static void say_not_compared(struct strbuf *out, const struct pcr_events *e, con
 			"not compared: PCR 11, because the image's second stage is not a unified kernel image\n");
 }
 
+/* Print the final values. An empty log has none, so only the predictions are printed then. */
 static void say_registers(struct strbuf *out, const struct pcr_events *e, const struct replay *r)
 {
 	for (unsigned pcr = 0; pcr < PCR_MAX; pcr++) {

@@ -48,6 +48,9 @@ static void add_count(struct bytes_sha256_run *run, size_t n)
 	bytes_sha256_add(run, b, sizeof(b));
 }
 
+/*
+ * The order is that of UEFI_VARIABLE_DATA: GUID, both lengths, name in UTF-16LE without NUL, data.
+ */
 void efi_variable_digest(const struct efi_guid *guid, const char *name, const void *data,
 	size_t len, uint8_t out[SHA256_LEN])
 {
@@ -67,6 +70,7 @@ void efi_variable_digest(const struct efi_guid *guid, const char *name, const vo
 	bytes_sha256_end(&run, out);
 }
 
+/* Accept only data whose two lengths add up exactly to the size of the event. */
 bool efi_logged_variable(const void *event, size_t len, struct efi_logged_variable *out)
 {
 	const uint8_t *p = event;
@@ -128,6 +132,8 @@ static int read_list(const uint8_t *p, size_t left, struct sig_list *l, struct e
 	return 0;
 }
 
+/* pos->entry 0 means that the list at pos->list was not entered yet. Lists without entries are
+ * skipped. */
 bool efi_sig_next(const void *lists, size_t len, struct efi_sig_pos *pos, struct efi_sig *out,
 	struct err *err)
 {
@@ -184,6 +190,8 @@ static int check_lists(const uint8_t *lists, size_t len, struct err *err)
 		       : 0;
 }
 
+/* Layout: sizes of both parts, then their offsets. Nothing states the type of the first part: it is
+ * one certificate if it parses as one. */
 int shim_vendor_read(const void *section, size_t len, struct shim_vendor *out, struct err *err)
 {
 	const uint8_t *p = section;
@@ -207,6 +215,8 @@ int shim_vendor_read(const void *section, size_t len, struct shim_vendor *out, s
 	return check_lists(out->auth, out->auth_len, err);
 }
 
+/* Layout: version, two offsets (previous and latest), then the texts. The offsets count from the
+ * byte after the version. */
 int shim_sbat_level(const void *section, size_t len, bool latest, const char **text,
 	size_t *text_len, struct err *err)
 {

@@ -81,6 +81,8 @@ static int read_spec_id(struct eventlog *log, const uint8_t *p, size_t len, stru
 	return 0;
 }
 
+/* The first event has the SHA-1 format (TCG_PCR_EVENT) in every log, so that old readers can skip
+ * it. */
 int eventlog_open(const void *data, size_t len, struct eventlog *out, struct err *err)
 {
 	const uint8_t *p = data;
@@ -143,6 +145,8 @@ static int read_digests(
 	return 0;
 }
 
+/* Event types and PCRs are taken as they are; only what would make later bytes ambiguous is
+ * refused. */
 int eventlog_next(struct eventlog *log, struct eventlog_event *out, struct err *err)
 {
 	size_t start = log->pos, left = log->len - log->pos;

@@ -119,6 +119,8 @@ int boot_open_dir(int root_fd, const char *path, int *out, struct err *err)
 	return cannot_open(path, errno, err);
 }
 
+/* The descriptor is kept for hashing, the mapping for parsing. Signatures and sections point into
+ * the mapping. */
 int boot_file_open_fd(int fd, const char *path, struct boot_file *out, struct err *err)
 {
 	struct stat st;
@@ -170,6 +172,7 @@ void boot_file_rest(const struct boot_file *f)
 	(void)madvise(f->data, f->len, MADV_DONTNEED);
 }
 
+/* Read into one buffer per file, which the next call overwrites. */
 const uint8_t *boot_file_source(void *arg, size_t from, size_t len, struct err *err)
 {
 	struct boot_file *f = arg;
@@ -194,6 +197,7 @@ const uint8_t *boot_file_source(void *arg, size_t from, size_t len, struct err *
 	return f->step;
 }
 
+/* The buffer is freed afterwards: several files stay open, and none is hashed twice. */
 int boot_file_hash(struct boot_file *f, struct err *err)
 {
 	struct authenticode_digests digests;

@@ -184,6 +184,7 @@ static bool lists(const struct list *l, const char *name)
 	return false;
 }
 
+/* A missing usr/lib/modules is not reported here: a UKI needs no kernel outside itself. */
 int boot_find_kernels(int root_fd, struct boot_paths *p, struct err *err)
 {
 	struct walk w = {.root_fd = root_fd, .err = err};
@@ -310,6 +311,8 @@ static bool take_pair(const struct walk *w, size_t k, bool same_dir, struct boot
 	return false;
 }
 
+/* Prefer a pair in one directory, as bootupd installs it. Without a kernel (OTHER) x64 is tried
+ * first. */
 static int find_in(const char *top, struct walk *w, enum pe_machine machine, struct boot_paths *p)
 {
 	if (walk_dir(w, top, "", 0) < 0)
@@ -348,6 +351,7 @@ int boot_find_loaders(int root_fd, enum pe_machine machine, struct boot_paths *p
 	return rc;
 }
 
+/* Choose by the name of shim: fwupd's program must match its architecture. */
 int boot_find_updates(int root_fd, struct boot_paths *p, struct err *err)
 {
 	struct walk w = {.root_fd = root_fd, .err = err};

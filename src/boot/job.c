@@ -65,6 +65,7 @@ int boot_job_platform(int rootfs_fd, int dir_fd, const char *name, struct model_
 	return -1;
 }
 
+/* Drop variants beyond the maximum of the message: the most likely ones come first. */
 int boot_job_message(const struct boot_variants *v, const struct model_platforms *platforms,
 	const char *nonce, const char *digest, struct strbuf *out, struct err *err)
 {

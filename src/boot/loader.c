@@ -120,6 +120,7 @@ static enum loader_type uki_by_version(unsigned version)
 	return version >= 254 && version <= 257 ? UKI_LOADS : UKI_OTHER;
 }
 
+/* systemd-boot and UKIs both contain .sdmagic, so .linux is checked first. */
 const struct boot_loader *boot_loader_of(const struct pe *second, bool is_uki)
 {
 	const char *sbat;
@@ -140,6 +141,7 @@ const struct boot_loader *boot_loader_uki(void)
 	return &loaders[UKI];
 }
 
+/* Check whether a UKI's stub may have the firmware load, and thus measure, the embedded kernel. */
 bool boot_loader_may_load(const struct boot_loader *l)
 {
 	for (size_t i = 0; i < sizeof(l->on); i++)

@@ -10,6 +10,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
+/* shim always creates the deny list and the key list, so a directory without them is incomplete. */
 static int must_be_there(const struct boot_vars *v, enum pcr_platform_var i, struct err *err)
 {
 	if (v->found[i])

@@ -22,6 +22,9 @@ static void describe(const struct efi_sig *e, struct strbuf *out)
 		boot_describe_hash(e->data, e->len, out);
 }
 
+/*
+ * Add EV_EFI_VARIABLE_AUTHORITY: it measures the matching entry with its owner, not the whole list.
+ */
 static void add_authority(struct boot_build *b, const struct boot_file *f)
 {
 	const struct boot_authority *a = &f->authority;
@@ -155,6 +158,9 @@ static void add_mok_state(struct boot_build *b)
 		"MokSBState: shim's validation is %s", b->set->validation_off ? "off" : "on");
 }
 
+/*
+ * With Secure Boot off neither firmware nor shim checks signatures, so no authorities are logged.
+ */
 int boot_pcr7(struct boot_build *b, struct err *err)
 {
 	const struct boot_set *set = b->set;
@@ -197,6 +203,7 @@ static void find_for_updates(struct boot_set *set, const struct boot_trust *t)
 	set->n_updates = n;
 }
 
+/* The firmware checks only shim; shim checks everything after it. */
 int boot_pcr7_authorities(struct boot_set *set, struct err *err)
 {
 	const struct boot_trust firmware = firmware_trust(set), shim = shim_trust(set);

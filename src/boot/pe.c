@@ -172,6 +172,7 @@ static void file_section(struct pe *pe, unsigned i)
 	pe->filed[at] = (uint8_t)i;
 }
 
+/* Sections are sorted by offset, so each one only has to begin after the previous one ends. */
 static int check_overlap(const struct pe *pe, struct err *err)
 {
 	size_t end = pe->headers_size;
@@ -239,6 +240,7 @@ const uint8_t *pe_section_find(const struct pe *pe, const char *name, size_t *le
 	return NULL;
 }
 
+/* Entries are padded to 8 bytes. Other certificate types are skipped, as loaders do. */
 bool pe_next_signature(
 	const struct pe *pe, size_t *pos, const uint8_t **der, size_t *len, struct err *err)
 {

@@ -105,6 +105,7 @@ static void add_pcr4(struct boot_build *b)
 	add_kernel(b);
 }
 
+/* Hash the UKI's sections again for each variant: few images have UKIs, and profiles differ. */
 static int add_pcr11(struct boot_build *b, struct err *err)
 {
 	cleanup_pcr_events struct pcr_events events = PCR_EVENTS_INIT;
@@ -117,6 +118,8 @@ static int add_pcr11(struct boot_build *b, struct err *err)
 	return 0;
 }
 
+/* Add the MOK variables in the order in which shim measures them. A variable that is not measured
+ * gives no event. */
 static void add_pcr14(struct boot_build *b)
 {
 	const struct boot_set *set = b->set;
@@ -174,6 +177,7 @@ static char *when(const struct boot_build *b, bool several_kernels)
 	return strbuf_steal(&out);
 }
 
+/* Append one variant. The path it requires follows from what precedes shim. */
 static int add_variant(struct boot_build *b, struct boot_variants *out, struct err *err)
 {
 	const struct boot_set *set = b->set;
@@ -281,6 +285,7 @@ static int add_paths(struct boot_set *set, struct boot_variants *out, struct err
 	return 0;
 }
 
+/* List the files that were not used, so that a person sees why another one was chosen. */
 static void explain_files(const struct boot_set *set, struct strbuf *out)
 {
 	if (set->loader)

@@ -61,6 +61,8 @@ static int take_variables(struct boot_set *set, const struct boot_vars *v, struc
 	return take_state(set, v, &state, err);
 }
 
+/* Take variables from the caller or from a directory. With Secure Boot off the directory may be
+ * empty: firmware in setup mode has no keys. */
 static int read_efivars(struct boot_set *set, struct err *err)
 {
 	cleanup_boot_vars struct boot_vars v = {.found = {false}};
@@ -99,6 +101,7 @@ static void drop_kernels(struct boot_set *set)
 	set->n_kernels = 0;
 }
 
+/* Open shim and the second stage, and identify the latter. */
 static int open_loaders(struct boot_set *set, struct err *err)
 {
 	int root = set->conf->rootfs_fd;
@@ -216,6 +219,7 @@ static int hash_all(struct boot_set *set, struct err *err)
 	return hash_inner(set, err);
 }
 
+/* Read shim's .vendor_cert, which every shim has, if only with empty parts. */
 static int read_vendor(struct boot_set *set, struct err *err)
 {
 	size_t len;
@@ -229,6 +233,8 @@ static int read_vendor(struct boot_set *set, struct err *err)
 	return 0;
 }
 
+/* The order matters: variables decide whether unsigned files are acceptable, files decide what is
+ * hashed, and authorities need both. */
 int boot_read(const struct boot_conf *conf, struct boot_set *set, struct err *err)
 {
 	bool files = conf->rootfs_fd >= 0;

@@ -68,6 +68,7 @@ static unsigned lowest(const char *level, size_t len, const struct entry *e)
 	return least;
 }
 
+/* Compare the components of a file with a level. A file without .sbat passes here. */
 static int check(const struct boot_file *f, const char *level, size_t level_len, struct err *err)
 {
 	size_t len;

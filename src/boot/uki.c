@@ -142,6 +142,8 @@ static int hash_section(
 	return 0;
 }
 
+/* Add two events: the section's name with its NUL, then its contents. The id of the second follows
+ * that of the first. */
 static int add_section(struct boot_file *f, size_t i, const struct pe_section *s,
 	struct pcr_events *out, struct err *err)
 {
@@ -182,6 +184,7 @@ static int check_known(const struct boot_file *f, unsigned version, struct err *
 	return 0;
 }
 
+/* Events follow the stub's list, not the order of sections in the file. */
 int boot_uki_events(struct boot_file *f, unsigned profile, struct pcr_events *out, struct err *err)
 {
 	unsigned version = boot_stub_version(&f->pe);
@@ -234,6 +237,7 @@ static const uint8_t *inner_source(void *arg, size_t from, size_t len, struct er
 	return boot_file_source(in->f, in->at + from, len, err);
 }
 
+/* Hash the embedded kernel as firmware does: only its own bytes, as a PE image of its own. */
 int boot_uki_inner(struct boot_file *f, uint8_t out[SHA256_LEN], struct err *err)
 {
 	const struct pe_section *s = section_of(&f->pe, ".linux", 0);

@@ -107,6 +107,9 @@ static unsigned look_around(int dir_fd)
 	return seen;
 }
 
+/*
+ * Explain the likely mistake: the wrong directory, files copied without GUIDs, or nothing copied.
+ */
 static int refuse_dir(unsigned seen, struct err *err)
 {
 	const char *is = "the directory is empty";
@@ -214,6 +217,7 @@ static int take_event(const struct eventlog_event *e, struct boot_vars *out, str
 	return 0;
 }
 
+/* Events that are not firmware variables are skipped, but a damaged log is refused as a whole. */
 int boot_vars_from_log(const void *log, size_t len, struct boot_vars *out, struct err *err)
 {
 	struct eventlog_event e;
