@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Credentials are copied from json-c's strings into secrets at once, and the whole tree is wiped
- * before it goes. A key of the configuration is compared as text: host exactly, path at the border
- * of a component. Refuses an entry it cannot read when that entry is the one that counts: sending
- * nothing instead would be reported as a wrong password.
+ * Credentials are copied from json-c's strings into secrets immediately, and the whole tree is
+ * wiped before it is freed. A configuration key is compared as text: the host exactly, the path at
+ * component boundaries. An unreadable entry is an error if it is the matching one: sending no
+ * credentials instead would be reported as a wrong password.
  */
 #include "config.h"
 
@@ -15,7 +15,7 @@
 #include "tec/base/json.h"
 #include "tec/base/str.h"
 
-#define TOKEN_MIN_S 60u /* shorter ones are not made, says the specification */
+#define TOKEN_MIN_S 60u /* the specification's minimum */
 #define TOKEN_MAX_S 3600u
 
 static const struct json_limits config_limits = {
@@ -39,8 +39,9 @@ void oci_cred_free(struct oci_cred *c)
 	free(c);
 }
 
-/* ---- which entry ---- */
+/* ---- finding the entry ---- */
 
+/* Docker Hub has three historical names, which count as one host. */
 static bool is_hub(const char *host, size_t len)
 {
 	static const char *const names[] = {"docker.io", "index.docker.io", "registry-1.docker.io"};
@@ -51,7 +52,8 @@ static bool is_hub(const char *host, size_t len)
 	return false;
 }
 
-/* Length of the key's path when it covers host and repository, -1 when it does not. */
+/* Return the length of the key's path if the key covers host and repository, otherwise -1. A longer path
+ * is a better match. */
 static int key_match(const char *key, const char *host, const char *repository)
 {
 	size_t host_len, path_len;
@@ -70,7 +72,7 @@ static int key_match(const char *key, const char *host, const char *repository)
 	path_len = strlen(path);
 	while (path_len && path[path_len - 1] == '/')
 		path_len--;
-	/* What docker login wrote for a whole registry. */
+	/* docker login wrote "/v1/" or "/v2/" for a whole registry. */
 	if (path_len == 2 && path[0] == 'v' && (path[1] == '1' || path[1] == '2'))
 		path_len = 0;
 	if (!path_len)
@@ -81,9 +83,9 @@ static int key_match(const char *key, const char *host, const char *repository)
 	return (int)path_len;
 }
 
-/* ---- its credentials ---- */
+/* ---- reading credentials ---- */
 
-/* "user:password" as a header's value. */
+/* Encode "user:password" as the value of an Authorization header. */
 static struct secret *basic_value(const struct secret *pair)
 {
 	static const char prefix[] = "Basic ";
@@ -95,7 +97,8 @@ static struct secret *basic_value(const struct secret *pair)
 	return out;
 }
 
-/* base64 with or without padding, as docker and podman write it; NUL bytes at the end are docker's. */
+/* Decode base64 with or without padding, as docker and podman write it. docker appends NUL bytes, which
+ * are removed. */
 static struct secret *decode_pair(const char *auth)
 {
 	size_t len = strlen(auth), pad = (4 - len % 4) % 4;
@@ -112,6 +115,7 @@ static struct secret *decode_pair(const char *auth)
 	return len ? secret_new_copy(secret_peek(raw), len) : NULL;
 }
 
+/* Read auth, or else username and password. An entry with neither leaves c empty. */
 static int take_pair(struct json_object *entry, struct oci_cred *c, struct err *err)
 {
 	const char *auth = json_get_str(entry, "auth"), *user = json_get_str(entry, "username");
@@ -139,30 +143,32 @@ static int take_pair(struct json_object *entry, struct oci_cred *c, struct err *
 	colon = memchr(secret_peek(pair), ':', secret_len(pair));
 	if (!colon || colon == secret_peek(pair))
 		return err_set(err, ERR_INVALID, "auth is not base64 of user:password");
-	if (secret_len(pair) > SECRET_MAX_LEN / 2) /* it grows by a third */
+	if (secret_len(pair) > SECRET_MAX_LEN / 2) /* base64 adds a third */
 		return err_set(err, ERR_INVALID, "the credentials are too large");
 	c->basic = basic_value(pair);
 	return 0;
 }
 
+/* Read an entry: an identity token takes precedence over a password. */
 static int take_entry(struct json_object *entry, struct oci_cred **out, struct err *err)
 {
 	cleanup_oci_cred struct oci_cred *c = xcalloc(1, sizeof(*c));
 	const char *identity;
 
 	if (!json_object_is_type(entry, json_type_object))
-		return err_set(err, ERR_INVALID, "it is not an object");
+		return err_set(err, ERR_INVALID, "not a JSON object");
 	identity = json_get_str(entry, "identitytoken");
 	if (identity && *identity)
 		c->identity = secret_new_copy(identity, strlen(identity) + 1);
 	else if (take_pair(entry, c, err) != 0)
 		return -1;
-	/* {} means that a credential helper keeps them: we do not run those. */
+	/* {} means that a credential helper has them; helpers are not supported. */
 	*out = c->basic || c->identity ? steal_ptr(&c) : NULL;
 	return 0;
 }
 
-/* Replaces *out when an entry of o beats *best. */
+/* Search one configuration. Replace *out if it has a better match than *best; the earlier one of equals
+ * stays. */
 static int search(struct json_object *o, const char *host, const char *repository, int *best,
 	struct oci_cred **out, struct err *err)
 {
@@ -171,7 +177,7 @@ static int search(struct json_object *o, const char *host, const char *repositor
 	bool better = false;
 
 	if (!json_object_is_type(o, json_type_object))
-		return err_set(err, ERR_INVALID, "it is not an object");
+		return err_set(err, ERR_INVALID, "not a JSON object");
 	json_object_object_foreach (auths ? auths : o, key, entry) {
 		int n = key_match(key, host, repository);
 
@@ -209,7 +215,7 @@ int oci_cred_find(const struct secret *const *configs, size_t n, const char *hos
 	return 0;
 }
 
-/* ---- one credential alone ---- */
+/* ---- a configuration with one credential ---- */
 
 static uint8_t *put(uint8_t *p, const void *bytes, size_t len)
 {
@@ -217,7 +223,7 @@ static uint8_t *put(uint8_t *p, const void *bytes, size_t len)
 	return p + len;
 }
 
-/* As the inside of a JSON string. */
+/* Write the content of a JSON string. json-c would leave copies of the secret in its buffers. */
 static uint8_t *put_escaped(uint8_t *p, const uint8_t *s, size_t len)
 {
 	static const char hex[] = "0123456789abcdef";
@@ -234,6 +240,8 @@ static uint8_t *put_escaped(uint8_t *p, const uint8_t *s, size_t len)
 	return p;
 }
 
+/* Write into a buffer for the worst case of escaping, then copy the used part: a secret has a fixed
+ * size. */
 struct secret *oci_cred_config(
 	const struct oci_cred *c, const char *host, const char *repository, struct err *err)
 {
@@ -260,6 +268,7 @@ struct secret *oci_cred_config(
 
 /* ---- the token server's answer ---- */
 
+/* The token is sent in a header, so blanks and control characters are refused. */
 int oci_token_parse(const char *text, size_t len, struct oci_token *out, struct err *err)
 {
 	cleanup_wiped_json struct json_object *o = json_parse(text, len, &token_limits, err);
@@ -267,7 +276,7 @@ int oci_token_parse(const char *text, size_t len, struct oci_token *out, struct 
 	int64_t s;
 
 	memset(out, 0, sizeof(*out));
-	if (!o) { /* without the byte's number: it would say what another server's page holds */
+	if (!o) { /* json-c's position would reveal what another server's page contains */
 		err_clear(err);
 		return err_set(err, ERR_INVALID, "the token server's answer is not JSON");
 	}

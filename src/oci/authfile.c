@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Content is in a struct secret from the first byte. */
+/* The content is kept only in a struct secret. */
 #include "config.h"
 
 #include "tec/oci/authfile.h"
@@ -15,8 +15,7 @@ struct oci_authfile {
 	struct secret *content; /* owned; NULL: no credentials */
 };
 
-/* Less than SECRET_MAX_LEN bytes. NULL without an error: the file does not exist, as for an optional
- * Secret that was not created. */
+/* Read the file. NULL without an error: it does not exist, like an optional Secret that was not created. */
 static struct secret *read_auth(const char *path, struct err *err)
 {
 	struct secret *auth = NULL;
@@ -35,12 +34,13 @@ static struct secret *read_auth(const char *path, struct err *err)
 	return auth;
 }
 
+/* Replace the content. Only its appearance and disappearance are logged, not each change. */
 static void take(struct oci_authfile *f, struct secret *take_content, bool first)
 {
 	if (first || !take_content != !f->content)
 		log_info(NULL,
 			take_content ? "registry credentials read"
-				     : "no credentials for registries: the file is absent",
+				     : "no registry credentials: the file does not exist",
 			"file=%s", log_esc(f->path));
 	secret_free(f->content);
 	f->content = take_content;
@@ -78,8 +78,8 @@ const struct secret *oci_authfile_get(struct oci_authfile *f)
 		return NULL;
 	now = read_auth(f->path, &err);
 	if (err_is_set(&err))
-		log_err(LOG_WARN, NULL, "registry credentials not read, the earlier ones are used",
-			&err);
+		log_err(LOG_WARN, NULL,
+			"cannot read registry credentials, keeping the previous ones", &err);
 	else
 		take(f, now, false);
 	return f->content;

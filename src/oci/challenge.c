@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * WWW-Authenticate is a list of challenges and each challenge a list of parameters, with the same
- * comma between both: a word followed by '=' is a parameter, any other word is the next scheme.
- * Refuses what it cannot place: a password would be sent to a realm that was read wrongly.
+ * WWW-Authenticate is a list of challenges, and each challenge has a list of parameters; both use
+ * the same comma. A word followed by '=' is a parameter, any other word starts the next challenge.
+ * Malformed input is refused: after a misread realm, a password would go to the wrong server.
  */
 #include "config.h"
 
@@ -16,12 +16,14 @@ struct reader {
 	const char *p, *end;
 };
 
+/* RFC 9110, section 5.6.2. */
 static bool is_token(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
+/* RFC 9110, section 11.2. */
 static bool is_token68(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -48,7 +50,7 @@ static bool at(const struct reader *r, char c)
 	return r->p < r->end && *r->p == c;
 }
 
-/* A token or a quoted string; what does not fit or print is refused. out NULL: skip it. */
+/* Read a token or a quoted string. Values that are too long or unprintable are refused. out NULL: skip. */
 static int value(struct reader *r, char *out, size_t cap, struct err *err)
 {
 	bool quoted = at(r, '"');
@@ -66,24 +68,28 @@ static int value(struct reader *r, char *out, size_t cap, struct err *err)
 			c = *r->p;
 		}
 		if ((unsigned char)c < 0x20 || c == 0x7f)
-			return err_set(err, ERR_INVALID, "control characters in a challenge");
+			return err_set(err, ERR_INVALID,
+				"the authentication challenge contains control characters");
 		if (out && n + 1 >= cap)
-			return err_set(err, ERR_INVALID, "a challenge that is too long");
+			return err_set(
+				err, ERR_INVALID, "the authentication challenge is too long");
 		if (out)
 			out[n] = c;
 		n++;
 	}
 	if (quoted && !at(r, '"'))
-		return err_set(err, ERR_INVALID, "a challenge without its closing quote");
+		return err_set(
+			err, ERR_INVALID, "the authentication challenge lacks a closing quote");
 	r->p += quoted;
 	if (!quoted && n == 0)
-		return err_set(err, ERR_INVALID, "a challenge's parameter without a value");
+		return err_set(err, ERR_INVALID,
+			"the authentication challenge has a parameter without a value");
 	if (out)
 		out[n] = '\0';
 	return 0;
 }
 
-/* Where the value of this parameter of a Bearer challenge goes. */
+/* Return the buffer for a parameter of a Bearer challenge, or NULL to ignore the parameter. */
 static char *place(struct oci_challenge *c, const char *name, size_t len, size_t *cap)
 {
 	static const char *const names[] = {"realm", "service", "scope"};
@@ -98,7 +104,7 @@ static char *place(struct oci_challenge *c, const char *name, size_t len, size_t
 	return NULL;
 }
 
-/* name=value; `name` has been read and r is at the '='. c NULL: of a challenge not kept. */
+/* Read the value of a parameter; r is at the '='. c NULL: the challenge is ignored. */
 static int parameter(
 	struct reader *r, struct oci_challenge *c, const char *name, size_t len, struct err *err)
 {
@@ -108,11 +114,12 @@ static int parameter(
 	r->p++;
 	skip_blanks(r);
 	if (to && *to)
-		return err_set(err, ERR_INVALID, "a challenge names a parameter twice");
+		return err_set(
+			err, ERR_INVALID, "the authentication challenge repeats a parameter");
 	return value(r, to, cap, err);
 }
 
-/* Skips "abc==" of "Negotiate abc==". Only the end of it may be '='. */
+/* Skip "abc==" in "Negotiate abc==". '=' may occur only at its end, which tells it from a parameter. */
 static void skip_token68(struct reader *r)
 {
 	struct reader ahead = *r;
@@ -129,7 +136,7 @@ static void skip_token68(struct reader *r)
 		*r = ahead;
 }
 
-/* Whether the word just read is a parameter's name. */
+/* Check whether the word just read is the name of a parameter: '=' follows. */
 static bool is_parameter(const struct reader *r)
 {
 	struct reader ahead = *r;
@@ -138,6 +145,7 @@ static bool is_parameter(const struct reader *r)
 	return at(&ahead, '=');
 }
 
+/* Basic is only noted; of several Bearer challenges the first counts. */
 int oci_challenge_parse(const char *text, size_t len, struct oci_challenge *out, struct err *err)
 {
 	struct reader r = {text, text + len};
@@ -171,9 +179,10 @@ int oci_challenge_parse(const char *text, size_t len, struct oci_challenge *out,
 				continue; /* its first parameter */
 		}
 		if (!n || (r.p < r.end && *r.p != ','))
-			return err_set(err, ERR_INVALID, "a challenge that cannot be read");
+			return err_set(
+				err, ERR_INVALID, "the authentication challenge is malformed");
 	}
 	if (out->bearer && !*out->realm)
-		return err_set(err, ERR_INVALID, "a Bearer challenge without a realm");
+		return err_set(err, ERR_INVALID, "the Bearer challenge has no realm");
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The asking side: a line of questions, and the child that has the first of them. */
+/* The requesting side: a queue of requests, and one child that handles the first of them. */
 #include "config.h"
 
 #include "tec/oci/compute.h"
@@ -33,9 +33,9 @@ struct call {
 	struct op op; /* first */
 	struct oci_computes *k;
 	struct op_scope ops; /* the child */
-	bool running;        /* else it waits */
+	bool running;        /* otherwise it is in the queue */
 	TAILQ_ENTRY(call) link;
-	char *question; /* owned, wiped; NULL: the child has it */
+	char *question; /* owned, wiped; NULL: passed to the child */
 	struct oci_lines lines;
 	char last[OCI_COMPUTE_LINE_MAX];
 	oci_said_fn said;
@@ -52,6 +52,7 @@ static void wipe_question(struct call *c)
 	free(steal_ptr(&c->question));
 }
 
+/* Free a call, and let the next one start if this one was running. */
 static void call_free(struct call *c)
 {
 	op_scope_cancel(&c->ops); /* kills the child */
@@ -68,7 +69,7 @@ static void call_free(struct call *c)
 
 static void empty(struct oci_computes *k);
 
-/* A child that is killed leaves its files. */
+/* Cancel a request. A killed child leaves files behind, so another one is started to remove them. */
 static void call_abort(struct op *op)
 {
 	struct call *c = (struct call *)op;
@@ -82,6 +83,7 @@ static void call_abort(struct op *op)
 
 /* ---- the child */
 
+/* Keep the last line: if the child fails, it is the reason. */
 static void on_line(void *arg, const char *line)
 {
 	struct call *c = arg;
@@ -97,6 +99,7 @@ static void on_said(void *arg, const char *data, size_t len)
 	oci_lines_add(&c->lines, data, len, on_line, c);
 }
 
+/* End a call. The child's last line is more useful than its exit status. */
 static void on_child(void *arg, const struct err *err, const char *out, size_t len)
 {
 	struct call *c = arg;
@@ -111,6 +114,8 @@ static void on_child(void *arg, const struct err *err, const char *out, size_t l
 	done(done_arg, &e, out, len);
 }
 
+/* Start the child. child_start() copies the request, so ours, which may hold credentials, is wiped
+ * at once. */
 static void call_run(struct call *c)
 {
 	const struct child_spec spec = {
@@ -146,7 +151,7 @@ static void wipe_json(struct json_object *o)
 	json_object_put(o);
 }
 
-/* The caller wipes and frees. reference NULL: only the directory is emptied. */
+/* Write a request as JSON, which the caller wipes and frees. reference NULL: only empty the directory. */
 static char *question_text(
 	const struct oci_computes_conf *conf, const struct oci_compute_question *q)
 {
@@ -176,13 +181,12 @@ static void on_emptied(void *arg, const struct err *err, const char *out, size_t
 	struct oci_computes *k = arg;
 
 	if (err_is_set(err))
-		log_err(LOG_WARN, NULL, "files of an image that was being computed are still there",
-			err);
+		log_err(LOG_WARN, NULL, "cannot remove the files of an image computation", err);
 	k->busy = false;
 	on_next(k);
 }
 
-/* Most of the time nothing is there, and no child is needed. */
+/* Remove leftover files. Usually the directory does not exist, and no child is needed. */
 static void empty(struct oci_computes *k)
 {
 	const struct oci_compute_question none = {.reference = NULL};
@@ -206,7 +210,7 @@ struct oci_computes *oci_computes_new(struct loop *l, const struct oci_computes_
 {
 	struct oci_computes *k = xcalloc(1, sizeof(*k));
 
-	loop_ignore_sigpipe(); /* a child may end without having read its question */
+	loop_ignore_sigpipe(); /* a child may exit before it has read its request */
 	k->loop = l;
 	k->conf = *conf;
 	TAILQ_INIT(&k->waiting);
@@ -224,6 +228,7 @@ void oci_computes_free(struct oci_computes *k)
 	free(k);
 }
 
+/* Queue a request. It starts from the loop, so `done` never runs before this returns. */
 struct op *oci_compute(struct oci_computes *k, struct op_scope *scope,
 	const struct oci_compute_question *q, oci_said_fn said, oci_computed_fn done, void *arg)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program that the asking side starts. Whatever an image does to the processes that read it, they
- * cannot open the files of the operator, whose user they run as: the rights that this one gives up are
- * not theirs either. So it computes nothing where it cannot give them up.
+ * The program that compute.c starts. Whatever an image does to the processes that read it, they
+ * must not open the operator's files, although they run as the same user: they inherit the
+ * restrictions that this program imposes on itself. Without Landlock it therefore computes nothing.
  */
 #include "config.h"
 
@@ -39,10 +39,11 @@ struct computing {
 	struct loop *loop;
 	struct op_scope ops;
 	struct oci_lines lines;
-	char last[OCI_COMPUTE_LINE_MAX]; /* line that the child wrote */
+	char last[OCI_COMPUTE_LINE_MAX]; /* last line that a child wrote */
 	struct err *err;
 };
 
+/* In the build directory the tool is next to this program. */
 char *oci_compute_tool(void)
 {
 	char self[4096];
@@ -60,6 +61,8 @@ char *oci_compute_tool(void)
 
 /* ---- lines */
 
+/* Overlong lines are cut at the size of the buffer. The text may come from a registry, so control
+ * characters become '?'. */
 void oci_lines_add(struct oci_lines *l, const char *data, size_t len, oci_said_fn line, void *arg)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -90,6 +93,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return 0;
 }
 
+/* Remove everything below a directory. FTW_PHYS: links are removed, not followed. */
 static void empty(const char *dir)
 {
 	(void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
@@ -99,10 +103,10 @@ static int make_dir(const char *path, struct err *err)
 {
 	return mkdir(path, 0700) == 0 || errno == EEXIST
 		       ? 0
-		       : err_set_errno(err, ERR_INVALID, errno, "cannot make %s", log_esc(path));
+		       : err_set_errno(err, ERR_INVALID, errno, "cannot create %s", log_esc(path));
 }
 
-/* A member's name is a file's without a slash; others are none of ours. */
+/* Write one member of a ConfigMap as a file. Names that are not plain file names are skipped. */
 static int write_variable(
 	const char *dir, const char *name, const void *data, size_t len, struct err *err)
 {
@@ -138,6 +142,7 @@ static int write_plain(const char *dir, struct json_object *o, struct err *err)
 	return 0;
 }
 
+/* binaryData is base64; a member that is not is skipped. */
 int oci_compute_platform(const char *dir, struct json_object *configmap, struct err *err)
 {
 	struct json_object *binary = json_get_obj(configmap, "binaryData"),
@@ -174,7 +179,7 @@ static void on_done(void *arg, const struct err *err, const char *out, size_t le
 	loop_stop(c->loop);
 }
 
-/* argv begins with the program's name and ends with NULL. input may be NULL. */
+/* Run tec-compute-pcrs and wait for it. argv begins with the program's name; input may be NULL. */
 static int run(struct computing *c, const char *const *argv, const char *input,
 	uint32_t deadline_ms, struct err *err)
 {
@@ -199,6 +204,8 @@ static int run(struct computing *c, const char *const *argv, const char *input,
 	return err_is_set(err) ? -1 : 0;
 }
 
+/* Fetch the image's files. Only this child gets the credentials, through a file descriptor and
+ * never as a file on disk; they are wiped afterwards. */
 static int fetch(struct computing *c, const char *rootfs, struct err *err)
 {
 	const char *argv[ARGS_MAX] = {
@@ -224,7 +231,7 @@ static int fetch(struct computing *c, const char *rootfs, struct err *err)
 	return rc;
 }
 
-/* Pairs of --platform and NAME=DIR. */
+/* Write each platform to a directory, and append --platform NAME=DIR to the arguments. */
 static int add_platforms(struct computing *c, struct json_object *out, struct err *err)
 {
 	struct json_object *platforms = json_get_obj(c->question, "platforms");
@@ -245,6 +252,7 @@ static int add_platforms(struct computing *c, struct json_object *out, struct er
 	return 0;
 }
 
+/* Compute the values, without the credentials, and copy the result to out_fd. */
 static int compute(struct computing *c, const char *rootfs, int out_fd, struct err *err)
 {
 	cleanup_free char *result = xasprintf("%s/result", c->scratch), *text = NULL;
@@ -273,8 +281,10 @@ static int answer(struct computing *c, int out_fd, struct err *err)
 	return compute(c, rootfs, out_fd, err);
 }
 
-/* ---- what it gives up */
+/* ---- restrictions */
 
+/* Restrict this process and its children. The order matters: afterwards only the scratch directory
+ * can be written, so it is created first. */
 static int confine(struct computing *c, struct err *err)
 {
 	static const struct confine_limits limits = {.cpu_s = OCI_COMPUTE_CPU_S,
@@ -299,25 +309,26 @@ static int confine(struct computing *c, struct err *err)
 	close(files.write_fd);
 	return done ? 0
 		    : err_set(err, ERR_DENIED,
-			      "images are computed here only with Landlock (Linux 5.19), which keeps the programs that read them from the operator's files; next step: tecctl image approve --rootfs DIR, on another machine");
+			      "computing images requires Landlock (Linux 5.19), which isolates the programs that read them from the operator's files; next step: run tecctl image approve --rootfs DIR on another machine");
 }
 
 static struct json_object *read_question(int fd, struct err *err)
 {
 	static const struct json_limits limits = {QUESTION_MAX, 16, 100000, false};
 	size_t len;
-	char *text = file_read_fd(fd, "the question", QUESTION_MAX, &len, err);
+	char *text = file_read_fd(fd, "the request", QUESTION_MAX, &len, err);
 	struct json_object *o = text ? json_parse(text, len, &limits, err) : NULL;
 
 	file_wipe(text, len);
 	if (o && (!json_get_str(o, "tool") || !json_get_str(o, "scratch"))) {
 		json_object_put(o);
-		err_set(err, ERR_INVALID, "the question has no tool or no scratch");
+		err_set(err, ERR_INVALID, "the request lacks tool or scratch");
 		return NULL;
 	}
 	return o;
 }
 
+/* Files are removed before and after: an earlier process may have been killed. */
 int oci_compute_serve(int in_fd, int out_fd, struct err *err)
 {
 	struct computing c = {.question = read_question(in_fd, err)};

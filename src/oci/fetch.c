@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET; on 401 once to the token server and GET again; on 3xx at the place named, with credentials
- * only while scheme, host and port stay the registry's. Once away, always away: a host we were sent
- * to cannot send us back with a credential to an address of its choice. A body leaves here only
- * when its length and SHA-256 are the descriptor's.
+ * GET; on 401, go to the token server once and repeat the GET; on 3xx, follow the redirect.
+ * Credentials are sent only while scheme, host and port are those of the registry. After one
+ * foreign redirect no later request carries credentials: otherwise that host could send us back
+ * with a credential to an address of its choice. A body is delivered only if its length and SHA-256
+ * match the descriptor.
  */
 #include "config.h"
 
@@ -19,8 +20,8 @@
 #define REQUEST_MS    30000u
 #define MAX_REDIRECTS 3u
 #define CLIENT_ID     "tec-operator"
-#define SILENCE_MS    30000u /* of a body that comes in pieces */
-#define SMALL_BODY    65536u /* an error page may be larger than the document */
+#define SILENCE_MS    30000u /* between two pieces of a streamed body */
+#define SMALL_BODY    65536u /* minimum for max_body: error pages may exceed the document */
 
 struct fetch {
 	struct op op; /* first */
@@ -29,12 +30,12 @@ struct fetch {
 	struct oci_want want;
 	struct op_scope ops;
 	char *url;
-	char *realm; /* of the token server that was used last */
+	char *realm; /* owned; URL of the token server used last */
 	unsigned redirects;
-	bool away;                   /* url is not the source's any more */
-	bool sent_auth;              /* with the request in flight */
-	struct bytes_sha256_run sum; /* of what came in pieces */
-	size_t came;
+	bool away;                   /* was redirected to another origin */
+	bool sent_auth;              /* the current request carries credentials */
+	struct bytes_sha256_run sum; /* of a streamed body */
+	size_t came;                 /* its bytes so far */
 	oci_fetch_fn done;
 	void *arg;
 };
@@ -78,7 +79,7 @@ static void fetch_fail(struct fetch *f, struct err *err)
 		fetch_fail((f), &fail_err);                                                        \
 	} while (0)
 
-/* What a status without a meaning of its own says. */
+/* Fail with the error kind that fits a status. */
 static void fail_status(struct fetch *f, const char *who, const struct httpc_answer *a)
 {
 	struct err err = ERR_INIT;
@@ -103,7 +104,7 @@ bool oci_net_insecure(const struct oci_net *net, const char *host)
 	return false;
 }
 
-/* What decides where we may be sent. */
+/* Collect what decides where a redirect may lead. */
 static struct oci_place place_of(const struct fetch *f)
 {
 	return (struct oci_place){.base = f->source->base,
@@ -113,7 +114,8 @@ static struct oci_place place_of(const struct fetch *f)
 		.n_insecure = f->net->n_insecure};
 }
 
-/* What an address that must not be reached means for the author of the reference; url: of the request. */
+/* Replace the error of a blocked connection with one that helps the author of the reference. url: that of
+ * the request. */
 static void explain_reach(
 	const struct fetch *f, const char *url, const struct httpc_answer *a, struct err *err)
 {
@@ -125,16 +127,17 @@ static void explain_reach(
 	err_clear(err);
 	if (p.answered)
 		err_set(err, ERR_DENIED,
-			"it redirects to a %s address, and its own is %s: nothing was sent there",
+			"the registry redirects to a %s address, but its own address is %s: no request was sent",
 			addr_scope_name(a->scope), addr_scope_name(p.scope));
 	else
 		err_set(err, ERR_DENIED,
-			"its name leads to a %s address: use a number or localhost in the reference, or give the registry another address",
+			"the host name resolves to a %s address: use an IP address or localhost in the reference, or give the registry another address",
 			addr_scope_name(a->scope));
 }
 
 /* ---- token ---- */
 
+/* Keep the token for further fetches from this source, and repeat the GET with it. */
 static void on_token(void *arg, const struct err *err, const struct httpc_answer *a)
 {
 	struct fetch *f = arg;
@@ -148,7 +151,7 @@ static void on_token(void *arg, const struct err *err, const struct httpc_answer
 		return;
 	}
 	if (a->status == 400 ||
-		a->status == 404) /* what Docker's and other servers answer to a wrong login */
+		a->status == 404) /* how Docker Hub and others reject wrong credentials */
 		FAIL(f, ERR_DENIED, "the token server answered %d", a->status);
 	else if (a->status != 200)
 		fail_status(f, "the token server", a);
@@ -171,7 +174,7 @@ static void add_param(struct strbuf *b, const char *name, const char *s, size_t 
 	str_percent_encode(b, s, len);
 }
 
-/* service and scope; in a URL each scope is a parameter of its own, in a form they stay one. */
+/* Append service and scope. In a URL each scope is a separate parameter; in a form they stay together. */
 static void add_params(
 	const struct fetch *f, const struct oci_challenge *c, bool form, struct strbuf *b)
 {
@@ -190,7 +193,7 @@ static void add_params(
 	}
 }
 
-/* The form of an OAuth2 refresh, in locked memory: the refresh token is as good as a password. */
+/* Build the form for an OAuth2 refresh, in locked memory: a refresh token is equivalent to a password. */
 static struct secret *refresh_form(const struct fetch *f, const struct oci_challenge *c)
 {
 	static const char hex[] = "0123456789ABCDEF";
@@ -214,6 +217,8 @@ static struct secret *refresh_form(const struct fetch *f, const struct oci_chall
 	return out;
 }
 
+/* Request a token: with a POST for an identity token, otherwise with a GET, anonymously if there
+ * are no credentials. */
 static void ask_token(struct fetch *f, const struct oci_challenge *c)
 {
 	const struct oci_cred *cred = f->source->cred;
@@ -228,9 +233,9 @@ static void ask_token(struct fetch *f, const struct oci_challenge *c)
 		.headers = &h};
 	struct err err = ERR_INIT;
 
-	/* Credentials are sent to the realm, so it must be a place that may be used. */
+	/* Credentials are sent to the realm, so it is checked like a redirect. */
 	if (oci_redirect_check(&place, f->source->base, c->realm, &err) != 0) {
-		err_wrap(&err, "it names a token server that must not be used");
+		err_wrap(&err, "the token server of the registry is not allowed");
 		fetch_fail(f, &err);
 		return;
 	}
@@ -258,6 +263,8 @@ static void ask_token(struct fetch *f, const struct oci_challenge *c)
 	(void)httpc_start(f->net->http, &f->ops, &req, NULL, on_token, f);
 }
 
+/* Handle a 401. Each kind of failure gets its own text, because most of them are mistakes in a
+ * configuration. */
 static void on_challenge(struct fetch *f, const struct httpc_answer *a)
 {
 	const struct oci_cred *cred = f->source->cred;
@@ -266,20 +273,21 @@ static void on_challenge(struct fetch *f, const struct httpc_answer *a)
 
 	if (f->away)
 		FAIL(f, ERR_DENIED,
-			"the host it redirects to requires credentials, and none are sent there");
+			"the redirect target requires credentials, which are not sent to other hosts");
 	else if (f->sent_auth)
-		FAIL(f, ERR_DENIED, "it refuses the credentials it was given");
+		FAIL(f, ERR_DENIED, "the registry rejected the credentials");
 	else if (!a->www_authenticate)
-		FAIL(f, ERR_DENIED, "it requires credentials and does not say which");
+		FAIL(f, ERR_DENIED, "the registry requires credentials but sent no challenge");
 	else if (oci_challenge_parse(a->www_authenticate, strlen(a->www_authenticate), &c, &err) !=
 		 0)
 		fetch_fail(f, &err);
 	else if (c.bearer)
 		ask_token(f, &c);
 	else if (!c.basic)
-		FAIL(f, ERR_DENIED, "it accepts neither a token nor a password");
+		FAIL(f, ERR_DENIED, "the registry accepts neither a token nor a password");
 	else if (!cred || !cred->basic)
-		FAIL(f, ERR_DENIED, "it requires a password, and none is configured for it");
+		FAIL(f, ERR_DENIED,
+			"the registry requires a password, but none is configured for it");
 	else {
 		f->source->basic = true;
 		send_get(f);
@@ -288,17 +296,18 @@ static void on_challenge(struct fetch *f, const struct httpc_answer *a)
 
 /* ---- the document ---- */
 
+/* Follow a redirect. `away` is never reset, see above. */
 static void on_redirect(struct fetch *f, const char *to)
 {
 	const struct oci_place place = place_of(f);
 	struct err err = ERR_INIT;
 
 	if (!to)
-		FAIL(f, ERR_INVALID, "it redirects without a Location");
+		FAIL(f, ERR_INVALID, "the redirect has no Location");
 	else if (++f->redirects > MAX_REDIRECTS)
 		FAIL(f, ERR_INVALID, "more than %u redirects", MAX_REDIRECTS);
 	else if (oci_redirect_check(&place, f->url, to, &err) != 0) {
-		err_wrap(&err, "its redirect is not followed");
+		err_wrap(&err, "redirect refused");
 		fetch_fail(f, &err);
 	} else {
 		f->away = f->away || !oci_same_origin(to, f->source->base);
@@ -308,34 +317,36 @@ static void on_redirect(struct fetch *f, const char *to)
 	}
 }
 
+/* Verify a document. One that was requested by tag has no digest to compare. */
 static void on_document(struct fetch *f, const struct httpc_answer *a)
 {
 	const struct oci_descriptor *d = &f->want.what;
 	struct err err = ERR_INIT;
 
-	/* Neither length nor digest of what came is reported: it may be another server's page. */
+	/* Length and digest of the body are not reported: it may be an internal server's page. */
 	if (f->want.any_size ? a->body_len > d->size : a->body_len != d->size)
-		FAIL(f, ERR_INVALID, "it did not send the %zu bytes of the document", d->size);
+		FAIL(f, ERR_INVALID, "the response does not have the expected %zu bytes", d->size);
 	else if (!f->want.tag && oci_digest_check(d->digest, a->body, a->body_len, &err) != 0)
 		fetch_fail(f, &err);
 	else
 		fetch_end(f, &err, a->body, a->body_len);
 }
 
+/* Stop a streamed body that is too long before it is complete, since it goes to disk. */
 static int on_piece(void *arg, const void *data, size_t len, struct err *err)
 {
 	struct fetch *f = arg;
 	const struct oci_descriptor *d = &f->want.what;
 
 	if (len > d->size - f->came)
-		return err_set(err, ERR_INVALID, "it sends more than the %zu bytes of the document",
-			d->size);
+		return err_set(
+			err, ERR_INVALID, "the response exceeds the expected %zu bytes", d->size);
 	f->came += len;
 	bytes_sha256_add(&f->sum, data, len);
 	return f->want.piece(f->arg, data, len, err);
 }
 
-/* All of it was handed out. */
+/* Verify a streamed body after its last piece. The receiver has used unverified data until now. */
 static void on_pieces(struct fetch *f)
 {
 	const struct oci_descriptor *d = &f->want.what;
@@ -346,13 +357,15 @@ static void on_pieces(struct fetch *f)
 	bytes_sha256_end(&f->sum, sum);
 	bytes_to_hex(sum, sizeof(sum), hex);
 	if (f->came != d->size)
-		FAIL(f, ERR_INVALID, "it sent %zu bytes of the document's %zu", f->came, d->size);
+		FAIL(f, ERR_INVALID, "the response ended after %zu of %zu bytes", f->came, d->size);
 	else if (strcmp(d->digest + strlen("sha256:"), hex) != 0)
-		FAIL(f, ERR_INVALID, "its bytes do not have the digest %.19s...", d->digest);
+		FAIL(f, ERR_INVALID, "the content does not match the digest %.19s...", d->digest);
 	else
 		fetch_end(f, &err, NULL, 0);
 }
 
+/* Dispatch an answer. The kind of address that the registry has when it first answers decides where
+ * later redirects may lead. */
 static void on_answer(void *arg, const struct err *err, const struct httpc_answer *a)
 {
 	struct fetch *f = arg;
@@ -385,10 +398,12 @@ static void on_answer(void *arg, const struct err *err, const struct httpc_answe
 		on_challenge(f, a);
 		return;
 	default:
-		fail_status(f, "it", a);
+		fail_status(f, "the server", a);
 	}
 }
 
+/* Send the request. A streamed body has no total deadline, since layers are large, but a limit on
+ * silence. */
 static void send_get(struct fetch *f)
 {
 	struct oci_source *s = f->source;
@@ -415,7 +430,8 @@ static void send_get(struct fetch *f)
 	f->sent_auth = !f->away && (s->token || s->basic);
 	if (f->sent_auth && s->token)
 		req.bearer = (const char *)secret_peek(s->token);
-	else if (f->sent_auth) /* the last header: httpc's buffer is not moved with it inside */
+	else if (
+		f->sent_auth) /* last, so that httpc does not move its buffer and leave a copy of the credential */
 		h[req.n_headers++] = (struct httpc_header){
 			"Authorization", (const char *)secret_peek(s->cred->basic)};
 	f->came = 0;

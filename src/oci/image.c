@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One document or layer at a time. A layer is unpacked before its digest is known to be right, into
- * numbered files; so a failure in the middle throws away all there is. The lowest layer comes first, as
- * whiteouts and links mean what is below them.
+ * One document or layer at a time. A layer is unpacked into numbered files before its digest is
+ * verified, so a failure discards all files. The lowest layer comes first, because whiteouts and
+ * links refer to what is below them.
  */
 #include "config.h"
 
@@ -27,15 +27,15 @@ struct image_call {
 	struct op_scope ops;
 	struct timer deadline;
 	struct defer fail;
-	struct err err; /* of a call that could not start */
+	struct err err; /* why the call could not start */
 	char *os, *arch;
-	struct oci_ref ref; /* its digest is known after the first document */
+	struct oci_ref ref; /* if given as a tag, the digest is set after the first document */
 	struct oci_image_spec spec;
 	enum stage stage;
-	struct oci_descriptor next;
+	struct oci_descriptor next;    /* the document to fetch */
 	struct oci_descriptor *layers; /* owned */
 	size_t n_layers, layer;
-	struct oci_unpack *unpack; /* owned; NULL: not begun */
+	struct oci_unpack *unpack; /* owned; NULL: not started */
 	oci_image_fn done;
 	void *arg;
 };
@@ -60,7 +60,7 @@ static void call_abort(struct op *op)
 	call_free((struct image_call *)op);
 }
 
-/* err is not k's. */
+/* End the call. err must not point into k, which is freed. */
 static void call_end(struct image_call *k, const struct err *err)
 {
 	oci_image_fn done = k->done;
@@ -86,7 +86,7 @@ static void on_deadline(void *arg)
 	struct image_call *k = arg;
 	struct err err = ERR_INIT;
 
-	err_set(&err, ERR_TRANSIENT, "%s: the image did not come within %u s",
+	err_set(&err, ERR_TRANSIENT, "%s: the image was not fetched within %u s",
 		oci_asking_now(&k->asking)->host, k->spec.deadline_ms / 1000);
 	call_end(k, &err);
 }
@@ -106,6 +106,7 @@ static int on_piece(void *arg, const void *data, size_t len, struct err *err)
 	return oci_unpack_add(k->unpack, data, len, err);
 }
 
+/* Start the next layer, or finish after the last one. */
 static void next_layer(struct image_call *k)
 {
 	cleanup_free char *line = NULL;
@@ -113,7 +114,7 @@ static void next_layer(struct image_call *k)
 
 	if (k->layer == k->n_layers) {
 		if (oci_unpack_finish(k->unpack, &err) == 0)
-			say(k, "the image is unpacked");
+			say(k, "image unpacked");
 		call_end(k, &err);
 		return;
 	}
@@ -127,6 +128,7 @@ static void next_layer(struct image_call *k)
 		fetch_next(k);
 }
 
+/* Start unpacking from the lowest layer. After a failed host this happens again from scratch. */
 static void begin_layers(struct image_call *k, const char *body, size_t len)
 {
 	struct err err = ERR_INIT;
@@ -140,7 +142,7 @@ static void begin_layers(struct image_call *k, const char *body, size_t len)
 	if (oci_manifest_layers(body, len, &k->layers, &k->n_layers, &err) == 0) {
 		k->unpack = oci_unpack_new(&k->spec.unpack, &err);
 		if (!k->unpack)
-			err_wrap(&err, "the directory for the image's files");
+			err_wrap(&err, "the target directory");
 	}
 	if (err_is_set(&err))
 		call_end(k, &err);
@@ -150,6 +152,9 @@ static void begin_layers(struct image_call *k, const char *body, size_t len)
 
 /* ---- documents */
 
+/*
+ * Pin the digest of the document that a tag led to, so that other hosts must send the same image.
+ */
 static void take_digest(struct image_call *k, const char *body, size_t len)
 {
 	uint8_t sum[SHA256_LEN];
@@ -185,7 +190,7 @@ static void on_manifest(struct image_call *k, const char *body, size_t len)
 	}
 }
 
-/* From the reference on, which by then has a digest. */
+/* Start with the document that the reference names. */
 static void begin(struct image_call *k)
 {
 	memcpy(k->next.digest, k->ref.digest, sizeof(k->next.digest));
@@ -194,6 +199,8 @@ static void begin(struct image_call *k)
 	fetch_next(k);
 }
 
+/* Handle a document or a layer. After a failure the whole image is fetched again from the next
+ * host. */
 static void on_fetched(void *arg, const struct err *err, const char *body, size_t len)
 {
 	struct image_call *k = arg;

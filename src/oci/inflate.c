@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zlib and libzstd, fed as the bytes come. After the end of a member or frame the next one may start
- * at once; what is neither is refused, but for zeros, with which some programs fill up.
+ * zlib and libzstd, fed with data as it arrives. A member or frame may be followed by another one,
+ * or by zeros, which some programs use as padding; anything else is refused.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@
 
 #define OUT_LEN    65536u
 #define MAGIC_LEN  4u
-#define WINDOW_LOG 25 /* 32 MiB: what the best level of common builders uses */
+#define WINDOW_LOG 25 /* 32 MiB, the most that common builders use */
 
 enum kind { UNKNOWN, PLAIN, GZIP, ZSTD };
 
@@ -27,8 +27,8 @@ struct oci_inflate {
 	size_t n_magic;
 	z_stream gz;
 	ZSTD_DCtx *zstd;
-	bool inside;  /* of a member or frame */
-	bool padding; /* zeros after the last one */
+	bool inside;  /* inside a member or frame */
+	bool padding; /* in the zeros after the last one */
 	uint64_t total, max;
 	oci_inflate_fn out;
 	void *arg;
@@ -60,18 +60,19 @@ uint64_t oci_inflate_total(const struct oci_inflate *z)
 	return z->total;
 }
 
+/* Pass decompressed data on. The limit stops decompression bombs. */
 static int hand_out(struct oci_inflate *z, const void *data, size_t len, struct err *err)
 {
 	if (!len)
 		return 0;
 	if (len > z->max - z->total)
-		return err_set(err, ERR_INVALID, "it is more than %llu MiB when decompressed",
+		return err_set(err, ERR_INVALID, "the decompressed data exceeds %llu MiB",
 			(unsigned long long)(z->max >> 20));
 	z->total += len;
 	return z->out(z->arg, data, len, err);
 }
 
-/* Between members: zeros to the end, or the next one. True: nothing is left. */
+/* Skip zeros between members. Once there was one, only zeros may follow. Return true if nothing is left. */
 static bool skip_zeros(struct oci_inflate *z, const uint8_t **p, size_t *len)
 {
 	z->padding = z->padding || (*len && !**p);
@@ -84,6 +85,7 @@ static bool skip_zeros(struct oci_inflate *z, const uint8_t **p, size_t *len)
 	return !*len;
 }
 
+/* avail_in is 32 bits wide, so input is passed in parts of at most 1 GiB. */
 static int add_gzip(struct oci_inflate *z, const uint8_t *p, size_t len, struct err *err)
 {
 	do {
@@ -93,23 +95,22 @@ static int add_gzip(struct oci_inflate *z, const uint8_t *p, size_t len, struct 
 		if (!z->inside && skip_zeros(z, &p, &len))
 			return 0;
 		if (z->padding || (!z->inside && inflateReset(&z->gz) != Z_OK))
-			return err_set(
-				err, ERR_INVALID, "its gzip stream is followed by other bytes");
+			return err_set(err, ERR_INVALID, "trailing data after the gzip stream");
 		z->inside = true;
 		z->gz.next_in = (Bytef *)(uintptr_t)p;
 		z->gz.avail_in = (uInt)n;
 		z->gz.next_out = z->buf;
 		z->gz.avail_out = OUT_LEN;
 		rc = inflate(&z->gz, Z_NO_FLUSH);
-		/* BUF_ERROR: it needs more input. */
+		/* BUF_ERROR: more input is needed. */
 		if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
-			return err_set(err, ERR_INVALID, "its gzip stream is broken");
+			return err_set(err, ERR_INVALID, "the gzip stream is corrupt");
 		p += n - z->gz.avail_in;
 		len -= n - z->gz.avail_in;
 		if (hand_out(z, z->buf, OUT_LEN - z->gz.avail_out, err) < 0)
 			return -1;
 		z->inside = rc != Z_STREAM_END;
-		/* A full buffer: there may be more in there, without more input. */
+		/* A full buffer: more output may be pending without further input. */
 	} while (len || (z->inside && !z->gz.avail_out));
 	return 0;
 }
@@ -126,17 +127,16 @@ static int add_zstd(struct oci_inflate *z, const uint8_t *p, size_t len, struct 
 		if (!z->inside && skip_zeros(z, &at, &left))
 			return 0;
 		if (z->padding)
-			return err_set(
-				err, ERR_INVALID, "its zstd stream is followed by other bytes");
+			return err_set(err, ERR_INVALID, "trailing data after the zstd stream");
 		out = (ZSTD_outBuffer){z->buf, OUT_LEN, 0};
 		rc = ZSTD_decompressStream(z->zstd, &out, &in);
 		if (ZSTD_isError(rc))
-			return err_set(err, ERR_INVALID, "its zstd stream is broken: %s",
+			return err_set(err, ERR_INVALID, "the zstd stream is corrupt: %s",
 				ZSTD_getErrorName(rc));
 		if (hand_out(z, z->buf, out.pos, err) < 0)
 			return -1;
 		z->inside = rc != 0;
-		/* A full buffer: there may be more in there, without more input. */
+		/* A full buffer: more output may be pending without further input. */
 	} while (in.pos < in.size || (z->inside && out.pos == OUT_LEN));
 	return 0;
 }
@@ -156,13 +156,14 @@ static int add(struct oci_inflate *z, const void *data, size_t len, struct err *
 	return 0;
 }
 
-/* A frame of zstd, or a skippable one, with which zstd:chunked may start. */
+/* Check for the magic of a zstd frame, or of a skippable frame, with which zstd:chunked may start. */
 static bool is_zstd(const uint8_t m[MAGIC_LEN])
 {
 	return (m[0] == 0x28 && m[1] == 0xb5 && m[2] == 0x2f && m[3] == 0xfd) ||
 	       ((m[0] & 0xf0) == 0x50 && m[1] == 0x2a && m[2] == 0x4d && m[3] == 0x18);
 }
 
+/* Choose the format by the first bytes, and process them. Shorter data is plain. */
 static int start(struct oci_inflate *z, struct err *err)
 {
 	if (z->n_magic == MAGIC_LEN && is_zstd(z->magic)) {
@@ -181,6 +182,7 @@ static int start(struct oci_inflate *z, struct err *err)
 	return add(z, z->magic, z->n_magic, err);
 }
 
+/* Collect the first bytes until the format is known; they may arrive one by one. */
 int oci_inflate_add(struct oci_inflate *z, const void *data, size_t len, struct err *err)
 {
 	size_t n;
@@ -204,6 +206,6 @@ int oci_inflate_end(struct oci_inflate *z, struct err *err)
 	if (z->kind == UNKNOWN && start(z, err) < 0)
 		return -1;
 	if (z->inside)
-		return err_set(err, ERR_INVALID, "its compressed stream ends too early");
+		return err_set(err, ERR_INVALID, "the compressed stream is truncated");
 	return 0;
 }

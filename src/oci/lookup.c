@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A line of questions and up to OCI_LOOKUP_MAX children. What a child wrote to standard error, its
- * signal and its status go to the log and never into an answer: they may hold what a registry sent.
+ * A queue of requests and up to OCI_LOOKUP_MAX children. A child's standard error, signal and exit
+ * status go to the log and never into an answer: they may contain what a registry sent.
  */
 #include "config.h"
 
@@ -38,8 +38,8 @@ struct call {
 	TAILQ_ENTRY(call) link; /* while waiting */
 	struct timer wait;
 	struct defer fail;
-	struct err err; /* of a question that could not be made */
-	char *question; /* owned, wiped; NULL: there is none */
+	struct err err; /* why the request could not be made */
+	char *question; /* owned, wiped; NULL: none, or passed to the child */
 	size_t len;
 	oci_label_fn done;
 	void *arg;
@@ -61,6 +61,7 @@ static void wipe_question(struct call *c)
 	c->question = NULL;
 }
 
+/* Free a call: leave the queue, or kill the child and let the next call start. */
 static void call_free(struct call *c)
 {
 	op_scope_cancel(&c->ops); /* kills the child */
@@ -82,7 +83,7 @@ static void on_abort(struct op *op)
 	call_free((struct call *)op);
 }
 
-/* err and value are not c's. */
+/* End the call. err and value must not point into c, which is freed. */
 static void call_end(struct call *c, const struct err *err, const char *value, size_t len)
 {
 	oci_label_fn done = c->done;
@@ -101,17 +102,19 @@ static void on_fail(void *arg)
 	call_end(c, &err, NULL, 0);
 }
 
+/* Give up after OCI_LOOKUP_WAIT_MS in the queue. */
 static void on_wait(void *arg)
 {
 	struct err err = ERR_INIT;
 
-	err_set(&err, ERR_TRANSIENT, "other lookups are in progress: %u run at once",
+	err_set(&err, ERR_TRANSIENT, "other lookups are in progress: at most %u run at once",
 		OCI_LOOKUP_MAX);
 	call_end(arg, &err, NULL, 0);
 }
 
 /* ---- the child ---- */
 
+/* Decode the answer. If the child failed, the caller gets only a fixed text. */
 static void on_child(void *arg, const struct err *err, const char *out, size_t len)
 {
 	struct call *c = arg;
@@ -121,9 +124,9 @@ static void on_child(void *arg, const struct err *err, const char *out, size_t l
 	if (!err_is_set(&e))
 		(void)!oci_answer_decode(out, len, &a, &e);
 	for (size_t i = 0; i < a.n_warnings; i++)
-		log_warn(NULL, "warning of a label lookup", "text=%s", log_esc(a.warnings[i]));
+		log_warn(NULL, "label lookup warning", "text=%s", log_esc(a.warnings[i]));
 	if (err_is_set(&e)) {
-		log_err(LOG_WARN, NULL, "a label lookup failed", &e);
+		log_err(LOG_WARN, NULL, "label lookup failed", &e);
 		err_set(&a.err, ERR_TRANSIENT,
 			"the process that queries the registry did not answer");
 	}
@@ -131,6 +134,8 @@ static void on_child(void *arg, const struct err *err, const char *out, size_t l
 	oci_answer_fini(&a);
 }
 
+/* Start the child. child_start() copies the request, so ours, which holds credentials, is wiped at
+ * once. */
 static void call_run(struct call *c)
 {
 	struct child_spec spec = {
@@ -151,6 +156,7 @@ static void call_run(struct call *c)
 	wipe_question(c);
 }
 
+/* Start children until the limit is reached. Deferred, so that no child starts inside a caller. */
 static void on_pump(void *arg)
 {
 	struct oci_lookup *k = arg;
@@ -159,10 +165,10 @@ static void on_pump(void *arg)
 		call_run(TAILQ_FIRST(&k->waiting));
 }
 
-/* ---- what the child gets ---- */
+/* ---- the request ---- */
 
-/* Credentials of the hosts that will be asked, each as a configuration of its own: who takes the
- * child over gets those, not all that are configured. */
+/* Credentials of the hosts that may be asked, each as a separate configuration: a compromised child has
+ * these only, not all that are configured. */
 struct chosen {
 	const struct secret *const *configs; /* borrowed */
 	size_t n_configs;
@@ -189,6 +195,7 @@ static int choose(
 	return 0;
 }
 
+/* Make the request with the credentials of all mirrors and of the registry. */
 static int call_prepare(struct call *c, const struct oci_conf *conf, const char *reference,
 	const char *label, const struct secret *const *configs, size_t n_configs, struct err *err)
 {
@@ -209,7 +216,7 @@ struct oci_lookup *oci_lookup_new(struct loop *l, const char *file, const char *
 {
 	struct oci_lookup *k = xcalloc(1, sizeof(*k));
 
-	loop_ignore_sigpipe(); /* a child may end without having read its question */
+	loop_ignore_sigpipe(); /* a child may exit before it has read its request */
 	k->loop = l;
 	k->file = file;
 	k->argv = argv;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Documents are distinguished by their own mediaType, never by the Content-Type of the answer: only
- * the former is covered by the digest. A document that could be read as index and as manifest
- * (CVE-2021-41190) is refused, as is an index in an index. Descriptors are bounded here, before
- * anything is fetched by them.
+ * Documents are told apart by their own mediaType, never by the Content-Type of the answer: only
+ * the former is covered by the digest. A document that could be read both as an index and as a
+ * manifest (CVE-2021-41190) is refused, and so is an index in an index. Descriptors are bounded
+ * here, before anything is fetched with them.
  */
 #include "config.h"
 
@@ -48,13 +48,14 @@ int oci_digest_check(const char *digest, const void *body, size_t len, struct er
 
 	bytes_sha256(body, len, sum);
 	bytes_to_hex(sum, sizeof(sum), hex);
-	/* The digest of what came is not reported: it would say what another server's page holds. */
+	/* The actual digest is not reported: it would reveal an internal server's page. */
 	if (!str_starts(digest, "sha256:") || strcmp(digest + 7, hex) != 0)
 		return err_set(
-			err, ERR_INVALID, "its bytes do not have the digest %.19s...", digest);
+			err, ERR_INVALID, "the content does not match the digest %.19s...", digest);
 	return 0;
 }
 
+/* Check digest and size. `max` also bounds what is downloaded with the descriptor. */
 static int take_descriptor(
 	struct json_object *o, size_t max, struct oci_descriptor *out, struct err *err)
 {
@@ -62,10 +63,10 @@ static int take_descriptor(
 	int64_t size = json_get_int(o, "size", -1);
 
 	if (!digest || !oci_digest_valid(digest, strlen(digest)))
-		return err_set(err, ERR_INVALID, "a descriptor without a sha256 digest");
+		return err_set(err, ERR_INVALID, "the descriptor has no sha256 digest");
 	if (size < 1 || (uint64_t)size > max)
 		return err_set(err, ERR_INVALID,
-			"a descriptor with a size outside of 1 to %zu bytes", max);
+			"the descriptor's size is not within 1 to %zu bytes", max);
 	memcpy(out->digest, digest, OCI_DIGEST_LEN + 1);
 	out->size = (size_t)size;
 	return 0;
@@ -73,7 +74,7 @@ static int take_descriptor(
 
 /* ---- index ---- */
 
-/* 0: another platform; 1: a variant of it; 2: what is meant when no variant is named. */
+/* Rate an index entry. 0: another platform; 1: a variant of it; 2: the default variant. */
 static int fits(struct json_object *entry, const char *os, const char *arch)
 {
 	const char *variant = json_get_str(entry, "platform/variant");
@@ -89,6 +90,7 @@ static int fits(struct json_object *entry, const char *os, const char *arch)
 	return 1;
 }
 
+/* Choose the best entry of an index. Two equally good ones with different digests are ambiguous. */
 static int choose(struct json_object *list, const char *os, const char *arch,
 	struct oci_descriptor *out, struct err *err)
 {
@@ -106,7 +108,7 @@ static int choose(struct json_object *list, const char *os, const char *arch,
 			best = n;
 		} else if (n && n == best &&
 			   !str_eq(json_get_str(e, "digest"), json_get_str(chosen, "digest"))) {
-			ambiguous = true; /* the same manifest listed twice is one */
+			ambiguous = true; /* the same manifest may be listed twice */
 		}
 	}
 	if (!chosen)
@@ -129,12 +131,13 @@ static int take_config(struct json_object *o, struct oci_descriptor *out, struct
 
 	if (!is_config_type(json_get_str(config, "mediaType")))
 		return err_set(err, ERR_INVALID,
-			"the manifest is not of a container image: its configuration is of another type");
+			"the manifest is not for a container image: its configuration has another type");
 	if (take_descriptor(config, OCI_CONFIG_MAX, out, err) != 0)
 		return err_wrap(err, "the manifest's configuration");
 	return 0;
 }
 
+/* Refuse a document with both or neither of manifests and config, and a mediaType that contradicts them. */
 int oci_manifest_parse(const char *text, size_t len, const char *os, const char *arch,
 	struct oci_manifest *out, struct err *err)
 {
@@ -151,7 +154,8 @@ int oci_manifest_parse(const char *text, size_t len, const char *os, const char 
 	if (json_get_int(o, "schemaVersion", 0) != 2)
 		return err_set(err, ERR_INVALID, "the manifest's schemaVersion is not 2");
 	if (index == manifest || (json_get(o, "layers") && index))
-		return err_set(err, ERR_INVALID, "neither a manifest nor an index, or both");
+		return err_set(err, ERR_INVALID,
+			"the document is neither a manifest nor an index, or it is both");
 	if (json_get(o, "mediaType") && !(index ? is_index_type(type) : is_manifest_type(type)))
 		return err_set(
 			err, ERR_INVALID, "the manifest's mediaType does not match its content");
@@ -163,7 +167,7 @@ int oci_manifest_parse(const char *text, size_t len, const char *os, const char 
 
 /* ---- layers ---- */
 
-/* tar, plain or compressed; what it is compressed with is seen in its first bytes. */
+/* Accept tar, plain or compressed. The compression is detected by the first bytes, not by the type. */
 static bool is_layer_type(const char *type)
 {
 	static const char *const types[] = {OCI "layer.v1.tar", OCI "layer.v1.tar+gzip",
@@ -200,8 +204,8 @@ int oci_manifest_layers(
 
 		if (!is_layer_type(type))
 			return err_set(err, ERR_INVALID,
-				"layer %zu of %zu is of a type that cannot be read: %.80s", i + 1,
-				count, type ? log_esc(type) : "none");
+				"layer %zu of %zu has an unsupported type: %.80s", i + 1, count,
+				type ? log_esc(type) : "none");
 		if (take_descriptor(e, OCI_LAYER_MAX, &all[i], err) != 0)
 			return err_wrap(err, "layer %zu of %zu", i + 1, count);
 	}
@@ -212,6 +216,8 @@ int oci_manifest_layers(
 
 /* ---- configuration ---- */
 
+/* The three names are nested: the document has "config", which has "Labels". Missing ones mean no
+ * label. */
 int oci_config_label(const char *text, size_t len, const char *label, char **value,
 	size_t *value_len, struct err *err)
 {
@@ -230,7 +236,7 @@ int oci_config_label(const char *text, size_t len, const char *label, char **val
 	labels = json_get(config, "Labels");
 	if (labels && !json_object_is_type(labels, json_type_object))
 		return err_set(err, ERR_INVALID, "the image's Labels are not an object");
-	/* A label's name may hold what is a path to json_get. */
+	/* A label's name may contain slashes, which json_get() would take for a path. */
 	if (!labels || !json_object_object_get_ex(labels, label, &v))
 		return 0;
 	if (!json_object_is_type(v, json_type_string))

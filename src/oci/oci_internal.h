@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by registry.c and image.c (which document, from which host), source.c (the hosts) and fetch.c
- * (one document from one host: authentication, redirects, verification).
+ * Shared by registry.c and image.c (which document, from which host), source.c (the hosts), and
+ * fetch.c (one document from one host: authentication, redirects, verification).
  */
 #ifndef TEC_OCI_INTERNAL_H
 #define TEC_OCI_INTERNAL_H
@@ -12,7 +12,7 @@
 #include "tec/oci/redirect.h"
 #include "tec/oci/registry.h"
 
-/* What all fetches of one question share; outlives them. */
+/* Shared by all fetches of one call; outlives them. */
 struct oci_net {
 	struct httpc *http;
 	struct httpc_tls *tls;
@@ -23,22 +23,22 @@ bool oci_net_insecure(const struct oci_net *net, const char *host);
 
 /* One host that has the repository, and the credentials for it. */
 struct oci_source {
-	char *host;       /* host[:port]: what messages name */
+	char *host;       /* host[:port], for messages */
 	char *base;       /* "https://host/v2/<repository>" */
-	char *repository; /* there */
+	char *repository; /* its name at this host */
 	bool plain;       /* http */
-	bool answered;    /* then `scope` is that of its address */
+	bool answered;    /* `scope` is known: that of its address */
 	enum addr_scope scope;
 	struct oci_cred *cred;
-	bool basic;           /* it asked for Basic */
+	bool basic;           /* it requested Basic authentication */
 	struct secret *token; /* NULL: none yet */
 	uint64_t token_until_ms;
 };
 
 /*
- * The hosts that have a reference's image, in the order in which they are asked: mirrors, then the
- * registry. name: what it is called and whose credentials; connect: where it is; both live for the
- * call. -1 from fn ends it with fn's error.
+ * Enumerate the hosts that may have the image of a reference, in the order in which they are tried:
+ * mirrors, then the registry. name: the configured name, which selects credentials; connect: the host to
+ * connect to. Both are valid during the call. If fn returns -1, the enumeration ends with its error.
  */
 typedef int (*oci_source_fn)(
 	void *arg, const char *name, const char *connect, const char *repository, struct err *err);
@@ -48,13 +48,13 @@ int oci_each_source(const struct oci_conf *conf, const char *reference, oci_sour
 int oci_each_source_of(const struct oci_conf *conf, const struct oci_ref *ref, oci_source_fn fn,
 	void *arg, struct err *err) MUST_CHECK;
 
-/* The hosts of one question, and how to reach them. */
+/* The hosts of one call, and how to reach them. */
 struct oci_asking {
 	struct oci_net net;
 	struct oci_source *sources; /* mirrors, then the registry */
-	size_t n_sources, at;       /* at: the one that is asked */
+	size_t n_sources, at;       /* at: the current one */
 };
-/* Copies all; oci_asking_fini() also after an error. */
+/* Copies everything. Call oci_asking_fini() even after an error. */
 int oci_asking_init(struct oci_asking *a, struct httpc *http, const struct oci_conf *conf,
 	const struct oci_ref *ref, const struct secret *const *configs, size_t n_configs,
 	struct err *err) MUST_CHECK;
@@ -63,35 +63,35 @@ static inline struct oci_source *oci_asking_now(const struct oci_asking *a)
 {
 	return &a->sources[a->at];
 }
-/* Goes on to the next host after this failure, which is logged; false: there is none. */
+/* Log this failure and move to the next host. Return false if there is none. */
 bool oci_asking_next(struct oci_asking *a, const struct err *err);
+/* Prefix err with the hosts that were tried, if there are several. */
 void oci_asking_name_tried(const struct oci_asking *a, struct err *err);
 
-/* A piece of a body that is not verified yet. -1 ends the fetch with err. */
+/* Receives a piece of a body that is not verified yet. -1 ends the fetch with err. */
 typedef int (*oci_piece_fn)(void *arg, const void *data, size_t len, struct err *err);
 struct oci_want {
-	bool blob; /* else a manifest */
+	bool blob; /* otherwise a manifest */
 	struct oci_descriptor what;
-	bool any_size;   /* what.size is only a bound: the size is not known yet */
-	const char *tag; /* of a manifest whose digest is not known: it is not compared */
-	oci_piece_fn
-		piece; /* the body is handed out as it comes, with `arg` of the fetch, and not to
-			       done; an error after the last piece says that none of it is to be used */
+	bool any_size;   /* the size is unknown: what.size is an upper limit */
+	const char *tag; /* of a manifest whose digest is unknown, and therefore not verified */
+	/* If set, receives the body in pieces, with `arg` of the fetch, instead of `done`. An error after
+	 * the last piece means that none of it may be used. */
+	oci_piece_fn piece;
 };
 
-/* body: verified, borrowed for the call. net and source outlive the op. */
+/* body: verified, and borrowed for the call. net and source must outlive the op. */
 typedef void (*oci_fetch_fn)(void *arg, const struct err *err, const char *body, size_t len);
 struct op *oci_fetch_start(const struct oci_net *net, struct op_scope *scope,
 	struct oci_source *source, const struct oci_want *want, oci_fetch_fn done, void *arg);
 
-/* serve.c: what the child does that answers a question; and the files that a process may open which asks a
- * registry. */
+/* serve.c: write the child's answer. oci_readable: files that a process talking to a registry may open. */
 int oci_write_answer(int fd, const char *text, size_t len, struct err *err) MUST_CHECK;
 #define OCI_READABLE 20
 extern const char *const oci_readable[OCI_READABLE];
 
-/* What a child writes to standard error, as lines without control characters; longer ones are cut, and the
- * name of the program before them is left out. */
+/* Splits a child's standard error into lines without control characters. Long lines are cut, and the
+ * program name at the start is removed. */
 struct oci_lines {
 	char text[OCI_COMPUTE_LINE_MAX];
 	size_t len;

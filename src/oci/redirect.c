@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Origins are compared as text, without case: another spelling of the same host (a final dot, the
- * default port written out) counts as another host, which only takes rights away.
+ * Origins are compared as text, ignoring case. Another spelling of the same host (a trailing dot,
+ * an explicit default port) counts as a different host, which only removes rights.
  */
 #include "config.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The part between "scheme://" and the path; *len 0: there is none. */
+/* Return the part between "scheme://" and the path; *len is 0 if there is none. */
 static const char *authority(const char *url, size_t *len)
 {
 	const char *host = strstr(url, "://");
@@ -55,7 +55,7 @@ int oci_redirect_check(const struct oci_place *p, const char *from, const char *
 	if (oci_is_https(to))
 		return 0;
 	if (!is_http(to))
-		return err_set(err, ERR_DENIED, "neither https nor http");
+		return err_set(err, ERR_DENIED, "the URL is neither https nor http");
 	if (!is_http(from) || !is_http(p->base))
 		return err_set(err, ERR_DENIED, "plain http, from a host that is used over https");
 	if (!oci_same_origin(to, p->base) && !is_insecure(p, to))
@@ -64,7 +64,7 @@ int oci_redirect_check(const struct oci_place *p, const char *from, const char *
 	return 0;
 }
 
-/* A number, or localhost: the author of the reference knew where it leads. */
+/* Check for an IP address or localhost: the author of the reference knew where it leads. */
 static bool is_literal(const char *url)
 {
 	struct in_addr v4;
@@ -83,6 +83,8 @@ static bool is_literal(const char *url)
 	return strcasecmp(host, "localhost") == 0 || inet_pton(AF_INET, host, &v4) == 1;
 }
 
+/* Before the registry has answered, only its own name may lead to a private address; a name that
+ * resolves to loopback is refused, as in DNS rebinding. */
 unsigned oci_redirect_reach(const struct oci_place *p, const char *url)
 {
 	if (p->answered)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Splits at the last '@', then at a ':' after the last '/', then at the first '/' when the part
- * before it can only be a host: it has a dot, a colon or a capital letter, or is "localhost".
- * Everything that reaches a URL later is checked here, character by character. Refuses digests of
- * other algorithms: one algorithm is verified, so one is accepted.
+ * A reference is split at the last '@', then at a ':' after the last '/', then at the first '/' if
+ * the part before it can only be a host: it has a dot, a colon or a capital letter, or is
+ * "localhost". Everything that later becomes part of a URL is checked here, character by character.
+ * Digests with other algorithms are refused, because only one algorithm is verified.
  */
 #include "config.h"
 
@@ -44,7 +44,7 @@ bool oci_digest_valid(const char *text, size_t len)
 	return true;
 }
 
-/* Digits only, 1 to 65535. */
+/* Accept 1 to 65535, digits only, without leading zeros. */
 static bool port_valid(const char *s, size_t len)
 {
 	unsigned n = 0;
@@ -59,7 +59,7 @@ static bool port_valid(const char *s, size_t len)
 	return n <= 65535;
 }
 
-/* Of an IPv6 address only the alphabet is checked: a wrong one is never connected to. */
+/* Check only the characters of an IPv6 address: connecting to a wrong one fails anyway. */
 static bool ipv6_valid(const char *s, size_t len)
 {
 	bool colon = false;
@@ -72,7 +72,7 @@ static bool ipv6_valid(const char *s, size_t len)
 	return colon && len <= 45;
 }
 
-/* Labels of letters, digits and inner hyphens, joined by single dots. */
+/* Accept labels of letters, digits and inner hyphens, joined by single dots. */
 static bool name_valid(const char *s, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -108,7 +108,7 @@ bool oci_host_valid(const char *text, size_t len)
 	       port_valid(port + 1, (size_t)(text + len - port - 1));
 }
 
-/* Length of the separator at s ('.', '_', "__", hyphens), 0 when there is none. */
+/* Return the length of the separator at s ('.', '_', "__", hyphens), or 0. */
 static size_t separator_len(const char *s, size_t len)
 {
 	size_t n = 0;
@@ -122,6 +122,7 @@ static size_t separator_len(const char *s, size_t len)
 	return n;
 }
 
+/* Components of letters and digits, with single separators between them, joined by '/'. */
 bool oci_repository_valid(const char *text, size_t len)
 {
 	bool inside = false; /* the last character was a letter or digit */
@@ -154,6 +155,7 @@ static bool tag_valid(const char *s, size_t len)
 	return len > 0 && len <= OCI_TAG_MAX;
 }
 
+/* Decide whether the first component is a host. Docker's grammar has the same rule. */
 static bool is_host(const char *s, size_t len)
 {
 	if (len == 9 && memcmp(s, "localhost", 9) == 0)
@@ -171,7 +173,7 @@ static void copy_lower(char *out, const char *s, size_t len)
 	out[len] = '\0';
 }
 
-/* The part before the tag and the digest. */
+/* Read registry and repository. Short names of Docker Hub get "library/". */
 static int take_name(const char *s, size_t len, struct oci_ref *out, struct err *err)
 {
 	const char *slash = memchr(s, '/', len);
@@ -181,7 +183,7 @@ static int take_name(const char *s, size_t len, struct oci_ref *out, struct err 
 	if (host && is_host(s, host)) {
 		if (!oci_host_valid(s, host))
 			return err_set(err, ERR_INVALID,
-				"image reference: the registry is not host[:port]");
+				"image reference: the registry must be host[:port]");
 		copy_lower(out->registry, s, host);
 		if (str_eq(out->registry, HUB_OLD))
 			strcpy(out->registry, HUB);
@@ -192,7 +194,7 @@ static int take_name(const char *s, size_t len, struct oci_ref *out, struct err 
 		add = sizeof(HUB_OURS) - 1;
 	if (len + add > OCI_NAME_MAX || !oci_repository_valid(s, len))
 		return err_set(err, ERR_INVALID,
-			"image reference: the repository is not lower-case names of at most %d characters",
+			"image reference: the repository must consist of lower-case names, %d characters at most",
 			OCI_NAME_MAX);
 	memcpy(out->repository, HUB_OURS, add);
 	memcpy(out->repository + add, s, len);
@@ -200,7 +202,7 @@ static int take_name(const char *s, size_t len, struct oci_ref *out, struct err 
 	return 0;
 }
 
-/* name[:tag], where the tag is kept or only checked. */
+/* Read name[:tag]. keep: store the tag; otherwise it is only checked. */
 static int take_tagged(
 	const char *text, size_t len, bool keep, struct oci_ref *out, struct err *err)
 {
@@ -210,7 +212,7 @@ static int take_tagged(
 		size_t n = len - (size_t)(colon + 1 - text);
 
 		if (!tag_valid(colon + 1, n))
-			return err_set(err, ERR_INVALID, "image reference: the tag is not valid");
+			return err_set(err, ERR_INVALID, "image reference: the tag is invalid");
 		if (keep)
 			memcpy(out->tag, colon + 1, n);
 		len = (size_t)(colon - text);
@@ -220,6 +222,7 @@ static int take_tagged(
 	return take_name(text, len, out, err);
 }
 
+/* Lengths are checked first: later code uses fixed buffers. */
 static int parse(const char *text, bool tag_will_do, struct oci_ref *out, struct err *err)
 {
 	size_t len = strnlen(text, REF_MAX + 1), digest;
@@ -233,11 +236,11 @@ static int parse(const char *text, bool tag_will_do, struct oci_ref *out, struct
 		return take_tagged(text, len, true, out, err);
 	if (!at)
 		return err_set(err, ERR_INVALID,
-			"image reference: it does not have a digest; approve an image as name@sha256:...");
+			"image reference: the digest is missing; approve an image as name@sha256:...");
 	digest = len - (size_t)(at + 1 - text);
 	if (!oci_digest_valid(at + 1, digest))
 		return err_set(err, ERR_INVALID,
-			"image reference: the digest is not sha256: and %d lower-case hex digits",
+			"image reference: the digest must be sha256: and %d lower-case hex digits",
 			HEX_LEN);
 	memcpy(out->digest, at + 1, digest);
 	return take_tagged(text, (size_t)(at - text), false, out, err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The chain: reference -> index -> manifest -> configuration -> label, each document from the first
- * host that has it. Documents are named by their digest, so a mirror needs no trust and a verified
- * document is never fetched again; one that is verified and is not an image ends the lookup, as
- * every other host would send the same bytes.
+ * host that has it. Documents are identified by digest, so mirrors need not be trusted, and a
+ * verified document is never fetched again. A verified document that is not an image ends the
+ * lookup, because every other host would send the same bytes.
  */
 #include "config.h"
 
@@ -25,10 +25,10 @@ struct label_call {
 	struct op_scope ops;
 	struct timer deadline;
 	struct defer fail;
-	struct err err; /* of a call that could not start */
+	struct err err; /* why the call could not start */
 	char *os, *arch, *label;
 	enum stage stage;
-	struct oci_descriptor next;
+	struct oci_descriptor next; /* the document to fetch */
 	oci_label_fn done;
 	void *arg;
 };
@@ -52,7 +52,7 @@ static void call_abort(struct op *op)
 	call_free((struct label_call *)op);
 }
 
-/* err and value are not k's. */
+/* End the call. err and value must not point into k, which is freed. */
 static void call_end(struct label_call *k, const struct err *err, const char *value, size_t len)
 {
 	oci_label_fn done = k->done;
@@ -63,6 +63,7 @@ static void call_end(struct label_call *k, const struct err *err, const char *va
 	done(arg, err, value, len);
 }
 
+/* Report an error of the start from the loop, since no callback runs before the call returned. */
 static void on_fail(void *arg)
 {
 	struct label_call *k = arg;
@@ -93,6 +94,7 @@ static void on_config(struct label_call *k, const char *body, size_t len)
 	call_end(k, &err, value, value_len);
 }
 
+/* Follow an index once; an index in an index is refused. */
 static void on_manifest(struct label_call *k, const char *body, size_t len)
 {
 	struct oci_manifest m;
@@ -110,6 +112,8 @@ static void on_manifest(struct label_call *k, const char *body, size_t len)
 	fetch_next(k);
 }
 
+/* Continue with the next document, or with the next host after a failure. Documents fetched so far
+ * stay valid. */
 static void on_fetched(void *arg, const struct err *err, const char *body, size_t len)
 {
 	struct label_call *k = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gives up what it does not need before it reads its question, and ends with one answer. */
+/* Restricts itself before it reads its request, and ends after one answer. */
 #include "config.h"
 
 #include "tec/oci/serve.h"
@@ -15,18 +15,18 @@
 
 #include "oci_internal.h"
 
-#define MEMORY_MAX  (384u * 1024 * 1024) /* of addresses: a resolver's thread alone takes 72 MiB */
+#define MEMORY_MAX  (384u * 1024 * 1024) /* address space: a resolver thread alone takes 72 MiB */
 #define CPU_S       30u
 #define DESCRIPTORS 64u
 
-/* Trust, names and the libraries that find them. Not the token of the service account, not a client
- * configuration, not the credentials that were not sent. */
+/* CA certificates, name resolution, and the libraries for it. Not included: the service account's token,
+ * client configurations, and credentials that were not passed. */
 const char *const oci_readable[] = {"/etc/ssl", "/etc/pki", "/etc/ca-certificates",
 	"/usr/share/ca-certificates", "/usr/local/share/ca-certificates", "/usr/lib", "/usr/lib64",
 	"/usr/local/lib", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/resolv.conf", "/etc/hosts",
 	"/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services",
 	"/run/systemd/resolve", "/dev/urandom", "/dev/null"};
-_Static_assert(ARRAY_LEN(oci_readable) == OCI_READABLE, "as others count it");
+_Static_assert(ARRAY_LEN(oci_readable) == OCI_READABLE, "OCI_READABLE must match");
 
 int oci_confine(const struct confine_limits *limits, int write_fd, struct err *err)
 {
@@ -46,7 +46,7 @@ struct answer {
 static int read_question(int fd, struct oci_question *q, struct err *err)
 {
 	size_t len;
-	char *all = file_read_fd(fd, "the question", OCI_QUESTION_MAX, &len, err);
+	char *all = file_read_fd(fd, "the request", OCI_QUESTION_MAX, &len, err);
 	int rc = all ? oci_question_decode(all, len, q, err) : -1;
 
 	file_wipe(all, len);
@@ -67,6 +67,7 @@ int oci_write_answer(int fd, const char *text, size_t len, struct err *err)
 	return 0;
 }
 
+/* Collect warnings for the answer: this process has no log of its own. */
 static void on_line(enum log_level level, const char *line, void *arg)
 {
 	struct answer *a = arg;
@@ -83,6 +84,7 @@ static void on_label(void *arg, const struct err *err, const char *value, size_t
 	loop_stop(a->loop);
 }
 
+/* Run the lookup in a loop of its own, until its answer is complete. */
 static void ask(const struct oci_question *q, struct answer *a)
 {
 	const struct oci_conf conf = {
@@ -114,7 +116,7 @@ int oci_serve(int in_fd, int out_fd, struct err *err)
 	int rc;
 
 	log_setup(LOG_WARN, LOG_TEXT);
-	/* Without Landlock the keys are still in another process. */
+	/* Continue without Landlock: the keys are in another process anyway. */
 	if (oci_confine(&limits, -1, err) < 0 || read_question(in_fd, &q, err) < 0)
 		return -1;
 	log_capture(on_line, &a);

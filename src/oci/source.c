@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which hosts may have an image, with whose credentials, and which of them is asked. */
+/* The hosts that may have an image, their credentials, and which of them is the current one. */
 #include "config.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #include "oci_internal.h"
 
-#define HUB_HOST "registry-1.docker.io" /* where docker.io's images are */
+#define HUB_HOST "registry-1.docker.io" /* serves the images of docker.io */
 
 int oci_mirror_parse(const char *text, struct oci_mirror *out, struct err *err)
 {
@@ -34,11 +34,14 @@ int oci_mirror_parse(const char *text, struct oci_mirror *out, struct err *err)
 	len = (size_t)(end - (slash + 1));
 	if (!oci_repository_valid(slash + 1, len))
 		return err_set(err, ERR_INVALID,
-			"\"%s\": what follows the host is not a path of a repository", text);
+			"\"%s\": the part after the host is not a repository path", text);
 	memcpy(out->prefix, slash + 1, len);
 	return 0;
 }
 
+/*
+ * Mirrors are parsed here, each time: a malformed one fails the call, not the start of the program.
+ */
 int oci_each_source_of(const struct oci_conf *conf, const struct oci_ref *ref, oci_source_fn fn,
 	void *arg, struct err *err)
 {
@@ -74,6 +77,7 @@ struct adding {
 	size_t n_configs;
 };
 
+/* Add one host. Its scheme is http only if it is listed as insecure. */
 static int add_source(
 	void *arg, const char *name, const char *connect, const char *repository, struct err *err)
 {
@@ -87,6 +91,7 @@ static int add_source(
 	return oci_cred_find(a->configs, a->n_configs, name, repository, &s->cred, err);
 }
 
+/* Without conf->tls the system's CAs are trusted. */
 int oci_asking_init(struct oci_asking *a, struct httpc *http, const struct oci_conf *conf,
 	const struct oci_ref *ref, const struct secret *const *configs, size_t n_configs,
 	struct err *err)
@@ -124,11 +129,12 @@ void oci_asking_fini(struct oci_asking *a)
 	httpc_tls_unref(a->net.tls);
 }
 
+/* The state of earlier hosts is kept for oci_asking_name_tried(). */
 bool oci_asking_next(struct oci_asking *a, const struct err *err)
 {
 	if (a->at + 1 >= a->n_sources)
 		return false;
-	log_err(LOG_WARN, NULL, "a registry mirror failed, the next host is tried", err);
+	log_err(LOG_WARN, NULL, "registry mirror failed, trying the next host", err);
 	a->at++;
 	return true;
 }

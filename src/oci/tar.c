@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks of 512 bytes: a header, then content padded to whole blocks. Long names come as entries of
- * their own before the one they are for. What two readers could read in two ways is refused where no
- * builder writes it: a header with a wrong sum, sizes that are negative or absurd, names with NUL
- * bytes, sparse headers that go on in further blocks.
+ * Blocks of 512 bytes: a header, then content padded to full blocks. Long names are separate
+ * entries before the entry they belong to. Input that readers interpret differently is refused
+ * where no builder writes it: a header with a wrong checksum, negative or absurd sizes, names with
+ * NUL bytes, and sparse headers that continue in further blocks.
  */
 #include "config.h"
 
@@ -20,11 +20,11 @@
 #define SIZE_MAX_ ((uint64_t)1 << 42)
 
 enum state {
-	HEAD,  /* a header is being collected */
-	EXTRA, /* a long name, or pax records */
+	HEAD,  /* collecting a header */
+	EXTRA, /* collecting a long name or pax records */
 	DATA,
 	PAD,
-	OVER, /* after the two blocks of zeros: the rest is not looked at */
+	OVER, /* after two blocks of zeros: the rest is ignored */
 };
 enum extra { NO_EXTRA, LONG_PATH, LONG_TARGET, PAX };
 
@@ -35,12 +35,12 @@ struct oci_tar {
 	uint8_t head[BLOCK];
 	size_t n_head;
 	bool zeros;       /* the last header was a block of zeros */
-	bool handing_out; /* content goes to the caller */
-	uint64_t left;    /* of the content */
-	unsigned pad;     /* bytes after it */
+	bool handing_out; /* pass the content to the caller */
+	uint64_t left;    /* bytes of content to come */
+	unsigned pad;     /* bytes of padding after it */
 	enum extra extra; /* what `text` is */
 	struct strbuf text;
-	/* For the next entry. NULL: none was given. Owned. */
+	/* Set by extra entries for the next entry. NULL: not set. Owned. */
 	char *path, *target;
 	bool has_size, sparse;
 	uint64_t size;
@@ -74,7 +74,8 @@ void oci_tar_free(struct oci_tar *t)
 
 /* ---- fields */
 
-/* Octal digits between blanks and NUL bytes, or, with the first bit set, a big-endian number. */
+/* Read a number: octal digits between blanks and NUL bytes or, if the first bit is set, big-endian binary
+ * (GNU). */
 static int number(const uint8_t *p, size_t len, uint64_t *out, struct err *err)
 {
 	uint64_t v = 0;
@@ -84,7 +85,8 @@ static int number(const uint8_t *p, size_t len, uint64_t *out, struct err *err)
 	if (p[0] & 0x80) {
 		for (i = 0; i < len; i++) {
 			if (v >> 42 || (i == 0 && p[0] != 0x80))
-				return err_set(err, ERR_INVALID, "a number out of range");
+				return err_set(
+					err, ERR_INVALID, "a number in a header is out of range");
 			v = v << 8 | (i ? p[i] : 0);
 		}
 		*out = v;
@@ -96,12 +98,12 @@ static int number(const uint8_t *p, size_t len, uint64_t *out, struct err *err)
 		v = v << 3 | (uint64_t)(p[i] - '0');
 	for (; i < len; i++)
 		if (p[i] && p[i] != ' ')
-			return err_set(err, ERR_INVALID, "a number that is not octal");
+			return err_set(err, ERR_INVALID, "a number in a header is not octal");
 	*out = v;
 	return 0;
 }
 
-/* Old programs added signed bytes. */
+/* Check the checksum, over the header with blanks in its place. Old programs added signed bytes. */
 static bool sum_fits(const uint8_t head[BLOCK], uint64_t want)
 {
 	int64_t plain = 0, with_sign = 0;
@@ -120,7 +122,7 @@ static char *field(const uint8_t *p, size_t len)
 	return xstrndup((const char *)p, strnlen((const char *)p, len));
 }
 
-/* name, and in POSIX's format prefix/name. */
+/* Return the path in a header: name or, in POSIX format, prefix/name. */
 static char *head_path(const uint8_t head[BLOCK])
 {
 	cleanup_free char *name = field(head, 100);
@@ -132,24 +134,26 @@ static char *head_path(const uint8_t head[BLOCK])
 	return xasprintf("%s/%s", prefix, name);
 }
 
-/* In place: "./a//b/" is "a/b". */
+/* Normalize a path in place: "./a//b/" becomes "a/b". */
 static int clean_path(char *path, struct err *err)
 {
 	char *out = path;
 	const char *at = path;
 
 	if (strlen(path) > OCI_TAR_PATH_MAX)
-		return err_set(err, ERR_INVALID, "a path longer than %u bytes", OCI_TAR_PATH_MAX);
+		return err_set(
+			err, ERR_INVALID, "a path is longer than %u bytes", OCI_TAR_PATH_MAX);
 	while (*at) {
 		size_t n;
 
 		at += strspn(at, "/");
 		n = strcspn(at, "/");
 		if (n > OCI_TAR_NAME_MAX)
-			return err_set(
-				err, ERR_INVALID, "a name longer than %u bytes", OCI_TAR_NAME_MAX);
+			return err_set(err, ERR_INVALID, "a name is longer than %u bytes",
+				OCI_TAR_NAME_MAX);
 		if (n == 2 && at[0] == '.' && at[1] == '.')
-			return err_set(err, ERR_INVALID, "a path with \"..\": %.100s", log_esc(at));
+			return err_set(
+				err, ERR_INVALID, "a path contains \"..\": %.100s", log_esc(at));
 		if (n && !(n == 1 && at[0] == '.')) {
 			if (out != path)
 				*out++ = '/';
@@ -162,8 +166,9 @@ static int clean_path(char *path, struct err *err)
 	return 0;
 }
 
-/* ---- what comes before an entry */
+/* ---- extra entries */
 
+/* Take the pax records that matter here; an empty value removes an earlier one. */
 static int take_pax(struct oci_tar *t, const char *key, size_t key_len, const char *value,
 	size_t len, struct err *err)
 {
@@ -173,14 +178,14 @@ static int take_pax(struct oci_tar *t, const char *key, size_t key_len, const ch
 
 	if (to) {
 		if (memchr(value, '\0', len))
-			return err_set(err, ERR_INVALID, "a name with a NUL byte");
+			return err_set(err, ERR_INVALID, "a name contains a NUL byte");
 		free(*to);
 		*to = len ? xstrndup(value, len) : NULL;
 	} else if (key_len == 4 && memcmp(key, "size", 4) == 0 && len) {
 		cleanup_free char *text = xstrndup(value, len);
 
 		if (str_to_u64(text, SIZE_MAX_, &t->size) < 0)
-			return err_set(err, ERR_INVALID, "a size that is not a number");
+			return err_set(err, ERR_INVALID, "a size is not a number");
 		t->has_size = true;
 	} else if (key_len > 11 && memcmp(key, "GNU.sparse.", 11) == 0) {
 		t->sparse = true;
@@ -188,7 +193,7 @@ static int take_pax(struct oci_tar *t, const char *key, size_t key_len, const ch
 	return 0;
 }
 
-/* "LENGTH KEY=VALUE\n", where LENGTH counts all of it. */
+/* Read records of the form "LENGTH KEY=VALUE\n". LENGTH counts the whole record. */
 static int read_pax(struct oci_tar *t, struct err *err)
 {
 	const char *at = strbuf_str(&t->text), *end = at + t->text.len;
@@ -204,11 +209,11 @@ static int read_pax(struct oci_tar *t, struct err *err)
 				n = n * 10 + (uint64_t)(*p - '0');
 		}
 		if (!blank || n > (size_t)(end - at) || n <= (size_t)(blank + 1 - at))
-			return err_set(err, ERR_INVALID, "a pax record with a wrong length");
+			return err_set(err, ERR_INVALID, "a pax record has a wrong length");
 		record_end = at + n - 1;
 		equal = memchr(blank + 1, '=', (size_t)(record_end - (blank + 1)));
 		if (!equal || *record_end != '\n')
-			return err_set(err, ERR_INVALID, "a pax record without its end");
+			return err_set(err, ERR_INVALID, "a pax record is not terminated");
 		if (take_pax(t, blank + 1, (size_t)(equal - blank - 1), equal + 1,
 			    (size_t)(record_end - equal - 1), err) < 0)
 			return -1;
@@ -217,6 +222,7 @@ static int read_pax(struct oci_tar *t, struct err *err)
 	return 0;
 }
 
+/* Store a long name, or read pax records, for the next entry. */
 static int take_extra(struct oci_tar *t, struct err *err)
 {
 	char **to = t->extra == LONG_PATH ? &t->path : &t->target;
@@ -231,6 +237,7 @@ static int take_extra(struct oci_tar *t, struct err *err)
 
 /* ---- entries */
 
+/* Prepare for content of this size. Without content the next block is a header. */
 static void content(struct oci_tar *t, uint64_t size, enum state s)
 {
 	t->left = size;
@@ -241,8 +248,8 @@ static void content(struct oci_tar *t, uint64_t size, enum state s)
 static int begin_extra(struct oci_tar *t, enum extra extra, uint64_t size, struct err *err)
 {
 	if (size > OCI_TAR_EXTRA_MAX)
-		return err_set(err, ERR_INVALID, "a name, or pax records, of more than %u bytes",
-			OCI_TAR_EXTRA_MAX);
+		return err_set(err, ERR_INVALID,
+			"a name or its pax records are larger than %u bytes", OCI_TAR_EXTRA_MAX);
 	t->extra = extra;
 	strbuf_reset(&t->text);
 	content(t, size, EXTRA);
@@ -256,7 +263,7 @@ static enum oci_tar_type type_of(uint8_t flag, const char *path)
 	switch (flag) {
 	case '\0':
 	case '0':
-	case '7': /* contiguous, which no tool writes any more */
+	case '7': /* contiguous; obsolete */
 		return n && path[n - 1] == '/' ? OCI_TAR_DIR : OCI_TAR_FILE;
 	case '1':
 		return OCI_TAR_HARDLINK;
@@ -271,12 +278,13 @@ static enum oci_tar_type type_of(uint8_t flag, const char *path)
 	}
 }
 
-/* Links, devices and directories have no content, whatever their size says. */
+/* Links, devices and directories have no content, regardless of their size field. */
 static bool has_content(uint8_t flag)
 {
 	return flag < '1' || flag > '6';
 }
 
+/* Check an entry and pass it to the caller. An empty file is complete immediately. */
 static int hand_out(struct oci_tar *t, enum oci_tar_type type, uint64_t size, struct err *err)
 {
 	struct oci_tar_entry e = {.type = type, .path = t->path, .target = t->target};
@@ -288,10 +296,10 @@ static int hand_out(struct oci_tar *t, enum oci_tar_type type, uint64_t size, st
 			(!*t->target || strlen(t->target) > OCI_TAR_PATH_MAX)))
 		return err_is_set(err) ? -1
 				       : err_set(err, ERR_INVALID,
-						 "a link to nothing, or to more than %u bytes",
+						 "a link target is empty or longer than %u bytes",
 						 OCI_TAR_PATH_MAX);
 	if (!*t->path && type != OCI_TAR_DIR)
-		return err_set(err, ERR_INVALID, "an entry without a name");
+		return err_set(err, ERR_INVALID, "an entry has no name");
 	if (!*t->path)
 		return 0;
 	e.size = type == OCI_TAR_FILE ? size : 0;
@@ -301,6 +309,7 @@ static int hand_out(struct oci_tar *t, enum oci_tar_type type, uint64_t size, st
 	return type == OCI_TAR_FILE && !size ? t->ops->done(t->arg, err) : 0;
 }
 
+/* Process an entry, with what extra entries before it have set. */
 static int entry(struct oci_tar *t, uint8_t flag, uint64_t size, struct err *err)
 {
 	enum oci_tar_type type;
@@ -318,10 +327,10 @@ static int entry(struct oci_tar *t, uint8_t flag, uint64_t size, struct err *err
 	if (t->sparse && type == OCI_TAR_FILE)
 		type = OCI_TAR_SPARSE;
 	if (flag == 'S' && t->head[482])
-		return err_set(err, ERR_INVALID, "a sparse file in more pieces than can be read");
-	/* Programs disagree about where the content of such a directory ends. */
+		return err_set(err, ERR_INVALID, "a sparse file has too many pieces");
+	/* Programs disagree about where such content ends. */
 	if (type == OCI_TAR_DIR && size)
-		return err_set(err, ERR_INVALID, "a directory with content");
+		return err_set(err, ERR_INVALID, "a directory has content");
 	t->handing_out = false;
 	rc = hand_out(t, type, size, err);
 	forget(t);
@@ -337,6 +346,7 @@ static bool all_zero(const uint8_t head[BLOCK])
 	return true;
 }
 
+/* Process a complete header. Two blocks of zeros end the archive. */
 static int take_head(struct oci_tar *t, struct err *err)
 {
 	uint64_t sum, size;
@@ -349,15 +359,16 @@ static int take_head(struct oci_tar *t, struct err *err)
 		return 0;
 	}
 	if (t->zeros)
-		return err_set(err, ERR_INVALID, "an entry after a block of zeros");
+		return err_set(err, ERR_INVALID, "an entry follows a block of zeros");
 	if (number(t->head + 148, 8, &sum, err) < 0)
-		return err_wrap(err, "this is not tar");
+		return err_wrap(err, "not a tar archive");
 	if (!sum_fits(t->head, sum))
-		return err_set(err, ERR_INVALID, "this is not tar: a header with a wrong sum");
+		return err_set(
+			err, ERR_INVALID, "not a tar archive: a header has a wrong checksum");
 	if (number(t->head + 124, 12, &size, err) < 0)
 		return -1;
 	if (size > SIZE_MAX_)
-		return err_set(err, ERR_INVALID, "an entry of an impossible size");
+		return err_set(err, ERR_INVALID, "an entry has an impossible size");
 	switch (flag) {
 	case 'L':
 		return begin_extra(t, LONG_PATH, size, err);
@@ -365,7 +376,7 @@ static int take_head(struct oci_tar *t, struct err *err)
 		return begin_extra(t, LONG_TARGET, size, err);
 	case 'x':
 		return begin_extra(t, PAX, size, err);
-	case 'g': /* for all entries: nothing that matters here, and no runtime reads it */
+	case 'g': /* global records: nothing in them matters here, and no runtime reads them */
 		t->handing_out = false;
 		content(t, size, DATA);
 		return 0;
@@ -376,7 +387,7 @@ static int take_head(struct oci_tar *t, struct err *err)
 
 /* ---- the stream */
 
-/* The next piece of the content; how much of data it took, or -1. */
+/* Take a piece of the content. Return the number of bytes used, or -1. */
 static int64_t take_content(struct oci_tar *t, const char *data, size_t len, struct err *err)
 {
 	size_t n = len < t->left ? len : (size_t)t->left;
@@ -396,6 +407,7 @@ static int64_t take_content(struct oci_tar *t, const char *data, size_t len, str
 	return (int64_t)n;
 }
 
+/* Consume input by state. Each step takes at most what its state needs. */
 int oci_tar_add(struct oci_tar *t, const void *data, size_t len, struct err *err)
 {
 	const char *p = data;
@@ -436,8 +448,8 @@ int oci_tar_add(struct oci_tar *t, const void *data, size_t len, struct err *err
 
 int oci_tar_end(struct oci_tar *t, struct err *err)
 {
-	/* Some builders leave the zeros out. */
+	/* Some builders omit the blocks of zeros. */
 	if (t->state == OVER || (t->state == HEAD && !t->n_head && !t->path && !t->target))
 		return 0;
-	return err_set(err, ERR_INVALID, "it ends inside an entry");
+	return err_set(err, ERR_INVALID, "the archive ends inside an entry");
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes hang below their directory and stand in one table by directory and name. Each knows the layer
- * that it is from, so that a whiteout takes away only what earlier layers made, wherever in its own
- * layer it stands. A directory that an entry needs and that no entry makes is made, as runtimes do.
+ * Nodes are listed in their directory and in one hash table by directory and name. Each node knows
+ * the last layer that made it, so that a whiteout removes only what earlier layers made, wherever
+ * it occurs in its own layer. A missing directory on the path of an entry is created, as runtimes
+ * do.
  */
 #include "config.h"
 
@@ -19,6 +20,7 @@
 
 /* ---- nodes */
 
+/* Mix the directory's address into the hash; the table compares directory and name afterwards. */
 static uint32_t hash_of(const struct oci_node *dir, const char *name, size_t len)
 {
 	uint32_t h = table_hash(name, len);
@@ -37,6 +39,7 @@ struct oci_node *oci_node_find(
 	return NULL;
 }
 
+/* Release a content. With its last name the caller drops the file. */
 static void content_unref(struct oci_tree *t, struct oci_content *c)
 {
 	if (!c || --c->refs)
@@ -55,6 +58,8 @@ static void node_clear(struct oci_tree *t, struct oci_node *n)
 	n->target = NULL;
 }
 
+/* Remove a node and everything below it. The depth is bounded by OCI_TREE_DEPTH_MAX, and so is the
+ * recursion. */
 static void node_remove(struct oci_tree *t, struct oci_node *n)
 {
 	while (!LIST_EMPTY(&n->children))
@@ -68,6 +73,7 @@ static void node_remove(struct oci_tree *t, struct oci_node *n)
 	free(n);
 }
 
+/* Add a name to a directory, within the limits. It belongs to the current layer. */
 static struct oci_node *node_add(struct oci_tree *t, struct oci_node *dir, const char *name,
 	size_t len, enum oci_node_type type, struct err *err)
 {
@@ -123,22 +129,23 @@ void oci_tree_next_layer(struct oci_tree *t)
 	t->layer++;
 }
 
-/* ---- ways */
+/* ---- resolving paths */
 
-/* The link's target instead of what was read, before what is left. */
+/* Continue with a link's target, followed by the unresolved rest of the path. */
 static int redirect(const struct oci_node *link, struct oci_way *w, struct err *err)
 {
 	cleanup_free char *left = xstrdup(strbuf_str(&w->text) + w->at);
 
 	if (++w->links > LINKS_MAX || strlen(left) + strlen(link->target) + 2 > WAY_MAX)
-		return err_set(
-			err, ERR_INVALID, "too many links on the way to %.100s", log_esc(left));
+		return err_set(err, ERR_INVALID, "too many symbolic links in the path to %.100s",
+			log_esc(left));
 	strbuf_reset(&w->text);
 	strbuf_addf(&w->text, "%s/%s", link->target, left);
 	w->at = 0;
 	return 0;
 }
 
+/* ".." in the root stays there, and absolute links start there: nothing leads out of the image. */
 enum oci_step oci_way_step(
 	struct oci_tree *t, struct oci_way *w, bool make, struct oci_node **now, struct err *err)
 {
@@ -161,7 +168,7 @@ enum oci_step oci_way_step(
 		return OCI_STEP_ON;
 	}
 	if (len > OCI_TAR_NAME_MAX) {
-		err_set(err, ERR_INVALID, "a link to a name longer than %u bytes",
+		err_set(err, ERR_INVALID, "a link leads to a name longer than %u bytes",
 			OCI_TAR_NAME_MAX);
 		return OCI_STEP_ERROR;
 	}
@@ -179,7 +186,7 @@ enum oci_step oci_way_step(
 	return redirect(*now, w, err) < 0 ? OCI_STEP_ERROR : OCI_STEP_ON;
 }
 
-/* The directory at the end of a path; *out NULL: there is none. */
+/* Find the directory at the end of a path. *out NULL: it does not exist. make: create it. */
 static int enter(struct oci_tree *t, const char *path, size_t len, bool make, struct oci_node **out,
 	struct err *err)
 {
@@ -198,7 +205,7 @@ static int enter(struct oci_tree *t, const char *path, size_t len, bool make, st
 	return 0;
 }
 
-/* The directory that a path's last name is in. */
+/* Find the directory that contains the last name of a path. */
 static int enter_parent(struct oci_tree *t, const char *path, bool make, struct oci_node **dir,
 	const char **name, struct err *err)
 {
@@ -210,7 +217,7 @@ static int enter_parent(struct oci_tree *t, const char *path, bool make, struct 
 
 /* ---- entries */
 
-/* What the name meant before is gone. */
+/* Create a node, replacing an earlier one of this name. An existing directory is kept, with its content. */
 static struct oci_node *place(
 	struct oci_tree *t, const char *path, enum oci_node_type type, struct err *err)
 {
@@ -269,6 +276,7 @@ int oci_tree_other(struct oci_tree *t, const char *path, struct err *err)
 	return 0;
 }
 
+/* A missing target gives a file without content: the target may be one that is not kept. */
 int oci_tree_hardlink(struct oci_tree *t, const char *path, const char *target, struct err *err)
 {
 	struct oci_content *c = NULL;
@@ -286,7 +294,7 @@ int oci_tree_hardlink(struct oci_tree *t, const char *path, const char *target, 
 
 		return oci_tree_symlink(t, path, to, err);
 	}
-	/* Before the name is placed: it may be that of the target. */
+	/* Take the reference first: placing the name may remove the target, if both are equal. */
 	c = from ? from->content : NULL;
 	if (c)
 		c->refs++;
@@ -300,7 +308,7 @@ int oci_tree_hardlink(struct oci_tree *t, const char *path, const char *target, 
 
 /* ---- whiteouts */
 
-/* All of earlier layers at and below n. */
+/* Remove what earlier layers made at and below n. A directory stays while this layer has something in it. */
 static void prune(struct oci_tree *t, struct oci_node *n, bool itself)
 {
 	struct oci_node *next;
@@ -313,6 +321,7 @@ static void prune(struct oci_tree *t, struct oci_node *n, bool itself)
 		node_remove(t, n);
 }
 
+/* A whiteout for a name that does not exist is ignored. */
 int oci_tree_hide(struct oci_tree *t, const char *path, struct err *err)
 {
 	struct oci_node *dir, *was;

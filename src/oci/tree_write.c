@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goes the ways that a reader of the finished directory will go: each directory and link on them is
- * made, then what is wanted at their end. The path of a node consists of directories alone, so nothing
- * that is made leads out of the directory.
+ * Follow the paths that a reader of the finished directory will follow: create each directory and
+ * link on them, then what is wanted at their end. The path of a node consists only of directories,
+ * so nothing is created outside the target directory.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
-#define NESTED_MAX 64u /* wanted links that lead to places with wanted links */
+#define NESTED_MAX 64u /* levels of wanted links that lead to further wanted links */
 
 struct writing {
 	struct oci_tree *t;
@@ -28,7 +28,7 @@ struct writing {
 	struct made {
 		char *path; /* owned */
 		bool is_dir;
-	} * made; /* owned; in the order in which they were made */
+	} * made; /* owned; in order of creation, for undoing it */
 	size_t n_made;
 };
 
@@ -38,6 +38,7 @@ static void note(struct writing *w, char *take_path, bool is_dir)
 	w->made[w->n_made++] = (struct made){take_path, is_dir};
 }
 
+/* Compare the path literally, without following links: it decides only which contents to keep. */
 bool oci_need_has(const struct oci_need *needs, size_t n, const char *path)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -64,12 +65,14 @@ static void add_path(const struct oci_node *n, struct strbuf *out)
 	strbuf_adds(out, n->name);
 }
 
+/* A full disk is temporary; other failures are permanent. */
 static int failed(const char *path, struct err *err)
 {
 	return err_set_errno(err, errno == ENOSPC ? ERR_TRANSIENT : ERR_INVALID, errno,
 		"cannot write %.150s", log_esc(path));
 }
 
+/* Create a directory and its parents, once. */
 static int write_dir(struct writing *w, struct oci_node *n, struct err *err)
 {
 	cleanup_strbuf struct strbuf path = STRBUF_INIT;
@@ -102,6 +105,7 @@ static int write_link(struct writing *w, struct oci_node *n, struct err *err)
 	return 0;
 }
 
+/* Move a content to its first path; further names of it become hard links. */
 static int write_file(struct writing *w, struct oci_node *n, struct err *err)
 {
 	cleanup_strbuf struct strbuf path = STRBUF_INIT;
@@ -130,12 +134,12 @@ static int write_file(struct writing *w, struct oci_node *n, struct err *err)
 	return 0;
 }
 
-/* ---- ways */
+/* ---- following paths */
 
 static int follow(struct writing *w, struct oci_node *from, const char *path,
 	const struct oci_need *need, struct err *err);
 
-/* What is wanted at and below n. */
+/* Write what is wanted at and below n, `depth` levels deep. */
 static int write_below(struct writing *w, struct oci_node *n, unsigned depth,
 	const struct oci_need *need, struct err *err)
 {
@@ -164,7 +168,8 @@ static int write_below(struct writing *w, struct oci_node *n, unsigned depth,
 	return 0;
 }
 
-/* The way itself, and what is wanted at its end; a way that leads nowhere is made as far as it goes. */
+/* Write the directories and links on a path, and what is wanted at its end. A dangling path is written as
+ * far as it exists. */
 static int follow(struct writing *w, struct oci_node *from, const char *path,
 	const struct oci_need *need, struct err *err)
 {
@@ -175,7 +180,7 @@ static int follow(struct writing *w, struct oci_node *from, const char *path,
 	int rc;
 
 	if (w->nested == NESTED_MAX)
-		return err_set(err, ERR_INVALID, "too many links lead to links below %.100s",
+		return err_set(err, ERR_INVALID, "too many levels of links below %.100s",
 			log_esc(need->dir));
 	strbuf_adds(&way.text, path);
 	while ((step = oci_way_step(w->t, &way, false, &now, err)) == OCI_STEP_ON) {
@@ -194,6 +199,7 @@ static int follow(struct writing *w, struct oci_node *from, const char *path,
 	return rc;
 }
 
+/* After a failure everything is removed in reverse order, so that directories are empty by then. */
 int oci_tree_write(struct oci_tree *t, int into_fd, int stage_fd, const struct oci_need *needs,
 	size_t n, struct err *err)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes -> oci/inflate -> oci/tar -> here: which entries are whiteouts, which contents are kept, and
- * where. Names go into oci/tree; the files have numbers for names, so a layer cannot say where they go.
+ * Bytes -> oci/inflate -> oci/tar -> here: which entries are whiteouts, which contents are kept,
+ * and where. Names go into oci/tree; files on disk have numbers for names, so a layer cannot choose
+ * where they are written.
  */
 #include "config.h"
 
@@ -26,23 +27,23 @@
 #define MAGIC_MAX 8u
 #define WHITEOUT  ".wh."
 #define OPAQUE    ".wh..wh..opq"
-#define AUFS      ".wh..wh." /* what a union file system kept for itself */
+#define AUFS      ".wh..wh." /* private to union file systems */
 
 struct oci_unpack {
 	struct oci_unpack_conf conf;
 	int stage_fd;
 	struct oci_tree *tree;
-	struct oci_inflate *inflate; /* of the layer; NULL: none is open */
+	struct oci_inflate *inflate; /* of the current layer; NULL: none */
 	struct oci_tar *tar;
 	uint64_t total, kept; /* bytes */
 	unsigned n_files, next;
-	/* The entry whose content comes. */
-	char *path; /* owned; NULL: its content is not looked at */
+	/* The entry whose content is being received. */
+	char *path; /* owned; NULL: ignore the content */
 	bool needed;
 	uint64_t size;
 	char magic[MAGIC_MAX];
 	size_t n_magic;
-	int fd; /* -1: not kept, or not yet */
+	int fd; /* -1: not kept, or undecided */
 	unsigned number;
 };
 
@@ -51,6 +52,7 @@ static void staged_name(unsigned number, char out[16])
 	snprintf(out, 16, "f%u", number);
 }
 
+/* Delete a content whose last name is gone, because a later layer replaced it. */
 static void on_drop(void *arg, unsigned number)
 {
 	struct oci_unpack *u = arg;
@@ -75,7 +77,7 @@ static int open_staged(struct oci_unpack *u, struct err *err)
 	u->fd = openat(
 		u->stage_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (u->fd < 0)
-		return err_set_errno(err, ERR_TRANSIENT, errno, "cannot make a file");
+		return err_set_errno(err, ERR_TRANSIENT, errno, "cannot create a file");
 	u->n_files++;
 	u->kept += u->size;
 	return 0;
@@ -106,6 +108,8 @@ static void close_file(struct oci_unpack *u)
 	u->path = NULL;
 }
 
+/* Check the limits. Files that are kept only because links may lead to them get half of the space,
+ * so that they cannot crowd out the required ones. */
 static bool has_room(const struct oci_unpack *u, bool needed)
 {
 	uint64_t max = needed ? u->conf.max_kept : u->conf.max_kept / 2;
@@ -114,6 +118,8 @@ static bool has_room(const struct oci_unpack *u, bool needed)
 	       u->size <= max - u->kept;
 }
 
+/* Prepare for a file's content. A required file is written at once; others are decided by their
+ * first bytes. */
 static int begin_file(struct oci_unpack *u, const struct oci_tar_entry *e, struct err *err)
 {
 	close_file(u);
@@ -125,12 +131,12 @@ static int begin_file(struct oci_unpack *u, const struct oci_tar_entry *e, struc
 		return 0;
 	if (!has_room(u, true))
 		return err_set(err, ERR_INVALID,
-			"the files that are needed have more than %llu MiB, or are more than %u",
+			"the required files exceed %llu MiB, or there are more than %u",
 			(unsigned long long)(u->conf.max_kept >> 20), FILES_MAX);
 	return open_staged(u, err);
 }
 
-/* Whether a file that is not needed by its path may be one that links lead to. */
+/* Decide by its first bytes whether to keep a file that is not required by path: a link may lead to it. */
 static int look_at_magic(struct oci_unpack *u, const char **p, size_t *len, struct err *err)
 {
 	size_t want = strlen(u->conf.magic);
@@ -150,6 +156,7 @@ static int look_at_magic(struct oci_unpack *u, const char **p, size_t *len, stru
 	return write_all(u, u->magic, want, err);
 }
 
+/* u->size 0 means that the content is not kept. */
 static int on_data(void *arg, const void *data, size_t len, struct err *err)
 {
 	struct oci_unpack *u = arg;
@@ -160,6 +167,8 @@ static int on_data(void *arg, const void *data, size_t len, struct err *err)
 	return u->fd < 0 ? 0 : write_all(u, p, len, err);
 }
 
+/* The name is added only now, with the whole content on disk. It hides a file of an earlier layer
+ * even if it is not kept. */
 static int on_done(void *arg, struct err *err)
 {
 	struct oci_unpack *u = arg;
@@ -176,7 +185,7 @@ static int on_done(void *arg, struct err *err)
 
 /* ---- entries */
 
-/* True: the entry is a whiteout, or of a union file system. */
+/* Handle whiteouts and entries private to union file systems. Return true if the entry was one. */
 static bool whiteout(struct oci_unpack *u, const char *path, int *rc, struct err *err)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -194,7 +203,7 @@ static bool whiteout(struct oci_unpack *u, const char *path, int *rc, struct err
 		cleanup_free char *of = xasprintf("%.*s%s", (int)dir_len, path, hidden);
 
 		if (!*hidden || str_eq(hidden, ".") || str_eq(hidden, ".."))
-			*rc = err_set(err, ERR_INVALID, "a whiteout without a name");
+			*rc = err_set(err, ERR_INVALID, "a whiteout has no name");
 		else
 			*rc = oci_tree_hide(u->tree, of, err);
 	}
@@ -208,7 +217,7 @@ static int on_entry(void *arg, const struct oci_tar_entry *e, struct err *err)
 
 	close_file(u);
 	if (whiteout(u, e->path, &rc, err)) {
-		/* What such an entry contains is not looked at. */
+		/* The content of such an entry is ignored. */
 		u->path = rc == 0 && e->type == OCI_TAR_FILE ? xstrdup(e->path) : NULL;
 		u->size = 0;
 		u->n_magic = 0;
@@ -259,8 +268,7 @@ int oci_unpack_layer(struct oci_unpack *u, struct err *err)
 {
 	layer_close(u);
 	if (u->total >= u->conf.max_total)
-		return err_set(err, ERR_INVALID,
-			"the layers are more than %llu MiB when decompressed",
+		return err_set(err, ERR_INVALID, "the decompressed layers exceed %llu MiB",
 			(unsigned long long)(u->conf.max_total >> 20));
 	oci_tree_next_layer(u->tree);
 	u->inflate = oci_inflate_new(u->conf.max_total - u->total, on_plain, u);
@@ -287,7 +295,7 @@ int oci_unpack_finish(struct oci_unpack *u, struct err *err)
 		u->tree, u->conf.into_fd, u->stage_fd, u->conf.needs, u->conf.n_needs, err);
 }
 
-/* What is there already would be in the way in the end, or be taken for the image's. */
+/* Require an empty directory: existing files would get in the way, or be taken for the image's. */
 static int check_empty(int into_fd, struct err *err)
 {
 	int fd = openat(into_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -298,12 +306,12 @@ static int check_empty(int into_fd, struct err *err)
 	if (!d) {
 		if (fd >= 0)
 			close(fd);
-		return err_set_errno(err, ERR_INVALID, errno, "cannot list it");
+		return err_set_errno(err, ERR_INVALID, errno, "cannot list the directory");
 	}
 	while (empty && (e = readdir(d)))
 		empty = str_eq(e->d_name, ".") || str_eq(e->d_name, "..");
 	closedir(d);
-	return empty ? 0 : err_set(err, ERR_INVALID, "it is not empty");
+	return empty ? 0 : err_set(err, ERR_INVALID, "the directory is not empty");
 }
 
 struct oci_unpack *oci_unpack_new(const struct oci_unpack_conf *conf, struct err *err)
@@ -316,7 +324,7 @@ struct oci_unpack *oci_unpack_new(const struct oci_unpack_conf *conf, struct err
 	if (mkdirat(conf->into_fd, OCI_UNPACK_FOLDER, 0700) < 0 ||
 		(fd = openat(conf->into_fd, OCI_UNPACK_FOLDER,
 			 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
-		err_set_errno(err, ERR_INVALID, errno, "cannot make folder " OCI_UNPACK_FOLDER);
+		err_set_errno(err, ERR_INVALID, errno, "cannot create folder " OCI_UNPACK_FOLDER);
 		return NULL;
 	}
 	u = xcalloc(1, sizeof(*u));
@@ -327,6 +335,7 @@ struct oci_unpack *oci_unpack_new(const struct oci_unpack_conf *conf, struct err
 	return u;
 }
 
+/* Remove staged files that were not moved into the target directory. */
 void oci_unpack_free(struct oci_unpack *u)
 {
 	char name[16];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The answer comes from a process that a registry may have taken over: every length is compared
- * with what is there before a byte is read, every text is checked, and anything before,
- * between or after the expected records refuses the whole.
+ * The answer comes from a process that a registry may have compromised: each length is compared
+ * with the available bytes before anything is read, each text is checked, and anything before,
+ * between or after the expected records invalidates the whole answer.
  */
 #include "config.h"
 
@@ -30,7 +30,7 @@ static bool is_next(const struct reader *r, char tag)
 	return r->p < r->end && *r->p == tag;
 }
 
-/* The bytes of a record of this letter, of `max` at most. -1: it is not there. */
+/* Read a record with this letter and at most `max` bytes. Return -1 if the next record is another one. */
 static int take(struct reader *r, char tag, size_t max, const char **bytes, size_t *len)
 {
 	size_t n = 0, digits = 0;
@@ -53,7 +53,7 @@ static int take(struct reader *r, char tag, size_t max, const char **bytes, size
 	return 0;
 }
 
-/* One that is text: no NUL byte. */
+/* Read a record as text; NUL bytes are refused. */
 static char *take_text(struct reader *r, char tag)
 {
 	const char *p;
@@ -101,7 +101,7 @@ char *oci_question_encode(const struct oci_conf *conf, const char *reference, co
 			"the lists of registries or their credentials are too large");
 		return NULL;
 	}
-	/* Of its whole size at once: a buffer that grows would leave copies of credentials. */
+	/* Allocate the full size: a growing buffer would leave copies of credentials behind. */
 	all = xcalloc(1, *len);
 	memcpy(all, head.data, head.len);
 	at = head.len;
@@ -143,6 +143,7 @@ static int take_configs(struct reader *r, struct oci_question *q)
 	return 0;
 }
 
+/* The order of records is fixed, so a chain of reads is the whole grammar. */
 int oci_question_decode(const char *bytes, size_t len, struct oci_question *out, struct err *err)
 {
 	struct reader r = {bytes, bytes + len};
@@ -158,7 +159,7 @@ int oci_question_decode(const char *bytes, size_t len, struct oci_question *out,
 		take_configs(&r, out) == 0 && take(&r, 'z', 0, &p, &n) == 0 && r.p == r.end)
 		return 0;
 	oci_question_fini(out);
-	return err_set(err, ERR_INVALID, "standard input does not contain a question for a label");
+	return err_set(err, ERR_INVALID, "standard input does not contain a label request");
 }
 
 static void list_free(char **list, size_t n)
@@ -184,7 +185,7 @@ void oci_question_fini(struct oci_question *q)
 
 /* ---- the answer ---- */
 
-/* Fit for a condition or a line of the log. */
+/* Check that a text is fit for a condition or a log line. */
 static bool is_clean(const char *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -193,7 +194,7 @@ static bool is_clean(const char *p, size_t n)
 	return bytes_valid_utf8(p, n);
 }
 
-/* The same from what may be anything: a byte that does not fit becomes '?'. */
+/* Make any text fit: unsuitable bytes become '?'. */
 static void add_clean(struct strbuf *out, char tag, const char *text, size_t max)
 {
 	cleanup_free char *copy = xstrndup(text, max);
@@ -217,6 +218,7 @@ void oci_answer_warn(struct strbuf *out, size_t *n_warnings, const char *text)
 	add_clean(out, 'w', text, OCI_WARNING_LEN);
 }
 
+/* Write an error. Kinds that the reader does not expect become INVALID. */
 static void add_err(struct strbuf *out, const struct err *err)
 {
 	enum err_kind kind = ERR_INVALID;
@@ -234,6 +236,7 @@ static void add_err(struct strbuf *out, const struct err *err)
 	add_clean(out, 't', err->text, sizeof(err->text) - 1);
 }
 
+/* Write the result, which ends the answer. An oversized label becomes an error. */
 void oci_answer_end(struct strbuf *out, const struct err *err, const char *value, size_t len)
 {
 	struct err large = ERR_INIT;
@@ -251,6 +254,7 @@ void oci_answer_end(struct strbuf *out, const struct err *err, const char *value
 	}
 }
 
+/* Read a decimal number up to max; signs and blanks are refused by str_to_u64(). */
 static int take_number(struct reader *r, char tag, uint64_t max, uint64_t *out)
 {
 	char text[16];
@@ -282,6 +286,7 @@ static int take_kind(struct reader *r, enum err_kind *out)
 	return -1;
 }
 
+/* Rebuild an error from its records. Kind and ranges are checked, as they decide when to retry. */
 static int take_err(struct reader *r, struct err *out)
 {
 	enum err_kind kind;
@@ -341,7 +346,7 @@ int oci_answer_decode(const char *bytes, size_t len, struct oci_answer *out, str
 	if (take_answer(&r, out) == 0 && r.p == r.end)
 		return 0;
 	oci_answer_fini(out);
-	return err_set(err, ERR_INVALID, "its output is not an answer");
+	return err_set(err, ERR_INVALID, "the child's output is not a valid answer");
 }
 
 void oci_answer_fini(struct oci_answer *a)

@@ -202,7 +202,7 @@ WRONG = [
     ("another-layer", lambda body: (200, {}, BAD + bytes(len(body) - len(BAD))
                                     if len(body) > len(BAD) else BAD[:len(body)]), 1, "layer 1 of 1"),
     ("other-bytes", lambda body: (200, {}, body[:-1] + bytes([body[-1] ^ 1])), 1, "layer 1 of 1"),
-    ("longer", lambda body: (200, {}, body + b"x"), 1, "more than the"),
+    ("longer", lambda body: (200, {}, body + b"x"), 1, "exceeds the expected"),
     ("shorter", lambda body: (200, {}, body[:-1]), 1, "layer 1 of 1"),
     ("cut-off", cut, 4, "layer 1 of 1"),
     ("slow", slowly, 4, "did not come within 2 s"),
@@ -251,15 +251,15 @@ def test_a_mirror_that_lies_is_left_for_the_registry(scripted, tmp_path):
 # ---- hostile layers
 
 HOSTILE = [
-    ("dots", tar(("usr/../../etc/x", b"MZ")), 'a path with ".."'),
-    ("dots-in-a-link", tar(("a", "=../x")), 'a path with ".."'),
-    ("not-tar", b"x" * 2048, "not tar"),
+    ("dots", tar(("usr/../../etc/x", b"MZ")), 'a path contains ".."'),
+    ("dots-in-a-link", tar(("a", "=../x")), 'a path contains ".."'),
+    ("not-tar", b"x" * 2048, "not a tar archive"),
     ("half", SMALL[:700], "ends inside an entry"),
     ("below-a-file", tar(("usr/lib/efi/a", b"MZ"), ("usr/lib/efi/a/b", b"MZ")), "below a file"),
-    ("link-loop", tar(("a", "->b"), ("b", "->a"), ("a/x", b"MZ")), "too many links"),
-    ("nameless-whiteout", tar(("usr/.wh...", b"")), "a whiteout without a name"),
-    ("not-gzip", b"\x1f\x8b\x08\x00nonsense" * 40, "gzip stream is broken"),
-    ("half-gzip", gz(SMALL)[:-9], "ends too early"),
+    ("link-loop", tar(("a", "->b"), ("b", "->a"), ("a/x", b"MZ")), "too many symbolic links"),
+    ("nameless-whiteout", tar(("usr/.wh...", b"")), "a whiteout has no name"),
+    ("not-gzip", b"\x1f\x8b\x08\x00nonsense" * 40, "gzip stream is corrupt"),
+    ("half-gzip", gz(SMALL)[:-9], "stream is truncated"),
     ("gzip-and-more", gz(SMALL) + b"more", "gzip stream is"),
     ("unkept-target", tar(("x", b"no program"), ("usr/lib/modules/1/vmlinuz", "=x")),
      "not an EFI program"),

@@ -123,4 +123,4 @@ def test_its_pod_keeps_the_restricted_profile_and_says_why_it_failed(cp, ns, run
             "phase": "Failed", "initContainerStatuses": failed["containerStatuses"]}}, "merge")
     found = spine.wait_condition(cp, ns, "ai", "os", "Committed", "ComputationFailed", 60)
     text = spine.condition(found, "Committed")["message"]
-    assert "requires a password, and none is configured" in text and "Kubernetes 1.31" in text, text
+    assert "requires a password, but none is configured" in text and "Kubernetes 1.31" in text, text

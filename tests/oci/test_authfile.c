@@ -70,7 +70,8 @@ Test(oci_authfile, follows_the_file_and_logs_changes)
 	struct oci_authfile *f = oci_authfile_new(path, &err);
 
 	cr_assert(f, "%s", err.text);
-	cr_expect(strstr(strbuf_str(&logged), "no credentials"), "%s", strbuf_str(&logged));
+	cr_expect(
+		strstr(strbuf_str(&logged), "no registry credentials"), "%s", strbuf_str(&logged));
 	cr_expect_eq(len_of(f), 0);
 	put(3);
 	cr_expect_eq(len_of(f), 3);
@@ -102,7 +103,7 @@ Test(oci_authfile, a_damaged_file_costs_nothing_but_at_the_start)
 		put(bad[i]);
 		logged.len = 0;
 		cr_expect_eq(len_of(f), 5, "%zu", bad[i]);
-		cr_expect(strstr(strbuf_str(&logged), "earlier ones"));
+		cr_expect(strstr(strbuf_str(&logged), "keeping the previous ones"));
 		oci_authfile_free(f);
 	}
 }

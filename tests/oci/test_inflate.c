@@ -141,7 +141,7 @@ Test(oci_inflate, one_byte_too_many_ends_it)
 		strbuf_reset(&in);
 		pack((enum how)how, &in, data, 100000);
 		cr_assert_eq(run(&in, 4096, 99999, &out, &err), -1);
-		cr_assert(strstr(err.text, "when decompressed"), "%s", err.text);
+		cr_assert(strstr(err.text, "the decompressed data exceeds"), "%s", err.text);
 		cr_assert_leq(out.len, 99999);
 	}
 }
@@ -182,5 +182,5 @@ Test(oci_inflate, memory_does_not_follow_claims)
 
 	strbuf_add(&in, frame, sizeof(frame));
 	cr_assert_eq(run(&in, 1, 1 << 20, &out, &err), -1);
-	cr_assert(strstr(err.text, "zstd stream is broken"), "%s", err.text);
+	cr_assert(strstr(err.text, "zstd stream is corrupt"), "%s", err.text);
 }

@@ -155,7 +155,7 @@ Test(oci_lookup, a_child_that_fails_is_transient_and_its_words_are_not_told)
 		cr_assert_str_eq(g.value, "none");
 		cr_assert_str_eq(
 			g.err.text, "the process that queries the registry did not answer");
-		cr_assert(strstr(strbuf_str(&logged), "a label lookup failed"));
+		cr_assert(strstr(strbuf_str(&logged), "label lookup failed"));
 		strbuf_reset(&logged);
 	}
 }

@@ -95,10 +95,10 @@ Test(oci_manifest, an_index_without_one_answer_is_invalid)
 		{INDEX(ENTRY("", "arm64", "")), "sha256 digest"},
 		{INDEX("{" MT ",\"size\":4194305,\"digest\":\"" DA "\",\"platform\":{\"os\":"
 		       "\"linux\",\"architecture\":\"arm64\"}}"),
-			"a size outside of 1 to 4194304"},
+			"size is not within 1 to 4194304"},
 		{INDEX("{" MT ",\"digest\":\"" DA "\",\"platform\":{\"os\":\"linux\","
 		       "\"architecture\":\"arm64\"}}"),
-			"size outside of"},
+			"size is not within"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {

@@ -56,7 +56,7 @@ Test(oci_registry_redirect, once_away_no_credential_comes_back)
 	reg_start(&r1);
 	reg_start(&r2);
 	g = ask(r1.host, img.index.digest, config);
-	expect(&g, ERR_DENIED, "redirects to requires credentials");
+	expect(&g, ERR_DENIED, "redirect target requires credentials");
 	cr_assert_eq(reg_saw(&r1, "GET /back "), 1);
 	cr_assert_eq(reg_saw(&r1, "Authorization"), 1);
 }
@@ -127,7 +127,7 @@ Test(oci_registry_redirect, a_token_server_out_of_reach_is_not_asked)
 	reg_rule(&r1, "GET", head, "no", 2);
 	reg_start(&r1);
 	g = ask(r1.host, img.index.digest, config);
-	expect(&g, ERR_DENIED, "token server: it redirects to a link-local address");
+	expect(&g, ERR_DENIED, "token server: the registry redirects to a link-local address");
 	cr_assert_eq(r1.seen->reqs, 1);
 }
 
@@ -153,7 +153,7 @@ Test(oci_registry_redirect, a_name_that_leads_to_this_host_is_not_asked)
 	reg_start(&r3);
 	strbuf_adds(&insecure, host);
 	g = ask(host, img.index.digest, NULL);
-	expect(&g, ERR_DENIED, "its name leads to a loopback address");
+	expect(&g, ERR_DENIED, "the host name resolves to a loopback address");
 	cr_assert_eq(r3.seen->reqs, 0);
 }
 

@@ -155,22 +155,22 @@ Test(oci_tar, what_could_be_read_in_two_ways_is_refused)
 		{'0', "a/../b", NULL, NULL, "\"..\""},
 		{'0', "a/..", NULL, NULL, "\"..\""},
 		{'1', "a", "../x", NULL, "\"..\""},
-		{'1', "a", NULL, NULL, "a link to nothing"},
-		{'2', "a", NULL, NULL, "a link to nothing"},
-		{'0', "", NULL, "x", "without a name"},
-		{'0', "./", NULL, "x", "a directory with content"},
-		{'0', "dir/", NULL, "x", "a directory with content"},
-		{'x', "", NULL, "3 path=a\n", "without its end"},
+		{'1', "a", NULL, NULL, "a link target is empty"},
+		{'2', "a", NULL, NULL, "a link target is empty"},
+		{'0', "", NULL, "x", "an entry has no name"},
+		{'0', "./", NULL, "x", "a directory has content"},
+		{'0', "dir/", NULL, "x", "a directory has content"},
+		{'x', "", NULL, "3 path=a\n", "is not terminated"},
 		{'x', "", NULL, "99 path=a\n", "wrong length"},
 		{'x', "", NULL, "0 path=a\n", "wrong length"},
 		{'x', "", NULL, "-9 path=a\n", "wrong length"},
 		{'x', "", NULL, "99999999999 path=a\n", "wrong length"},
 		{'x', "", NULL, "path=a\n", "wrong length"},
-		{'x', "", NULL, "9 path=ab\n", "without its end"},
-		{'x', "", NULL, "9 path a\n", "without its end"},
-		{'x', "", NULL, "10 path=ab", "without its end"},
-		{'x', "", NULL, "11 size=-1\n", "size that is not a number"},
-		{'x', "", NULL, "29 size=99999999999999999999\n\n\n", "size that is not a number"},
+		{'x', "", NULL, "9 path=ab\n", "is not terminated"},
+		{'x', "", NULL, "9 path a\n", "is not terminated"},
+		{'x', "", NULL, "10 path=ab", "is not terminated"},
+		{'x', "", NULL, "11 size=-1\n", "size is not a number"},
+		{'x', "", NULL, "29 size=99999999999999999999\n\n\n", "size is not a number"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
@@ -222,12 +222,12 @@ Test(oci_tar, headers_are_checked)
 	tar_entry(&b, 'S', "a", NULL, "1");
 	expect(&b, "s a\n");
 	patch(&b, 482, "\1", 1);
-	refuse(&b, "more pieces");
+	refuse(&b, "too many pieces");
 	/* One bit, and no new sum. */
 	strbuf_reset(&b);
 	tar_entry(&b, '0', "a", NULL, "1");
 	b.data[0] ^= 1;
-	refuse(&b, "wrong sum");
+	refuse(&b, "wrong checksum");
 	/* Names, or pax records, without end. */
 	strbuf_reset(&b);
 	tar_head(&b, &(struct tar_head){.name = "x", .type = 'x', .size = OCI_TAR_EXTRA_MAX + 1});
@@ -237,7 +237,7 @@ Test(oci_tar, headers_are_checked)
 	tar_end(&b);
 	b.len = 512;
 	tar_entry(&b, '0', "a", NULL, "1");
-	refuse(&b, "after a block of zeros");
+	refuse(&b, "follows a block of zeros");
 }
 
 Test(oci_tar, names_are_bounded)
@@ -248,13 +248,13 @@ Test(oci_tar, names_are_bounded)
 		strbuf_addc(&name, 'n');
 	tar_entry(&b, 'L', "", NULL, strbuf_str(&name));
 	tar_entry(&b, '0', "a", NULL, NULL);
-	refuse(&b, "a name longer than 255 bytes");
+	refuse(&b, "a name is longer than 255 bytes");
 	while (name.len <= OCI_TAR_PATH_MAX)
 		strbuf_adds(&name, "/d");
 	strbuf_reset(&b);
 	tar_entry(&b, 'L', "", NULL, strbuf_str(&name));
 	tar_entry(&b, '0', "a", NULL, NULL);
-	refuse(&b, "a path longer than 4095 bytes");
+	refuse(&b, "a path is longer than 4095 bytes");
 }
 
 Test(oci_tar, every_end_but_between_entries_is_too_early)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The credentials of registries in a mounted file: read again before each use, as Kubernetes
- * replaces the files of a mounted Secret. They come from a file and not from the API: to read the
- * pull Secrets of our own ServiceAccount would need the right to read ServiceAccounts.
+ * Registry credentials in a mounted file. The file is read again before each use, because Kubernetes
+ * replaces the files of a mounted Secret. A file is used rather than the API: reading the pull Secrets of
+ * our own ServiceAccount would require the right to read ServiceAccounts.
  */
 #ifndef TEC_OCI_AUTHFILE_H
 #define TEC_OCI_AUTHFILE_H
@@ -12,12 +12,12 @@
 
 struct oci_authfile;
 
-/* path is borrowed; NULL: there are no credentials. NULL is returned when the file is there but
- * cannot be used; an absent one (an optional Secret that does not exist) is as good as none. */
+/* path is borrowed; NULL: no credentials. Returns NULL if the file exists but is unusable. A missing file
+ * (an optional Secret that does not exist) means no credentials. */
 struct oci_authfile *oci_authfile_new(const char *path, struct err *err) MUST_CHECK;
 void oci_authfile_free(struct oci_authfile *f);
-/* The content as it is now, borrowed until the next call; NULL: no credentials. While the file
- * cannot be used, the earlier content is. What changes is logged. */
+/* Return the current content, borrowed until the next call; NULL: no credentials. While the file is
+ * unusable, the previous content is returned. Changes are logged. */
 const struct secret *oci_authfile_get(struct oci_authfile *f);
 
 #endif

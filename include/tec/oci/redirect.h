@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a registry may send us: what a redirect and the realm of a token server may name. A
- * registry is not trusted with the network this process stands in, and what it names is its own
- * choice. Pure: text and numbers in, a verdict out; the addresses are compared by net/httpc when it
- * connects, because a name is whatever its DNS server says at that moment.
+ * Where a registry may send us: what a redirect and the realm of a token server may name. A registry
+ * chooses these, but is not trusted with access to the network of this process. Pure: text and numbers in,
+ * a verdict out. net/httpc compares the addresses when it connects, because only then is it known what a
+ * name resolves to.
  *
- *  - From https only to https. Plain http is spoken to the registry's own host and port and to the
- *    hosts that are listed as insecure, and only by a registry that is in plain http itself.
- *  - To any address that is public, and to others of the kind the registry's own address is: a
- *    private registry may name private addresses, not loopback or link-local ones.
- *  - A registry that is named by a number or as localhost may be anywhere; a name that leads to a
- *    loopback or link-local address is not asked. Its address stays of the kind that answered
- *    first.
+ *  - From https only to https. Plain http is used only with the registry's own host and port and with hosts
+ *    listed as insecure, and only if the registry itself uses plain http.
+ *  - To any public address, and to addresses of the same kind as the registry's: a private registry may
+ *    name private addresses, but not loopback or link-local ones.
+ *  - A registry given as an IP address or as localhost may be anywhere. A name that resolves to a loopback
+ *    or link-local address is not contacted. The kind of address is that of the first answer.
  */
 #ifndef TEC_OCI_REDIRECT_H
 #define TEC_OCI_REDIRECT_H
@@ -24,19 +23,19 @@
 
 struct oci_place {
 	const char *base;            /* "https://host[:port]/..." of the registry or mirror */
-	bool answered;               /* then `scope` is that of its address */
-	enum addr_scope scope;       /* of its address */
-	const char *const *insecure; /* host[:port] that may be spoken to in plain http */
+	bool answered;               /* the registry has answered: `scope` is known */
+	enum addr_scope scope;       /* kind of its address */
+	const char *const *insecure; /* host[:port] that may be used with plain http */
 	size_t n_insecure;
 };
 
-/* Whether `from`, which p's registry answered or sent us to, may name `to`. ERR_DENIED: no. */
+/* Check that `from`, the registry or where it sent us, may redirect to `to`. ERR_DENIED: it may not. */
 int oci_redirect_check(
 	const struct oci_place *p, const char *from, const char *to, struct err *err) MUST_CHECK;
-/* ADDR_REACH() of the addresses that `url`, which was checked, may lead to. */
+/* Return ADDR_REACH() of the addresses that a checked url may resolve to. */
 unsigned oci_redirect_reach(const struct oci_place *p, const char *url);
 
-/* Scheme, host and port are the same text. */
+/* Compare scheme, host and port as text. */
 bool oci_same_origin(const char *a, const char *b);
 bool oci_is_https(const char *url);
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An image's files while its layers are put on top of each other: only names, so that nothing a layer
- * says (links, whiteouts, names with links in front of them) is ever done to a file system. Contents
- * are numbers that the caller keeps files for. In the end what is needed is made, in a directory that
- * was empty.
+ * The files of an image while its layers are merged. Only names are kept, so nothing that a layer contains
+ * (links, whiteouts, names below links) is ever applied to a file system. Contents are numbers for which
+ * the caller keeps files. At the end the wanted files are written to an empty directory.
  *
- * Links in front of a name are followed as container runtimes do: inside the image's root. Bounded:
- * OCI_TREE_NODES_MAX names, OCI_TREE_DEPTH_MAX levels, 40 links on one way.
+ * Links in a path are followed as container runtimes do: confined to the image's root. Limits:
+ * OCI_TREE_NODES_MAX names, OCI_TREE_DEPTH_MAX levels, 40 links in one path.
  */
 #ifndef TEC_OCI_TREE_H
 #define TEC_OCI_TREE_H
@@ -19,22 +18,22 @@
 #define OCI_TREE_NODES_MAX 300000u
 #define OCI_TREE_DEPTH_MAX 2048u
 
-/* What is wanted of an image: at and below a directory, this many levels deep. */
+/* Files wanted from an image: in and below a directory, up to this depth. */
 struct oci_need {
 	const char *dir;  /* "usr/lib/modules" */
-	unsigned depth;   /* 1: only what is in the directory itself */
-	const char *name; /* of the files that are wanted; NULL: all */
+	unsigned depth;   /* 1: only the directory itself */
+	const char *name; /* of the wanted files; NULL: all */
 };
 
 struct oci_tree;
-/* drop: nothing has this content any more. */
+/* drop: called when no file has this content any more. */
 struct oci_tree *oci_tree_new(void (*drop)(void *arg, unsigned content), void *arg);
 void oci_tree_free(struct oci_tree *t); /* does not call drop; NULL is fine */
 
-/* What follows is of the next layer. The first one need not be announced. */
+/* Start the next layer. The call is optional for the first one. */
 void oci_tree_next_layer(struct oci_tree *t);
 
-/* One entry each; path as in oci/tar.h. ERR_INVALID: no runtime could make it either, or a bound is
+/* Add one entry; path as in oci/tar.h. ERR_INVALID: no runtime could create it either, or a limit is
  * reached. */
 int oci_tree_dir(struct oci_tree *t, const char *path, struct err *err) MUST_CHECK;
 int oci_tree_symlink(
@@ -43,18 +42,18 @@ int oci_tree_hardlink(
 	struct oci_tree *t, const char *path, const char *target, struct err *err) MUST_CHECK;
 int oci_tree_file(
 	struct oci_tree *t, const char *path, unsigned content, struct err *err) MUST_CHECK;
-/* A file whose content is not kept, a device: what the name meant before is gone. */
+/* Add a device, or a file whose content is not kept: an earlier file of this name is gone. */
 int oci_tree_other(struct oci_tree *t, const char *path, struct err *err) MUST_CHECK;
-/* Whiteouts: of this name, and of all names in a directory, as far as earlier layers have them. */
+/* Whiteouts: remove this name, or all names in a directory, as far as earlier layers made them. */
 int oci_tree_hide(struct oci_tree *t, const char *path, struct err *err) MUST_CHECK;
 int oci_tree_hide_all(struct oci_tree *t, const char *dir, struct err *err) MUST_CHECK;
 
-/* Whether a file with this path is wanted. */
+/* Check whether a file with this path is wanted. */
 bool oci_need_has(const struct oci_need *needs, size_t n, const char *path);
 /*
- * Makes the wanted directories, files and links below into_fd, and what those links lead to. Content c
- * is moved there from file "fC" in stage_fd. Once per tree; a failure leaves nothing. ERR_INVALID: a wanted file is a link to
- * one whose content was not kept.
+ * Write the wanted directories, files and links below into_fd, and what those links lead to. Content c is
+ * moved from file "fC" in stage_fd. Call it once per tree; after a failure nothing remains. ERR_INVALID: a
+ * wanted file is a link to one whose content was not kept.
  */
 int oci_tree_write(struct oci_tree *t, int into_fd, int stage_fd, const struct oci_need *needs,
 	size_t n, struct err *err) MUST_CHECK;
