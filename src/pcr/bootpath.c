@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The firmware measures that it calls a boot entry and, when that returns, that it came back; the
- * separator comes once, after the first call (EDK2 Tcg2Dxe, seen with OVMF).
+ * Firmware measures that it calls a boot entry and, if the entry returns, that it returned. The
+ * separator is measured once, after the first call (EDK2 Tcg2Dxe, observed with OVMF).
  */
 #include "config.h"
 
@@ -18,6 +18,7 @@ enum pcr_boot_path pcr_boot_path_parse(const char *text)
 	return str_eq(text, "AllowFailedEntries") ? PCR_BOOT_FAILED_ENTRIES : PCR_BOOT_STRICT;
 }
 
+/* A firmware update implies that failed entries are accepted too, so it decides at once. */
 enum pcr_boot_path pcr_boot_path_of(const struct pcr_events *e)
 {
 	enum pcr_boot_path path = PCR_BOOT_STRICT;
@@ -39,6 +40,8 @@ static bool push_action(struct pcr_events *to, const char *text)
 	return pcr_events_push(to, PCR4_BOOT_ENTRY_FAILED, PCR_EV_EFI_ACTION, 4, digest);
 }
 
+/* Insert a pair of "returning" and "calling" per failed entry after the separator: the first call
+ * precedes it. */
 bool pcr_boot_failed(const struct pcr_events *from, unsigned n, struct pcr_events *to)
 {
 	bool found = n == 0;

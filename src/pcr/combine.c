@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each pair of value sets is walked event id by event id . Where
- * both have an event and it differs, the walk forks, and the event's groups belong to the one side
- * from there on. Registers are extended on the way, so what two branches share is hashed once; what
- * two pairs share is found in a small cache. Refuses to leave out an event that one side has unless
- * its group is the other side's already: a boot loader's value without a kernel's would approve
+ * Each pair of value sets is walked event id by event id. If both have an event and it differs, the
+ * walk forks, and from there on the groups of the event belong to the chosen side. PCRs are
+ * extended along the way, so branches hash their common beginning once; what several pairs have in
+ * common is found in a small cache. An event that only one side has is left out only if its group
+ * already belongs to the other side: a boot loader's value without a kernel's would approve
  * whatever that loader starts.
  */
 #include "config.h"
@@ -15,14 +15,14 @@
 
 #include "tec/base/mem.h"
 
-/* Direct-mapped: digests are as good as random, and a collision costs only a hash. */
+/* Direct-mapped: digests are effectively random, and a collision only costs one hash. */
 #define CACHE_SLOTS 8192
 struct slot {
 	bool used;
 	uint8_t pcr[SHA256_LEN], digest[SHA256_LEN], result[SHA256_LEN];
 };
 
-/* One value set's events by id: at[id] .. at[id + 1] of v. */
+/* The events of one value set by id: at[id] .. at[id + 1] of v. */
 struct indexed {
 	char *name; /* owned */
 	size_t image;
@@ -33,7 +33,7 @@ struct indexed {
 
 /* The state of one branch of a walk. */
 struct walk {
-	unsigned groups[2]; /* that belong to the one side and to the other */
+	unsigned groups[2]; /* groups fixed to side 0 and to side 1 */
 	struct pcr_set set;
 };
 
@@ -44,7 +44,7 @@ struct pcr_mixer {
 	size_t conflicts;
 };
 
-/* One value set against another. */
+/* The combination of one value set with another. */
 struct combine {
 	struct pcr_mixer *mixer;
 	struct pcr_sets *out;
@@ -60,6 +60,8 @@ void pcr_sets_fini(struct pcr_sets *s)
 	*s = (struct pcr_sets)PCR_SETS_INIT;
 }
 
+/* Extend a PCR, through the cache. Digests are fixed once a set is added, so entries never become
+ * stale. */
 static void extend(struct pcr_mixer *m, struct pcr_set *set, const struct pcr_event *e)
 {
 	uint8_t *pcr = set->value[e->pcr];
@@ -87,8 +89,9 @@ static bool same_values(const struct pcr_set *a, const struct pcr_set *b)
 	       memcmp(a->value, b->value, sizeof(a->value)) == 0;
 }
 
-/* ---- sets, found by their registers */
+/* ---- sets, found by their PCR values */
 
+/* Hash a set by the first 8 bytes of each PCR; same_values() compares all of them. */
 static size_t place_of(const struct pcr_set *set)
 {
 	uint64_t h = 0;
@@ -96,13 +99,13 @@ static size_t place_of(const struct pcr_set *set)
 	for (unsigned i = 0; i < PCR_MAX; i++) {
 		uint64_t part;
 
-		memcpy(&part, set->value[i], sizeof(part)); /* zeros where there is none */
+		memcpy(&part, set->value[i], sizeof(part)); /* zeros if the PCR is missing */
 		h = (h << 7 | h >> 57) ^ part ^ set->has[i];
 	}
 	return (size_t)(h ^ h >> 32);
 }
 
-/* Where it is in the table, or would be. */
+/* Find the table entry of a set, or the free entry for it. The table is never full. */
 static size_t *table_find(const struct pcr_sets *s, const struct pcr_set *set)
 {
 	size_t i = place_of(set) % s->n_table;
@@ -138,6 +141,7 @@ static void push(struct pcr_sets *s, const struct pcr_set *set)
 	*at = *at ? *at : s->n;
 }
 
+/* Shrink the list. The table is rebuilt, because open addressing does not support removal. */
 void pcr_sets_cut(struct pcr_sets *s, size_t n)
 {
 	if (n == s->n)
@@ -153,6 +157,7 @@ static size_t count(const struct indexed *x, int id)
 	return x->at[id + 1] - x->at[id];
 }
 
+/* Compare all events of one id, in order. */
 static bool same_events(const struct indexed *a, const struct indexed *b, int id)
 {
 	if (count(a, id) != count(b, id))
@@ -169,7 +174,8 @@ static void take(struct combine *c, struct walk *w, const struct indexed *x, int
 		extend(c->mixer, &w->set, &x->v[i]);
 }
 
-/* How often one kernel is measured is its loader's doing, and that may be the other side's. */
+/* Take the kernel of one side as often as the loader measures it: the loader may be that of the other
+ * side. */
 static void take_kernel(struct combine *c, struct walk *w, int side)
 {
 	const struct indexed *x = c->side[side], *loader = x;
@@ -181,7 +187,7 @@ static void take_kernel(struct combine *c, struct walk *w, int side)
 			loader = c->side[i];
 	for (size_t i = 1; i < n; i++)
 		if (!pcr_event_same(first, &x->v[x->at[PCR4_VMLINUZ] + i]))
-			loader = x; /* several kernels, or something after them */
+			loader = x; /* events differ: keep them as they are */
 	if (loader == x) {
 		take(c, w, x, PCR4_VMLINUZ);
 		return;
@@ -190,6 +196,7 @@ static void take_kernel(struct combine *c, struct walk *w, int side)
 		extend(c->mixer, &w->set, first);
 }
 
+/* Take one side's events of this id, and bind their groups to that side. */
 static void take_side(struct combine *c, struct walk *w, int side, int id)
 {
 	w->groups[side] |= pcr_event_groups((enum pcr_event_id)id);
@@ -199,6 +206,7 @@ static void take_side(struct combine *c, struct walk *w, int side, int id)
 		take(c, w, c->side[side], id);
 }
 
+/* Store a completed walk, unless the same PCR values are stored already. */
 static void finish(struct combine *c, struct walk *w)
 {
 	if (c->full || (c->out->n_table && *table_find(c->out, &w->set)))
@@ -212,6 +220,8 @@ static void finish(struct combine *c, struct walk *w)
 	push(c->out, &w->set);
 }
 
+/* Continue a walk from one id. Groups of the other side rule out a side's events; if both sides are
+ * ruled out, the branch is contradictory and is dropped. */
 static void step(struct combine *c, struct walk w, int id)
 {
 	for (; id < PCR_N_EVENT_IDS && !c->full; id++) {
@@ -299,13 +309,14 @@ static const struct indexed *index_values(
 				x->v[n++] = e->v[k];
 	}
 	x->at[PCR_N_EVENT_IDS] = n;
-	/* Its own values keep its own order and repetitions. */
+	/* The set's own values keep its order and repetitions. */
 	x->own.image[0] = x->own.image[1] = image;
 	for (size_t k = 0; k < e->n; k++)
 		extend(m, &x->own, &e->v[k]);
 	return x;
 }
 
+/* Combine the new set with all earlier ones. Side 0 is the earlier one. */
 bool pcr_mixer_add(struct pcr_mixer *m, const char *name, size_t image,
 	const struct pcr_events *events, size_t max, struct pcr_sets *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every part of the digest has its length before it, so that no two platforms give one text; a file
- * that does not exist and an empty one differ, although they are measured the same.
+ * Every part of the digest is preceded by its length, so that no two platforms yield the same
+ * input. A missing file and an empty one differ, although they are measured in the same way.
  */
 #include "config.h"
 
@@ -37,7 +37,7 @@ void pcr_platform_digest(
 		uint8_t present = f->data != NULL;
 
 		if (i >= PCR_PLATFORM_N_VARS && !present)
-			continue; /* a platform without MOK variables is what it was before them */
+			continue; /* keep the digest of platforms without MOK variables, which are older */
 		bytes_sha256_add(&run, pcr_platform_files[i], strlen(pcr_platform_files[i]) + 1);
 		bytes_sha256_add(&run, &present, 1);
 		bytes_sha256_add_framed(&run, f->data, present ? f->len : 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events as values and as JSON. Reading is strict where the Rust tool trusts: every value is
- * replayed from its events, an id belongs to one register, a register is listed once, and
- * what is not known by name is refused, so that what is approved can be read.
+ * Events as values and as JSON. Parsing is strict where the Rust tool trusts its input: every value
+ * is replayed from its events, an id belongs to one PCR, a PCR is listed once, and unknown names
+ * are refused, so that people can read what they approve.
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
-/* Of a label, or of one image's entry: 24 registers of a few events each are 40 KiB. */
+/* For a label, or the entry of one image: 24 PCRs with a few events each take 40 KiB. */
 static const struct json_limits label_limits = {.bytes = 256 * 1024, .depth = 8, .tokens = 16384};
 
 static const struct {
@@ -210,6 +210,7 @@ struct json_object *pcr_events_one_json(const struct pcr_events *e, unsigned pcr
 	return json_add(o, "events", events);
 }
 
+/* Group events by PCR, in the order in which PCRs first appear. */
 struct json_object *pcr_events_json(const struct pcr_events *e)
 {
 	struct json_object *a = json_arr();
@@ -233,6 +234,7 @@ static int read_digest(struct json_object *o, const char *member, uint8_t out[SH
 	return hex && strlen(hex) == SHA256_HEX_LEN ? bytes_from_hex(hex, SHA256_HEX_LEN, out) : -1;
 }
 
+/* Read one event. Its id determines the PCR, so a contradicting pcr member is refused. */
 static int read_event(struct json_object *o, unsigned pcr, struct pcr_events *out, struct err *err)
 {
 	const char *id = json_get_str(o, "id"), *name = json_get_str(o, "name");
@@ -241,22 +243,23 @@ static int read_event(struct json_object *o, unsigned pcr, struct pcr_events *ou
 	uint8_t digest[SHA256_LEN];
 
 	if (event_id == PCR_N_EVENT_IDS || ids[event_id].pcr == PCR_MAX)
-		return err_set(
-			err, ERR_INVALID, "an event of PCR %u has an id that is not known", pcr);
+		return err_set(err, ERR_INVALID, "an event of PCR %u has an unknown id", pcr);
 	if (type == PCR_N_EVENT_TYPES)
-		return err_set(err, ERR_INVALID, "event %s has a name that is not known",
-			ids[event_id].name);
+		return err_set(
+			err, ERR_INVALID, "event %s has an unknown name", ids[event_id].name);
 	if (json_get_int(o, "pcr", -1) != (int64_t)pcr || ids[event_id].pcr != pcr)
-		return err_set(err, ERR_INVALID, "event %s is listed under PCR %u",
+		return err_set(err, ERR_INVALID, "event %s does not belong to PCR %u",
 			ids[event_id].name, pcr);
 	if (read_digest(o, "hash", digest) < 0)
 		return err_set(err, ERR_INVALID,
-			"the hash of event %s is not a SHA-256 in lower case", ids[event_id].name);
+			"the hash of event %s is not a lower-case SHA-256 digest",
+			ids[event_id].name);
 	if (!pcr_events_push(out, event_id, type, pcr, digest))
 		return err_set(err, ERR_INVALID, "more than %d events", PCR_EVENTS_MAX);
 	return 0;
 }
 
+/* Read one PCR and replay its events: the value must result from them. */
 static int read_pcr(struct json_object *o, struct pcr_events *out, struct err *err)
 {
 	struct json_object *events = json_get_arr(o, "events");
@@ -264,31 +267,33 @@ static int read_pcr(struct json_object *o, struct pcr_events *out, struct err *e
 	uint8_t value[SHA256_LEN], replayed[SHA256_LEN];
 
 	if (pcr < 0 || pcr >= PCR_MAX)
-		return err_set(err, ERR_INVALID, "a PCR's id is missing or not 0 to 23");
+		return err_set(
+			err, ERR_INVALID, "a PCR's id is missing or not within 0 to 23");
 	if (pcr_events_value(out, (unsigned)pcr, replayed))
 		return err_set(err, ERR_INVALID, "PCR %d is listed twice", (int)pcr);
 	if (!events || json_object_array_length(events) == 0)
-		return err_set(err, ERR_INVALID, "PCR %d does not have events", (int)pcr);
+		return err_set(err, ERR_INVALID, "PCR %d has no events", (int)pcr);
 	for (size_t i = 0; i < json_object_array_length(events); i++)
 		if (read_event(json_object_array_get_idx(events, i), (unsigned)pcr, out, err) < 0)
 			return -1;
 	if (read_digest(o, "value", value) < 0)
 		return err_set(err, ERR_INVALID,
-			"the value of PCR %d is not a SHA-256 in lower case", (int)pcr);
+			"the value of PCR %d is not a lower-case SHA-256 digest", (int)pcr);
 	pcr_events_value(out, (unsigned)pcr, replayed);
 	if (memcmp(value, replayed, SHA256_LEN) != 0)
-		return err_set(err, ERR_INVALID,
-			"the value of PCR %d is not what its events lead to", (int)pcr);
+		return err_set(err, ERR_INVALID, "the value of PCR %d does not match its events",
+			(int)pcr);
 	return 0;
 }
 
+/* Parse into a list of its own first, so that `out` is unchanged after an error. */
 int pcr_events_from_json(struct json_object *pcrs, struct pcr_events *out, struct err *err)
 {
 	cleanup_pcr_events struct pcr_events read = PCR_EVENTS_INIT;
 
 	if (!pcrs || !json_object_is_type(pcrs, json_type_array) ||
 		json_object_array_length(pcrs) == 0)
-		return err_set(err, ERR_INVALID, "there is no list of PCRs");
+		return err_set(err, ERR_INVALID, "the list of PCRs is missing or empty");
 	for (size_t i = 0; i < json_object_array_length(pcrs); i++)
 		if (read_pcr(json_object_array_get_idx(pcrs, i), &read, err) < 0)
 			return -1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One cursor over big-endian bytes that never passes the end; each structure is read member by
- * member and held against the one form that is accepted. tss2-mu is not used: it writes a line to
- * stderr for each malformed input, which every client may send here. The tests hold what is accepted
- * against it.
+ * A cursor over big-endian bytes that never passes the end. Each structure is read member by member
+ * and compared with the only accepted form. tss2-mu is not used: it prints a line to stderr for
+ * each malformed input, and any client can send such input. The tests compare the results with
+ * tss2-mu.
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@
 #define ALG_SHA256      0x000bu
 #define ALG_RSASSA      0x0014u
 
-/* What is left to read. Past the end every value is 0 and `cut` stays true. */
+/* The bytes left to read. Past the end every value is 0 and `cut` stays true. */
 struct cursor {
 	const uint8_t *p;
 	size_t len;
@@ -46,14 +46,14 @@ static uint32_t take_uint(struct cursor *c, size_t bytes)
 	return v;
 }
 
-/* A TPM2B: size and bytes; NULL when it is cut off. */
+/* Read a TPM2B: size and bytes. NULL: it is truncated. */
 static const uint8_t *take_sized(struct cursor *c, size_t *len)
 {
 	*len = take_uint(c, 2);
 	return take(c, *len);
 }
 
-/* TPML_PCR_SELECTION (Part 2, 10.9.7). */
+/* Check TPML_PCR_SELECTION (Part 2, 10.9.7). A truncated one passes here; the caller notices it later. */
 static int take_selection(struct cursor *c, struct err *err)
 {
 	static const uint8_t all[TPM_PCR_COUNT / 8] = {0xff, 0xff, 0xff};
@@ -66,7 +66,7 @@ static int take_selection(struct cursor *c, struct err *err)
 			count);
 	if (!c->cut && hash != ALG_SHA256)
 		return err_set(err, ERR_INVALID,
-			"The quote is over the PCR bank of algorithm 0x%04x; it must be over SHA-256's.",
+			"The quote covers the PCR bank of algorithm 0x%04x; it must cover the SHA-256 bank.",
 			hash);
 	map = take(c, size);
 	if (map && (size != sizeof(all) || memcmp(map, all, sizeof(all)) != 0))
@@ -75,7 +75,7 @@ static int take_selection(struct cursor *c, struct err *err)
 	return 0;
 }
 
-/* All before attested: TPMS_ATTEST up to TPMS_QUOTE_INFO. */
+/* Read TPMS_ATTEST up to TPMS_QUOTE_INFO. The magic number is what only the TPM itself can sign. */
 static int take_head(struct cursor *c, struct tpm_quote *out, struct err *err)
 {
 	uint32_t magic = take_uint(c, 4), type = take_uint(c, 2);
@@ -84,14 +84,14 @@ static int take_head(struct cursor *c, struct tpm_quote *out, struct err *err)
 
 	if (magic != GENERATED_VALUE)
 		return err_set(
-			err, ERR_INVALID, "The quote does not begin with a TPM's magic number.");
+			err, ERR_INVALID, "The quote does not begin with the TPM's magic number.");
 	if (type != ST_ATTEST_QUOTE)
 		return err_set(err, ERR_INVALID,
-			"The attestation is of type 0x%04x and not a quote.", type);
+			"The attestation has type 0x%04x; it is not a quote.", type);
 	take_sized(c, &name_len); /* qualifiedSigner */
 	extra = take_sized(c, &out->extra_data_len);
 	if (extra && out->extra_data_len > sizeof(out->extra_data))
-		return err_set(err, ERR_INVALID, "The quote's extraData has %zu bytes.",
+		return err_set(err, ERR_INVALID, "The quote's extraData is too long: %zu bytes.",
 			out->extra_data_len);
 	if (extra)
 		memcpy(out->extra_data, extra, out->extra_data_len);
@@ -112,16 +112,18 @@ int tpm_quote_parse(const uint8_t *attest, size_t len, struct tpm_quote *out, st
 		return -1;
 	digest = take_sized(&c, &digest_len);
 	if (!digest)
-		return err_set(err, ERR_INVALID, "The quote is cut off.");
+		return err_set(err, ERR_INVALID, "The quote is truncated.");
 	if (c.len > 0)
-		return err_set(err, ERR_INVALID, "There are bytes after the quote.");
+		return err_set(err, ERR_INVALID, "Trailing data after the quote.");
 	if (digest_len != SHA256_LEN)
 		return err_set(err, ERR_INVALID,
-			"The quote's PCR digest has %zu bytes; SHA-256's has 32.", digest_len);
+			"The quote's PCR digest has %zu bytes; a SHA-256 digest has 32.",
+			digest_len);
 	memcpy(out->pcr_digest, digest, SHA256_LEN);
 	return 0;
 }
 
+/* The quoted digest is SHA-256 over all selected PCRs in ascending order. */
 bool tpm_quote_covers(const struct tpm_quote *q, const uint8_t pcrs[TPM_PCR_COUNT][SHA256_LEN])
 {
 	uint8_t digest[SHA256_LEN];
@@ -138,12 +140,12 @@ int tpm_quote_signature(
 
 	if (!c.cut && (alg != ALG_RSASSA || hash != ALG_SHA256))
 		return err_set(err, ERR_INVALID,
-			"The signature is of scheme 0x%04x with digest 0x%04x; it must be RSASSA with SHA-256.",
+			"The signature has scheme 0x%04x with digest 0x%04x; it must be RSASSA with SHA-256.",
 			alg, hash);
 	*rsa = take_sized(&c, rsa_len);
 	if (!*rsa)
-		return err_set(err, ERR_INVALID, "The signature is cut off.");
+		return err_set(err, ERR_INVALID, "The signature is truncated.");
 	if (c.len > 0)
-		return err_set(err, ERR_INVALID, "There are bytes after the signature.");
+		return err_set(err, ERR_INVALID, "Trailing data after the signature.");
 	return 0;
 }

@@ -144,6 +144,6 @@ def test_the_operator_reads_a_label_with_its_password(start_registry, cp, ns, st
                         "--registry-mirror", f"{registry.host}=127.0.0.1:1/hub",
                         "--registry-auth", docker_config(tmp_path / "auth", registry.host + "/a"))
     made(cp, "ai", ns, {"image": reference}, "os")
-    cp.wait_for(lambda: "there is no list of PCRs" in op.log_text(), 20, "the label's content")
+    cp.wait_for(lambda: "the list of PCRs is missing" in op.log_text(), 20, "the label's content")
     assert "registry mirror failed" in op.log_text()
     assert PASSWORD not in op.log_text()

@@ -94,14 +94,14 @@ static const struct {
 	{"first_seen", NULL, "first_seen is missing"},
 	{"first_seen", "\"yesterday\"", "first_seen is missing"},
 	{"first_seen", "1800000000", "first_seen is missing"},
-	{"pcrs", NULL, "no list of PCRs"},
-	{"pcrs", "{}", "no list of PCRs"},
-	{"pcrs", "[]", "no list of PCRs"},
+	{"pcrs", NULL, "list of PCRs is missing"},
+	{"pcrs", "{}", "list of PCRs is missing"},
+	{"pcrs", "[]", "list of PCRs is missing"},
 	{"pcrs",
 		"[{\"id\":14,\"value\":\"" PCR14
 		"\",\"events\":[{\"name\":\"EV_IPL\",\"pcr\":14,\"hash\":\"" MOK_LIST
 		"\",\"id\":\"Pcr14MokList\"}]}]",
-		"not what its events lead to"},
+		"does not match its events"},
 };
 
 Test(model_pcrs, a_bad_entry_says_why_and_spoils_no_other)

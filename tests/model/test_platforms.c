@@ -77,8 +77,8 @@ static const struct {
 	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"why\":7}", "neither values"},
 	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"why\":\"x\",\"pcrs\":[]}",
 		"values and a reason"},
-	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"pcrs\":[]}", "no list of PCRs"},
-	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"pcrs\":7}", "no list of PCRs"},
+	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"pcrs\":[]}", "list of PCRs is missing"},
+	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"pcrs\":7}", "list of PCRs is missing"},
 	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"pcrs\":[{\"id\":11,\"value\":\"" ONE
 	 "\",\"events\":[{\"name\":\"EV_IPL\",\"pcr\":11,\"hash\":\"" MOK_LIST
 	 "\",\"id\":\"Pcr11Linux\"}]}]}",
@@ -90,7 +90,7 @@ static const struct {
 	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"pcrs\":[{\"id\":7,\"value\":\"" PCR7_A
 	 "\",\"events\":[{\"name\":\"EV_SEPARATOR\",\"pcr\":7,\"hash\":\"" SEPARATOR
 	 "\",\"id\":\"Pcr7Separator\"}]}]}",
-		"not what its events lead to"},
+		"does not match its events"},
 };
 
 Test(model_platforms, a_wrong_element_says_why_and_spoils_no_other)

@@ -111,10 +111,10 @@ static const struct {
 } hostile[] = {
 	{"", NULL},
 	{"null", NULL},
-	{"[]", "no list of PCRs"},
-	{"{}", "no list of PCRs"},
-	{"{\"pcrs\":{}}", "no list of PCRs"},
-	{"{\"pcrs\":[]}", "no list of PCRs"},
+	{"[]", "list of PCRs is missing"},
+	{"{}", "list of PCRs is missing"},
+	{"{\"pcrs\":{}}", "list of PCRs is missing"},
+	{"{\"pcrs\":[]}", "list of PCRs is missing"},
 	{"{\"pcrs\":[null]}", "id is missing"},
 	{"{\"pcrs\":[1]}", "id is missing"},
 	{"{\"pcrs\":[{\"parts\":[]}]}", "id is missing"}, /* the older schema */
@@ -122,30 +122,29 @@ static const struct {
 	{ONE("-1", SEP4V, "[" SEP4 "]"), "id is missing"},
 	{ONE("24", SEP4V, "[" SEP4 "]"), "id is missing"},
 	{ONE("4294967300", SEP4V, "[" SEP4 "]"), "id is missing"},
-	{ONE("4", SEP4V, "null"), "does not have events"},
-	{ONE("4", SEP4V, "[]"), "does not have events"},
-	{ONE("4", SEP4V, "[[]]"), "id that is not known"},
-	{ONE("4", SEP4V, "[" EVENT(Q("EV_SEPARATOR"), "4", Q(SEPARATOR), "4") "]"),
-		"id that is not known"},
+	{ONE("4", SEP4V, "null"), "has no events"},
+	{ONE("4", SEP4V, "[]"), "has no events"},
+	{ONE("4", SEP4V, "[[]]"), "unknown id"},
+	{ONE("4", SEP4V, "[" EVENT(Q("EV_SEPARATOR"), "4", Q(SEPARATOR), "4") "]"), "unknown id"},
 	{ONE("4", SEP4V, "[" EVENT(Q("EV_SEPARATOR"), "4", Q(SEPARATOR), Q("pcr4separator")) "]"),
-		"id that is not known"},
+		"unknown id"},
 	{ONE("4", SEP4V,
 		 "[" EVENT(Q("EV_SEPARATOR"), "4", Q(SEPARATOR), Q("PcrRootNodeEvent")) "]"),
-		"id that is not known"},
+		"unknown id"},
 	{ONE("4", SEP4V,
 		 "[" EVENT(Q("EV_SEPARATOR"), "4", Q(SEPARATOR), Q("PcrLastNodeEvent")) "]"),
-		"id that is not known"},
+		"unknown id"},
 	{ONE("4", SEP4V, "[" EVENT(Q("EV_NO_ACTION"), "4", Q(SEPARATOR), Q("Pcr4Separator")) "]"),
-		"name that is not known"},
+		"unknown name"},
 	{ONE("4", SEP4V, "[" EVENT("7", "4", Q(SEPARATOR), Q("Pcr4Separator")) "]"),
-		"name that is not known"},
+		"unknown name"},
 	{ONE("4", SEP4V, "[" EVENT(Q("EV_SEPARATOR"), "7", Q(SEPARATOR), Q("Pcr4Separator")) "]"),
-		"is listed under PCR 4"},
+		"does not belong to PCR 4"},
 	{ONE("4", SEP4V,
 		 "[" EVENT(Q("EV_SEPARATOR"), Q("4"), Q(SEPARATOR), Q("Pcr4Separator")) "]"),
-		"is listed under PCR 4"},
+		"does not belong to PCR 4"},
 	{ONE("7", SEP4V, "[" EVENT(Q("EV_SEPARATOR"), "7", Q(SEPARATOR), Q("Pcr4Separator")) "]"),
-		"is listed under PCR 7"},
+		"does not belong to PCR 7"},
 	{ONE("4", SEP4V, "[" EVENT(Q("EV_SEPARATOR"), "4", Q("00"), Q("Pcr4Separator")) "]"),
 		"hash of event Pcr4Separator"},
 	{ONE("4", SEP4V, "[" EVENT(Q("EV_SEPARATOR"), "4", Q(""), Q("Pcr4Separator")) "]"),
@@ -159,8 +158,8 @@ static const struct {
 		"hash of event Pcr4Separator"},
 	{ONE("4", Q("00"), "[" SEP4 "]"), "value of PCR 4 is not a SHA-256"},
 	{ONE("4", "4", "[" SEP4 "]"), "value of PCR 4 is not a SHA-256"},
-	{ONE("4", SEP4V, "[" SEP4 "]"), "not what its events lead to"},
-	{ONE("4", Q(SEPARATOR), "[" SEP4 "]"), "not what its events lead to"},
+	{ONE("4", SEP4V, "[" SEP4 "]"), "does not match its events"},
+	{ONE("4", Q(SEPARATOR), "[" SEP4 "]"), "does not match its events"},
 };
 
 Test(pcr_tpmevent, what_cannot_be_trusted_is_refused)
@@ -198,7 +197,7 @@ Test(pcr_tpmevent, one_wrong_digit_of_an_event_is_seen)
 
 	at[63] = at[63] == '0' ? '1' : '0';
 	cr_assert_eq(parse(text, &e, &err), -1);
-	cr_assert(strstr(err.text, "not what its events lead to"), "%s", err.text);
+	cr_assert(strstr(err.text, "does not match its events"), "%s", err.text);
 }
 
 Test(pcr_tpmevent, there_is_an_end_to_events)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events that firmware and loaders measure, in the sha256 bank, and the registers they lead to
- * (TCG PC Client Platform Firmware Profile). JSON shapes are
- * those of the Rust tool: TPMEvent {"name","pcr","hash","id"}, Pcr {"id","value","events"}.
+ * Events that firmware and boot loaders measure, in the SHA-256 bank, and the resulting PCRs (TCG PC Client
+ * Platform Firmware Profile). The JSON format is that of the Rust tool: TPMEvent {"name","pcr","hash","id"}, Pcr {"id","value","events"}.
  */
 #ifndef TEC_PCR_TPMEVENT_H
 #define TEC_PCR_TPMEVENT_H
@@ -18,12 +17,12 @@
 #define PCR_MAX        24
 #define PCR_EVENTS_MAX 256
 
-/* TPMEventID of the Rust tool; the order matters for combining (pcr/combine). */
+/* TPMEventID of the Rust tool. The order matters: pcr/combine extends PCRs in this order. */
 enum pcr_event_id {
 	PCR_ROOT_NODE_EVENT,
 	PCR4_EFI_CALL,
 	PCR4_SEPARATOR,
-	PCR4_BOOT_ENTRY_FAILED, /* ours, as all that the Rust tool does not know */
+	PCR4_BOOT_ENTRY_FAILED, /* not in the Rust tool */
 	PCR4_SHIM,
 	PCR4_FIRMWARE_UPDATE,
 	PCR4_GRUB,
@@ -57,7 +56,7 @@ enum pcr_event_id {
 	PCR14_MOK_SB_STATE,
 	PCR14_MOK_LIST_TRUSTED,
 	PCR_LAST_NODE_EVENT,
-	/* Sections of unified kernel images that later stubs measure; nothing combines these. */
+	/* Sections of unified kernel images that later stubs measure; never combined. */
 	PCR11_UCODE,
 	PCR11_UCODE_CONTENT,
 	PCR11_SPLASH,
@@ -74,7 +73,7 @@ enum pcr_event_id {
 	PCR11_HWIDS_CONTENT,
 	PCR_N_EVENT_IDS,
 };
-/* Groups: what is updated together. */
+/* Groups of events that are updated together, as bits. */
 #define PCR_GROUP_LINUX      2u
 #define PCR_GROUP_BOOTLOADER 4u
 #define PCR_GROUP_SECUREBOOT 8u
@@ -83,10 +82,10 @@ enum pcr_event_id {
 unsigned pcr_event_groups(enum pcr_event_id id);
 unsigned pcr_event_register(enum pcr_event_id id);   /* PCR_MAX: none */
 const char *pcr_event_id_name(enum pcr_event_id id); /* "Pcr4Shim" */
-/* PCR_N_EVENT_IDS when there is none. */
+/* Return PCR_N_EVENT_IDS for an unknown name. */
 enum pcr_event_id pcr_event_id_parse(const char *name);
 
-/* TCG event types that are used; the JSON text is "EV_EFI_ACTION" and so on. */
+/* The TCG event types in use; in JSON "EV_EFI_ACTION" and so on. */
 enum pcr_event_type {
 	PCR_EV_EFI_ACTION,
 	PCR_EV_SEPARATOR,
@@ -104,8 +103,8 @@ struct pcr_event {
 	uint8_t digest[SHA256_LEN];
 };
 
-/* In the order of measurement. Embedded; pcr_events_fini. More than PCR_EVENTS_MAX: push answers
- * false. */
+/* Events in the order of measurement. Embedded; free with pcr_events_fini(). push returns false beyond
+ * PCR_EVENTS_MAX. */
 struct pcr_events {
 	struct pcr_event *v; /* owned */
 	size_t n, cap;
@@ -118,28 +117,28 @@ void pcr_events_fini(struct pcr_events *e);
 #define cleanup_pcr_events __attribute__((cleanup(pcr_events_fini)))
 bool pcr_events_push(struct pcr_events *e, enum pcr_event_id id, enum pcr_event_type type,
 	unsigned pcr, const uint8_t digest[SHA256_LEN]);
-/* Appends; more than PCR_EVENTS_MAX in all is a mistake of the caller. */
+/* Append all events. The caller ensures that the total is at most PCR_EVENTS_MAX. */
 void pcr_events_copy(struct pcr_events *to, const struct pcr_events *from);
 bool pcr_event_same(const struct pcr_event *a, const struct pcr_event *b);
 
-/* SHA-256(pcr || digest); pcr starts as 32 zero bytes. */
+/* Replace pcr with SHA-256(pcr || digest); a PCR starts as 32 zero bytes. */
 void pcr_extend(uint8_t pcr[SHA256_LEN], const uint8_t digest[SHA256_LEN]);
-/* The register after all events of that PCR. False: there is none of it. */
+/* Compute a PCR from its events. False: there are none. */
 bool pcr_events_value(const struct pcr_events *e, unsigned pcr, uint8_t out[SHA256_LEN]);
 
-/* [Pcr...] in the order of first appearance, or one Pcr; the caller puts it. */
+/* Return [Pcr...] in the order of first appearance, or one Pcr. The caller puts the object. */
 struct json_object *pcr_events_json(const struct pcr_events *e);
 struct json_object *pcr_events_one_json(const struct pcr_events *e, unsigned pcr);
 /*
- * Reads [Pcr...] and appends: `events` counts, every `value` must be what its events lead to
- * (ERR_INVALID otherwise: the Rust tool never compares). Unknown members are ignored; unknown event
- * names, ids, PCRs above 23, a PCR twice or without events, a hash that is not lower-case SHA-256,
- * an event whose pcr is not its Pcr's or not its id's: refused, and `out` stays as it was.
+ * Parse [Pcr...] and append its events. Every `value` must match its events (the Rust tool never compares
+ * them). Unknown members are ignored. ERR_INVALID, with `out` unchanged: an unknown event name or id, a PCR
+ * above 23, a PCR that is listed twice or has no events, a hash that is not lower-case SHA-256, or an event
+ * whose pcr contradicts its Pcr or its id.
  */
 int pcr_events_from_json(
 	struct json_object *pcrs, struct pcr_events *out, struct err *err) MUST_CHECK;
-/* The text {"pcrs":[Pcr...]}: label org.coreos.pcrs of an image, and the tool's output. At most 256
- * KiB; from outside. */
+/* Parse {"pcrs":[Pcr...]}, the label org.coreos.pcrs of an image and the tool's output. Untrusted input;
+ * at most 256 KiB. */
 #define PCR_LABEL "org.coreos.pcrs"
 int pcr_label_parse(
 	const char *text, size_t len, struct pcr_events *out, struct err *err) MUST_CHECK;
