@@ -95,6 +95,8 @@ static int to_spki(const TPMT_PUBLIC *p, struct pki_spki *out, struct err *err)
 	return pki_spki_parse_der(der, sizeof(der), out, err);
 }
 
+/* TPM_RC_HANDLE, from the TPM itself or from the resource manager, means that the handle is free.
+ * Any other code is an error. */
 int attest_esys_persistent(struct attest_esys *e, uint32_t handle, ESYS_TR *out, struct err *err)
 {
 	TSS2_RC rc = Esys_TR_FromTPMPublic(
@@ -110,6 +112,8 @@ int attest_esys_persistent(struct attest_esys *e, uint32_t handle, ESYS_TR *out,
 	return attest_esys_fail(err, rc, "read the attestation key");
 }
 
+/* Read and check the key at the handle. ERR_CONFLICT keeps us from quoting with a key that was made
+ * for something else. */
 static int read_ak(struct attest_esys *e, uint32_t handle, struct pki_spki *out, struct err *err)
 {
 	TPM2B_PUBLIC *pub = NULL;
@@ -211,6 +215,7 @@ static TSS2_RC make_under_ek(struct attest_esys *e, struct making *m)
 	return rc;
 }
 
+/* Flush a transient object. A failure is ignored: the error that led here matters more. */
 static void flush(struct attest_esys *e, ESYS_TR *what)
 {
 	if (*what != ESYS_TR_NONE)

@@ -89,6 +89,7 @@ bool attest_cdh_host_ok(const char *host)
 	return false;
 }
 
+/* Compare the textual address of the listener; the last form is IPv4 on an IPv6 socket. */
 static bool is_loopback(const char *peer)
 {
 	return str_starts(peer, "127.") || str_starts(peer, "[::1]") ||
@@ -147,6 +148,7 @@ static bool allowed_aa(const struct attest_cdh *c, struct httpd_req *r)
 	return c->conf->aa;
 }
 
+/* Ignore case, so that a server which does the same cannot be used to get around the check. */
 bool attest_cdh_is_disk_key(const char *path)
 {
 	static const char repository[] = "default/", tag[] = "/root";
@@ -190,6 +192,7 @@ static char *decode(const char *p, size_t n, size_t *len)
 	return strbuf_steal(&out);
 }
 
+/* If the name occurs several times, the first value counts. */
 char *attest_cdh_param(const char *query, const char *name, size_t *len)
 {
 	size_t n = strlen(name);
@@ -390,6 +393,7 @@ static void join(struct attest_cdh *c, struct httpd_req *r, const char *path)
 
 /* ---- handlers */
 
+/* The order of checks matters: a caller that is not allowed learns nothing about paths. */
 static void get_resource(struct httpd_req *r, void *arg)
 {
 	const char *path = httpd_req_path(r) + strlen(RESOURCE);
@@ -405,6 +409,7 @@ static void get_resource(struct httpd_req *r, void *arg)
 		join(arg, r, path);
 }
 
+/* Reply at once if the token is still valid, otherwise wait for an attestation. */
 static void get_token(struct httpd_req *r, void *arg)
 {
 	struct attest_cdh *c = arg;
@@ -422,6 +427,7 @@ static void get_token(struct httpd_req *r, void *arg)
 		join(c, r, NULL);
 }
 
+/* Reply with the evidence. A child ends its output with a newline, which is removed. */
 static void on_evidence(void *arg, const struct err *err, const char *json, size_t len)
 {
 	if (err_is_set(err)) {
@@ -433,6 +439,8 @@ static void on_evidence(void *arg, const struct err *err, const char *json, size
 	httpd_reply(arg, 200, "application/json", json, len);
 }
 
+/* The prefix begins with a letter, while a handshake hashes a JSON object, which begins with a
+ * brace. */
 void attest_cdh_bind(const void *data, size_t len, uint8_t out[RATS_BINDING_LEN])
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -532,6 +540,7 @@ struct attest_cdh *attest_cdh_new(struct httpc *client, const struct attest_sour
 	return c;
 }
 
+/* The listener goes first: it cancels the waiters, which point to jobs. */
 void attest_cdh_free(struct attest_cdh *c)
 {
 	struct job *j;

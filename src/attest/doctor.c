@@ -96,6 +96,7 @@ static void look_at_tpm(struct doctor *d)
 	say(d, ATTEST_OK, "key", text);
 }
 
+/* Check for a clock that was never set. It counts as a network failure, because it breaks TLS. */
 static void look_at_clock(struct doctor *d)
 {
 	char now[CLOCK_RFC3339_LEN];
@@ -178,6 +179,7 @@ static void say_token(struct doctor *d, const struct attest_token *t)
 	say(d, *meaning ? ATTEST_REFUSED : ATTEST_OK, "server", text);
 }
 
+/* Report one server, then go on: a person wants to see all servers. */
 static void on_attested(void *arg, struct attest_fetch_answer *a)
 {
 	struct doctor *d = arg;
@@ -223,6 +225,7 @@ static void on_turn(void *arg)
 	next_server(arg);
 }
 
+/* The server checks start from the loop, so `done` never runs before this returns. */
 struct op *attest_doctor_start(struct op_scope *scope, const struct attest_doctor_request *r,
 	attest_doctor_fn done, void *arg)
 {

@@ -76,6 +76,8 @@ static const struct advice advices[] = {
 		"the TPM has no space for another persistent key: remove one with tpm2_evictcontrol"},
 };
 
+/* Codes that are known causes of trouble on real machines get a remedy; others are decoded by
+ * tpm2-tss. */
 int attest_esys_fail(struct err *err, TSS2_RC rc, const char *what)
 {
 	TSS2_RC layer = rc & TSS2_RC_LAYER_MASK, code = tpm_code(rc);
@@ -116,6 +118,7 @@ static int open_tcti(const char *tcti, TSS2_TCTI_CONTEXT **out, struct err *err)
 		log_esc(tcti));
 }
 
+/* Signals are blocked here as well; opening may already talk to the TPM. */
 struct attest_esys *attest_esys_open(const char *tcti, struct err *err)
 {
 	cleanup_esys struct attest_esys *e = xcalloc(1, sizeof(*e));
@@ -235,6 +238,7 @@ int attest_esys_extend(
 	return rc == TSS2_RC_SUCCESS ? 0 : attest_esys_fail(err, rc, "extend a PCR");
 }
 
+/* The PCR is extended only if it is zero. An unexpected value cannot be undone before a reboot. */
 int attest_esys_bind(struct attest_esys *e, const char *toml, struct err *err)
 {
 	static const uint8_t zero[SHA256_LEN];
@@ -310,6 +314,7 @@ static int write_evidence(const struct quoted *q, const struct pki_spki *ak,
 }
 
 /* Return 1 if done, 0 if a PCR changed between the quote and the reading, -1 on error. */
+/* Make one attempt. The parser is strict, so a quote that a broker would refuse is noticed here. */
 static int try_quote(struct attest_esys *e, ESYS_TR ak, const struct pki_spki *key,
 	const uint8_t extra[SHA256_LEN], struct strbuf *evidence, struct err *err)
 {
@@ -327,6 +332,7 @@ static int try_quote(struct attest_esys *e, ESYS_TR ak, const struct pki_spki *k
 											      : 1;
 }
 
+/* Check the key first: quoting with a key of the wrong type would fail with an obscure code. */
 int attest_esys_quote(struct attest_esys *e, uint32_t handle, const uint8_t extra[SHA256_LEN],
 	struct strbuf *evidence, struct err *err)
 {
@@ -370,6 +376,7 @@ static int property(struct attest_esys *e, uint32_t what, uint32_t *out, struct 
 	return 0;
 }
 
+/* The manufacturer is four ASCII characters in one number; unprintable ones are dropped. */
 int attest_esys_about(struct attest_esys *e, char *out, size_t out_len, struct err *err)
 {
 	uint32_t maker = 0, firmware = 0, flags = 0;

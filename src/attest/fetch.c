@@ -72,6 +72,7 @@ static void on_abort(struct op *op)
 	fetch_free(container_of(op, struct fetch, op));
 }
 
+/* Deliver the answer and free everything that `done` did not take. */
 static void finish(struct fetch *f, struct attest_fetch_answer *a)
 {
 	op_finish(&f->op);
@@ -154,6 +155,7 @@ static void note(struct fetch *f, size_t i, enum attest_fault fault, const struc
 	s->err = e;
 }
 
+/* Print a line every SAY_MS, so that a person at a boot prompt sees that something happens. */
 static void on_progress(void *arg)
 {
 	struct fetch *f = arg;
@@ -257,6 +259,7 @@ static void write_ak(struct fetch *f, const struct pki_spki *ak)
 		say(f, "cannot save the public attestation key: %s", err.text);
 }
 
+/* Go on to the attestation in any case, and print what the server wants a person to see. */
 static void on_registered(
 	void *arg, enum attest_fault fault, const struct err *err, const char *text)
 {
@@ -322,6 +325,8 @@ static void start_round(struct fetch *f)
 
 /* ---- the start */
 
+/* Make all TLS contexts at the start: a bad certificate is a usage error, not a failure of one
+ * server. */
 static int make_tls(struct fetch *f, struct err *err)
 {
 	const struct attest_config *c = f->r.config;

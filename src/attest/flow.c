@@ -72,6 +72,7 @@ static int64_t expiry(const char *jwt)
 	return json_object_is_type(o, json_type_object) ? json_get_int(o, "exp", 0) : 0;
 }
 
+/* The characters are checked because the token goes into an Authorization header. */
 struct attest_token *attest_flow_read_token(const char *body, size_t len, struct err *err)
 {
 	cleanup_json struct json_object *o = json_parse(body, len, &answer_limits, err);
@@ -108,6 +109,7 @@ static size_t segment(const char *p)
 	return n;
 }
 
+/* The path becomes part of a URL, so its characters are limited. */
 bool attest_path_valid(const char *path)
 {
 	for (unsigned i = 0; i < 3; i++) {
@@ -122,6 +124,9 @@ bool attest_path_valid(const char *path)
 
 /* ---- interpreting answers */
 
+/*
+ * Servers that support several hash algorithms announce one; without an announcement it is SHA-384.
+ */
 char *attest_flow_read_nonce(const char *body, size_t len, struct err *err)
 {
 	cleanup_json struct json_object *o = json_parse(body, len, &answer_limits, err);
@@ -159,6 +164,7 @@ static bool is_policy(const char *type, const char *step)
 	return false;
 }
 
+/* Recognize refusals by policy, which a person has to resolve; other error statuses may be temporary. */
 enum attest_fault attest_flow_judge(
 	int status, const char *body, size_t len, const char *step, struct err *err)
 {
@@ -384,6 +390,8 @@ static void on_auth(void *arg, const struct err *err, const struct httpc_answer 
 	f->source->start(f->source, &f->ops, binding, on_evidence, f);
 }
 
+/* Begin a handshake. The connect timeout covers the answer too, so that a dead server is skipped
+ * quickly. */
 static void ask_auth(struct flow *f)
 {
 	cleanup_json struct json_object *extra = json_obj();

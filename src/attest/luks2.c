@@ -96,6 +96,7 @@ static int by_token(const void *a, const void *b)
 	return (int)x->token - (int)y->token;
 }
 
+/* Tokens are sorted by number, so that decisions do not depend on the order of JSON members. */
 int attest_bindings_read(const char *json, size_t len, struct attest_bindings *out, struct err *err)
 {
 	cleanup_json struct json_object *o = json_parse(json, len, &limits, err);
@@ -179,6 +180,7 @@ struct attest_config attest_rebind_config(
 
 /* ---- writing */
 
+/* Split the compact JWE into the members that clevis expects. */
 void attest_binding_write(const char *jwe, unsigned keyslot, struct strbuf *out)
 {
 	static const char *const parts[] = {
@@ -242,6 +244,7 @@ static size_t add_slaves(const char *mapping, size_t n, char *out[ATTEST_LUKS2_D
 	return n;
 }
 
+/* Device-mapper names LUKS2 mappings CRYPT-LUKS2-UUID-NAME in dm/uuid. */
 size_t attest_luks2_opened(const char *blocks, char *out[ATTEST_LUKS2_DISKS_MAX])
 {
 	DIR *dir = opendir(blocks);

@@ -46,6 +46,7 @@ void attest_config_fini(struct attest_config *c)
 
 /* ---- members */
 
+/* Refuse user information, queries and fragments: paths are appended to the URL. */
 bool attest_url_valid(const char *url)
 {
 	const char *host = str_starts(url, "https://")  ? url + 8
@@ -104,6 +105,7 @@ static int read_servers(struct json_object *o, struct attest_config *out, struct
 	return 0;
 }
 
+/* Read the path of the resource, without leading slashes. */
 static int read_path(struct json_object *o, struct attest_config *out, struct err *err)
 {
 	const char *path = json_get_str(o, "path");
@@ -137,6 +139,7 @@ static int read_retries(struct json_object *o, struct attest_config *out, struct
 	return 0;
 }
 
+/* Read the optional registration. Its server has the same members as the others. */
 static int read_registration(struct json_object *o, struct attest_config *out, struct err *err)
 {
 	struct json_object *r = json_get(o, "attestation_key/registration");
@@ -155,6 +158,7 @@ static int read_registration(struct json_object *o, struct attest_config *out, s
 
 /* ---- init-data */
 
+/* Write a basic string; control characters are escaped as TOML requires. */
 static void toml_string(struct strbuf *out, const char *s)
 {
 	strbuf_addc(out, '"');
@@ -275,6 +279,8 @@ static const char *other_member(struct json_object *o, const char *a, const char
 	return NULL;
 }
 
+/* Other members are refused here: someone who passes a whole configuration expects all of it to
+ * apply. */
 int attest_config_read_servers(
 	const char *text, size_t len, struct attest_config *out, struct err *err)
 {

@@ -125,6 +125,7 @@ static bool failed(struct rebind *b, const struct err *err, const char *what)
 
 /* ---- changes */
 
+/* Look again instead of assuming that the new token is as written. */
 static void on_imported(void *arg, const struct err *err, const char *out, size_t len)
 {
 	struct rebind *b = arg;
@@ -166,6 +167,7 @@ static void on_removed(void *arg, const struct err *err, const char *out, size_t
 	look(b);
 }
 
+/* Remove the old token. The decision requires that the new one was proved in this run. */
 static void remove_old(struct rebind *b)
 {
 	char number[16];
@@ -211,6 +213,7 @@ static void on_tested(void *arg, const struct err *err, const char *out, size_t 
 	look(b);
 }
 
+/* Test the passphrase on the key slot. --test-passphrase does not open the disk. */
 static void on_fetched(void *arg, struct attest_fetch_answer *a)
 {
 	struct rebind *b = arg;
@@ -304,6 +307,7 @@ static void act(struct rebind *b)
 	}
 }
 
+/* Decide by the header as it is now. */
 static void on_dumped(void *arg, const struct err *err, const char *out, size_t len)
 {
 	struct rebind *b = arg;

@@ -22,6 +22,7 @@ struct registration {
 	void *arg;
 };
 
+/* Only https needs a context. A configured certificate replaces the system's CAs. */
 int attest_server_tls(const struct attest_server *s, struct httpc_tls **out, struct err *err)
 {
 	*out = NULL;

@@ -73,6 +73,7 @@ static struct op *tpm_start(const struct attest_source *s, struct op_scope *scop
 	return &k->op;
 }
 
+/* Produce the evidence of Trustee's sample TEE: the binding, and nothing that proves it. */
 static struct op *sample_start(const struct attest_source *s, struct op_scope *scope,
 	const uint8_t binding[RATS_BINDING_LEN], attest_evidence_fn done, void *arg)
 {

@@ -196,6 +196,7 @@ static int search(struct json_object *o, const char *host, const char *repositor
 	return 0;
 }
 
+/* All configurations are parsed, even after a match: a later one may have a longer path. */
 int oci_cred_find(const struct secret *const *configs, size_t n, const char *host,
 	const char *repository, struct oci_cred **out, struct err *err)
 {

@@ -69,6 +69,7 @@ void oci_authfile_free(struct oci_authfile *f)
 	free(f);
 }
 
+/* An unreadable file is logged on every call, since someone has to repair it. */
 const struct secret *oci_authfile_get(struct oci_authfile *f)
 {
 	struct err err = ERR_INIT;

@@ -135,6 +135,7 @@ static void call_run(struct call *c)
 	wipe_question(c);
 }
 
+/* Start the next request, unless a child is running. */
 static void on_next(void *arg)
 {
 	struct oci_computes *k = arg;
@@ -176,6 +177,7 @@ static char *question_text(
 
 /* ---- the interface */
 
+/* Go on even after a failure: the next child empties the directory again. */
 static void on_emptied(void *arg, const struct err *err, const char *out, size_t len)
 {
 	struct oci_computes *k = arg;

@@ -86,6 +86,7 @@ void oci_lines_add(struct oci_lines *l, const char *data, size_t len, oci_said_f
 
 /* ---- the directory */
 
+/* Keep the directory itself. Errors are ignored: what cannot be removed makes a later step fail. */
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	if (ftw->level > 0)
@@ -117,6 +118,7 @@ static int write_variable(
 	return file_replace(path, data, len, 0600, err);
 }
 
+/* Values are base64. A ConfigMap comes from the API, but is treated as untrusted. */
 static int write_binary(const char *dir, struct json_object *o, struct err *err)
 {
 	json_object_object_foreach (o, name, value) {
@@ -170,6 +172,7 @@ static void on_said(void *arg, const char *data, size_t len)
 	oci_lines_add(&c->lines, data, len, on_line, c);
 }
 
+/* Stop the loop of run(). The child's last line is more useful than its exit status. */
 static void on_done(void *arg, const struct err *err, const char *out, size_t len)
 {
 	struct computing *c = arg;
@@ -272,6 +275,7 @@ static int compute(struct computing *c, const char *rootfs, int out_fd, struct e
 	return text ? oci_write_answer(out_fd, text, len, err) : -1;
 }
 
+/* Fetch, then compute. Both work below the scratch directory, the only one that can be written. */
 static int answer(struct computing *c, int out_fd, struct err *err)
 {
 	cleanup_free char *rootfs = xasprintf("%s/rootfs", c->scratch);
@@ -312,6 +316,7 @@ static int confine(struct computing *c, struct err *err)
 			      "computing images requires Landlock (Linux 5.19), which isolates the programs that read them from the operator's files; next step: run tecctl image approve --rootfs DIR on another machine");
 }
 
+/* Read the request. Its buffer held credentials, so it is wiped. */
 static struct json_object *read_question(int fd, struct err *err)
 {
 	static const struct json_limits limits = {QUESTION_MAX, 16, 100000, false};

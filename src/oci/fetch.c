@@ -66,6 +66,7 @@ static void fetch_end(struct fetch *f, const struct err *err, const char *body, 
 	done(arg, err, body, len);
 }
 
+/* End with an error that names the host. */
 static void fetch_fail(struct fetch *f, struct err *err)
 {
 	err_wrap(err, "%s of %s", f->want.blob ? "blob" : "manifest", f->source->host);
@@ -96,6 +97,7 @@ static void fail_status(struct fetch *f, const char *who, const struct httpc_ans
 	fetch_fail(f, &err);
 }
 
+/* Compare the host with its port: a list entry without a port does not cover other ports. */
 bool oci_net_insecure(const struct oci_net *net, const char *host)
 {
 	for (size_t i = 0; i < net->n_insecure; i++)
@@ -439,6 +441,7 @@ static void send_get(struct fetch *f)
 		f->net->http, &f->ops, &req, f->want.piece ? on_piece : NULL, on_answer, f);
 }
 
+/* `done` runs from the loop, as httpc_start() never finishes at once. */
 struct op *oci_fetch_start(const struct oci_net *net, struct op_scope *scope,
 	struct oci_source *source, const struct oci_want *want, oci_fetch_fn done, void *arg)
 {

@@ -42,6 +42,7 @@ struct image_call {
 
 static void fetch_next(struct image_call *k);
 
+/* Cancel everything and remove unpacked files (oci_unpack_free()). */
 static void call_free(struct image_call *k)
 {
 	op_scope_cancel(&k->ops);
@@ -81,6 +82,7 @@ static void on_fail(void *arg)
 	call_end(k, &err);
 }
 
+/* Give up. The error names the host that was being used. */
 static void on_deadline(void *arg)
 {
 	struct image_call *k = arg;
@@ -165,6 +167,7 @@ static void take_digest(struct image_call *k, const char *body, size_t len)
 	say(k, k->ref.digest);
 }
 
+/* Follow an index once, then begin with the layers. */
 static void on_manifest(struct image_call *k, const char *body, size_t len)
 {
 	struct oci_manifest m;
@@ -225,6 +228,7 @@ static void on_fetched(void *arg, const struct err *err, const char *body, size_
 	}
 }
 
+/* Fetch the next document, or stream the next layer. */
 static void fetch_next(struct image_call *k)
 {
 	bool layer = k->stage == STAGE_LAYERS;

@@ -35,6 +35,7 @@ struct oci_inflate {
 	uint8_t buf[OUT_LEN];
 };
 
+/* The decompressor is created when the format is known. */
 struct oci_inflate *oci_inflate_new(uint64_t max_out, oci_inflate_fn out, void *arg)
 {
 	struct oci_inflate *z = xcalloc(1, sizeof(*z));
@@ -115,6 +116,7 @@ static int add_gzip(struct oci_inflate *z, const uint8_t *p, size_t len, struct 
 	return 0;
 }
 
+/* libzstd continues with the next frame without a reset; `inside` is false between frames. */
 static int add_zstd(struct oci_inflate *z, const uint8_t *p, size_t len, struct err *err)
 {
 	ZSTD_inBuffer in = {p, len, 0};

@@ -94,6 +94,7 @@ static void call_end(struct call *c, const struct err *err, const char *value, s
 	done(arg, err, value, len);
 }
 
+/* Report an error of the start from the loop, since no callback runs before the call returned. */
 static void on_fail(void *arg)
 {
 	struct call *c = arg;
@@ -176,6 +177,7 @@ struct chosen {
 	size_t n_own;
 };
 
+/* Keep the credential of one host, if it has one. */
 static int choose(
 	void *arg, const char *name, const char *connect, const char *repository, struct err *err)
 {
@@ -233,6 +235,7 @@ void oci_lookup_free(struct oci_lookup *k)
 	free(k);
 }
 
+/* Everything is copied into the request before this returns. */
 struct op *oci_lookup_get(struct oci_lookup *k, struct op_scope *scope, const struct oci_conf *conf,
 	const char *reference, const char *label, const struct secret *const *docker_configs,
 	size_t n_configs, oci_label_fn done, void *arg)

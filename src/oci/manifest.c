@@ -125,6 +125,9 @@ static int choose(struct json_object *list, const char *os, const char *arch,
 
 /* ---- manifest ---- */
 
+/*
+ * Check the type of the configuration: manifests also describe other artifacts, such as signatures.
+ */
 static int take_config(struct json_object *o, struct oci_descriptor *out, struct err *err)
 {
 	struct json_object *config = json_get_obj(o, "config");
@@ -182,6 +185,8 @@ static bool is_layer_type(const char *type)
 	return false;
 }
 
+/* Layers are checked all at once, so that no unpacking starts for an image that cannot be
+ * completed. */
 int oci_manifest_layers(
 	const char *text, size_t len, struct oci_descriptor **out, size_t *n, struct err *err)
 {

@@ -20,6 +20,7 @@ static const char *authority(const char *url, size_t *len)
 	return host ? host + 3 : url;
 }
 
+/* The texts up to the end of the authority must be equal, scheme included. */
 bool oci_same_origin(const char *a, const char *b)
 {
 	size_t a_len, b_len;
@@ -39,6 +40,7 @@ static bool is_http(const char *url)
 	return strncasecmp(url, "http://", 7) == 0;
 }
 
+/* Compare host and port with the list of insecure hosts. */
 static bool is_insecure(const struct oci_place *p, const char *url)
 {
 	size_t len;
@@ -50,6 +52,9 @@ static bool is_insecure(const struct oci_place *p, const char *url)
 	return false;
 }
 
+/*
+ * https is always allowed. Plain http must not downgrade a request or a registry that used https.
+ */
 int oci_redirect_check(const struct oci_place *p, const char *from, const char *to, struct err *err)
 {
 	if (oci_is_https(to))

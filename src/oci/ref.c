@@ -86,6 +86,7 @@ static bool name_valid(const char *s, size_t len)
 	return len > 0;
 }
 
+/* IPv6 addresses are in brackets, so a colon outside of them starts the port. */
 bool oci_host_valid(const char *text, size_t len)
 {
 	const char *end, *port;
@@ -166,6 +167,7 @@ static bool is_host(const char *s, size_t len)
 	return false;
 }
 
+/* Host names are case-insensitive; lower case makes them comparable as text. */
 static void copy_lower(char *out, const char *s, size_t len)
 {
 	for (size_t i = 0; i < len; i++)

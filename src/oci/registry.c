@@ -84,6 +84,7 @@ static void on_deadline(void *arg)
 
 /* ---- the chain ---- */
 
+/* End the call with the label. An image without it is not an error. */
 static void on_config(struct label_call *k, const char *body, size_t len)
 {
 	struct err err = ERR_INIT;
@@ -145,6 +146,7 @@ static void fetch_next(struct label_call *k)
 
 /* ---- start ---- */
 
+/* The first document is requested by the reference's digest, so its size is unknown. */
 static int prepare(struct label_call *k, struct httpc *http, const struct oci_conf *conf,
 	const char *reference, const struct secret *const *configs, size_t n_configs,
 	struct err *err)

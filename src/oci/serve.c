@@ -28,6 +28,7 @@ const char *const oci_readable[] = {"/etc/ssl", "/etc/pki", "/etc/ca-certificate
 	"/run/systemd/resolve", "/dev/urandom", "/dev/null"};
 _Static_assert(ARRAY_LEN(oci_readable) == OCI_READABLE, "OCI_READABLE must match");
 
+/* Without Landlock confine_files() has no effect, and its result is ignored; see the header. */
 int oci_confine(const struct confine_limits *limits, int write_fd, struct err *err)
 {
 	if (confine_process(limits, err) < 0)
@@ -53,6 +54,7 @@ static int read_question(int fd, struct oci_question *q, struct err *err)
 	return rc;
 }
 
+/* Write everything; a pipe may take less at once. */
 int oci_write_answer(int fd, const char *text, size_t len, struct err *err)
 {
 	size_t at = 0;
@@ -107,6 +109,7 @@ static void ask(const struct oci_question *q, struct answer *a)
 	loop_free(a->loop);
 }
 
+/* Restrict first, then read: the request holds credentials. */
 int oci_serve(int in_fd, int out_fd, struct err *err)
 {
 	static const struct confine_limits limits = {

@@ -13,6 +13,7 @@
 
 #define HUB_HOST "registry-1.docker.io" /* serves the images of docker.io */
 
+/* The host may have a port but no scheme: that depends on the list of insecure hosts. */
 int oci_mirror_parse(const char *text, struct oci_mirror *out, struct err *err)
 {
 	const char *eq = strchr(text, '='), *slash, *end = text + strlen(text);
@@ -139,6 +140,7 @@ bool oci_asking_next(struct oci_asking *a, const struct err *err)
 	return true;
 }
 
+/* The error is that of the last host only, so the text names all of them. */
 void oci_asking_name_tried(const struct oci_asking *a, struct err *err)
 {
 	cleanup_strbuf struct strbuf hosts = STRBUF_INIT;

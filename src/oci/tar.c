@@ -55,6 +55,7 @@ struct oci_tar *oci_tar_new(const struct oci_tar_ops *ops, void *arg)
 	return t;
 }
 
+/* Drop what extra entries have set: it applies to one entry only. */
 static void forget(struct oci_tar *t)
 {
 	free(t->path);
@@ -245,6 +246,7 @@ static void content(struct oci_tar *t, uint64_t size, enum state s)
 	t->state = size ? s : HEAD;
 }
 
+/* Collect an extra entry in memory, within its limit. */
 static int begin_extra(struct oci_tar *t, enum extra extra, uint64_t size, struct err *err)
 {
 	if (size > OCI_TAR_EXTRA_MAX)
@@ -256,6 +258,7 @@ static int begin_extra(struct oci_tar *t, enum extra extra, uint64_t size, struc
 	return 0;
 }
 
+/* Old archives mark directories only with a slash at the end of the name. */
 static enum oci_tar_type type_of(uint8_t flag, const char *path)
 {
 	size_t n = strlen(path);

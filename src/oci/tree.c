@@ -114,6 +114,7 @@ struct oci_tree *oci_tree_new(void (*drop)(void *arg, unsigned content), void *a
 	return t;
 }
 
+/* The caller removes its files itself, so drop is not called. */
 void oci_tree_free(struct oci_tree *t)
 {
 	if (!t)
@@ -263,6 +264,7 @@ int oci_tree_file(struct oci_tree *t, const char *path, unsigned content, struct
 	return 0;
 }
 
+/* Remove the earlier file of this name. Parents are not created for something that is not kept. */
 int oci_tree_other(struct oci_tree *t, const char *path, struct err *err)
 {
 	struct oci_node *dir, *was;
@@ -335,6 +337,7 @@ int oci_tree_hide(struct oci_tree *t, const char *path, struct err *err)
 	return 0;
 }
 
+/* Opaque whiteout: the directory itself stays. */
 int oci_tree_hide_all(struct oci_tree *t, const char *dir_path, struct err *err)
 {
 	struct oci_node *dir;

@@ -32,6 +32,7 @@ struct writing {
 	size_t n_made;
 };
 
+/* Record a created path. The list is only used to undo a failed write. */
 static void note(struct writing *w, char *take_path, bool is_dir)
 {
 	ARRAY_GROW(w->made, w->n_made);
@@ -89,6 +90,7 @@ static int write_dir(struct writing *w, struct oci_node *n, struct err *err)
 	return 0;
 }
 
+/* Write a link with its target as it is: readers confine it to the root as well. */
 static int write_link(struct writing *w, struct oci_node *n, struct err *err)
 {
 	cleanup_strbuf struct strbuf path = STRBUF_INIT;

@@ -68,6 +68,7 @@ static void on_drop(void *arg, unsigned number)
 
 /* ---- a file's content */
 
+/* Create a numbered file. Its full size is counted at once, so that a limit is noticed early. */
 static int open_staged(struct oci_unpack *u, struct err *err)
 {
 	char name[16];
@@ -210,6 +211,7 @@ static bool whiteout(struct oci_unpack *u, const char *path, int *rc, struct err
 	return true;
 }
 
+/* Whiteouts come first: they look like ordinary files with special names. */
 static int on_entry(void *arg, const struct oci_tar_entry *e, struct err *err)
 {
 	struct oci_unpack *u = arg;
@@ -254,6 +256,7 @@ static int on_plain(void *arg, const void *data, size_t len, struct err *err)
 	return oci_tar_add(u->tar, data, len, err);
 }
 
+/* End the current layer, and count its bytes towards the limit for all layers. */
 static void layer_close(struct oci_unpack *u)
 {
 	if (u->inflate)
@@ -281,6 +284,7 @@ int oci_unpack_add(struct oci_unpack *u, const void *data, size_t len, struct er
 	return oci_inflate_add(u->inflate, data, len, err);
 }
 
+/* Both streams must have ended properly. */
 int oci_unpack_layer_end(struct oci_unpack *u, struct err *err)
 {
 	if (oci_inflate_end(u->inflate, err) < 0 || oci_tar_end(u->tar, err) < 0)
@@ -314,6 +318,7 @@ static int check_empty(int into_fd, struct err *err)
 	return empty ? 0 : err_set(err, ERR_INVALID, "the directory is not empty");
 }
 
+/* The staging folder is created with mkdirat(), so it cannot be a link. */
 struct oci_unpack *oci_unpack_new(const struct oci_unpack_conf *conf, struct err *err)
 {
 	struct oci_unpack *u;

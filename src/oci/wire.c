@@ -78,6 +78,7 @@ static void add_text(struct strbuf *out, char tag, const char *text)
 
 /* ---- the question ---- */
 
+/* Credentials come last, so that the rest can be built in an ordinary buffer. */
 char *oci_question_encode(const struct oci_conf *conf, const char *reference, const char *label,
 	const struct secret *const *configs, size_t n_configs, size_t *len, struct err *err)
 {
@@ -129,6 +130,7 @@ static int take_list(struct reader *r, char tag, char ***list, size_t *n)
 	return 0;
 }
 
+/* Read credentials directly into secrets. */
 static int take_configs(struct reader *r, struct oci_question *q)
 {
 	const char *p;
@@ -303,6 +305,7 @@ static int take_err(struct reader *r, struct err *out)
 	return 0;
 }
 
+/* Read warnings, which go to the log, so they must be clean. */
 static int take_warnings(struct reader *r, struct oci_answer *out)
 {
 	const char *p;
@@ -318,6 +321,7 @@ static int take_warnings(struct reader *r, struct oci_answer *out)
 	return 0;
 }
 
+/* Read warnings, then exactly one result. The caller checks that nothing follows. */
 static int take_answer(struct reader *r, struct oci_answer *out)
 {
 	const char *p;

@@ -11,6 +11,7 @@
 
 #include "tec/base/str.h"
 
+/* Unknown text means Strict, so that a newer value in the API never loosens an older operator. */
 enum pcr_boot_path pcr_boot_path_parse(const char *text)
 {
 	if (str_eq(text, "AllowFirmwareUpdates"))

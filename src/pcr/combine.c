@@ -83,6 +83,7 @@ static void extend(struct pcr_mixer *m, struct pcr_set *set, const struct pcr_ev
 	memcpy(pcr, s->result, SHA256_LEN);
 }
 
+/* A PCR without events differs from one whose value happens to be zero. */
 static bool same_values(const struct pcr_set *a, const struct pcr_set *b)
 {
 	return memcmp(a->has, b->has, sizeof(a->has)) == 0 &&
@@ -125,6 +126,7 @@ static void table_fill(struct pcr_sets *s)
 	}
 }
 
+/* Append a set. The table is four times the capacity of the list, so searches end quickly. */
 static void push(struct pcr_sets *s, const struct pcr_set *set)
 {
 	size_t *at;
@@ -168,6 +170,7 @@ static bool same_events(const struct indexed *a, const struct indexed *b, int id
 	return true;
 }
 
+/* Extend a walk with all events of one id, in order. */
 static void take(struct combine *c, struct walk *w, const struct indexed *x, int id)
 {
 	for (size_t i = x->at[id]; i < x->at[id + 1]; i++)
@@ -283,6 +286,7 @@ size_t pcr_mixer_conflicts(const struct pcr_mixer *m)
 	return m->conflicts;
 }
 
+/* Remove value sets that were added last. */
 void pcr_mixer_cut(struct pcr_mixer *m, size_t n)
 {
 	while (m->n > n) {
@@ -292,6 +296,7 @@ void pcr_mixer_cut(struct pcr_mixer *m, size_t n)
 	}
 }
 
+/* Sort the events by id, keeping their order within one id. */
 static const struct indexed *index_values(
 	struct pcr_mixer *m, const char *name, size_t image, const struct pcr_events *e)
 {

@@ -45,6 +45,7 @@ void pcr_platform_digest(
 	bytes_sha256_end(&run, out);
 }
 
+/* Be strict: a typo must not switch off a protection. */
 bool pcr_platform_allows_validation_off(const char *text, size_t len)
 {
 	size_t n = strlen(PCR_PLATFORM_ALLOWED);

@@ -99,6 +99,7 @@ const char *pcr_event_id_name(enum pcr_event_id id)
 	return ids[id].name;
 }
 
+/* A linear search: names are parsed rarely, and the table is short. */
 enum pcr_event_id pcr_event_id_parse(const char *name)
 {
 	int id = 0;
@@ -125,6 +126,7 @@ void pcr_events_fini(struct pcr_events *e)
 	*e = (struct pcr_events)PCR_EVENTS_INIT;
 }
 
+/* Refuse to grow beyond the limit: events come from labels, which are untrusted. */
 bool pcr_events_push(struct pcr_events *e, enum pcr_event_id id, enum pcr_event_type type,
 	unsigned pcr, const uint8_t digest[SHA256_LEN])
 {
@@ -165,6 +167,7 @@ void pcr_extend(uint8_t pcr[SHA256_LEN], const uint8_t digest[SHA256_LEN])
 	bytes_sha256(both, sizeof(both), pcr);
 }
 
+/* Report whether the PCR has events: without them its value is not predicted. */
 bool pcr_events_value(const struct pcr_events *e, unsigned pcr, uint8_t out[SHA256_LEN])
 {
 	bool any = false;
@@ -189,6 +192,7 @@ static void add_hex(struct json_object *o, const char *name, const uint8_t diges
 	json_add_str(o, name, hex);
 }
 
+/* Return one Pcr. Its value is computed, so it always matches the events. */
 struct json_object *pcr_events_one_json(const struct pcr_events *e, unsigned pcr)
 {
 	struct json_object *o = json_obj(), *events = json_arr();
@@ -227,6 +231,7 @@ struct json_object *pcr_events_json(const struct pcr_events *e)
 
 /* ---- JSON in */
 
+/* Read a hex digest; bytes_from_hex() refuses capitals. */
 static int read_digest(struct json_object *o, const char *member, uint8_t out[SHA256_LEN])
 {
 	const char *hex = json_get_str(o, member);
@@ -267,8 +272,7 @@ static int read_pcr(struct json_object *o, struct pcr_events *out, struct err *e
 	uint8_t value[SHA256_LEN], replayed[SHA256_LEN];
 
 	if (pcr < 0 || pcr >= PCR_MAX)
-		return err_set(
-			err, ERR_INVALID, "a PCR's id is missing or not within 0 to 23");
+		return err_set(err, ERR_INVALID, "a PCR's id is missing or not within 0 to 23");
 	if (pcr_events_value(out, (unsigned)pcr, replayed))
 		return err_set(err, ERR_INVALID, "PCR %d is listed twice", (int)pcr);
 	if (!events || json_object_array_length(events) == 0)
@@ -303,6 +307,7 @@ int pcr_events_from_json(struct json_object *pcrs, struct pcr_events *out, struc
 	return 0;
 }
 
+/* Anyone who can push an image writes this label. */
 int pcr_label_parse(const char *text, size_t len, struct pcr_events *out, struct err *err)
 {
 	cleanup_json struct json_object *o = json_parse(text, len, &label_limits, err);
