@@ -5,7 +5,6 @@
  * created only if the handle is free: when two programs create one at the same time, the second
  * uses the key of the first.
  */
-
 #include "config.h"
 
 #include <errno.h>

@@ -15,7 +15,8 @@ struct attest_esys {
 
 /* Set "cannot WHAT: ..." from an ESYS return code, with a remedy if one is known. Return -1. */
 int attest_esys_fail(struct err *err, TSS2_RC rc, const char *what);
-/* Open a persistent handle as an ESYS object, which the caller closes. ERR_NOT_FOUND: handle free. */
+/* Open a persistent handle as an ESYS object, which the caller closes. ERR_NOT_FOUND:
+ * handle free. */
 int attest_esys_persistent(
 	struct attest_esys *e, uint32_t handle, ESYS_TR *out, struct err *err) MUST_CHECK;
 

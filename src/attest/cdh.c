@@ -4,7 +4,6 @@
  * ops, so a client that disconnects does not affect the others. A job without waiters continues:
  * its TPM command must complete, and its token serves the next request.
  */
-
 #include "config.h"
 
 #include "tec/attest/cdh.h"
@@ -277,7 +276,8 @@ static void answer(struct httpd_req *r, const struct job *j, const struct attest
 		reply_token(r, j->cdh->token);
 }
 
-/* Free a job and report idleness. attest_cdh_free() ends here too, so the callback must not free c. */
+/* Free a job and report idleness. attest_cdh_free() ends here too, so the callback must
+ * not free c. */
 static void job_free(struct job *j)
 {
 	struct attest_cdh *c = j->cdh;

@@ -3,7 +3,6 @@
  * Check everything that an attestation needs, in the order in which it would fail, so that the
  * first line that says FAIL is the one to fix. Nothing is created or changed.
  */
-
 #include "config.h"
 
 #include "tec/attest/doctor.h"

@@ -5,7 +5,6 @@
  * the PCR values read after it. If they differ, a PCR was extended in between and the quote is
  * repeated.
  */
-
 #include "config.h"
 
 #include "tec/attest/esys.h"

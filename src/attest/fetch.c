@@ -5,7 +5,6 @@
  * only once, and so that the final error is the most informative one: a refusal, then a usage
  * error, a TPM failure, a server error, and a network error.
  */
-
 #include "config.h"
 
 #include "tec/attest/fetch.h"

@@ -4,7 +4,6 @@
  * shortened before it is shown. Stock Trustee answers every failure with 401, so a refusal is
  * classified by its `type` and by the request that failed.
  */
-
 #include "config.h"
 
 #include "tec/attest/flow.h"
@@ -57,7 +56,8 @@ static bool token_char(char c)
 	       c == '-' || c == '_' || c == '.';
 }
 
-/* Read `exp` from a JWT; 0 if it is unreadable. The signature is not checked: only servers rely on it. */
+/* Read `exp` from a JWT; 0 if it is unreadable. The signature is not checked: only servers rely on
+ * it. */
 static int64_t expiry(const char *jwt)
 {
 	const char *from = strchr(jwt, '.'), *to = from ? strchr(from + 1, '.') : NULL;
@@ -164,7 +164,8 @@ static bool is_policy(const char *type, const char *step)
 	return false;
 }
 
-/* Recognize refusals by policy, which a person has to resolve; other error statuses may be temporary. */
+/* Recognize refusals by policy, which a person has to resolve; other error statuses may be
+ * temporary. */
 enum attest_fault attest_flow_judge(
 	int status, const char *body, size_t len, const char *step, struct err *err)
 {
@@ -231,7 +232,8 @@ static void fail_answer(struct flow *f, struct err *err, const char *step)
 	fail(f, ATTEST_SERVER, err);
 }
 
-/* Return true if the answer has status 200. Otherwise end the flow; it must not be used any more. */
+/* Return true if the answer has status 200. Otherwise end the flow; it must not be used
+ * any more. */
 static bool answered(
 	struct flow *f, const struct err *err, const struct httpc_answer *a, const char *step)
 {

@@ -4,7 +4,6 @@
  * the key in Trustee, which does not change either, still open the disk. It also means that an
  * interruption never leaves a key slot without a token.
  */
-
 #include "config.h"
 
 #include "tec/attest/luks2.h"

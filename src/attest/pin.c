@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One parser for the configuration and for the JWE header. The header holds what decryption needs, so
- * it has no registration. An unusable value is refused when it is read, not when a machine boots.
+ * One parser for the configuration and for the JWE header. The header holds what decryption needs,
+ * so it has no registration. An unusable value is refused when it is read, not when a machine
+ * boots.
  */
 #include "config.h"
 

@@ -4,7 +4,6 @@
  * remove => look, until nothing is left to do. Each look reads the header again; only the proved
  * JWE and the list of tokens that got a replacement are kept from one look to the next.
  */
-
 #include "config.h"
 
 #include "tec/attest/rebind.h"
@@ -87,7 +86,8 @@ static void say(struct rebind *b, const char *fmt, ...)
 
 /* ---- cryptsetup */
 
-/* Run "cryptsetup WORDS... -- DEVICE" with up to six words. A passphrase goes to standard input only. */
+/* Run "cryptsetup WORDS... -- DEVICE" with up to six words. A passphrase goes to standard input
+ * only. */
 static void run(struct rebind *b, const char *const words[], const void *input, size_t len,
 	size_t max_out, child_done_fn done)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A result that is known immediately is delivered in the next turn of the loop, as loop/op.h requires. */
+/* A result that is known immediately is delivered in the next turn of the loop, as loop/op.h
+ * requires. */
 #include "config.h"
 
 #include "tec/attest/source.h"

@@ -38,8 +38,8 @@ static int hash_range(struct digesting *d, size_t from, size_t to)
 	return 0;
 }
 
-/* Hash the headers except the checksum and the directory entry of the certificate table: signing changes
- * both. */
+/* Hash the headers except the checksum and the directory entry of the certificate table: signing
+ * changes both. */
 static int hash_headers(struct digesting *d)
 {
 	const struct pe *pe = d->pe;
@@ -85,7 +85,8 @@ int authenticode_digest(const struct pe *pe, authenticode_source_fn source, void
 		return err_set(err, ERR_BUG, "PE sections are larger than their file");
 
 	bytes_sha256_init(&run);
-	/* Loaders continue at the sum of the hashed sizes, even if there are gaps between sections. */
+	/* Loaders continue at the sum of the hashed sizes, even if there are gaps between
+	 * sections. */
 	if (hash_headers(&d) < 0 || hash_sections(&d) < 0 || hash_range(&d, counted, end) < 0)
 		return -1;
 	bytes_sha256_copy(&padded, &run);
@@ -128,8 +129,8 @@ static bool next_is(const struct span *s, uint8_t tag)
 	return s->len > 0 && s->p[0] == tag;
 }
 
-/* Read the next element: the whole of it, and its content. Only definite lengths in shortest form (X.690
- * section 10.1) and one-byte tags are accepted. */
+/* Read the next element: the whole of it, and its content. Only definite lengths in shortest form
+ * (X.690 section 10.1) and one-byte tags are accepted. */
 static bool take_any(struct span *s, struct span *whole, struct span *content)
 {
 	size_t head = 2, len, n;

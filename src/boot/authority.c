@@ -58,7 +58,8 @@ static bool vouches(struct signature *s, const struct efi_sig *e)
 				entry.der, entry.der_len);
 }
 
-/* Find the first entry of a list that matches the file's hash (s NULL) or signature. Return 1 if found. */
+/* Find the first entry of a list that matches the file's hash (s NULL) or signature. Return 1 if
+ * found. */
 static int find_entry(const struct boot_file *f, struct signature *s,
 	const struct boot_store *store, struct efi_sig *out, struct err *err)
 {

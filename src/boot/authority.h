@@ -21,8 +21,8 @@ struct boot_trust {
 	size_t n_stores, n_revoked;
 };
 
-/* Find what authorizes f, which must be hashed. ERR_INVALID: nothing does, or f is revoked; the text says
- * what to do. */
+/* Find what authorizes f, which must be hashed. ERR_INVALID: nothing does, or f is revoked; the
+ * text says what to do. */
 int boot_authority_find(const struct boot_file *f, const struct boot_trust *t,
 	struct boot_authority *out, struct err *err) MUST_CHECK;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the files of this folder: little-endian fields, the files of an image, where to find them,
- * and how they behave. */
+/* Shared by the files of this folder: little-endian fields, the files of an image, where to find
+ * them, and how they behave. */
 #ifndef TEC_BOOT_INTERNAL_H
 #define TEC_BOOT_INTERNAL_H
 
@@ -93,14 +93,15 @@ void boot_paths_fini(struct boot_paths *p);
 struct boot_loader {
 	const char *name; /* "GRUB 2.06 of Debian or Ubuntu" */
 	bool uki;
-	/* How often with Secure Boot on and off; of a UKI, the embedded kernel. Most likely first; -1
-	 * ends the list. */
+	/* How often with Secure Boot on and off; of a UKI, the embedded kernel. Most likely first;
+	 * -1 ends the list. */
 	signed char on[3], off[3];
 };
 const struct boot_loader *boot_loader_of(const struct pe *second, bool is_uki);
 const struct boot_loader *boot_loader_uki(void); /* one that never measures its kernel */
 bool boot_loader_may_load(const struct boot_loader *l);
-/* Version of the systemd-stub in a UKI, from "#### LoaderInfo: systemd-stub 257.13-1 ####"; 0: unknown. */
+/* Version of the systemd-stub in a UKI, from "#### LoaderInfo: systemd-stub 257.13-1 ####"; 0:
+ * unknown. */
 unsigned boot_stub_version(const struct pe *uki);
 
 /* ---- predict.c, read.c, pcr7.c */
@@ -159,8 +160,8 @@ int boot_pcr7_authorities(struct boot_set *set, struct err *err) MUST_CHECK;
 /* sbat.c: the SBAT level that shim sets, as text. */
 int boot_sbat_level(const struct boot_set *set, bool latest, const char **text, size_t *len,
 	struct err *err) MUST_CHECK;
-/* Refuse a file that shim rejects as too old. by_shim: shim itself loads it, rather than a loader that
- * asks shim. */
+/* Refuse a file that shim rejects as too old. by_shim: shim itself loads it, rather than a loader
+ * that asks shim. */
 int boot_sbat_check(const struct boot_set *set, const struct boot_file *f, bool by_shim,
 	struct err *err) MUST_CHECK;
 /* Check whether shim's latest SBAT level differs from the usual one and all files start at it. */

@@ -130,8 +130,8 @@ static bool nearer(const struct nearness *a, const struct nearness *b)
 	return a->agreed > b->agreed;
 }
 
-/* Return the index of the closest accepted variant; the most likely one if several are equally close.
- * PCR_BOOT_STRICT variants are always accepted. */
+/* Return the index of the closest accepted variant; the most likely one if several are equally
+ * close. PCR_BOOT_STRICT variants are always accepted. */
 static size_t nearest(
 	const struct boot_variants *v, const struct replay *r, enum pcr_boot_path accepted)
 {

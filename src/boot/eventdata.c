@@ -34,8 +34,8 @@ static void add_text(const uint8_t *p, size_t len, size_t step, struct strbuf *o
 
 /* ---- certificates */
 
-/* Append the last CN of a DER Name, or its last attribute if it has no CN. Searching for the OID bytes is
- * good enough for a description. */
+/* Append the last CN of a DER Name, or its last attribute if it has no CN. Searching for the OID
+ * bytes is good enough for a description. */
 static void add_name(const uint8_t *p, size_t len, struct strbuf *out)
 {
 	static const uint8_t cn[] = {0x06, 0x03, 0x55, 0x04, 0x03},
@@ -143,7 +143,8 @@ static void add_variable(const struct eventlog_event *e, bool authority, struct 
 
 /* ---- programs */
 
-/* Append the file name from a device path (UEFI 2.10 section 10.3.5.4); it may be split over nodes. */
+/* Append the file name from a device path (UEFI 2.10 section 10.3.5.4); it may be split
+ * over nodes. */
 static void add_program(const struct eventlog_event *e, struct strbuf *out)
 {
 	const uint8_t *p = e->data + IMAGE_HEADER;

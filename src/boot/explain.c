@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Show which file causes which event: all events of the most likely variant, and for the others only
- * the differences from it, so that a person sees the lines that matter.
+ * Show which file causes which event: all events of the most likely variant, and for the others
+ * only the differences from it, so that a person sees the lines that matter.
  */
 #include "config.h"
 

@@ -143,8 +143,8 @@ struct walk {
 	struct err *err;
 };
 
-/* List a directory: subdirectories into dirs, sorted, all else into files. Hidden names are skipped.
- * Return 1 if it does not exist. */
+/* List a directory: subdirectories into dirs, sorted, all else into files. Hidden names are
+ * skipped. Return 1 if it does not exist. */
 static int read_dir(struct walk *w, const char *path, struct list *dirs, struct list *files)
 {
 	const struct dirent *e;
@@ -274,8 +274,8 @@ static int by_vendor_newest_first(const void *a, const void *b)
 	return order ? order : newest_first(&x->dir, &y->dir);
 }
 
-/* Return the newest place of the vendor at index i that has all these names. Places are sorted by vendor,
- * then newest first. */
+/* Return the newest place of the vendor at index i that has all these names. Places are sorted by
+ * vendor, then newest first. */
 static const struct place *newest_with(const struct walk *w, size_t i, unsigned names_bits)
 {
 	for (size_t j = i;
@@ -285,8 +285,10 @@ static const struct place *newest_with(const struct walk *w, size_t i, unsigned 
 	return NULL;
 }
 
-/* Choose shim and second stage. shim starts its neighbor on the ESP, so both must come from one vendor.
- * In bootupd's layout they share a directory; usr/lib/efi has one per package and version. */
+/*
+ * Choose shim and second stage. shim starts its neighbor on the ESP, so both must come from one
+ * vendor. In bootupd's layout they share a directory; usr/lib/efi has one per package and version.
+ */
 static bool take_pair(const struct walk *w, size_t k, bool same_dir, struct boot_paths *p)
 {
 	unsigned shim_bit = 1u << 2 * k, second_bit = 2u << 2 * k;

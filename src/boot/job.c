@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The image is read again for each platform: there are few, and this keeps predictions independent. */
+/* The image is read again for each platform: there are few, and this keeps predictions
+ * independent. */
 #include "config.h"
 
 #include "tec/boot/job.h"
@@ -10,8 +11,8 @@
 #include "tec/base/mem.h"
 #include "tec/model/pcrmsg.h"
 
-/* Predict the PCRs that depend on the platform: PCR 7 on firmware variables, PCR 14 on shim's, and PCR 4
- * if shim's validation is off. */
+/* Predict the PCRs that depend on the platform: PCR 7 on firmware variables, PCR 14 on shim's, and
+ * PCR 4 if shim's validation is off. */
 static int predict(int rootfs_fd, const struct boot_vars *vars, struct model_platform *m,
 	struct strbuf *explain, struct err *err)
 {

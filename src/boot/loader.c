@@ -25,10 +25,10 @@ enum loader_type {
 };
 
 /*
- * Secure Boot on: shim's lock protocol measures what GRUB asks it to verify. Debian's 2.06 asks twice
- * per kernel (the file open verifier, then linuxefi); Debian's 2.12 and Red Hat's GRUB ask once. Off:
- * GRUB does not use the protocol. With Secure Boot off, systemd-stub 254 and 257 have the firmware load
- * the embedded kernel; 252 and 262 do not.
+ * Secure Boot on: shim's lock protocol measures what GRUB asks it to verify. Debian's 2.06 asks
+ * twice per kernel (the file open verifier, then linuxefi); Debian's 2.12 and Red Hat's GRUB ask
+ * once. Off: GRUB does not use the protocol. With Secure Boot off, systemd-stub 254 and 257 have
+ * the firmware load the embedded kernel; 252 and 262 do not.
  */
 static const struct boot_loader loaders[] = {
 	[UKI] = {"a UKI, which holds its kernel", true, {0, -1}, {0, -1}},

@@ -39,8 +39,8 @@ static void add_authority(struct boot_build *b, const struct boot_file *f)
 
 /* ---- what shim logs */
 
-/* Check whether shim has logged an authority before: it does so only once. The event that the firmware
- * logged for shim itself does not count. */
+/* Check whether shim has logged an authority before: it does so only once. The event that the
+ * firmware logged for shim itself does not count. */
 static bool logged_by_shim(const struct boot_build *b, const struct boot_authority *a)
 {
 	uint8_t digest[SHA256_LEN];
@@ -72,7 +72,8 @@ static struct boot_trust firmware_trust(const struct boot_set *set)
 		.n_revoked = 1};
 }
 
-/* Return the lists that shim searches. A single vendor certificate is the first entry of MokListRT. */
+/* Return the lists that shim searches. A single vendor certificate is the first entry of
+ * MokListRT. */
 static struct boot_trust shim_trust(const struct boot_set *set)
 {
 	struct boot_trust t = firmware_trust(set);
@@ -183,8 +184,8 @@ int boot_pcr7(struct boot_build *b, struct err *err)
 
 /* ---- authorities */
 
-/* Find the authority of each of fwupd's programs. One that would not start on this platform gives no
- * variant and does not fail the prediction. */
+/* Find the authority of each of fwupd's programs. One that would not start on this platform gives
+ * no variant and does not fail the prediction. */
 static void find_for_updates(struct boot_set *set, const struct boot_trust *t)
 {
 	size_t n = 0;

@@ -130,8 +130,9 @@ static void set_name(struct pe_section *s, const uint8_t *text, size_t len)
 	s->name[n] = '\0';
 }
 
-/* Read a section name: short, or "/N" for offset N in the string table after the symbols. Linkers that
- * strip symbols leave such names without a table; loaders ignore that, so the name is kept as it is. */
+/* Read a section name: short, or "/N" for offset N in the string table after the symbols. Linkers
+ * that strip symbols leave such names without a table; loaders ignore that, so the name is kept as
+ * it is. */
 static int read_name(const struct pe *pe, const struct head *h, const uint8_t name[8],
 	struct pe_section *s, struct err *err)
 {
@@ -150,7 +151,8 @@ static int read_name(const struct pe *pe, const struct head *h, const uint8_t na
 	if (size > pe->len - table)
 		return err_set(
 			err, ERR_INVALID, "PE string table reaches past the end of the file");
-	/* Search no further than the name buffer: 96 references into a huge string would take seconds. */
+	/* Search no further than the name buffer: 96 references into a huge string would take
+	 * seconds. */
 	room = at < 4 || at >= size ? 0 : size - at;
 	if (room > sizeof(s->name))
 		room = sizeof(s->name);

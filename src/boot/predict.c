@@ -263,8 +263,8 @@ static int add_states(const struct boot_build *on, struct boot_variants *out, st
 	return 0;
 }
 
-/* Add the direct boot, then boots after failed entries, then those with a firmware update. These are not
- * combined: fwupd sets BootNext, which is tried before any entry that could fail. */
+/* Add the direct boot, then boots after failed entries, then those with a firmware update. These
+ * are not combined: fwupd sets BootNext, which is tried before any entry that could fail. */
 static int add_paths(struct boot_set *set, struct boot_variants *out, struct err *err)
 {
 	unsigned failed = set->conf->path >= PCR_BOOT_FAILED_ENTRIES ? PCR_BOOT_FAILED_MAX : 0;

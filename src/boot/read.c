@@ -117,8 +117,8 @@ static int open_loaders(struct boot_set *set, struct err *err)
 	return 0;
 }
 
-/* Open all files. The kernel determines the architecture of the loaders; without a kernel any loader is
- * accepted. */
+/* Open all files. The kernel determines the architecture of the loaders; without a kernel any
+ * loader is accepted. */
 static int open_all(struct boot_set *set, struct err *err)
 {
 	struct err kernel_err = ERR_INIT;
@@ -189,8 +189,8 @@ static int must_be_signed(
 		log_esc(f->path), who);
 }
 
-/* Hash the kernel embedded in a UKI if the stub has the firmware load it. A stub of unknown version cannot
- * do that with a kernel that is not a PE program. */
+/* Hash the kernel embedded in a UKI if the stub has the firmware load it. A stub of unknown version
+ * cannot do that with a kernel that is not a PE program. */
 static int hash_inner(struct boot_set *set, struct err *err)
 {
 	if (!set->loader->uki || !boot_loader_may_load(set->loader) ||

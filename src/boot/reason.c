@@ -132,7 +132,8 @@ static void failed_entries(const struct replay *r, struct strbuf *out)
 		strbuf_addf(out, "; more than %d are never accepted", PCR_BOOT_FAILED_MAX);
 }
 
-/* Explain a program that returned to the firmware: shim does this when it rejects the second stage. */
+/* Explain a program that returned to the firmware: shim does this when it rejects the
+ * second stage. */
 static void came_back(const struct replay_event *program, struct strbuf *out)
 {
 	strbuf_addf(out,

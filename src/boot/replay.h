@@ -25,8 +25,8 @@ struct boot_difference {
 	const struct replay_event *found; /* NULL: the log has no further event */
 };
 
-/* Append the likely reason for a difference. closest: the closest variant, including those that are not
- * accepted; it may be v. */
+/* Append the likely reason for a difference. closest: the closest variant, including those that are
+ * not accepted; it may be v. */
 void boot_reason(const struct boot_variant *v, const struct boot_variant *closest,
 	const struct replay *r, const struct boot_difference *d, struct strbuf *out);
 

@@ -54,7 +54,8 @@ static bool next_entry(const char **at, const char *end, struct entry *out)
 	return false;
 }
 
-/* Return the lowest generation of a component that may start; 0: any. A level may list it several times. */
+/* Return the lowest generation of a component that may start; 0: any. A level may list it several
+ * times. */
 static unsigned lowest(const char *level, size_t len, const struct entry *e)
 {
 	const char *at = level;

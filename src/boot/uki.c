@@ -58,7 +58,8 @@ const char *boot_uki_event_name(enum pcr_event_id id)
 
 /* ---- sections and profiles */
 
-/* Sections from (included) to (excluded): those of one profile, or those before the first profile. */
+/* Sections from (included) to (excluded): those of one profile, or those before the first
+ * profile. */
 struct range {
 	unsigned from, to;
 };
@@ -163,8 +164,8 @@ static int add_section(struct boot_file *f, size_t i, const struct pe_section *s
 	return 0;
 }
 
-/* Refuse sections whose measurement is unknown: those that depend on hardware and, without .sdmagic, those
- * that only some stubs measure. */
+/* Refuse sections whose measurement is unknown: those that depend on hardware and, without
+ * .sdmagic, those that only some stubs measure. */
 static int check_known(const struct boot_file *f, unsigned version, struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_LEN(depends); i++)
@@ -199,7 +200,8 @@ int boot_uki_events(struct boot_file *f, unsigned profile, struct pcr_events *ou
 		const struct pe_section *s =
 			section_of(&f->pe, sections[i].name, version >= PROFILES ? profile : 0);
 
-		/* A stub without a version: check_known() left only the sections of the Rust tool. */
+		/* A stub without a version: check_known() left only the sections of the
+		 * Rust tool. */
 		if (!s || (version && version < sections[i].since))
 			continue;
 		if (add_section(f, i, s, out, err) < 0)

@@ -184,8 +184,8 @@ static int variable_of(const uint8_t *data, uint32_t len, const uint8_t **value,
 	return i;
 }
 
-/* Store a variable as an efivarfs file. The log has no attributes, so the usual ones are added: 0x06 for
- * SecureBoot, which only firmware writes, and 0x27 for authenticated variables. */
+/* Store a variable as an efivarfs file. The log has no attributes, so the usual ones are added:
+ * 0x06 for SecureBoot, which only firmware writes, and 0x27 for authenticated variables. */
 static void keep(struct boot_vars *out, int i, const uint8_t *value, size_t len)
 {
 	uint8_t attributes[BOOT_VARS_ATTRIBUTES] = {i == PCR_PLATFORM_SECURE_BOOT ? 0x06 : 0x27};

@@ -52,8 +52,8 @@ static bool is_hub(const char *host, size_t len)
 	return false;
 }
 
-/* Return the length of the key's path if the key covers host and repository, otherwise -1. A longer path
- * is a better match. */
+/* Return the length of the key's path if the key covers host and repository, otherwise -1. A longer
+ * path is a better match. */
 static int key_match(const char *key, const char *host, const char *repository)
 {
 	size_t host_len, path_len;
@@ -97,8 +97,8 @@ static struct secret *basic_value(const struct secret *pair)
 	return out;
 }
 
-/* Decode base64 with or without padding, as docker and podman write it. docker appends NUL bytes, which
- * are removed. */
+/* Decode base64 with or without padding, as docker and podman write it. docker appends NUL bytes,
+ * which are removed. */
 static struct secret *decode_pair(const char *auth)
 {
 	size_t len = strlen(auth), pad = (4 - len % 4) % 4;
@@ -167,8 +167,8 @@ static int take_entry(struct json_object *entry, struct oci_cred **out, struct e
 	return 0;
 }
 
-/* Search one configuration. Replace *out if it has a better match than *best; the earlier one of equals
- * stays. */
+/* Search one configuration. Replace *out if it has a better match than *best; the earlier one of
+ * equals stays. */
 static int search(struct json_object *o, const char *host, const char *repository, int *best,
 	struct oci_cred **out, struct err *err)
 {

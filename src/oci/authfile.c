@@ -15,7 +15,8 @@ struct oci_authfile {
 	struct secret *content; /* owned; NULL: no credentials */
 };
 
-/* Read the file. NULL without an error: it does not exist, like an optional Secret that was not created. */
+/* Read the file. NULL without an error: it does not exist, like an optional Secret that was not
+ * created. */
 static struct secret *read_auth(const char *path, struct err *err)
 {
 	struct secret *auth = NULL;

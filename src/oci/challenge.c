@@ -50,7 +50,8 @@ static bool at(const struct reader *r, char c)
 	return r->p < r->end && *r->p == c;
 }
 
-/* Read a token or a quoted string. Values that are too long or unprintable are refused. out NULL: skip. */
+/* Read a token or a quoted string. Values that are too long or unprintable are refused. out NULL:
+ * skip. */
 static int value(struct reader *r, char *out, size_t cap, struct err *err)
 {
 	bool quoted = at(r, '"');
@@ -119,7 +120,8 @@ static int parameter(
 	return value(r, to, cap, err);
 }
 
-/* Skip "abc==" in "Negotiate abc==". '=' may occur only at its end, which tells it from a parameter. */
+/* Skip "abc==" in "Negotiate abc==". '=' may occur only at its end, which tells it from a
+ * parameter. */
 static void skip_token68(struct reader *r)
 {
 	struct reader ahead = *r;

@@ -69,7 +69,8 @@ static void call_free(struct call *c)
 
 static void empty(struct oci_computes *k);
 
-/* Cancel a request. A killed child leaves files behind, so another one is started to remove them. */
+/* Cancel a request. A killed child leaves files behind, so another one is started to
+ * remove them. */
 static void call_abort(struct op *op)
 {
 	struct call *c = (struct call *)op;
@@ -152,7 +153,8 @@ static void wipe_json(struct json_object *o)
 	json_object_put(o);
 }
 
-/* Write a request as JSON, which the caller wipes and frees. reference NULL: only empty the directory. */
+/* Write a request as JSON, which the caller wipes and frees. reference NULL: only empty the
+ * directory. */
 static char *question_text(
 	const struct oci_computes_conf *conf, const struct oci_compute_question *q)
 {

@@ -116,8 +116,8 @@ static struct oci_place place_of(const struct fetch *f)
 		.n_insecure = f->net->n_insecure};
 }
 
-/* Replace the error of a blocked connection with one that helps the author of the reference. url: that of
- * the request. */
+/* Replace the error of a blocked connection with one that helps the author of the reference. url:
+ * that of the request. */
 static void explain_reach(
 	const struct fetch *f, const char *url, const struct httpc_answer *a, struct err *err)
 {
@@ -176,7 +176,8 @@ static void add_param(struct strbuf *b, const char *name, const char *s, size_t 
 	str_percent_encode(b, s, len);
 }
 
-/* Append service and scope. In a URL each scope is a separate parameter; in a form they stay together. */
+/* Append service and scope. In a URL each scope is a separate parameter; in a form they stay
+ * together. */
 static void add_params(
 	const struct fetch *f, const struct oci_challenge *c, bool form, struct strbuf *b)
 {
@@ -195,7 +196,8 @@ static void add_params(
 	}
 }
 
-/* Build the form for an OAuth2 refresh, in locked memory: a refresh token is equivalent to a password. */
+/* Build the form for an OAuth2 refresh, in locked memory: a refresh token is equivalent to a
+ * password. */
 static struct secret *refresh_form(const struct fetch *f, const struct oci_challenge *c)
 {
 	static const char hex[] = "0123456789ABCDEF";

@@ -73,7 +73,8 @@ static int hand_out(struct oci_inflate *z, const void *data, size_t len, struct 
 	return z->out(z->arg, data, len, err);
 }
 
-/* Skip zeros between members. Once there was one, only zeros may follow. Return true if nothing is left. */
+/* Skip zeros between members. Once there was one, only zeros may follow. Return true if nothing is
+ * left. */
 static bool skip_zeros(struct oci_inflate *z, const uint8_t **p, size_t *len)
 {
 	z->padding = z->padding || (*len && !**p);
@@ -158,7 +159,8 @@ static int add(struct oci_inflate *z, const void *data, size_t len, struct err *
 	return 0;
 }
 
-/* Check for the magic of a zstd frame, or of a skippable frame, with which zstd:chunked may start. */
+/* Check for the magic of a zstd frame, or of a skippable frame, with which zstd:chunked
+ * may start. */
 static bool is_zstd(const uint8_t m[MAGIC_LEN])
 {
 	return (m[0] == 0x28 && m[1] == 0xb5 && m[2] == 0x2f && m[3] == 0xfd) ||

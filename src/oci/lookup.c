@@ -168,8 +168,8 @@ static void on_pump(void *arg)
 
 /* ---- the request ---- */
 
-/* Credentials of the hosts that may be asked, each as a separate configuration: a compromised child has
- * these only, not all that are configured. */
+/* Credentials of the hosts that may be asked, each as a separate configuration: a compromised child
+ * has these only, not all that are configured. */
 struct chosen {
 	const struct secret *const *configs; /* borrowed */
 	size_t n_configs;

@@ -140,7 +140,8 @@ static int take_config(struct json_object *o, struct oci_descriptor *out, struct
 	return 0;
 }
 
-/* Refuse a document with both or neither of manifests and config, and a mediaType that contradicts them. */
+/* Refuse a document with both or neither of manifests and config, and a mediaType that contradicts
+ * them. */
 int oci_manifest_parse(const char *text, size_t len, const char *os, const char *arch,
 	struct oci_manifest *out, struct err *err)
 {
@@ -170,7 +171,8 @@ int oci_manifest_parse(const char *text, size_t len, const char *os, const char 
 
 /* ---- layers ---- */
 
-/* Accept tar, plain or compressed. The compression is detected by the first bytes, not by the type. */
+/* Accept tar, plain or compressed. The compression is detected by the first bytes, not by
+ * the type. */
 static bool is_layer_type(const char *type)
 {
 	static const char *const types[] = {OCI "layer.v1.tar", OCI "layer.v1.tar+gzip",

@@ -37,8 +37,9 @@ struct oci_source {
 
 /*
  * Enumerate the hosts that may have the image of a reference, in the order in which they are tried:
- * mirrors, then the registry. name: the configured name, which selects credentials; connect: the host to
- * connect to. Both are valid during the call. If fn returns -1, the enumeration ends with its error.
+ * mirrors, then the registry. name: the configured name, which selects credentials; connect: the
+ * host to connect to. Both are valid during the call. If fn returns -1, the enumeration ends with
+ * its error.
  */
 typedef int (*oci_source_fn)(
 	void *arg, const char *name, const char *connect, const char *repository, struct err *err);
@@ -75,8 +76,8 @@ struct oci_want {
 	struct oci_descriptor what;
 	bool any_size;   /* the size is unknown: what.size is an upper limit */
 	const char *tag; /* of a manifest whose digest is unknown, and therefore not verified */
-	/* If set, receives the body in pieces, with `arg` of the fetch, instead of `done`. An error after
-	 * the last piece means that none of it may be used. */
+	/* If set, receives the body in pieces, with `arg` of the fetch, instead of `done`. An error
+	 * after the last piece means that none of it may be used. */
 	oci_piece_fn piece;
 };
 
@@ -85,13 +86,14 @@ typedef void (*oci_fetch_fn)(void *arg, const struct err *err, const char *body,
 struct op *oci_fetch_start(const struct oci_net *net, struct op_scope *scope,
 	struct oci_source *source, const struct oci_want *want, oci_fetch_fn done, void *arg);
 
-/* serve.c: write the child's answer. oci_readable: files that a process talking to a registry may open. */
+/* serve.c: write the child's answer. oci_readable: files that a process talking to a registry may
+ * open. */
 int oci_write_answer(int fd, const char *text, size_t len, struct err *err) MUST_CHECK;
 #define OCI_READABLE 20
 extern const char *const oci_readable[OCI_READABLE];
 
-/* Splits a child's standard error into lines without control characters. Long lines are cut, and the
- * program name at the start is removed. */
+/* Splits a child's standard error into lines without control characters. Long lines are cut, and
+ * the program name at the start is removed. */
 struct oci_lines {
 	char text[OCI_COMPUTE_LINE_MAX];
 	size_t len;

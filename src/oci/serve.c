@@ -19,8 +19,8 @@
 #define CPU_S       30u
 #define DESCRIPTORS 64u
 
-/* CA certificates, name resolution, and the libraries for it. Not included: the service account's token,
- * client configurations, and credentials that were not passed. */
+/* CA certificates, name resolution, and the libraries for it. Not included: the service account's
+ * token, client configurations, and credentials that were not passed. */
 const char *const oci_readable[] = {"/etc/ssl", "/etc/pki", "/etc/ca-certificates",
 	"/usr/share/ca-certificates", "/usr/local/share/ca-certificates", "/usr/lib", "/usr/lib64",
 	"/usr/local/lib", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/resolv.conf", "/etc/hosts",

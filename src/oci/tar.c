@@ -75,8 +75,8 @@ void oci_tar_free(struct oci_tar *t)
 
 /* ---- fields */
 
-/* Read a number: octal digits between blanks and NUL bytes or, if the first bit is set, big-endian binary
- * (GNU). */
+/* Read a number: octal digits between blanks and NUL bytes or, if the first bit is set, big-endian
+ * binary (GNU). */
 static int number(const uint8_t *p, size_t len, uint64_t *out, struct err *err)
 {
 	uint64_t v = 0;

@@ -218,7 +218,8 @@ static int enter_parent(struct oci_tree *t, const char *path, bool make, struct 
 
 /* ---- entries */
 
-/* Create a node, replacing an earlier one of this name. An existing directory is kept, with its content. */
+/* Create a node, replacing an earlier one of this name. An existing directory is kept, with its
+ * content. */
 static struct oci_node *place(
 	struct oci_tree *t, const char *path, enum oci_node_type type, struct err *err)
 {
@@ -310,7 +311,8 @@ int oci_tree_hardlink(struct oci_tree *t, const char *path, const char *target, 
 
 /* ---- whiteouts */
 
-/* Remove what earlier layers made at and below n. A directory stays while this layer has something in it. */
+/* Remove what earlier layers made at and below n. A directory stays while this layer has something
+ * in it. */
 static void prune(struct oci_tree *t, struct oci_node *n, bool itself)
 {
 	struct oci_node *next;

@@ -170,8 +170,8 @@ static int write_below(struct writing *w, struct oci_node *n, unsigned depth,
 	return 0;
 }
 
-/* Write the directories and links on a path, and what is wanted at its end. A dangling path is written as
- * far as it exists. */
+/* Write the directories and links on a path, and what is wanted at its end. A dangling path is
+ * written as far as it exists. */
 static int follow(struct writing *w, struct oci_node *from, const char *path,
 	const struct oci_need *need, struct err *err)
 {

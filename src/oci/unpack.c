@@ -137,7 +137,8 @@ static int begin_file(struct oci_unpack *u, const struct oci_tar_entry *e, struc
 	return open_staged(u, err);
 }
 
-/* Decide by its first bytes whether to keep a file that is not required by path: a link may lead to it. */
+/* Decide by its first bytes whether to keep a file that is not required by path: a link may lead to
+ * it. */
 static int look_at_magic(struct oci_unpack *u, const char **p, size_t *len, struct err *err)
 {
 	size_t want = strlen(u->conf.magic);

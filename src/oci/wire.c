@@ -30,7 +30,8 @@ static bool is_next(const struct reader *r, char tag)
 	return r->p < r->end && *r->p == tag;
 }
 
-/* Read a record with this letter and at most `max` bytes. Return -1 if the next record is another one. */
+/* Read a record with this letter and at most `max` bytes. Return -1 if the next record is another
+ * one. */
 static int take(struct reader *r, char tag, size_t max, const char **bytes, size_t *len)
 {
 	size_t n = 0, digits = 0;

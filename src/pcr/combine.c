@@ -177,8 +177,8 @@ static void take(struct combine *c, struct walk *w, const struct indexed *x, int
 		extend(c->mixer, &w->set, &x->v[i]);
 }
 
-/* Take the kernel of one side as often as the loader measures it: the loader may be that of the other
- * side. */
+/* Take the kernel of one side as often as the loader measures it: the loader may be that of the
+ * other side. */
 static void take_kernel(struct combine *c, struct walk *w, int side)
 {
 	const struct indexed *x = c->side[side], *loader = x;

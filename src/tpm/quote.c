@@ -53,7 +53,8 @@ static const uint8_t *take_sized(struct cursor *c, size_t *len)
 	return take(c, *len);
 }
 
-/* Check TPML_PCR_SELECTION (Part 2, 10.9.7). A truncated one passes here; the caller notices it later. */
+/* Check TPML_PCR_SELECTION (Part 2, 10.9.7). A truncated one passes here; the caller notices it
+ * later. */
 static int take_selection(struct cursor *c, struct err *err)
 {
 	static const uint8_t all[TPM_PCR_COUNT / 8] = {0xff, 0xff, 0xff};

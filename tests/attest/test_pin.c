@@ -174,9 +174,9 @@ Test(attest_pin, what_is_not_a_list_of_servers)
 		{"{", "JSON"},
 		{"null", ""},
 		{"[" SERVER "]", "must be a JSON object"},
-		{"{}", "not a list of 1 to 16"},
-		{"{\"servers\":[]}", "not a list of 1 to 16"},
-		{"{\"servers\":" SERVER "}", "not a list of 1 to 16"},
+		{"{}", "must be a list of 1 to 16"},
+		{"{\"servers\":[]}", "must be a list of 1 to 16"},
+		{"{\"servers\":" SERVER "}", "must be a list of 1 to 16"},
 		{"{\"servers\":[null]}", "servers[0] must be an object with a url"},
 		{"{\"servers\":[" SERVER "]} x", ""},
 		{"{\"servers\":[" SERVER "],\"servers\":[" SERVER "]}", ""},
@@ -222,7 +222,7 @@ Test(attest_pin, a_list_that_is_too_long)
 		strbuf_adds(&many, "," SERVER);
 	strbuf_adds(&many, "]}");
 	cr_assert_eq(attest_config_read_servers(many.data, many.len, &c, &err), -1);
-	cr_assert(strstr(err.text, "not a list of 1 to 16"), "%s", err.text);
+	cr_assert(strstr(err.text, "must be a list of 1 to 16"), "%s", err.text);
 	err_clear(&err);
 	strbuf_adds(&large, "{\"servers\":[" SERVER "]");
 	while (large.len < 300000)

@@ -153,12 +153,12 @@ Test(boot_eventlog, hostile_events_are_refused)
 			const char *part;
 		} t[] = {
 			{"register 24", at, 24, "PCR 24"},
-			{"register -1", at, 0xffffffff, "register"},
+			{"register -1", at, 0xffffffff, "extends PCR"},
 			{"no digests", at + 8, 0, "has no SHA-256 digest"},
 			{"SHA-1 alone", at + 8, 1, "has no SHA-256 digest"},
-			{"a third digest", at + 8, 3, "header does not name"},
-			{"4 billion digests", at + 8, 0xffffffff, "header does not name"},
-			{"an unknown algorithm", at + 12, 0x0d, "header does not name"},
+			{"a third digest", at + 8, 3, "header does not list"},
+			{"4 billion digests", at + 8, 0xffffffff, "header does not list"},
+			{"an unknown algorithm", at + 12, 0x0d, "header does not list"},
 			{"SHA-256 first", at + 12, 0x0b, "event log"},
 			{"data behind the file", at + 68, 5, "truncated"},
 			{"data wraps", at + 68, 0xffffffff, "truncated"},

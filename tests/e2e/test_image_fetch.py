@@ -205,7 +205,7 @@ WRONG = [
     ("longer", lambda body: (200, {}, body + b"x"), 1, "exceeds the expected"),
     ("shorter", lambda body: (200, {}, body[:-1]), 1, "layer 1 of 1"),
     ("cut-off", cut, 4, "layer 1 of 1"),
-    ("slow", slowly, 4, "did not come within 2 s"),
+    ("slow", slowly, 4, "was not fetched within 2 s"),
     ("missing", lambda body: (404, {}, b"{}"), 1, "404"),
     ("refused", lambda body: (403, {}, b"{}"), 1, "403"),
     ("broken", lambda body: (503, {}, b"{}"), 4, "503"),

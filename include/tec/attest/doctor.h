@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Check what an attestation of this machine needs: TPM, measured boot, attestation key, clock, and each
- * server. Prints one line per check, with a remedy if it failed. The TPM checks finish before
+ * Check what an attestation of this machine needs: TPM, measured boot, attestation key, clock, and
+ * each server. Prints one line per check, with a remedy if it failed. The TPM checks finish before
  * attest_doctor_start() returns. Nothing is created or changed.
  */
 #ifndef TEC_ATTEST_DOCTOR_H

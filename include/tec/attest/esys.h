@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct attest_esys: an open TPM 2.0 (tpm2-tss ESYS over the transport that a TctiLdr string names),
- * with its attestation key, PCRs and quotes.
+ * struct attest_esys: an open TPM 2.0 (tpm2-tss ESYS over the transport that a TctiLdr string
+ * names), with its attestation key, PCRs and quotes.
  *
- * Every call blocks until the TPM has responded, with SIGTERM, SIGINT and SIGHUP blocked: an interrupted
- * command could leave a key or a session in one of the TPM's few slots. No call leaves transient objects
- * behind, whether it succeeds or fails. A quote uses the persistent key with its empty authorization, so
- * it needs no slot at all.
+ * Every call blocks until the TPM has responded, with SIGTERM, SIGINT and SIGHUP blocked: an
+ * interrupted command could leave a key or a session in one of the TPM's few slots. No call leaves
+ * transient objects behind, whether it succeeds or fails. A quote uses the persistent key with its
+ * empty authorization, so it needs no slot at all.
  *
- * Errors name the cause and the remedy. ERR_NOT_FOUND: no TPM, or no key at the handle; ERR_CONFLICT:
- * the handle holds a different key; ERR_DENIED: missing authorization, or lockout; ERR_TRANSIENT: the
- * TPM did not respond or is in use.
+ * Errors name the cause and the remedy. ERR_NOT_FOUND: no TPM, or no key at the handle;
+ * ERR_CONFLICT: the handle holds a different key; ERR_DENIED: missing authorization, or lockout;
+ * ERR_TRANSIENT: the TPM did not respond or is in use.
  */
 #ifndef TEC_ATTEST_ESYS_H
 #define TEC_ATTEST_ESYS_H

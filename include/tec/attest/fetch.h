@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fetch a resource or a token from the first of several servers that provides it. All servers are asked
- * in order, and again after a wait, until one provides it or the retries or the time are used up. A
- * policy refusal is retried as well, because the machine may be approved later. Each server's error is
- * printed once, and repeated every 10 s while it persists.
+ * Fetch a resource or a token from the first of several servers that provides it. All servers are
+ * asked in order, and again after a wait, until one provides it or the retries or the time are used
+ * up. A policy refusal is retried as well, because the machine may be approved later. Each server's
+ * error is printed once, and repeated every 10 s while it persists.
  *
- * If a registration is configured, the attestation key is created if necessary and registered before
- * the first attestation. A failed registration is retried in each round.
+ * If a registration is configured, the attestation key is created if necessary and registered
+ * before the first attestation. A failed registration is retried in each round.
  */
 #ifndef TEC_ATTEST_FETCH_H
 #define TEC_ATTEST_FETCH_H
@@ -22,12 +22,13 @@ struct attest_fetch_request {
 	const struct attest_config *config; /* borrowed until done */
 	bool token_only;                    /* config->path is ignored */
 	uint32_t budget_ms;                 /* for the whole fetch; 0: no limit */
-	/* Decide whether the resource is usable (NULL: always). It returns -1 if it is not; the next
-	 * server is asked then. It may take the resource with body_move(). */
+	/* Decide whether the resource is usable (NULL: always). It returns -1 if it is not; the
+	 * next server is asked then. It may take the resource with body_move(). */
 	int (*accept)(void *arg, struct body *resource, struct err *err);
 	void (*say)(void *arg, const char *text); /* progress for a person; NULL: none */
 	size_t first;                             /* index of the server to ask first */
-	/* A token from that server, borrowed until done, used until the server rejects it; or NULL. */
+	/* A token from that server, borrowed until done, used until the server rejects
+	 * it; or NULL. */
 	const struct attest_token *token;
 	const char *ak_file; /* where to write the registered key as PEM; NULL: nowhere */
 };

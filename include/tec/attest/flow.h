@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One attestation with one server: the RCAR handshake as the attester (auth, evidence, attest), then a
- * resource in the same session. There are no retries: attest/fetch.h does that.
+ * One attestation with one server: the RCAR handshake as the attester (auth, evidence, attest),
+ * then a resource in the same session. There are no retries: attest/fetch.h does that.
  *
- * struct attest_token: a token, and the key that resources fetched with it are encrypted to. The flow
- * that obtained it owns it until `done` takes it.
+ * struct attest_token: a token, and the key that resources fetched with it are encrypted to. The
+ * flow that obtained it owns it until `done` takes it.
  */
 #ifndef TEC_ATTEST_FLOW_H
 #define TEC_ATTEST_FLOW_H

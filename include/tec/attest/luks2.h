@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clevis tokens with the pin trustee in a LUKS2 header, and the changes needed to give them other
- * servers. Each change is decided from the header alone, so the next run completes one that was killed.
- * Key slots are never modified: the new token holds the same passphrase, encrypted again with the same
- * key, so the disk opens with one token or with both at every moment.
+ * The clevis tokens with the pin trustee in a LUKS2 header, and the changes needed to give them
+ * other servers. Each change is decided from the header alone, so the next run completes one that
+ * was killed. Key slots are never modified: the new token holds the same passphrase, encrypted
+ * again with the same key, so the disk opens with one token or with both at every moment.
  */
 #ifndef TEC_ATTEST_LUKS2_H
 #define TEC_ATTEST_LUKS2_H
@@ -29,8 +29,10 @@ struct attest_bindings {
 	size_t n;
 };
 
-/* Parse the output of `cryptsetup luksDump --dump-json-metadata`. Other tokens, and those without a key
- * slot, are skipped. ERR_INVALID names the token. out needs attest_bindings_fini() either way. */
+/*
+ * Parse the output of `cryptsetup luksDump --dump-json-metadata`. Other tokens, and those without a
+ * key slot, are skipped. ERR_INVALID names the token. out needs attest_bindings_fini() either way.
+ */
 int attest_bindings_read(
 	const char *json, size_t len, struct attest_bindings *out, struct err *err) MUST_CHECK;
 void attest_bindings_fini(struct attest_bindings *b);
@@ -47,8 +49,8 @@ struct attest_rebind_step {
 	const struct attest_binding *old, *new; /* borrowed from the bindings; NULL: none */
 };
 
-/* Decide on the next change. Only the list of `servers` counts. proved: the JWE that opened the disk, or
- * NULL. */
+/* Decide on the next change. Only the list of `servers` counts. proved: the JWE that opened the
+ * disk, or NULL. */
 struct attest_rebind_step attest_rebind_decide(
 	const struct attest_bindings *b, const struct attest_config *servers, const char *proved);
 
@@ -58,8 +60,8 @@ struct attest_config attest_rebind_config(
 /* Write a sealed JWE as input for `cryptsetup token import`, in the form that clevis uses. */
 void attest_binding_write(const char *jwe, unsigned keyslot, struct strbuf *out);
 
-/* List the disks below open LUKS2 mappings as "/dev/NAME", which the caller frees. blocks: /sys/block.
- * Returns their number; disks beyond the maximum are left out. */
+/* List the disks below open LUKS2 mappings as "/dev/NAME", which the caller frees. blocks:
+ * /sys/block. Returns their number; disks beyond the maximum are left out. */
 size_t attest_luks2_opened(const char *blocks, char *out[ATTEST_LUKS2_DISKS_MAX]);
 
 #endif

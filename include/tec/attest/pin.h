@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clevis pin "trustee": its configuration, as written by a person or Ignition and as stored in the
- * encrypted file, and the JWE around it. Both are parsed as the Rust pin does: members in any order,
- * unknown members accepted. Pure: no I/O, no TPM.
+ * The clevis pin "trustee": its configuration, as written by a person or Ignition and as stored in
+ * the encrypted file, and the JWE around it. Both are parsed as the Rust pin does: members in any
+ * order, unknown members accepted. Pure: no I/O, no TPM.
  */
 #ifndef TEC_ATTEST_PIN_H
 #define TEC_ATTEST_PIN_H
@@ -55,7 +55,8 @@ bool attest_url_valid(const char *url);
 /* Return the TOML that is sent for a JSON object of strings. The caller frees it. */
 char *attest_init_data(const char *json, size_t len, struct err *err) MUST_CHECK;
 
-/* Return the 32 bytes in {"key_type":"oct","key":"..."}; the caller frees them. err never quotes them. */
+/* Return the 32 bytes in {"key_type":"oct","key":"..."}; the caller frees them. err never quotes
+ * them. */
 struct secret *attest_pin_key(const char *resource, size_t len, struct err *err) MUST_CHECK;
 
 #endif

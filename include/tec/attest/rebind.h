@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Give the pin trustee's tokens of a LUKS2 disk other servers. cryptsetup runs as a child process for
- * each look and each change; attest/luks2.h decides. Before the first change, a new server must provide
- * a key that decrypts the old token, and the passphrase in it must open the key slot. The old token is
- * removed only after the same was proved for the new token as read back from the header. Passphrases
- * are passed on standard input.
+ * Give the pin trustee's tokens of a LUKS2 disk other servers. cryptsetup runs as a child process
+ * for each look and each change; attest/luks2.h decides. Before the first change, a new server must
+ * provide a key that decrypts the old token, and the passphrase in it must open the key slot. The
+ * old token is removed only after the same was proved for the new token as read back from the
+ * header. Passphrases are passed on standard input.
  */
 #ifndef TEC_ATTEST_REBIND_H
 #define TEC_ATTEST_REBIND_H

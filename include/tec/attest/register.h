@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Register the attestation key with the operator's listener: PUT {"public_key", "uuid", "platform"}.
- * Newly registered (201) and already registered (409) are both success.
+ * Register the attestation key with the operator's listener: PUT {"public_key", "uuid",
+ * "platform"}. Newly registered (201) and already registered (409) are both success.
  */
 #ifndef TEC_ATTEST_REGISTER_H
 #define TEC_ATTEST_REGISTER_H
@@ -11,7 +11,8 @@
 #include "tec/net/httpc.h"
 #include "tec/pki/spki.h"
 
-/* note: a message from the server that a person should see although registration succeeded, or NULL. */
+/* note: a message from the server that a person should see although registration succeeded, or
+ * NULL. */
 typedef void (*attest_register_fn)(
 	void *arg, enum attest_fault fault, const struct err *err, const char *note);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a node's evidence comes from: one struct attest_source per platform, so that a new platform only
- * needs a new constructor. `start` collects evidence bound to the given bytes and delivers it as the
- * JSON object `primary_evidence`; its op ends as every op does (loop/op.h).
+ * Where a node's evidence comes from: one struct attest_source per platform, so that a new platform
+ * only needs a new constructor. `start` collects evidence bound to the given bytes and delivers it
+ * as the JSON object `primary_evidence`; its op ends as every op does (loop/op.h).
  *
  * attest_source_tpm() blocks: it does its work before start() returns, which is fine for a command.
- * attest_source_child() runs this program again (`quote`), so that no loop waits for a TPM. The child
- * blocks signals during a TPM command and ends on its own.
+ * attest_source_child() runs this program again (`quote`), so that no loop waits for a TPM. The
+ * child blocks signals during a TPM command and ends on its own.
  */
 #ifndef TEC_ATTEST_SOURCE_H
 #define TEC_ATTEST_SOURCE_H

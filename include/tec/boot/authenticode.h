@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Authenticode: the digest of a PE image, and the contents of its signatures (PKCS#7 SignedData with
- * SpcIndirectDataContent). pki/pkcs7 verifies them. Bytes in, digests and views out; ERR_INVALID names
- * the problem.
+ * Authenticode: the digest of a PE image, and the contents of its signatures (PKCS#7 SignedData
+ * with SpcIndirectDataContent). pki/pkcs7 verifies them. Bytes in, digests and views out;
+ * ERR_INVALID names the problem.
  */
 #ifndef TEC_BOOT_AUTHENTICODE_H
 #define TEC_BOOT_AUTHENTICODE_H
@@ -12,9 +12,9 @@
 
 #define AUTHENTICODE_STEP ((size_t)128 * 1024)
 /*
- * Return len bytes of the image at offset `from`, at most AUTHENTICODE_STEP; valid until the next call.
- * After NULL (err is set) it is not called again. A source serves images that should be read rather than
- * mapped; with a NULL source the bytes come from pe->data.
+ * Return len bytes of the image at offset `from`, at most AUTHENTICODE_STEP; valid until the next
+ * call. After NULL (err is set) it is not called again. A source serves images that should be read
+ * rather than mapped; with a NULL source the bytes come from pe->data.
  */
 typedef const uint8_t *(*authenticode_source_fn)(
 	void *arg, size_t from, size_t len, struct err *err);
@@ -22,9 +22,9 @@ typedef const uint8_t *(*authenticode_source_fn)(
 int authenticode_sha256(const struct pe *pe, authenticode_source_fn source, void *arg,
 	uint8_t out[SHA256_LEN], struct err *err) MUST_CHECK;
 /*
- * Both digests in one pass. Signers pad an unsigned file with zeros to a multiple of 8, but firmware does
- * not (EDK2 Tcg2Dxe; observed with OVMF 2022.11 and Debian's systemd-boot of 140,891 bytes, Secure Boot
- * off). For a signed file both are equal.
+ * Both digests in one pass. Signers pad an unsigned file with zeros to a multiple of 8, but
+ * firmware does not (EDK2 Tcg2Dxe; observed with OVMF 2022.11 and Debian's systemd-boot of 140,891
+ * bytes, Secure Boot off). For a signed file both are equal.
  */
 struct authenticode_digests {
 	uint8_t as_signed[SHA256_LEN], as_measured[SHA256_LEN];
@@ -52,8 +52,9 @@ int authenticode_read(
 int authenticode_cert_read(
 	const uint8_t *der, size_t len, struct authenticode_cert *out, struct err *err) MUST_CHECK;
 /*
- * Check that the signatures match the image: every SHA-256 DigestInfo must equal `digest` (as_signed).
- * ERR_INVALID: one does not. *n_signatures: how many there are; an unsigned file (0) is accepted here.
+ * Check that the signatures match the image: every SHA-256 DigestInfo must equal `digest`
+ * (as_signed). ERR_INVALID: one does not. *n_signatures: how many there are; an unsigned file (0)
+ * is accepted here.
  */
 int authenticode_check(const struct pe *pe, const uint8_t digest[SHA256_LEN], size_t *n_signatures,
 	struct err *err) MUST_CHECK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compare a node's TCG2 event log with the prediction for an image, to find out why a node is refused.
- * Bytes in, a report for people out; text from the log is escaped. A damaged log is ERR_INVALID; a log
- * that differs is not an error.
+ * Compare a node's TCG2 event log with the prediction for an image, to find out why a node is
+ * refused. Bytes in, a report for people out; text from the log is escaped. A damaged log is
+ * ERR_INVALID; a log that differs is not an error.
  */
 #ifndef TEC_BOOT_COMPARE_H
 #define TEC_BOOT_COMPARE_H
@@ -22,13 +22,14 @@ void boot_comparison_fini(struct boot_comparison *c);
 #define cleanup_boot_comparison __attribute__((cleanup(boot_comparison_fini)))
 
 /*
- * Only PCRs that the variants contain are compared; at least one variant is required. A log can match
- * only variants on an accepted path; the others help to explain a difference. An empty log matches
- * nothing: the report then explains why it is empty and lists the predicted PCRs.
+ * Only PCRs that the variants contain are compared; at least one variant is required. A log can
+ * match only variants on an accepted path; the others help to explain a difference. An empty log
+ * matches nothing: the report then explains why it is empty and lists the predicted PCRs.
  */
 int boot_compare_log(const struct boot_variants *variants, enum pcr_boot_path accepted,
 	const void *log, size_t len, struct boot_comparison *out, struct err *err) MUST_CHECK;
-/* For an image that is refused because of `why`: report only what the log shows. Nothing matches. */
+/* For an image that is refused because of `why`: report only what the log shows. Nothing
+ * matches. */
 int boot_compare_refused(const char *why, const void *log, size_t len, struct boot_comparison *out,
 	struct err *err) MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * EFI variables as they are measured (UEFI 2.10 sections 8.2, 32.4; TCG PFP section 10.2.6), and the two
- * sections of shim that become variables. Bytes in, digests and views out; all results borrow from the
- * arguments. ERR_INVALID: the data is damaged.
+ * EFI variables as they are measured (UEFI 2.10 sections 8.2, 32.4; TCG PFP section 10.2.6), and
+ * the two sections of shim that become variables. Bytes in, digests and views out; all results
+ * borrow from the arguments. ERR_INVALID: the data is damaged.
  */
 #ifndef TEC_PCR_EFIVAR_H
 #define TEC_PCR_EFIVAR_H
@@ -37,8 +37,8 @@ struct efi_logged_variable {
 /* Return false if the data is not a variable; out is empty then. */
 bool efi_logged_variable(const void *event, size_t len, struct efi_logged_variable *out);
 
-/* Iterate over the entries of EFI_SIGNATURE_LISTs: owner and data (X.509: DER). Start with *pos = {0}.
- * False: the end, or damage (err is set). */
+/* Iterate over the entries of EFI_SIGNATURE_LISTs: owner and data (X.509: DER). Start with *pos =
+ * {0}. False: the end, or damage (err is set). */
 struct efi_sig_pos {
 	size_t list, entry; /* offsets */
 };
@@ -67,7 +67,8 @@ int shim_sbat_level(const void *section, size_t len, bool latest, const char **t
 	size_t *text_len, struct err *err) MUST_CHECK;
 #define SHIM_SBAT_ORIGINAL "sbat,1,2021030218\n"
 
-/* Append MokListRT and MokListXRT as shim creates them from .vendor_cert while no MOK is enrolled. */
+/* Append MokListRT and MokListXRT as shim creates them from .vendor_cert while no MOK is
+ * enrolled. */
 void shim_mok_list(const struct shim_vendor *v, struct strbuf *out);
 void shim_mok_list_x(const struct shim_vendor *v, struct strbuf *out);
 

@@ -38,8 +38,8 @@ struct eventlog_event {
 };
 /* Read the header. ERR_INVALID: damaged, in the SHA-1 format, or without a SHA-256 bank. */
 int eventlog_open(const void *data, size_t len, struct eventlog *out, struct err *err) MUST_CHECK;
-/* Read the next event. Return 1 for an event, 0 at the end, -1 if the log is damaged; it must not be read
- * further then. The header is not returned as an event. */
+/* Read the next event. Return 1 for an event, 0 at the end, -1 if the log is damaged; it must not
+ * be read further then. The header is not returned as an event. */
 int eventlog_next(struct eventlog *log, struct eventlog_event *out, struct err *err) MUST_CHECK;
 const char *eventlog_type_name(uint32_t type); /* "EV_SEPARATOR"; "EV_?" */
 /* Append a description of the event's data for people: one printable line. */

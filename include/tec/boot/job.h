@@ -10,12 +10,12 @@
 #include "tec/model/platforms.h"
 
 /*
- * Add the platform `name`, whose variables are in dir_fd (pcr/platform.h), to out, which must have room
- * for it. It gets PCR 7 if there are firmware variables, PCR 14 if there are variables of shim, and PCR 4
- * if shim's validation is off. On failure (-1) the platform is still added, with the reason, if its
- * variables could be read: they identify it. A platform without Secure Boot is refused, because its PCR 7
- * does not depend on who signed what it boots. So is one whose shim validates nothing, unless a file
- * next to its variables allows that. explain may be NULL.
+ * Add the platform `name`, whose variables are in dir_fd (pcr/platform.h), to out, which must have
+ * room for it. It gets PCR 7 if there are firmware variables, PCR 14 if there are variables of
+ * shim, and PCR 4 if shim's validation is off. On failure (-1) the platform is still added, with
+ * the reason, if its variables could be read: they identify it. A platform without Secure Boot is
+ * refused, because its PCR 7 does not depend on who signed what it boots. So is one whose shim
+ * validates nothing, unless a file next to its variables allows that. explain may be NULL.
  */
 int boot_job_platform(int rootfs_fd, int dir_fd, const char *name, struct model_platforms *out,
 	struct strbuf *explain, struct err *err) MUST_CHECK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files of an image that a prediction reads: one list, used for the search (boot/find.c) and for
- * fetching only these files of an image.
+ * The files of an image that a prediction reads: one list, used for the search (boot/find.c) and
+ * for fetching only these files of an image.
  */
 #ifndef TEC_BOOT_NEEDS_H
 #define TEC_BOOT_NEEDS_H

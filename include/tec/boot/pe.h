@@ -44,8 +44,8 @@ int pe_parse(const void *data, size_t len, struct pe *out, struct err *err) MUST
 /* Return min(VirtualSize, SizeOfRawData) bytes of the first section with this name, or NULL. */
 const uint8_t *pe_section_find(const struct pe *pe, const char *name, size_t *len);
 
-/* Iterate over the WIN_CERTIFICATEs of type PKCS#7 in table order; start with *pos = 0. False: the end, or
- * a damaged table (ERR_INVALID). */
+/* Iterate over the WIN_CERTIFICATEs of type PKCS#7 in table order; start with *pos = 0. False: the
+ * end, or a damaged table (ERR_INVALID). */
 bool pe_next_signature(
 	const struct pe *pe, size_t *pos, const uint8_t **der, size_t *len, struct err *err);
 

@@ -3,8 +3,8 @@
  * Predict from the files of an operating system image which events its boot will measure. Files are
  * read through directory descriptors that are never left (openat2 RESOLVE_IN_ROOT |
  * RESOLVE_NO_MAGICLINKS), and only regular files. Each file is read once for hashing, in steps. The
- * caller keeps the descriptors; the result owns its memory. ERR_NOT_FOUND: the image lacks something;
- * ERR_INVALID: it would not boot, or is not an image. Both name the path and the remedy.
+ * caller keeps the descriptors; the result owns its memory. ERR_NOT_FOUND: the image lacks
+ * something; ERR_INVALID: it would not boot, or is not an image. Both name the path and the remedy.
  */
 #ifndef TEC_BOOT_PREDICT_H
 #define TEC_BOOT_PREDICT_H
@@ -66,9 +66,9 @@ int boot_predict(
 int boot_digest(int fd, const char *path, uint8_t out[SHA256_LEN], struct err *err) MUST_CHECK;
 
 /*
- * Append PCR 11 of a unified kernel image, as its systemd-stub measures the sections: for each one its
- * name, then its contents. profile: the one that is booted, of *n_profiles. ERR_INVALID: it is unknown
- * whether this stub measures some section; the message names it. path: for messages.
+ * Append PCR 11 of a unified kernel image, as its systemd-stub measures the sections: for each one
+ * its name, then its contents. profile: the one that is booted, of *n_profiles. ERR_INVALID: it is
+ * unknown whether this stub measures some section; the message names it. path: for messages.
  */
 int boot_uki(int uki_fd, const char *path, unsigned profile, unsigned *n_profiles,
 	struct pcr_events *out, struct err *err) MUST_CHECK;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A platform's variables (pcr/platform.h). Firmware variables come from a directory in the format of
- * efivarfs (four bytes of attributes first), or from a node's event log, which holds their measured
- * contents. A directory without firmware variables is refused rather than taken for a firmware without
- * keys. Variables of shim come from a directory as the kernel shows them, without attributes.
+ * A platform's variables (pcr/platform.h). Firmware variables come from a directory in the format
+ * of efivarfs (four bytes of attributes first), or from a node's event log, which holds their
+ * measured contents. A directory without firmware variables is refused rather than taken for a
+ * firmware without keys. Variables of shim come from a directory as the kernel shows them, without
+ * attributes.
  */
 #ifndef TEC_BOOT_VARS_H
 #define TEC_BOOT_VARS_H
@@ -24,8 +25,8 @@ void boot_vars_fini(struct boot_vars *v);
 #define cleanup_boot_vars __attribute__((cleanup(boot_vars_fini)))
 
 /*
- * Read firmware variables. ERR_NOT_FOUND: the directory contains only other files, or it is empty and
- * may_be_empty is false (firmware in setup mode has no variables, but the caller must say so).
+ * Read firmware variables. ERR_NOT_FOUND: the directory contains only other files, or it is empty
+ * and may_be_empty is false (firmware in setup mode has no variables, but the caller must say so).
  */
 int boot_vars_read(
 	int dir_fd, bool may_be_empty, struct boot_vars *out, struct err *err) MUST_CHECK;
@@ -36,8 +37,8 @@ int boot_vars_read_platform(int dir_fd, struct boot_vars *out, struct err *err) 
 /* True if at least one variable of the kind was found. */
 bool boot_vars_has_firmware(const struct boot_vars *v);
 bool boot_vars_has_mok(const struct boot_vars *v);
-/* Read firmware variables from a log. An empty variable counts as missing. ERR_INVALID: the log is damaged,
- * contains no variables, or shows contents that differ from what was measured. */
+/* Read firmware variables from a log. An empty variable counts as missing. ERR_INVALID: the log is
+ * damaged, contains no variables, or shows contents that differ from what was measured. */
 int boot_vars_from_log(
 	const void *log, size_t len, struct boot_vars *out, struct err *err) MUST_CHECK;
 /* Compute the digest that identifies the platform (pcr/platform.h). */

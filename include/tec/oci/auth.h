@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Registry authentication: credentials from docker's configuration JSON, the challenge of a 401 (RFC 9110
- * section 11), and the answer of a token server (distribution specification, "token authentication").
- * Bytes in, values out; nothing is sent here. Every copy of a credential is a struct secret, and the JSON
- * parser's memory is wiped.
+ * Registry authentication: credentials from docker's configuration JSON, the challenge of a 401
+ * (RFC 9110 section 11), and the answer of a token server (distribution specification, "token
+ * authentication"). Bytes in, values out; nothing is sent here. Every copy of a credential is a
+ * struct secret, and the JSON parser's memory is wiped.
  */
 #ifndef TEC_OCI_AUTH_H
 #define TEC_OCI_AUTH_H
@@ -26,11 +26,11 @@ DEFINE_CLEANUP(oci_cred_cleanup_, struct oci_cred *, oci_cred_free)
 
 /*
  * Find the credentials for a repository. configs: JSON of .dockerconfigjson ({"auths": {...}}) or
- * .dockercfg ({...}) Secrets. The entry with the longest matching path wins, then the earlier one; paths
- * match whole components. Keys are host[:port][/path], with or without a scheme and docker's /v1/ and
- * /v2/; `*` in a key is not supported. The historical names of docker.io match as well. *out NULL: none is
- * configured; otherwise the caller frees it. ERR_INVALID: a configuration is malformed, or the matching
- * entry is unusable.
+ * .dockercfg ({...}) Secrets. The entry with the longest matching path wins, then the earlier one;
+ * paths match whole components. Keys are host[:port][/path], with or without a scheme and docker's
+ * /v1/ and /v2/; `*` in a key is not supported. The historical names of docker.io match as well.
+ * *out NULL: none is configured; otherwise the caller frees it. ERR_INVALID: a configuration is
+ * malformed, or the matching entry is unusable.
  */
 int oci_cred_find(const struct secret *const *configs, size_t n, const char *host,
 	const char *repository, struct oci_cred **out, struct err *err) MUST_CHECK;
@@ -54,7 +54,8 @@ struct oci_token {
 	struct secret *token; /* with a NUL byte at the end */
 	uint32_t valid_s;     /* at least 60, at most an hour */
 };
-/* Parse a token server's JSON: token or access_token, and expires_in. The caller frees the token. */
+/* Parse a token server's JSON: token or access_token, and expires_in. The caller frees
+ * the token. */
 int oci_token_parse(
 	const char *text, size_t len, struct oci_token *out, struct err *err) MUST_CHECK;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fetches the required files of an image from its registry: reference -> index -> manifest of the platform
- * -> layers, which are unpacked while they arrive (oci/unpack.h). Hosts, credentials, redirects and TLS are
- * handled as in oci/registry.h. Every document is verified by its digest, a layer after its last byte; no
- * file appears in the directory before that. If a host fails, the image is fetched again from the next.
+ * Fetches the required files of an image from its registry: reference -> index -> manifest of the
+ * platform -> layers, which are unpacked while they arrive (oci/unpack.h). Hosts, credentials,
+ * redirects and TLS are handled as in oci/registry.h. Every document is verified by its digest, a
+ * layer after its last byte; no file appears in the directory before that. If a host fails, the
+ * image is fetched again from the next.
  *
  * A reference may omit its digest; `done` then receives the digest that was found.
  */

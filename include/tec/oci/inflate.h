@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decompresses a layer: gzip (RFC 1952, any number of members), zstd (RFC 8878, any number of frames,
- * including skippable ones) or neither, detected by the first bytes. Input arrives in pieces of any
- * length. Memory does not grow with what a stream claims: a zstd window above 32 MiB is refused. The
- * caller bounds the total output.
+ * Decompresses a layer: gzip (RFC 1952, any number of members), zstd (RFC 8878, any number of
+ * frames, including skippable ones) or neither, detected by the first bytes. Input arrives in
+ * pieces of any length. Memory does not grow with what a stream claims: a zstd window above 32 MiB
+ * is refused. The caller bounds the total output.
  */
 #ifndef TEC_OCI_INFLATE_H
 #define TEC_OCI_INFLATE_H

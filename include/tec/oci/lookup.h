@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * oci_label_get() in a separate process, so that the process that holds keys never parses a byte that a
- * registry sent. A program is started for each request. It gets the request on standard input, with the
- * credentials of the hosts that may be asked, an empty environment and no other descriptor, and prints one
- * answer (oci/wire.h), which is bounded and checked. OCI_LOOKUP_MAX of them run at once. A request that
- * waits longer than OCI_LOOKUP_WAIT_MS fails with ERR_TRANSIENT, so that callers that can continue without
- * the label do so. A child is killed at its deadline and when its op is cancelled.
+ * oci_label_get() in a separate process, so that the process that holds keys never parses a byte
+ * that a registry sent. A program is started for each request. It gets the request on standard
+ * input, with the credentials of the hosts that may be asked, an empty environment and no other
+ * descriptor, and prints one answer (oci/wire.h), which is bounded and checked. OCI_LOOKUP_MAX of
+ * them run at once. A request that waits longer than OCI_LOOKUP_WAIT_MS fails with ERR_TRANSIENT,
+ * so that callers that can continue without the label do so. A child is killed at its deadline and
+ * when its op is cancelled.
  *
  * Owns nothing of its callers; every op must have ended before oci_lookup_free().
  */
@@ -26,8 +27,9 @@ struct oci_lookup *oci_lookup_new(struct loop *l, const char *file, const char *
 void oci_lookup_free(struct oci_lookup *k);
 
 /*
- * Like oci_label_get(): everything is copied, and the errors are the same. conf->tls is ignored: the child
- * trusts the system's CAs. In addition, TRANSIENT: the child did not answer; the log has the reason.
+ * Like oci_label_get(): everything is copied, and the errors are the same. conf->tls is ignored:
+ * the child trusts the system's CAs. In addition, TRANSIENT: the child did not answer; the log has
+ * the reason.
  */
 struct op *oci_lookup_get(struct oci_lookup *k, struct op_scope *scope, const struct oci_conf *conf,
 	const char *reference, const char *label, const struct secret *const *docker_configs,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a tar stream (ustar, GNU long names, pax) in pieces of any length. What it delivers is checked: a
- * path is relative to the root, without ".", "..", empty components or a trailing slash, and its lengths
- * are bounded; anything else is ERR_INVALID and ends the stream. Sparse files are delivered as
- * OCI_TAR_SPARSE, without their content.
+ * Reads a tar stream (ustar, GNU long names, pax) in pieces of any length. What it delivers is
+ * checked: a path is relative to the root, without ".", "..", empty components or a trailing slash,
+ * and its lengths are bounded; anything else is ERR_INVALID and ends the stream. Sparse files are
+ * delivered as OCI_TAR_SPARSE, without their content.
  *
- * Owns nothing of its caller; strings are borrowed for the call. A callback that fails sets err and ends
- * the stream.
+ * Owns nothing of its caller; strings are borrowed for the call. A callback that fails sets err and
+ * ends the stream.
  */
 #ifndef TEC_OCI_TAR_H
 #define TEC_OCI_TAR_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unpacks the layers of an image, one after the other as they arrive from a registry, and writes the
- * wanted files to a directory. Until the last layer is complete, only numbered files exist, in a folder
- * ".fetch" in that directory; they are removed after a failure.
+ * Unpacks the layers of an image, one after the other as they arrive from a registry, and writes
+ * the wanted files to a directory. Until the last layer is complete, only numbered files exist, in
+ * a folder ".fetch" in that directory; they are removed after a failure.
  *
- * Kept are files that are wanted by path and, because hard and symbolic links may lead to them, all files
- * that begin with `magic`, as far as there is room.
+ * Kept are files that are wanted by path and, because hard and symbolic links may lead to them, all
+ * files that begin with `magic`, as far as there is room.
  */
 #ifndef TEC_OCI_UNPACK_H
 #define TEC_OCI_UNPACK_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The protocol between the operator and the process that talks to registries for it (oci/lookup.h): a
- * request on its standard input, an answer on its standard output. Records consist of a letter, the length
- * in decimal, ':', the bytes, and a newline, in one fixed order; so the side that holds keys parses nothing
- * but lengths. Bytes in, values out.
+ * The protocol between the operator and the process that talks to registries for it (oci/lookup.h):
+ * a request on its standard input, an answer on its standard output. Records consist of a letter,
+ * the length in decimal, ':', the bytes, and a newline, in one fixed order; so the side that holds
+ * keys parses nothing but lengths. Bytes in, values out.
  *
  * question: r(eference) l(abel) o(s) a(rchitecture) m(irror)* i(nsecure)* c(redentials)* z
  * answer:   w(arning)*, then one of: v(alue) | n(o such label) | k(ind) h(ttp) s(leep ms) t(ext)
@@ -32,8 +32,8 @@ struct oci_question { /* all owned; oci_question_fini */
 	size_t n_configs;
 };
 
-/* Encode a request. The caller wipes and frees the *len bytes, which contain credentials. ERR_INVALID:
- * larger than OCI_QUESTION_MAX. */
+/* Encode a request. The caller wipes and frees the *len bytes, which contain credentials.
+ * ERR_INVALID: larger than OCI_QUESTION_MAX. */
 char *oci_question_encode(const struct oci_conf *conf, const char *reference, const char *label,
 	const struct secret *const *configs, size_t n_configs, size_t *len,
 	struct err *err) MUST_CHECK;
@@ -52,8 +52,8 @@ struct oci_answer {
 /* Add a line for the log, before oci_answer_end(). Lines after the eighth are dropped. */
 void oci_answer_warn(struct strbuf *out, size_t *n_warnings, const char *text);
 void oci_answer_end(struct strbuf *out, const struct err *err, const char *value, size_t len);
-/* Decode an answer. ERR_INVALID: it is malformed, and *out is empty. Texts must be UTF-8 without control
- * characters. */
+/* Decode an answer. ERR_INVALID: it is malformed, and *out is empty. Texts must be UTF-8 without
+ * control characters. */
 int oci_answer_decode(
 	const char *bytes, size_t len, struct oci_answer *out, struct err *err) MUST_CHECK;
 void oci_answer_fini(struct oci_answer *a);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What PCR 4 may show before an image's boot loader although the image did not cause it: boot entries that
- * failed first, and fwupd's program. The configuration says how much is accepted; each level includes the
- * previous ones. Events in, events out.
+ * What PCR 4 may show before an image's boot loader although the image did not cause it: boot
+ * entries that failed first, and fwupd's program. The configuration says how much is accepted; each
+ * level includes the previous ones. Events in, events out.
  */
 #ifndef TEC_PCR_BOOTPATH_H
 #define TEC_PCR_BOOTPATH_H
@@ -16,15 +16,16 @@ enum pcr_boot_path {
 };
 #define PCR_BOOT_LAST       PCR_BOOT_FIRMWARE_UPDATES
 #define PCR_BOOT_FAILED_MAX 2
-/* Parse "Strict", "AllowFailedEntries" or "AllowFirmwareUpdates"; anything else, and NULL, means Strict. */
+/* Parse "Strict", "AllowFailedEntries" or "AllowFirmwareUpdates"; anything else, and NULL, means
+ * Strict. */
 enum pcr_boot_path pcr_boot_path_parse(const char *text);
 /* Return the level that these events require. */
 enum pcr_boot_path pcr_boot_path_of(const struct pcr_events *e);
 
 #define PCR_BOOT_CALLING   "Calling EFI Application from Boot Option"
 #define PCR_BOOT_RETURNING "Returning from EFI Application from Boot Option"
-/* Append `from` as if n boot entries had failed first. False: `from` has no separator in PCR 4, or there
- * would be too many events. */
+/* Append `from` as if n boot entries had failed first. False: `from` has no separator in PCR 4, or
+ * there would be too many events. */
 bool pcr_boot_failed(const struct pcr_events *from, unsigned n, struct pcr_events *to) MUST_CHECK;
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Computes the PCR values that a node may legitimately have between two approved images, since kernel and
- * boot loader are updated on separate reboots. The own values of every image are always in the result (the
- * Rust tool loses them).
+ * Computes the PCR values that a node may legitimately have between two approved images, since
+ * kernel and boot loader are updated on separate reboots. The own values of every image are always
+ * in the result (the Rust tool loses them).
  */
 #ifndef TEC_PCR_COMBINE_H
 #define TEC_PCR_COMBINE_H
@@ -32,18 +32,18 @@ void pcr_sets_fini(struct pcr_sets *s);
 void pcr_sets_cut(struct pcr_sets *s, size_t n); /* keep only the first n */
 
 /*
- * Combines value sets that are added one by one. The caller bounds the result, may stop between two sets,
- * and can take back what was too much.
+ * Combines value sets that are added one by one. The caller bounds the result, may stop between two
+ * sets, and can take back what was too much.
  */
 struct pcr_mixer;
 struct pcr_mixer *pcr_mixer_new(void);
 void pcr_mixer_free(struct pcr_mixer *m); /* NULL is fine */
 /*
- * Append the PCRs of a value set to out, always and in its own order of events, and then its combinations
- * with each earlier set (side 0) that are not in out yet. Combinations follow the order of enum
- * pcr_event_id; events of one id stay together. Value sets with the same name are variants of one image and
- * are not combined. image: the index to store in the results. False: out would exceed max sets; the caller
- * removes those that were added.
+ * Append the PCRs of a value set to out, always and in its own order of events, and then its
+ * combinations with each earlier set (side 0) that are not in out yet. Combinations follow the
+ * order of enum pcr_event_id; events of one id stay together. Value sets with the same name are
+ * variants of one image and are not combined. image: the index to store in the results. False: out
+ * would exceed max sets; the caller removes those that were added.
  */
 bool pcr_mixer_add(struct pcr_mixer *m, const char *name, size_t image,
 	const struct pcr_events *events, size_t max, struct pcr_sets *out) MUST_CHECK;

@@ -2,9 +2,10 @@
 /*
  * A platform: the firmware variables that PCR 7 depends on, in the format of efivarfs (4 bytes of
  * attributes, then the contents), or shim's MOK variables that PCR 14 depends on, as in
- * /sys/firmware/efi/mok-variables, or both. One digest identifies the platform. The tool computes it from
- * the directory that it predicts from, and the operator from the ConfigMap that is mounted there; if both
- * are equal, the prediction was made from the current variables. Bytes in, a digest out.
+ * /sys/firmware/efi/mok-variables, or both. One digest identifies the platform. The tool computes
+ * it from the directory that it predicts from, and the operator from the ConfigMap that is mounted
+ * there; if both are equal, the prediction was made from the current variables. Bytes in, a digest
+ * out.
  */
 #ifndef TEC_PCR_PLATFORM_H
 #define TEC_PCR_PLATFORM_H
@@ -38,8 +39,8 @@ struct pcr_platform_file {
 	const void *data; /* borrowed; NULL: the file does not exist */
 	size_t len;
 };
-/* Compute SHA-256 over each file's name, NUL, 1 or 0 (missing), length as u64le, and bytes. Missing files
- * that are not the firmware's are left out. */
+/* Compute SHA-256 over each file's name, NUL, 1 or 0 (missing), length as u64le, and bytes. Missing
+ * files that are not the firmware's are left out. */
 void pcr_platform_digest(
 	const struct pcr_platform_file files[PCR_PLATFORM_N_FILES], uint8_t out[SHA256_LEN]);
 /* Check the last file for "true", with or without a newline. text NULL: false. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events that firmware and boot loaders measure, in the SHA-256 bank, and the resulting PCRs (TCG PC Client
- * Platform Firmware Profile). The JSON format is that of the Rust tool: TPMEvent {"name","pcr","hash","id"}, Pcr {"id","value","events"}.
+ * Events that firmware and boot loaders measure, in the SHA-256 bank, and the resulting PCRs (TCG
+ * PC Client Platform Firmware Profile). The JSON format is that of the Rust tool: TPMEvent
+ * {"name","pcr","hash","id"}, Pcr {"id","value","events"}.
  */
 #ifndef TEC_PCR_TPMEVENT_H
 #define TEC_PCR_TPMEVENT_H
@@ -103,8 +104,8 @@ struct pcr_event {
 	uint8_t digest[SHA256_LEN];
 };
 
-/* Events in the order of measurement. Embedded; free with pcr_events_fini(). push returns false beyond
- * PCR_EVENTS_MAX. */
+/* Events in the order of measurement. Embedded; free with pcr_events_fini(). push returns false
+ * beyond PCR_EVENTS_MAX. */
 struct pcr_events {
 	struct pcr_event *v; /* owned */
 	size_t n, cap;
@@ -130,15 +131,15 @@ bool pcr_events_value(const struct pcr_events *e, unsigned pcr, uint8_t out[SHA2
 struct json_object *pcr_events_json(const struct pcr_events *e);
 struct json_object *pcr_events_one_json(const struct pcr_events *e, unsigned pcr);
 /*
- * Parse [Pcr...] and append its events. Every `value` must match its events (the Rust tool never compares
- * them). Unknown members are ignored. ERR_INVALID, with `out` unchanged: an unknown event name or id, a PCR
- * above 23, a PCR that is listed twice or has no events, a hash that is not lower-case SHA-256, or an event
- * whose pcr contradicts its Pcr or its id.
+ * Parse [Pcr...] and append its events. Every `value` must match its events (the Rust tool never
+ * compares them). Unknown members are ignored. ERR_INVALID, with `out` unchanged: an unknown event
+ * name or id, a PCR above 23, a PCR that is listed twice or has no events, a hash that is not
+ * lower-case SHA-256, or an event whose pcr contradicts its Pcr or its id.
  */
 int pcr_events_from_json(
 	struct json_object *pcrs, struct pcr_events *out, struct err *err) MUST_CHECK;
-/* Parse {"pcrs":[Pcr...]}, the label org.coreos.pcrs of an image and the tool's output. Untrusted input;
- * at most 256 KiB. */
+/* Parse {"pcrs":[Pcr...]}, the label org.coreos.pcrs of an image and the tool's output. Untrusted
+ * input; at most 256 KiB. */
 #define PCR_LABEL "org.coreos.pcrs"
 int pcr_label_parse(
 	const char *text, size_t len, struct pcr_events *out, struct err *err) MUST_CHECK;

@@ -3,9 +3,9 @@
  * A TPM2_Quote as a node sends it: a TPMS_ATTEST without a preceding size (TPM 2.0 Library, Part 2,
  * section 10.12.12) and a TPMT_SIGNATURE (11.3.4). Bytes in, values out; no TPM is accessed.
  *
- * Parsing is strict. Stock Trustee ignores the selection, so a node could quote resettable PCRs and pass
- * off digests of its choice as PCR 4 and 14. Here a quote must have exactly one selection, of PCR 0 to 23
- * in the SHA-256 bank.
+ * Parsing is strict. Stock Trustee ignores the selection, so a node could quote resettable PCRs and
+ * pass off digests of its choice as PCR 4 and 14. Here a quote must have exactly one selection, of
+ * PCR 0 to 23 in the SHA-256 bank.
  */
 #ifndef TEC_TPM_QUOTE_H
 #define TEC_TPM_QUOTE_H
@@ -34,8 +34,8 @@ int tpm_quote_parse(
 /* Check that the quote covers exactly these values. */
 bool tpm_quote_covers(const struct tpm_quote *q, const uint8_t pcrs[TPM_PCR_COUNT][SHA256_LEN]);
 
-/* Return the bytes of an RSASSA signature with SHA-256, borrowed from `sig`. ERR_INVALID: another scheme or
- * digest, or trailing data. */
+/* Return the bytes of an RSASSA signature with SHA-256, borrowed from `sig`. ERR_INVALID: another
+ * scheme or digest, or trailing data. */
 int tpm_quote_signature(const uint8_t *sig, size_t len, const uint8_t **rsa, size_t *rsa_len,
 	struct err *err) MUST_CHECK;
 
