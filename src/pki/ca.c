@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The blocks are counted and cut out by their lines, and each is then read by the module for its kind,
- * which is strict. The text holds a private key, so no copy is made but into struct secret.
+ * Finds the PEM blocks by their BEGIN and END lines, then hands each one to the strict reader of
+ * its kind (cert.c, key.c). The text contains a private key, so the only copy made of it is a
+ * struct secret.
  */
 #include "config.h"
 
@@ -20,7 +21,7 @@
 
 #define BEGIN    "-----BEGIN "
 #define NAME     "tec-operator CA for nodes"
-#define NAME_HEX 16
+#define NAME_HEX 16 /* digits of the key's SHA-256 that make a subject distinct */
 #define MAKE_ONE "; next step: tecctl bootstrap ca --out FILE"
 
 void pki_ca_fini(struct pki_ca *ca)
@@ -32,6 +33,8 @@ void pki_ca_fini(struct pki_ca *ca)
 
 /* ---- making */
 
+/* The subject contains a digest of the public key. Verifiers look up an issuer by its subject,
+ * so two authorities with the same subject would be indistinguishable. */
 int pki_ca_issue(const struct pki_key *key, const char *earlier_pem, int64_t now_s,
 	struct strbuf *out, struct err *err)
 {
@@ -50,12 +53,13 @@ int pki_ca_issue(const struct pki_key *key, const char *earlier_pem, int64_t now
 
 /* ---- reading */
 
+/* A PEM block with its BEGIN and END lines, inside the caller's text. */
 struct block {
 	const char *text;
 	size_t len;
 };
 
-/* The block that begins at text, whose label is one of these; false: it is another one, or cut off. */
+/* Take the block that begins at text. False: the label differs or the END line is missing. */
 static bool take_block(const char *text, const char *label, struct block *out)
 {
 	cleanup_free char *begin = xasprintf(BEGIN "%s-----", label),
@@ -68,6 +72,8 @@ static bool take_block(const char *text, const char *label, struct block *out)
 	return true;
 }
 
+/* Refuse every block that is not expected: a chain or a second key would leave open which one
+ * signs. */
 static int find_blocks(const char *pem, struct block *cert, struct block *key, struct err *err)
 {
 	for (const char *at = pem; (at = strstr(at, BEGIN)); at += strlen(BEGIN)) {
@@ -77,10 +83,10 @@ static int find_blocks(const char *pem, struct block *cert, struct block *key, s
 		if (!is_cert && !take_block(at, "PRIVATE KEY", &b) &&
 			!take_block(at, "EC PRIVATE KEY", &b))
 			return err_set(err, ERR_INVALID,
-				"a PEM block is cut off, or neither a certificate nor an unencrypted private key");
+				"a PEM block is truncated, or is neither a certificate nor an unencrypted private key");
 		if (is_cert ? cert->text : key->text)
 			return err_set(err, ERR_INVALID,
-				"more than one %s; a CA file has one certificate and one private key",
+				"more than one %s; a CA file contains one certificate and one private key",
 				is_cert ? "certificate" : "private key");
 		*(is_cert ? cert : key) = b;
 	}
@@ -88,7 +94,7 @@ static int find_blocks(const char *pem, struct block *cert, struct block *key, s
 		return err_set(err, ERR_INVALID, "no certificate in PEM" MAKE_ONE);
 	if (!key->text)
 		return err_set(err, ERR_INVALID,
-			"the CA's private key is missing; next step: name the file that tecctl bootstrap ca made");
+			"the CA's private key is missing; next step: pass the file written by tecctl bootstrap ca");
 	return 0;
 }
 
@@ -103,6 +109,8 @@ static int read_key(const struct block *b, struct pki_ca *out, struct err *err)
 	return out->key ? 0 : -1;
 }
 
+/* Require the CA extensions and verify the self-signature: OpenSSL does not check the signature
+ * of a trust anchor. */
 static bool is_authority(X509 *x)
 {
 	return (X509_get_extension_flags(x) & (EXFLAG_INVALID | EXFLAG_CA | EXFLAG_SS)) ==
@@ -111,7 +119,7 @@ static bool is_authority(X509 *x)
 	       X509_verify(x, X509_get0_pubkey(x)) == 1;
 }
 
-/* Whether it may sign now. */
+/* Check that the certificate may sign now. */
 static int check_cert(X509 *x, int64_t now_s, int64_t end_s, struct err *err)
 {
 	time_t now = (time_t)now_s;
@@ -119,7 +127,7 @@ static int check_cert(X509 *x, int64_t now_s, int64_t end_s, struct err *err)
 
 	if (!is_authority(x))
 		return err_set(err, ERR_INVALID,
-			"the certificate is not that of a self-signed CA" MAKE_ONE);
+			"the certificate is not a self-signed CA certificate" MAKE_ONE);
 	if (X509_cmp_time(X509_get0_notBefore(x), &now) > 0)
 		return err_set(
 			err, ERR_INVALID, "the CA is not valid yet; next step: compare the clocks");
@@ -129,6 +137,8 @@ static int check_cert(X509 *x, int64_t now_s, int64_t end_s, struct err *err)
 	return 0;
 }
 
+/* Read both blocks and check that they belong together. On failure, the caller releases what was
+ * read. */
 static int read_blocks(const struct block *cert, const struct block *key, int64_t now_s,
 	struct pki_ca *out, struct err *err)
 {
@@ -147,6 +157,7 @@ static int read_blocks(const struct block *cert, const struct block *key, int64_
 				 "the private key does not belong to the CA's certificate");
 }
 
+/* A NUL byte is refused because the block search below uses C strings. */
 int pki_ca_read(const char *pem, size_t len, int64_t now_s, struct pki_ca *out, struct err *err)
 {
 	struct block cert = {NULL, 0}, key = {NULL, 0};
@@ -154,7 +165,7 @@ int pki_ca_read(const char *pem, size_t len, int64_t now_s, struct pki_ca *out, 
 
 	*out = (struct pki_ca){NULL, STRBUF_INIT, 0};
 	if (len > PKI_CA_FILE_MAX || memchr(pem, '\0', len))
-		return err_set(err, ERR_INVALID, "it is not PEM text of at most %d bytes",
+		return err_set(err, ERR_INVALID, "the file is not PEM text of at most %d bytes",
 			PKI_CA_FILE_MAX);
 	if (find_blocks(pem, &cert, &key, err) < 0)
 		return -1;

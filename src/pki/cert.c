@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * X.509 over OpenSSL. The certificate we make has a subject key identifier and no basicConstraints:
- * it is leaf and anchor at once, and OpenSSL (Trustee's verifier) takes a leaf that stands in the
- * trust store. Bundles are refused for any block that is not a certificate, so that a private key
- * pasted into ca.crt never travels to a node.
+ * X.509 with OpenSSL. The self-signed certificate has a subject key identifier and no
+ * basicConstraints: it is leaf and trust anchor in one, and OpenSSL (Trustee's verifier) accepts a
+ * leaf that is itself in the trust store. Bundles with any block other than a certificate are
+ * refused, so that a private key pasted into ca.crt never reaches a node.
  */
 #include "config.h"
 
@@ -24,7 +24,7 @@
 #include "tec/base/bytes.h"
 #include "tec/base/mem.h"
 
-#define SKEW_S     300
+#define SKEW_S     300 /* how far a verifier's clock may be behind ours */
 #define BUNDLE_MAX ((size_t)1 << 20)
 
 /* 126 random bits: positive and never zero (RFC 5280 section 4.1.2.2). */
@@ -43,6 +43,7 @@ static bool set_serial(X509 *x)
 	return ok;
 }
 
+/* notBefore is SKEW_S earlier than now: a node's clock may run behind ours. */
 bool pki_x509_begin(X509 *x, int64_t now_s, unsigned days)
 {
 	return days > 0 && days <= INT_MAX && X509_set_version(x, X509_VERSION_3) == 1 &&
@@ -56,6 +57,8 @@ bool pki_x509_add_name(X509_NAME *name, const char *field, const char *value)
 		       name, field, MBSTRING_UTF8, (const unsigned char *)value, -1, -1, 0) == 1;
 }
 
+/* value is in the syntax of openssl.cnf, where a comma separates values: pass constants or
+ * checked text. */
 bool pki_x509_add_ext(X509 *x, X509 *issuer, int nid, const char *value)
 {
 	X509_EXTENSION *ext;
@@ -69,6 +72,7 @@ bool pki_x509_add_ext(X509 *x, X509 *issuer, int nid, const char *value)
 	return ok;
 }
 
+/* Append to out in PEM; false: OpenSSL cannot encode the certificate. */
 static bool add_pem(struct strbuf *out, X509 *x)
 {
 	cleanup_bio BIO *bio = BIO_new(BIO_s_mem());
@@ -84,6 +88,7 @@ static bool add_pem(struct strbuf *out, X509 *x)
 	return true;
 }
 
+/* Ed25519 has its digest built in (RFC 8032), so OpenSSL requires NULL for it. */
 bool pki_x509_end(X509 *x, EVP_PKEY *signer, struct strbuf *out)
 {
 	const EVP_MD *md = EVP_PKEY_is_a(signer, "ED25519") ? NULL : EVP_sha256();
@@ -91,6 +96,8 @@ bool pki_x509_end(X509 *x, EVP_PKEY *signer, struct strbuf *out)
 	return X509_sign(x, signer, md) > 0 && add_pem(out, x);
 }
 
+/* OpenSSL fails here only for the caller's input: a common name longer than 64 characters
+ * (X.520) or a validity period out of range. */
 int pki_cert_self_signed(const struct pki_key *key, const char *common_name, int64_t now_s,
 	unsigned days, struct strbuf *out, struct err *err)
 {
@@ -110,12 +117,12 @@ int pki_cert_self_signed(const struct pki_key *key, const char *common_name, int
 	ERR_pop_to_mark();
 	if (!ok)
 		return err_set(err, ERR_INVALID,
-			"no certificate for this name (1 to 64 characters) and time");
+			"cannot make a certificate for this name (1 to 64 characters) and validity period");
 	return 0;
 }
 
-/* One PEM block as a certificate; NULL at the end (*end) or with err set. Text between blocks is
- * skipped. */
+/* Read the next PEM block as a certificate; NULL: end of the text (*end), or err is set. Text
+ * between blocks is skipped. */
 static X509 *next_cert(BIO *bio, bool *end, struct err *err)
 {
 	char *name = NULL, *header = NULL;
@@ -128,14 +135,14 @@ static X509 *next_cert(BIO *bio, bool *end, struct err *err)
 	if (PEM_read_bio(bio, &name, &header, &data, &len) != 1) {
 		*end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
 		if (!*end)
-			err_set(err, ERR_INVALID, "a PEM block is malformed or cut off");
+			err_set(err, ERR_INVALID, "a PEM block is malformed or truncated");
 		return NULL;
 	}
 	p = data;
 	if (!str_eq(name, PEM_STRING_X509))
 		err_set(err, ERR_INVALID, "a PEM block is not a CERTIFICATE");
 	else if (header[0] || !(x = d2i_X509(NULL, &p, len)) || p != data + len)
-		err_set(err, ERR_INVALID, "a certificate does not parse");
+		err_set(err, ERR_INVALID, "a certificate is malformed");
 	if (err_is_set(err)) {
 		X509_free(x);
 		x = NULL;
@@ -146,13 +153,14 @@ static X509 *next_cert(BIO *bio, bool *end, struct err *err)
 	return x;
 }
 
+/* The BIO borrows pem. A NUL byte is refused: a reader of C strings would take only the text
+ * before it. */
 static BIO *open_bundle(const char *pem, size_t len, struct err *err)
 {
 	BIO *bio;
 
 	if (len > BUNDLE_MAX || (len > 0 && memchr(pem, '\0', len))) {
-		err_set(err, ERR_INVALID,
-			"the certificates are longer than 1 MiB or hold a NUL byte");
+		err_set(err, ERR_INVALID, "the certificates exceed 1 MiB or contain a NUL byte");
 		return NULL;
 	}
 	bio = BIO_new_mem_buf(len ? pem : "", (int)len);
@@ -181,17 +189,20 @@ int pki_cert_not_after(const char *pem, size_t len, int64_t *out_s, struct err *
 	return 0;
 }
 
+/* Append the fingerprint of the DER, the form that administrators compare. */
 static void add_sha256(struct strbuf *out, const X509 *x)
 {
 	uint8_t digest[SHA256_LEN];
 	char hex[SHA256_HEX_LEN + 1];
 
 	if (X509_digest(x, EVP_sha256(), digest, NULL) != 1)
-		DIE("no SHA-256 of a certificate");
+		DIE("cannot compute the SHA-256 of a certificate");
 	bytes_to_hex(digest, SHA256_LEN, hex);
 	strbuf_addf(out, "%s%s", out->len ? " " : "", hex);
 }
 
+/* Certificates are encoded again instead of copied: comments and text between the blocks are
+ * dropped. */
 int pki_cert_read_bundle(
 	const char *pem, size_t len, struct strbuf *text, struct strbuf *sha256, struct err *err)
 {
@@ -209,7 +220,7 @@ int pki_cert_read_bundle(
 		if (x && sha256)
 			add_sha256(sha256, x);
 		if (x && text && !add_pem(text, x))
-			err_set(err, ERR_INVALID, "a certificate cannot be written");
+			err_set(err, ERR_INVALID, "a certificate cannot be encoded as PEM");
 	}
 	ERR_pop_to_mark();
 	if (err_is_set(err))

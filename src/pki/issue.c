@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * OpenSSL's X509V3_EXT_conf_nid() reads extensions as text, where a comma begins another value: so
- * names are checked byte by byte first, and nothing else from outside enters such a text.
+ * X509V3_EXT_conf_nid() parses extension values as text, where a comma starts another value. Names
+ * are therefore checked byte by byte first, and no other outside text is ever part of such a value.
  */
 #include "config.h"
 
@@ -23,6 +23,7 @@
 #define NAME_MAX_LEN 253
 #define LABEL_CHARS  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
+/* The empty password keeps OpenSSL from prompting on the terminal for an encrypted block. */
 X509 *pki_x509_read_first(const char *pem, size_t len)
 {
 	cleanup_bio BIO *bio = len && len <= INT_MAX ? BIO_new_mem_buf(pem, (int)len) : NULL;
@@ -35,6 +36,7 @@ X509 *pki_x509_read_first(const char *pem, size_t len)
 	return x;
 }
 
+/* Accept IPv4 and IPv6 addresses as OpenSSL reads them, without brackets or zone. */
 static bool is_ip(const char *name)
 {
 	ASN1_OCTET_STRING *ip = a2i_IPADDRESS(name);
@@ -44,6 +46,7 @@ static bool is_ip(const char *name)
 	return ok;
 }
 
+/* Weaker than pki_issue_name_valid(): refuse only what could break out of the extension's text. */
 static bool name_is_safe(const char *name)
 {
 	size_t n = strspn(name, LABEL_CHARS ".");
@@ -51,8 +54,8 @@ static bool name_is_safe(const char *name)
 	return is_ip(name) || (n > 0 && n <= NAME_MAX_LEN && name[n] == '\0');
 }
 
-/* Letters, digits, - and _, which DNS has, between single dots; what ends in a number would be an
- * address. */
+/* Accept labels of letters, digits, '-' and '_' between single dots. A last label of digits only
+ * is refused: resolvers would read the name as an IPv4 address. */
 bool pki_issue_name_valid(const char *name)
 {
 	const char *label = name;
@@ -73,6 +76,7 @@ bool pki_issue_name_valid(const char *name)
 	}
 }
 
+/* Add the subjectAltName. Clients ignore the CN (RFC 9525), so a server needs at least one name. */
 static bool add_names(X509 *x, const char *const *names)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -86,6 +90,7 @@ static bool add_names(X509 *x, const char *const *names)
 	return text.len == 0 || pki_x509_add_ext(x, NULL, NID_subject_alt_name, text.data);
 }
 
+/* pathlen:0 keeps a leaf key that leaks from being used as an intermediate CA. */
 static bool add_extensions(X509 *x, X509 *issuer, const struct pki_issue *what)
 {
 	bool ca = what->use == PKI_ISSUE_CA;
@@ -104,7 +109,8 @@ static bool add_extensions(X509 *x, X509 *issuer, const struct pki_issue *what)
 	       add_names(x, what->names);
 }
 
-/* An authority that is made again keeps its subject: what it signs names it. */
+/* A renewed CA keeps its subject, because certificates it signed earlier name that subject as
+ * issuer. */
 static bool add_subject(X509 *x, const struct pki_issue *what, X509 *ca)
 {
 	X509_NAME *name = X509_get_subject_name(x);
@@ -115,6 +121,8 @@ static bool add_subject(X509 *x, const struct pki_issue *what, X509 *ca)
 	       pki_x509_add_name(name, "CN", what->common_name);
 }
 
+/* ca is the issuer of a leaf; for a CA it is the earlier certificate, and the new one signs
+ * itself. */
 static bool fill_in(X509 *x, const struct pki_issue *what, EVP_PKEY *key, X509 *ca)
 {
 	X509 *issuer = ca && what->use != PKI_ISSUE_CA ? ca : x;
@@ -124,6 +132,8 @@ static bool fill_in(X509 *x, const struct pki_issue *what, EVP_PKEY *key, X509 *
 	       X509_set_pubkey(x, key) == 1 && add_extensions(x, issuer, what);
 }
 
+/* Check that ca_pem and ca_key match first: otherwise the result would fail only at the
+ * verifier. */
 int pki_issue(const struct pki_issue *what, const struct pki_key *key, const struct pki_key *ca_key,
 	const char *ca_pem, struct strbuf *out, struct err *err)
 {
@@ -137,13 +147,13 @@ int pki_issue(const struct pki_issue *what, const struct pki_key *key, const str
 	if (ca_pem && (!ca || X509_check_private_key(ca, signer) != 1)) {
 		ERR_clear_error();
 		return err_set(
-			err, ERR_INVALID, "the CA's certificate and key do not fit together");
+			err, ERR_INVALID, "the CA's certificate and private key do not match");
 	}
 	ERR_set_mark();
 	ok = fill_in(x, what, pki_key_evp(key), ca) && pki_x509_end(x, signer, out);
 	ERR_pop_to_mark();
 	if (!ok)
-		return err_set(err, ERR_INVALID, "no certificate can be made for these names");
+		return err_set(err, ERR_INVALID, "cannot make a certificate for these names");
 	return 0;
 }
 
@@ -158,6 +168,7 @@ bool pki_issue_fits(const char *pem, size_t len, const struct pki_key *key)
 	return ok;
 }
 
+/* Names are matched as a TLS client matches them, so a wildcard in the certificate counts. */
 bool pki_issue_names(const char *pem, size_t len, const char *const *names)
 {
 	cleanup_x509 X509 *x = pki_x509_read_first(pem, len);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Key pairs over OpenSSL 3 EVP. Private PEM passes through OpenSSL's secure BIO (wiped on free) and
- * then lives in struct secret only. Reading refuses encrypted keys (there is no prompt for a
- * pass phrase), other algorithms than the two we make, and anything behind the key. OpenSSL's error
- * queue is left as it was found: a stale entry would end up in another TLS session.
+ * Key pairs over OpenSSL 3 EVP. A private key in PEM passes through OpenSSL's secure BIO (wiped on
+ * free) and then exists in a struct secret only. Reading refuses encrypted keys (no prompt for a
+ * passphrase), algorithms other than the two made here, and trailing data. OpenSSL's error queue is
+ * left unchanged: a stale entry would be reported by an unrelated TLS session.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@ struct pki_key {
 	EVP_PKEY *evp; /* owned; OpenSSL wipes the private part on free */
 };
 
-/* take_evp is never NULL here: key generation fails only without memory or random numbers. */
+/* NULL aborts: key generation fails only without memory or random numbers. */
 static struct pki_key *wrap_new(EVP_PKEY *take_evp, const char *what)
 {
 	struct pki_key *k;
@@ -62,13 +62,14 @@ void *pki_key_evp(const struct pki_key *k)
 	return k->evp;
 }
 
-/* Encrypted keys are refused instead of asking the terminal. */
+/* Refuse an encrypted key instead of prompting on the terminal. */
 static int no_passphrase(char *buf, int size, int rwflag, void *arg)
 {
 	(void)buf, (void)size, (void)rwflag, (void)arg;
 	return -1;
 }
 
+/* prime256v1 is OpenSSL's name of P-256. */
 static bool is_ours(EVP_PKEY *evp)
 {
 	char group[32] = "";
@@ -80,7 +81,6 @@ static bool is_ours(EVP_PKEY *evp)
 	       str_eq(group, "prime256v1");
 }
 
-/* Nothing but white space is left in the BIO. */
 static bool only_space_left(BIO *bio)
 {
 	char c;
@@ -92,6 +92,7 @@ static bool only_space_left(BIO *bio)
 	return true;
 }
 
+/* Trailing data is refused: a second key there would be ignored silently. */
 struct pki_key *pki_key_from_pem(const struct secret *pem, struct err *err)
 {
 	cleanup_bio BIO *bio = BIO_new_mem_buf(secret_peek(pem), (int)secret_len(pem));
@@ -109,12 +110,14 @@ struct pki_key *pki_key_from_pem(const struct secret *pem, struct err *err)
 	if (!is_ours(evp) || !only_space_left(bio)) {
 		EVP_PKEY_free(evp);
 		err_set(err, ERR_INVALID,
-			"the private key must be one Ed25519 or P-256 key with nothing behind it");
+			"the private key must be a single Ed25519 or P-256 key without trailing data");
 		return NULL;
 	}
 	return wrap_new(evp, "parsed");
 }
 
+/* The secure-memory BIO wipes its buffer when freed; a plain one would leave the key on the
+ * heap. */
 struct secret *pki_key_private_pem(const struct pki_key *k)
 {
 	cleanup_bio BIO *bio = BIO_new(BIO_s_secmem());

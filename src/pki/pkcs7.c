@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * OpenSSL's PKCS7_verify with the content beside it, as its CMS functions refuse contents that are
+ * Calls PKCS7_verify with detached content, because OpenSSL's CMS functions refuse content that is
  * not an OCTET STRING. EDK2 (CryptPkcs7Verify.c) and shim call the same function with the same
  * flags.
  */
@@ -37,6 +37,9 @@ static void free_bio(BIO **b)
 #define cleanup_store __attribute__((cleanup(free_store)))
 #define cleanup_bio   __attribute__((cleanup(free_bio)))
 
+/* PARTIAL_CHAIN: `trusted` may be an intermediate or leaf, as in the UEFI db variable.
+ * NO_CHECK_TIME and PURPOSE_ANY: firmware has no trustworthy clock and ignores extended key
+ * usage. */
 bool pki_pkcs7_leads_to(const uint8_t *pkcs7, size_t len, const uint8_t *content,
 	size_t content_len, const uint8_t *trusted, size_t trusted_len)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared inside src/pki: OpenSSL's objects by scope, and what every certificate that we make has in
- * common (cert.c). */
+/* Shared inside src/pki: cleanup attributes for OpenSSL objects, and the parts that every
+ * certificate made here has in common (cert.c). */
 #ifndef TEC_PKI_INTERNAL_H
 #define TEC_PKI_INTERNAL_H
 
@@ -21,13 +21,14 @@ static inline void pki_x509_cleanup_(X509 **x)
 }
 #define cleanup_x509 __attribute__((cleanup(pki_x509_cleanup_)))
 
-/* Version, serial number, and days from a little before now_s. False: days is out of range. */
+/* Set version, serial number and validity: `days` days from shortly before now_s. False: days is
+ * out of range. */
 bool pki_x509_begin(X509 *x, int64_t now_s, unsigned days);
 bool pki_x509_add_name(X509_NAME *name, const char *field, const char *value);
 bool pki_x509_add_ext(X509 *x, X509 *issuer, int nid, const char *value);
-/* The first certificate of a PEM; NULL: there is none. The caller frees. */
+/* The first certificate of a PEM text; NULL: none. The caller frees. */
 X509 *pki_x509_read_first(const char *pem, size_t len);
-/* Signs and appends the PEM. */
+/* Sign and append the certificate to out as PEM. */
 bool pki_x509_end(X509 *x, EVP_PKEY *signer, struct strbuf *out);
 
 #endif

@@ -105,7 +105,7 @@ def bad_cas(folder):
     return [("empty", "", "no certificate"), ("garbage", "\x01garbage", "no certificate"), ("nul", "a\0b", "not PEM text"),
             ("large", "x" * 70000, "large"), ("without a key", cert, "private key is missing"), ("key alone", key, "no certificate"),
             ("another's key", cert + wrong, "does not belong"), ("two keys", cert + key + wrong, "more than one private key"),
-            ("cut off", cert + key[:-30], "cut off")]
+            ("cut off", cert + key[:-30], "truncated")]
 
 
 def test_what_is_no_ca(tmp_path):

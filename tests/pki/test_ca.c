@@ -154,7 +154,7 @@ Test(pki_ca, what_is_no_authority_with_its_key_is_refused)
 	refused(&bad, NOW, "more than one private key");
 	strbuf_reset(&bad);
 	strbuf_add(&bad, file.data, file.len - 10);
-	refused(&bad, NOW, "cut off");
+	refused(&bad, NOW, "truncated");
 	strbuf_adds(&file, "-----BEGIN ENCRYPTED PRIVATE KEY-----\n");
 	refused(&file, NOW, "neither a certificate");
 	strbuf_reset(&bad);
@@ -166,9 +166,9 @@ Test(pki_ca, what_is_no_authority_with_its_key_is_refused)
 	strbuf_reset(&bad);
 	cr_assert_eq(pki_issue(&server, other, key, cert.data, &bad, &err), 0);
 	strbuf_add(&bad, secret_peek(pem), secret_len(pem));
-	refused(&bad, NOW, "not that of a self-signed CA");
+	refused(&bad, NOW, "not a self-signed CA certificate");
 	strbuf_reset(&bad);
 	cr_assert_eq(pki_cert_self_signed(other, "a", NOW, 10, &bad, &err), 0);
 	strbuf_add(&bad, secret_peek(pem), secret_len(pem));
-	refused(&bad, NOW, "not that of a self-signed CA");
+	refused(&bad, NOW, "not a self-signed CA certificate");
 }

@@ -104,7 +104,7 @@ Test(pki_key, refuses_two_keys_and_garbage)
 
 	memcpy(secret_bytes(twice), secret_peek(pem), secret_len(pem));
 	memcpy(secret_bytes(twice) + secret_len(pem), secret_peek(pem), secret_len(pem));
-	assert_refused(twice, "nothing behind it");
+	assert_refused(twice, "without trailing data");
 	assert_refused(secret_new_copy("garbage", 7), "no unencrypted");
 	assert_refused(secret_new_copy("\0", 1), "no unencrypted");
 	assert_refused(secret_new_copy(secret_peek(pem), secret_len(pem) / 2), "no unencrypted");

@@ -222,7 +222,7 @@ Test(srv_regak, refuses_keys_that_trustee_could_not_verify)
 	} table[] = {
 		{KEY_EC, SENTENCE("This is an elliptic curve key, which Trustee cannot verify")},
 		{KEY_1024, SENTENCE("The RSA key has 1024 bits")},
-		{KEY_E3, SENTENCE("The RSA key has another exponent than 65537")},
+		{KEY_E3, SENTENCE("The RSA key's exponent is not 65537")},
 	};
 	struct rig r;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The authority whose certificate nodes pin: as one PEM file with its certificate and its private key.
- * Each has a subject of its own, so that a program that is given two can tell them apart.
+ * The certificate authority that nodes pin, stored as one PEM file with its certificate and private
+ * key. Each authority has a subject of its own, so that a program given two can tell them apart.
  */
 #ifndef TEC_PKI_CA_H
 #define TEC_PKI_CA_H
@@ -22,14 +22,14 @@ struct pki_ca {
 void pki_ca_fini(struct pki_ca *ca); /* wipes the key; {0} is fine */
 #define cleanup_pki_ca __attribute__((cleanup(pki_ca_fini)))
 
-/* Appends the authority's certificate; its subject is made of the key, or is that of earlier_pem (may
- * be NULL), so that what nodes have pinned verifies what the renewed one signs. */
+/* Append the authority's certificate. Its subject is derived from the key, or taken from
+ * earlier_pem (may be NULL), so that the pinned certificate also verifies what the renewed
+ * authority signs. */
 int pki_ca_issue(const struct pki_key *key, const char *earlier_pem, int64_t now_s,
 	struct strbuf *out, struct err *err) MUST_CHECK;
-/*
- * Reads exactly one certificate and one private key, in any order. ERR_INVALID: another block, no key,
- * a key of another certificate, no authority that signed itself, or now_s is not in its time.
- */
+/* Read exactly one certificate and one private key, in any order. ERR_INVALID: another kind of
+ * block, no key, a key that does not match, a certificate that is not a self-signed CA, or a
+ * validity period that does not contain now_s. */
 int pki_ca_read(
 	const char *pem, size_t len, int64_t now_s, struct pki_ca *out, struct err *err) MUST_CHECK;
 

@@ -5,13 +5,11 @@
 
 #include <stdbool.h>
 
-/* A name as OpenSSL's settings take it, without a separator in it. */
+/* Whether the text can be a single name in OpenSSL's settings: it contains no separator. */
 bool pki_cipher_is_name(const char *name);
-/*
- * OpenSSL's name of a suite: what begins with TLS_ is the IANA's and is translated (TLS 1.3 suites
- * have one name only), any other one is OpenSSL's already. NULL: OpenSSL knows no such suite, or the
- * name holds what no name does. Static or the argument itself.
- */
+/* OpenSSL's name of a suite. Names that begin with TLS_ are IANA's and are translated (TLS 1.3
+ * suites have one name only); any other name is taken as OpenSSL's. NULL: unknown suite or
+ * invalid characters. The result is static or the argument itself. */
 const char *pki_cipher_openssl_name(const char *name);
 
 #endif

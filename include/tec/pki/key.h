@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Key pairs this system makes: Ed25519 for Trustee's admin API, P-256 for its token signer. Private
- * halves leave only as struct secret. */
+/* Key pairs that this system makes: Ed25519 for Trustee's admin API, P-256 for its token signer.
+ * Private keys leave this module as struct secret only. */
 #ifndef TEC_PKI_KEY_H
 #define TEC_PKI_KEY_H
 
