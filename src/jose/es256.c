@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* OpenSSL signs in DER; JWS wants r and s, 32 bytes each. The header is compared as text: there is
- * one that this key writes. */
+/* OpenSSL's ECDSA signatures are DER; JWS concatenates r and s, 32 bytes each. The header is
+ * compared as text, because a given key always writes the same one. */
 #include "config.h"
 
 #include "tec/jose/es256.h"
@@ -19,6 +19,8 @@
 #define NUMBER_LEN 32
 #define DER_MAX    80
 
+/* Append the only header this key writes. Member order matters: es256_verify() compares the
+ * bytes. */
 static int add_header(struct strbuf *out, EVP_PKEY *evp, struct err *err)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -30,8 +32,10 @@ static int add_header(struct strbuf *out, EVP_PKEY *evp, struct err *err)
 			evp, OSSL_PKEY_PARAM_PUB_KEY, point, sizeof(point), &n) != 1 ||
 		n != sizeof(point) || point[0] != 4) {
 		ERR_clear_error();
-		return err_set(err, ERR_INVALID, "The key of attestation tokens must be of P-256.");
+		return err_set(err, ERR_INVALID,
+			"The signing key of attestation tokens must be a P-256 key.");
 	}
+	/* Not parsed again: es256_verify() compares these bytes. */
 	strbuf_adds(&text,
 		"{\"typ\":\"JWT\",\"alg\":\"ES256\",\"jwk\":{\"alg\":\"ES256\",\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"");
 	bytes_to_b64url(&text, point + 1, NUMBER_LEN);
@@ -42,6 +46,7 @@ static int add_header(struct strbuf *out, EVP_PKEY *evp, struct err *err)
 	return 0;
 }
 
+/* Sign and convert DER to r || s, each padded with zeros to 32 bytes (RFC 7518 section 3.4). */
 static bool sign(EVP_PKEY *evp, const void *data, size_t len, uint8_t raw[2 * NUMBER_LEN])
 {
 	EVP_MD_CTX *md = EVP_MD_CTX_new();
@@ -61,6 +66,7 @@ static bool sign(EVP_PKEY *evp, const void *data, size_t len, uint8_t raw[2 * NU
 	return ok;
 }
 
+/* A token grants access to resources, so its buffer is wiped when the scope ends. */
 struct secret *es256_sign(
 	const struct pki_key *key, const char *payload, size_t len, struct err *err)
 {
@@ -72,12 +78,13 @@ struct secret *es256_sign(
 	strbuf_addc(&token, '.');
 	bytes_to_b64url(&token, payload, len);
 	if (!sign(pki_key_evp(key), token.data, token.len, raw))
-		DIE("ECDSA does not sign");
+		DIE("cannot sign with ECDSA");
 	strbuf_addc(&token, '.');
 	bytes_to_b64url(&token, raw, sizeof(raw));
 	return secret_new_copy(token.data, token.len + 1);
 }
 
+/* Encode r || s as DER again for OpenSSL, and verify. */
 static bool is_signed(EVP_PKEY *evp, const void *data, size_t len, const uint8_t *raw)
 {
 	EVP_MD_CTX *md = EVP_MD_CTX_new();
@@ -100,6 +107,8 @@ static bool is_signed(EVP_PKEY *evp, const void *data, size_t len, const uint8_t
 	return ok;
 }
 
+/* The header is compared before the signature is checked, so `alg` and `jwk` of a foreign token
+ * are never interpreted. */
 int es256_verify(const struct pki_key *key, const char *token, size_t token_len, char **payload,
 	size_t *payload_len, struct err *err)
 {
@@ -115,17 +124,18 @@ int es256_verify(const struct pki_key *key, const char *token, size_t token_len,
 		return err_set(err, ERR_INVALID, "The token is empty or too long.");
 	first = memchr(token, '.', token_len);
 	second = first ? memchr(first + 1, '.', (size_t)(end - first - 1)) : NULL;
+	/* Everything before the second dot is signed, exactly as sent. */
 	if (!second) /* a third dot is not base64url */
 		return err_set(err, ERR_INVALID, "The token does not have three parts.");
 	if (add_header(&header, pki_key_evp(key), err) < 0)
 		return -1;
 	if ((size_t)(first - token) != header.len || memcmp(token, header.data, header.len) != 0)
-		return err_set(err, ERR_DENIED, "The token is not by this broker.");
+		return err_set(err, ERR_DENIED, "The token was not issued by this broker.");
 	if (bytes_from_b64url(second + 1, (size_t)(end - second - 1), &raw, &n) < 0 ||
 		n != 2 * NUMBER_LEN)
 		return err_set(err, ERR_INVALID, "The token's signature is not 64 bytes.");
 	if (!is_signed(pki_key_evp(key), token, (size_t)(second - token), raw))
-		return err_set(err, ERR_DENIED, "The token's signature does not fit the key.");
+		return err_set(err, ERR_DENIED, "The token's signature does not match the key.");
 	if (bytes_from_b64url(first + 1, (size_t)(second - first - 1), &bytes, payload_len) < 0)
 		return err_set(err, ERR_INVALID, "The token's payload is not base64url.");
 	*payload = (char *)bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to this folder: what making and opening a JWE share. */
+/* Private to this folder: shared by encrypting (jwe.c) and opening (jwe_open.c) a JWE. */
 #ifndef TEC_JOSE_INTERNAL_H
 #define TEC_JOSE_INTERNAL_H
 
@@ -39,21 +39,23 @@ EVP_CLEANUP(bn_cleanup_, BIGNUM, BN_free)
 #define cleanup_cctx __attribute__((cleanup(cctx_cleanup_)))
 #define cleanup_bn   __attribute__((cleanup(bn_cleanup_)))
 
-/* The common secret of two keys of one curve; NULL: OpenSSL refused. The caller frees. */
+/* The ECDH shared secret of two keys on the same curve; NULL: OpenSSL refused. The caller frees. */
 struct secret *jwe_agree(EVP_PKEY *mine, EVP_PKEY *theirs, size_t len);
-/* Concat KDF (RFC 7518 section 4.6.2), one round: apu and apv are empty, 256 bits. */
+/* Derive the key-wrapping key: Concat KDF (RFC 7518 section 4.6.2), one round, 256 bits, with
+ * empty apu and apv. */
 void jwe_derive(const struct secret *z, uint8_t kek[JWE_CEK_LEN]);
 
-/* The five parts of a JWE as they were sent: base64url, borrowed. */
+/* The parts of a JWE as they were sent: base64url, borrowed. */
 struct jwe_parts {
 	const char *head, *iv, *text, *tag;
 	size_t head_len, iv_len, text_len, tag_len;
 };
-/* A256GCM with the head's text as additional data. ERR_DENIED: not made with this key. */
+/* Decrypt A256GCM with the encoded header as additional data. ERR_DENIED: not made with this
+ * key. */
 int jwe_decrypt_parts(const struct secret *cek, const struct jwe_parts *p, struct body *out,
 	struct err *err) MUST_CHECK;
-/* The same the other way, over a head in base64url; text has room for len bytes. False: OpenSSL
- * refused. */
+/* Encrypt with A256GCM; head is the protected header in base64url, text has room for len bytes.
+ * False: OpenSSL refused. */
 bool jwe_seal_content(const struct secret *cek, const struct strbuf *head, const void *plain,
 	size_t len, uint8_t iv[JWE_IV_LEN], uint8_t tag[JWE_TAG_LEN], uint8_t *text);
 

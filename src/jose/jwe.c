@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys are read into OpenSSL at once, which judges points and numbers; every secret on the way to a
- * wrapped key lies in a struct secret. */
+/* Keys are converted to OpenSSL objects first, and OpenSSL validates points and numbers. Every
+ * intermediate secret of key wrapping is a struct secret. */
 #include "config.h"
 
 #include "tec/jose/jwe.h"
@@ -24,6 +24,7 @@
 
 static const struct jwe_curve curves[] = {{"P-256", "P-256", 32}, {"P-521", "P-521", 66}};
 
+/* The error queue is cleared so that a later TLS session does not report our failure as its own. */
 static int refuse(struct err *err, const char *text)
 {
 	ERR_clear_error();
@@ -38,9 +39,11 @@ static int failed(struct err *err, const char *what)
 
 /* ---- keys */
 
+/* Build a public key and validate it: the node chose the numbers. */
 static EVP_PKEY *from_params(const char *type, OSSL_PARAM *params)
 {
 	cleanup_pctx EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(NULL, type, NULL);
+	/* The quick check suffices: for EC it verifies that the point is on the curve. */
 	cleanup_pctx EVP_PKEY_CTX *check = NULL;
 	cleanup_pkey EVP_PKEY *key = NULL;
 
@@ -53,7 +56,7 @@ static EVP_PKEY *from_params(const char *type, OSSL_PARAM *params)
 	return steal_ptr(&key);
 }
 
-/* One coordinate of exactly len bytes into out. */
+/* Decode one coordinate of exactly len bytes into out (RFC 7518 section 6.2.1.2). */
 static bool coordinate(const char *b64, size_t len, uint8_t *out)
 {
 	cleanup_free uint8_t *bytes = NULL;
@@ -65,6 +68,7 @@ static bool coordinate(const char *b64, size_t len, uint8_t *out)
 	return true;
 }
 
+/* Build the point in its uncompressed form (SEC 1 section 2.3.3): 4, x, y. */
 static EVP_PKEY *ec_key(const struct jwe_jwk *k, const struct jwe_curve *curve)
 {
 	uint8_t point[1 + 2 * COORD_MAX] = {4}; /* uncompressed */
@@ -81,6 +85,7 @@ static EVP_PKEY *ec_key(const struct jwe_jwk *k, const struct jwe_curve *curve)
 	return from_params("EC", params);
 }
 
+/* Decode a Base64urlUInt; leading zero bytes are refused (RFC 7518 section 2). */
 static BIGNUM *number(const char *b64)
 {
 	cleanup_free uint8_t *bytes = NULL;
@@ -92,6 +97,7 @@ static BIGNUM *number(const char *b64)
 	return BN_bin2bn(bytes, (int)n, NULL);
 }
 
+/* An exponent of at most 33 bits is the limit of Trustee's RSA library. */
 static EVP_PKEY *rsa_key(const struct jwe_jwk *k)
 {
 	cleanup_bn BIGNUM *n = number(k->n), *e = number(k->e);
@@ -110,12 +116,14 @@ static EVP_PKEY *rsa_key(const struct jwe_jwk *k)
 	return key;
 }
 
+/* `alg` must match the key type: it decides how the content key is wrapped. */
 struct jwe_key *jwe_key_new(const struct jwe_jwk *k, struct err *err)
 {
 	const struct jwe_curve *curve = NULL;
 	EVP_PKEY *evp = NULL;
 	struct jwe_key *key;
 
+	/* Member names and values are those of RFC 7518 sections 4.1 and 6. */
 	if (str_eq(k->kty, "EC") && str_eq(k->alg, JWE_ALG_EC)) {
 		for (size_t i = 0; i < ARRAY_LEN(curves); i++)
 			if (str_eq(k->crv, curves[i].name))
@@ -124,13 +132,13 @@ struct jwe_key *jwe_key_new(const struct jwe_jwk *k, struct err *err)
 	} else if (str_eq(k->kty, "RSA") && str_eq(k->alg, JWE_ALG_RSA)) {
 		evp = rsa_key(k);
 	} else {
-		refuse(err, "The key must be of EC with " JWE_ALG_EC " or of RSA with " JWE_ALG_RSA
-			    ".");
+		refuse(err, "The key must be an EC key with " JWE_ALG_EC
+			    " or an RSA key with " JWE_ALG_RSA ".");
 		return NULL;
 	}
 	if (!evp) {
 		refuse(err,
-			curve ? "The coordinates are not those of a point on the curve."
+			curve ? "The coordinates are not a point on the curve."
 			: k->crv
 				? "The curve must be P-256 or P-521."
 				: "The RSA key must have 2048 to 4096 bits and an odd exponent above 1.");
@@ -150,8 +158,10 @@ void jwe_key_free(struct jwe_key *k)
 	free(k);
 }
 
-/* ---- wrapping the content's key */
+/* ---- wrapping the content encryption key */
 
+/* OtherInfo is AlgorithmID (length and text), empty PartyUInfo and PartyVInfo, and the key
+ * length of 256 bits. `before` is the round counter. */
 void jwe_derive(const struct secret *z, uint8_t kek[JWE_CEK_LEN])
 {
 	static const uint8_t before[] = {0, 0, 0, 1}, id_len[] = {0, 0, 0, sizeof(JWE_ALG_EC) - 1},
@@ -167,6 +177,7 @@ void jwe_derive(const struct secret *z, uint8_t kek[JWE_CEK_LEN])
 	bytes_sha256_end(&run, kek);
 }
 
+/* The result is the x coordinate, padded to the length of the field (RFC 7518 section 4.6.2). */
 struct secret *jwe_agree(EVP_PKEY *mine, EVP_PKEY *theirs, size_t len)
 {
 	cleanup_pctx EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new(mine, NULL);
@@ -179,6 +190,7 @@ struct secret *jwe_agree(EVP_PKEY *mine, EVP_PKEY *theirs, size_t len)
 	return steal_ptr(&z);
 }
 
+/* AES key wrap (RFC 3394). OpenSSL refuses wrap ciphers unless this flag is set. */
 static bool key_wrap(const uint8_t *kek, const struct secret *cek, uint8_t out[WRAPPED_LEN])
 {
 	cleanup_cctx EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
@@ -192,7 +204,8 @@ static bool key_wrap(const uint8_t *kek, const struct secret *cek, uint8_t out[W
 	       n == WRAPPED_LEN;
 }
 
-/* The protected header's epk members of our half, and the wrapped key. */
+/* Wrap cek for an EC key: append the header with our ephemeral public key (epk), and the wrapped
+ * key. */
 static int wrap_ec(const struct jwe_key *k, const struct secret *cek, struct strbuf *header,
 	struct strbuf *wrapped, struct err *err)
 {
@@ -207,6 +220,7 @@ static int wrap_ec(const struct jwe_key *k, const struct secret *cek, struct str
 			mine, OSSL_PKEY_PARAM_PUB_KEY, point, sizeof(point), &n) != 1 ||
 		n != 1 + 2 * len)
 		return failed(err, "ECDH");
+	/* A fresh key pair per JWE, so the derived key wraps exactly one content key. */
 	jwe_derive(z, secret_bytes(kek));
 	if (!key_wrap(secret_peek(kek), cek, out))
 		return failed(err, "AES key wrap");
@@ -222,6 +236,7 @@ static int wrap_ec(const struct jwe_key *k, const struct secret *cek, struct str
 	return 0;
 }
 
+/* RSA-OAEP-256 uses SHA-256 for the OAEP digest and for MGF1 (RFC 7518 section 4.3). */
 static int wrap_rsa(const struct jwe_key *k, const struct secret *cek, struct strbuf *header,
 	struct strbuf *wrapped, struct err *err)
 {
@@ -240,8 +255,9 @@ static int wrap_rsa(const struct jwe_key *k, const struct secret *cek, struct st
 	return 0;
 }
 
-/* ---- the whole */
+/* ---- the content */
 
+/* The IV is random: a content key encrypts once, or (alg dir) rarely enough for 96 random bits. */
 bool jwe_seal_content(const struct secret *cek, const struct strbuf *head, const void *plain,
 	size_t len, uint8_t iv[JWE_IV_LEN], uint8_t tag[JWE_TAG_LEN], uint8_t *text)
 {
@@ -262,6 +278,8 @@ static void member(struct strbuf *out, const char *before, const void *bytes, si
 	bytes_to_b64url(out, bytes, len);
 }
 
+/* The additional data is the encoded header, without the ".aad" part (RFC 7516 section 5.1 step
+ * 14). */
 int jwe_encrypt(
 	const struct jwe_key *k, const void *plain, size_t len, struct strbuf *out, struct err *err)
 {
@@ -274,7 +292,9 @@ int jwe_encrypt(
 
 	if (rc < 0)
 		return -1;
+	/* The encoded header is both the "protected" member and the additional data. */
 	bytes_to_b64url(&aad, header.data, header.len);
+	/* GCM keeps the length; one byte more for an empty text. */
 	text = xmalloc(len + 1);
 	if (jwe_seal_content(cek, &aad, plain, len, iv, tag, text)) {
 		strbuf_addf(out, "{\"protected\":\"%s\",\"encrypted_key\":\"%s\"", strbuf_str(&aad),

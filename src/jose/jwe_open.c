@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening. The additional data are the bytes of the protected header as they were sent, never a header
- * that was written again. A header may have members that are not known here, but none that it calls
- * critical (RFC 7515 section 4.1.11), and no compression.
+ * Opens a JWE. The additional data is the protected header as it was sent, never a header encoded
+ * again. The header may contain unknown members, but none listed as critical (RFC 7515 section
+ * 4.1.11), and no compression.
  */
 #include "config.h"
 
@@ -22,6 +22,7 @@
 
 static const struct json_limits limits = {.bytes = JWE_MAX_LEN, .depth = 16, .tokens = 4096};
 
+/* The key pair with its public half already encoded for requests. */
 struct jwe_own {
 	struct pki_key *key; /* owned */
 	struct strbuf x, y;  /* base64url */
@@ -35,6 +36,7 @@ static int refuse(struct err *err, const char *text)
 
 /* ---- the key to open with */
 
+/* The coordinates are encoded once: the public key is part of every attestation. */
 struct jwe_own *jwe_own_new(void)
 {
 	struct jwe_own *k = xcalloc(1, sizeof(*k));
@@ -70,6 +72,7 @@ void jwe_own_public(const struct jwe_own *k, struct jwe_jwk *out)
 		.y = strbuf_str(&k->y)};
 }
 
+/* For handing the key to another process: it must be able to open what was encrypted to it. */
 struct secret *jwe_own_pem(const struct jwe_own *k)
 {
 	return pki_key_private_pem(k->key);
@@ -77,6 +80,7 @@ struct secret *jwe_own_pem(const struct jwe_own *k)
 
 /* ---- the content */
 
+/* Decode base64url of exactly `want` bytes. */
 static bool decode(const char *text, size_t len, size_t want, uint8_t *out)
 {
 	cleanup_free uint8_t *bytes = NULL;
@@ -88,6 +92,7 @@ static bool decode(const char *text, size_t len, size_t want, uint8_t *out)
 	return true;
 }
 
+/* out is not authenticated until this returns true; the caller discards it otherwise. */
 static bool decrypt(const struct secret *cek, const struct jwe_parts *p, const uint8_t *iv,
 	uint8_t *tag, const uint8_t *text, size_t len, uint8_t *out)
 {
@@ -101,6 +106,7 @@ static bool decrypt(const struct secret *cek, const struct jwe_parts *p, const u
 	       EVP_DecryptFinal_ex(ctx, out + n, &rest) == 1 && (size_t)(n + rest) == len;
 }
 
+/* The plain text is wiped on every path: it may be a disk key. */
 int jwe_decrypt_parts(
 	const struct secret *cek, const struct jwe_parts *p, struct body *out, struct err *err)
 {
@@ -113,8 +119,9 @@ int jwe_decrypt_parts(
 	if (!decode(p->iv, p->iv_len, sizeof(iv), iv) ||
 		!decode(p->tag, p->tag_len, sizeof(tag), tag) ||
 		bytes_from_b64url(p->text, p->text_len, &text, &len) < 0)
-		return refuse(err, "iv, ciphertext or tag are not what A256GCM makes.");
+		return refuse(err, "iv, ciphertext or tag do not have the form of A256GCM.");
 	plain = xmalloc(len + 1);
+	/* plain holds unauthenticated bytes if this fails; they are wiped below. */
 	ok = decrypt(cek, p, iv, tag, text, len, plain);
 	if (ok)
 		body_add(out, plain, len, len);
@@ -123,10 +130,11 @@ int jwe_decrypt_parts(
 	if (ok)
 		return 0;
 	ERR_clear_error();
-	return err_set(err, ERR_DENIED, "It was changed, or made with another key.");
+	return err_set(err, ERR_DENIED, "The JWE was changed or encrypted with another key.");
 }
 
-/* The protected header as JSON: with nothing in it that must be understood. */
+/* Parse the protected header. crit and zip are refused: ignoring either one would misread the
+ * content. */
 static struct json_object *read_header(const char *b64, size_t len, struct err *err)
 {
 	cleanup_free uint8_t *bytes = NULL;
@@ -146,12 +154,13 @@ static struct json_object *read_header(const char *b64, size_t len, struct err *
 		!json_get(o, "crit") && !json_get(o, "zip"))
 		return o;
 	json_object_put(o);
-	refuse(err, "The protected header does not have enc A256GCM, or it has crit or zip.");
+	refuse(err, "The protected header lacks enc A256GCM, or has crit or zip.");
 	return NULL;
 }
 
 /* ---- flattened, to our key */
 
+/* Borrow a string member; false: absent. */
 static bool take(struct json_object *o, const char *name, const char **text, size_t *len)
 {
 	*text = json_get_str(o, name);
@@ -159,6 +168,7 @@ static bool take(struct json_object *o, const char *name, const char **text, siz
 	return *text != NULL;
 }
 
+/* OpenSSL checks the integrity value of RFC 3394: a wrong key fails here, not in the content. */
 static bool key_unwrap(
 	const struct secret *kek, const uint8_t wrapped[WRAPPED_LEN], struct secret *cek)
 {
@@ -178,6 +188,8 @@ static bool key_unwrap(
 	return ok;
 }
 
+/* Recover the content encryption key. apu and apv are refused, because jwe_derive() assumes them
+ * empty. */
 static int unwrap(const struct jwe_own *k, struct json_object *header, const uint8_t *wrapped,
 	struct secret *cek, struct err *err)
 {
@@ -192,7 +204,7 @@ static int unwrap(const struct jwe_own *k, struct json_object *header, const uin
 	bool ok = false;
 
 	if (!str_eq(jwk.crv, "P-256") || json_get(header, "apu") || json_get(header, "apv"))
-		return refuse(err, "epk is not a key of P-256, or there are apu or apv.");
+		return refuse(err, "epk is not a P-256 key, or the header has apu or apv.");
 	theirs = jwe_key_new(&jwk, err);
 	if (!theirs)
 		return err_wrap(err, "epk");
@@ -205,9 +217,10 @@ static int unwrap(const struct jwe_own *k, struct json_object *header, const uin
 	if (ok)
 		return 0;
 	ERR_clear_error();
-	return err_set(err, ERR_DENIED, "It was not encrypted to this key.");
+	return err_set(err, ERR_DENIED, "The JWE was not encrypted to this key.");
 }
 
+/* Parse the flattened JWE, unwrap the content key, then decrypt and authenticate the content. */
 int jwe_open(
 	const struct jwe_own *k, const char *text, size_t len, struct body *out, struct err *err)
 {
@@ -225,41 +238,45 @@ int jwe_open(
 		!take(o, "tag", &p.tag, &p.tag_len) || !take(o, "encrypted_key", &key, &key_len) ||
 		!decode(key, key_len, sizeof(wrapped), wrapped))
 		return refuse(err,
-			"It does not have protected, encrypted_key, iv, ciphertext and tag as a flattened JWE has.");
+			"Not a flattened JWE: protected, encrypted_key, iv, ciphertext and tag are required.");
 	header = read_header(p.head, p.head_len, err);
 	if (header && !str_eq(json_get_str(header, "alg"), JWE_ALG_EC))
-		return refuse(err, "Its alg is not " JWE_ALG_EC ".");
+		return refuse(err, "The alg is not " JWE_ALG_EC ".");
 	if (!header || unwrap(k, header, wrapped, cek, err) < 0)
 		return -1;
 	return jwe_decrypt_parts(cek, &p, out, err);
 }
 
-/* ---- compact, with a key that both sides have */
+/* ---- compact, with a shared key */
 
+/* Split header.encrypted_key.iv.ciphertext.tag; alg dir requires an empty encrypted_key (RFC
+ * 7518 section 4.5). */
 static int split(const char *text, size_t len, struct jwe_parts *p, struct err *err)
 {
 	const char *part[5];
 	size_t part_len[5], n = 0, start = 0;
 
+	/* The loop runs once past the end, which terminates the fifth part. */
 	for (size_t i = 0; i <= len; i++) {
 		if (i < len && text[i] != '.')
 			continue;
 		if (n == 5)
-			return refuse(err, "It does not have five parts, as a compact JWE has.");
+			return refuse(err, "Not a compact JWE: it does not have five parts.");
 		part[n] = text + start;
 		part_len[n++] = i - start;
 		start = i + 1;
 	}
 	if (n != 5 || len > JWE_MAX_LEN)
-		return refuse(err, "It does not have five parts, as a compact JWE has.");
+		return refuse(err, "Not a compact JWE: it does not have five parts.");
 	if (part_len[1] != 0)
-		return refuse(err, "It has an encrypted key, where the key is used directly.");
+		return refuse(err, "The JWE has an encrypted key, which alg dir does not permit.");
 	*p = (struct jwe_parts){part[0], part[2], part[3], part[4], part_len[0], part_len[2],
 		part_len[3], part_len[4]};
 	return 0;
 }
 
-/* The clevis pin in Rust has its library write "ECDH-ES", of which nothing but the name is used. */
+/* Accept alg "dir", and "ECDH-ES" without epk: the library of the Rust clevis pin writes that
+ * name but uses the key directly. */
 static struct json_object *read_dir(const struct jwe_parts *p, struct err *err)
 {
 	struct json_object *o = read_header(p->head, p->head_len, err);
@@ -268,7 +285,7 @@ static struct json_object *read_dir(const struct jwe_parts *p, struct err *err)
 	if (!o || str_eq(alg, "dir") || (str_eq(alg, "ECDH-ES") && !json_get(o, "epk")))
 		return o;
 	json_object_put(o);
-	refuse(err, "Its alg is not dir.");
+	refuse(err, "The alg is not dir.");
 	return NULL;
 }
 
@@ -279,14 +296,16 @@ struct json_object *jwe_dir_header(const char *text, size_t len, struct err *err
 	return split(text, len, &p, err) < 0 ? NULL : read_dir(&p, err);
 }
 
+/* A256GCM needs exactly 256 bits; another length is an error of the caller's configuration. */
 static bool is_key(const struct secret *key, struct err *err)
 {
 	if (secret_len(key) == JWE_CEK_LEN)
 		return true;
-	err_set(err, ERR_INVALID, "The key does not have 32 bytes.");
+	err_set(err, ERR_INVALID, "The key is not 32 bytes long.");
 	return false;
 }
 
+/* The header is authenticated as additional data, so it can be trusted after this succeeds. */
 int jwe_dir_open(
 	const struct secret *key, const char *text, size_t len, struct body *out, struct err *err)
 {
@@ -299,6 +318,7 @@ int jwe_dir_open(
 	return header ? jwe_decrypt_parts(key, &p, out, err) : -1;
 }
 
+/* encrypted_key is empty (RFC 7518 section 4.5), hence the two dots. */
 int jwe_dir_seal(const struct secret *key, const char *header, const void *plain, size_t len,
 	struct strbuf *out, struct err *err)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A token is header.payload.signature, each base64url; the signature covers the first two as they
- * stand, so nothing is ever re-encoded. Refuses before it looks at the signature: another `alg`
- * than EdDSA, a `crit` (RFC 7515 section 4.1.11: what is critical is not understood here), names
- * twice in a header, padding, and text that is not canonical base64url.
+ * A token is header.payload.signature, each in base64url; the signature covers the first two as
+ * they were sent, so nothing is encoded again. Refused before the signature is checked: an `alg`
+ * other than EdDSA, `crit` (RFC 7515 section 4.1.11: no critical member is understood here),
+ * duplicate names in the header, padding, and non-canonical base64url.
  */
 #include "config.h"
 
@@ -44,6 +44,7 @@ static inline void bio_cleanup_(BIO **b)
 }
 #define cleanup_bio __attribute__((cleanup(bio_cleanup_)))
 
+/* The token is a bearer credential for Trustee's admin API, so its buffer is wiped. */
 struct secret *jws_sign_eddsa(
 	const struct pki_key *key, const char *payload, size_t len, struct err *err)
 {
@@ -56,7 +57,7 @@ struct secret *jws_sign_eddsa(
 	if (!md)
 		DIE("out of memory: a signature");
 	if (!EVP_PKEY_is_a(evp, "ED25519")) {
-		err_set(err, ERR_INVALID, "The key that signs a token must be an Ed25519 key.");
+		err_set(err, ERR_INVALID, "The signing key of a token must be an Ed25519 key.");
 		return NULL;
 	}
 	bytes_to_b64url(&token, header_text, sizeof(header_text) - 1);
@@ -64,7 +65,7 @@ struct secret *jws_sign_eddsa(
 	bytes_to_b64url(&token, payload, len);
 	if (EVP_DigestSignInit(md, NULL, NULL, NULL, evp) != 1 ||
 		EVP_DigestSign(md, sig, &sig_len, (const uint8_t *)token.data, token.len) != 1)
-		DIE("Ed25519 does not sign");
+		DIE("cannot sign with Ed25519");
 	strbuf_addc(&token, '.');
 	bytes_to_b64url(&token, sig, sig_len);
 	return secret_new_copy(token.data, token.len + 1);
@@ -82,6 +83,7 @@ void jws_public_free(struct jws_public *k)
 	free(k);
 }
 
+/* Trailing data is refused: a second key there would be ignored silently. */
 struct jws_public *jws_public_from_pem(const char *pem, size_t len, struct err *err)
 {
 	cleanup_bio BIO *bio = NULL;
@@ -105,7 +107,7 @@ struct jws_public *jws_public_from_pem(const char *pem, size_t len, struct err *
 	}
 	while (BIO_read(bio, &c, 1) == 1) {
 		if (c != ' ' && c != '\t' && c != '\r' && c != '\n') {
-			err_set(err, ERR_INVALID, "Something stands behind the public key.");
+			err_set(err, ERR_INVALID, "Trailing data after the public key.");
 			return NULL;
 		}
 	}
@@ -114,6 +116,8 @@ struct jws_public *jws_public_from_pem(const char *pem, size_t len, struct err *
 	return k;
 }
 
+/* `alg` is compared with the only accepted value, never used to choose an algorithm (RFC 8725
+ * section 3.1). */
 static int check_header(const char *b64, size_t len, struct err *err)
 {
 	static const struct json_limits limits = {.bytes = 4096, .depth = 4, .tokens = 64};
@@ -130,11 +134,12 @@ static int check_header(const char *b64, size_t len, struct err *err)
 	if (!str_eq(json_get_str(header, "alg"), "EdDSA"))
 		return err_set(err, ERR_INVALID, "The token's algorithm must be EdDSA.");
 	if (json_object_object_get_ex(header, "crit", NULL))
-		return err_set(
-			err, ERR_INVALID, "The token's header has critical members: not known.");
+		return err_set(err, ERR_INVALID,
+			"The token's header has critical members, which are not supported.");
 	return 0;
 }
 
+/* A signature of another length is malformed (ERR_INVALID), not a forgery (ERR_DENIED). */
 static int check_signature(EVP_PKEY *evp, const char *signed_text, size_t signed_len,
 	const char *b64, size_t len, struct err *err)
 {
@@ -152,10 +157,11 @@ static int check_signature(EVP_PKEY *evp, const char *signed_text, size_t signed
 	       EVP_DigestVerify(md, sig, sig_len, (const uint8_t *)signed_text, signed_len) == 1;
 	ERR_pop_to_mark();
 	if (!good)
-		return err_set(err, ERR_DENIED, "The token's signature does not fit the key.");
+		return err_set(err, ERR_DENIED, "The token's signature does not match the key.");
 	return 0;
 }
 
+/* The payload is decoded only after the signature is verified. */
 int jws_verify_eddsa(const struct jws_public *key, const char *token, size_t token_len,
 	char **payload, size_t *payload_len, struct err *err)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JWE, both ways.
+ * JWE, encrypting and opening.
  *
- * A flattened JWE (RFC 7516 section 7.2.2) to a public JWK (RFC 7517), as Trustee makes one of each
- * resource: content is always A256GCM, and the key to it is wrapped with ECDH-ES+A256KW for EC keys
- * of P-256 or P-521, or RSA-OAEP-256 for RSA keys (RFC 7518). Everything else is refused: P-384,
- * RSA1_5 and RSA-OAEP with SHA-1 among it.
+ * Flattened JWE (RFC 7516 section 7.2.2) to a public JWK (RFC 7517), as Trustee sends each
+ * resource: the content is always A256GCM, and its key is wrapped with ECDH-ES+A256KW for EC keys
+ * on P-256 or P-521, or RSA-OAEP-256 for RSA keys (RFC 7518). Everything else is refused, including
+ * P-384, RSA1_5 and RSA-OAEP with SHA-1.
  *
- * Clients compute the additional authenticated data from a protected header that they write again,
+ * Clients compute the additional authenticated data from a protected header that they encode again,
  * so its bytes are part of the format: alg, enc, then epk with crv, kty, x, y, without white space.
  */
 #ifndef TEC_JOSE_JWE_H
@@ -22,7 +22,7 @@
 #include "tec/base/secret.h"
 #include "tec/base/str.h"
 
-#define JWE_MAX_LEN (8u << 20) /* of what is opened */
+#define JWE_MAX_LEN (8u << 20) /* of a JWE to open */
 
 /* Members of a public JWK, as sent; NULL: absent. */
 struct jwe_jwk {
@@ -30,16 +30,16 @@ struct jwe_jwk {
 };
 
 struct jwe_key;
-/* ERR_INVALID: not a key that can be encrypted to; a point that is not on its curve, coordinates of
- * another length, RSA below 2048 or above 4096 bits, with an exponent that is even or below 3. */
+/* ERR_INVALID: not a usable encryption key: a point that is not on its curve, coordinates of
+ * another length, RSA below 2048 or above 4096 bits, or an exponent that is even or below 3. */
 struct jwe_key *jwe_key_new(const struct jwe_jwk *k, struct err *err) MUST_CHECK;
 void jwe_key_free(struct jwe_key *k); /* NULL is fine */
 
-/* Appends {"protected","encrypted_key","iv","ciphertext","tag"}. ERR_BUG: OpenSSL refused. */
+/* Append {"protected","encrypted_key","iv","ciphertext","tag"}. ERR_BUG: OpenSSL refused. */
 int jwe_encrypt(const struct jwe_key *k, const void *plain, size_t len, struct strbuf *out,
 	struct err *err) MUST_CHECK;
 
-/* The other end: a key pair of P-256 that resources are encrypted to. */
+/* The receiving end: a P-256 key pair that resources are encrypted to. */
 struct jwe_own;
 struct jwe_own *jwe_own_new(void);
 void jwe_own_free(struct jwe_own *k);                              /* NULL is fine */
@@ -48,22 +48,18 @@ struct secret *jwe_own_pem(const struct jwe_own *k); /* its private half; the ca
 DEFINE_CLEANUP(jwe_own_cleanup_, struct jwe_own *, jwe_own_free)
 #define cleanup_jwe_own __attribute__((cleanup(jwe_own_cleanup_)))
 
-/*
- * What jwe_encrypt() made for this key, appended to out. ERR_INVALID: not such a JWE; ERR_DENIED: it
- * was changed, or made for another key.
- */
+/* Open what jwe_encrypt() made for this key and append it to out. ERR_INVALID: not such a JWE;
+ * ERR_DENIED: changed, or encrypted to another key. */
 int jwe_open(const struct jwe_own *k, const char *text, size_t len, struct body *out,
 	struct err *err) MUST_CHECK;
 
-/*
- * A compact JWE (RFC 7516 section 7.1) whose content's key both sides have: alg "dir", enc "A256GCM",
- * a key of 32 bytes. header is the protected header's JSON, with alg and enc in it.
- */
+/* A compact JWE (RFC 7516 section 7.1) with a content key that both sides have: alg "dir", enc
+ * "A256GCM", a key of 32 bytes. header: the protected header as JSON, including alg and enc. */
 int jwe_dir_seal(const struct secret *key, const char *header, const void *plain, size_t len,
 	struct strbuf *out, struct err *err) MUST_CHECK;
-/* The protected header of one; the caller puts. Nothing is verified yet. */
+/* The protected header; the caller puts it. Nothing is authenticated yet. */
 struct json_object *jwe_dir_header(const char *text, size_t len, struct err *err) MUST_CHECK;
-/* ERR_DENIED: it was changed, or made with another key. */
+/* ERR_DENIED: changed, or encrypted with another key. */
 int jwe_dir_open(const struct secret *key, const char *text, size_t len, struct body *out,
 	struct err *err) MUST_CHECK;
 

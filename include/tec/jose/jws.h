@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compact JWS (RFC 7515) with EdDSA over Ed25519 (RFC 8037), and no other algorithm: what a token
- * says about its own is only checked. Pure bytes: claims and times are the caller's business, both
- * ways. A signed token is a credential and therefore a struct secret. Fails with ERR_INVALID (a
- * token or key that is none) or ERR_DENIED (a signature that does not fit).
+ * Compact JWS (RFC 7515) with EdDSA over Ed25519 (RFC 8037) and no other algorithm: a token's own
+ * `alg` is only checked. Pure bytes: the caller handles claims and times, both ways. A signed token
+ * is a credential and therefore a struct secret. Fails with ERR_INVALID (malformed token or key) or
+ * ERR_DENIED (the signature does not match).
  */
 #ifndef TEC_JOSE_JWS_H
 #define TEC_JOSE_JWS_H
@@ -16,21 +16,21 @@
 
 #define JWS_MAX_LEN 16384 /* of a token, for verifying */
 
-/* payload: the claims as JSON text. The caller frees; the token's last byte is a NUL, which
- * secret_len counts. Fails when the key is not an Ed25519 key. */
+/* payload: the claims as JSON text. The caller frees; the last byte of the token is a NUL, which
+ * secret_len counts. Fails if the key is not an Ed25519 key. */
 struct secret *jws_sign_eddsa(
 	const struct pki_key *key, const char *payload, size_t len, struct err *err) MUST_CHECK;
 
-/* A key to verify with. Reading one takes longer than verifying a token: it is read once. */
+/* A key to verify with. Parsing one takes longer than verifying a token, so parse it once. */
 struct jws_public;
-/* pem: one Ed25519 SPKI ("PUBLIC KEY"), nothing behind it. */
+/* pem: one Ed25519 SPKI ("PUBLIC KEY") without trailing data. */
 struct jws_public *jws_public_from_pem(const char *pem, size_t len, struct err *err) MUST_CHECK;
 void jws_public_free(struct jws_public *k);
 DEFINE_CLEANUP(jws_public_cleanup_, struct jws_public *, jws_public_free)
 #define cleanup_jws_public __attribute__((cleanup(jws_public_cleanup_)))
 
-/* payload: the claims' bytes as they were signed, NUL-terminated behind payload_len (no JSON was
- * parsed); the caller frees. */
+/* payload: the bytes that were signed, not parsed, followed by a NUL that payload_len does not
+ * count; the caller frees. */
 int jws_verify_eddsa(const struct jws_public *key, const char *token, size_t token_len,
 	char **payload, size_t *payload_len, struct err *err) MUST_CHECK;
 
