@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Only submodule cpu0 is written and read: primary evidence is the only one there is. */
+/* Only submodule cpu0 is written and read, because primary evidence is the only evidence
+ * supported. */
 #include "config.h"
 
 #include "tec/rats/ear.h"
@@ -14,7 +15,7 @@
 
 static const struct json_limits limits = {.bytes = 262144, .depth = 16, .tokens = 10000};
 
-/* Only the members a key of its kind has. */
+/* Write only the members that a key of this type has; json_add_str() skips NULL. */
 static struct json_object *key_json(const struct rats_jwk *k)
 {
 	struct json_object *o = json_obj();
@@ -24,6 +25,7 @@ static struct json_object *key_json(const struct rats_jwk *k)
 	return json_add_str(json_add_str(json_add_str(o, "y", k->y), "n", k->n), "e", k->e);
 }
 
+/* Member names are those of Trustee's TPM verifier: policies refer to them. */
 static struct json_object *tpm_json(const struct rats_evidence *e)
 {
 	struct json_object *o = json_add_str(json_obj(), "ak_public", e->ak_public);
@@ -42,7 +44,8 @@ static struct json_object *sample_json(const struct rats_evidence *e)
 	return json_add_str(json_obj(), "svn", e->svn);
 }
 
-/* What the policy was asked about. */
+/* Write the claims the policy was evaluated on. tee-pubkey is the key that resources are
+ * encrypted to. */
 static struct json_object *evidence_json(const struct rats_attest *a)
 {
 	const struct rats_evidence *e = &a->evidence;
@@ -60,6 +63,8 @@ static struct json_object *evidence_json(const struct rats_attest *a)
 	return json_add(o, "runtime_data_claims", runtime);
 }
 
+/* Write the appraisal of cpu0: status, trustworthiness vector and, if validated, Machine and
+ * images. */
 static struct json_object *submod_json(const struct rats_attest *a, const struct rats_verdict *v)
 {
 	struct json_object *o = json_add_str(json_obj(), "ear.status", rats_policy_status(v)),
@@ -75,6 +80,7 @@ static struct json_object *submod_json(const struct rats_attest *a, const struct
 	return json_add(o, EVIDENCE, evidence_json(a));
 }
 
+/* eat_profile and iss are the values of Trustee, which clients may compare. */
 char *rats_ear_make(
 	const struct rats_attest *a, const struct rats_verdict *v, int64_t now_s, uint32_t life_s)
 {
@@ -90,6 +96,7 @@ char *rats_ear_make(
 	return json_text(o);
 }
 
+/* On failure out->o may be set: the caller calls rats_ear_fini() in any case. */
 int rats_ear_read(const char *payload, size_t len, struct rats_ear *out, struct err *err)
 {
 	struct json_object *cpu, *key;
@@ -98,13 +105,14 @@ int rats_ear_read(const char *payload, size_t len, struct rats_ear *out, struct 
 	out->o = json_parse(payload, len, &limits, err);
 	if (!out->o)
 		return -1;
+	/* Paths that are missing give NULL and are refused together below. */
 	cpu = json_get_obj(out->o, "submods/cpu0");
 	key = json_get_obj(cpu, EVIDENCE "/runtime_data_claims/tee-pubkey");
 	out->exp_s = json_get_int(out->o, "exp", 0);
 	out->status = json_get_str(cpu, "ear.status");
 	out->machine = json_get_str(cpu, "ear.trustee.identifiers/validated/machine");
 	if (!key || !out->status || !out->exp_s)
-		return err_set(err, ERR_INVALID, "The token is not an attestation's.");
+		return err_set(err, ERR_INVALID, "The token is not an attestation token.");
 	out->key = (struct rats_jwk){.kty = json_get_str(key, "kty"),
 		.crv = json_get_str(key, "crv"),
 		.alg = json_get_str(key, "alg"),

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Members are counted and then fetched by name, so one that is not known is seen. Order of the
- * checks: the key first, so that a refusal can name it.
- */
+/* Members are counted and then read by name, which detects unknown ones. The key is checked
+ * first, so that a refusal can name it. */
 #include "config.h"
 
 #include "tec/rats/evidence.h"
@@ -19,6 +17,7 @@ const char *rats_tee_name(enum rats_tee tee)
 	return tee == RATS_TEE_TPM ? "tpm" : "sample";
 }
 
+/* The names are values of a metric's label: a change breaks dashboards. */
 const char *rats_flaw_name(enum rats_flaw flaw)
 {
 	static const char *const names[] = {
@@ -44,7 +43,7 @@ static int fail(enum rats_flaw *flaw, enum rats_flaw what)
 	return -1;
 }
 
-/* Decodes the base64 text; the caller frees. */
+/* Decode base64; the caller frees. */
 static uint8_t *decode(const char *text, const char *what, size_t *len, struct err *err)
 {
 	uint8_t *bytes = NULL;
@@ -56,6 +55,7 @@ static uint8_t *decode(const char *text, const char *what, size_t *len, struct e
 	return bytes;
 }
 
+/* der_len stays 0 unless the key is accepted: callers use it as "the key is known". */
 static int read_key(struct rats_evidence *e, struct err *err)
 {
 	size_t len;
@@ -65,7 +65,7 @@ static int read_key(struct rats_evidence *e, struct err *err)
 	return der ? pki_spki_parse_der(der, len, &e->ak, err) : -1;
 }
 
-/* Decodes into a place of this size; *len is set. */
+/* Decode into a buffer of this size and set *len. */
 static int decode_into(
 	const char *text, const char *what, uint8_t *out, size_t size, size_t *len, struct err *err)
 {
@@ -74,12 +74,13 @@ static int decode_into(
 	if (!bytes)
 		return -1;
 	if (*len > size)
-		return err_set(err, ERR_INVALID, "%s has %zu bytes; no TPM makes more than %zu.",
-			what, *len, size);
+		return err_set(err, ERR_INVALID, "%s has %zu bytes; the maximum is %zu.", what,
+			*len, size);
 	memcpy(out, bytes, *len);
 	return 0;
 }
 
+/* Decode the quote and its signature without verifying: rats_evidence_signed() does that later. */
 static int read_quote(struct rats_evidence *e, struct err *err)
 {
 	uint8_t sig[RATS_SIGNATURE_MAX];
@@ -92,14 +93,17 @@ static int read_quote(struct rats_evidence *e, struct err *err)
 		tpm_quote_parse(e->attest, e->attest_len, &e->quote, err) < 0 ||
 		tpm_quote_signature(sig, len, &rsa, &e->rsa_len, err) < 0)
 		return -1;
+	/* RFC 8017 section 8.2.2 step 1. */
 	if (e->rsa_len != (e->ak.bits + 7) / 8)
 		return err_set(err, ERR_INVALID,
-			"The signature has %zu bytes, which is not the length of its key.",
+			"The signature has %zu bytes, which is not the length of the key.",
 			e->rsa_len);
 	memcpy(e->rsa, rsa, e->rsa_len);
 	return 0;
 }
 
+/* Read the PCR values and compare their digest with the one in the quote (TPM 2.0 Part 2,
+ * TPMS_QUOTE_INFO). */
 static int read_pcrs(struct json_object *a, struct rats_evidence *e, struct err *err)
 {
 	size_t n = a ? json_object_array_length(a) : 0;
@@ -109,6 +113,8 @@ static int read_pcrs(struct json_object *a, struct rats_evidence *e, struct err 
 			TPM_PCR_COUNT);
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *v = json_object_array_get_idx(a, i);
+		/* Upper-case digits are refused: a second encoding of the same value could evade
+		 * a comparison. */
 		const char *hex =
 			json_object_is_type(v, json_type_string) ? json_object_get_string(v) : "";
 
@@ -119,11 +125,12 @@ static int read_pcrs(struct json_object *a, struct rats_evidence *e, struct err 
 				"tpm_quote.pcrs[%zu] is not 64 lower-case hexadecimal digits.", i);
 	}
 	if (!tpm_quote_covers(&e->quote, (const uint8_t(*)[SHA256_LEN])e->pcrs))
-		return err_set(err, ERR_INVALID,
-			"The PCR values are not those that the quote was made over.");
+		return err_set(
+			err, ERR_INVALID, "The PCR values do not match the digest in the quote.");
 	return 0;
 }
 
+/* Check in the order key, quote, PCRs; *flaw names the first one that fails. */
 static int read_tpm(
 	struct json_object *o, struct rats_evidence *e, enum rats_flaw *flaw, struct err *err)
 {
@@ -134,7 +141,7 @@ static int read_tpm(
 	if (json_object_object_length(o) != 2 || !quote || json_object_object_length(quote) != 3 ||
 		!json_get(quote, "pcrs")) {
 		err_set(err, ERR_INVALID,
-			"The TPM evidence does not have exactly ak_public and tpm_quote with signature, message and pcrs.");
+			"TPM evidence must have exactly ak_public and tpm_quote with signature, message and pcrs.");
 		return fail(flaw, RATS_FLAW_SYNTAX);
 	}
 	e->signature = json_get_str(quote, "signature");
@@ -148,6 +155,8 @@ static int read_tpm(
 	return 0;
 }
 
+/* One member of TPM evidence is enough to judge the object as TPM evidence, so that the error is
+ * useful. */
 int rats_evidence_read(
 	struct json_object *o, struct rats_evidence *out, enum rats_flaw *flaw, struct err *err)
 {
@@ -161,7 +170,7 @@ int rats_evidence_read(
 	if (json_object_is_type(o, json_type_object) && json_object_object_length(o) == 2 &&
 		out->svn && out->report_data)
 		return 0;
-	err_set(err, ERR_INVALID, "The evidence is neither that of a TPM nor a sample.");
+	err_set(err, ERR_INVALID, "The evidence is neither TPM evidence nor sample evidence.");
 	return fail(flaw, RATS_FLAW_TEE);
 }
 
@@ -171,6 +180,8 @@ void rats_write_str(struct strbuf *out, const char *before, const char *s)
 	json_quote(out, s, strlen(s));
 }
 
+/* Member order is Trustee's. ak_public, message and signature are written as sent: they are
+ * canonical. */
 void rats_evidence_write(const struct rats_evidence *e, struct strbuf *out)
 {
 	char hex[SHA256_HEX_LEN + 1];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Line by line up to the first table. Stricter than TOML on purpose: a second way to write a key
- * (quoted, dotted, with an escape in its value) could be read in another way behind this.
+ * Reads line by line up to the first table. Stricter than TOML on purpose: another way to write a
+ * key (quoted, dotted, with an escape in its value) could be read differently by the Trustee behind
+ * this.
  */
 #include "config.h"
 
@@ -17,7 +18,7 @@ struct line {
 	size_t len;
 };
 
-/* The next line without its end and the white space around it; false: there is none. */
+/* Take the next line, trimmed; false: end of the text. */
 static bool take_line(const char **p, const char *end, struct line *out)
 {
 	const char *nl;
@@ -40,7 +41,8 @@ static bool is_text(struct line l, const char *text)
 	return l.len == strlen(text) && memcmp(l.p, text, l.len) == 0;
 }
 
-/* The string of a line `NAME = "string"`, or 'string'; false: another line. */
+/* Take the string of a line `NAME = "string"` or 'string'; false: any other line. Escapes and
+ * comments are not accepted. */
 static bool take_value(struct line l, const char *name, struct line *out)
 {
 	size_t n = strlen(name);
@@ -65,6 +67,8 @@ static bool take_value(struct line l, const char *name, struct line *out)
 	return true;
 }
 
+/* Only the lines before [data] are read. Duplicates fall through to the error, as TOML forbids
+ * them. */
 int rats_initdata_check(const char *toml, size_t len, struct err *err)
 {
 	const char *p = toml, *end = toml + len;
@@ -72,7 +76,7 @@ int rats_initdata_check(const char *toml, size_t len, struct err *err)
 	bool has_version = false, has_algorithm = false;
 
 	if (len > 0 && memchr(toml, '\0', len))
-		return err_set(err, ERR_INVALID, "The init-data holds a NUL byte.");
+		return err_set(err, ERR_INVALID, "The init-data contains a NUL byte.");
 	while (take_line(&p, end, &l)) {
 		if (l.len == 0 || l.p[0] == '#')
 			continue;
@@ -88,17 +92,18 @@ int rats_initdata_check(const char *toml, size_t len, struct err *err)
 			has_algorithm = true;
 		else
 			return err_set(err, ERR_INVALID,
-				"The init-data has a line before [data] that is neither version nor algorithm as a plain string.");
+				"The init-data has a line before [data] other than version or algorithm with a plain string.");
 	}
 	if (!has_version || !has_algorithm)
-		return err_set(err, ERR_INVALID,
-			"The init-data does not begin with version and algorithm.");
+		return err_set(
+			err, ERR_INVALID, "The init-data must begin with version and algorithm.");
 	if (!is_text(algorithm, "sha256"))
 		return err_set(err, ERR_INVALID,
-			"The init-data's algorithm is not sha256, the only one that PCR 8 is compared with.");
+			"The init-data's algorithm must be sha256, because PCR 8 is compared with that digest.");
 	return 0;
 }
 
+/* TPM2_PCR_Extend from the reset value: SHA-256 over 32 zero bytes and the digest of the text. */
 void rats_initdata_pcr8(const char *toml, size_t len, uint8_t out[SHA256_LEN])
 {
 	uint8_t both[2 * SHA256_LEN] = {0};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The identity's name is cut out of the base64 text at fixed places, as the policy does it
+ * The identity's name is cut from the base64 text at fixed offsets, as the policy does
  * (etc/tpm.rego): the first 44 characters are the same for every key, the next 240 are the top
- * 1,440 bits of the modulus. It can collide on purpose, so the value is a list of all keys with that
- * name, and a reader compares the whole key.
+ * 1,440 bits of the modulus. Somebody can make keys with the same name on purpose, so the value
+ * lists all keys of that name, and a reader compares the whole key.
  */
 #include "config.h"
 
@@ -23,7 +23,7 @@
 _Static_assert(CUT_FROM % 4 == 0 && CUT_LEN % 4 == 0, "four characters are three bytes");
 _Static_assert(sizeof(NAME_PREFIX) - 1 + CUT_LEN == RATS_IDENTITY_NAME_LEN, "name length");
 
-/* By hand, without a buffer between: each look at a key asks for it. */
+/* Encode base64url directly, without a buffer in between: this runs for each look at a key. */
 int rats_identity_name(const uint8_t *der, size_t len, char out[RATS_IDENTITY_NAME_LEN + 1])
 {
 	static const char digits[] =
@@ -46,11 +46,13 @@ int rats_identity_name(const uint8_t *der, size_t len, char out[RATS_IDENTITY_NA
 	return 0;
 }
 
+/* No other reference value we write has this prefix. */
 bool rats_is_identity_name(const char *name)
 {
 	return str_starts(name, NAME_PREFIX);
 }
 
+/* Append one list entry; the policy compares `ak` with the evidence as text. */
 void rats_identity_value(
 	const uint8_t *der, size_t len, const char *machine_uuid, struct strbuf *out)
 {
@@ -68,6 +70,7 @@ void rats_resource_path(const char *machine_uuid, char out[RATS_RESOURCE_PATH_MA
 		snprintf(out, RATS_RESOURCE_PATH_MAX, "default/%s/root", machine_uuid);
 }
 
+/* Accept any repository and tag: the path may come from a list of what Trustee stores. */
 bool rats_resource_id(const char *path, char id[UUID_TEXT_LEN + 1])
 {
 	const char *p = strchr(path, '/');
@@ -79,6 +82,7 @@ bool rats_resource_id(const char *path, char id[UUID_TEXT_LEN + 1])
 	return true;
 }
 
+/* Compare with the canonical path, so that "default/<id>/root/x" does not match. */
 bool rats_resource_is_root(const char *path, char id[UUID_TEXT_LEN + 1])
 {
 	char root[RATS_RESOURCE_PATH_MAX];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads like the Rego beside it, rule by rule; a difference in a table of the tests is a defect. */
+/* Follows the Rego policies rule by rule. The tests evaluate both on one table; any difference
+ * is a bug. */
 #include "config.h"
 
 #include "tec/rats/policy.h"
@@ -25,7 +26,7 @@ void rats_verdict_fini(struct rats_verdict *v)
 
 /* ---- a key of its own Machine */
 
-/* In code points, as Rego counts. */
+/* Count code points, as Rego's count() does. */
 static size_t count(const char *s)
 {
 	size_t n = 0;
@@ -35,7 +36,7 @@ static size_t count(const char *s)
 	return n;
 }
 
-/* Borrowed from the entry; NULL: it is not of this key. */
+/* The Machine of a list entry, borrowed from it; NULL: the entry is for another key. */
 static const char *machine_in(struct json_object *entry, const char *ak_public)
 {
 	const char *machine;
@@ -47,6 +48,8 @@ static const char *machine_in(struct json_object *entry, const char *ak_public)
 	return machine && count(machine) == UUID_TEXT_LEN ? machine : NULL;
 }
 
+/* Look the key up by its name. A value that is a single entry instead of a list is accepted as
+ * well. */
 static char *machine_of(const struct rats_evidence *e, rats_policy_value_fn value, void *arg)
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];
@@ -63,7 +66,7 @@ static char *machine_of(const struct rats_evidence *e, rats_policy_value_fn valu
 	return xstrdup(machine);
 }
 
-/* The images that boot so, which the caller puts; NULL: none. */
+/* The images whose boot gives these PCR values; the caller puts them. NULL: none. */
 static struct json_object *images_of(
 	const struct rats_evidence *e, bool require_pcr7, rats_policy_value_fn value, void *arg)
 {
@@ -83,6 +86,7 @@ static struct json_object *images_of(
 	return images && json_object_array_length(images) > 0 ? json_object_get(images) : NULL;
 }
 
+/* Both claims must hold for `validated`: the resource policy grants a key by it alone. */
 static void per_machine(const struct rats_evidence *e, bool require_pcr7,
 	rats_policy_value_fn value, void *arg, struct rats_verdict *out)
 {
@@ -99,8 +103,9 @@ static void per_machine(const struct rats_evidence *e, bool require_pcr7,
 	json_object_put(images);
 }
 
-/* ---- one list for all */
+/* ---- shared lists, as in the Rust operator */
 
+/* Whether the reference value `name` is a list that contains text. */
 static bool listed(const char *text, const char *name, rats_policy_value_fn value, void *arg)
 {
 	cleanup_json struct json_object *list = value(arg, name);
@@ -117,6 +122,7 @@ static bool listed(const char *text, const char *name, rats_policy_value_fn valu
 	return false;
 }
 
+/* The shared lists contain lower-case hex. */
 static bool register_listed(const struct rats_evidence *e, unsigned pcr, const char *name,
 	rats_policy_value_fn value, void *arg)
 {
@@ -126,6 +132,8 @@ static bool register_listed(const struct rats_evidence *e, unsigned pcr, const c
 	return listed(hex, name, value, arg);
 }
 
+/* PCR values are compared one by one, so values of different images can be combined: the reason
+ * why the per-Machine policy approves a boot as a whole. */
 static void shared(const struct rats_evidence *e, bool require_pcr7, rats_policy_value_fn value,
 	void *arg, struct rats_verdict *out)
 {
@@ -137,6 +145,7 @@ static void shared(const struct rats_evidence *e, bool require_pcr7, rats_policy
 		out->executables = AFFIRM_EXECUTABLES;
 }
 
+/* Start from the worst claims: a rule can only improve them, as the defaults in Rego. */
 void rats_policy_attest(enum rats_policy p, bool require_pcr7, const struct rats_evidence *e,
 	rats_policy_value_fn value, void *arg, struct rats_verdict *out)
 {
@@ -151,11 +160,13 @@ void rats_policy_attest(enum rats_policy p, bool require_pcr7, const struct rats
 		shared(e, require_pcr7, value, arg, out);
 }
 
+/* Distinguishes "unknown node" from "unknown boot" in reports. */
 bool rats_policy_knows_key(const struct rats_verdict *v)
 {
 	return v->identity == AFFIRM_IDENTITY;
 }
 
+/* An unknown key outweighs an unknown boot, as in the Rego policies. */
 const char *rats_policy_status(const struct rats_verdict *v)
 {
 	if (v->identity != AFFIRM_IDENTITY)
@@ -163,6 +174,7 @@ const char *rats_policy_status(const struct rats_verdict *v)
 	return v->executables == AFFIRM_EXECUTABLES ? "affirming" : "warning";
 }
 
+/* The shared policy grants any resource to any affirmed node, as the Rust operator's does. */
 bool rats_policy_grants(
 	enum rats_policy p, const char *status, const char *machine, const char *path)
 {

@@ -5,7 +5,7 @@
 
 #include "tec/base/str.h"
 
-/* evidence.c: appends `before` and then s as a JSON string. */
+/* Append `before`, then s as a JSON string (evidence.c). */
 void rats_write_str(struct strbuf *out, const char *before, const char *s);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Members are counted against those that were found, so that an unknown one is refused. The one
- * exception is the JWK, where the other side drops what it does not know before it hashes.
- */
+/* Members are counted against those that were read, so that an unknown one is refused. The
+ * exception is the JWK, from which the other side drops unknown members before hashing. */
 #include "config.h"
 
 #include "tec/rats/rcar.h"
@@ -15,12 +13,14 @@
 
 #include "rats_internal.h"
 
+/* Set *flaw and the message together: each refusal is counted by its flaw. */
 static int refuse(struct err *err, enum rats_flaw *flaw, enum rats_flaw what, const char *text)
 {
 	*flaw = what;
 	return err_set(err, ERR_INVALID, "%s", text);
 }
 
+/* Bound size, depth and tokens before parsing: the sender is not authenticated yet. */
 static struct json_object *read_body(
 	const char *body, size_t len, size_t max, enum rats_flaw *flaw, struct err *err)
 {
@@ -38,7 +38,8 @@ static struct json_object *read_body(
 
 /* ---- auth */
 
-/* Numbers are refused: readers disagree about large ones, and no client sends any. */
+/* Whether a number occurs at any depth. Numbers are refused: JSON readers disagree about large
+ * ones, and no client sends any. */
 static bool has_number(struct json_object *o)
 {
 	if (json_object_is_type(o, json_type_array)) {
@@ -55,6 +56,7 @@ static bool has_number(struct json_object *o)
 	return json_object_is_type(o, json_type_int) || json_object_is_type(o, json_type_double);
 }
 
+/* The version is compared exactly, because the handshake has no negotiation. */
 int rats_auth_read(
 	const char *body, size_t len, struct rats_auth *out, enum rats_flaw *flaw, struct err *err)
 {
@@ -69,12 +71,13 @@ int rats_auth_read(
 	if (json_object_object_length(out->o) != 3 || !version || !out->tee ||
 		!json_object_object_get_ex(out->o, "extra-params", &out->extra))
 		return refuse(err, flaw, RATS_FLAW_SYNTAX,
-			"The request does not have exactly version, tee and extra-params.");
+			"The request must have exactly version, tee and extra-params.");
 	if (!str_eq(version, RATS_RCAR_VERSION))
 		return refuse(err, flaw, RATS_FLAW_VERSION,
-			"The version of the protocol is not " RATS_RCAR_VERSION ".");
+			"The protocol version must be " RATS_RCAR_VERSION ".");
 	if (has_number(out->extra))
-		return refuse(err, flaw, RATS_FLAW_SYNTAX, "extra-params may not contain numbers.");
+		return refuse(
+			err, flaw, RATS_FLAW_SYNTAX, "extra-params must not contain numbers.");
 	return 0;
 }
 
@@ -94,6 +97,7 @@ void rats_auth_fini(struct rats_auth *a)
 
 /* ---- attest: reading */
 
+/* Only syntax is checked; jwe_key_new() validates the numbers when the key is used. */
 static int read_key(
 	struct json_object *o, struct rats_jwk *k, enum rats_flaw *flaw, struct err *err)
 {
@@ -112,9 +116,10 @@ static int read_key(
 			return 0;
 	}
 	return refuse(err, flaw, RATS_FLAW_SYNTAX,
-		"runtime-data.tee-pubkey is not an EC key with alg, crv, x and y or an RSA key with alg, n and e.");
+		"runtime-data.tee-pubkey must be an EC key with alg, crv, x and y or an RSA key with alg, n and e.");
 }
 
+/* The nonce is compared with the session's later, in rats_attest_verify(). */
 static int read_runtime(
 	struct json_object *o, struct rats_attest *out, enum rats_flaw *flaw, struct err *err)
 {
@@ -123,10 +128,11 @@ static int read_runtime(
 	out->nonce = json_get_str(o, "nonce");
 	if (!o || json_object_object_length(o) != 2 || !key || !out->nonce)
 		return refuse(err, flaw, RATS_FLAW_SYNTAX,
-			"runtime-data does not have exactly nonce and tee-pubkey.");
+			"runtime-data must have exactly nonce and tee-pubkey.");
 	return read_key(key, &out->key, flaw, err);
 }
 
+/* rats_initdata_check() refuses what would abort the worker of a stock Trustee. */
 static int read_init_data(
 	struct json_object *o, struct rats_attest *out, enum rats_flaw *flaw, struct err *err)
 {
@@ -136,7 +142,7 @@ static int read_init_data(
 	if (!json_object_is_type(o, json_type_object) || json_object_object_length(o) != 2 ||
 		!out->init_data || !str_eq(json_get_str(o, "format"), "toml"))
 		return refuse(err, flaw, RATS_FLAW_INIT_DATA,
-			"init-data does not have exactly body and format, with format toml.");
+			"init-data must have exactly body and format, with format toml.");
 	*flaw = RATS_FLAW_INIT_DATA;
 	return rats_initdata_check(out->init_data, strlen(out->init_data), err);
 }
@@ -149,10 +155,11 @@ static int read_evidence(
 	out->additional = json_get_str(o, "additional_evidence");
 	if (!o || json_object_object_length(o) != 2 || !primary || !out->additional)
 		return refuse(err, flaw, RATS_FLAW_SYNTAX,
-			"tee-evidence does not have exactly primary_evidence and additional_evidence.");
+			"tee-evidence must have exactly primary_evidence and additional_evidence.");
 	return rats_evidence_read(primary, &out->evidence, flaw, err);
 }
 
+/* The order of the checks decides which flaw is counted if there are several. */
 int rats_attest_read(const char *body, size_t len, size_t max, struct rats_attest *out,
 	enum rats_flaw *flaw, struct err *err)
 {
@@ -165,7 +172,7 @@ int rats_attest_read(const char *body, size_t len, size_t max, struct rats_attes
 	if (json_object_object_length(out->o) !=
 		2 + (json_object_object_get_ex(out->o, "init-data", &init) ? 1 : 0))
 		return refuse(err, flaw, RATS_FLAW_SYNTAX,
-			"The attestation has other members than init-data, runtime-data and tee-evidence.");
+			"The attestation must have runtime-data, tee-evidence and optionally init-data, nothing else.");
 	if (read_runtime(json_get_obj(out->o, "runtime-data"), out, flaw, err) < 0 ||
 		read_init_data(init, out, flaw, err) < 0)
 		return -1;
@@ -174,7 +181,8 @@ int rats_attest_read(const char *body, size_t len, size_t max, struct rats_attes
 
 /* ---- attest: writing */
 
-/* Sorted by name, which is what RFC 8785 asks for: the binding is computed over this text. */
+/* Members are sorted by name as RFC 8785 section 3.2.3 requires: the binding is a digest of this
+ * text. */
 static void write_key(const struct rats_jwk *k, struct strbuf *out)
 {
 	rats_write_str(out, "{\"alg\":", k->alg);
@@ -192,6 +200,7 @@ static void write_key(const struct rats_jwk *k, struct strbuf *out)
 	strbuf_addc(out, '}');
 }
 
+/* Write only members that were read and checked, in the order of Trustee's own client. */
 void rats_attest_write(const struct rats_attest *a, struct strbuf *out)
 {
 	strbuf_addc(out, '{');
@@ -216,6 +225,7 @@ void rats_attest_fini(struct rats_attest *a)
 
 /* ---- verifying */
 
+/* The members are written in sorted order, so the text is canonical without sorting. */
 void rats_binding(const struct rats_jwk *key, const char *nonce, const char *additional,
 	uint8_t out[RATS_BINDING_LEN])
 {
@@ -229,6 +239,8 @@ void rats_binding(const struct rats_jwk *key, const char *nonce, const char *add
 	bytes_sha384(text.data, text.len, out);
 }
 
+/* Check binding, signature, then init-data. extraData holds at most a TPM digest, hence 32 of 48
+ * bytes. */
 static int verify_tpm(const struct rats_attest *a, const uint8_t binding[RATS_BINDING_LEN],
 	enum rats_flaw *flaw, struct err *err)
 {
@@ -238,20 +250,23 @@ static int verify_tpm(const struct rats_attest *a, const uint8_t binding[RATS_BI
 	*flaw = RATS_FLAW_BINDING;
 	if (q->extra_data_len != SHA256_LEN || memcmp(q->extra_data, binding, SHA256_LEN) != 0)
 		return err_set(err, ERR_DENIED,
-			"The quote was made for another session, or for another key than tee-pubkey.");
+			"The quote was made for another session or another tee-pubkey.");
 	*flaw = RATS_FLAW_SIGNATURE;
 	if (rats_evidence_signed(&a->evidence, err) < 0)
 		return -1;
 	if (!a->init_data)
 		return 0;
+	/* Without init-data PCR 8 is not judged here. */
 	rats_initdata_pcr8(a->init_data, strlen(a->init_data), pcr8);
 	*flaw = RATS_FLAW_INIT_DATA;
 	if (memcmp(pcr8, a->evidence.pcrs[8], SHA256_LEN) != 0)
 		return err_set(err, ERR_DENIED,
-			"PCR 8 is not what the init-data makes of it: it was not extended with this text alone.");
+			"PCR 8 does not match the init-data: it was not extended with exactly this text.");
 	return 0;
 }
 
+/* The nonce makes evidence fresh; the binding ties it to the key that the response is encrypted
+ * to. */
 int rats_attest_verify(
 	const struct rats_attest *a, const char *nonce, enum rats_flaw *flaw, struct err *err)
 {
@@ -260,13 +275,13 @@ int rats_attest_verify(
 
 	*flaw = RATS_FLAW_BINDING;
 	if (!str_eq(a->nonce, nonce))
-		return err_set(err, ERR_DENIED, "The nonce is not the one of this session.");
+		return err_set(err, ERR_DENIED, "The nonce does not belong to this session.");
 	rats_binding(&a->key, nonce, a->additional, binding);
 	if (a->evidence.tee == RATS_TEE_TPM)
 		return verify_tpm(a, binding, flaw, err);
 	bytes_to_b64(&b64, binding, sizeof(binding));
 	if (!str_eq(a->evidence.report_data, strbuf_str(&b64)))
 		return err_set(err, ERR_DENIED,
-			"The sample evidence was made for another session, or for another key than tee-pubkey.");
+			"The sample evidence was made for another session or another tee-pubkey.");
 	return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bits of the UUID, most significant first: 48 random, 4 version, 10 epoch, 2 MAC, 2 variant, 62
- * MAC. What is authenticated has fixed lengths or carries its length, so no two scopes have one
- * text. 64 bits of MAC are enough as each guess costs a request to a listener that limits them, and
- * a hit is worth no more than GET /ignition.
+ * MAC. Each authenticated field has a fixed length or a length prefix, so two different scopes
+ * never give the same text. A MAC of 64 bits is enough: each guess costs a request to a
+ * rate-limited listener, and a hit is worth no more than GET /ignition.
  */
 #include "config.h"
 
@@ -18,17 +18,19 @@
 
 static const char domain[] = "tec registration ticket 1";
 
+/* The double modulo keeps the result positive for times before 1970. */
 uint16_t rats_ticket_epoch(int64_t wall_s, int64_t ttl_ms)
 {
 	int64_t n;
 
 	if (ttl_ms <= 0)
 		ttl_ms = RATS_TICKET_TTL_MS;
-	/* In seconds where that is exact enough: milliseconds of a far future do not fit. */
+	/* Divide in seconds if that is exact: milliseconds of the far future overflow. */
 	n = ttl_ms % 1000 == 0 ? wall_s / (ttl_ms / 1000) : wall_s * 1000 / ttl_ms;
 	return (uint16_t)((n % EPOCHS + EPOCHS) % EPOCHS);
 }
 
+/* The length prefix keeps two fields from being shifted into each other. */
 static void add_text(struct strbuf *b, const char *text)
 {
 	size_t len = strlen(text);
@@ -37,6 +39,7 @@ static void add_text(struct strbuf *b, const char *text)
 	strbuf_add(b, text, len);
 }
 
+/* HMAC-SHA-256 truncated to its first 64 bits (RFC 2104 section 5). */
 static void mac(const struct secret *key, const struct rats_ticket_scope *scope,
 	const uint8_t random[RATS_TICKET_RANDOM_LEN], uint16_t epoch, uint8_t out[MAC_LEN])
 {
@@ -56,6 +59,7 @@ static void mac(const struct secret *key, const struct rats_ticket_scope *scope,
 	memcpy(out, digest, MAC_LEN);
 }
 
+/* Version 8 is reserved for vendor-specific layouts (RFC 9562 section 5.8). */
 void rats_ticket_make(const struct secret *key, const struct rats_ticket_scope *scope,
 	const uint8_t random[RATS_TICKET_RANDOM_LEN], uint16_t epoch, char out[UUID_TEXT_LEN + 1])
 {
@@ -71,6 +75,7 @@ void rats_ticket_make(const struct secret *key, const struct rats_ticket_scope *
 	uuid_from_bytes(raw, out);
 }
 
+/* Whether two epochs differ by at most one, modulo EPOCHS. */
 static bool is_near(uint16_t a, uint16_t b)
 {
 	unsigned ahead = (a - b + EPOCHS) % EPOCHS;
@@ -78,7 +83,7 @@ static bool is_near(uint16_t a, uint16_t b)
 	return ahead <= 1 || ahead == EPOCHS - 1;
 }
 
-/* False: no listener made it, or too long ago. */
+/* Split a ticket into its fields. False: not a ticket, or its epoch has expired. */
 static bool take_apart(const char *uuid, uint16_t epoch, uint8_t raw[UUID_LEN], uint16_t *made)
 {
 	if (!uuid || !uuid_valid(uuid, strlen(uuid)))
@@ -90,6 +95,7 @@ static bool take_apart(const char *uuid, uint16_t epoch, uint8_t raw[UUID_LEN], 
 	return is_near(*made, epoch % EPOCHS);
 }
 
+/* Cheap test before a lookup: needs no key and therefore proves nothing. */
 bool rats_ticket_counts(const char *uuid, uint16_t epoch)
 {
 	uint8_t raw[UUID_LEN];
@@ -98,6 +104,7 @@ bool rats_ticket_counts(const char *uuid, uint16_t epoch)
 	return take_apart(uuid, epoch, raw, &made);
 }
 
+/* The MAC is computed with the epoch in the ticket, not with the current one. */
 bool rats_ticket_valid(const struct secret *key, const struct rats_ticket_scope *scope,
 	const char *uuid, uint16_t epoch)
 {

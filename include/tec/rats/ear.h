@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * EAR (EAT Attestation Result, draft-ietf-rats-ear), the claims of an attestation token, with the
- * members that Trustee's has. Text in, values out; signing is jose's. A reader takes back only what
- * its own broker wrote.
+ * EAR (EAT Attestation Result, draft-ietf-rats-ear): the claims of an attestation token, with the
+ * members that Trustee writes. Text in, values out; jose signs. The reader accepts only tokens of
+ * its own broker.
  */
 #ifndef TEC_RATS_EAR_H
 #define TEC_RATS_EAR_H
@@ -22,10 +22,10 @@ struct rats_ear {
 	struct json_object *o; /* owned; the rest is borrowed from it */
 	int64_t exp_s;
 	const char *status;
-	const char *machine; /* NULL: none was validated */
+	const char *machine; /* NULL: no Machine was validated */
 	struct rats_jwk key; /* the node's */
 };
-/* ERR_INVALID: not the claims of such a token. */
+/* ERR_INVALID: not the claims of an attestation token. */
 int rats_ear_read(
 	const char *payload, size_t len, struct rats_ear *out, struct err *err) MUST_CHECK;
 void rats_ear_fini(struct rats_ear *e);

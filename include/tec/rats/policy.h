@@ -2,7 +2,7 @@
 /*
  * The operator's own policies (etc/tpm.rego, etc/tpm-shared.rego and their resource policies),
  * evaluated without Rego: the same claims and grants for the same evidence and reference values.
- * Pure: reference values are asked for by name.
+ * Pure: a callback looks up reference values by name.
  */
 #ifndef TEC_RATS_POLICY_H
 #define TEC_RATS_POLICY_H
@@ -17,28 +17,27 @@ enum rats_policy {
 	RATS_POLICY_SHARED,      /* the arrays of the Rust operator */
 };
 
-/* A reference value, which the caller puts; NULL: null, or not there. */
+/* A reference value, which the caller puts; NULL: null or absent. */
 typedef struct json_object *(*rats_policy_value_fn)(void *arg, const char *name);
 
-/* Of draft-ietf-rats-ar4si section 2.3: 2 and 3 affirm, 33 warns, 97 contraindicates. */
+/* Claims by draft-ietf-rats-ar4si section 2.3: 2 and 3 affirm, 33 warns, 97 contraindicates. */
 struct rats_verdict {
 	int identity; /* instance-identity */
 	int executables;
-	struct json_object *validated; /* {"machine","images"}: owned; NULL: not both hold */
+	struct json_object *validated; /* owned {"machine","images"}; NULL: not both claims hold */
 	char *machine;                 /* whose key it is, owned; NULL: unknown */
 };
 void rats_verdict_fini(struct rats_verdict *v);
 #define cleanup_rats_verdict __attribute__((cleanup(rats_verdict_fini)))
 
-/* out is initialised. Sample evidence affirms nothing. */
+/* Initialises out. Sample evidence affirms nothing. */
 void rats_policy_attest(enum rats_policy p, bool require_pcr7, const struct rats_evidence *e,
 	rats_policy_value_fn value, void *arg, struct rats_verdict *out);
 bool rats_policy_knows_key(const struct rats_verdict *v); /* the claim instance-identity affirms */
 /* "affirming", "warning", "contraindicated": the worst of the claims. */
 const char *rats_policy_status(const struct rats_verdict *v);
 
-/* May who holds a token with this status and Machine (NULL: none) read default/<uuid>/root? path:
- * repository/type/tag. */
+/* Whether a token with this status and Machine (NULL: none) may read path (repository/type/tag). */
 bool rats_policy_grants(
 	enum rats_policy p, const char *status, const char *machine, const char *path);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two messages a node sends in Trustee's RCAR handshake (request, challenge, attestation,
- * response; protocol 0.4.0), read strictly and written again from what was read: a reader behind
- * this one never sees a byte that was not understood here, so that no difference between two
- * readers can be used. Texts that the other side hashes or compares keep every code point.
+ * The two messages that a node sends in Trustee's RCAR handshake (request, challenge, attestation,
+ * response; protocol 0.4.0). They are read strictly and written again from the values read: a
+ * server behind this one never receives a byte that was not understood here, so differences between
+ * two parsers cannot be exploited. Texts that the other side hashes or compares keep every code
+ * point.
  *
- * A message owns the JSON it was read from and everything borrows from it: *_fini, within the same
- * turn of the loop. Fails with ERR_INVALID, a sentence a node may be shown, and a flaw.
+ * A message owns the JSON it was read from, and everything else borrows from it: call *_fini in the
+ * same turn of the loop. Fails with ERR_INVALID, a message that a node may receive, and a flaw.
  */
 #ifndef TEC_RATS_RCAR_H
 #define TEC_RATS_RCAR_H
@@ -26,7 +27,7 @@
 struct rats_auth {
 	struct json_object *o; /* owned */
 	const char *tee;
-	struct json_object *extra; /* extra-params; without numbers */
+	struct json_object *extra; /* extra-params; contains no numbers */
 };
 int rats_auth_read(const char *body, size_t len, struct rats_auth *out, enum rats_flaw *flaw,
 	struct err *err) MUST_CHECK;
@@ -34,7 +35,7 @@ void rats_auth_write(const struct rats_auth *a, struct strbuf *out);
 void rats_auth_fini(struct rats_auth *a);
 #define cleanup_rats_auth __attribute__((cleanup(rats_auth_fini)))
 
-/* The members of a JWK (RFC 7517) that a key to encrypt to has. NULL: absent. */
+/* The members of a JWK (RFC 7517) of an encryption key. NULL: absent. */
 struct rats_jwk {
 	const char *kty, *crv, *alg, *x, *y, *n, *e;
 };
@@ -48,21 +49,20 @@ struct rats_attest {
 	const char *additional; /* "": none */
 	struct rats_evidence evidence;
 };
-/* max: bytes. */
+/* max: largest body accepted, in bytes. */
 int rats_attest_read(const char *body, size_t len, size_t max, struct rats_attest *out,
 	enum rats_flaw *flaw, struct err *err) MUST_CHECK;
 void rats_attest_write(const struct rats_attest *a, struct strbuf *out);
 void rats_attest_fini(struct rats_attest *a);
 #define cleanup_rats_attest __attribute__((cleanup(rats_attest_fini)))
 
-/* What evidence is bound to: SHA-384 over the canonical JSON (RFC 8785) of the three. A TPM's
- * extraData is its first 32 bytes. */
+/* What evidence is bound to: SHA-384 over the canonical JSON (RFC 8785) of the three values. The
+ * extraData of a TPM quote is its first 32 bytes. */
 void rats_binding(const struct rats_jwk *key, const char *nonce, const char *additional,
 	uint8_t out[RATS_BINDING_LEN]);
-/*
- * Is it the answer to this nonce, bound to the key it brings, signed by the evidence's own key, and
- * does PCR 8 hold the init-data? Whose key that is, and what booted, is for policy. ERR_DENIED.
- */
+/* Verify that the message answers this nonce, is bound to the key it brings, is signed by the
+ * evidence's own key, and that PCR 8 matches the init-data. The policy decides whose key that is
+ * and what booted. Fails with ERR_DENIED. */
 int rats_attest_verify(const struct rats_attest *a, const char *nonce, enum rats_flaw *flaw,
 	struct err *err) MUST_CHECK;
 
