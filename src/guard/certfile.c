@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Both files are read and hashed; a pair with the hash of the last one read, good or bad, is left
- * alone. Reading two small local files does not hold the loop up; a watch of the directory would
- * miss what an administrator mounts over it.
+ * Reads and hashes both files on each look; a pair with the hash of the last one read, usable or
+ * not, is ignored. Reading two small local files does not block the loop noticeably, and a
+ * directory watch would miss a volume mounted over it.
  */
 #include "config.h"
 
@@ -22,11 +22,12 @@
 struct guard_certfile {
 	char *cert_path, *key_path;
 	struct httpd *listeners[GUARD_CERTFILE_LISTENERS];
-	uint8_t seen[SHA256_LEN]; /* of the last pair, whether it could be used or not */
+	uint8_t seen[SHA256_LEN]; /* of the last pair read, usable or not */
 	struct timer next;
 };
 
-/* 0: nothing is new, or the new pair is in use. */
+/* 0: nothing changed, or the new pair is in use. A read error is hashed as well, so that each
+ * failure is reported once. */
 static int load(struct guard_certfile *c, struct err *err)
 {
 	size_t cert_len = 0, key_len = 0;
@@ -67,6 +68,7 @@ static void on_time(void *arg)
 	guard_certfile_reload(arg);
 }
 
+/* At the start there is no earlier pair to keep, so the first failure is the caller's. */
 struct guard_certfile *guard_certfile_new(struct loop *l, const char *cert_path,
 	const char *key_path, struct httpd *const listeners[GUARD_CERTFILE_LISTENERS],
 	struct err *err)
@@ -100,7 +102,7 @@ void guard_certfile_reload(struct guard_certfile *c)
 	struct err err = ERR_INIT;
 
 	if (load(c, &err) < 0)
-		log_err(LOG_ERROR, NULL, "certificate not read again, the earlier one is used",
+		log_err(LOG_ERROR, NULL, "cannot reload the certificate, keeping the current one",
 			&err);
 	timer_set(&c->next, EVERY_MS);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One request at a time; the next one is due when the last one has ended. */
+/* One request at a time: the next one is scheduled when the last one has ended. */
 #include "config.h"
 
 #include "tec/guard/look.h"
@@ -10,7 +10,7 @@
 #include "tec/loop/timer.h"
 
 #define ANSWER_MS     3000
-#define MAX_IN_FLIGHT 1024 /* it goes out however many requests of nodes are on their way */
+#define MAX_IN_FLIGHT 1024 /* far above UPSTREAM_MAX: node requests never delay the probe */
 
 struct guard_look {
 	struct httpc *http;
@@ -19,12 +19,13 @@ struct guard_look {
 	uint32_t every_ms;
 	struct op_scope ops;
 	struct timer next;
-	bool answers, told; /* told: the log has said how it is */
+	bool answers, told; /* told: the state was logged at least once */
 };
 
 static struct metric up = METRIC_GAUGE_INIT(
-	"tec_guard_upstream_up", "1 when Trustee answered the last time it was asked.", NULL, NULL);
+	"tec_guard_upstream_up", "1 if Trustee answered the last probe.", NULL, NULL);
 
+/* Any HTTP status counts as an answer. Only changes are logged, and the first result. */
 static void on_answer(void *arg, const struct err *err, const struct httpc_answer *a)
 {
 	struct guard_look *k = arg;
@@ -52,6 +53,7 @@ static void look(void *arg)
 	httpc_start(k->http, &k->ops, &req, NULL, on_answer, k);
 }
 
+/* The first probe is sent from the loop: a callback must not run before this returns. */
 struct guard_look *guard_look_new(struct loop *l, struct httpc *http, const char *upstream,
 	struct httpc_tls *tls, uint32_t every_ms)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request is judged, then forwarded by pass_on(); the answer comes back through on_answer(). What
- * belongs to a request in flight is a struct pass that ends with the request (httpd_req_on_gone),
- * its op before it, so neither a client nor an upstream that goes away leaves anything.
+ * A request is judged, then forwarded by pass_on(); the response comes back through on_answer().
+ * The state of a request in flight is a struct pass that ends with the request (httpd_req_on_gone)
+ * after its op, so neither a disconnecting client nor a failing upstream leaks anything.
  *
- * Binding, signature and policy stay Trustee's: the nonce was not issued here.
+ * Trustee checks binding, signature and policy: it issued the nonce, the guard did not.
  *
- * The log has a line for each attestation and for each resource that is asked for. A handshake that
- * is only begun has none: anybody may begin many, and the counters have them.
+ * The log has one line for each attestation and each resource request. Handshakes that were only
+ * started are not logged, because anybody can start many; the counters include them.
  */
 #include "config.h"
 
@@ -30,12 +30,12 @@
 #define RESOURCE      API "resource/"
 #define RESOURCE_MAX  255        /* bytes of repository/type/tag */
 #define ANSWER_MAX    (4u << 20) /* a resource of 2 MiB, in base64 */
-#define ADMIN_MAX     (8u << 20) /* what the operator's Trustee takes: all identities in one value */
-#define ADMIN_AT_ONCE 128        /* connections; the operator has one of them per key on its way */
-#define UPSTREAM_MAX  64         /* requests at once; more wait here */
-#define ADMIN_MORE    64         /* ... of the operator beside those of nodes */
-#define SOURCES_MAX   16384      /* whose handshakes are counted */
-#define FINGERPRINT   16         /* hexadecimal digits of a key's SHA-256 in the log */
+#define ADMIN_MAX     (8u << 20) /* limit of the operator's Trustee: all identities in one value */
+#define ADMIN_AT_ONCE 128        /* connections; the operator uses one per key in flight */
+#define UPSTREAM_MAX  64         /* concurrent requests; others wait here */
+#define ADMIN_MORE    64         /* additional ones for the operator's requests */
+#define SOURCES_MAX   16384      /* sources whose handshakes are counted */
+#define FINGERPRINT   16         /* hex digits of a key's SHA-256 in the log */
 
 struct guard {
 	struct loop *loop;
@@ -45,7 +45,7 @@ struct guard {
 	bool sample, additional;
 	size_t attest_max;
 	struct sessions *sessions;
-	struct ratelimit *begun; /* owned; what Trustee still keeps of each source */
+	struct ratelimit *begun; /* owned; sessions that Trustee still keeps, by source */
 	struct guard_look *look;
 	struct httpd *node, *admin;
 };
@@ -53,29 +53,32 @@ struct guard {
 enum kind { PASS_AUTH, PASS_ATTEST, PASS_RESOURCE, PASS_ADMIN };
 static const char *const kind_names[] = {"auth", "attest", "resource", "admin"};
 
-/* One request that was forwarded; owned by it. */
+/* A forwarded request; owned by the httpd request, freed in on_gone(). */
 struct pass {
 	struct guard *g;
 	struct httpd_req *req;
 	enum kind kind;
 	struct session *session;   /* auth */
-	char key[FINGERPRINT + 1]; /* attest: whose evidence; "" unknown */
+	char key[FINGERPRINT + 1]; /* attest: fingerprint of the evidence's key; "" unknown */
 	uint64_t start_us;
 };
 
 static struct metric requests = METRIC_COUNTER_INIT("tec_guard_requests_total",
-	"Requests of each kind, by status of the answer, whoever gave it.", "kind", "code");
+	"Requests by kind and HTTP status, including those answered by the guard itself.", "kind",
+	"code");
 static struct metric refused = METRIC_COUNTER_INIT("tec_guard_refused_total",
-	"Requests that did not reach Trustee, by kind and reason.", "kind", "reason");
-static struct metric open_sessions = METRIC_GAUGE_INIT(
-	"tec_guard_sessions", "Handshakes that were begun and have not ended.", NULL, NULL);
+	"Requests refused before they reached Trustee, by kind and reason.", "kind", "reason");
+static struct metric open_sessions =
+	METRIC_GAUGE_INIT("tec_guard_sessions", "Handshakes in progress.", NULL, NULL);
 static struct metric evicted_sessions = METRIC_COUNTER_INIT("tec_guard_evicted_sessions_total",
-	"Handshakes that are not counted any more, as newer ones took their places.", NULL, NULL);
+	"Handshakes evicted from the session table by newer ones.", NULL, NULL);
 static struct metric upstream_seconds = METRIC_SECONDS_INIT("tec_guard_upstream_seconds",
-	"Time that Trustee took to answer, by kind of request.", "kind", NULL);
+	"Response time of Trustee in seconds, by kind of request.", "kind", NULL);
 
-/* ---- Trustee's errors */
+/* ---- error bodies */
 
+/* Render an error in the shape of Trustee's, which its clients parse. The type depends on the
+ * status alone. */
 static const char *error_body(struct strbuf *out, int status, const char *message)
 {
 	const char *type = status == 401   ? "AttestationError"
@@ -97,11 +100,13 @@ static void count_sessions(const struct guard *g)
 
 /* ---- forwarding */
 
+/* Without an answer it is unknown whether Trustee opened a session: count it until it would
+ * expire. */
 static void on_gone(void *arg)
 {
 	struct pass *p = arg;
 
-	if (p->session) /* Trustee may have made it */
+	if (p->session)
 		session_named(p->g->sessions, p->session, NULL);
 	free(p);
 }
@@ -124,18 +129,19 @@ static void log_end(const struct pass *p, int status)
 		log_info(NULL, "attestation forwarded", "peer=%s key=%s status=%d",
 			httpd_req_peer(p->req), p->key, status);
 	else if (p->kind == PASS_RESOURCE)
-		log_info(NULL, "resource asked for", "peer=%s path=%s status=%d",
+		log_info(NULL, "resource requested", "peer=%s path=%s status=%d",
 			httpd_req_peer(p->req), log_esc(httpd_req_path(p->req)), status);
 }
 
-/* It ended, or Trustee never had it. */
+/* Release the session's slot and its source's share: it ended, or Trustee never opened it. */
 static void end_session(struct guard *g, struct session *take_e)
 {
 	ratelimit_give_source(g->begun, session_source(take_e));
 	sessions_end(g->sessions, take_e);
 }
 
-/* What the answer says of the handshake that it is part of. */
+/* Update the session table from the response: auth names the session by its cookie, a successful
+ * attest ends the handshake. */
 static void note_session(struct pass *p, const struct httpc_answer *a)
 {
 	struct sessions *s = p->g->sessions;
@@ -167,6 +173,7 @@ static void count_request(enum kind kind, int status)
 	metric_add(&requests, kind_names[kind], code, 1);
 }
 
+/* Relay the response. Set-Cookie is the only header besides Content-Type that clients need. */
 static void on_answer(void *arg, const struct err *err, const struct httpc_answer *a)
 {
 	struct pass *p = arg;
@@ -191,7 +198,7 @@ static void on_answer(void *arg, const struct err *err, const struct httpc_answe
 	httpd_reply(r, a->status, a->content_type, a->body, a->body_len);
 }
 
-/* Below the request's own time, so that the answer is about Trustee. */
+/* A deadline shorter than the request's own, so that a timeout is reported as Trustee's. */
 static uint32_t upstream_ms(const struct httpd_req *r)
 {
 	uint32_t left = httpd_req_ms_left(r);
@@ -199,7 +206,8 @@ static uint32_t upstream_ms(const struct httpd_req *r)
 	return left > 2000 ? left - 1000 : left / 2 + 1;
 }
 
-/* Sends a request of this method and path, with the headers that go through, to Trustee. */
+/* Send a request to Trustee with the headers that are forwarded. `once`: a repeated attest would
+ * use a nonce that Trustee has already consumed. */
 static void pass_on(struct pass *p, const char *method, const char *path, struct body *take_body,
 	const char *type)
 {
@@ -219,7 +227,7 @@ static void pass_on(struct pass *p, const char *method, const char *path, struct
 		.max_body = ANSWER_MAX,
 		.deadline_ms = upstream_ms(p->req),
 		.once = true,
-		.yields = p->kind != PASS_ADMIN, /* no load of nodes delays a revocation */
+		.yields = p->kind != PASS_ADMIN, /* node load must not delay a revocation */
 		.max_in_flight = UPSTREAM_MAX + (p->kind == PASS_ADMIN ? ADMIN_MORE : 0)};
 
 	headers[req.n_headers++] = (struct httpc_header){"Forwarded", forwarded};
@@ -256,14 +264,15 @@ static struct body body_of_strbuf(struct strbuf *take)
 	return b;
 }
 
+/* Sample evidence passes only if configured: it proves nothing. */
 static bool tee_passes(const struct guard *g, const char *tee)
 {
 	return str_eq(tee, rats_tee_name(RATS_TEE_TPM)) ||
 	       (g->sample && str_eq(tee, rats_tee_name(RATS_TEE_SAMPLE)));
 }
 
-/* An evicted handshake is not counted here any more, but Trustee keeps it for the session time. So what
- * one source begins is bounded over that time too. */
+/* Trustee keeps a session until it expires, even if it was evicted from the table here.
+ * Therefore the handshakes that one source starts are also limited over that time. */
 static struct session *open_session(
 	struct guard *g, const uint8_t source[ADDR_SOURCE_LEN], uint32_t *retry_s)
 {
@@ -277,6 +286,8 @@ static struct session *open_session(
 	return e;
 }
 
+/* Only a rewritten request reaches Trustee; the session is opened last, when nothing can be
+ * refused. */
 static void post_auth(struct httpd_req *r, void *arg)
 {
 	struct guard *g = arg;
@@ -305,7 +316,7 @@ static void post_auth(struct httpd_req *r, void *arg)
 	count_sessions(g);
 	if (!session) {
 		count_refused(PASS_AUTH, "sessions", 429);
-		httpd_reply_error(r, 429, retry_s, "Too many handshakes have been begun");
+		httpd_reply_error(r, 429, retry_s, "Too many handshakes in progress");
 		return;
 	}
 	p = pass_new(g, r, PASS_AUTH);
@@ -315,6 +326,7 @@ static void post_auth(struct httpd_req *r, void *arg)
 	pass_on(p, "POST", API "auth", &body, "application/json");
 }
 
+/* Log and refuse an attestation. The key is logged as soon as it could be read. */
 static void refuse_evidence(struct httpd_req *r, const struct rats_attest *a, enum rats_flaw flaw,
 	const struct err *err)
 {
@@ -327,7 +339,7 @@ static void refuse_evidence(struct httpd_req *r, const struct rats_attest *a, en
 	refuse(r, PASS_ATTEST, rats_flaw_name(flaw), 401, err->text);
 }
 
-/* What Trustee would take and a policy cannot see. */
+/* Refuse what Trustee would accept and a policy cannot see. */
 static int judge(
 	const struct guard *g, const struct rats_attest *a, enum rats_flaw *flaw, struct err *err)
 {
@@ -344,6 +356,7 @@ static int judge(
 	return 0;
 }
 
+/* Judge the evidence and forward it as it was understood, not as it was sent. */
 static void post_attest(struct httpd_req *r, void *arg)
 {
 	struct guard *g = arg;
@@ -369,6 +382,7 @@ static void post_attest(struct httpd_req *r, void *arg)
 	pass_on(p, "POST", API "attest", &body, "application/json");
 }
 
+/* The first character must not be a dot, which excludes "." and "..". */
 static bool is_segment(const char *s, size_t len)
 {
 	static const char first[] =
@@ -382,8 +396,8 @@ static bool is_segment(const char *s, size_t len)
 	return true;
 }
 
-/* Behind ".../resource/": exactly repository/type/tag. An empty segment before them, which one
- * release of the attester sends, is skipped. NULL: not such a path. */
+/* The path after ".../resource/": exactly repository/type/tag, otherwise NULL. An empty segment
+ * before them, which one release of the attester sends, is skipped. */
 static const char *resource_path(const char *target)
 {
 	const char *path = target + strlen(RESOURCE), *s;
@@ -406,17 +420,18 @@ static const char *resource_path(const char *target)
 
 static void get_resource(struct httpd_req *r, void *arg)
 {
-	const char *path = resource_path(httpd_req_target(r)); /* a query is an odd path too */
+	const char *path = resource_path(httpd_req_target(r)); /* refuses a query as well */
 	cleanup_free char *url = path ? xasprintf(RESOURCE "%s", path) : NULL;
 
 	if (!path) {
 		refuse(r, PASS_RESOURCE, "path", 404,
-			"The path is not resource/REPOSITORY/TYPE/TAG.");
+			"The path must be resource/REPOSITORY/TYPE/TAG.");
 		return;
 	}
 	pass_on(pass_new(arg, r, PASS_RESOURCE), "GET", url, NULL, NULL);
 }
 
+/* Answer from the last probe: a load balancer's checks cause no request to Trustee. */
 static void get_health(struct httpd_req *r, void *arg)
 {
 	const struct guard *g = arg;
@@ -429,7 +444,7 @@ static void get_health(struct httpd_req *r, void *arg)
 
 /* ---- the admin listener */
 
-/* As it came: who may do what is decided by Trustee, by the token. */
+/* Forward unchanged: Trustee authorizes the request by its token. */
 static void admin(struct httpd_req *r, void *arg)
 {
 	const char *type = httpd_req_header(r, "Content-Type");
@@ -460,8 +475,10 @@ static const struct httpd_route admin_routes[] = {
 	{.path = "/healthz", .methods = HTTPD_GET, .fn = admin},
 };
 
-/* ---- the whole */
+/* ---- setting up */
 
+/* Tokens and disk keys pass here, so plain http is limited to loopback addresses. A host name is
+ * refused: it could resolve to any address. */
 int guard_upstream_check(const char *url, struct err *err)
 {
 	const char *host = url + strlen("http://");
@@ -477,7 +494,7 @@ int guard_upstream_check(const char *url, struct err *err)
 		addr_scope((const struct sockaddr *)&a.ss) != ADDR_LOOPBACK) {
 		err_clear(err);
 		return err_set(err, ERR_INVALID,
-			"%s: plain http goes to a loopback address only, such as http://127.0.0.1:8080; use https elsewhere",
+			"%s: plain http is allowed for loopback addresses only, such as http://127.0.0.1:8080; use https elsewhere",
 			log_esc(url));
 	}
 	return 0;
@@ -500,6 +517,7 @@ static struct httpd *make_httpd(struct guard *g, const char *name, unsigned conn
 	return httpd_new(g->loop, &c);
 }
 
+/* A trailing slash of the upstream is dropped, because paths are appended to it. */
 struct guard *guard_new(struct loop *l, struct httpc *http, const struct guard_conf *conf)
 {
 	struct guard *g = xcalloc(1, sizeof(*g));
@@ -524,6 +542,7 @@ struct guard *guard_new(struct loop *l, struct httpc *http, const struct guard_c
 	return g;
 }
 
+/* The listeners go first: closing them ends the requests, which refer to the sessions. */
 void guard_free(struct guard *g)
 {
 	if (!g)
