@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One table of paths and methods; 404 and 405 follow from it. A message of reference values is not
- * atomic: what comes before a refused name is stored.
- */
+/* A single table of paths and methods; 404 and 405 follow from it. A message of reference values
+ * is not atomic: values before a refused name are stored. */
 #include "config.h"
 
 #include "tec/broker/admin.h"
@@ -20,12 +18,13 @@
 #define REGO            ".rego"
 #define JSON_TYPE       "application/json"
 
-static const char plugin_error[] = "Plugin internal error";
+static const char plugin_error[] = "Plugin internal error"; /* Trustee's own wording */
 
+/* One admin request while it is handled; everything is borrowed. */
 struct call {
 	const struct broker_admin *a;
 	const struct broker_request *r;
-	const char *rest; /* of the path behind the route's: a key or a name */
+	const char *rest; /* of the path, after the route's prefix: a key or a name */
 	int64_t now_s;
 	struct broker_answer *out;
 };
@@ -38,6 +37,7 @@ void broker_answer_fini(struct broker_answer *a)
 	strbuf_fini(&a->body);
 }
 
+/* Trustee's clients compare the last segment of `type`; `detail` is for people. */
 void broker_admin_error(struct strbuf *out, const char *type, const char *detail)
 {
 	strbuf_addf(out, "{\"type\":\"" ERROR_URL "%s\",\"detail\":", type);
@@ -45,6 +45,7 @@ void broker_admin_error(struct strbuf *out, const char *type, const char *detail
 	strbuf_addc(out, '}');
 }
 
+/* Drops what the body contains so far: a handler may fail half-way. */
 void broker_admin_refuse(
 	struct broker_answer *a, int status, const char *type, const char *fmt, ...)
 {
@@ -64,6 +65,8 @@ void broker_admin_refuse(
 
 /* ---- resources */
 
+/* Only the node listener serves resources; here the answer is Trustee's to a missing or foreign
+ * token. */
 static void resource_get(struct call *c)
 {
 	if (c->r->authorization)
@@ -72,7 +75,7 @@ static void resource_get(struct call *c)
 		broker_admin_refuse(c->out, 401, "TokenNotFound", "Attestation Token not found");
 }
 
-/* Is the rest of the path a resource's key? False: refused. */
+/* Whether the rest of the path is a valid resource key; false: the request was refused. */
 static bool resource_key(struct call *c)
 {
 	struct err err = ERR_INIT;
@@ -84,6 +87,7 @@ static bool resource_key(struct call *c)
 	return false;
 }
 
+/* Trustee reports a successful write without a body, as text/xml. */
 static void resource_put(struct call *c)
 {
 	struct err err = ERR_INIT;
@@ -94,6 +98,7 @@ static void resource_put(struct call *c)
 			"%s: %s", plugin_error, err.text);
 }
 
+/* A missing resource is a 404, which a stock Trustee cannot distinguish from a failure. */
 static void resource_delete(struct call *c)
 {
 	struct err err = ERR_INIT;
@@ -105,6 +110,7 @@ static void resource_delete(struct call *c)
 
 /* ---- reference values */
 
+/* Store one reference value; the first refused one ends the message. */
 static int set_value(void *arg, const char *name, const char *entry, size_t len, struct err *err)
 {
 	const struct call *c = arg;
@@ -112,6 +118,7 @@ static int set_value(void *arg, const char *name, const char *entry, size_t len,
 	return broker_store_set(c->a->store, BROKER_STORE_REFERENCE_VALUE, name, entry, len, err);
 }
 
+/* A message is applied value by value: values before a refused one stay stored. */
 static void values_put(struct call *c)
 {
 	struct err err = ERR_INIT;
@@ -123,6 +130,7 @@ static void values_put(struct call *c)
 			err.text);
 }
 
+/* Return the value alone, without the name and expiration stored with it. */
 static void value_get(struct call *c)
 {
 	struct broker_store_value entry;
@@ -138,6 +146,7 @@ static void value_get(struct call *c)
 
 /* ---- policies */
 
+/* Policies are compared byte by byte: a reformatted one is a different policy. */
 const struct broker_policy *broker_policy_find(
 	const struct broker_policy *policies, size_t n, bool resource, const void *text, size_t len)
 {
@@ -148,6 +157,7 @@ const struct broker_policy *broker_policy_find(
 	return NULL;
 }
 
+/* A policy that cannot be evaluated is refused now, not at the next attestation. */
 static void put_policy(
 	struct call *c, enum broker_store_ns ns, const char *type, const char *detail)
 {
@@ -158,7 +168,7 @@ static void put_policy(
 	struct err err = ERR_INIT;
 
 	if (broker_wire_policy_parse(c->r->body, c->r->len, with_id, &p, &err) < 0) {
-		/* err says why */
+		/* refused below */
 	} else if (c->a->policies &&
 		   !broker_policy_find(c->a->policies, c->a->n_policies, !with_id, p.text, p.len)) {
 		err_set(&err, ERR_INVALID,
@@ -182,6 +192,7 @@ static void resource_policy_put(struct call *c)
 	put_policy(c, BROKER_STORE_KBS, "ParsePolicyError", "Failed to parse policy");
 }
 
+/* Trustee lists policies by id, without the file name's suffix. */
 static void add_name(void *arg, const char *key)
 {
 	size_t len = strlen(key);
@@ -191,6 +202,7 @@ static void add_name(void *arg, const char *key)
 	json_push(arg, json_object_new_string_len(key, (int)len));
 }
 
+/* The admin API lists ids only; a policy's text cannot be read back, as in Trustee. */
 static void resource_policy_get(struct call *c)
 {
 	cleanup_json struct json_object *names = json_arr();
@@ -211,8 +223,8 @@ static void resource_policy_get(struct call *c)
 
 #define V0(path) BROKER_ADMIN_PREFIX path
 
-/* A path that ends in a slash stands for everything below it. denied: the error of a token that is
- * not accepted; NULL: the call does not need the admin's. */
+/* A path that ends in a slash matches everything below it. denied: error type if the token is
+ * refused; NULL: no admin token is required. */
 static const struct {
 	const char *path, *method, *verb, *denied;
 	void (*fn)(struct call *c);
@@ -230,6 +242,7 @@ static const struct {
 		resource_policy_get},
 };
 
+/* The role "admin" may use every route, but no path outside them. */
 const struct broker_auth_acl *broker_admin_acls(size_t *n)
 {
 	static const char *const paths[] = {V0("resource"), V0("reference-value"),
@@ -240,6 +253,7 @@ const struct broker_auth_acl *broker_admin_acls(size_t *n)
 	return acls;
 }
 
+/* Authorize and run a route. In-process callers have no token: nobody else can reach them. */
 static void run(struct call *c, size_t route, const char *path)
 {
 	struct err err = ERR_INIT;
@@ -255,6 +269,8 @@ static void run(struct call *c, size_t route, const char *path)
 		routes[route].fn(c);
 }
 
+/* The token is checked with the query, as Trustee matches the raw target; routes ignore the
+ * query. */
 void broker_admin(const struct broker_admin *a, const struct broker_request *r, int64_t now_s,
 	struct broker_answer *out)
 {
@@ -263,11 +279,13 @@ void broker_admin(const struct broker_admin *a, const struct broker_request *r, 
 	size_t allowed = 0;
 
 	*out = (struct broker_answer){.status = 200, .verb = "other", .type = ""};
+	/* Collect the methods of all routes that match the path, for the Allow header of a 405. */
 	for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
 		if (!(str_ends(routes[i].path, "/") ? str_starts(path, routes[i].path)
 						    : str_eq(path, routes[i].path)))
 			continue;
 		if (str_eq(r->method, routes[i].method)) {
+			/* An earlier route with this path but another method may have filled it. */
 			out->allow[0] = '\0';
 			run(&c, i, path);
 			return;
@@ -283,10 +301,11 @@ void broker_admin(const struct broker_admin *a, const struct broker_request *r, 
 		broker_admin_refuse(out, 404, "InvalidRequestPath", "not found");
 }
 
-/* ---- the start */
+/* ---- stock policies */
 
-/* The stock texts of the reference grant more than is wanted here; what counts is that there is one
- * under each name, and that it is not the operator's. */
+/* Trustee's own stock policies grant more than is wanted here. All that matters is that a policy
+ * exists under each name and that it differs from the operator's, which the operator then
+ * replaces. */
 static const char stock_resource_policy[] =
 	"# stock: every resource to every attester but \"sample\"\n"
 	"package policy\n"
@@ -302,6 +321,7 @@ static const char stock_attestation_policy[] = "# stock\n"
 					       "default executables := 33\n"
 					       "trust_claims := {\"executables\": executables}\n";
 
+/* Existing policies are kept: this runs at each start. */
 int broker_admin_seed(struct broker_store *store, struct err *err)
 {
 	static const struct {
@@ -320,6 +340,7 @@ int broker_admin_seed(struct broker_store *store, struct err *err)
 		struct broker_store_value there;
 		struct err none = ERR_INIT;
 
+		/* The operator may have replaced it since the last start. */
 		if (broker_store_get(store, stock[i].ns, key, &there, &none) == 0)
 			continue;
 		if (broker_store_set(

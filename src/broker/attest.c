@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A session holds the nonce until one attestation was judged, and then its token. A refused one ends
- * its session: a nonce is for one try.
- */
+/* A session holds the nonce until one attestation was judged, and then its token. A refused
+ * attestation ends its session, because a nonce is valid for one attempt. */
 #include "config.h"
 
 #include "tec/broker/attest.h"
@@ -25,7 +23,7 @@
 #define NONCE_LEN     32
 #define COOKIE_LEN    16
 #define NONCE_B64_LEN 44
-#define LEEWAY_S      60
+#define LEEWAY_S      60 /* for exp: the clocks of two brokers may differ */
 #define JSON          "application/json"
 
 #define ATTEST_FAILED "Attestation error: RCAR handshake Attest failed: "
@@ -36,23 +34,22 @@ struct broker_attest {
 	struct sessions *sessions;
 };
 
-/* One handshake that was begun; there may be many, so it is small. */
+/* A handshake in progress. Small, because unauthenticated clients can start many. */
 struct handshake {
 	char nonce[NONCE_B64_LEN + 1];
 	struct secret *token; /* NULL: not attested */
 };
 
 static struct metric attestations = METRIC_COUNTER_INIT("tec_broker_attestations_total",
-	"Attestations by result: affirming, warning, contraindicated, or what is wrong with the evidence.",
+	"Attestations by result: affirming, warning, contraindicated, or the flaw of the evidence.",
 	"result", NULL);
 static struct metric resources = METRIC_COUNTER_INIT("tec_broker_resources_total",
-	"Resources asked for by nodes, by result (ok, or the type of the refusal).", "result",
-	NULL);
-static struct metric open_sessions = METRIC_GAUGE_INIT(
-	"tec_broker_sessions", "Handshakes that were begun and have not ended.", NULL, NULL);
+	"Resource requests of nodes, by result (ok, or the error type).", "result", NULL);
+static struct metric open_sessions =
+	METRIC_GAUGE_INIT("tec_broker_sessions", "Handshakes in progress.", NULL, NULL);
 
 static struct metric evicted_sessions = METRIC_COUNTER_INIT("tec_broker_evicted_sessions_total",
-	"Handshakes that gave way to newer ones, of the source with the most.", NULL, NULL);
+	"Handshakes evicted from the session table by newer ones.", NULL, NULL);
 
 static void handshake_free(void *data)
 {
@@ -62,6 +59,7 @@ static void handshake_free(void *data)
 	free(h);
 }
 
+/* handshake_free() runs whenever a session ends, also when it is evicted. */
 struct broker_attest *broker_attest_new(const struct broker_attest_conf *conf)
 {
 	struct broker_attest *b = xcalloc(1, sizeof(*b));
@@ -70,7 +68,7 @@ struct broker_attest *broker_attest_new(const struct broker_attest_conf *conf)
 	b->sessions = sessions_new(conf->sessions, conf->sessions_per_source, conf->session_ms,
 		&evicted_sessions, handshake_free);
 	if (conf->sample)
-		log_warn(NULL, "sample evidence may attest, which proves nothing: for tests only",
+		log_warn(NULL, "sample evidence is accepted, which proves nothing: for tests only",
 			NULL);
 	return b;
 }
@@ -104,6 +102,7 @@ void broker_attest_sweep(struct broker_attest *b, uint64_t now_ms)
 	count_sessions(b);
 }
 
+/* verb is a label of the request metric. */
 static void answer_init(struct broker_answer *out, const char *verb)
 {
 	*out = (struct broker_answer){
@@ -112,17 +111,20 @@ static void answer_init(struct broker_answer *out, const char *verb)
 
 /* ---- auth */
 
+/* Sample evidence passes only if configured: it proves nothing. */
 static bool tee_allowed(const struct broker_attest *b, const char *tee)
 {
 	return str_eq(tee, rats_tee_name(RATS_TEE_TPM)) ||
 	       (b->conf.sample && str_eq(tee, rats_tee_name(RATS_TEE_SAMPLE)));
 }
 
+/* Name, path and attributes are those of Trustee's cookie, which its clients expect. */
 static void set_cookie(struct broker_answer *out, const char *cookie)
 {
 	strbuf_addf(&out->cookie, "kbs-session-id=%s; Path=/kbs/v0; HttpOnly", cookie);
 }
 
+/* The cookie is random and independent of the nonce, which the evidence reveals. */
 static void begin(struct broker_attest *b, struct session *e, struct broker_answer *out)
 {
 	cleanup_strbuf struct strbuf nonce = STRBUF_INIT;
@@ -135,12 +137,14 @@ static void begin(struct broker_attest *b, struct session *e, struct broker_answ
 	bytes_to_hex(name, sizeof(name), cookie);
 	bytes_to_b64(&nonce, random, sizeof(random));
 	memcpy(h->nonce, strbuf_str(&nonce), sizeof(h->nonce));
+	/* From here on the session owns the handshake and can be found by its cookie. */
 	session_set_data(e, h);
 	session_named(b->sessions, e, cookie);
 	set_cookie(out, cookie);
 	strbuf_addf(&out->body, "{\"nonce\":\"%s\",\"extra-params\":\"\"}", h->nonce);
 }
 
+/* The session is opened last, so that a malformed request costs no place in the table. */
 void broker_attest_auth(
 	struct broker_attest *b, const struct broker_node *n, struct broker_answer *out)
 {
@@ -158,7 +162,7 @@ void broker_attest_auth(
 			AUTH_FAILED "This kind of evidence is not accepted.");
 	} else if (!(e = sessions_open(b->sessions, n->source, n->now_ms, &retry_s))) {
 		broker_admin_refuse(out, 429, "AttestationError",
-			AUTH_FAILED "Too many handshakes have been begun.");
+			AUTH_FAILED "Too many handshakes in progress.");
 		out->retry_after_s = retry_s;
 	} else {
 		begin(b, e, out);
@@ -166,6 +170,7 @@ void broker_attest_auth(
 	count_sessions(b);
 }
 
+/* Convert the attested JWK; jwe_key_new() validates it. */
 static struct jwe_key *key_of(const struct rats_jwk *k, struct err *err)
 {
 	const struct jwe_jwk jwk = {k->kty, k->crv, k->alg, k->x, k->y, k->n, k->e};
@@ -175,13 +180,15 @@ static struct jwe_key *key_of(const struct rats_jwk *k, struct err *err)
 
 /* ---- attest */
 
+/* Report to the owner, which logs it and writes the Machine's Event. */
 static void tell(const struct broker_attest *b, const struct broker_judged *j)
 {
 	if (b->conf.on_judged)
 		b->conf.on_judged(b->conf.arg, j);
 }
 
-/* Evidence that is not well-formed, bound and signed. */
+/* Report evidence that is not well-formed, bound and signed. Nothing in it is proved, not even
+ * the key. */
 static void tell_flaw(const struct broker_attest *b, const struct broker_node *n,
 	const struct rats_attest *a, enum rats_flaw flaw, const char *why)
 {
@@ -191,11 +198,13 @@ static void tell_flaw(const struct broker_attest *b, const struct broker_node *n
 		.pcr = flaw == RATS_FLAW_INIT_DATA ? 8 : -1,
 		.evidence = a->evidence.ak.der_len ? &a->evidence : NULL};
 
+	/* RATS_FLAW_NONE here means that the evidence is valid but no token could be made. */
 	metric_add(
 		&attestations, flaw == RATS_FLAW_NONE ? "policy" : rats_flaw_name(flaw), NULL, 1);
 	tell(b, &j);
 }
 
+/* Report the verdict on valid evidence, with the reason if it does not affirm. */
 static void tell_verdict(const struct broker_attest *b, const struct broker_node *n,
 	const struct broker_policy *p, const struct rats_evidence *e, const struct rats_verdict *v)
 {
@@ -213,7 +222,7 @@ static void tell_verdict(const struct broker_attest *b, const struct broker_node
 	tell(b, &j);
 }
 
-/* The policy that is stored there; NULL: none, or one that is not known. */
+/* The policy stored under key; NULL: none, or one that cannot be evaluated here. */
 static const struct broker_policy *policy_of(
 	const struct broker_attest *b, enum broker_store_ns ns, const char *key)
 {
@@ -226,7 +235,8 @@ static const struct broker_policy *policy_of(
 		b->conf.policies, b->conf.n_policies, ns == BROKER_STORE_KBS, v.data, v.len);
 }
 
-/* A token for evidence that is well-formed, bound and signed: what it is worth stands in it. */
+/* Make a token for valid evidence. A verdict that does not affirm is a token too: its claims say
+ * so, and the resource policy denies. */
 static struct secret *make_token(struct broker_attest *b, const struct broker_node *n,
 	const struct rats_attest *a, struct err *err)
 {
@@ -236,7 +246,8 @@ static struct secret *make_token(struct broker_attest *b, const struct broker_no
 	cleanup_free char *claims = NULL;
 
 	if (!p) {
-		err_set(err, ERR_DENIED, "The attestation policy is not one that is known here.");
+		err_set(err, ERR_DENIED,
+			"The stored attestation policy cannot be evaluated by this broker.");
 		return NULL;
 	}
 	rats_policy_attest(
@@ -246,6 +257,8 @@ static struct secret *make_token(struct broker_attest *b, const struct broker_no
 	return es256_sign(b->conf.signer, claims, strlen(claims), err);
 }
 
+/* Check the evidence and the key to encrypt to. A key that fails only when a resource is sent
+ * would leave the node without a reason. */
 static int judge(const struct broker_attest *b, const struct rats_attest *a, const char *nonce,
 	enum rats_flaw *flaw, struct err *err)
 {
@@ -268,12 +281,14 @@ static int judge(const struct broker_attest *b, const struct rats_attest *a, con
 	return 0;
 }
 
+/* The same token for a repeated request: a node may not have received the first answer. */
 static void give_token(const struct handshake *h, const char *cookie, struct broker_answer *out)
 {
 	set_cookie(out, cookie);
 	strbuf_addf(&out->body, "{\"token\":\"%s\"}", (const char *)secret_peek(h->token));
 }
 
+/* Refused attestations end the session, so nobody can try many quotes against one nonce. */
 void broker_attest_attest(
 	struct broker_attest *b, const struct broker_node *n, struct broker_answer *out)
 {
@@ -286,14 +301,15 @@ void broker_attest_attest(
 
 	answer_init(out, "attest");
 	if (!h) {
-		broker_admin_refuse(
-			out, 401, "AttestationError", ATTEST_FAILED "There is no such session.");
+		broker_admin_refuse(out, 401, "AttestationError",
+			ATTEST_FAILED "The session does not exist or has expired.");
 		return;
 	}
-	if (h->token) { /* as Trustee: what is attested stays so */
+	if (h->token) { /* as Trustee: a session attests once */
 		give_token(h, cookie, out);
 		return;
 	}
+	/* Read, judge, then evaluate the policy; the first failure is the reason reported. */
 	if (rats_attest_read(n->body, n->len, ATTEST_MAX, &a, &flaw, &err) == 0 &&
 		judge(b, &a, h->nonce, &flaw, &err) == 0)
 		h->token = make_token(b, n, &a, &err);
@@ -310,13 +326,15 @@ void broker_attest_attest(
 
 /* ---- resource */
 
-/* The text of the token of this request: of its session, else of its header. NULL: none. */
+/* The request's token: that of its session, otherwise its Authorization header. Borrowed; NULL:
+ * none. */
 static const char *token_of(struct broker_attest *b, const struct broker_node *n)
 {
 	cleanup_free char *cookie = sessions_cookie(n->cookie);
 	struct session *e = cookie ? sessions_find(b->sessions, cookie, n->now_ms) : NULL;
 	struct handshake *h = e ? session_data(e) : NULL;
 
+	/* The session wins over a bearer token; read_token() verifies either. */
 	if (h && h->token)
 		return (const char *)secret_peek(h->token);
 	if (n->authorization && str_starts(n->authorization, "Bearer "))
@@ -324,6 +342,8 @@ static const char *token_of(struct broker_attest *b, const struct broker_node *n
 	return NULL;
 }
 
+/* A token proves itself, so a session that was evicted or belongs to another process does not
+ * matter. */
 static int read_token(struct broker_attest *b, const struct broker_node *n, const char *token,
 	struct rats_ear *ear, struct err *err)
 {
@@ -338,6 +358,7 @@ static int read_token(struct broker_attest *b, const struct broker_node *n, cons
 	return 0;
 }
 
+/* Encrypt the resource to the attested key: the connection need not be trusted. */
 static void give_resource(struct broker_attest *b, const struct rats_ear *ear, const char *path,
 	struct broker_answer *out)
 {
@@ -355,8 +376,8 @@ static void give_resource(struct broker_attest *b, const struct rats_ear *ear, c
 	jwe_key_free(key);
 }
 
-/* A node that attests as affirming and gets nothing is worth a line; why another one did not affirm
- * was said when it attested. */
+/* Report only an affirmed node that gets no resource: the reason why another one did not affirm
+ * was reported when it attested. */
 static void tell_resource(const struct broker_attest *b, const struct broker_node *n,
 	const struct rats_ear *ear, const char *path, const struct broker_answer *a)
 {
@@ -367,23 +388,25 @@ static void tell_resource(const struct broker_attest *b, const struct broker_nod
 		.key_proved = true,
 		.machine = ear->machine};
 
+	/* Other tokens were explained when they were issued. */
 	if (!str_eq(ear->status, "affirming"))
 		return;
 	if (a->status == 404)
-		why = xasprintf("It asked for %s, which does not exist.", path);
+		why = xasprintf("It requested %s, which does not exist.", path);
 	else if (!str_eq(a->type, "PolicyDeny"))
 		return;
 	else if (ear->machine)
 		why = xasprintf(
-			"It asked for %s, and may read default/%s/root only.", path, ear->machine);
+			"It requested %s; only default/%s/root is allowed.", path, ear->machine);
 	else
 		why = xasprintf(
-			"It asked for %s, and its token names no Machine: it was made under another policy. It has to attest again.",
+			"It requested %s, but its token names no Machine: it was issued under another policy. The node must attest again.",
 			path);
 	j.why = why;
 	tell(b, &j);
 }
 
+/* A token without a Machine is valid but denied by the per-Machine policy. */
 void broker_attest_resource(struct broker_attest *b, const struct broker_node *n, const char *path,
 	struct broker_answer *out)
 {
@@ -392,6 +415,8 @@ void broker_attest_resource(struct broker_attest *b, const struct broker_node *n
 	cleanup_rats_ear struct rats_ear ear = {.o = NULL};
 	struct err err = ERR_INIT;
 
+	/* The token is checked before the path: a client without one must not learn which paths
+	 * are valid. */
 	answer_init(out, "resource-get");
 	if (!token)
 		broker_admin_refuse(out, 401, "TokenNotFound", "Attestation Token not found");

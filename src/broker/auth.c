@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Signature first, then the claims, then the list of paths. A claim of another type counts as
- * missing. nbf and iat are not checked, as in Trustee.
- */
+/* Checks the signature first, then the claims, then the paths. A claim of another type counts as
+ * missing. nbf and iat are not checked, as in Trustee. */
 #include "config.h"
 
 #include "tec/broker/auth.h"
@@ -19,7 +17,7 @@ static int unauthorized(struct err *err, const char *why)
 	return err_set_http(err, ERR_DENIED, HTTP_UNAUTHORIZED, "%s", why);
 }
 
-/* aud is one name or a list of them (RFC 7519 section 4.1.3). */
+/* aud is a single name or a list (RFC 7519 section 4.1.3). */
 static bool has_audience(struct json_object *claims, const char *wanted)
 {
 	struct json_object *list = json_get_arr(claims, "aud");
@@ -34,6 +32,7 @@ static bool has_audience(struct json_object *claims, const char *wanted)
 	return str_eq(json_get_str(claims, "aud"), wanted);
 }
 
+/* exp is required: a token without it would be valid forever. */
 static int check_claims(
 	const struct broker_auth *a, struct json_object *claims, int64_t now_s, struct err *err)
 {
@@ -47,11 +46,13 @@ static int check_claims(
 		return unauthorized(err, "the token is from another issuer");
 	if (a->audience && !has_audience(claims, a->audience))
 		return unauthorized(err, "the token is for another audience");
+	/* The role selects the list of paths in check_acl(). */
 	if (!json_get_str(claims, "role"))
 		return unauthorized(err, "the token has no role claim");
 	return 0;
 }
 
+/* Match whole segments: "/kbs/v0/resource" must not grant "/kbs/v0/resource-policy". */
 static bool path_fits(const char *path, const char *target)
 {
 	size_t len = strlen(path);
@@ -59,6 +60,7 @@ static bool path_fits(const char *path, const char *target)
 	return strncmp(path, target, len) == 0 && (target[len] == '\0' || target[len] == '/');
 }
 
+/* 403 instead of 401: the token is valid, so another login would not help. */
 static int check_acl(
 	const struct broker_auth *a, const char *role, const char *target, struct err *err)
 {
@@ -73,6 +75,7 @@ static int check_acl(
 		err, ERR_DENIED, HTTP_FORBIDDEN, "the token's role is not allowed to do this");
 }
 
+/* The scheme is case-insensitive (RFC 9110 section 11.1). */
 static const char *bearer_token(const char *authorization)
 {
 	static const char scheme[] = "Bearer ";
@@ -82,6 +85,7 @@ static const char *bearer_token(const char *authorization)
 	return authorization + sizeof(scheme) - 1;
 }
 
+/* The reason why a signature fails is not returned: it would help only a forger. */
 int broker_auth_check(const struct broker_auth *a, const char *authorization, const char *target,
 	int64_t now_s, struct err *err)
 {
@@ -95,6 +99,7 @@ int broker_auth_check(const struct broker_auth *a, const char *authorization, co
 		return unauthorized(err, "a bearer token is required");
 	if (jws_verify_eddsa(a->key, token, strlen(token), &payload, &len, &why) < 0)
 		return unauthorized(err, "the token is malformed or not signed by the admin key");
+	/* Only now is the payload parsed: it is signed. */
 	claims = json_parse(payload, len, &json_limits_public, &why);
 	if (!json_object_is_type(claims, json_type_object))
 		return unauthorized(err, "the token's claims are not a JSON object");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The listener. It gives the three requests of nodes to broker/attest and everything else below the
- * API's prefix to broker/admin, which knows the paths and methods there. */
+/* The listener. Passes the three requests of nodes to broker/attest and everything else below
+ * the API's prefix to broker/admin, which knows paths and methods there. */
 #include "config.h"
 
 #include "tec/broker/kbsd.h"
@@ -30,6 +30,7 @@ struct broker_kbsd {
 	void *arg;
 };
 
+/* The response with a resource that waits for its owner's permission; freed with the request. */
 struct held {
 	struct broker_held public;
 	struct broker_kbsd *k;
@@ -38,6 +39,7 @@ struct held {
 	char *path;
 };
 
+/* Borrows everything from the httpd request. */
 static struct broker_request request_of(struct httpd_req *req)
 {
 	struct broker_request r = {
@@ -50,6 +52,7 @@ static struct broker_request request_of(struct httpd_req *req)
 	return r;
 }
 
+/* on_answer may still change the answer, for instance its status. */
 static void reply(struct broker_kbsd *k, struct httpd_req *req, const struct broker_request *r,
 	struct broker_answer *a)
 {
@@ -77,6 +80,7 @@ static void on_healthz(struct httpd_req *req, void *arg)
 	reply(arg, req, &r, &(struct broker_answer){.status = 200, .verb = "healthz", .type = ""});
 }
 
+/* Both clocks are read once, so that one request sees one time. */
 static struct broker_node node_of(struct httpd_req *req)
 {
 	struct broker_node n = {.peer = httpd_req_peer(req),
@@ -90,14 +94,15 @@ static struct broker_node node_of(struct httpd_req *req)
 	return n;
 }
 
-/* The admin API is not reachable here, and answers as if there were none. */
+/* Answer as if no admin API existed: it is not served on this listener. */
 static void no_admin(struct broker_answer *a)
 {
 	*a = (struct broker_answer){.status = 200, .verb = "other", .type = ""};
 	broker_admin_refuse(a, 404, "InvalidRequestPath", "not found");
 }
 
-/* Everything but the requests of nodes takes an administrator's token. */
+/* Classify the sender before its body is read: everything but the nodes' requests requires an
+ * administrator's token. */
 static enum httpd_standing standing(struct httpd_req *req, void *arg)
 {
 	const struct broker_kbsd *k = arg;
@@ -115,6 +120,7 @@ static enum httpd_standing standing(struct httpd_req *req, void *arg)
 
 /* ---- a resource for a node */
 
+/* Runs when the request ends, also when the client disconnects while it is held. */
 static void held_gone(void *arg)
 {
 	struct held *h = arg;
@@ -124,6 +130,7 @@ static void held_gone(void *arg)
 	free(h);
 }
 
+/* Send the held response, or an error if the owner refuses it. Frees h with the request. */
 void broker_held_end(struct broker_held *take, const struct err *err)
 {
 	struct held *h = (struct held *)take;
@@ -139,6 +146,7 @@ void broker_held_end(struct broker_held *take, const struct err *err)
 	reply(h->k, h->req, &r, &h->answer); /* h is gone */
 }
 
+/* Hold the response. on_held decides asynchronously, for instance after a lookup of the Machine. */
 static void give_resource(
 	struct broker_kbsd *k, struct httpd_req *req, const char *path, struct broker_answer *take)
 {
@@ -150,10 +158,12 @@ static void give_resource(
 	*take = (struct broker_answer){.status = 0};
 	h->path = xstrdup(path);
 	h->public = (struct broker_held){.ops = httpd_req_ops(req), .path = h->path};
+	/* From here on the request owns h; a disconnect cancels what the owner started in ops. */
 	httpd_req_on_gone(req, held_gone, h);
 	k->on_held(k->arg, &h->public);
 }
 
+/* Serve a resource to a node, or hold it until its owner releases it. */
 static void on_resource(struct broker_kbsd *k, struct httpd_req *req,
 	const struct broker_request *r, const struct broker_node *n)
 {
@@ -168,6 +178,7 @@ static void on_resource(struct broker_kbsd *k, struct httpd_req *req,
 		reply(k, req, r, &a);
 }
 
+/* The node's requests first; everything else is the admin API, which needs a token. */
 static void on_api(struct httpd_req *req, void *arg)
 {
 	cleanup_broker_answer struct broker_answer a = {.status = 0};
@@ -181,6 +192,7 @@ static void on_api(struct httpd_req *req, void *arg)
 	}
 	if (k->attest && str_eq(r.method, "POST") && str_eq(r.target, AUTH)) {
 		broker_attest_auth(k->attest, &n, &a);
+		/* Only this request opens sessions. */
 		timer_set_earlier(&k->sweep, SWEEP_MS);
 	} else if (k->attest && str_eq(r.method, "POST") && str_eq(r.target, ATTEST)) {
 		broker_attest_attest(k->attest, &n, &a);
@@ -192,6 +204,7 @@ static void on_api(struct httpd_req *req, void *arg)
 	reply(k, req, &r, &a);
 }
 
+/* Expire sessions, and run again only while there are any: an idle broker has no timer. */
 static void on_sweep(void *arg)
 {
 	struct broker_kbsd *k = arg;
@@ -201,7 +214,7 @@ static void on_sweep(void *arg)
 		timer_set(&k->sweep, SWEEP_MS);
 }
 
-/* What the listener refuses by itself. */
+/* Render an error that the listener itself detects. 413 is plain text, as in Trustee. */
 static const char *error_body(struct strbuf *out, int status, const char *message)
 {
 	if (status == 413) {
@@ -212,6 +225,7 @@ static const char *error_body(struct strbuf *out, int status, const char *messag
 	return "application/json";
 }
 
+/* All methods are routed, so that broker/admin answers 405 in the shape of Trustee's errors. */
 struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_conf *conf)
 {
 	static const struct httpd_route routes[] = {
@@ -253,6 +267,7 @@ struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_con
 	return k;
 }
 
+/* Closing the listener ends held responses, which free themselves in held_gone(). */
 void broker_kbsd_free(struct broker_kbsd *k)
 {
 	if (!k)

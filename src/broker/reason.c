@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A boot set is a reference value named after its registers (rats/policy.c), so the nearest one is
- * found among the names, and only the best candidates are read: one that was revoked is null. What
- * this costs is bounded by CANDIDATES_MAX, since any node can ask for it.
+ * A boot is a reference value named after its PCR values (rats/policy.c), so the nearest one is
+ * found by comparing names, and only the best candidates are read: a revoked one is null.
+ * CANDIDATES_MAX bounds the cost, because any node can cause it.
  */
 #include "config.h"
 
@@ -20,6 +20,7 @@
 #define CANDIDATES_MAX 32
 #define IMAGES_MAX     3 /* named in a sentence */
 
+/* The nearest names found so far, with the number of PCRs that differ. */
 struct search {
 	unsigned pcr[REGISTERS_MAX], n;
 	char got[REGISTERS_MAX][SHA256_HEX_LEN + 1];
@@ -32,6 +33,7 @@ void broker_reason_fini(struct broker_reason *r)
 	strbuf_fini(&r->text);
 }
 
+/* A value that cannot be parsed counts as absent, which never approves anything. */
 struct json_object *broker_reason_value(void *store, const char *name)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -45,6 +47,7 @@ struct json_object *broker_reason_value(void *store, const char *name)
 	return json_parse(text.data, text.len, &json_limits_object, &err);
 }
 
+/* PCR order is that of the values in a name: 4, 7 if required, 14. */
 static void search_init(struct search *s, const struct rats_evidence *e, bool pcr7)
 {
 	memset(s, 0, sizeof(*s));
@@ -62,21 +65,23 @@ static void search_fini(struct search *s)
 		free(s->name[--s->n_names]);
 }
 
-/* The i-th value in a boot set's name. */
+/* The i-th PCR value in the name of a boot. */
 static const char *value_in(const char *name, unsigned i)
 {
 	return name + strlen(BOOT) + (size_t)i * (SHA256_HEX_LEN + 1);
 }
 
+/* Keep the name if it differs in fewer PCRs than the worst candidate. */
 static void consider(void *arg, const char *name)
 {
 	struct search *s = arg;
 	unsigned differs = 0, worst = 0;
 
 	if (strlen(name) != strlen(BOOT) + s->n * (SHA256_HEX_LEN + 1) - 1)
-		return; /* of the policy that has another number of registers */
+		return; /* a leftover of a policy with another number of PCRs */
 	for (unsigned i = 0; i < s->n; i++)
 		differs += strncmp(value_in(name, i), s->got[i], SHA256_HEX_LEN) != 0;
+	/* Not full yet: keep every candidate, however distant. */
 	if (s->n_names < CANDIDATES_MAX) {
 		s->differs[s->n_names] = differs;
 		s->name[s->n_names++] = xstrdup(name);
@@ -92,7 +97,7 @@ static void consider(void *arg, const char *name)
 	s->differs[worst] = differs;
 }
 
-/* Its images, which the caller puts; NULL: it is not approved any more. */
+/* The boot's images, which the caller puts; NULL: no longer approved. */
 static struct json_object *images_of(struct broker_store *store, const char *name)
 {
 	cleanup_json struct json_object *boot = broker_reason_value(store, name);
@@ -102,10 +107,11 @@ static struct json_object *images_of(struct broker_store *store, const char *nam
 	return images && json_object_array_length(images) > 0 ? json_object_get(images) : NULL;
 }
 
-/* The approved boot set with the fewest other values; its name is borrowed. */
+/* The images of the approved boot with the fewest differing PCRs; *name is borrowed from s. */
 static struct json_object *nearest(
 	const struct search *s, struct broker_store *store, const char **name)
 {
+	/* Nearest first, and stop at the first one that is still approved. */
 	for (unsigned differs = 0; differs <= s->n; differs++)
 		for (unsigned i = 0; i < s->n_names; i++) {
 			struct json_object *images =
@@ -119,6 +125,7 @@ static struct json_object *nearest(
 	return NULL;
 }
 
+/* List the image names, at most IMAGES_MAX: an Event's note is limited to 1 kB. */
 static void add_images(struct strbuf *out, struct json_object *images)
 {
 	size_t n = json_object_array_length(images);
@@ -133,16 +140,17 @@ static void add_images(struct strbuf *out, struct json_object *images)
 		strbuf_addf(out, " and %zu more", n - IMAGES_MAX);
 }
 
+/* Name each differing PCR. tecctl why parses "PCR N is HASH". */
 static void say_boot(struct broker_store *store, const struct search *s, struct broker_reason *out)
 {
 	const char *name = NULL;
 	cleanup_json struct json_object *images = nearest(s, store, &name);
 	unsigned said = 0;
 
-	strbuf_adds(&out->text, "What it booted is not approved: ");
+	strbuf_adds(&out->text, "The boot is not approved: ");
 	if (!images) {
 		strbuf_addf(&out->text,
-			"no image is approved yet. PCR 4 is %s and PCR 14 is %s. Make an ApprovedImage for what it should boot.",
+			"no image is approved yet. PCR 4 is %s and PCR 14 is %s. Create an ApprovedImage for the image it should boot.",
 			s->got[0], s->got[s->n - 1]);
 		return;
 	}
@@ -153,15 +161,16 @@ static void say_boot(struct broker_store *store, const struct search *s, struct 
 			continue;
 		if (!said++)
 			out->pcr = (int)s->pcr[i];
-		strbuf_addf(&out->text, "%sPCR %u is %s, expected was %.*s", said > 1 ? "; " : "",
+		strbuf_addf(&out->text, "%sPCR %u is %s, expected %.*s", said > 1 ? "; " : "",
 			s->pcr[i], s->got[i], SHA256_HEX_LEN, expected);
 	}
 	strbuf_adds(&out->text, ". The nearest approved image is ");
 	add_images(&out->text, images);
-	strbuf_adds(&out->text,
-		". Boot that image, or make an ApprovedImage for the one that it booted.");
+	strbuf_adds(
+		&out->text, ". Boot that image, or create an ApprovedImage for the one it booted.");
 }
 
+/* Whether the shared list of this PCR contains the value. */
 static bool is_listed(struct broker_store *store, unsigned pcr, const char *hex)
 {
 	cleanup_free char *name = xasprintf("tpm_pcr%u", pcr);
@@ -179,9 +188,10 @@ static bool is_listed(struct broker_store *store, unsigned pcr, const char *hex)
 	return false;
 }
 
+/* With shared lists a boot is not approved as a whole, so no nearest image exists. */
 static void say_lists(struct broker_store *store, const struct search *s, struct broker_reason *out)
 {
-	strbuf_adds(&out->text, "What it booted is not approved:");
+	strbuf_adds(&out->text, "The boot is not approved:");
 	for (unsigned i = 0; i < s->n; i++) {
 		if (is_listed(store, s->pcr[i], s->got[i]))
 			continue;
@@ -190,9 +200,10 @@ static void say_lists(struct broker_store *store, const struct search *s, struct
 		strbuf_addf(&out->text, " PCR %u is %s, which no approved image has.", s->pcr[i],
 			s->got[i]);
 	}
-	strbuf_adds(&out->text, " Make an ApprovedImage for what it should boot.");
+	strbuf_adds(&out->text, " Create an ApprovedImage for the image it should boot.");
 }
 
+/* The first rule that fails is reported, in the order of the policy. */
 void broker_reason_make(struct broker_store *store, const struct broker_policy *p,
 	const struct rats_evidence *e, const struct rats_verdict *v, struct broker_reason *out)
 {
@@ -203,12 +214,12 @@ void broker_reason_make(struct broker_store *store, const struct broker_policy *
 	if (str_eq(rats_policy_status(v), "affirming"))
 		return;
 	if (e->tee != RATS_TEE_TPM) {
-		strbuf_adds(&out->text, "Sample evidence proves nothing, so it gets no resource.");
+		strbuf_adds(&out->text, "Sample evidence proves nothing and gets no resource.");
 		return;
 	}
 	if (!rats_policy_knows_key(v)) {
 		strbuf_adds(&out->text,
-			"Its attestation key is not registered for a Machine. Look at the AttestationKeys: it has to be approved.");
+			"Its attestation key is not registered for a Machine. Check the AttestationKeys: the key must be approved.");
 		return;
 	}
 	search_init(&s, e, p->require_pcr7);
@@ -217,7 +228,7 @@ void broker_reason_make(struct broker_store *store, const struct broker_policy *
 		return;
 	}
 	if (broker_store_list(store, BROKER_STORE_REFERENCE_VALUE, BOOT, consider, &s, &err) < 0)
-		strbuf_addf(&out->text, "Reference values cannot be read (%s). ", err.text);
+		strbuf_addf(&out->text, "Cannot read the reference values (%s). ", err.text);
 	say_boot(store, &s, out);
 	search_fini(&s);
 }

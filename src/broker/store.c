@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The rules every store has in common, and the one in memory: a hash table per namespace. Refuses
- * keys that LocalFs could not name a file after, before any maker sees them.
- */
+/* The rules common to all stores, and the store in memory: one hash table per namespace. Keys
+ * that LocalFs could not use as a file name are refused before any implementation sees them. */
 #include "config.h"
 
 #include "tec/broker/store.h"
@@ -15,9 +13,9 @@
 #include "tec/base/str.h"
 #include "tec/base/table.h"
 
-#define SLASH_COST 4 /* LocalFs writes "\x2F" */
+#define SLASH_COST 4 /* LocalFs encodes it as "\x2F" */
 
-/* As Trustee names them. */
+/* The names of Trustee's namespaces. */
 static const char *const ns_names[BROKER_STORE_N] = {
 	[BROKER_STORE_KBS] = "kbs",
 	[BROKER_STORE_REPOSITORY] = "repository",
@@ -25,6 +23,8 @@ static const char *const ns_names[BROKER_STORE_N] = {
 	[BROKER_STORE_ATTESTATION_POLICY] = "attestation_service_policy",
 };
 
+/* The loop ends once the cost exceeds the limit, so a key of any length is checked in bounded
+ * time. */
 int broker_store_key_check(const char *key, struct err *err)
 {
 	size_t cost = 0;
@@ -37,7 +37,7 @@ int broker_store_key_check(const char *key, struct err *err)
 
 		if (!alnum && !strchr("._/-", *c))
 			return err_set(err, ERR_INVALID,
-				"a key may hold letters, digits, '.', '_', '/' and '-' only");
+				"a key may contain only letters, digits, '.', '_', '/' and '-'");
 		cost += *c == '/' ? SLASH_COST : 1;
 	}
 	if (cost > BROKER_STORE_KEY_MAX)
@@ -46,6 +46,7 @@ int broker_store_key_check(const char *key, struct err *err)
 	return 0;
 }
 
+/* Resources are limited to what a struct secret can hold. */
 int broker_store_set(struct broker_store *s, enum broker_store_ns ns, const char *key,
 	const void *data, size_t len, struct err *err)
 {
@@ -89,6 +90,7 @@ void broker_store_free(struct broker_store *s)
 
 /* ---- in memory */
 
+/* A stored value with its key. */
 struct entry {
 	struct table_link link;
 	struct secret *secret; /* owned: a resource; NULL: it is empty */
@@ -102,6 +104,7 @@ struct memory {
 	struct table tables[BROKER_STORE_N];
 };
 
+/* Resources are wiped by secret_free(); other values are not secret. */
 static void entry_forget(struct entry *e)
 {
 	secret_free(e->secret);
@@ -111,6 +114,7 @@ static void entry_forget(struct entry *e)
 	e->len = 0;
 }
 
+/* The entry with this key; NULL: none. */
 static struct entry *find(const struct table *t, const char *key)
 {
 	struct entry *e;
@@ -121,6 +125,7 @@ static struct entry *find(const struct table *t, const char *key)
 	return NULL;
 }
 
+/* A resource is copied into a struct secret: locked in memory and wiped when freed. */
 static int memory_set(struct broker_store *s, enum broker_store_ns ns, const char *key,
 	const void *data, size_t len, struct err *err)
 {
@@ -132,6 +137,7 @@ static int memory_set(struct broker_store *s, enum broker_store_ns ns, const cha
 		strcpy(e->key, key);
 		table_add(t, &e->link, table_hash_str(key));
 	}
+	/* Wipe the old value before the new one is stored. */
 	entry_forget(e);
 	if (ns != BROKER_STORE_REPOSITORY)
 		e->data = xmemdup(data, len);
@@ -146,6 +152,7 @@ static int no_such_key(enum broker_store_ns ns, struct err *err)
 	return err_set(err, ERR_NOT_FOUND, "the key does not exist in %s", ns_names[ns]);
 }
 
+/* An empty value is "", never NULL, so that callers can copy it. */
 static int memory_get(struct broker_store *s, enum broker_store_ns ns, const char *key,
 	struct broker_store_value *out, struct err *err)
 {
@@ -158,6 +165,7 @@ static int memory_get(struct broker_store *s, enum broker_store_ns ns, const cha
 	return 0;
 }
 
+/* NOT_FOUND is reported: the caller decides whether that is an error. */
 static int memory_remove(
 	struct broker_store *s, enum broker_store_ns ns, const char *key, struct err *err)
 {
@@ -183,6 +191,7 @@ static int memory_list(struct broker_store *s, enum broker_store_ns ns, const ch
 	return 0;
 }
 
+/* Wipes resources at shutdown, too. */
 static void memory_free(struct broker_store *s)
 {
 	struct memory *m = (struct memory *)s;

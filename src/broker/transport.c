@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A request is done when it starts; its answer waits for the store, one turn at least. */
+/* A request is executed when it starts; its answer waits until the store has settled, at least
+ * until the next turn of the loop. */
 #include "config.h"
 
 #include "tec/broker/transport.h"
@@ -10,20 +11,22 @@
 #include "tec/broker/admin.h"
 #include "tec/loop/loop.h"
 
+/* The implementation's state; `t` must be first, so that both pointers are equal. */
 struct transport {
 	struct kbs_transport t; /* first */
 	struct broker_store *store;
 };
 
-/* One request that was done and whose answer waits. */
+/* An executed request whose answer waits for the store. */
 struct waiting {
 	struct op op; /* first */
 	struct kbs_call *call;
 	struct broker_answer answer;
-	struct op_scope ops; /* for the store's */
-	struct defer now;    /* there was nothing to wait for */
+	struct op_scope ops; /* of the store's settle op */
+	struct defer now;    /* set if the store has nothing to settle */
 };
 
+/* The body is wiped: a GET of reference values is harmless, but the type does not tell. */
 static void waiting_free(struct waiting *w)
 {
 	op_scope_cancel(&w->ops);
@@ -38,6 +41,7 @@ static void waiting_abort(struct op *op)
 	waiting_free((struct waiting *)op);
 }
 
+/* If the write was not stored, the answer is dropped and the caller gets the error. */
 static void on_settled(void *arg, const struct err *err)
 {
 	struct waiting *w = arg;
@@ -55,6 +59,7 @@ static void on_now(void *arg)
 	on_settled(arg, &(const struct err)ERR_INIT);
 }
 
+/* The answer never arrives before this returns (house rule for ops), hence the defer. */
 static void start(struct kbs_transport *t, struct op_scope *scope, struct kbs_request *req,
 	struct kbs_call *call)
 {
@@ -78,6 +83,7 @@ static void transport_free(struct kbs_transport *t)
 	free(t);
 }
 
+/* No `renew`: in-process requests carry no token. */
 struct kbs_transport *broker_transport_new(struct loop *l, struct broker_store *store)
 {
 	static const struct kbs_transport_ops ops = {.start = start, .free = transport_free};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Prescanned JSON, strict base64, then member by member. Refuses more than Trustee only where two
- * readers could differ (duplicate members, a string with NUL) and where the length of the body
- * would not bound the memory (nesting, number of values).
+ * parsers could differ (duplicate members, a string with NUL) and where the body's length does not
+ * bound the memory (nesting, number of values).
  */
 #include "config.h"
 
@@ -16,13 +16,13 @@
 #include "tec/base/mem.h"
 
 #define MESSAGE_VERSION "0.1.0"
-#define BODY_MAX        ((size_t)64 << 20) /* the listener's limit is far below */
+#define BODY_MAX        ((size_t)64 << 20) /* the listener's limit is far lower */
 
 static const struct json_limits small_limits = {.bytes = BODY_MAX, .depth = 8, .tokens = 64};
 /* 8 MiB of identities (tec/rats/names.h) are about 12,000 names with 7 tokens each. */
 static const struct json_limits values_limits = {.bytes = BODY_MAX, .depth = 64, .tokens = 400000};
 static const struct json_limits entry_limits = {
-	.bytes = BODY_MAX, .depth = 64, .tokens = 400016}; /* one value and its frame */
+	.bytes = BODY_MAX, .depth = 64, .tokens = 400016}; /* a value and its envelope */
 
 static bool is_word(char c)
 {
@@ -30,7 +30,7 @@ static bool is_word(char c)
 	       c == '_' || c == '-';
 }
 
-/* Length of the segment at s; 0: not a segment. */
+/* The length of the path segment at s; 0: not a segment. */
 static size_t segment(const char *s)
 {
 	size_t n = 0;
@@ -40,6 +40,7 @@ static size_t segment(const char *s)
 	return n;
 }
 
+/* The first character of a segment must not be a dot, which excludes "." and "..". */
 int broker_wire_resource_check(const char *path, struct err *err)
 {
 	for (unsigned i = 0; i < 3; i++) {
@@ -62,6 +63,7 @@ void broker_wire_policy_fini(struct broker_wire_policy *p)
 	*p = (struct broker_wire_policy){NULL, NULL, 0};
 }
 
+/* Parse a JSON object within limits; the caller puts it. */
 static struct json_object *parse_object(
 	const char *body, size_t len, const struct json_limits *limits, struct err *err)
 {
@@ -76,6 +78,7 @@ static struct json_object *parse_object(
 	return steal_ptr(&o);
 }
 
+/* The id becomes a file name in LocalFs, so it must not contain a dot or slash. */
 int broker_wire_policy_parse(
 	const char *body, size_t len, bool with_id, struct broker_wire_policy *out, struct err *err)
 {
@@ -95,7 +98,7 @@ int broker_wire_policy_parse(
 	if (bytes_from_b64url(policy, strlen(policy), &text, &text_len) < 0)
 		return err_set(err, ERR_INVALID, "policy is not base64url without padding");
 	if (text_len == 0 || !bytes_valid_utf8(text, text_len) || memchr(text, '\0', text_len))
-		return err_set(err, ERR_INVALID, "policy is not text");
+		return err_set(err, ERR_INVALID, "policy is not UTF-8 text");
 	*out = (struct broker_wire_policy){with_id ? xstrdup(id) : NULL, NULL, text_len};
 	out->text = (char *)steal_ptr(&text);
 	return 0;
@@ -103,7 +106,8 @@ int broker_wire_policy_parse(
 
 /* ---- reference values */
 
-/* Twelve months on; 29 February becomes the 28th. */
+/* One year after now_s, as Trustee's reference value provider sets it; 29 February becomes the
+ * 28th. */
 static void expiration(int64_t now_s, char out[CLOCK_RFC3339_LEN])
 {
 	time_t t = (time_t)now_s;
@@ -116,6 +120,7 @@ static void expiration(int64_t now_s, char out[CLOCK_RFC3339_LEN])
 	clock_format((int64_t)timegm(&tm), out);
 }
 
+/* Members of the value are sorted, so that equal values are equal bytes in the store. */
 static void make_entry(
 	struct strbuf *out, const char *name, const char *expires, struct json_object *value)
 {
@@ -127,7 +132,7 @@ static void make_entry(
 	strbuf_addc(out, '}');
 }
 
-/* The payload's object, taken out of the message. */
+/* Parse the message and return its payload as an object. */
 static struct json_object *open_message(const char *body, size_t len, struct err *err)
 {
 	cleanup_json struct json_object *o = parse_object(body, len, &small_limits, err);
@@ -141,9 +146,9 @@ static struct json_object *open_message(const char *body, size_t len, struct err
 	/* An absent version is the current one. */
 	if (json_object_object_get_ex(o, "version", &version) &&
 		!str_eq(json_get_str(o, "version"), MESSAGE_VERSION))
-		err_set(err, ERR_INVALID, "the version is not " MESSAGE_VERSION);
+		err_set(err, ERR_INVALID, "the version must be " MESSAGE_VERSION);
 	else if (!str_eq(json_get_str(o, "type"), "sample"))
-		err_set(err, ERR_INVALID, "the type is not sample");
+		err_set(err, ERR_INVALID, "the type must be sample");
 	else if (!(text = json_get_str(o, "payload")))
 		err_set(err, ERR_INVALID, "payload is missing");
 	else if (bytes_from_b64(text, strlen(text), &payload, &n) < 0)
@@ -153,6 +158,7 @@ static struct json_object *open_message(const char *body, size_t len, struct err
 	return NULL;
 }
 
+/* fn sees the values in the order of the message: the operator puts its sentinel first. */
 int broker_wire_values(const char *body, size_t len, int64_t now_s, broker_wire_value_fn fn,
 	void *arg, struct err *err)
 {
@@ -171,6 +177,7 @@ int broker_wire_values(const char *body, size_t len, int64_t now_s, broker_wire_
 	return 0;
 }
 
+/* Entries were written by make_entry(), so a malformed one is a bug or a damaged store. */
 int broker_wire_entry_value(const char *entry, size_t len, struct strbuf *out, struct err *err)
 {
 	cleanup_json struct json_object *o = parse_object(entry, len, &entry_limits, err);

@@ -64,7 +64,7 @@ Test(broker_attest, what_is_not_approved_gets_a_token_and_nothing_for_it)
 	set(&w, BROKER_STORE_ATTESTATION_POLICY, "default_cpu.rego", "attest7");
 	cr_assert_eq(auth(&w), 200);
 	cr_assert_eq(attest(&w, NULL, NULL), 200);
-	cr_expect(strstr(w.why, "booted is not approved"), "%s", w.why);
+	cr_expect(strstr(w.why, "boot is not approved"), "%s", w.why);
 	cr_expect_str_eq(resource(&w, OWN_PATH), "PolicyDeny");
 	world_stop(&w);
 }

@@ -104,15 +104,15 @@ Test(broker_reason, key_that_is_not_registered)
 Test(broker_reason, register_that_differs_is_named_with_the_nearest_image)
 {
 	cleanup_free char *one = xasprintf(
-		"What it booted is not approved: PCR 14 is %s, expected was %s. The nearest approved image is near.",
+		"The boot is not approved: PCR 14 is %s, expected %s. The nearest approved image is near.",
 		hex_of(14), hex_of(0xe0));
 	cleanup_free char *two = xasprintf(
-		"What it booted is not approved: PCR 4 is %s, expected was %s; PCR 14 is %s, expected was %s. The nearest approved image is far, other, b and 1 more.",
+		"The boot is not approved: PCR 4 is %s, expected %s; PCR 14 is %s, expected %s. The nearest approved image is far, other, b and 1 more.",
 		hex_of(4), hex_of(0x40), hex_of(14), hex_of(0xe1));
 
 	register_key();
 	expect(RATS_POLICY_PER_MACHINE, false, -1,
-		"What it booted is not approved: no image is approved yet. PCR 4 is 0404");
+		"The boot is not approved: no image is approved yet. PCR 4 is 0404");
 	approve(0x40, 0xe1, "[\"far\",\"other\",\"b\",\"c\"]");
 	expect(RATS_POLICY_PER_MACHINE, false, 4, two);
 	approve(4, 0xe0, "[\"near\"]");
@@ -129,14 +129,14 @@ Test(broker_reason, register_seven_counts_only_where_the_policy_asks)
 {
 	cleanup_free char *name = xasprintf("boot.%s.%s.%s", hex_of(4), hex_of(0x70), hex_of(14));
 	cleanup_free char *text = xasprintf(
-		"What it booted is not approved: PCR 7 is %s, expected was %s. The nearest approved image is seven.",
+		"The boot is not approved: PCR 7 is %s, expected %s. The nearest approved image is seven.",
 		hex_of(7), hex_of(0x70));
 
 	register_key();
 	set_value(name, "{\"images\":[\"seven\"]}");
 	expect(RATS_POLICY_PER_MACHINE, true, 7, text);
 	expect(RATS_POLICY_PER_MACHINE, false, -1,
-		"What it booted is not approved: no image is approved yet.");
+		"The boot is not approved: no image is approved yet.");
 }
 
 Test(broker_reason, nearest_of_many)
@@ -147,7 +147,7 @@ Test(broker_reason, nearest_of_many)
 	approve(4, 0xfe, "[\"near\"]");
 	for (unsigned i = 0; i < 200; i++)
 		approve(0x41 + i % 100, 0x20 + i, "[\"far\"]");
-	expect(RATS_POLICY_PER_MACHINE, false, 14, "What it booted is not approved: PCR 14 is ");
+	expect(RATS_POLICY_PER_MACHINE, false, 14, "The boot is not approved: PCR 14 is ");
 }
 
 Test(broker_reason, lists_of_shared_keys)
@@ -155,8 +155,7 @@ Test(broker_reason, lists_of_shared_keys)
 	cleanup_free char *aks = xasprintf("[\"%s\"]", a.evidence.ak_public);
 	cleanup_free char *pcr4 = xasprintf("[\"%s\"]", hex_of(4));
 	cleanup_free char *text = xasprintf(
-		"What it booted is not approved: PCR 14 is %s, which no approved image has.",
-		hex_of(14));
+		"The boot is not approved: PCR 14 is %s, which no approved image has.", hex_of(14));
 
 	expect(RATS_POLICY_SHARED, false, -1, "Its attestation key is not registered");
 	set_value("trusted_aks", aks);

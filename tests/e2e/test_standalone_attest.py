@@ -166,7 +166,7 @@ def test_another_nodes_path_is_refused_and_both_hear_of_it(alone, node, key):
     cookie, _, _ = node.attest(key)
     status, _, body = get(alone, cookie, f"default/{other}/root")
     assert (status, error(body)) == (401, ("PolicyDeny", "Access denied by policy"))
-    text = f"It asked for default/{other}/root, and may read {node.path()} only."
+    text = f"It requested default/{other}/root; only {node.path()} is allowed."
     said(alone, 'msg="node refused"', f"name={node.machine}", "reason=resource", text)
     event(alone, node.machine, text)
 
@@ -208,7 +208,7 @@ def test_metrics_count_what_the_broker_did(alone, node, key):
 
 
 def test_sample_evidence_is_warned_about_and_proves_nothing(alone):
-    said(alone, " warn ", "sample evidence may attest")
+    said(alone, " warn ", "sample evidence is accepted")
     status, _, _ = to_kbs(alone, "POST", "auth", {"version": "0.4.0", "tee": "sample", "extra-params": {}})
     assert status == 200
 
@@ -464,11 +464,11 @@ def test_another_boot_is_refused_in_words_a_person_can_act_on(alone, node, tpm, 
     cookie, cpu, _ = node.attest(key)
     assert cpu["ear.status"] == "warning"
     assert error(get(alone, cookie, node.path())[2])[0] == "PolicyDeny"
-    text = f"PCR 14 is {node.evidence.pcrs()[14]}, expected was {expected}. The nearest approved image is a."
+    text = f"PCR 14 is {node.evidence.pcrs()[14]}, expected {expected}. The nearest approved image is a."
     said(alone, 'msg="node refused"', f"name={node.machine}", "reason=boot", text)
     found = event(alone, node.machine, text)
-    assert found["note"].startswith("The node at 127.0.0.1 gets no key. What it booted"), found
-    assert found["note"].endswith("for the one that it booted."), found
+    assert found["note"].startswith("The node at 127.0.0.1 gets no key. The boot"), found
+    assert found["note"].endswith("for the one it booted."), found
     node.attest(key)
 
     def repeated():

@@ -61,7 +61,7 @@ Test(show_why, the_latest_refusal_is_compared_with_what_is_approved)
 	json_quote(&world, text, strlen(text));
 	strbuf_addf(&world,
 		"}}],\"event\":[" EVENT("u1", "02:05", "Older.") "," EVENT("k1", "03:05",
-			"It is not approved: PCR 4 is " HEX ", expected was %s; PCR 99 is " HEX
+			"It is not approved: PCR 4 is " HEX ", expected %s; PCR 99 is " HEX
 			" and PCR 14 is %s.") "," EVENT("other", "04:00", "Not its.") "]}",
 		value, value);
 	why(strbuf_str(&world), &out);
@@ -70,7 +70,7 @@ Test(show_why, the_latest_refusal_is_compared_with_what_is_approved)
 	cr_expect(strstr(strbuf_str(&out), "  ok    key ak-1: Delivered: There.\n"), "%s",
 		strbuf_str(&out));
 	expected = xasprintf("  60s ago  AttestationRefused: It is not approved: PCR 4 is " HEX
-			     ", expected was %s; PCR 99 is " HEX " and PCR 14 is %s.\n"
+			     ", expected %s; PCR 99 is " HEX " and PCR 14 is %s.\n"
 			     "    PCR 4 shown     " HEX ", which no approved image has\n"
 			     "    PCR 4 expected  %s for image fcos\n"
 			     "    PCR 14 shown     %s, which is that of fcos\n"

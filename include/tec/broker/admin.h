@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A broker's admin API, that of Trustee, as a function: a request's values in, an
- * answer out. Resources, reference values, policies; policies are kept and listed, not evaluated:
- * where the ones that can be are named, every other text is refused. Reading a resource takes an
- * attestation token, which broker/attest looks at.
+ * A broker's admin API, as Trustee speaks it, as a function: the values of a request in, an answer
+ * out. It covers resources, reference values and policies. Policies are stored and listed, not
+ * evaluated: if `policies` lists those that can be evaluated, any other text is refused. Reading a
+ * resource requires an attestation token, which broker/attest checks.
  *
- * Every refusal is JSON of `type` and `detail`, which never holds what the client sent. The token
- * is checked first, then the path, then the body, so a client without a token does not learn which
- * names exist. A write is in the store when the answer is made.
+ * Every refusal is JSON with `type` and `detail`, and never quotes the client's input. The token is
+ * checked first, then the path, then the body, so a client without a token cannot learn which names
+ * exist. A write is in the store when the answer is made.
  */
 #ifndef TEC_BROKER_ADMIN_H
 #define TEC_BROKER_ADMIN_H
@@ -23,23 +23,23 @@
 
 /* A policy that can be evaluated here. */
 struct broker_policy {
-	const char *text; /* as it is stored, NUL-terminated */
-	bool resource;    /* a resource policy; else an attestation policy */
+	const char *text; /* as stored, NUL-terminated */
+	bool resource;    /* a resource policy; otherwise an attestation policy */
 	enum rats_policy policy;
 	bool require_pcr7; /* of an attestation policy */
 };
 
 struct broker_admin {
-	struct broker_auth auth;              /* its acls: broker_admin_acls() */
+	struct broker_auth auth;              /* acls: from broker_admin_acls() */
 	struct broker_store *store;           /* borrowed */
-	const struct broker_policy *policies; /* borrowed; NULL: every text is stored */
+	const struct broker_policy *policies; /* borrowed; NULL: any text is accepted */
 	size_t n_policies;
-	bool in_process; /* the caller is this program: no token is asked for */
+	bool in_process; /* the caller is this program: no token required */
 };
 
 struct broker_request {
 	const char *method, *target; /* the target with its query, as sent */
-	const char *authorization;   /* the header's value; NULL without one */
+	const char *authorization;   /* value of the header; NULL: absent */
 	const void *body;
 	size_t len;
 };
@@ -47,10 +47,10 @@ struct broker_request {
 struct broker_answer {
 	int status;
 	const char *verb;         /* static: resource-put, refvalue-get, ...; other */
-	const char *type;         /* of a refusal; "" of any other answer. Static */
+	const char *type;         /* error type, static; "" if not an error */
 	const char *content_type; /* static; NULL: none */
 	const char *challenge;    /* WWW-Authenticate; static; NULL: none */
-	char allow[32];           /* with status 405: the methods there are; or "" */
+	char allow[32];           /* with status 405: the allowed methods; otherwise "" */
 	uint32_t retry_after_s;   /* 0: no header */
 	struct strbuf cookie;     /* Set-Cookie; empty: none */
 	struct strbuf body;
@@ -60,20 +60,20 @@ void broker_answer_fini(struct broker_answer *a);
 
 /* The paths of the role "admin". */
 const struct broker_auth_acl *broker_admin_acls(size_t *n);
-/* out is initialised. */
+/* Initialises out. */
 void broker_admin(const struct broker_admin *a, const struct broker_request *r, int64_t now_s,
 	struct broker_answer *out);
-/* Makes the answer a refusal, whatever it was. type: the last segment of the error's URL. */
+/* Turn the answer into a refusal, whatever it was. type: the last segment of the error's URL. */
 void broker_admin_refuse(struct broker_answer *a, int status, const char *type, const char *fmt,
 	...) PRINTF_LIKE(4, 5);
-/* Appends the body of a refusal. */
+/* Append the body of a refusal. */
 void broker_admin_error(struct strbuf *out, const char *type, const char *detail);
 
-/* The one with this text; NULL: none. */
+/* The policy with exactly this text; NULL: none. */
 const struct broker_policy *broker_policy_find(const struct broker_policy *policies, size_t n,
 	bool resource, const void *text, size_t len);
 
-/* The stock policies, where the store has none under their names. */
+/* Store the stock policies under the names that have none. */
 int broker_admin_seed(struct broker_store *store, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Access to a broker's admin API: a Bearer JWT signed with the
- * one admin key, exp required (60 s leeway), role required, iss and aud when configured; then the
- * role's paths, matched on the raw target with its query. Time and bytes are arguments.
+ * Access to a broker's admin API: a Bearer JWT signed with the one admin key; exp is required (60 s
+ * leeway), role is required, iss and aud are checked if configured; then the role's paths are
+ * matched against the raw target with its query. Time and bytes are arguments.
  *
- * Errors are ERR_DENIED with http 401 (no acceptable token) or 403 (a valid one that does not allow
- * this); the text may be shown to the client.
+ * Errors are ERR_DENIED with http 401 (no acceptable token) or 403 (a valid token without this
+ * right); the text may be sent to the client.
  */
 #ifndef TEC_BROKER_AUTH_H
 #define TEC_BROKER_AUTH_H
@@ -18,8 +18,8 @@
 
 #define BROKER_AUTH_LEEWAY_S 60
 
-/* The target is one of the paths, or below one: "/kbs/v0/resource" also stands for
- * "/kbs/v0/resource/a?b", not for "/kbs/v0/resource?b" (the reference's regular expression). */
+/* The target must be one of the paths or below one: "/kbs/v0/resource" also covers
+ * "/kbs/v0/resource/a?b" but not "/kbs/v0/resource?b", as Trustee's regular expression does. */
 struct broker_auth_acl {
 	const char *role;
 	const char *const *paths; /* NULL-terminated */
@@ -32,7 +32,7 @@ struct broker_auth {
 	size_t n_acls;
 };
 
-/* authorization: the header's value, NULL when there is none. */
+/* authorization: value of the header; NULL: absent. */
 int broker_auth_check(const struct broker_auth *a, const char *authorization, const char *target,
 	int64_t now_s, struct err *err) MUST_CHECK;
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct broker_kbsd: a key broker that speaks Trustee's protocol, on a listener of its own: the admin
- * side (broker/admin), the nodes' (broker/attest) and /healthz.
+ * struct broker_kbsd: a key broker that speaks Trustee's protocol on a listener of its own: the
+ * admin side (broker/admin), the nodes' side (broker/attest) and /healthz.
  *
- * Who owns what: store and admin key are borrowed, and the store may be exchanged between two
- * requests; everything else of the configuration is copied. on_answer runs from the loop before
- * each reply, and may change it; it does not see what the listener itself refuses (404 outside of
- * the API, 411, 413...).
+ * Ownership: store and admin key are borrowed, and the store may be replaced between two requests;
+ * the rest of the configuration is copied. on_answer runs from the loop before each reply and may
+ * change it; it does not see what the listener itself refuses (404 outside the API, 411, 413...).
  */
 #ifndef TEC_BROKER_KBSD_H
 #define TEC_BROKER_KBSD_H
@@ -21,40 +20,40 @@
 
 struct broker_kbsd;
 
-/* The answer with a resource for a node, until it may go out. It ends with broker_held_end(), or
- * with the request, and what was started in ops with it. */
+/* The response with a resource for a node, until it may be sent. It ends with broker_held_end()
+ * or with the request, which cancels what was started in ops. */
 struct broker_held {
 	struct op_scope *ops;
 	const char *path; /* of the resource */
 	void *arg;        /* for its owner */
 };
-/* err: NULL gives the resource; NOT_FOUND: it was deleted meanwhile; any other: the node has to retry
- * (503). */
+/* err NULL: send the resource; NOT_FOUND: it was deleted meanwhile; any other: the node must
+ * retry (503). */
 void broker_held_end(struct broker_held *take, const struct err *err);
 
 struct broker_kbsd_conf {
 	const char *name;                   /* static; label in logs and metrics */
-	const struct jws_public *admin_key; /* borrowed; NULL: there is no admin API here */
-	const char *issuer, *audience;      /* what a token must name; NULL: anything */
+	const struct jws_public *admin_key; /* borrowed; NULL: no admin API here */
+	const char *issuer, *audience;      /* required in a token; NULL: not checked */
 	size_t max_body;                    /* 0: BROKER_KBSD_MAX_BODY */
 	unsigned max_connections;           /* 0: httpd_conf_default's */
 	struct ratelimit *rate;             /* borrowed; NULL: off */
 	struct broker_store *store;
-	const struct broker_policy *policies; /* borrowed; as of struct broker_admin */
+	const struct broker_policy *policies; /* borrowed; see struct broker_admin */
 	size_t n_policies;
 	struct broker_attest *attest; /* borrowed; NULL: nodes cannot attest */
 	void (*on_answer)(
 		void *arg, const struct broker_request *r, struct broker_answer *a); /* or NULL */
-	/* A node is about to get a resource; NULL: it gets it at once. */
+	/* Called before a node gets a resource; NULL: it is sent at once. */
 	void (*on_held)(void *arg, struct broker_held *h);
 	void *arg;
-	/* As of httpd_conf; NULL: JSON of type and detail. */
+	/* As in httpd_conf; NULL: JSON with type and detail. */
 	const char *(*error_body)(struct strbuf *out, int status, const char *message);
 };
 
 struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_conf *conf);
 void broker_kbsd_free(struct broker_kbsd *k);           /* closes all connections at once */
-struct httpd *broker_kbsd_httpd(struct broker_kbsd *k); /* to listen, for TLS, to drain */
+struct httpd *broker_kbsd_httpd(struct broker_kbsd *k); /* borrowed: to bind, set TLS, drain */
 void broker_kbsd_set_store(struct broker_kbsd *k, struct broker_store *store);
 
 #endif

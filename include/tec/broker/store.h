@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where an embedded broker keeps things: values by namespace and key. Resources are key material,
- * and every maker treats them so. Keys follow the rule of Trustee's LocalFs backend:
- * [A-Za-z0-9._/-], and at most 255 bytes as a file name, in which a slash takes four; so what is
- * stored here can be moved there.
+ * The storage of an embedded broker: values by namespace and key. Resources are key material, and
+ * every implementation treats them so. Keys follow the rule of Trustee's LocalFs backend:
+ * [A-Za-z0-9._/-], at most 255 bytes as a file name, in which a slash takes four; so the content
+ * can be moved to Trustee.
  *
- * Bytes given are copied. Bytes answered are borrowed until the next call of the same store. No
- * call blocks; what is written is read back at once, and is durable when broker_store_settle() says
- * so. Errors: ERR_INVALID (key, or a resource above
- * SECRET_MAX_LEN), ERR_NOT_FOUND.
+ * Bytes passed in are copied. Bytes returned are borrowed until the next call on the same store. No
+ * call blocks; a write is visible at once, and durable when broker_store_settle() reports it.
+ * Errors: ERR_INVALID (key, or a resource above SECRET_MAX_LEN), ERR_NOT_FOUND.
  */
 #ifndef TEC_BROKER_STORE_H
 #define TEC_BROKER_STORE_H
@@ -19,7 +18,7 @@
 #include "tec/base/mem.h"
 #include "tec/loop/op.h"
 
-#define BROKER_STORE_KEY_MAX 255 /* bytes of the file name LocalFs would make of it */
+#define BROKER_STORE_KEY_MAX 255 /* bytes of the file name in LocalFs */
 
 enum broker_store_ns {
 	BROKER_STORE_KBS,                /* the resource policy */
@@ -35,7 +34,7 @@ struct broker_store_value {
 };
 
 typedef void (*broker_store_key_fn)(void *arg, const char *key);
-/* err not set: durable. Otherwise nothing of it was stored. */
+/* err not set: durable. Otherwise nothing was stored. */
 typedef void (*broker_store_settled_fn)(void *arg, const struct err *err);
 
 struct broker_store;
@@ -48,34 +47,35 @@ struct broker_store_ops {
 		struct broker_store *s, enum broker_store_ns ns, const char *key, struct err *err);
 	int (*list)(struct broker_store *s, enum broker_store_ns ns, const char *prefix,
 		broker_store_key_fn fn, void *arg, struct err *err);
-	/* See broker_store_settle(); NULL: what set and remove did is as durable as it gets. */
+	/* See broker_store_settle(); NULL: set and remove are final when they return. */
 	struct op *(*settle)(struct broker_store *s, struct op_scope *scope,
 		broker_store_settled_fn fn, void *arg);
 	void (*free)(struct broker_store *s);
 };
-/* First member of every maker's struct. */
+/* First member of each implementation's struct. */
 struct broker_store {
 	const struct broker_store_ops *ops;
 };
 
-/* In memory, gone with the process; each call is O(1), a list O(n). */
+/* In memory, lost with the process; each call is O(1), list O(n). */
 struct broker_store *broker_store_memory_new(void);
 void broker_store_free(struct broker_store *s); /* NULL is fine */
 
 int broker_store_key_check(const char *key, struct err *err) MUST_CHECK;
 
-/* Makes or replaces. */
+/* Create or replace. */
 int broker_store_set(struct broker_store *s, enum broker_store_ns ns, const char *key,
 	const void *data, size_t len, struct err *err) MUST_CHECK;
 int broker_store_get(struct broker_store *s, enum broker_store_ns ns, const char *key,
 	struct broker_store_value *out, struct err *err) MUST_CHECK;
 int broker_store_remove(struct broker_store *s, enum broker_store_ns ns, const char *key,
 	struct err *err) MUST_CHECK;
-/* Every key that begins with prefix ("": all), in no order; fn must not change the store. */
+/* Call fn for each key that starts with prefix ("": all), in no order; fn must not change the
+ * store. */
 int broker_store_list(struct broker_store *s, enum broker_store_ns ns, const char *prefix,
 	broker_store_key_fn fn, void *arg, struct err *err) MUST_CHECK;
-/* Ends when all that was written before is durable, or could not be stored. NULL: it is so already,
- * and fn does not run. */
+/* Completes when everything written before is durable or has failed. NULL: already durable, and
+ * fn does not run. */
 struct op *broker_store_settle(
 	struct broker_store *s, struct op_scope *scope, broker_store_settled_fn fn, void *arg);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The seam to a Trustee's admin API (kbs/transport.h), for the broker in this process: a request is
- * answered by broker/admin without a socket, and without a token, as no one else can call. The answer
- * is given when what it says is durable; when it could not be stored there is no answer, but an
- * error.
+ * The seam to a Trustee's admin API (kbs/transport.h) for the broker in this process:
+ * broker/admin answers a request without a socket and without a token, as nobody else can call
+ * it. The answer is delivered when it is durable; if it could not be stored, the call fails
+ * instead.
  */
 #ifndef TEC_BROKER_TRANSPORT_H
 #define TEC_BROKER_TRANSPORT_H
