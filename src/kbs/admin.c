@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A put is one request. A delete is one too, as a rule; when the server cannot tell missing from
- * failing, the resource is made (empty) and deleted, so that the confirmation means something.
- * Bodies are built as text: policies are base64url without padding (the real server refuses it),
- * values are JSON already and go in unchanged.
+ * A put is one request. So is a delete, usually; if the server cannot distinguish a missing
+ * resource from a failure, the resource is created (empty) and deleted, so that the confirmation is
+ * meaningful. Bodies are built as text: policies are base64url without padding (the real server
+ * refuses it), values are already JSON and are inserted unchanged.
  */
 #include "config.h"
 
@@ -21,6 +21,7 @@
 
 /* ---- resources */
 
+/* The value is moved into the body, not copied: it is a disk key. */
 struct op *kbs_admin_put_resource(struct kbs_transport *t, struct op_scope *scope, const char *path,
 	struct secret *take_value, kbs_done_fn done, void *arg)
 {
@@ -34,7 +35,7 @@ struct op *kbs_admin_put_resource(struct kbs_transport *t, struct op_scope *scop
 	return kbs_transport_start(t, scope, &req, done, arg);
 }
 
-/* The empty resource was made: delete it. */
+/* Second step of a delete: the empty resource exists, so delete it. */
 static bool after_empty(
 	struct kbs_request *req, const struct err *err, const struct kbs_answer *answer)
 {
@@ -46,6 +47,8 @@ static bool after_empty(
 	return true;
 }
 
+/* First answer to a delete: if it could mean "missing" or "failed", write an empty resource
+ * first. */
 static bool after_delete(
 	struct kbs_request *req, const struct err *err, const struct kbs_answer *answer)
 {
@@ -62,6 +65,7 @@ static bool after_delete(
 	return true;
 }
 
+/* after_delete() and after_empty() continue the op if the first answer is unclear. */
 struct op *kbs_admin_delete_resource(struct kbs_transport *t, struct op_scope *scope,
 	const char *path, kbs_done_fn done, void *arg)
 {
@@ -72,6 +76,7 @@ struct op *kbs_admin_delete_resource(struct kbs_transport *t, struct op_scope *s
 	return kbs_transport_start(t, scope, &req, done, arg);
 }
 
+/* max_answer is the caller's: the list grows with the number of Machines. */
 struct op *kbs_admin_list_resources(struct kbs_transport *t, struct op_scope *scope,
 	size_t max_answer, kbs_done_fn done, void *arg)
 {
@@ -85,6 +90,7 @@ struct op *kbs_admin_list_resources(struct kbs_transport *t, struct op_scope *sc
 
 /* ---- policies */
 
+/* Trustee evaluates CPU evidence with the attestation policy default_cpu. */
 struct op *kbs_admin_put_policy(struct kbs_transport *t, struct op_scope *scope, bool resource,
 	const char *rego, kbs_done_fn done, void *arg)
 {
@@ -111,6 +117,7 @@ void kbs_values_fini(struct kbs_values *m)
 	m->n = 0;
 }
 
+/* The closing brace is added when the message is sent. */
 void kbs_values_add(struct kbs_values *m, const char *name, const char *json, size_t len)
 {
 	strbuf_addc(&m->payload, m->n++ ? ',' : '{');
@@ -122,6 +129,7 @@ void kbs_values_add(struct kbs_values *m, const char *name, const char *json, si
 		strbuf_adds(&m->payload, "null");
 }
 
+/* The body is base64 of the payload, so the limit of the server applies to the encoded length. */
 size_t kbs_values_body_len(const struct kbs_values *m, size_t name_len, size_t json_len)
 {
 	/* ,"name":value} */
@@ -130,6 +138,7 @@ size_t kbs_values_body_len(const struct kbs_values *m, size_t name_len, size_t j
 	return strlen(VALUES_HEAD VALUES_TAIL) + bytes_b64_len(payload);
 }
 
+/* The deadline is longer than usual: a message can carry thousands of names, stored one by one. */
 struct op *kbs_admin_put_values(struct kbs_transport *t, struct op_scope *scope,
 	const struct kbs_values *m, kbs_done_fn done, void *arg)
 {
@@ -149,6 +158,7 @@ struct op *kbs_admin_put_values(struct kbs_transport *t, struct op_scope *scope,
 	return kbs_transport_start(t, scope, &req, done, arg);
 }
 
+/* Trustee answers RvpsError for an unknown name, which reads_value turns into ERR_NOT_FOUND. */
 struct op *kbs_admin_get_value(struct kbs_transport *t, struct op_scope *scope, const char *name,
 	kbs_done_fn done, void *arg)
 {

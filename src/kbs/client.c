@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One HTTP request for each request of the seam. A token is kept for half of its life by the boot
- * clock, so a wall clock that jumps cannot make it look fresh. Does not follow redirects: they are
- * judged like every answer other than 200.
+ * One HTTP request for each request of the seam. A token is used for half of its life by the boot
+ * clock, so a wall clock that jumps cannot make it look fresh. Redirects are not followed: they are
+ * treated like any other status than 200.
  */
 #include "config.h"
 
@@ -21,6 +21,7 @@
 #define MAX_ANSWER  (256u * 1024)
 #define IN_FLIGHT   64u
 
+/* The HTTPS implementation of the seam. */
 struct client {
 	struct kbs_transport t; /* first */
 	struct httpc *http;     /* borrowed */
@@ -31,11 +32,13 @@ struct client {
 	uint64_t token_until_ms;
 };
 
+/* Drop the cached token; the next request signs a new one. */
 static void client_renew(struct kbs_transport *t)
 {
 	secret_free(steal_ptr(&((struct client *)t)->token));
 }
 
+/* The current token, renewed after half of its life. Borrowed until the next call. */
 static const char *token(struct client *c)
 {
 	uint64_t now = clock_boot_ms();
@@ -51,12 +54,13 @@ static const char *token(struct client *c)
 		"{\"iss\":\"tec-operator\",\"aud\":\"kbs\",\"role\":\"admin\",\"iat\":%lld,\"exp\":%lld}",
 		(long long)wall, (long long)wall + KBS_TOKEN_LIFE_S);
 	c->token = jws_sign_eddsa(c->key, payload, (size_t)n, &err);
-	if (!c->token) /* the key was looked at when the client was made */
+	if (!c->token) /* impossible: kbs_client_new() checked the key */
 		DIE("kbs client: %s", err.text);
 	c->token_until_ms = now + KBS_TOKEN_LIFE_S * 1000 / 2;
 	return (const char *)secret_peek(c->token);
 }
 
+/* Pass the result on unjudged: kbs_call_answer() decides what it means. */
 static void on_http(void *call, const struct err *err, const struct httpc_answer *a)
 {
 	const struct kbs_answer answer = {.status = err_is_set(err) ? 0 : a->status,
@@ -68,6 +72,8 @@ static void on_http(void *call, const struct err *err, const struct httpc_answer
 	kbs_call_answer(call, err, &answer);
 }
 
+/* `once`: only GET may be repeated on a new connection, as a repeated write could overtake a
+ * later one. */
 static void client_start(struct kbs_transport *t, struct op_scope *scope, struct kbs_request *req,
 	struct kbs_call *call)
 {
@@ -107,6 +113,7 @@ static void client_free(struct kbs_transport *t)
 
 static const struct kbs_transport_ops client_ops = {client_start, client_renew, client_free};
 
+/* The key is checked here, once, so that signing a token cannot fail later. */
 struct kbs_transport *kbs_client_new(
 	struct loop *l, struct httpc *http, const struct kbs_client_conf *conf, struct err *err)
 {

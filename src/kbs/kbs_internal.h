@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared inside src/kbs: entries of kbs_sync (sync.c), and what still has to be sent to a target
- * (sync_queue.c). A target's work is four queues of entries: for each kind one of revocations and
- * one of deliveries. An entry that is taken out is checked again, as it may have changed since.
+ * Shared inside src/kbs: the entries of kbs_sync (sync.c) and the work left for each target
+ * (sync_queue.c). A target's work is four queues of entries: revocations and deliveries for each
+ * kind. An entry is checked again when it is taken out, because it may have changed since.
  */
 #ifndef TEC_KBS_INTERNAL_H
 #define TEC_KBS_INTERNAL_H
@@ -18,33 +18,33 @@
 
 enum kbs_seen { KBS_SEEN_UNKNOWN = 0, KBS_SEEN_ABSENT, KBS_SEEN_DESIRED, KBS_SEEN_OTHER };
 
-/* An object under a name. */
+/* An object declared under a name. */
 struct kbs_object {
 	struct kbs_object *next;
 	const struct kobj *kobj; /* owned reference */
 	int64_t order;
 };
 
-/* Small: there are two for every Machine. */
+/* Everything known about one name. Kept small: there are two for every Machine. */
 struct kbs_entry {
 	struct table_link link;
-	struct kbs_object *objects; /* owned, in their order; NULL: revoked */
+	struct kbs_object *objects; /* owned, sorted; NULL: revoked */
 	kbs_render_fn render;
 	const char *name; /* a path: `path`. Of a reference value a reference (base/intern.h): an
 			     identity's is long, and its Secret knows it too. */
 	uint64_t seen;    /* enum kbs_seen, two bits by target: kbs_seen_of() */
 	uint8_t sha256[SHA256_LEN];
-	uint32_t queued[2]; /* bit by target; 1: among the revocations */
+	uint32_t queued[2]; /* bit by target; [1]: among the revocations */
 	uint32_t in_flight; /* bit by target */
 	uint8_t kind;       /* enum kbs_kind */
-	bool list;          /* the value is an array, of one or several objects */
+	bool list;          /* the value is an array with one element per object */
 	bool taken_back;    /* an object of the list was withdrawn, at any time */
 	bool forgotten;     /* not in the table; freed when no bit above is set */
 	char path[];
 };
 _Static_assert(KBS_TARGETS_MAX <= 32, "two bits by target");
 
-/* 256-bit sum, least significant first. */
+/* A 256-bit sum, least significant word first. */
 struct kbs_sum {
 	uint64_t w[4];
 };
@@ -92,37 +92,37 @@ struct kbs_sync {
 /* ---- sync.c */
 struct kbs_entry *kbs_entry_find(const struct kbs_sync *s, enum kbs_kind kind, const char *name);
 void kbs_entry_unpin(struct kbs_entry *e);
-/* The declared value, and what one object gives; the caller frees. */
+/* The declared value, and the part of it that one object contributes; the caller frees. */
 struct secret *kbs_entry_render(const struct kbs_entry *e);
 struct secret *kbs_object_render(const struct kbs_entry *e, const struct kbs_object *o);
 static inline enum kbs_seen kbs_seen_of(const struct kbs_entry *e, unsigned t)
 {
 	return (enum kbs_seen)(e->seen >> 2 * t & 3);
 }
-/* Without telling anyone. */
+/* Set without notifying listeners. */
 static inline void kbs_seen_note(struct kbs_entry *e, unsigned t, enum kbs_seen seen)
 {
 	e->seen = (e->seen & ~(UINT64_C(3) << 2 * t)) | (uint64_t)seen << 2 * t;
 }
-/* The objects that the value of an entry is made of. */
+/* Iterate over the objects that are part of an entry's value. */
 #define EACH_OBJECT(e, o)                                                                          \
 	for (unsigned o##_n_ = ((o) = (e)->objects, 0); (o) && o##_n_ < KBS_LIST_MAX;              \
 		(o) = (o)->next, o##_n_++)
 bool kbs_entry_differs(const struct kbs_entry *e, unsigned t);
-/* sha256 NULL: nothing. */
+/* What holding this value means for the entry. sha256 NULL: the target holds nothing. */
 enum kbs_seen kbs_entry_seen(const struct kbs_entry *e, const uint8_t *sha256);
 void kbs_set_seen(struct kbs_sync *s, struct kbs_entry *e, unsigned t, enum kbs_seen seen);
 void kbs_notify_all(struct kbs_sync *s);
 
 /* ---- sync_queue.c; `t` is the index that kbs_sync_attach() returned */
 
-/* Adds or takes away what is declared under a name. */
+/* Add or subtract what is declared under a name. */
 void kbs_sum_change(
 	struct kbs_sum *sum, const char *name, const uint8_t sha256[SHA256_LEN], bool plus);
-/* Of everything declared and both policies: the sum in a clean sentinel. */
+/* The sum over everything declared and both policies, as stored in a clean sentinel. */
 void kbs_sync_sum(const struct kbs_sync *s, struct kbs_sum *out);
 
-/* A push works for this target: fn runs in the next turn when work may have come. */
+/* Register the push of this target: fn runs in the next turn of the loop if there may be work. */
 unsigned kbs_sync_attach(
 	struct kbs_sync *s, const char *target, struct loop *l, loop_fn fn, void *arg);
 void kbs_sync_detach(struct kbs_sync *s, unsigned t); /* stays a target, without work */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The states of one Trustee, its errors, and which phase acts. An error never drops anything: what
- * failed is unknown and pending again, alone, or with everything in flight when Trustee is
+ * failed is unknown and pending again, alone, or with everything in flight if Trustee is
  * unreachable or refuses us. Several failures in a row mean that it is unreachable, one does not. A
- * name that is refused repeatedly while Trustee answers does not count, so that it delays nothing
- * but itself.
+ * name that is refused repeatedly while Trustee answers does not count, so it delays nothing but
+ * itself.
  */
 #include "config.h"
 
@@ -20,16 +20,17 @@
 #include "tec/base/metric.h"
 #include "tec/base/uuid.h"
 
-#define AWAY_MIN_MS 200u   /* until the next probe */
-#define SAID_MAX_MS 30000u /* it answers, and does not accept this request */
-#define LOST_MAX_MS 500u   /* no answer: short, as several in a row count as unreachable */
-#define FIRST_MS    100u
-#define AWAY_AFTER  5u
-#define ALLOWED_MIN 2u
+#define AWAY_MIN_MS 200u   /* first delay of a probe */
+#define SAID_MAX_MS 30000u /* longest delay if Trustee answers but does not accept the request */
+#define LOST_MAX_MS 500u   /* longest delay without an answer: several in a row mean unreachable */
+#define FIRST_MS    100u   /* first delay of a request */
+#define AWAY_AFTER  5u     /* failures in a row that mean unreachable */
+#define ALLOWED_MIN 2u     /* the window never shrinks below this */
 
 static struct metric states = METRIC_GAUGE_INIT(
 	"tec_trustee_state", "1 for the state that a Trustee is in.", "trustee", "state");
 
+/* Values of the metric's label and of the log. */
 static const char *state_name(enum kbs_target_state s)
 {
 	switch (s) {
@@ -62,6 +63,7 @@ static bool may_move(enum kbs_target_state from, enum kbs_target_state to)
 	return false;
 }
 
+/* The only writer of p->state: checks the move, logs it and reports it to kbs_sync. */
 void push_set_state(struct kbs_push *p, enum kbs_target_state state)
 {
 	bool bad = state == KBS_TARGET_UNREACHABLE || state == KBS_TARGET_REFUSED;
@@ -86,19 +88,20 @@ void push_set_state(struct kbs_push *p, enum kbs_target_state state)
 
 /* ---- errors */
 
-/* Trustee itself did not answer: there is no answer, or a proxy sent it. */
+/* Whether Trustee itself did not answer: no answer at all, or one from a proxy. */
 static bool is_lost(const struct err *err)
 {
 	return !err->http || err->http == 429 || err->http >= 502;
 }
 
-/* A short wait does not help. A failed handshake is not an answer of Trustee: its next certificate
- * may be the right one, and nothing was sent. */
+/* Whether a short wait is pointless. A failed TLS handshake is not an answer of Trustee: its
+ * next certificate may be the right one, and nothing was sent. */
 static bool is_refused(const struct err *err)
 {
 	return (err->kind == ERR_DENIED && err->http) || err->kind == ERR_INVALID;
 }
 
+/* Halve the window on a lost answer, and count failures in a row. */
 bool push_is_away(struct kbs_push *p, const struct err *err, bool first)
 {
 	unsigned least = p->conf.window < ALLOWED_MIN ? p->conf.window : ALLOWED_MIN;
@@ -116,6 +119,7 @@ bool push_is_away(struct kbs_push *p, const struct err *err, bool first)
 	return p->in_row >= AWAY_AFTER;
 }
 
+/* Grow the window by one (additive increase, as TCP does). */
 void push_succeeded(struct kbs_push *p)
 {
 	p->in_row = 0;
@@ -123,6 +127,7 @@ void push_succeeded(struct kbs_push *p)
 		p->allowed++;
 }
 
+/* Retry-After is honoured up to SAID_MAX_MS: a proxy may send hours. */
 uint32_t push_delay(struct kbs_push *p, struct backoff *b, const char *what, const struct err *err)
 {
 	uint32_t ms = backoff_next(b, FIRST_MS, is_lost(err) ? LOST_MAX_MS : SAID_MAX_MS);
@@ -135,7 +140,7 @@ uint32_t push_delay(struct kbs_push *p, struct backoff *b, const char *what, con
 	return ms;
 }
 
-/* No request in flight will be answered: what it carried is unknown. */
+/* Cancel all requests in flight: whether Trustee executed them is unknown. */
 static void cancel_all(struct kbs_push *p)
 {
 	op_scope_cancel(&p->ops);
@@ -149,9 +154,10 @@ static void cancel_all(struct kbs_push *p)
 	p->serial = false;
 }
 
+/* A refusal needs a person (a key or a certificate), so it is retried slowly. */
 void push_fail(struct kbs_push *p, const struct err *err)
 {
-	const struct err why = *err; /* err may belong to a request that ends here */
+	const struct err why = *err; /* err may belong to a request that is freed here */
 	bool refused = is_refused(&why);
 	uint32_t after = refused ? (why.kind == ERR_DENIED ? p->conf.denied_ms : p->conf.refused_ms)
 				 : backoff_next(&p->backoff, AWAY_MIN_MS, SAID_MAX_MS);
@@ -165,6 +171,7 @@ void push_fail(struct kbs_push *p, const struct err *err)
 	timer_set(&p->retry, after);
 }
 
+/* Every way back starts with a probe: the store may have been replaced meanwhile. */
 static void on_retry(void *arg)
 {
 	struct kbs_push *p = arg;
@@ -179,11 +186,13 @@ static void on_retry(void *arg)
 
 /* ---- what to do now */
 
-/* Identities are sent in the other form from here on: all of them again, then the policies. */
+/* Switch between one value per identity and one shared array. All identities are sent again in
+ * the new form, then the policies. True: requests in the old form must end first. */
 static bool change_mode(struct kbs_push *p)
 {
 	if (p->shared_mode == p->sync->policies.shared)
 		return false;
+	/* Requests in flight carry the old form: wait for their answers. */
 	if (!TAILQ_EMPTY(&p->in_flight) || p->serial)
 		return true;
 	p->shared_mode = !p->shared_mode;
@@ -192,7 +201,7 @@ static bool change_mode(struct kbs_push *p)
 	return false;
 }
 
-/* Everything is sent: read back, and write the clean sentinel. */
+/* Everything is sent: read back once, and write the clean sentinel after its debounce. */
 static void all_sent(struct kbs_push *p)
 {
 	struct kbs_sum want;
@@ -219,8 +228,8 @@ static void all_sent(struct kbs_push *p)
 	}
 }
 
-/* Whatever may be sent now, in an order that never opens access: no key is readable before the
- * policies and values that restrict it are there. */
+/* Send what may be sent now, in an order that never opens access: no key is readable before the
+ * policies and values that restrict it are stored. */
 static void send_next(struct kbs_push *p)
 {
 	bool filled = p->state == KBS_TARGET_IN_SYNC, values, policies, first, empties = false,
@@ -233,6 +242,8 @@ static void send_next(struct kbs_push *p)
 		push_probe_start(p);
 	if (!p->known || p->hold || change_mode(p))
 		return;
+	/* What is missing decides the phase; the order of the conditions below is the order of
+	 * safety. */
 	policies = push_policies_are_there(p);
 	values = push_values_are_left(p, &empties);
 	first = !policies && p->order == PUSH_POLICIES_FIRST;
@@ -256,6 +267,7 @@ static void send_next(struct kbs_push *p)
 		push_set_state(p, KBS_TARGET_POPULATING);
 }
 
+/* `asked` covers this turn only: the next turn may find another process behind the same address. */
 static void work(void *arg)
 {
 	struct kbs_push *p = arg;
@@ -269,12 +281,12 @@ void push_wake(struct kbs_push *p)
 	kbs_sync_wake(p->sync, p->t);
 }
 
-/* A wait has ended. */
 static void on_wake(void *arg)
 {
 	push_wake(arg);
 }
 
+/* The debounce has ended: write the clean sentinel if everything is still sent. */
 static void on_sentinel(void *arg)
 {
 	struct kbs_push *p = arg;
@@ -283,6 +295,7 @@ static void on_sentinel(void *arg)
 	push_wake(p);
 }
 
+/* The last requests of an earlier leader must have arrived by now. */
 static void on_repeat(void *arg)
 {
 	struct kbs_push *p = arg;
@@ -293,6 +306,7 @@ static void on_repeat(void *arg)
 
 /* ---- the interface */
 
+/* Zero means default, so that callers and tests set only what they need. */
 static void defaults(struct kbs_push_conf *c)
 {
 	c->window = c->window ? c->window : 32;
@@ -304,6 +318,7 @@ static void defaults(struct kbs_push_conf *c)
 	c->refused_ms = c->refused_ms ? c->refused_ms : 300000;
 }
 
+/* Without a transport the push stays UNREACHABLE until kbs_push_set_transport(). */
 struct kbs_push *kbs_push_new(struct loop *l, struct kbs_sync *sync,
 	const struct kbs_push_conf *conf, struct kbs_transport *take_t)
 {
@@ -339,6 +354,7 @@ struct kbs_push *kbs_push_new(struct loop *l, struct kbs_sync *sync,
 	return p;
 }
 
+/* The requests go first: they hold references into kbs_sync's entries. */
 void kbs_push_free(struct kbs_push *p)
 {
 	if (!p)
@@ -362,6 +378,7 @@ void kbs_push_free(struct kbs_push *p)
 	free(p);
 }
 
+/* The old transport may only be freed after its requests are cancelled. */
 void kbs_push_set_transport(struct kbs_push *p, struct kbs_transport *take_t, const char *why)
 {
 	cancel_all(p);
@@ -382,6 +399,7 @@ void kbs_push_set_transport(struct kbs_push *p, struct kbs_transport *take_t, co
 	}
 }
 
+/* While Trustee is away, the pending retry is brought forward instead. */
 void kbs_push_probe(struct kbs_push *p)
 {
 	if (!p->transport)
@@ -400,6 +418,7 @@ void kbs_push_finish(struct kbs_push *p)
 	push_wake(p);
 }
 
+/* An unreachable Trustee counts as finished: shutdown must not wait for it. */
 bool kbs_push_is_finished(struct kbs_push *p)
 {
 	return !p->transport || p->state != KBS_TARGET_IN_SYNC ||

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checking: once after everything was sent to a store, what it says it holds is compared with what
- * it confirmed: LocalJson loses acknowledged writes. The list of resources where there is one, then
- * the values one by one. What is missing or different is unknown again, and so it is sent. A key
- * cannot be read back, and a server without the list answers with an error: nothing follows from
- * that. Sends nothing but GET.
+ * Checking: after everything was sent to a store, compare once what it reports with what it
+ * confirmed: LocalJson loses acknowledged writes. First the list of resources, if the server has
+ * one, then the values one by one. Whatever is missing or different becomes unknown and is sent
+ * again. A key cannot be read back, and a server without the list answers with an error, which
+ * proves nothing. Sends only GET.
  */
 #include "config.h"
 
@@ -17,10 +17,11 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
-#define LIST_MAX   (4u * 1024 * 1024) /* of 70,000 Machines */
-#define AGAIN_MS   1000u
-#define LOSSES_MAX 10u
+#define LIST_MAX   (4u * 1024 * 1024) /* enough for 70,000 Machines */
+#define AGAIN_MS   1000u              /* delay after a failed read */
+#define LOSSES_MAX 10u                /* failed reads in a row that end the check */
 
+/* Forget the confirmation, which queues the entry again. */
 static void repair(struct kbs_push *p, enum kbs_kind kind, const char *name)
 {
 	log_warn(NULL, "Trustee does not hold what it confirmed, will be sent again",
@@ -35,6 +36,7 @@ void push_check_stop(struct kbs_push *p)
 	p->checking = false;
 }
 
+/* Compare as JSON: Trustee may format a value differently. */
 static bool is_same(const struct secret *want, const char *json, size_t len)
 {
 	struct err ignored = ERR_INIT;
@@ -46,6 +48,7 @@ static bool is_same(const struct secret *want, const char *json, size_t len)
 	return is && ought && json_object_equal(is, ought);
 }
 
+/* A read that fails proves nothing, so only an answer repairs. */
 static void on_value(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
 	struct kbs_push *p = arg;
@@ -59,7 +62,7 @@ static void on_value(void *arg, const struct err *err, const struct kbs_answer *
 			timer_set(&p->check, AGAIN_MS);
 		return;
 	}
-	/* It may have changed meanwhile, and what is in flight is not lost. */
+	/* NULL if it changed meanwhile or is in flight: then it is not lost. */
 	want = kbs_sync_confirmed(p->sync, p->t, KBS_REFVALUE, name);
 	if (want && (err_is_set(err) || !is_same(want, answer->body, answer->body_len)))
 		repair(p, KBS_REFVALUE, name);
@@ -68,6 +71,7 @@ static void on_value(void *arg, const struct err *err, const struct kbs_answer *
 	push_check_next(p);
 }
 
+/* One value at a time, so that the check does not crowd out deliveries. */
 void push_check_next(void *arg)
 {
 	struct kbs_push *p = arg;
@@ -85,7 +89,8 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Every declared name that is not in the list, which was confirmed. */
+/* Repair each declared resource that was confirmed but is missing in the list. Names are copied
+ * first, because repair() calls listeners that may change the table. */
 static void compare_list(struct kbs_push *p, struct json_object *list)
 {
 	size_t n = json_object_array_length(list);
@@ -114,6 +119,7 @@ static void compare_list(struct kbs_push *p, struct json_object *list)
 	free(v);
 }
 
+/* Compare the list, if the server supports it, then go on to the values. */
 static void on_list(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
 	static const struct json_limits limits = {
@@ -133,6 +139,7 @@ static void on_list(void *arg, const struct err *err, const struct kbs_answer *a
 	push_check_next(p);
 }
 
+/* Take the names first: entries may come and go while values are read. */
 void push_check_start(struct kbs_push *p)
 {
 	struct kbs_entry *e;

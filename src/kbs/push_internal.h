@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of a push: push.c (its states, errors, and which phase acts), and one file
- * for each phase: push_probe.c, push_populate.c, push_run.c, push_check.c; push_repeat.c has what is
- * revoked once more. Members are grouped by the phase that they belong to.
+ * Shared by the files of a push: push.c (states, errors, and which phase acts) and one file for
+ * each phase: push_probe.c, push_populate.c, push_run.c, push_check.c; push_repeat.c repeats
+ * revocations. Members are grouped by the phase that uses them.
  */
 #ifndef TEC_KBS_PUSH_INTERNAL_H
 #define TEC_KBS_PUSH_INTERNAL_H
@@ -17,9 +17,9 @@
 
 #define KBS_IDENTITY_PREFIX "ak."
 
-/* One request about a resource, or one message of values, and what it was made from. A request
- * about a resource that failed is kept until its next try; its entry counts as in flight, so that
- * it is not sent a second time. */
+/* A request about a resource, or a message of values, and what it was made from. A failed
+ * request about a resource is kept until its next try; its entry counts as in flight, so it is
+ * not sent twice. */
 TAILQ_HEAD(push_requests, push_request);
 struct push_request {
 	TAILQ_ENTRY(push_request) link;
@@ -31,12 +31,12 @@ struct push_request {
 		uint8_t sha256[SHA256_LEN];
 	} * item; /* owned */
 	size_t n, cap;
-	bool stale; /* the store was found lost since: its answer means nothing */
-	/* Revocations that it repeats, owned, and how many. */
+	bool stale; /* the store was lost after sending: the answer is meaningless */
+	/* The revocations that it repeats, owned, and their number. */
 	struct push_repeat *repeats;
 	size_t n_repeats;
 	/* A message of values: */
-	bool clean; /* it is a clean sentinel with this sum */
+	bool clean; /* it carries a clean sentinel with this sum */
 	struct kbs_sum sum;
 	bool empties_shared; /* trusted_aks is emptied */
 	/* About a resource: */
@@ -44,7 +44,7 @@ struct push_request {
 	struct timer retry;
 };
 
-/* A name of which something was revoked, and which is sent once more. */
+/* A name with a revocation that is sent once more. */
 struct push_repeat {
 	struct table_link link; /* in push_repeats.names; owner: its kind */
 	struct push_repeat *next;
@@ -52,16 +52,17 @@ struct push_repeat {
 };
 struct push_repeats {
 	struct push_repeat *first[2]; /* by kind, owned */
-	struct table names;           /* of both: each name is there once */
+	struct table names;           /* of both kinds: finds duplicates */
 };
 
-/* Until both policies are confirmed. */
+/* What is sent first until both policies are confirmed. */
 enum push_order {
-	/* The store was lost: nothing may be readable under the server's default policies. Or its
-	 * attestation policy is of version 0.2.0 or older, and reads no identities that are lists. */
+	/* The store was lost: nothing may be readable under the server's default policies. Or
+	 * its attestation policy is of version 0.2.0 or older and cannot read identities that
+	 * are lists. */
 	PUSH_POLICIES_FIRST,
-	/* A policy that reads lists is there: a new one must not refuse a node before its values are
-	 * there. */
+	/* The stored policy reads lists: a new policy must not refuse a node before its values
+	 * are stored. */
 	PUSH_VALUES_FIRST,
 };
 
@@ -76,7 +77,7 @@ struct kbs_push {
 	enum kbs_target_state state;
 	char error[256]; /* of the last request, or "" */
 	char *text;      /* owned: why there is no transport; NULL: there is one */
-	bool failed;     /* it has not answered since the last failure */
+	bool failed;     /* no answer since the last failure */
 	bool finishing;  /* the clean sentinel is no longer debounced */
 	struct backoff backoff;
 	struct timer retry;
@@ -85,11 +86,11 @@ struct kbs_push {
 	/* The probe, and what is known about Trustee's store. */
 	bool probe_wanted;
 	bool hold;   /* nothing is sent before the probe is answered */
-	bool known;  /* what the entries say about this target is valid */
-	bool marked; /* the stored sentinel is ours, so that a probe means something */
-	bool asked;  /* a probe has just found it; valid until work was looked for */
+	bool known;  /* the entries' state of this target is valid */
+	bool marked; /* the stored sentinel is ours, so a probe is conclusive */
+	bool asked;  /* a probe has just read it; valid for this turn of the loop */
 	enum push_order order;
-	uint64_t waiting_since_ms; /* boot clock: since when a first probe is wanted */
+	uint64_t waiting_since_ms; /* boot clock: when the first probe became due */
 	struct timer probe;
 
 	/* Populating: one request at a time about policies and values. */
@@ -102,9 +103,9 @@ struct kbs_push {
 	bool shared_emptied;                              /* trusted_aks is empty */
 	bool shared_mode;                                 /* identities are sent as one array */
 	size_t batch_max; /* names per message; halved when one is too large */
-	/* The stored sentinel is dirty, unless one of these is set: */
+	/* The stored sentinel is dirty unless one of these is set: */
 	bool clean; /* it is clean, with stored_sum */
-	bool sent;  /* it may be clean with sent_sum: the answer was lost */
+	bool sent;  /* it may be clean, with sent_sum: the answer was lost */
 	struct kbs_sum stored_sum, sent_sum;
 	bool sentinel_due;
 	struct timer sentinel;
@@ -112,17 +113,18 @@ struct kbs_push {
 	/* Running: a window of requests about resources. */
 	struct push_requests in_flight; /* messages of values too */
 	struct push_requests waiting;   /* failed, until their timer */
-	struct push_requests due[2];    /* to be sent again: deliveries, revocations */
+	struct push_requests due[2];    /* ready for another try: deliveries, revocations */
 	unsigned n_resources;           /* requests about resources in flight */
-	unsigned allowed;               /* how many of them there may be now */
-	/* Repeating. What was revoked early in our term is due when the last requests of an earlier
-	 * leader must have arrived; what conf.each_revoked names, when a store was found lost. */
+	unsigned allowed;               /* their current limit, at most conf.window */
+	/* Repeating. What was revoked early in our term becomes due when the last requests of an
+	 * earlier leader must have arrived; what conf.each_revoked names becomes due when a
+	 * store was lost. */
 	struct push_repeats early, due_again;
-	struct timer repeat_timer; /* not set: nothing is early any more */
+	struct timer repeat_timer; /* not set: the early part of our term is over */
 	bool past_due;             /* conf.each_revoked has not named them yet */
-	unsigned n_repeated; /* resources being deleted once more: none is delivered meanwhile */
+	unsigned n_repeated;       /* repeated deletes in flight: nothing is delivered meanwhile */
 
-	/* Checking: what is read back after everything was sent to a store. */
+	/* Checking: reading back after everything was sent to a store. */
 	bool check_due, checking;
 	struct strbuf check_names; /* of values, each with its NUL */
 	size_t check_at;           /* in them */
@@ -132,13 +134,14 @@ struct kbs_push {
 
 /* ---- push.c */
 void push_set_state(struct kbs_push *p, enum kbs_target_state state);
-void push_wake(struct kbs_push *p); /* looks for work in the next turn */
-/* Trustee is unreachable, or refuses us: everything in flight is pending again. */
+void push_wake(struct kbs_push *p); /* look for work in the next turn of the loop */
+/* Trustee is unreachable or refuses us: everything in flight becomes pending again. */
 void push_fail(struct kbs_push *p, const struct err *err);
-/* A request failed; first: it is its first try. True: so many failed that Trustee is unreachable. */
+/* Count a failed request; first: it was the request's first try. True: Trustee is now
+ * unreachable. */
 bool push_is_away(struct kbs_push *p, const struct err *err, bool first);
 void push_succeeded(struct kbs_push *p); /* a write was accepted */
-/* After a failed request: how long until it is sent again. what: for the log. */
+/* The delay before a failed request is sent again. what: for the log. */
 uint32_t push_delay(struct kbs_push *p, struct backoff *b, const char *what, const struct err *err);
 
 /* ---- push_probe.c: reads the sentinel and decides what is known; sends nothing else */
@@ -146,21 +149,21 @@ void push_probe_start(struct kbs_push *p);
 void push_probe_on_timer(void *arg);
 
 /* ---- push_populate.c: policies, reference values, the sentinel */
-/* {"cluster":...,"sum":"..."}; sum NULL: dirty. While a policy that reads lists is there, it has
- * "policy":PUSH_READS_LISTS too. */
+/* {"cluster":...,"sum":"..."}; sum NULL: dirty. Contains "policy":PUSH_READS_LISTS as well if
+ * the stored policy reads lists. */
 #define PUSH_READS_LISTS "reads-lists"
 void push_sentinel_json(const struct kbs_push *p, const struct kbs_sum *sum, struct strbuf *out);
 bool push_sentinel_is_right(const struct kbs_push *p);
 bool push_policies_are_there(const struct kbs_push *p);
-/* There are values to send, or an array to empty. */
+/* Whether values are left to send, or the shared array is left to empty. */
 bool push_values_are_left(struct kbs_push *p, bool *empties_shared);
-/* A sentinel replaces only one that was just read: these ask first, if that is so, and send nothing
- * yet. Otherwise a store that was lost meanwhile would pass as whole from then on. */
+/* A sentinel may only replace one that was just read: if it was not, these request a probe and
+ * send nothing yet. Otherwise a store that was lost meanwhile would look complete from then on. */
 void push_start_values(struct kbs_push *p, bool empties_shared);
 void push_start_dirty(struct kbs_push *p); /* the dirty sentinel alone */
 void push_start_clean(struct kbs_push *p); /* the clean sentinel */
 void push_start_policy(struct kbs_push *p);
-/* After one of these failed; f may be NULL. */
+/* Handle the failure of one of these; f may be NULL. */
 void push_serial_failed(
 	struct kbs_push *p, struct push_request *f, const char *what, const struct err *err);
 void push_repeat_values(struct kbs_push *p);
@@ -169,29 +172,29 @@ void push_repeat_values(struct kbs_push *p);
 struct push_request *push_request_new(struct kbs_push *p);
 void push_request_add(struct push_request *f, struct kbs_entry *e);
 void push_finish_confirmed(struct push_request *f); /* Trustee holds all it carried */
-/* It is unknown whether Trustee holds what it carried: that is pending again. */
+/* It is unknown whether Trustee holds what the request carried: that becomes pending again. */
 void push_finish_unknown(struct push_request *f);
 void push_finish_all_unknown(struct kbs_push *p);
-bool push_keys_are_left(struct kbs_push *p); /* to send, in flight, or waiting for another try */
-/* Sends what fits into the window. True: something waits until the sentinel is dirty. */
+bool push_keys_are_left(struct kbs_push *p); /* queued, in flight, or waiting for a retry */
+/* Send what fits into the window. True: something must wait until the sentinel is dirty. */
 bool push_start_keys(struct kbs_push *p);
-bool push_start_repeat(struct kbs_push *p); /* of revocations; false: nothing is to be repeated */
+bool push_start_repeat(struct kbs_push *p); /* repeat revocations; false: nothing to repeat */
 
 /* ---- push_repeat.c: what is revoked once more */
 void push_repeat_note(struct kbs_push *p, enum kbs_kind kind, const char *name); /* revoked now */
-void push_repeat_early(struct kbs_push *p); /* what was noted is due */
-/* What conf.each_revoked names is due; false: that is not known yet. */
+void push_repeat_early(struct kbs_push *p); /* make what was noted due */
+/* Make what conf.each_revoked names due; false: not known yet. */
 bool push_repeat_past(struct kbs_push *p);
-/* The next one that is due and is not wanted again; NULL: none. Borrowed until it is taken. */
+/* The next name that is due and not wanted again; NULL: none. Borrowed until it is taken. */
 const char *push_repeat_next(struct kbs_push *p, enum kbs_kind kind);
-void push_repeat_take(struct push_request *f, enum kbs_kind kind); /* the next one, by f */
-/* f ends: what it repeated is done, or due again. */
+void push_repeat_take(struct push_request *f, enum kbs_kind kind); /* move the next one to f */
+/* f ends: what it repeated is done, or becomes due again. */
 void push_repeat_end(struct push_request *f, bool done);
 void push_repeat_fini(struct kbs_push *p);
 
 /* ---- push_check.c: reads back what was confirmed; what is missing becomes unknown */
 void push_check_start(struct kbs_push *p);
 void push_check_stop(struct kbs_push *p);
-void push_check_next(void *push); /* reads the next value; for its timer too */
+void push_check_next(void *push); /* read the next value; also the timer's callback */
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Populating: policies, reference values and the sentinel, one request at a time (a message carries
- * as many values as fit). A message of values carries the dirty sentinel unless that is stored: its
- * name sorts first, so that what follows it is never hidden behind a clean one. Sends no key.
+ * Populating: policies, reference values and the sentinel, one request at a time (a message
+ * carries as many values as fit). A message of values starts with the dirty sentinel unless that
+ * is stored: its name sorts first, so the values after it are never hidden behind a clean one.
+ * Sends no key.
  */
 #include "config.h"
 
@@ -14,10 +15,11 @@
 #include "tec/base/mem.h"
 
 #define SHARED_NAME "trusted_aks"
-#define SHARED_MAX  (7u * 1024 * 1024) /* of a body; our Trustee takes 8 MiB */
+#define SHARED_MAX  (7u * 1024 * 1024) /* of a body; our Trustee accepts 8 MiB */
 
 /* ---- the sentinel */
 
+/* A clean sentinel names no session: the next process can accept it. */
 void push_sentinel_json(const struct kbs_push *p, const struct kbs_sum *sum, struct strbuf *out)
 {
 	char hex[SHA256_HEX_LEN + 1] = "";
@@ -30,6 +32,7 @@ void push_sentinel_json(const struct kbs_push *p, const struct kbs_sum *sum, str
 		p->order == PUSH_VALUES_FIRST ? ",\"policy\":\"" PUSH_READS_LISTS "\"" : "");
 }
 
+/* Whether the stored sentinel is clean and its sum is that of what is desired now. */
 bool push_sentinel_is_right(const struct kbs_push *p)
 {
 	struct kbs_sum want;
@@ -38,6 +41,7 @@ bool push_sentinel_is_right(const struct kbs_push *p)
 	return p->clean && memcmp(&want, &p->stored_sum, sizeof(want)) == 0;
 }
 
+/* sum NULL: the dirty sentinel. */
 static void add_sentinel(const struct kbs_push *p, const struct kbs_sum *sum, struct kbs_values *m)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -46,13 +50,13 @@ static void add_sentinel(const struct kbs_push *p, const struct kbs_sum *sum, st
 	kbs_values_add(m, KBS_SENTINEL, strbuf_str(&text), text.len);
 }
 
-/* The stored sentinel is not our dirty one. */
+/* Whether the stored sentinel may be something other than our dirty one. */
 static bool dirty_is_due(const struct kbs_push *p)
 {
 	return p->clean || p->sent || !p->marked;
 }
 
-/* Whether a sentinel may be written now; if not, it is asked for. */
+/* Whether a sentinel may be written now; if not, request a probe. */
 static bool may_mark(struct kbs_push *p)
 {
 	if (p->asked || !p->marked)
@@ -69,6 +73,7 @@ static bool is_identity(const struct kbs_entry *e)
 	return str_starts(e->name, KBS_IDENTITY_PREFIX);
 }
 
+/* A single failure delays the next request; several mean that Trustee is unreachable. */
 void push_serial_failed(
 	struct kbs_push *p, struct push_request *f, const char *what, const struct err *err)
 {
@@ -81,6 +86,7 @@ void push_serial_failed(
 	timer_set(&p->serial_wait, push_delay(p, &p->serial_backoff, what, err));
 }
 
+/* 413 halves the batch instead of failing: the limit of a server or proxy is unknown in advance. */
 static void on_values(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
 	struct push_request *f = arg;
@@ -93,7 +99,7 @@ static void on_values(void *arg, const struct err *err, const struct kbs_answer 
 			push_serial_failed(p, f, "reference values", err);
 			return;
 		}
-		/* Trustee does not accept so much at once. */
+		/* Too many names for the server's body limit. */
 		p->batch_max = (f->n + f->n_repeats) / 2;
 		push_finish_unknown(f);
 		push_wake(p);
@@ -124,11 +130,13 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* A growing array for sorting. */
 struct key_list {
 	char **v; /* owned, base64 */
 	size_t n, cap;
 };
 
+/* Append the base64 key of one identity. */
 static void add_key(
 	struct key_list *keys, const struct kbs_entry *e, const struct kbs_object *object)
 {
@@ -147,7 +155,8 @@ static void add_key(
 	keys->v[keys->n++] = xstrdup(json_get_str(o, "ak"));
 }
 
-/* The base64 keys of all identities, sorted, for the Rust operator's policy. */
+/* The array of all identities' base64 keys for the Rust operator's policy. Sorted, so that equal
+ * sets give equal text. */
 static void shared_json(const struct kbs_push *p, struct strbuf *out)
 {
 	struct key_list keys = {0};
@@ -173,7 +182,8 @@ static void shared_json(const struct kbs_push *p, struct strbuf *out)
 	free(keys.v);
 }
 
-/* One entry into the message; false: it does not fit any more. */
+/* Add one entry to the message; false: it does not fit. The first entry is added whatever its
+ * size. */
 static bool add_value(struct push_request *f, struct kbs_values *m, struct kbs_entry *e)
 {
 	struct kbs_push *p = f->p;
@@ -199,7 +209,7 @@ bool push_values_are_left(struct kbs_push *p, bool *empties_shared)
 	return *empties_shared || kbs_sync_peek(p->sync, p->t, KBS_REFVALUE);
 }
 
-/* The array of all identities into the message; false: it is too large, and the push has failed. */
+/* Add the array of all identities; false: it is too large and the push has failed. */
 static bool add_shared(struct kbs_push *p, struct kbs_values *m)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -211,12 +221,13 @@ static bool add_shared(struct kbs_push *p, struct kbs_values *m)
 		return true;
 	}
 	err_set(&err, ERR_INVALID,
-		"all identities in one value are more than Trustee accepts at once; "
+		"the list of all identities exceeds what Trustee accepts in one message; "
 		"spec.trustee.keyIsolation PerMachine has no such limit");
 	push_fail(p, &err);
 	return false;
 }
 
+/* In shared mode identities are taken one by one for their confirmation, but sent as one array. */
 void push_start_values(struct kbs_push *p, bool empties_shared)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
@@ -242,6 +253,7 @@ void push_start_values(struct kbs_push *p, bool empties_shared)
 	send_values(f, &m);
 }
 
+/* Mark the store as incomplete before something is changed or removed. */
 void push_start_dirty(struct kbs_push *p)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
@@ -252,6 +264,7 @@ void push_start_dirty(struct kbs_push *p)
 	send_values(push_request_new(p), &m);
 }
 
+/* `sent` is set before the request: if its answer is lost, a clean sentinel may be stored. */
 void push_start_clean(struct kbs_push *p)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
@@ -268,6 +281,7 @@ void push_start_clean(struct kbs_push *p)
 	send_values(f, &m);
 }
 
+/* Send null for each revoked name again, or the current list if the name has other objects. */
 void push_repeat_values(struct kbs_push *p)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
@@ -282,7 +296,7 @@ void push_repeat_values(struct kbs_push *p)
 		add_sentinel(p, NULL, &m);
 	while (f->n_repeats < p->batch_max && (name = push_repeat_next(p, KBS_REFVALUE)) != NULL) {
 		const struct kbs_entry *e = kbs_entry_find(p->sync, KBS_REFVALUE, name);
-		bool is_list = e && e->objects && !p->shared_mode; /* else the array has them */
+		bool is_list = e && e->objects && !p->shared_mode; /* else in the shared array */
 		cleanup_secret struct secret *value = is_list ? kbs_entry_render(e) : NULL;
 		size_t len = value ? secret_len(value) : 4;
 
@@ -300,6 +314,7 @@ void push_repeat_values(struct kbs_push *p)
 
 /* ---- policies */
 
+/* Policies are static texts, so pointers are compared. */
 bool push_policies_are_there(const struct kbs_push *p)
 {
 	const struct kbs_policies *want = &p->sync->policies;
@@ -307,6 +322,7 @@ bool push_policies_are_there(const struct kbs_push *p)
 	return p->policy_attestation == want->attestation && p->policy_resource == want->resource;
 }
 
+/* Record the confirmed policy. Once both are stored, values may precede policies. */
 static void on_policy(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
 	struct kbs_push *p = arg;
@@ -323,11 +339,12 @@ static void on_policy(void *arg, const struct err *err, const struct kbs_answer 
 	*(p->sends_resource_policy ? &p->policy_resource : &p->policy_attestation) = p->policy_sent;
 	if (push_policies_are_there(p) && p->order != PUSH_VALUES_FIRST) {
 		p->order = PUSH_VALUES_FIRST;
-		p->marked = false; /* the sentinel says so too */
+		p->marked = false; /* rewrite the sentinel, which records this */
 	}
 	push_wake(p);
 }
 
+/* The resource policy is sent first: it decides who may read keys. */
 void push_start_policy(struct kbs_push *p)
 {
 	const struct kbs_policies *want = &p->sync->policies;
@@ -335,7 +352,7 @@ void push_start_policy(struct kbs_push *p)
 
 	p->serial = true;
 	p->sends_resource_policy = resource;
-	/* Unknown until it is answered: the wanted one may change meanwhile, or change back. */
+	/* Unknown until answered: the desired one may change meanwhile, or change back. */
 	*(resource ? &p->policy_resource : &p->policy_attestation) = NULL;
 	p->policy_sent = resource ? want->resource : want->attestation;
 	(void)kbs_admin_put_policy(p->transport, &p->ops, resource, p->policy_sent, on_policy, p);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The probe. The sentinel it reads is compared with the one we last wrote (then what was seen is
- * still valid) and with the sum of what is wanted (then all of it is there). In every other case
- * Trustee's store is unknown and everything is sent.
+ * The probe. The sentinel read is compared with the one last written (if equal, all confirmations
+ * are still valid) and with the sum of what is desired (if equal, everything is stored). In any
+ * other case the content of Trustee's store is unknown and everything is sent.
  */
 #include "config.h"
 
@@ -15,8 +15,9 @@
 #include "tec/base/log.h"
 
 #define SETTLE_MAX_MS 10000u
-#define BACK_IN_ROW   3u /* a read proves less than a write: its disk may be full */
+#define BACK_IN_ROW   3u /* a read proves less than a write: the disk may be full */
 
+/* Whether the sentinel carries this sum; a dirty one carries "". */
 static bool has_sum(struct json_object *o, const struct kbs_sum *sum)
 {
 	char hex[SHA256_HEX_LEN + 1];
@@ -25,7 +26,7 @@ static bool has_sum(struct json_object *o, const struct kbs_sum *sum)
 	return str_eq(json_get_str(o, "sum"), hex);
 }
 
-/* No other process has written since we did: what was seen is still valid. */
+/* Whether no other process has written since we did, so that all confirmations are still valid. */
 static bool is_ours(struct kbs_push *p, struct json_object *o)
 {
 	if (!p->known)
@@ -44,8 +45,7 @@ static bool is_ours(struct kbs_push *p, struct json_object *o)
 	return p->clean && has_sum(o, &p->stored_sum);
 }
 
-/* Nothing that was seen of this store is valid any more. sentinel: what is stored as one; NULL: the
- * store was lost. */
+/* Discard all confirmations of this store. sentinel: the stored one; NULL: the store was lost. */
 static void start_over(struct kbs_push *p, struct json_object *sentinel)
 {
 	struct push_request *f;
@@ -53,7 +53,7 @@ static void start_over(struct kbs_push *p, struct json_object *sentinel)
 	p->order = sentinel && str_eq(json_get_str(sentinel, "policy"), PUSH_READS_LISTS)
 			   ? PUSH_VALUES_FIRST
 			   : PUSH_POLICIES_FIRST;
-	/* Whatever it says: it must be overwritten before anything is revoked. */
+	/* Whatever it contains, it must be overwritten before anything is revoked. */
 	p->clean = sentinel != NULL;
 	memset(&p->stored_sum, 0, sizeof(p->stored_sum));
 	p->sent = p->shared_emptied = p->marked = false;
@@ -64,11 +64,11 @@ static void start_over(struct kbs_push *p, struct json_object *sentinel)
 	TAILQ_FOREACH (f, &p->in_flight, link)
 		f->stale = true;
 	kbs_sync_assume(p->sync, p->t, false);
-	p->past_due = p->conf.each_revoked != NULL; /* it may be an older one, which was put back */
+	p->past_due = p->conf.each_revoked != NULL; /* may be an older, restored store */
 	push_set_state(p, KBS_TARGET_POPULATING);
 }
 
-/* What follows from a stored sentinel. */
+/* Decide what a stored sentinel proves. One of another cluster proves nothing. */
 static void judge(struct kbs_push *p, struct json_object *o)
 {
 	struct kbs_sum want;
@@ -77,6 +77,7 @@ static void judge(struct kbs_push *p, struct json_object *o)
 		p->known = false;
 		return;
 	}
+	/* All confirmations are still valid: nothing to send. */
 	if (is_ours(p, o))
 		return;
 	kbs_sync_sum(p->sync, &want);
@@ -92,6 +93,8 @@ static void judge(struct kbs_push *p, struct json_object *o)
 	kbs_sync_assume(p->sync, p->t, true);
 }
 
+/* While the store is known, a failed probe is retried like a request, without giving up the
+ * store. */
 static void probe_failed(struct kbs_push *p, const struct err *err)
 {
 	if (p->failed || !p->known || push_is_away(p, err, !p->serial_backoff.ms)) {
@@ -102,6 +105,7 @@ static void probe_failed(struct kbs_push *p, const struct err *err)
 	timer_set(&p->serial_wait, push_delay(p, &p->serial_backoff, "probe", err));
 }
 
+/* The answer releases `hold`: only now may anything be sent. */
 static void on_probe(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
 	struct kbs_push *p = arg;
@@ -123,7 +127,7 @@ static void on_probe(void *arg, const struct err *err, const struct kbs_answer *
 	if (o)
 		judge(p, o);
 	else
-		p->known = false; /* no sentinel, or not one */
+		p->known = false; /* no sentinel, or malformed */
 	if (!p->known) {
 		if (was_known)
 			log_warn(NULL, "Trustee does not hold what was written to it", "trustee=%s",
@@ -136,11 +140,12 @@ static void on_probe(void *arg, const struct err *err, const struct kbs_answer *
 	push_wake(p);
 }
 
+/* Read the sentinel, unless the controllers are still declaring. */
 void push_probe_start(struct kbs_push *p)
 {
 	uint64_t now = clock_boot_ms(), unchanged_ms = now - p->sync->changed_ms;
 
-	/* What is wanted is still being collected: a probe now would find a difference. */
+	/* Controllers are still declaring: a probe now would find a difference. */
 	if (!p->known && unchanged_ms < p->conf.settle_ms &&
 		now - p->waiting_since_ms < SETTLE_MAX_MS) {
 		timer_set(&p->probe, p->conf.settle_ms - unchanged_ms);
@@ -151,6 +156,7 @@ void push_probe_start(struct kbs_push *p)
 	(void)kbs_admin_get_value(p->transport, &p->ops, KBS_SENTINEL, on_probe, p);
 }
 
+/* The periodic probe detects a store that was lost without a failed request. */
 void push_probe_on_timer(void *arg)
 {
 	struct kbs_push *p = arg;

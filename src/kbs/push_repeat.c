@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lists of names that are revoked once more, each name once. A request takes what it repeats out of
- * the list and puts it back when it fails. What is wanted again meanwhile is left out.
+ * Lists of names that are revoked once more, each name once. A request takes the names it repeats
+ * out of the list and puts them back if it fails. A name that is wanted again meanwhile is skipped.
  */
 #include "config.h"
 
@@ -11,6 +11,7 @@
 
 #include "tec/base/mem.h"
 
+/* The table finds duplicates; the chain gives the order. */
 static void put(struct push_repeats *l, struct push_repeat *a, enum kbs_kind kind)
 {
 	a->link.owner = kind;
@@ -19,6 +20,7 @@ static void put(struct push_repeats *l, struct push_repeat *a, enum kbs_kind kin
 	l->first[kind] = a;
 }
 
+/* Both kinds share the table; `owner` distinguishes them. */
 static bool has(const struct push_repeats *l, enum kbs_kind kind, const char *name)
 {
 	const struct push_repeat *a;
@@ -41,6 +43,7 @@ static void add(struct push_repeats *l, enum kbs_kind kind, const char *name)
 	put(l, a, kind);
 }
 
+/* Remove the first name of a kind; the caller owns it. */
 static struct push_repeat *pop(struct push_repeats *l, enum kbs_kind kind)
 {
 	struct push_repeat *a = l->first[kind];
@@ -52,7 +55,7 @@ static struct push_repeat *pop(struct push_repeats *l, enum kbs_kind kind)
 	return a;
 }
 
-/* Into to, or freed. */
+/* Move all names to `to`, or free them. */
 static void move_all(struct push_repeats *l, struct push_repeats *to)
 {
 	struct push_repeat *a;
@@ -66,6 +69,7 @@ static void move_all(struct push_repeats *l, struct push_repeats *to)
 	}
 }
 
+/* After the early part of our term nothing is noted: later revocations cannot be overtaken. */
 void push_repeat_note(struct kbs_push *p, enum kbs_kind kind, const char *name)
 {
 	if (timer_is_set(&p->repeat_timer))
@@ -84,14 +88,15 @@ static void add_due(void *arg, enum kbs_kind kind, const char *name)
 	add(&p->due_again, kind, name);
 }
 
+/* each_revoked returns false while the record is not loaded; then the next turn tries again. */
 bool push_repeat_past(struct kbs_push *p)
 {
 	p->past_due = p->past_due && !p->conf.each_revoked(p->conf.revoked_arg, add_due, p);
 	return !p->past_due;
 }
 
-/* What is wanted again is sent anyway, but for a list: an earlier leader may have sent one with what
- * was taken back since. */
+/* A name that is wanted again is sent anyway. A list is not: an earlier leader may have sent one
+ * with an object that was withdrawn since. */
 static bool is_due(const struct kbs_push *p, enum kbs_kind kind, const char *name)
 {
 	const struct kbs_entry *e = kbs_entry_find(p->sync, kind, name);
@@ -99,6 +104,7 @@ static bool is_due(const struct kbs_push *p, enum kbs_kind kind, const char *nam
 	return !e || !e->objects || e->taken_back;
 }
 
+/* Names that are wanted again are dropped on the way. */
 const char *push_repeat_next(struct kbs_push *p, enum kbs_kind kind)
 {
 	const struct push_repeat *a;
@@ -117,6 +123,7 @@ void push_repeat_take(struct push_request *f, enum kbs_kind kind)
 	f->n_repeats++;
 }
 
+/* Put the names back if the request failed. */
 void push_repeat_end(struct push_request *f, bool done)
 {
 	while (f->repeats) {

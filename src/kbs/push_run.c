@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Running: one request for each key, in a window. A key that failed waits for its own backoff. What
- * has waited is sent before what is new, and revocations before deliveries. A request that replaces
- * or removes a key waits until the sentinel is dirty. Sends no value and no policy.
+ * Running: one request per key, in a window. A key that failed waits for its own backoff. Retries
+ * are sent before new work, and revocations before deliveries. A request that replaces or removes a
+ * key waits until the sentinel is dirty. Sends no values and no policies.
  */
 #include "config.h"
 
@@ -16,6 +16,7 @@
 
 static void on_due(void *arg);
 
+/* Append to a list; a request is always in exactly one. */
 static void move(struct push_request *f, struct push_requests *to)
 {
 	if (f->list)
@@ -24,6 +25,7 @@ static void move(struct push_request *f, struct push_requests *to)
 	TAILQ_INSERT_TAIL(to, f, link);
 }
 
+/* Owned by the list it is in; freed by push_finish_confirmed() or push_finish_unknown(). */
 struct push_request *push_request_new(struct kbs_push *p)
 {
 	struct push_request *f = xcalloc(1, sizeof(*f));
@@ -34,6 +36,7 @@ struct push_request *push_request_new(struct kbs_push *p)
 	return f;
 }
 
+/* The items were finished before: their in-flight bits are cleared. */
 static void request_free(struct push_request *f)
 {
 	TAILQ_REMOVE(f->list, f, link);
@@ -42,6 +45,7 @@ static void request_free(struct push_request *f)
 	free(f);
 }
 
+/* Record what is sent: the entry may change while the request is in flight. */
 void push_request_add(struct push_request *f, struct kbs_entry *e)
 {
 	struct push_item *i;
@@ -55,6 +59,7 @@ void push_request_add(struct push_request *f, struct kbs_entry *e)
 	memcpy(i->sha256, e->sha256, SHA256_LEN);
 }
 
+/* Queue what the request carried again, and free the request. */
 void push_finish_unknown(struct push_request *f)
 {
 	for (size_t i = 0; i < f->n; i++)
@@ -63,6 +68,7 @@ void push_finish_unknown(struct push_request *f)
 	request_free(f);
 }
 
+/* Covers requests in flight and those waiting for another try. */
 void push_finish_all_unknown(struct kbs_push *p)
 {
 	struct push_requests *all[] = {&p->in_flight, &p->waiting, &p->due[0], &p->due[1]};
@@ -73,6 +79,7 @@ void push_finish_all_unknown(struct kbs_push *p)
 	p->n_resources = p->n_repeated = 0;
 }
 
+/* An answer from before the store was lost confirms nothing. */
 void push_finish_confirmed(struct push_request *f)
 {
 	struct kbs_push *p = f->p;
@@ -84,6 +91,7 @@ void push_finish_confirmed(struct push_request *f)
 	for (size_t i = 0; i < f->n; i++) {
 		struct push_item *x = &f->item[i];
 
+		/* A late request of an earlier leader could undo this: repeat it later. */
 		if (x->revoke || x->e->taken_back)
 			push_repeat_note(p, (enum kbs_kind)x->e->kind, x->e->name);
 		kbs_sync_finish(p->sync, p->t, x->e, true, x->revoke ? NULL : x->sha256);
@@ -94,7 +102,7 @@ void push_finish_confirmed(struct push_request *f)
 
 /* ---- keys */
 
-/* It has waited long enough. */
+/* The backoff has ended: queue the request again by what is desired now. */
 static void on_due(void *arg)
 {
 	struct push_request *f = arg;
@@ -103,6 +111,7 @@ static void on_due(void *arg)
 	push_wake(f->p);
 }
 
+/* Keep the request for another try, unless Trustee is unreachable. */
 static void key_failed(struct push_request *f, const struct err *err)
 {
 	struct kbs_push *p = f->p;
@@ -122,6 +131,7 @@ static void key_failed(struct push_request *f, const struct err *err)
 	push_wake(p);
 }
 
+/* Both a put and a delete end here; the entry's state decides what was confirmed. */
 static void on_key(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
 	struct push_request *f = arg;
@@ -140,7 +150,7 @@ static void on_key(void *arg, const struct err *err, const struct kbs_answer *an
 	push_wake(p);
 }
 
-/* The first one that is due. */
+/* The first retry that is due. Entries forgotten meanwhile are dropped. */
 static struct push_request *first_due(struct kbs_push *p, bool revoked)
 {
 	struct push_request *f;
@@ -150,17 +160,19 @@ static struct push_request *first_due(struct kbs_push *p, bool revoked)
 	return f;
 }
 
+/* Order: due revocations, new revocations, due deliveries, new deliveries. */
 bool push_start_keys(struct kbs_push *p)
 {
 	while (p->n_resources < p->allowed && !p->n_repeated) {
 		struct push_request *f = first_due(p, true);
 		struct kbs_entry *e = f ? f->item->e : kbs_sync_peek(p->sync, p->t, KBS_RESOURCE);
 
+		/* No revocation is left: a due delivery comes before a new one. */
 		if (!f && (!e || e->objects) && (f = first_due(p, false)) != NULL)
 			e = f->item->e;
 		if (!e)
 			return false;
-		/* Nothing is sent while a clean sentinel is stored. */
+		/* A clean sentinel would hide this change from the next process. */
 		if (p->clean || p->sent)
 			return true;
 		if (f)
@@ -170,7 +182,7 @@ bool push_start_keys(struct kbs_push *p)
 		f = f ? f : push_request_new(p);
 		f->n = 0;
 		f->stale = false;
-		push_request_add(f, e); /* what is wanted of it now */
+		push_request_add(f, e); /* the current desired value */
 		p->n_resources++;
 		if (e->objects)
 			(void)kbs_admin_put_resource(
@@ -188,9 +200,9 @@ bool push_keys_are_left(struct kbs_push *p)
 	       kbs_sync_peek(p->sync, p->t, KBS_RESOURCE);
 }
 
-/* Called when nothing else is left, so that every revocation is confirmed. Of a name that lists
- * other objects, the value is sent. A window of them at a
- * time, so that what is wanted meanwhile waits for no more than that. */
+/* Repeat revocations. Called when nothing else is left, so every first revocation is confirmed.
+ * If the name lists other objects, their value is sent instead. One window at a time, so new
+ * work waits for no more than that. */
 bool push_start_repeat(struct kbs_push *p)
 {
 	if (!push_repeat_past(p))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Each file is written beside its place and renamed, so that a crash leaves the old one or the new
- * one. */
+/* Writes each file next to its final path and renames it, so that a crash leaves the old file or
+ * the new one. */
 #include "config.h"
 
 #include "tec/kbs/seed.h"
@@ -17,7 +17,7 @@
 
 #define SEED_MAX_BYTES (1024 * 1024)
 
-/* Keys of ConfigMap trustee-policies, and where Trustee's LocalFs storage looks for them. */
+/* Keys of ConfigMap trustee-policies, and their paths in Trustee's LocalFs storage. */
 static const struct {
 	const char *key, *folder, *file;
 } places[] = {
@@ -25,6 +25,7 @@ static const struct {
 	{"default_cpu.rego", "attestation_service_policy", "default_cpu.rego"},
 };
 
+/* fsync before the rename: otherwise a crash could leave an empty file under the final name. */
 static int write_all(int fd, const char *data, size_t len)
 {
 	size_t done = 0;
@@ -39,6 +40,7 @@ static int write_all(int fd, const char *data, size_t len)
 	return fsync(fd);
 }
 
+/* Write to a hidden file in the same directory, which makes the rename atomic. */
 static int write_file(
 	const char *dir, const char *file, const char *data, size_t len, struct err *err)
 {
@@ -57,6 +59,7 @@ static int write_file(
 	return 0;
 }
 
+/* Runs in an init container: an error keeps Trustee from starting with its own policies. */
 int kbs_seed(const char *src, const char *dst, struct strbuf *said, struct err *err)
 {
 	size_t i;
@@ -72,7 +75,7 @@ int kbs_seed(const char *src, const char *dst, struct strbuf *said, struct err *
 		if (len == 0)
 			return err_set(err, ERR_INVALID, "%s is empty", from);
 		if (mkdir(dir, 0755) < 0 && errno != EEXIST)
-			return err_set_errno(err, ERR_INVALID, errno, "cannot make %s", dir);
+			return err_set_errno(err, ERR_INVALID, errno, "cannot create %s", dir);
 		if (write_file(dir, places[i].file, data, len, err) < 0)
 			return -1;
 		strbuf_addf(said, "seeded %s/%s (%zu bytes)\n", dir, places[i].file, len);

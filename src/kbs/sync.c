@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One entry per (kind, name) in a hash table: what is wanted (a value, given by an object, or
+ * One entry per (kind, name) in a hash table: what is desired (a value made from an object, or
  * nothing: it is revoked) and, per target, what that target was last seen to hold. The state of a
- * name is computed from these when it is asked for and never stored. What a target was not asked
- * about counts as present. Refuses to confirm for an unknown target.
+ * name is computed from these on request and never stored. A target that was not asked counts as
+ * holding the value. Confirmations for an unknown target are ignored.
  */
 #include "config.h"
 
@@ -29,6 +29,7 @@ void kbs_sync_listen(
 	s->n_listeners++;
 }
 
+/* Listeners may forget entries: callers must not use an entry after this. */
 static void notify(struct kbs_sync *s, enum kbs_kind kind, const char *name)
 {
 	for (size_t i = 0; i < s->n_listeners; i++)
@@ -48,6 +49,7 @@ static uint32_t hash_of(enum kbs_kind kind, const char *name)
 	return table_hash_str(name) + (uint32_t)kind;
 }
 
+/* A path and a value may have the same name, so the kind is compared too. */
 struct kbs_entry *kbs_entry_find(const struct kbs_sync *s, enum kbs_kind kind, const char *name)
 {
 	struct kbs_entry *e;
@@ -58,6 +60,8 @@ struct kbs_entry *kbs_entry_find(const struct kbs_sync *s, enum kbs_kind kind, c
 	return NULL;
 }
 
+/* Reference value names are interned, because the Secret's object holds the same text; a
+ * resource path is stored in the entry. */
 static struct kbs_entry *find_or_add(struct kbs_sync *s, enum kbs_kind kind, const char *name)
 {
 	struct kbs_entry *e = kbs_entry_find(s, kind, name);
@@ -75,6 +79,7 @@ static struct kbs_entry *find_or_add(struct kbs_sync *s, enum kbs_kind kind, con
 	return e;
 }
 
+/* Takes a reference: cached objects are never modified. */
 static struct kbs_object *object_new(const struct kobj *kobj, int64_t order)
 {
 	struct kbs_object *o = xcalloc(1, sizeof(*o));
@@ -95,7 +100,7 @@ static void objects_free(struct kbs_object *o)
 	}
 }
 
-/* Where the object with this name is linked, or the end of the list. */
+/* The link to the object with this name, or the end of the list. */
 static struct kbs_object **object_at(struct kbs_object **list, const char *name)
 {
 	while (*list && strcmp((*list)->kobj->name, name) != 0)
@@ -103,6 +108,7 @@ static struct kbs_object **object_at(struct kbs_object **list, const char *name)
 	return list;
 }
 
+/* The uid breaks ties, so that all processes sort alike. */
 static bool is_before(const struct kbs_object *a, const struct kbs_object *b)
 {
 	return a->order != b->order ? a->order < b->order : strcmp(a->kobj->uid, b->kobj->uid) < 0;
@@ -119,6 +125,7 @@ void kbs_entry_unpin(struct kbs_entry *e)
 	free(e);
 }
 
+/* Controllers declare only objects that render, so a failure is a bug. */
 struct secret *kbs_object_render(const struct kbs_entry *e, const struct kbs_object *o)
 {
 	struct secret *value = e->render(o->kobj);
@@ -128,6 +135,7 @@ struct secret *kbs_object_render(const struct kbs_entry *e, const struct kbs_obj
 	return value;
 }
 
+/* A list is public (reference values), so the array is built in plain memory. */
 struct secret *kbs_entry_render(const struct kbs_entry *e)
 {
 	cleanup_strbuf struct strbuf list = STRBUF_INIT;
@@ -145,6 +153,7 @@ struct secret *kbs_entry_render(const struct kbs_entry *e)
 	return secret_new_copy(strbuf_str(&list), list.len);
 }
 
+/* The entry lives on while it is queued or in flight. */
 static void entry_drop(struct kbs_sync *s, struct kbs_entry *e)
 {
 	table_remove(&s->entries, &e->link);
@@ -154,6 +163,7 @@ static void entry_drop(struct kbs_sync *s, struct kbs_entry *e)
 	kbs_entry_unpin(e);
 }
 
+/* Unknown differs from everything, so it is sent. */
 bool kbs_entry_differs(const struct kbs_entry *e, unsigned t)
 {
 	return kbs_seen_of(e, t) != (e->objects ? KBS_SEEN_DESIRED : KBS_SEEN_ABSENT);
@@ -167,7 +177,7 @@ enum kbs_seen kbs_entry_seen(const struct kbs_entry *e, const uint8_t *sha256)
 									: KBS_SEEN_OTHER;
 }
 
-/* A copy of the name: a listener may forget the entry. */
+/* Set what t holds and notify listeners, which may forget the entry: hence the copy of the name. */
 void kbs_set_seen(struct kbs_sync *s, struct kbs_entry *e, unsigned t, enum kbs_seen seen)
 {
 	cleanup_free char *name = NULL;
@@ -181,6 +191,7 @@ void kbs_set_seen(struct kbs_sync *s, struct kbs_entry *e, unsigned t, enum kbs_
 	notify(s, e->kind, name);
 }
 
+/* Unknown wins over pending: the caller must treat the value as present. */
 static enum kbs_observed observed_of(const struct kbs_sync *s, const struct kbs_entry *e)
 {
 	enum kbs_observed observed = e->objects ? KBS_OBSERVED_PRESENT : KBS_OBSERVED_ABSENT;
@@ -194,10 +205,10 @@ static enum kbs_observed observed_of(const struct kbs_sync *s, const struct kbs_
 	return observed;
 }
 
-/* ---- what is wanted */
+/* ---- desired */
 
-/* The objects of e changed. False: its value is the same as before. A target that was seen to hold
- * the old value now holds a different one. name: e's, which a listener may forget. */
+/* Recompute the value after e's objects changed; false: it is unchanged. A target that held the
+ * old value now holds a different one. name: e's own, because a listener may free the entry. */
 static bool renew(struct kbs_sync *s, struct kbs_entry *e, const char *name, bool was_declared)
 {
 	cleanup_secret struct secret *value = e->objects ? kbs_entry_render(e) : NULL;
@@ -224,7 +235,7 @@ static bool renew(struct kbs_sync *s, struct kbs_entry *e, const char *name, boo
 	return true;
 }
 
-/* A newer object with the same value replaces the older one, so that the older one is not kept in
+/* A newer object with the same value replaces the older one, so the older one does not stay in
  * memory. */
 bool kbs_sync_declare(struct kbs_sync *s, enum kbs_kind kind, const char *name,
 	const struct kobj *object, kbs_render_fn render)
@@ -240,6 +251,7 @@ bool kbs_sync_declare(struct kbs_sync *s, enum kbs_kind kind, const char *name,
 	return renew(s, e, name, was_declared);
 }
 
+/* Replace the object with the same name, or insert it in order. */
 bool kbs_sync_declare_in(struct kbs_sync *s, enum kbs_kind kind, const char *name,
 	const struct kobj *object, int64_t order, kbs_render_fn render)
 {
@@ -263,6 +275,7 @@ bool kbs_sync_declare_in(struct kbs_sync *s, enum kbs_kind kind, const char *nam
 	return renew(s, e, name, was_declared);
 }
 
+/* taken_back makes an early withdrawal be sent once more, as a revocation is. */
 bool kbs_sync_withdraw(struct kbs_sync *s, enum kbs_kind kind, const char *name, const char *object)
 {
 	struct kbs_entry *e = kbs_entry_find(s, kind, name);
@@ -283,6 +296,7 @@ bool kbs_sync_withdraw(struct kbs_sync *s, enum kbs_kind kind, const char *name,
 	return renew(s, e, name, true);
 }
 
+/* A name that was never declared is revoked too: an earlier process may have sent it. */
 bool kbs_sync_revoke(struct kbs_sync *s, enum kbs_kind kind, const char *name)
 {
 	struct kbs_entry *e = kbs_entry_find(s, kind, name);
@@ -303,6 +317,7 @@ void kbs_sync_forget(struct kbs_sync *s, enum kbs_kind kind, const char *name)
 		entry_drop(s, e);
 }
 
+/* Texts are static, so pointers are compared. */
 void kbs_sync_policies(
 	struct kbs_sync *s, const char *attestation, const char *resource, bool shared)
 {
@@ -315,8 +330,9 @@ void kbs_sync_policies(
 		kbs_sync_wake(s, t);
 }
 
-/* ---- questions */
+/* ---- queries */
 
+/* A name that is unknown here was never asked about, so it may be present. */
 enum kbs_observed kbs_sync_observed(const struct kbs_sync *s, enum kbs_kind kind, const char *name)
 {
 	const struct kbs_entry *e;
@@ -357,6 +373,7 @@ const struct kobj *kbs_sync_object_in(const struct kbs_sync *s, enum kbs_kind ki
 	return o ? o->kobj : NULL;
 }
 
+/* The value is present everywhere, but without an object that waits for a place. */
 enum kbs_observed kbs_sync_observed_in(
 	const struct kbs_sync *s, enum kbs_kind kind, const char *name, const char *object)
 {
@@ -398,6 +415,7 @@ void kbs_sync_names(const struct kbs_sync *s, enum kbs_kind kind,
 		fn(arg, names.data + at);
 }
 
+/* A scan over all entries: for status only, not for decisions. */
 void kbs_sync_counts(
 	const struct kbs_sync *s, size_t *declared, size_t *confirmed, size_t *revoking)
 {
@@ -415,6 +433,7 @@ void kbs_sync_counts(
 
 /* ---- targets */
 
+/* The slot of a target; -1: unknown. */
 static int find(const struct kbs_sync *s, const char *name)
 {
 	EACH_TARGET (s, t)
@@ -423,6 +442,7 @@ static int find(const struct kbs_sync *s, const char *name)
 	return -1;
 }
 
+/* A new target knows nothing, which makes every name UNKNOWN until it is probed. */
 void kbs_sync_target_add(struct kbs_sync *s, const char *name)
 {
 	unsigned t = 0;
@@ -441,6 +461,7 @@ void kbs_sync_target_add(struct kbs_sync *s, const char *name)
 	kbs_notify_all(s);
 }
 
+/* Free the slot. Its bits in the entries are reset when the slot is used again. */
 static void target_clear(struct kbs_sync *s, unsigned t)
 {
 	struct kbs_target *x = &s->target[t];
@@ -453,6 +474,7 @@ static void target_clear(struct kbs_sync *s, unsigned t)
 	memset(x, 0, sizeof(*x));
 }
 
+/* Without targets a revocation has nobody to confirm it, so revoked names are dropped. */
 void kbs_sync_target_remove(struct kbs_sync *s, const char *name)
 {
 	int t = find(s, name);
@@ -468,6 +490,7 @@ void kbs_sync_target_remove(struct kbs_sync *s, const char *name)
 	kbs_notify_all(s);
 }
 
+/* Listeners are not called: the controllers stop with the leadership. */
 void kbs_sync_reset(struct kbs_sync *s)
 {
 	struct kbs_entry *e;
@@ -487,6 +510,7 @@ void kbs_sync_free(struct kbs_sync *s)
 	free(s);
 }
 
+/* From here on the queues of this target fill; without a push they stay empty. */
 unsigned kbs_sync_attach(
 	struct kbs_sync *s, const char *name, struct loop *l, loop_fn fn, void *arg)
 {
@@ -500,6 +524,7 @@ unsigned kbs_sync_attach(
 	return (unsigned)t;
 }
 
+/* Only a change is reported: every object is examined again after it. */
 void kbs_sync_set_status(struct kbs_sync *s, const char *name, enum kbs_target_state state,
 	const char *error, const char *text)
 {
@@ -539,6 +564,7 @@ bool kbs_sync_target_differs(
 	return false;
 }
 
+/* Refused first: it is the only state that needs a person. */
 enum kbs_target_state kbs_sync_state(const struct kbs_sync *s)
 {
 	static const int badness[] = {[KBS_TARGET_REFUSED] = 4,
@@ -554,6 +580,7 @@ enum kbs_target_state kbs_sync_state(const struct kbs_sync *s)
 	return worst;
 }
 
+/* The hash is compared with what is desired now, which may have changed since the request. */
 void kbs_sync_confirm(struct kbs_sync *s, const char *target, enum kbs_kind kind, const char *name,
 	const uint8_t sha256[SHA256_LEN])
 {
@@ -564,6 +591,7 @@ void kbs_sync_confirm(struct kbs_sync *s, const char *target, enum kbs_kind kind
 		kbs_set_seen(s, e, (unsigned)t, kbs_entry_seen(e, sha256));
 }
 
+/* Queue the entry again unless a listener has forgotten it. */
 void kbs_sync_set_unknown(
 	struct kbs_sync *s, const char *target, enum kbs_kind kind, const char *name)
 {

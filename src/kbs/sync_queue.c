@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What still has to be sent to a target, and the sum of what is wanted. An entry is at most once in
- * each of a target's queues. It is added when the target no longer holds what is wanted and checked
+ * What is left to send to each target, and the sum of what is desired. An entry is at most once in
+ * each queue of a target. It is added when the target no longer holds what is desired, and checked
  * again when it is taken out, so a change costs the number of targets and never a scan. An entry
- * that is revoked after it was queued for delivery is in both queues, and is found among the
- * revocations first.
+ * revoked after it was queued for delivery is in both queues, and is found among the revocations
+ * first.
  */
 #include "config.h"
 
@@ -15,7 +15,8 @@
 
 /* ---- the sum */
 
-/* Plus or minus SHA-256(name, one zero byte, SHA-256(value)). */
+/* Add or subtract SHA-256(name, one zero byte, SHA-256(value)) modulo 2^256: independent of the
+ * order. */
 void kbs_sum_change(
 	struct kbs_sum *sum, const char *name, const uint8_t sha256[SHA256_LEN], bool plus)
 {
@@ -37,6 +38,7 @@ void kbs_sum_change(
 	}
 }
 
+/* The mode is part of the sum, because it changes how identities are stored. */
 void kbs_sync_sum(const struct kbs_sync *s, struct kbs_sum *out)
 {
 	const struct kbs_policies *p = &s->policies;
@@ -51,6 +53,7 @@ void kbs_sync_sum(const struct kbs_sync *s, struct kbs_sum *out)
 	kbs_sum_change(out, "policy/resource", digest, true);
 }
 
+/* Most significant digit first. */
 void kbs_sum_hex(const struct kbs_sum *sum, char out[SHA256_HEX_LEN + 1])
 {
 	uint8_t bytes[SHA256_LEN];
@@ -62,6 +65,7 @@ void kbs_sum_hex(const struct kbs_sum *sum, char out[SHA256_HEX_LEN + 1])
 
 /* ---- queues */
 
+/* Deferred, so that many changes in one turn wake the push once. */
 void kbs_sync_wake(struct kbs_sync *s, unsigned t)
 {
 	struct kbs_target *x = &s->target[t];
@@ -70,13 +74,14 @@ void kbs_sync_wake(struct kbs_sync *s, unsigned t)
 		defer_call(&x->work, x->loop, x->fn, x->arg);
 }
 
+/* Append to the ring, which doubles when it is full. */
 void kbs_queue_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
 {
 	bool revoked = !e->objects;
 	struct kbs_queue *q = &s->target[t].queue[e->kind][revoked];
 	uint32_t bit = 1u << t;
 
-	/* In flight: it is checked when the request ends. */
+	/* An entry in flight is checked when its request ends. */
 	if (e->queued[revoked] & bit || e->in_flight & bit || !s->target[t].loop ||
 		!kbs_entry_differs(e, t))
 		return;
@@ -93,14 +98,14 @@ void kbs_queue_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
 	q->v[(q->head + q->n++) & (q->cap - 1)] = e;
 }
 
-/* The first one. May free it. */
+/* Remove the head of a queue, which may free the entry. */
 static void queue_pop(struct kbs_sync *s, unsigned t, enum kbs_kind kind, bool revoked)
 {
 	struct kbs_queue *q = &s->target[t].queue[kind][revoked];
 	struct kbs_entry *e = q->v[q->head];
 
 	q->head = (q->head + 1) & (q->cap - 1);
-	if (--q->n == 0) { /* it was as large as the last populating: freed */
+	if (--q->n == 0) { /* populating may have made it large */
 		free(q->v);
 		*q = (struct kbs_queue){0};
 	}
@@ -108,6 +113,7 @@ static void queue_pop(struct kbs_sync *s, unsigned t, enum kbs_kind kind, bool r
 	kbs_entry_unpin(e);
 }
 
+/* Empty the four queues of a target. */
 static void queue_clear(struct kbs_sync *s, unsigned t)
 {
 	for (unsigned i = 0; i < 4; i++)
@@ -122,6 +128,7 @@ void kbs_sync_detach(struct kbs_sync *s, unsigned t)
 	s->target[t].loop = NULL;
 }
 
+/* Set all entries at once after a probe: everything is confirmed, or everything is unknown. */
 void kbs_sync_assume(struct kbs_sync *s, unsigned t, bool confirmed)
 {
 	struct kbs_entry *e;
@@ -136,6 +143,7 @@ void kbs_sync_assume(struct kbs_sync *s, unsigned t, bool confirmed)
 		kbs_notify_all(s);
 }
 
+/* The next entry to send, revocations first; outdated ones are removed on the way. NULL: none. */
 struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_kind kind)
 {
 	for (int revoked = 1; revoked >= 0; revoked--) {
@@ -144,7 +152,7 @@ struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_kind ki
 		for (; q->n; queue_pop(s, t, kind, revoked)) {
 			struct kbs_entry *e = q->v[q->head];
 
-			/* What is in flight is checked when its request ends. */
+			/* An entry in flight is checked when its request ends. */
 			if (!e->forgotten && !(e->in_flight & 1u << t) && kbs_entry_differs(e, t))
 				return e;
 		}
@@ -156,12 +164,13 @@ void kbs_sync_take(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
 {
 	e->in_flight |= 1u << t;
 	queue_pop(s, t, e->kind, s->target[t].queue[e->kind][1].n > 0);
-	/* If it were revoked during this request, it would count as absent. (It is pending before and
-	 * after.) */
+	/* A revocation during this request must not count as confirmed: the request may still
+	 * create the value. */
 	if (kbs_seen_of(e, t) == KBS_SEEN_ABSENT)
 		kbs_seen_note(e, t, KBS_SEEN_OTHER);
 }
 
+/* Record the answer, and queue the entry again if the desired value changed meanwhile. */
 void kbs_sync_finish(
 	struct kbs_sync *s, unsigned t, struct kbs_entry *e, bool confirmed, const uint8_t *sha256)
 {
@@ -173,6 +182,7 @@ void kbs_sync_finish(
 	kbs_entry_unpin(e);
 }
 
+/* For comparing with what the target returns. */
 struct secret *kbs_sync_confirmed(
 	const struct kbs_sync *s, unsigned t, enum kbs_kind kind, const char *name)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every maker of the seam has in common: the check of the lease, the counter, a second try
- * with a new token, and what an answer means. Refuses to take a status for a meaning: Trustee
- * answers 401 for nearly everything, and an HTML page with status 200 comes from something in
- * between.
+ * What all implementations of the seam have in common: the lease check, the counter, a second
+ * try with a new token, and the meaning of an answer. A status alone is never interpreted:
+ * Trustee answers 401 for nearly everything, and an HTML page with status 200 comes from a
+ * proxy.
  */
 #include "config.h"
 
@@ -22,16 +22,17 @@
 #define ERROR_BODY_MAX 4096 /* Trustee's are about 150 bytes */
 
 static struct metric requests = METRIC_COUNTER_INIT("tec_trustee_requests_total",
-	"Requests to Trustee's admin API by verb and HTTP code (error: no answer, denied: not sent).",
+	"Requests to Trustee's admin API by verb and HTTP status (error: no answer, denied: not sent without the lease).",
 	"verb", "code");
 
+/* A request in flight, possibly its second try or a following step. */
 struct kbs_call {
 	struct op op; /* first */
 	struct kbs_transport *t;
 	struct kbs_request req; /* its path and body are owned */
-	struct op_scope inner;  /* the maker's op */
+	struct op_scope inner;  /* of the implementation's op */
 	struct defer held_back;
-	bool renewed; /* with a new token already */
+	bool renewed; /* already repeated with a new token */
 	kbs_done_fn done;
 	void *arg;
 };
@@ -45,6 +46,7 @@ static void call_free(struct kbs_call *k)
 	free(k);
 }
 
+/* Runs when the owner cancels the op: done is not called. */
 static void call_abort(struct op *op)
 {
 	struct kbs_call *k = (struct kbs_call *)op;
@@ -53,6 +55,7 @@ static void call_abort(struct op *op)
 	call_free(k);
 }
 
+/* The op is finished before done, which may cancel siblings or free the owner. */
 static void call_end(struct kbs_call *k, const struct err *err, const struct kbs_answer *answer)
 {
 	op_finish(&k->op);
@@ -61,6 +64,7 @@ static void call_end(struct kbs_call *k, const struct err *err, const struct kbs
 	call_free(k);
 }
 
+/* Deferred failure of a request that was never sent: done must not run before start returned. */
 static void on_held_back(void *arg)
 {
 	struct kbs_call *k = arg;
@@ -71,6 +75,7 @@ static void on_held_back(void *arg)
 	call_end(k, &err, &(const struct kbs_answer){.type = "", .body = ""});
 }
 
+/* The lease is checked before each request of a call, also before its repetition. */
 static void call_send(struct kbs_call *k)
 {
 	if (k->t->may_send && !k->t->may_send(k->t->may_send_arg))
@@ -79,6 +84,7 @@ static void call_send(struct kbs_call *k)
 		k->t->ops->start(k->t, &k->inner, &k->req, k);
 }
 
+/* Repeat once with a new token if it was refused, continue with req.next, or finish the call. */
 void kbs_call_answer(struct kbs_call *k, const struct err *err, const struct kbs_answer *answer)
 {
 	struct kbs_answer a = *answer;
@@ -94,6 +100,8 @@ void kbs_call_answer(struct kbs_call *k, const struct err *err, const struct kbs
 	if (str_starts(type, "AdminAuth") && k->t->ops->renew && !k->renewed) {
 		k->renewed = true;
 		k->t->ops->renew(k->t);
+		/* The implementation hands the body back, so that it need not be copied for a
+		 * second try. */
 		if (a.sent)
 			k->req.body = body_move(a.sent);
 		call_send(k);
@@ -101,7 +109,7 @@ void kbs_call_answer(struct kbs_call *k, const struct err *err, const struct kbs
 	}
 	metric_add(&requests, k->req.verb, code, 1);
 	(void)!kbs_answer_check(err, &a, k->req.reads_value, &why);
-	body_fini(&k->req.body); /* not taken by every maker */
+	body_fini(&k->req.body); /* some implementations only borrow it */
 	if (k->req.next && k->req.next(&k->req, &why, &a)) {
 		k->renewed = false;
 		call_send(k);
@@ -110,6 +118,7 @@ void kbs_call_answer(struct kbs_call *k, const struct err *err, const struct kbs
 	call_end(k, &why, &a);
 }
 
+/* The body moves into the call; the caller's request no longer owns it. */
 struct op *kbs_transport_start(struct kbs_transport *t, struct op_scope *scope,
 	struct kbs_request *take_req, kbs_done_fn done, void *arg)
 {
@@ -138,6 +147,7 @@ void kbs_transport_free(struct kbs_transport *t)
 
 /* ---- what an answer means */
 
+/* Only a plain word is accepted, because the type is logged and shown in status. */
 void kbs_answer_type(const char *body, size_t len, char out[KBS_TYPE_MAX])
 {
 	static const struct json_limits limits = {
@@ -162,6 +172,7 @@ void kbs_answer_type(const char *body, size_t len, char out[KBS_TYPE_MAX])
 		memcpy(out, last, n + 1);
 }
 
+/* What a person must fix is DENIED or INVALID; anything else may pass and is retried. */
 static enum err_kind kind_of(const struct kbs_answer *a, bool reads_value)
 {
 	if (str_eq(a->type, "AdminAuthAccess") || str_eq(a->type, "AdminAuthInitialization"))
@@ -180,19 +191,21 @@ int kbs_answer_check(const struct err *transport_err, const struct kbs_answer *a
 
 	if (transport_err && err_is_set(transport_err)) {
 		*err = *transport_err;
-		/* What came was no answer: it does not say that what was sent is wrong. */
+		/* Not an HTTP answer: it does not prove that the request was invalid. */
 		if (err->kind == ERR_INVALID)
 			err->kind = ERR_TRANSIENT;
 		return -1;
 	}
+	/* A proxy's login or error page may have status 200. */
 	blank = answer->body_len ? strspn(answer->body, " \t\r\n") : 0;
 	if (answer->status == 200 && reads_value && blank >= answer->body_len)
-		return err_set_http(err, ERR_TRANSIENT, 200, "an empty answer instead of a value");
+		return err_set_http(
+			err, ERR_TRANSIENT, 200, "received an empty body instead of a value");
 	if (answer->status == 200 && (blank >= answer->body_len || answer->body[blank] != '<'))
 		return 0;
 	if (answer->status == 200)
-		return err_set_http(
-			err, ERR_TRANSIENT, 200, "an HTML page instead of an answer of Trustee");
+		return err_set_http(err, ERR_TRANSIENT, 200,
+			"received an HTML page instead of Trustee's answer");
 	err_set_http(err, kind_of(answer, reads_value), answer->status, "HTTP %d%s%s",
 		answer->status, *answer->type ? " " : "", answer->type);
 	err->retry_after_ms = answer->retry_after_ms;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kbs_transport over HTTPS (net/httpc). Bearer: an EdDSA JWT (RFC 8037; iss "tec-operator", aud
- * "kbs", role "admin") that lives 60 s and is replaced when less than half of that is left, so one
- * serves many requests.
+ * kbs_transport over HTTPS (net/httpc). The bearer token is an EdDSA JWT (RFC 8037; iss
+ * "tec-operator", aud "kbs", role "admin") that lives 60 s and is replaced after half of that, so
+ * one serves many requests.
  */
 #ifndef TEC_KBS_CLIENT_H
 #define TEC_KBS_CLIENT_H
@@ -16,7 +16,7 @@
 
 struct kbs_client_conf {
 	const char *url;            /* "https://name:port", no path; copied */
-	const char *connect_to;     /* "addr:port", NULL: where the URL says; copied */
+	const char *connect_to;     /* "addr:port", NULL: as in the URL; copied */
 	struct httpc_tls *tls;      /* NULL: plain http; a reference is taken */
 	const struct secret *admin; /* Ed25519 private key, PKCS#8 PEM; borrowed for the call */
 };

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Writes our two policies into Trustee's storage before its first start: where it finds none it
- * writes its own, which let any TPM pass. Blocks; for an init container.
- */
+/* Writes our two policies into Trustee's storage before its first start: if it finds none, it
+ * writes its own, which accept any TPM. Blocks; for an init container. */
 #ifndef TEC_KBS_SEED_H
 #define TEC_KBS_SEED_H
 
 #include "tec/base/err.h"
 #include "tec/base/str.h"
 
-/* src: the files of ConfigMap trustee-policies. dst: the root of the storage (LocalFs). Appends a
- * line to `said` for each file that was written. The error names the file. */
+/* src: the files of ConfigMap trustee-policies. dst: the root of the storage (LocalFs). Appends
+ * a line to `said` for each file written. The error names the file. */
 int kbs_seed(const char *src, const char *dst, struct strbuf *said, struct err *err) MUST_CHECK;
 
 #endif
