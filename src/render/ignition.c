@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Ignition answer: members in a fixed order, so that equal input gives equal bytes. An address
- * whose Secret is named is never handed out as http, even when the certificate is missing. The
- * Accept header is read by hand (RFC 9110 section 12.5.1); what cannot be read is ignored.
+ * The Ignition response: members in a fixed order, so that equal input gives equal bytes. An
+ * address with a configured Secret is never handed out as http, even if the certificate is
+ * missing. The Accept header is parsed by hand (RFC 9110 section 12.5.1); malformed parts are
+ * ignored.
  */
 #include "config.h"
 
@@ -16,7 +17,7 @@
 #include "render_internal.h"
 #include "tec/base/json.h"
 
-#define MINOR_MIN 2
+#define MINOR_MIN 2 /* 3.2.0: the first version with clevis "custom" */
 #define MINOR_MAX 6
 
 /* ---- Accept */
@@ -26,6 +27,7 @@ struct span {
 	size_t len;
 };
 
+/* Optional white space (RFC 9110 section 5.6.3). */
 static struct span trim(struct span s)
 {
 	while (s.len > 0 && (s.p[0] == ' ' || s.p[0] == '\t'))
@@ -35,7 +37,7 @@ static struct span trim(struct span s)
 	return s;
 }
 
-/* The text up to `sep` outside of quotes, without blanks around it; s continues after it. */
+/* Take the text up to `sep` outside quotes, trimmed; s continues after it. */
 static struct span cut(struct span *s, char sep)
 {
 	struct span part = {s->p, 0};
@@ -59,7 +61,7 @@ static bool is(struct span s, const char *text)
 	return s.len == strlen(text) && strncasecmp(s.p, text, s.len) == 0;
 }
 
-/* "0", "0.", "0.000": refused. */
+/* Whether a q-value is 0 in one of its spellings ("0", "0.", "0.000"): not acceptable. */
 static bool is_zero(struct span s)
 {
 	if (s.len == 0 || s.p[0] != '0' || (s.len > 1 && s.p[1] != '.'))
@@ -70,7 +72,7 @@ static bool is_zero(struct span s)
 	return true;
 }
 
-/* Decimal digits up to a dot or the end; -1 if there are none or too many. */
+/* Take decimal digits up to a dot or the end; -1: no digits, or more than 6. */
 static int take_number(struct span *s)
 {
 	int n = 0, digits = 0;
@@ -88,10 +90,8 @@ static int take_number(struct span *s)
 	return n;
 }
 
-/*
- * The highest minor version of 3.x that a client can read which names this version; -1: none. A
- * client of "3.N.0-experimental" reads 3.(N-1).0, but not yet 3.N.0.
- */
+/* The highest minor version of 3.x that a client naming this version can read; -1: none. A
+ * client of "3.N.0-experimental" reads 3.(N-1).0 but not yet 3.N.0. */
 static int readable_minor(struct span v)
 {
 	int major, minor;
@@ -107,13 +107,15 @@ static int readable_minor(struct span v)
 	return is(v, "-experimental") ? minor - 1 : -1;
 }
 
+/* One media range of the Accept header. */
 struct wish {
 	bool acceptable; /* q is not 0 */
-	bool any;        /* a type that includes ours, and no version */
+	bool any;        /* a type that includes ours, without a version */
 	bool versioned;  /* ours, with a version */
 	int minor;
 };
 
+/* Parse one media range with its parameters. */
 static struct wish read_range(struct span range)
 {
 	struct span type = cut(&range, ';');
@@ -136,6 +138,7 @@ static struct wish read_range(struct span range)
 	return w;
 }
 
+/* A named version wins over a wildcard: Ignition sends both. */
 int render_ignition_version(const char *accept)
 {
 	struct span all = {accept, accept ? strlen(accept) : 0};
@@ -162,6 +165,7 @@ int render_ignition_version(const char *accept)
 
 /* ---- the document */
 
+/* https as soon as a Secret is configured: a missing certificate must not downgrade to http. */
 static struct json_object *url(bool tls, const char *addr, const char *path)
 {
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
@@ -170,6 +174,7 @@ static struct json_object *url(bool tls, const char *addr, const char *path)
 	return json_object_new_string_len(strbuf_str(&b), (int)b.len);
 }
 
+/* cert is "" for plain http, and while the configured Secret has no certificate yet. */
 static void add_server(
 	struct json_object *servers, const char *addr, const char *secret, const char *ca)
 {
@@ -179,6 +184,7 @@ static void add_server(
 	json_push(servers, json_add_str(s, "cert", ca ? ca : ""));
 }
 
+/* The order is the order in which the pin tries the servers. */
 struct json_object *render_ignition_servers(
 	const struct model_cluster *c, const struct render_ignition_ca *ca)
 {
@@ -191,7 +197,7 @@ struct json_object *render_ignition_servers(
 	return servers;
 }
 
-/* The clevis pin's configuration. */
+/* The configuration of the clevis pin, embedded in the LUKS token by Ignition. */
 static struct json_object *pin_config(
 	const struct model_cluster *c, const char *uuid, const struct render_ignition_ca *ca)
 {
@@ -212,6 +218,7 @@ static struct json_object *pin_config(
 	return o;
 }
 
+/* etc/ignition.yaml is the frame; version and pin configuration are filled in. */
 void render_ignition(const struct model_cluster *c, const char *uuid, int minor,
 	const struct render_ignition_ca *ca, struct strbuf *out)
 {
@@ -230,7 +237,8 @@ void render_ignition(const struct model_cluster *c, const char *uuid, int minor,
 	strbuf_adds(out, text);
 }
 
-/* 3.2.0 is understood by every Ignition that knows the pin; what is merged has a version of its own. */
+/* Every Ignition that supports the pin reads 3.2.0; the merged document has a version of its
+ * own. */
 struct json_object *render_ignition_first(const char *url, const char *ca)
 {
 	struct json_object *ignition = json_add_str(json_obj(), "version", "3.2.0");

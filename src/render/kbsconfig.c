@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Deployment and Service of a KbsConfig, from etc/kbsconfig-deployment.yaml. */
+/* Renders Deployment and Service of a KbsConfig from etc/kbsconfig-deployment.yaml. */
 #include "config.h"
 
 #include "kbsconfig_internal.h"
@@ -19,8 +19,9 @@ const struct render_kbsconfig_images render_kbsconfig_images_default = {
 	.guard = "ghcr.io/trusted-execution-clusters/tec-operator:" PACKAGE_VERSION,
 };
 
-/* ---- the hash of what is read at the start */
+/* ---- the hash of all inputs read at start */
 
+/* The path tells two inputs apart that name the same object. */
 static void add_hash(struct bytes_sha256_run *run, const char *what, const struct model_input *in)
 {
 	bytes_sha256_add(run, what, strlen(what) + 1);
@@ -28,6 +29,7 @@ static void add_hash(struct bytes_sha256_run *run, const char *what, const struc
 	bytes_sha256_add(run, in->sha256, sizeof(in->sha256));
 }
 
+/* Hash what Trustee reads only at start, so that a change of it rolls the Deployment out. */
 static void content_hash(
 	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from, char hex[33])
 {
@@ -57,6 +59,7 @@ static void content_hash(
 
 /* ---- the Deployment */
 
+/* env holds spec.KbsEnvVars as a JSON object of strings. */
 static void fill_env(const struct model_kbsconfig *c, struct json_object *container)
 {
 	struct err err = ERR_INIT;
@@ -66,12 +69,13 @@ static void fill_env(const struct model_kbsconfig *c, struct json_object *contai
 
 	if (!env)
 		return;
-	/* In the order of names already. */
+	/* The model has sorted them by name. */
 	json_object_object_foreach (env, name, value)
 		json_push(list, json_add_str(json_add_str(json_obj(), "name", name), "value",
 					json_object_get_string(value)));
 }
 
+/* Trustee before v0.21 has no /healthz: probe the port only. */
 static void fill_probes(const struct kbsconfig_pod *p)
 {
 	static const char *const probes[] = {"readinessProbe", "livenessProbe"};
@@ -91,6 +95,7 @@ static void fill_probes(const struct kbsconfig_pod *p)
 	}
 }
 
+/* Three deployments, three images: legacy, microservices, all in one. */
 static void fill_images(const struct kbsconfig_pod *p, const struct render_kbsconfig_images *images)
 {
 	bool apart = p->as != p->kbs;
@@ -105,7 +110,7 @@ static void fill_images(const struct kbsconfig_pod *p, const struct render_kbsco
 	json_add_str(p->rvps, "image", images->rvps);
 }
 
-/* Borrowed from spec; without what is not asked for. */
+/* Keep only the containers of this deployment type. Pointers in p are borrowed from spec. */
 static void take_containers(struct json_object *spec, struct kbsconfig_pod *p)
 {
 	struct json_object *pod = json_get_obj(spec, "template/spec");
@@ -123,6 +128,7 @@ static void take_containers(struct json_object *spec, struct kbsconfig_pod *p)
 	json_add(pod, "containers", list);
 }
 
+/* The object's frame: owned by the KbsConfig, labelled app=kbs. */
 static struct json_object *object(const struct model_kbsconfig *c, const char *ns,
 	const struct kobj_gvk *gvk, const char *name)
 {
@@ -134,6 +140,7 @@ static struct json_object *object(const struct model_kbsconfig *c, const char *n
 		.owner = &c->obj});
 }
 
+/* Requires KBSCONFIG_IS_INSTALLED from render_kbsconfig_check(): the configuration is present. */
 struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c, const char *ns,
 	const struct render_kbsconfig_source *from, const struct render_kbsconfig_images *images)
 {
@@ -163,6 +170,7 @@ struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c,
 		object(c, ns, &kobj_deployment, RENDER_KBSCONFIG_DEPLOYMENT), "spec", spec));
 }
 
+/* With the guard, clients reach its port; Trustee listens on loopback. */
 struct json_object *render_kbsconfig_service(
 	const struct model_kbsconfig *c, const char *ns, const struct render_kbsconfig_source *from)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* What a KbsConfig names and what is there of it: the first thing that is missing, as a sentence. */
+/* Checks the objects that a KbsConfig names, and reports the first problem as a message for
+ * people. */
 #include "config.h"
 
 #include "kbsconfig_internal.h"
 
 #include <string.h>
 
-/* ---- questions that the renderer asks as well */
+/* ---- shared with the renderer */
 
+/* A key without its certificate (or the reverse) is ignored. */
 bool kbsconfig_uses(const struct model_kbsconfig *c, enum model_kbsconfig_input i)
 {
 	if (i == KBSCONFIG_HTTPS_KEY || i == KBSCONFIG_HTTPS_CERT)
@@ -43,6 +45,7 @@ bool render_kbsconfig_has_older_admin(
 	return in && in->file.older_admin && !render_kbsconfig_is_legacy(c, from);
 }
 
+/* Mount points below /etc, to which kbs-config.toml refers. */
 const char *kbsconfig_etc_dir(enum model_kbsconfig_input i)
 {
 	static const char *const dirs[KBSCONFIG_N_INPUTS] = {
@@ -56,6 +59,7 @@ const char *kbsconfig_etc_dir(enum model_kbsconfig_input i)
 	return dirs[i];
 }
 
+/* The file name of an absolute path. */
 static const char *base_of(const char *path)
 {
 	return path ? strrchr(path, '/') + 1 : NULL;
@@ -63,6 +67,8 @@ static const char *base_of(const char *path)
 
 #define KEYS_MAX 3
 
+/* The keys that an input's file may have, preferred first. A legacy configuration may name its
+ * own. */
 static void keys_of(const struct model_kbsfile *f, bool legacy, enum model_kbsconfig_input i,
 	const char *out[KEYS_MAX])
 {
@@ -82,12 +88,13 @@ static void keys_of(const struct model_kbsfile *f, bool legacy, enum model_kbsco
 							   : NULL;
 
 	memcpy(out, keys[i], sizeof(keys[i]));
-	if (own) { /* as the file calls it */
+	if (own) { /* the name in kbs-config.toml comes first */
 		memmove(out + 1, out, (KEYS_MAX - 1) * sizeof(*out));
 		out[0] = own;
 	}
 }
 
+/* The first accepted key that the ConfigMap has. */
 const char *kbsconfig_key(const struct model_input *in, const struct model_kbsfile *f, bool legacy,
 	enum model_kbsconfig_input i)
 {
@@ -100,6 +107,7 @@ const char *kbsconfig_key(const struct model_input *in, const struct model_kbsfi
 	return NULL;
 }
 
+/* The model keeps lists as text, one item per line. */
 char *kbsconfig_line(const char **at, char **rest)
 {
 	const char *end = *at ? strchrnul(*at, '\n') : NULL;
@@ -119,6 +127,7 @@ char *kbsconfig_line(const char **at, char **rest)
 
 /* ---- what is missing */
 
+/* Everything a check needs; `why` receives the message. */
 struct check {
 	const struct model_kbsconfig *c;
 	const struct render_kbsconfig_source *from;
@@ -134,7 +143,7 @@ static const char *kind_of(bool secret)
 	return secret ? "Secret" : "ConfigMap";
 }
 
-/* False: it is not there, or it cannot be read. */
+/* Whether the object exists and can be read; otherwise explain. */
 static bool is_there(const struct check *k, bool secret, const char *name, const char *path)
 {
 	const struct model_input *in = kbsconfig_find(k->from, secret, name);
@@ -145,11 +154,13 @@ static bool is_there(const struct check *k, bool secret, const char *name, const
 		in ? "%s %s, which spec.%s names, is too large to be read."
 		   : "%s %s, which spec.%s names, does not exist. Create it.",
 		kind_of(secret), name, path);
+	/* The model separates field names by slashes; people write dots. */
 	for (char *p = strstr(k->why->data, "spec."); *p && *p != ' '; p++)
 		*p = *p == '/' ? '.' : *p;
 	return false;
 }
 
+/* Whether the ConfigMap has one of the keys that its file may have. */
 static bool has_file_key(const struct check *k, enum model_kbsconfig_input i)
 {
 	const struct model_input *in = kbsconfig_input(k->c, k->from, i);
@@ -162,7 +173,7 @@ static bool has_file_key(const struct check *k, enum model_kbsconfig_input i)
 	return false;
 }
 
-/* A key that kbs-config.toml names as a file of this Secret. */
+/* Called for each key that kbs-config.toml names as a file of this Secret. */
 static bool has_named_key(void *arg, const char *key)
 {
 	const struct check *k = arg;
@@ -175,6 +186,8 @@ static bool has_named_key(void *arg, const char *key)
 	return false;
 }
 
+/* A Secret needs only the keys that kbs-config.toml names; the legacy CPU policy is mounted
+ * whole. */
 static bool input_is_there(struct check *k, int i)
 {
 	bool secret = model_kbsconfig_is_secret(i);
@@ -191,6 +204,7 @@ static bool input_is_there(struct check *k, int i)
 	return model_kbsfile_each(k->file, k->dir, has_named_key, k);
 }
 
+/* Check the Secrets in spec.kbsSecretResources and spec.kbsLocalCertCacheSpec. */
 static bool lists_are_there(const struct check *k)
 {
 	const char *at[2] = {k->c->resources, k->c->caches};
@@ -209,10 +223,10 @@ static bool lists_are_there(const struct check *k)
 	return true;
 }
 
-/* A kubelet makes no file with a longer name, and the Pod would not start. */
+/* The kubelet cannot create a file with a longer name, and the Pod would not start. */
 #define FILE_NAME_MAX 255
 
-/* default\x2FSECRET\x2FKEY of each resource. */
+/* Check the file name default\x2FSECRET\x2FKEY of each resource. */
 static void check_names(const struct check *k)
 {
 	const char *at = k->c->resources;
@@ -232,14 +246,14 @@ static void check_names(const struct check *k)
 				FILE_NAME_MAX)
 				continue;
 			strbuf_addf(k->why,
-				"Key %s of Secret %s cannot be a file of Trustee: the two names together are longer than 240 characters. Use shorter ones.",
+				"Key %s of Secret %s cannot be a file name in Trustee: both names together exceed 240 characters. Use shorter names.",
 				key, secret);
 			return;
 		}
 	}
 }
 
-/* What is given and does not fit together. */
+/* Whether all inputs are valid and consistent with each other; otherwise explain. */
 static bool fits(const struct check *k)
 {
 	const struct model_input *values = kbsconfig_input(k->c, k->from, KBSCONFIG_VALUES);
@@ -255,25 +269,28 @@ static bool fits(const struct check *k)
 			MODEL_KBSFILE_KEY, k->c->input[KBSCONFIG_CONFIG], k->file->why);
 	else if (!k->legacy && values && values->values_list && !values->values_empty)
 		strbuf_addf(k->why,
-			"ConfigMap %s holds a list of reference values, as Trustee up to v0.18 reads it. Write an object from name to value.",
+			"ConfigMap %s contains a list of reference values, the format of Trustee up to v0.18. Use an object that maps names to values.",
 			values->obj.name);
 	else if (!k->legacy)
 		check_names(k);
 	return k->why->len == 0 && kbsconfig_guard_fits(k->c, k->from, k->file, k->legacy, k->why);
 }
 
+/* The separate services read configuration files of their own. */
 static enum model_kbsconfig_reason microservices(const struct check *k)
 {
 	for (int i = KBSCONFIG_AS_CONFIG; k->c->microservices && i <= KBSCONFIG_RVPS_CONFIG; i++) {
 		if (k->c->input[i])
 			continue;
-		strbuf_addf(k->why, "MicroservicesDeployment needs spec.%s. Set it.",
+		strbuf_addf(k->why, "MicroservicesDeployment requires spec.%s. Set it.",
 			model_kbsconfig_input_paths[i]);
 		return KBSCONFIG_INPUT_INVALID;
 	}
 	return KBSCONFIG_IS_INSTALLED;
 }
 
+/* Report what the user must change in the KbsConfig first, then missing objects, then their
+ * content. */
 enum model_kbsconfig_reason render_kbsconfig_check(const struct model_kbsconfig *c,
 	const struct render_kbsconfig_source *from, struct strbuf *why)
 {

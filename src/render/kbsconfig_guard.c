@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The guard in the Pod of a KbsConfig, by its annotation: it has port 8080 and ends TLS with the
- * Secrets of spec, and Trustee has plain HTTP on loopback, as its kbs-config.toml must say.
+ * The guard in the Pod of a KbsConfig, enabled by its annotation: it serves port 8080 and
+ * terminates TLS with the Secrets in spec; Trustee serves plain HTTP on loopback, as its
+ * kbs-config.toml must say.
  */
 #include "config.h"
 
 #include "kbsconfig_internal.h"
 
-/* Of the key and the certificate: as cert-manager, a TrusteeConfig and the walkthrough call them. */
+/* Names of the private key and the certificate in a Secret: those of cert-manager, of a
+ * TrusteeConfig and of the walkthrough. */
 static const char *const keys[2][3] = {
 	{"tls.key", "privateKey", "https.key"},
 	{"tls.crt", "certificate", "https.crt"},
@@ -21,6 +23,7 @@ static const char *tls_key(const struct model_input *in, bool certificate)
 	return NULL;
 }
 
+/* Whether the Secret has the private key or certificate under one of the accepted names. */
 static bool has_tls_key(const struct model_kbsconfig *c, const struct render_kbsconfig_source *from,
 	bool certificate, struct strbuf *why)
 {
@@ -30,12 +33,12 @@ static bool has_tls_key(const struct model_kbsconfig *c, const struct render_kbs
 
 	if (!in || tls_key(in, certificate))
 		return true;
-	strbuf_addf(why,
-		"Secret %s has none of the keys %s, %s, %s, of which the guard needs one. Add it.",
+	strbuf_addf(why, "Secret %s has none of the keys %s, %s, %s. Add one for the guard.",
 		in->obj.name, names[0], names[1], names[2]);
 	return false;
 }
 
+/* A Trustee reachable beside the guard would make the guard pointless. */
 bool kbsconfig_guard_fits(const struct model_kbsconfig *c,
 	const struct render_kbsconfig_source *from, const struct model_kbsfile *f, bool legacy,
 	struct strbuf *why)
@@ -47,17 +50,18 @@ bool kbsconfig_guard_fits(const struct model_kbsconfig *c,
 				 " is neither tpm nor tpm+sample. Correct or remove it.");
 	else if (legacy)
 		strbuf_adds(why,
-			"The guard does not serve the protocol of Trustee up to v0.18. Remove annotation " MODEL_KBSCONFIG_GUARD
+			"The guard does not support the protocol of Trustee up to v0.18. Remove annotation " MODEL_KBSCONFIG_GUARD
 			".");
 	else if (!f->insecure_http || !f->loopback || f->port == RENDER_GUARD_PORT ||
 		 f->port == RENDER_GUARD_HEALTH_PORT)
 		strbuf_adds(why,
-			"With the guard, Trustee has to be reachable from its Pod alone: set http_server.sockets of kbs-config.toml to [\"127.0.0.1:8081\"] and http_server.insecure_http to true.");
+			"With the guard, Trustee must listen on loopback only: set http_server.sockets in kbs-config.toml to [\"127.0.0.1:8081\"] and http_server.insecure_http to true.");
 	else
 		return has_tls_key(c, from, false, why) && has_tls_key(c, from, true, why);
 	return false;
 }
 
+/* Project one key of a Secret under the name that the guard expects. */
 static void add_source(struct json_object *sources, const struct model_input *in, bool certificate)
 {
 	struct json_object *one = json_add_str(json_obj(), "name", in->obj.name);
@@ -67,7 +71,7 @@ static void add_source(struct json_object *sources, const struct model_input *in
 	json_push(sources, json_add(json_obj(), "secret", one));
 }
 
-/* Its certificate at /etc/tls, which it reads again when it changes. */
+/* Mount the certificate at /etc/tls; the guard reloads it when it changes. */
 static void add_tls(const struct kbsconfig_pod *p, struct json_object *more)
 {
 	const struct model_input *key = kbsconfig_input(p->c, p->from, KBSCONFIG_HTTPS_KEY),
@@ -86,6 +90,8 @@ static void add_tls(const struct kbsconfig_pod *p, struct json_object *more)
 	render_push_all(json_get_arr(guard, "args"), json_get_arr(more, "tls/args"));
 }
 
+/* Element 1 of args is the upstream in etc/trustee-guard.yaml; replaced by the port of this
+ * Trustee. */
 void kbsconfig_add_guard(
 	const struct kbsconfig_pod *p, struct json_object *containers, const char *image)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Between kbsconfig.c (objects), kbsconfig_check.c (what is missing) and kbsconfig_mounts.c. */
+/* Shared by kbsconfig.c (objects), kbsconfig_check.c (validation), kbsconfig_guard.c and
+ * kbsconfig_mounts.c. */
 #ifndef TEC_RENDER_KBSCONFIG_INTERNAL_H
 #define TEC_RENDER_KBSCONFIG_INTERNAL_H
 
@@ -9,7 +10,7 @@
 
 #define KBSCONFIG_STORAGE "/opt/confidential-containers/storage"
 
-/* NULL: not given, or there is none. */
+/* The object of this name; NULL: name is NULL or the object does not exist. */
 static inline const struct model_input *kbsconfig_find(
 	const struct render_kbsconfig_source *from, bool secret, const char *name)
 {
@@ -17,17 +18,18 @@ static inline const struct model_input *kbsconfig_find(
 }
 const struct model_input *kbsconfig_input(const struct model_kbsconfig *c,
 	const struct render_kbsconfig_source *from, enum model_kbsconfig_input i);
-/* Both of a pair are given; else they do not count. */
+/* Whether the input is given. Keys and certificates count only in pairs. */
 bool kbsconfig_uses(const struct model_kbsconfig *c, enum model_kbsconfig_input i);
-/* The key in which the file of this input is, of those that it may have; NULL: in none. */
+/* The key of `in` that has this input's file, out of the accepted ones; NULL: none. */
 const char *kbsconfig_key(const struct model_input *in, const struct model_kbsfile *f, bool legacy,
 	enum model_kbsconfig_input i);
-/* The next line of lines, cut at a tab; *rest is behind the tab. The caller frees. NULL: none. */
+/* The next line of a list, cut at a tab; *rest is the text after the tab. The caller frees.
+ * NULL: the end. */
 char *kbsconfig_line(const char **at, char **rest);
-/* Directory below /etc of a Secret, "auth-secret"; NULL: it has none. */
+/* The directory below /etc for a Secret ("auth-secret"); NULL: none. */
 const char *kbsconfig_etc_dir(enum model_kbsconfig_input i);
 
-/* Adds volumes and mounts. kbs, as, rvps: containers; the same where there is only one. */
+/* The Pod being rendered. kbs, as, rvps: its containers; equal pointers if there is only one. */
 struct kbsconfig_pod {
 	const struct model_kbsconfig *c;
 	const struct render_kbsconfig_source *from;
@@ -37,7 +39,7 @@ struct kbsconfig_pod {
 };
 void kbsconfig_mounts(const struct kbsconfig_pod *p);
 
-/* False: there is to be a guard and cannot; why says what to do. */
+/* False: the guard is requested but cannot work; why explains what to do. */
 bool kbsconfig_guard_fits(const struct model_kbsconfig *c,
 	const struct render_kbsconfig_source *from, const struct model_kbsfile *f, bool legacy,
 	struct strbuf *why);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The volumes of a KbsConfig's Pod, in the order of the Trustee operator. Names of volumes never
- * come from names of objects, which may be longer than a volume's or be the same twice. A mount of
- * one file (subPath) never changes while a Pod lives, a mounted directory does.
+ * The volumes of a KbsConfig's Pod, in the order of the Trustee operator. Volume names are never
+ * derived from object names, which may be longer or occur twice. A mount of a single file (subPath)
+ * never changes while the Pod runs; a mounted directory does.
  */
 #include "config.h"
 
@@ -14,6 +14,7 @@
 
 /* ---- parts */
 
+/* Read-only unless Trustee writes there. */
 static void add_mount(struct json_object *container, const char *volume, const char *path,
 	const char *sub_path, bool writable)
 {
@@ -25,6 +26,7 @@ static void add_mount(struct json_object *container, const char *volume, const c
 	json_push(json_get_arr(container, "volumeMounts"), m);
 }
 
+/* A tmpfs: what Trustee writes there must not reach the node's disk. */
 static void add_memory(const struct kbsconfig_pod *p, struct json_object *container,
 	const char *name, const char *path)
 {
@@ -38,7 +40,7 @@ static struct json_object *items(struct json_object *source, const char *key, co
 	return json_add(source, "items", json_push(json_arr(), render_item(key, path)));
 }
 
-/* A volume with one file of a ConfigMap. */
+/* Add a volume with one file of a ConfigMap. */
 static void add_configmap(const struct kbsconfig_pod *p, const char *volume, const char *name,
 	const char *key, const char *path)
 {
@@ -46,6 +48,7 @@ static void add_configmap(const struct kbsconfig_pod *p, const char *volume, con
 				      items(json_add_str(json_obj(), "name", name), key, path)));
 }
 
+/* The object of an input and the key with its file; NULL: not given. */
 static const struct model_input *input(
 	const struct kbsconfig_pod *p, enum model_kbsconfig_input i, const char **key)
 {
@@ -55,7 +58,7 @@ static const struct model_input *input(
 	return in;
 }
 
-/* One file at dir/path. live: the directory is mounted, so that it follows the ConfigMap. */
+/* Mount one file at dir/path. live: mount the directory, so that it follows the ConfigMap. */
 static void add_file(const struct kbsconfig_pod *p, struct json_object *container,
 	enum model_kbsconfig_input i, const char *volume, const char *dir, const char *path,
 	bool live)
@@ -81,6 +84,7 @@ struct named {
 	struct json_object *items;
 };
 
+/* Collect a key; several settings may name the same file. */
 static bool add_named(void *arg, const char *key)
 {
 	struct named *n = arg;
@@ -92,11 +96,9 @@ static bool add_named(void *arg, const char *key)
 	return true;
 }
 
-/*
- * A Secret at /etc/DIR with the keys that kbs-config.toml names there, and no other: an
- * administrator's private key is often in the Secret of the public one. What another file may name
- * (whole) is mounted with all keys.
- */
+/* Mount a Secret at /etc/DIR with the keys that kbs-config.toml names there, and no others: the
+ * Secret of a public key often contains the private key as well. whole: another file may name
+ * keys, so all of them are mounted. */
 static void add_secret(const struct kbsconfig_pod *p, struct json_object *container,
 	enum model_kbsconfig_input i, bool whole)
 {
@@ -120,6 +122,7 @@ static void add_secret(const struct kbsconfig_pod *p, struct json_object *contai
 	add_mount(container, dir, path, NULL, false);
 }
 
+/* One volume per line of spec.kbsLocalCertCacheSpec, "SECRET<tab>DIRECTORY". */
 static void add_caches(const struct kbsconfig_pod *p)
 {
 	const char *at = p->c->caches;
@@ -139,7 +142,8 @@ static void add_caches(const struct kbsconfig_pod *p)
 
 /* ---- resources */
 
-/* Directories default/SECRET below the one of the file. */
+/* Mount each Secret as a directory default/SECRET below resource_dir. `optional` lets the Pod
+ * start if one is deleted meanwhile. */
 static void add_resources_legacy(const struct kbsconfig_pod *p)
 {
 	const char *at = p->c->resources, *top = p->file->resource_dir ? p->file->resource_dir
@@ -163,7 +167,8 @@ static void add_resources_legacy(const struct kbsconfig_pod *p)
 	}
 }
 
-/* default/SECRET/KEY is one file, in whose name each slash is the four characters \x2F. */
+/* Project the keys of one Secret as files "default\x2FSECRET\x2FKEY": LocalFs encodes a slash
+ * like that. */
 static struct json_object *resource_source(const struct kbsconfig_pod *p, const char *secret)
 {
 	const struct model_input *in = kbsconfig_find(p->from, true, secret);
@@ -178,7 +183,7 @@ static struct json_object *resource_source(const struct kbsconfig_pod *p, const 
 			break;
 		json_push(list, render_item(key, path));
 	}
-	if (json_object_array_length(list) == 0) { /* without items all keys would be there */
+	if (json_object_array_length(list) == 0) { /* without items, all keys would be projected */
 		json_object_put(list);
 		json_object_put(source);
 		return NULL;
@@ -187,6 +192,7 @@ static struct json_object *resource_source(const struct kbsconfig_pod *p, const 
 	return json_add(json_obj(), "secret", source);
 }
 
+/* One projected volume for all resources; kubelet updates it while Trustee runs. */
 static void add_resources(const struct kbsconfig_pod *p, const char *storage)
 {
 	cleanup_free char *dir = xasprintf("%s/repository", storage);
@@ -212,9 +218,9 @@ static void add_resources(const struct kbsconfig_pod *p, const char *storage)
 	add_mount(p->kbs, "repository-dir", dir, NULL, false);
 }
 
-/* ---- the two layouts */
+/* ---- both layouts */
 
-/* Both policies in one directory. */
+/* Project both attestation policies into one directory. */
 static void add_policies_legacy(const struct kbsconfig_pod *p)
 {
 	cleanup_free char *dir = xasprintf("%s/opa", p->file->policy_dir ? p->file->policy_dir
@@ -236,6 +242,7 @@ static void add_policies_legacy(const struct kbsconfig_pod *p)
 	add_mount(p->as, "attestation-policy", dir, NULL, false);
 }
 
+/* Trustee up to v0.18: kbs-config.toml can set each path. */
 static void mounts_legacy(const struct kbsconfig_pod *p)
 {
 	const char *policy = p->file->policy_path ? p->file->policy_path
@@ -254,6 +261,7 @@ static void mounts_legacy(const struct kbsconfig_pod *p)
 		strrchr(values, '/') + 1, true);
 }
 
+/* The store must be writable, so a tmpfs is mounted with the file in it. */
 static void add_values(const struct kbsconfig_pod *p, const char *storage)
 {
 	const struct model_input *in = kbsconfig_input(p->c, p->from, KBSCONFIG_VALUES);
@@ -261,11 +269,12 @@ static void add_values(const struct kbsconfig_pod *p, const char *storage)
 						     : xasprintf("%s/local_json", storage);
 
 	add_memory(p, p->rvps, "rvps-dir", dir);
-	if (!in || !in->values_list) /* an empty list says what no file says */
+	if (!in || !in->values_list) /* an empty list is the same as no file */
 		add_file(p, p->rvps, KBSCONFIG_VALUES, "reference-values", dir, "reference_value",
 			false);
 }
 
+/* Trustee from v0.19: everything lies below one storage directory. */
 static void mounts_current(const struct kbsconfig_pod *p)
 {
 	const char *storage = p->file->storage_dir ? p->file->storage_dir : KBSCONFIG_STORAGE;
@@ -285,6 +294,7 @@ static void mounts_current(const struct kbsconfig_pod *p)
 	add_values(p, storage);
 }
 
+/* The order is part of the Pod template: a change would restart every Trustee. */
 void kbsconfig_mounts(const struct kbsconfig_pod *p)
 {
 	bool apart = p->as != p->kbs;
@@ -305,7 +315,7 @@ void kbsconfig_mounts(const struct kbsconfig_pod *p)
 	add_caches(p);
 	add_secret(p, p->kbs, KBSCONFIG_HTTPS_KEY, false);
 	add_secret(p, p->kbs, KBSCONFIG_HTTPS_CERT, false);
-	/* as-config.json, which is not read here, names the signer of tokens. */
+	/* as-config.json names the token signer's files; it is not parsed here. */
 	add_secret(p, p->as, KBSCONFIG_TOKEN_KEY, apart);
 	add_secret(p, p->as, KBSCONFIG_TOKEN_CERT, apart);
 	if (!apart)

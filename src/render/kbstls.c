@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Works on lines, and knows of TOML only what it needs to see where a line begins something: quotes,
- * comments and brackets that go on over several lines. The result has to be TOML again.
- */
+/* Works on lines and understands just enough TOML to see where a line starts something: quotes,
+ * comments, and brackets that span several lines. The result is parsed again as TOML to be sure. */
 #include "config.h"
 
 #include "tec/render/kbstls.h"
@@ -15,12 +13,13 @@
 #define COMMENT "# TLS configuration"
 #define SECTION "http_server"
 
+/* The lexical state at the start of a line. */
 struct scan {
-	const char *quote; /* the three quotes of a text of several lines; NULL: not in one */
-	int depth;         /* of brackets */
+	const char *quote; /* delimiter of an open multi-line string; NULL: outside */
+	int depth;         /* open brackets and braces */
 };
 
-/* Up to the end of a text on this line, or to the end of the line. */
+/* Skip a single-line string, or to the end of the line if it is unterminated. */
 static const char *skip_text(const char *p, const char *end)
 {
 	char q = *p++;
@@ -31,7 +30,8 @@ static const char *skip_text(const char *p, const char *end)
 	return p < end ? p + 1 : end;
 }
 
-/* Behind the three quotes that end a text at p; up to two more of them are the text's last. */
+/* Skip the delimiter that ends a multi-line string; up to two quotes before it belong to the
+ * string (TOML 1.0, "Strings"). */
 static const char *skip_quotes(const char *p, const char *end)
 {
 	const char *after = p + 3;
@@ -41,7 +41,7 @@ static const char *skip_quotes(const char *p, const char *end)
 	return after;
 }
 
-/* Reads one line, so that s is of the beginning of the next one. */
+/* Advance the lexical state over one line. */
 static void scan_line(struct scan *s, const char *p, const char *end)
 {
 	while (p < end) {
@@ -74,13 +74,14 @@ static const char *skip_blanks(const char *p, const char *end)
 	return p;
 }
 
+/* Whether the line is a table header. */
 static bool is_header(const char *p, const char *end)
 {
 	p = skip_blanks(p, end);
 	return p < end && *p == '[';
 }
 
-/* Behind one part of a key, bare or in quotes, and the blanks after it; NULL: it is not `name`. */
+/* Skip one part of a key, bare or quoted, and the blanks after it; NULL: it is not `name`. */
 static const char *part_is(const char *p, const char *end, const char *name)
 {
 	size_t n = strlen(name);
@@ -103,20 +104,21 @@ static bool next_is(const char *p, const char *end, char c)
 	return p && p < end && *p == c;
 }
 
-/* [http_server], with blanks and quotes wherever TOML allows them. */
+/* Whether a header is [http_server], with blanks and quotes as TOML allows. */
 static bool is_http_server(const char *p, const char *end)
 {
 	p = skip_blanks(skip_blanks(p, end) + 1, end);
 	return next_is(part_is(p, end, SECTION), end, ']');
 }
 
-/* Behind "http_server." at the front of a line; NULL: it begins with something else. */
+/* Skip "http_server." at the start of a line; NULL: the line starts differently. */
 static const char *skip_section(const char *p, const char *end)
 {
 	p = part_is(skip_blanks(p, end), end, SECTION);
 	return next_is(p, end, '.') ? skip_blanks(p + 1, end) : NULL;
 }
 
+/* The settings that model/trusteeconfig generates; all others are the user's. */
 static bool is_tls_key(const char *p, const char *end)
 {
 	static const char *const keys[] = {
@@ -128,6 +130,7 @@ static bool is_tls_key(const char *p, const char *end)
 	return false;
 }
 
+/* Whether the line was written by us earlier: a TLS key, or the comment above them. */
 static bool is_tls_line(const char *p, const char *end)
 {
 	p = skip_blanks(p, end);
@@ -144,10 +147,11 @@ static bool is_blank(const char *p, const char *end)
 
 /* Where the TLS lines belong in the text without them. */
 struct place {
-	long at;     /* -1: there is no http_server */
-	bool dotted; /* it is written as http_server.KEY = ..., without a section */
+	long at;     /* offset; -1: no http_server */
+	bool dotted; /* the file uses http_server.KEY = ..., without a section */
 };
 
+/* The state of a pass that copies the text without its TLS lines. */
 struct strip {
 	struct scan scan;
 	struct strbuf *out;
@@ -155,7 +159,7 @@ struct strip {
 	long first, last;
 };
 
-/* Which part of the file a line that begins something belongs to. */
+/* Decide for a line that starts something which part of the file it belongs to. */
 static void begin_line(struct strip *s, const char *p, const char *end)
 {
 	const char *key = s->root ? skip_section(p, end) : NULL;
@@ -172,6 +176,8 @@ static void begin_line(struct strip *s, const char *p, const char *end)
 	}
 }
 
+/* Copy the text without TLS lines. The place is that of the first one removed, or the section's
+ * end. */
 static struct place strip(const char *text, struct strbuf *out)
 {
 	struct strip s = {.out = out, .root = true, .first = -1, .last = -1};
@@ -181,6 +187,7 @@ static struct place strip(const char *text, struct strbuf *out)
 
 		end = strchrnul(p, '\n');
 		end += *end != '\0';
+		/* Inside a string or list that spans lines, nothing begins. */
 		if (begins)
 			begin_line(&s, p, end);
 		scan_line(&s.scan, p, end);
@@ -195,7 +202,7 @@ static struct place strip(const char *text, struct strbuf *out)
 	return (struct place){!s.found ? -1 : s.first >= 0 ? s.first : s.last, s.dotted};
 }
 
-/* dotted: each with the section before its key, and without the comment. */
+/* Append the TLS lines. dotted: prefix each key with the section, and omit the comment. */
 static void add_lines(struct strbuf *out, const char *lines, bool crlf, bool dotted)
 {
 	for (const char *p = lines, *end; *p; p = end + 1) {
@@ -207,6 +214,7 @@ static void add_lines(struct strbuf *out, const char *lines, bool crlf, bool dot
 	}
 }
 
+/* Line endings of the file are kept: CRLF if its first line has it. */
 int render_kbstls_merge(const char *text, const char *lines, struct strbuf *out, struct err *err)
 {
 	cleanup_strbuf struct strbuf rest = STRBUF_INIT;
@@ -222,7 +230,7 @@ int render_kbstls_merge(const char *text, const char *lines, struct strbuf *out,
 	place = strip(text, &rest);
 	if (place.at < 0)
 		return err_set(err, ERR_INVALID,
-			"it has no section [http_server], an inline table is none");
+			"no section [http_server]; inline tables are unsupported");
 	strbuf_add(out, strbuf_str(&rest), (size_t)place.at);
 	if (out->len && out->data[out->len - 1] != '\n')
 		strbuf_adds(out, crlf && out->data[out->len - 1] != '\r' ? "\r\n" : "\n");

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The Services of the two listeners. They select the operator's own Pods (label of
- * k8s/deployment.yaml); every replica serves, so leadership does not matter here.
- */
+/* The Services of the two listeners. They select the operator's own Pods (label in
+ * k8s/deployment.yaml); every replica serves, regardless of leadership. */
 #include "config.h"
 
 #include "tec/render/listener.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One Pod that fails once is tried once more by the Job itself (a node may go away); what fails
- * again is the operator's to retry, later. The result is the container's termination message; of
- * one that failed it is the end of the Pod's log, which the ApprovedImage's condition shows.
+ * The Job retries a failed Pod once (a node may go away); after that, the operator retries later.
+ * The result is the container's termination message; for a failed container it is the end of the
+ * Pod's log, which the ApprovedImage's condition shows.
  */
 #include "config.h"
 
@@ -19,6 +19,7 @@
 #define IMAGE     "/image"
 #define REGISTRY  "/registry"
 
+/* The name depends on every input, so a changed input is a different Job and never an update. */
 void render_pcrjob_name(const struct model_image *i, const struct render_pcrjob_platforms *p,
 	const struct render_pcrjob_fetch *fetch, char out[RENDER_PCRJOB_NAME_LEN + 1])
 {
@@ -38,11 +39,11 @@ void render_pcrjob_name(const struct model_image *i, const struct render_pcrjob_
 	snprintf(out, RENDER_PCRJOB_NAME_LEN + 1, MODEL_JOB_APP "-%.16s", hex);
 }
 
-/* Mount, volume and arguments of the platform with index k. */
+/* Add mount, volume and arguments of the platform with index k. */
 static void add_platform(
 	const char *name, size_t k, struct json_object *container, struct json_object *volumes)
 {
-	/* A platform's name may be longer than a volume's. */
+	/* A platform name may exceed the length of a volume name. */
 	cleanup_free char *volume = xasprintf("platform-%zu", k);
 	cleanup_free char *path = xasprintf(PLATFORMS "%s", name);
 	cleanup_free char *value = xasprintf("%s=%s", name, path);
@@ -60,7 +61,8 @@ static void add_arg(struct json_object *args, const char *option, const char *va
 		json_push_str(json_push_str(args, option), value);
 }
 
-/* The container that fetches, before the one that computes, and a volume between them. */
+/* Add the init container that fetches the image, and the volume that it shares with the other
+ * container. */
 static void add_fetch(struct json_object *pod, const struct model_image *i,
 	const struct render_pcrjob_fetch *fetch, const char *tool)
 {
@@ -81,6 +83,7 @@ static void add_fetch(struct json_object *pod, const struct model_image *i,
 	json_add(pod, "volumes", json_object_get(json_get_arr(more, "volumes")));
 }
 
+/* The nonce ties the result to this Job: a message of another one is refused. */
 struct json_object *render_pcrjob(const struct model_image *i,
 	const struct render_pcrjob_platforms *p, const struct render_pcrjob_fetch *fetch,
 	const char *ns, const char *tool, const char *nonce, unsigned attempt)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Names are compared as text, so the order is that of the registers in hex. Values are written by
- * hand: hundreds of them are made after each change, and their members are hex and names.
- */
+/* Names are compared as text, so they are ordered by PCR values in hex. Values are written by
+ * hand: hundreds are made after each change, and they contain only hex and image names. */
 #include "config.h"
 
 #include "tec/render/refvalues.h"
@@ -15,7 +13,7 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
-/* A set under its name. */
+/* A PCR set and the name of its boot. */
 struct named {
 	char name[RENDER_BOOT_NAME_MAX + 1];
 	const struct pcr_set *set;
@@ -31,6 +29,7 @@ void render_refvalues_fini(struct render_refvalues *r)
 	*r = (struct render_refvalues)RENDER_REFVALUES_INIT;
 }
 
+/* PCR values in hex, in the order 4, 7, 14; the same name in the policy (rats/policy.c). */
 void render_boot_name(const uint8_t pcr4[SHA256_LEN], const uint8_t *pcr7,
 	const uint8_t pcr14[SHA256_LEN], char out[RENDER_BOOT_NAME_MAX + 1])
 {
@@ -53,6 +52,7 @@ static int by_bytes(const void *a, const void *b)
 	return memcmp(a, b, SHA256_LEN);
 }
 
+/* The distinct values of one PCR as a sorted JSON array. */
 static char *array_of(const struct pcr_sets *sets, unsigned pcr)
 {
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
@@ -77,7 +77,7 @@ static char *array_of(const struct pcr_sets *sets, unsigned pcr)
 	return strbuf_steal(&out);
 }
 
-/* ---- boot sets */
+/* ---- boots */
 
 static int by_text(const void *a, const void *b)
 {
@@ -91,7 +91,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* n sets with the same registers. */
+/* The value of n sets with the same PCR values: the images that boot so on their own, otherwise
+ * those of which parts are combined. */
 static char *boot_value(const char *const *images, const struct named *v, size_t n)
 {
 	cleanup_free const char **names = xcalloc(2 * n, sizeof(*names));
@@ -118,6 +119,7 @@ static char *boot_value(const char *const *images, const struct named *v, size_t
 	return strbuf_steal(&out);
 }
 
+/* Sets with equal PCR values have equal names, so they are adjacent after sorting. */
 static void add_boots(const char *const *images, const struct pcr_sets *sets, bool with_pcr7,
 	struct render_refvalues *out)
 {
@@ -145,6 +147,7 @@ static void add_boots(const char *const *images, const struct pcr_sets *sets, bo
 	}
 }
 
+/* tpm_svn does not come from images: it is a constant of the file. */
 void render_refvalues(const char *const *images, const struct pcr_sets *sets, bool with_pcr7,
 	struct render_refvalues *out)
 {
@@ -156,6 +159,7 @@ void render_refvalues(const char *const *images, const struct pcr_sets *sets, bo
 	add_boots(images, sets, with_pcr7, out);
 }
 
+/* PCR 7 is optional (spec.attestation.pcr7), so its array is omitted if empty. */
 void render_refvalues_file(const struct render_refvalues *r, int64_t expires_s, struct strbuf *out)
 {
 	char expires[CLOCK_RFC3339_LEN];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When the registration key is replaced. Previous is kept from the moment that another current is
- * there, for one lifetime and two epochs: of the last id, and of clocks that differ. Two Secrets of
- * one content are a change under way.
+ * Decides when the registration key is replaced. The previous key is kept for one lifetime plus two
+ * epochs after the new one exists: for the last id it signed, and for clocks that differ. Two
+ * Secrets with equal content mean that a change is in progress.
  */
 #include "config.h"
 
@@ -12,7 +12,7 @@
 #include "tec/base/str.h"
 
 #define DAY_S      86400
-#define EPOCHS_MAX 500 /* of 1,024: none of a key's ids is of an epoch that counts again */
+#define EPOCHS_MAX 500 /* of 1,024: epochs of a key's ids must not recur while it is valid */
 
 static int64_t min(int64_t a, int64_t b)
 {
@@ -24,7 +24,7 @@ static int64_t max(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* True when it is time; else the plan is looked at again then. */
+/* Whether the time has come; otherwise plan to look again then. */
 static bool due(struct render_regkey_plan *out, int64_t now_s, int64_t at_s)
 {
 	if (now_s >= at_s)
@@ -33,7 +33,7 @@ static bool due(struct render_regkey_plan *out, int64_t now_s, int64_t at_s)
 	return false;
 }
 
-/* Current is another one than previous, or there is none. */
+/* Drop the previous key when its ids have expired. The current key differs or is absent. */
 static enum render_regkey_do plan_previous(struct render_regkey_plan *out, int64_t now_s,
 	int64_t keep_s, const struct render_regkey *current, const struct render_regkey *previous)
 {
@@ -42,6 +42,7 @@ static enum render_regkey_do plan_previous(struct render_regkey_plan *out, int64
 		       : RENDER_REGKEY_NOTHING;
 }
 
+/* The first rule that applies decides one act; the next call decides the next one. */
 void render_regkey_plan(int64_t now_s, bool at_key, int64_t pending_ttl_ms,
 	const struct render_regkey *current, const struct render_regkey *previous,
 	struct render_regkey_plan *out)
@@ -60,7 +61,7 @@ void render_regkey_plan(int64_t now_s, bool at_key, int64_t pending_ttl_ms,
 	else if (!at_key && due(out, now_s, current->created_s + period_s + keep_s))
 		out->what = RENDER_REGKEY_DROP;
 	else if (same && (!at_key || !due(out, now_s, current->created_s + period_s)))
-		out->what = RENDER_REGKEY_DROP_PREVIOUS; /* a change that is not wanted any more */
+		out->what = RENDER_REGKEY_DROP_PREVIOUS; /* the change is no longer wanted */
 	else if (same)
 		out->what = RENDER_REGKEY_DROP;
 	else if (both)
@@ -79,6 +80,7 @@ enum render_regkey_do render_regkey_end(
 	return current->there ? RENDER_REGKEY_DROP : RENDER_REGKEY_NOTHING;
 }
 
+/* Immutable: a key is only ever replaced by deleting its Secret, as planned above. */
 struct secret *render_regkey_secret(
 	const struct model_cluster *c, const char *ns, const char *name, const struct secret *key)
 {

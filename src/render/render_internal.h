@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by what renders: the frame of every object, templates of etc/, and what the two ways of
- * installing Trustee have in common. Takers take every json_object. */
+/* Shared inside src/render: the frame of every object, templates of etc/, and what both ways of
+ * installing Trustee have in common. Every json_object parameter named take_* is consumed. */
 #ifndef TEC_RENDER_INTERNAL_H
 #define TEC_RENDER_INTERNAL_H
 
@@ -8,7 +8,7 @@
 #include "tec/kobj/gvk.h"
 #include "tec/render/trustee.h"
 
-/* Every object: apiVersion, kind, metadata. */
+/* The frame of an object: apiVersion, kind, metadata. */
 struct render_meta {
 	const struct kobj_gvk *gvk;
 	const char *name, *ns;
@@ -18,53 +18,55 @@ struct render_meta {
 	const struct kobj *owner; /* NULL: none */
 };
 struct json_object *render_object(const struct render_meta *m);
-/* One of a cluster (NULL: of none). */
+/* The frame of an object owned by a cluster (NULL: no owner). */
 struct json_object *render_frame(const struct kobj_gvk *gvk, const char *name, const char *ns,
 	const struct model_cluster *c, const char *app);
 struct json_object *render_service(const struct model_cluster *c, const char *ns, const char *name,
 	const char *type, const char *app, const char *port_name, int port, int target);
-/* etc/FILE, a YAML file; the caller puts it. */
+/* Parse etc/FILE, a YAML file; the caller puts it. */
 struct json_object *render_template(const char *file);
 struct json_object *render_hashed(struct json_object *take_o);
-/* {...,"data":{NAME:<base64 of key>,NAME2:<base64 of text>}}; text_name NULL: the key alone. */
+/* The text {...,"data":{NAME:<base64 of key>,NAME2:<base64 of text>}}; text_name NULL: the key
+ * only. */
 struct secret *render_secret_text(struct json_object *take_o, const char *key_name,
 	const struct secret *key, const char *text_name, const char *text);
 
 /* etc/FILE with its markers resolved (see the head of etc/kbs-config.toml). */
 void render_kbs_config(const char *file, const struct model_cluster *c,
 	const struct render_trustee_inputs *in, struct strbuf *out);
-/* ConfigMap trustee-data with it. */
+/* ConfigMap trustee-data with that file. */
 struct json_object *render_kbs_data(const char *file, const struct model_cluster *c, const char *ns,
 	const struct render_trustee_inputs *in);
 
 struct json_object *render_mount(const char *name, const char *path); /* read-only */
 /* {"name":NAME,SOURCE:V} */
 struct json_object *render_named(const char *name, const char *source, struct json_object *take_v);
-struct json_object *render_secret_source(const char *secret, const char *key); /* one of its keys */
+struct json_object *render_secret_source(const char *secret, const char *key); /* with one key */
 struct json_object *render_item(const char *key, const char *path);
 
 /* Ports of the guard (etc/trustee-guard.yaml). */
 #define RENDER_GUARD_PORT        8080
 #define RENDER_GUARD_HEALTH_PORT 8083
-/* Puts the guard of `more`, the parsed file, behind the containers, and its probes in the place of
- * those and of the ports of kbs. */
+/* Append the guard of `more` (the parsed etc/trustee-guard.yaml) to the containers, and replace
+ * ports and probes of kbs by those in `more`. */
 void render_add_guard(struct json_object *containers, struct json_object *kbs,
 	struct json_object *more, const char *image);
 void render_push_all(struct json_object *list, struct json_object *more);
 
-/* What a template has is there, or we die. The element of this name, borrowed. */
+/* The element of this name, borrowed. Aborts if there is none: a template is part of the
+ * program. */
 struct json_object *render_element(struct json_object *list, const char *name);
-/* In place of volume and mount `name` of the Deployment's spec come these; NULL: none. */
+/* Replace volume and mount `name` of the Deployment's spec by these; NULL: remove it. */
 void render_replace(struct json_object *spec, const char *name, struct json_object *take_volumes,
 	struct json_object *take_mounts);
 
 struct render_pod {
-	const char *config;            /* file of etc/ */
+	const char *config;            /* file in etc/ */
 	struct json_object *take_spec; /* of the Deployment, from etc/ */
-	const char *contents;          /* render/volumes.h; NULL: none */
+	const char *contents;          /* see render/volumes.h; NULL: none */
 };
-/* The Deployment: p, and what both ways of delivery fill in (images, signers, TLS, the guard,
- * annotations). */
+/* Make the Deployment from p, filling in what both ways of delivery need (images, signers, TLS,
+ * guard, annotations). */
 struct json_object *render_kbs_deployment(const struct model_cluster *c, const char *ns,
 	const struct render_images *images, const struct render_trustee_inputs *in,
 	const struct render_pod *p);

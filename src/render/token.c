@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which signer signs, which ones are trusted, what is made or dropped. A Secret is dropped only
- * when neither the plan nor the Deployment uses it: a Pod that mounts an absent Secret does not
- * start. Refuses to make more than RENDER_TOKEN_SIGNERS_MAX, whatever the clock says.
+ * Decides which signer signs, which ones are trusted, and what is created or deleted. A Secret
+ * is deleted only if neither the plan nor the Deployment uses it: a Pod that mounts a missing
+ * Secret does not start. Never creates more than RENDER_TOKEN_SIGNERS_MAX, whatever the clock
+ * says.
  */
 #include "config.h"
 
@@ -16,6 +17,7 @@
 #define FIRST      "trustee-token"
 #define NUMBER_MAX 9999
 
+/* "trustee-token" is number 1, so there is no "trustee-token-1". */
 unsigned render_token_number(const char *name)
 {
 	uint64_t n = 0;
@@ -34,7 +36,7 @@ void render_token_name(unsigned number, char out[RENDER_TOKEN_NAME_SIZE])
 	snprintf(out, RENDER_TOKEN_NAME_SIZE, number > 1 ? FIRST "-%u" : FIRST, number);
 }
 
-/* NULL is older than any. */
+/* Whether a is newer than b; anything is newer than NULL. */
 static bool newer(const struct render_token_signer *a, const struct render_token_signer *b)
 {
 	if (!b || a->not_after_s != b->not_after_s)
@@ -42,8 +44,8 @@ static bool newer(const struct render_token_signer *a, const struct render_token
 	return render_token_number(a->name) > render_token_number(b->name);
 }
 
-/* The newest usable one that is ripe; else the newest usable one; else, as none is usable, the
- * newest: Trustee does not start without. */
+/* The newest usable signer that is ripe; otherwise the newest usable one; otherwise, if none is
+ * usable, the newest: Trustee does not start without a signer. */
 static const struct render_token_signer *choose(
 	int64_t now_s, const struct render_token_signer *signers, unsigned n)
 {
@@ -65,14 +67,15 @@ static const struct render_token_signer *choose(
 	return best;
 }
 
+/* Plan to look again at the earliest time that can change the plan. */
 static void again(struct render_token_plan *out, int64_t now_s, int64_t at_s)
 {
 	if (at_s > now_s && at_s < out->again_s)
 		out->again_s = at_s;
 }
 
-/* Is the certificate of s trusted beside that of the signer? One newer than the signer is not ripe
- * yet. */
+/* Whether the certificate of s is trusted besides the signer's. One newer than the signer is not
+ * ripe yet. */
 static bool trusted(int64_t now_s, const struct render_token_signer *s,
 	const struct render_token_signer *signer)
 {
@@ -81,7 +84,8 @@ static bool trusted(int64_t now_s, const struct render_token_signer *s,
 	return !signer->mounted || now_s - signer->created_s < RENDER_TOKEN_RETIRE_S;
 }
 
-/* In the order of their numbers, so that a render does not depend on the order of a list. */
+/* Add to the trusted ones, sorted by number so that the result does not depend on the list's
+ * order. */
 static void trust(struct render_token_plan *out, const struct render_token_signer *s)
 {
 	unsigned i = out->n_use++;
@@ -92,6 +96,7 @@ static void trust(struct render_token_plan *out, const struct render_token_signe
 	out->use[i] = *s;
 }
 
+/* One act per plan: creating a signer takes precedence. */
 static void drop(struct render_token_plan *out, const struct render_token_signer *s)
 {
 	if (out->what != RENDER_TOKEN_NOTHING)
@@ -100,6 +105,8 @@ static void drop(struct render_token_plan *out, const struct render_token_signer
 	snprintf(out->name, sizeof(out->name), "%s", s->name);
 }
 
+/* Renew a year before the newest certificate ends, sign with it once it is ripe, then retire the
+ * old one. */
 void render_token_plan(int64_t now_s, const struct render_token_signer *signers, unsigned n_signers,
 	struct render_token_plan *out)
 {

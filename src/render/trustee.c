@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trustee's ConfigMaps, Service and Secrets. Everything is made from the model and files of
- * etc/; nothing is read back, so a render is the same bytes for the same
- * cluster (its hash says so). Private keys are put into their Secret's text inside the locked arena
- * and never become a json-c string.
+ * Trustee's ConfigMaps, Services and Secrets. Everything is made from the model and files in etc/;
+ * nothing is read back, so the same cluster gives the same bytes (its hash relies on that). Private
+ * keys are written into their Secret's text inside the locked arena and never become a json-c
+ * string.
  */
 #include "config.h"
 
@@ -18,7 +18,7 @@
 
 #define KBS_PORT 8080
 
-/* Trustee: the first release with /healthz and with the [admin] section of etc/kbs-config.toml. */
+/* trustee: the first release with /healthz and with the [admin] section of etc/kbs-config.toml. */
 const struct render_images render_images_default = {
 	.trustee = "quay.io/trusted-execution-clusters/key-broker-service:v0.21.0",
 	.operator_ = "ghcr.io/trusted-execution-clusters/tec-operator:" PACKAGE_VERSION,
@@ -34,12 +34,12 @@ const char *render_etc(const char *file_name)
 	return NULL;
 }
 
-/* A template is YAML once, and JSON from then on, which takes a sixth of the time to read. */
+/* A template is parsed as YAML once and kept as JSON, which takes a sixth of the time to parse. */
 struct json_object *render_template(const char *file)
 {
 	static struct known {
 		const char *yaml; /* borrowed; NULL: free */
-		char *json;       /* owned, for good */
+		char *json;       /* owned, never freed */
 	} known[16];
 	struct known *k = known;
 	const char *yaml = render_etc(file);
@@ -59,6 +59,7 @@ struct json_object *render_template(const char *file)
 	return o;
 }
 
+/* Owner references make the garbage collector delete what a deleted owner leaves. */
 struct json_object *render_object(const struct render_meta *m)
 {
 	cleanup_strbuf struct strbuf version = STRBUF_INIT;
@@ -92,6 +93,7 @@ struct json_object *render_frame(const struct kobj_gvk *gvk, const char *name, c
 		.owner = c ? &c->obj : NULL});
 }
 
+/* The hash lets a controller skip the request if nothing changed. */
 struct json_object *render_hashed(struct json_object *take_o)
 {
 	kobj_render_hash_set(take_o);
@@ -106,6 +108,7 @@ struct json_object *render_trustee_data(
 	return render_kbs_data("kbs-config.toml", c, ns, in);
 }
 
+/* The variants with PCR 7 are generated at build time (render/etc.h). */
 const char *render_trustee_attestation_policy(const struct model_cluster *c)
 {
 	bool pcr7 = c->pcr7 == MODEL_PCR7_REQUIRE;
@@ -121,6 +124,7 @@ const char *render_trustee_resource_policy(const struct model_cluster *c)
 		c->isolation == MODEL_ISOLATION_SHARED ? "resource-shared.rego" : "resource.rego");
 }
 
+/* Keys are the file names in Trustee's storage (kbs/seed.c). */
 struct json_object *render_trustee_policies(const struct model_cluster *c, const char *ns)
 {
 	struct json_object *o = render_frame(&kobj_configmap, "trustee-policies", ns, c, NULL);
@@ -131,6 +135,7 @@ struct json_object *render_trustee_policies(const struct model_cluster *c, const
 	return render_hashed(json_add(o, "data", data));
 }
 
+/* A ConfigMap with one file. */
 static struct json_object *one_file(const char *name, const char *ns, const struct model_cluster *c,
 	const char *file, const char *text)
 {
@@ -151,6 +156,7 @@ struct json_object *render_image_pcrs(const char *ns)
 
 /* ---- Service */
 
+/* type NULL is omitted: the API server's default applies and a user's choice is kept. */
 struct json_object *render_service(const struct model_cluster *c, const char *ns, const char *name,
 	const char *type, const char *app, const char *port_name, int port, int target)
 {
@@ -181,6 +187,7 @@ struct json_object *render_trustee_admin_service(const struct model_cluster *c, 
 
 /* ---- Secrets */
 
+/* Write the JSON by hand: json-c would copy the key into ordinary memory. */
 struct secret *render_secret_text(struct json_object *take_o, const char *key_name,
 	const struct secret *key, const char *text_name, const char *text)
 {

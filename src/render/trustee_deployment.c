@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trustee's Deployment: a template of etc/, in which what depends on the cluster is filled in, for
- * both ways of delivery. A Pod template that changes restarts Trustee, so the order of its lists
- * stays as it is. The guard (etc/trustee-guard.yaml) is put beside Trustee, which then listens on
- * loopback only; without it nothing of the template is different from before there was one.
+ * Trustee's Deployment: a template in etc/ with the cluster's values filled in, for both ways of
+ * delivery. A changed Pod template restarts Trustee, so the order of its lists must not change. The
+ * guard (etc/trustee-guard.yaml) is placed beside Trustee, which then listens on loopback only;
+ * without it the rendered template is the same as in releases before the guard.
  */
 #include "config.h"
 
@@ -20,7 +20,7 @@
 
 /* ---- kbs-config.toml */
 
-/* "a" ] -> "a", "b" ]: the certificates of former signers. */
+/* Append the certificates of former signers to a list: "a" ] becomes "a", "b" ]. */
 static void add_signers(struct strbuf *out, const struct render_trustee_inputs *in)
 {
 	out->len--; /* the bracket */
@@ -30,13 +30,14 @@ static void add_signers(struct strbuf *out, const struct render_trustee_inputs *
 	strbuf_addc(out, ']');
 }
 
-/* The markers of a line: which lines are left out (see the head of etc/kbs-config.toml). */
+/* A marker of a line, which decides whether the line is kept (see the head of
+ * etc/kbs-config.toml). */
 struct marker {
 	const char *text;
 	bool keep;
 };
 
-/* The marker that [line, end) begins or ends with; NULL: none. */
+/* The marker at the front or the end of [line, end); NULL: none. */
 static const struct marker *find_marker(
 	const struct marker *list, size_t n, bool front, const char *line, const char *end)
 {
@@ -50,6 +51,7 @@ static const struct marker *find_marker(
 	return NULL;
 }
 
+/* Drop or keep each line by its markers, which are removed. */
 void render_kbs_config(const char *file, const struct model_cluster *c,
 	const struct render_trustee_inputs *in, struct strbuf *out)
 {
@@ -76,6 +78,7 @@ void render_kbs_config(const char *file, const struct model_cluster *c,
 	}
 }
 
+/* The only part of the configuration that depends on the cluster is in the markers. */
 struct json_object *render_kbs_data(const char *file, const struct model_cluster *c, const char *ns,
 	const struct render_trustee_inputs *in)
 {
@@ -106,11 +109,12 @@ struct json_object *render_item(const char *key, const char *path)
 	return json_add_str(json_add_str(json_obj(), "key", key), "path", path);
 }
 
+/* Only the named key is mounted. */
 struct json_object *render_secret_source(const char *secret, const char *key)
 {
 	struct json_object *s = json_add_str(json_obj(), "secretName", secret);
 
-	/* fsGroup makes it readable */
+	/* readable through the Pod's fsGroup */
 	json_add_int(s, "defaultMode", 0440);
 	return json_add(s, "items", json_push(json_arr(), render_item(key, key)));
 }
@@ -126,7 +130,7 @@ struct json_object *render_element(struct json_object *list, const char *name)
 	DIE("the template has no element %s", name);
 }
 
-/* In place of the element `name` of o's list come those of take_others; NULL: nothing. */
+/* Replace the element `name` of o's list by those of take_others; NULL: remove it. */
 static void replace(
 	struct json_object *o, const char *list, const char *name, struct json_object *take_others)
 {
@@ -156,7 +160,8 @@ void render_replace(struct json_object *spec, const char *name, struct json_obje
 		take_mounts);
 }
 
-/* The signer at one place whatever its Secret is called; of a former one only the certificate. */
+/* The signer is mounted at a fixed path whatever its Secret is called; of a former one only the
+ * certificate is mounted. */
 static void fill_tokens(const struct render_trustee_inputs *in, struct json_object *spec)
 {
 	struct json_object *volumes = json_arr(), *mounts = json_arr();
@@ -185,6 +190,7 @@ void render_push_all(struct json_object *list, struct json_object *more)
 		json_push(list, json_object_get(json_object_array_get_idx(more, i)));
 }
 
+/* Ports and readiness are the guard's from here on; other probes of kbs come from `more`. */
 void render_add_guard(struct json_object *containers, struct json_object *kbs,
 	struct json_object *more, const char *image)
 {
@@ -199,8 +205,8 @@ void render_add_guard(struct json_object *containers, struct json_object *kbs,
 	json_push(containers, json_object_get(guard));
 }
 
-/* The certificate moves from Trustee to the guard, and so do the ports; Trustee's probe asks the
- * guard, as the kubelet does not reach a container's loopback. */
+/* Certificate and ports move from Trustee to the guard. Trustee's probe asks the guard, because
+ * the kubelet cannot reach a container's loopback. */
 static void fill_guard(
 	const struct model_cluster *c, const struct render_images *images, struct json_object *spec)
 {
@@ -228,6 +234,7 @@ static void fill_guard(
 
 /* ---- TLS */
 
+/* The kubelet does not verify certificates, so only the scheme changes. */
 static void fill_scheme(const struct model_cluster *c, struct json_object *kbs)
 {
 	static const char *const probes[] = {"startupProbe", "livenessProbe", "readinessProbe"};
@@ -240,6 +247,7 @@ static void fill_scheme(const struct model_cluster *c, struct json_object *kbs)
 	}
 }
 
+/* Without a Secret the template's TLS volume is removed. */
 static void fill_tls(const struct model_cluster *c, struct json_object *spec)
 {
 	struct json_object *pod = json_get_obj(spec, "template/spec");
@@ -256,7 +264,7 @@ static void fill_tls(const struct model_cluster *c, struct json_object *spec)
 
 /* ---- the Pod template */
 
-/* One value of all signers' hashes; nothing when one is not known. */
+/* Set one annotation from all signers' hashes; omit it if one is unknown. */
 static void add_token_hash(const struct render_trustee_inputs *in, struct json_object *annotations)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -270,6 +278,7 @@ static void add_token_hash(const struct render_trustee_inputs *in, struct json_o
 		json_add_str(annotations, TOKEN_HASH, strbuf_str(&text));
 }
 
+/* Each annotation restarts Trustee when its value changes. */
 static void fill_annotations(const struct render_pod *p, const struct model_cluster *c,
 	const struct render_trustee_inputs *in, struct json_object *annotations)
 {
@@ -282,12 +291,13 @@ static void fill_annotations(const struct render_pod *p, const struct model_clus
 	bytes_to_hex(digest, SHA256_LEN, hex);
 	hex[16] = '\0';
 	json_add_str(annotations, HASH_ANNOTATION "config-hash", hex);
-	if (c->trustee_secret && !model_cluster_guarded(c)) /* the guard reads it again by itself */
+	if (c->trustee_secret && !model_cluster_guarded(c)) /* the guard reloads it */
 		json_add_str(annotations, TLS_HASH, in->tls_hash);
 	add_token_hash(in, annotations);
 	json_add_str(annotations, MODEL_POD_CONTENTS_ANNOTATION, p->contents);
 }
 
+/* The number of slashes in a mount's path. */
 static unsigned depth(struct json_object *mount)
 {
 	unsigned n = 0;
@@ -297,9 +307,9 @@ static unsigned depth(struct json_object *mount)
 	return n;
 }
 
-/* A folder comes before what is mounted inside it: a runtime that mounts in this order would hide the
- * latter, and Trustee would write its own policies there. Otherwise the order stays, so that no Pod
- * is replaced for it. */
+/* Sort a directory before what is mounted inside it: a runtime that mounts in this order would
+ * hide the latter, and Trustee would write its own policies there. The sort is stable, so that
+ * no Pod is replaced needlessly. */
 static struct json_object *parents_first(struct json_object *mounts)
 {
 	struct json_object *sorted = json_arr();
@@ -316,6 +326,7 @@ static struct json_object *parents_first(struct json_object *mounts)
 	return sorted;
 }
 
+/* Steps depend on each other: the guard moves what fill_tls() has set. */
 struct json_object *render_kbs_deployment(const struct model_cluster *c, const char *ns,
 	const struct render_images *images, const struct render_trustee_inputs *in,
 	const struct render_pod *p)
@@ -335,6 +346,7 @@ struct json_object *render_kbs_deployment(const struct model_cluster *c, const c
 	return render_hashed(json_add(o, "spec", spec));
 }
 
+/* The init container "seed" is this operator's image (kbs/seed.h). */
 struct json_object *render_trustee_deployment(const struct model_cluster *c, const char *ns,
 	const struct render_images *images, const struct render_trustee_inputs *in)
 {
@@ -358,8 +370,9 @@ const char *render_trustee_token_hash(struct json_object *deployment)
 	return kobj_annotation(json_get_obj(deployment, "spec/template"), TOKEN_HASH);
 }
 
-/* ---- taking over */
+/* ---- taking over from the Rust operator */
 
+/* Mount paths of the Rust operator that ours never has. */
 static bool foreign_path(const char *path)
 {
 	return str_eq(path, "/opt/trustee") || str_eq(path, "/opt/trustee/policies/opa") ||
@@ -368,6 +381,7 @@ static bool foreign_path(const char *path)
 	       str_eq(path, "/key");
 }
 
+/* All containers are searched: the Rust operator's mounts may be in any of them. */
 bool render_trustee_deployment_is_foreign(struct json_object *deployment)
 {
 	struct json_object *list = json_get_arr(deployment, "spec/template/spec/containers");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names, keys and labels are those of the Trustee operator, so that its objects are found again. A
- * line of etc/trusteeconfig-kbs.toml that ends in a tag (#https) is there in that case only.
+ * line of etc/trusteeconfig-kbs.toml that ends in a tag (#https) is included only in that case.
  */
 #include "config.h"
 
@@ -15,12 +15,13 @@
 
 #define SAMPLE_NAME "attestation-status"
 
-/* ---- the table of children */
+/* ---- the objects it makes */
 
+/* One row per object, in the order of the enum. */
 static const struct child {
 	const char *suffix; /* of the name */
 	const char *key;    /* of data */
-	const char *source; /* key in the Secret that it is a copy of */
+	const char *source; /* key in the Secret it is copied from */
 	const char *component;
 } children[RENDER_N_CHILDREN] = {
 	[RENDER_CHILD_CONFIG] = {"-kbs-config", MODEL_KBSFILE_KEY, NULL, NULL},
@@ -48,6 +49,7 @@ const struct kobj_gvk *render_child_gvk(enum render_trusteeconfig_child i)
 					     : &kobj_claim;
 }
 
+/* IBM Secure Execution needs a certificate store instead of the attestation policies. */
 bool render_child_wanted(const struct model_trusteeconfig *t, enum render_trusteeconfig_child i)
 {
 	if (render_child_is_copy(i))
@@ -63,6 +65,7 @@ char *render_child_name(const struct model_trusteeconfig *t, enum render_trustee
 				  : xstrdup(SAMPLE_NAME);
 }
 
+/* The user's TLS Secret that the copy is made from; NULL: not configured. */
 const char *render_child_source(
 	const struct model_trusteeconfig *t, enum render_trusteeconfig_child i)
 {
@@ -74,6 +77,7 @@ const char *render_child_source_key(enum render_trusteeconfig_child i)
 	return children[i].source;
 }
 
+/* The frame of a generated object: owned by the TrusteeConfig. */
 static struct json_object *object(const struct model_trusteeconfig *t, const char *ns,
 	enum render_trusteeconfig_child i, struct json_object *take_marks)
 {
@@ -89,7 +93,7 @@ static struct json_object *object(const struct model_trusteeconfig *t, const cha
 
 /* ---- ConfigMaps */
 
-/* Does this line belong to the file? *len becomes its length without the tag. */
+/* Whether the line belongs to the file; *len becomes its length without the tag. */
 static bool has_line(const struct model_trusteeconfig *t, const char *line, size_t *len)
 {
 	const struct {
@@ -118,6 +122,7 @@ const char *render_child_tls(const struct model_trusteeconfig *t)
 	return t->https_secret && t->tls ? t->tls : "";
 }
 
+/* Kept as annotation MODEL_INPUT_TLS: it tells whether the settings have changed since. */
 void render_child_tls_hash(const struct model_trusteeconfig *t, char hex[SHA256_HEX_LEN + 1])
 {
 	const char *lines = render_child_tls(t);
@@ -127,6 +132,7 @@ void render_child_tls_hash(const struct model_trusteeconfig *t, char hex[SHA256_
 	bytes_to_hex(digest, sizeof(digest), hex);
 }
 
+/* Resolve the tags of the template; the line "#tls" becomes the TLS settings. */
 static char *config_text(const struct model_trusteeconfig *t)
 {
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
@@ -151,6 +157,7 @@ static const char *policy_file(const struct model_trusteeconfig *t)
 							: "trusteeconfig-affirming.rego";
 }
 
+/* The generated content. A user may have edited the object since; the controller decides. */
 struct json_object *render_child_data(
 	const struct model_trusteeconfig *t, enum render_trusteeconfig_child i)
 {
@@ -164,6 +171,8 @@ struct json_object *render_child_data(
 	return json_add_str(json_obj(), children[i].key, text);
 }
 
+/* The annotation MODEL_INPUT_MADE keeps the hash of what was generated, which reveals later
+ * edits. */
 struct json_object *render_child_configmap(const struct model_trusteeconfig *t, const char *ns,
 	enum render_trusteeconfig_child i, struct json_object *take_data, const char *made,
 	const char *tls)
@@ -176,6 +185,7 @@ struct json_object *render_child_configmap(const struct model_trusteeconfig *t, 
 
 /* ---- Secrets, the claim */
 
+/* Labels are those of the Trustee operator, which selects its Secrets by them. */
 struct secret *render_child_secret(const struct model_trusteeconfig *t, const char *ns,
 	enum render_trusteeconfig_child i, const struct secret *value, const char *public_pem,
 	const char *made)
@@ -188,7 +198,7 @@ struct secret *render_child_secret(const struct model_trusteeconfig *t, const ch
 
 	json_add_str(labels, "app.kubernetes.io/managed-by", "trustee-operator");
 	json_add_str(labels, "app.kubernetes.io/part-of", "trustee");
-	/* A label is shorter than a name may be. */
+	/* A label value is limited to 63 characters, a name is not. */
 	if (strlen(t->obj.name) <= 63)
 		json_add_str(labels, "app.kubernetes.io/instance", t->obj.name);
 	json_add_str(labels, "app.kubernetes.io/component", children[i].component);
@@ -196,6 +206,7 @@ struct secret *render_child_secret(const struct model_trusteeconfig *t, const ch
 		i == RENDER_CHILD_AUTH ? "publicKey" : NULL, public_pem);
 }
 
+/* storageClassName "" binds the claim to the named volume instead of provisioning one. */
 struct json_object *render_child_claim(const struct model_trusteeconfig *t, const char *ns)
 {
 	struct json_object *spec = json_obj(), *size = json_add_str(json_obj(), "storage", "100Mi");
@@ -225,12 +236,13 @@ static const int child_of_input[KBSCONFIG_N_INPUTS] = {
 	[KBSCONFIG_TOKEN_CERT] = RENDER_CHILD_TOKEN_CERT,
 };
 
-/* A member that is to be removed by a merge patch. */
+/* Set a member; null removes it in a merge patch (RFC 7396). */
 static void add_or_null(struct json_object *spec, const char *name, const char *value)
 {
 	json_object_object_add(spec, name, value ? json_object_new_string(value) : NULL);
 }
 
+/* Name the generated objects in the KbsConfig's spec. */
 static void patch_inputs(struct json_object *spec, const struct model_trusteeconfig *t,
 	const struct model_kbsconfig *have)
 {
@@ -242,12 +254,13 @@ static void patch_inputs(struct json_object *spec, const struct model_trusteecon
 			wanted ? render_child_name(t, (enum render_trusteeconfig_child)child)
 			       : NULL;
 
-		/* Of older releases: the user's own. */
+		/* A setting of older releases, which only users make. */
 		if (i != KBSCONFIG_QCNL && !str_eq(want, have ? have->input[i] : NULL))
 			add_or_null(spec, model_kbsconfig_input_paths[i], want);
 	}
 }
 
+/* Set the claim for IBM Secure Execution; remove it only if it is ours. */
 static void patch_claim(struct json_object *spec, const struct model_trusteeconfig *t,
 	const struct model_kbsconfig *have)
 {
@@ -262,7 +275,7 @@ static void patch_claim(struct json_object *spec, const struct model_trusteeconf
 	}
 }
 
-/* RUST_LOG=debug comes with Permissive and goes with it; any other value is the user's. */
+/* RUST_LOG=debug is set and removed with profile Permissive; any other value is the user's. */
 static void patch_log(struct json_object *spec, const struct model_trusteeconfig *t,
 	const struct model_kbsconfig *have)
 {
@@ -283,7 +296,7 @@ static const char *profile_name(const struct model_trusteeconfig *t)
 	return t->profile == MODEL_PROFILE_PERMISSIVE ? "Permissive" : "Restricted";
 }
 
-/* Ours behind those of others, none of which is the controller. */
+/* Our owner reference after those of others, none of which is a controller. */
 static struct json_object *owners(
 	const struct model_trusteeconfig *t, const struct model_kbsconfig *have)
 {
@@ -303,6 +316,7 @@ static struct json_object *owners(
 	return json_push(all, kobj_owner_json(&kobj_trusteeconfig, t->obj.name, t->obj.uid));
 }
 
+/* Adopt a KbsConfig without a controller, and record the profile for patch_log(). */
 static void patch_meta(struct json_object *meta, const struct model_trusteeconfig *t,
 	const struct model_kbsconfig *have)
 {
@@ -313,6 +327,7 @@ static void patch_meta(struct json_object *meta, const struct model_trusteeconfi
 			json_add_str(json_obj(), MODEL_KBSCONFIG_PROFILE, profile_name(t)));
 }
 
+/* Compare field by field, so that what users may set is never overwritten. */
 struct json_object *render_child_kbsconfig(
 	const struct model_trusteeconfig *t, const char *ns, const struct model_kbsconfig *have)
 {

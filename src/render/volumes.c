@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Pod template of an old Trustee: per Machine a Secret volume in its repository, all keys in
- * one projected volume, policies and reference values from ConfigMaps. Its mounts are none of the
- * Rust operator's, so that theirs can be distinguished from ours. Refuses what the API would
- * not store before sending it.
+ * The Pod template of an old Trustee: one Secret volume per Machine in its repository, all keys in
+ * one projected volume, policies and reference values from ConfigMaps. No mount path is one of the
+ * Rust operator's, so that its Deployments can be distinguished from ours. Refuses before sending
+ * what the API server would not store.
  */
 #include "config.h"
 
@@ -34,7 +34,7 @@ struct json_object *render_trustee_policies_volumes(const struct model_cluster *
 	struct json_object *data = json_obj();
 
 	json_add_str(data, "default_cpu.rego", render_volumes_attestation_policy(c));
-	/* Where it finds none it writes one, and its folder is read-only. */
+	/* If it is missing, Trustee writes one, but the directory is read-only. */
 	json_add_str(data, "default_gpu.rego", "");
 	json_add_str(data, "resource-policy.rego", render_etc("resource-shared.rego"));
 	return render_hashed(json_add(o, "data", data));
@@ -42,6 +42,7 @@ struct json_object *render_trustee_policies_volumes(const struct model_cluster *
 
 /* ---- volumes */
 
+/* `optional`: a Secret deleted meanwhile must not keep the Pod from starting. */
 static void add_machine(struct json_object *volumes, struct json_object *mounts, const char *id)
 {
 	struct json_object *source = render_secret_source(id, "root");
@@ -52,8 +53,8 @@ static void add_machine(struct json_object *volumes, struct json_object *mounts,
 	json_push(mounts, render_mount(id, path));
 }
 
-/* The verifier reads every *.pub. A name may be longer than a file's, which would keep the Pod from
- * starting. */
+/* The verifier reads every *.pub. A longer name than a file may have would keep the Pod from
+ * starting, so its hash is used instead. */
 static char *key_file(const char *ak)
 {
 	uint8_t digest[SHA256_LEN];
@@ -66,6 +67,7 @@ static char *key_file(const char *ak)
 	return xasprintf("%s.pub", hex);
 }
 
+/* Project one key; a Secret deleted meanwhile is left out. */
 static void add_key(struct json_object *sources, const char *ak)
 {
 	cleanup_free char *file = key_file(ak);
@@ -76,6 +78,7 @@ static void add_key(struct json_object *sources, const char *ak)
 	json_push(sources, json_add(json_obj(), "secret", secret));
 }
 
+/* Fill keys and Machines into the template, then what both ways of delivery share. */
 static struct json_object *render(const struct model_cluster *c, const char *ns,
 	const struct render_images *images, const struct render_trustee_inputs *in,
 	const struct render_volumes *v)
@@ -96,6 +99,7 @@ static struct json_object *render(const struct model_cluster *c, const char *ns,
 
 /* ---- limits */
 
+/* Unsorted lists would give different bytes for the same content, and restart Trustee. */
 static int check_list(const char *const *list, size_t n, const char *what, struct err *err)
 {
 	for (size_t i = 1; i < n; i++) {
@@ -106,6 +110,7 @@ static int check_list(const char *const *list, size_t n, const char *what, struc
 	return 0;
 }
 
+/* The length of the stored object, including the API server's managedFields. */
 static size_t stored_len(struct json_object *o, const struct render_volumes *v)
 {
 	cleanup_free char *text = json_text(o);
@@ -113,7 +118,7 @@ static size_t stored_len(struct json_object *o, const struct render_volumes *v)
 	return strlen(text) + v->n_machines * RENDER_VOLUMES_OWNED_BYTES;
 }
 
-/* With as many keys per Machine as there are now. */
+/* Estimate how many Machines fit, assuming the current number of keys per Machine. */
 static int refuse_size(
 	size_t len, size_t empty_len, const struct render_volumes *v, struct err *err)
 {
@@ -121,11 +126,12 @@ static int refuse_size(
 	size_t fit = (RENDER_VOLUMES_MAX_BYTES - empty_len) * n / (len - empty_len);
 
 	return err_set(err, ERR_INVALID,
-		"Trustee's Deployment would need %zu bytes with %zu Machines; the API takes %d, "
+		"Trustee's Deployment would need %zu bytes with %zu Machines; the limit of the API is %d, "
 		"about %zu Machines. Set spec.trustee.delivery to AdminAPI (Trustee v0.21 or later).",
 		len, v->n_machines, RENDER_VOLUMES_MAX_BYTES, fit);
 }
 
+/* An empty render gives the fixed part of the size for the error message. */
 struct json_object *render_trustee_deployment_volumes(const struct model_cluster *c, const char *ns,
 	const struct render_images *images, const struct render_trustee_inputs *in,
 	const struct render_volumes *v, struct err *err)

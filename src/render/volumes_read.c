@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lists of what is mounted, and how a Deployment is read back into them: a Secret volume that
- * is called like its Secret and is a UUID is a Machine's, the sources of trusted-ak-keys are keys.
- * What others added to them is skipped.
+ * Lists of what is mounted, and how a Deployment is read back into them: a Secret volume that has
+ * the name of its Secret and is a UUID is a Machine's; the sources of trusted-ak-keys are keys.
+ * Anything added by others is skipped.
  */
 #include "config.h"
 
@@ -29,6 +29,7 @@ void render_volumes_list_fini(struct render_volumes_list *l)
 	memset(l, 0, sizeof(*l));
 }
 
+/* Grow at powers of two, which needs no capacity field. */
 static void add(char ***list, size_t *n, const char *name)
 {
 	if ((*n & (*n - 1)) == 0) /* full: a power of two, or none */
@@ -53,6 +54,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*x, *y);
 }
 
+/* Sort and remove duplicates. */
 static void sort(char **list, size_t *n)
 {
 	size_t kept = 0;
@@ -65,7 +67,7 @@ static void sort(char **list, size_t *n)
 		else
 			list[kept++] = list[i];
 	}
-	/* The room of a shorter list is what add() would take for it, or more. */
+	/* The allocation stays at least as large as add() expects for the new length. */
 	*n = kept;
 }
 
@@ -90,6 +92,7 @@ bool render_volumes_has_ak(const struct render_volumes_list *l, const char *name
 	return has(l->aks, l->n_aks, name);
 }
 
+/* Valid until the list is changed. */
 struct render_volumes render_volumes_of(const struct render_volumes_list *l)
 {
 	return (struct render_volumes){.machines = (const char *const *)l->machines,
@@ -110,6 +113,7 @@ static void read_keys(struct json_object *sources, struct render_volumes_list *o
 	}
 }
 
+/* What the stored Pod template records about the content of its files. */
 static void read_contents(struct json_object *deployment, struct render_volumes_list *out)
 {
 	struct json_object *marks = json_get_obj(deployment, "spec/template/metadata/annotations");
@@ -120,6 +124,7 @@ static void read_contents(struct json_object *deployment, struct render_volumes_
 		out->contents = xstrdup(json_object_get_string(v));
 }
 
+/* The projected volume tells our Deployment from any other: it exists even without keys. */
 bool render_volumes_read(struct json_object *deployment, struct render_volumes_list *out)
 {
 	struct json_object *volumes = json_get_arr(deployment, "spec/template/spec/volumes");

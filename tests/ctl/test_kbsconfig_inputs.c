@@ -217,5 +217,5 @@ Test(ctl_kbsconfig_inputs, a_configmap_may_have_its_file_in_binary_data)
 	expect(&inputs[0], "that is broken", "InputInvalid", "line 1", 0);
 	put_whole(&inputs[0]);
 	put(&kobj_configmap, &inputs[3], "binaryData", "reference_value", " [{}]", NULL);
-	expect(&inputs[3], "with a list", "InputInvalid", "holds a list of reference values", 0);
+	expect(&inputs[3], "with a list", "InputInvalid", "contains a list of reference values", 0);
 }

@@ -187,7 +187,7 @@ def test_inputs_of_one_mib_with_the_longest_names(plane, place, operator, tmp_pa
          kbsSecretResources=[long_name("value")],
          kbsLocalCertCacheSpec={"secrets": [{"secretName": long_name("vcek")}]})
     # Trustee has a file whose name is made of both names: with 253 characters no kubelet could lay it out.
-    until(plane, place, "k", "Installed", "InputInvalid", "longer than 240 characters")
+    until(plane, place, "k", "Installed", "InputInvalid", "exceed 240 characters")
     status, answer = plane.api("PATCH", url(place, "k"), {"spec": {"kbsSecretResources": [kept]}},
                                "application/merge-patch+json")
     assert status == 200, answer

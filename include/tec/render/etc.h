@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The files of etc/ that are compiled in (build-aux/embed.sh makes the table): ends with a NULL
- * name. A policy BASE.rego that can require PCR 7 is there as BASE-pcr7.rego too, with its switch
- * on.
- */
+/* The files of etc/ compiled in (build-aux/embed.sh makes the table), ended by a NULL name. A
+ * policy BASE.rego that can require PCR 7 exists as BASE-pcr7.rego too, with that switch on. */
 #ifndef TEC_RENDER_ETC_H
 #define TEC_RENDER_ETC_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A KbsConfig's Deployment and Service. Where files are mounted follows from the user's
- * kbs-config.toml (model/kbsfile.h). Same input, same bytes. The caller puts every result.
+ * Deployment and Service of a KbsConfig. Mount paths follow from the user's kbs-config.toml
+ * (model/kbsfile.h). The same input gives the same bytes. The caller puts every result.
  *
- * What Trustee reads at its start only, configuration, policies, reference values, certificates and
- * keys, is in one hash in the Pod template, so that its change is a rollout. Resources are not:
- * their volume follows the Secrets while Trustee runs.
+ * A hash in the Pod template covers everything that Trustee reads only at start (configuration,
+ * policies, reference values, certificates, keys), so a change of it is a rollout. Resources are
+ * not covered: their volume follows the Secrets while Trustee runs.
  */
 #ifndef TEC_RENDER_KBSCONFIG_H
 #define TEC_RENDER_KBSCONFIG_H
@@ -25,26 +25,25 @@ struct render_kbsconfig_images {
 };
 extern const struct render_kbsconfig_images render_kbsconfig_images_default;
 
-/* The objects that spec may name; find borrows for the call, NULL: there is none. */
+/* Finds the objects that spec may name; find borrows for the call, NULL: not found. */
 struct render_kbsconfig_source {
 	const struct kobj *(*find)(void *arg, bool secret, const char *name);
 	void *arg;
 };
 
-/*
- * Whether it can be rendered: KBSCONFIG_IS_INSTALLED, or the reason why not, with a sentence that
- * says what to do. What is below may be called only in the first case.
- */
+/* Whether it can be rendered: KBSCONFIG_IS_INSTALLED, or the reason against it with a message
+ * that says what to do. Call the functions below only in the first case. */
 enum model_kbsconfig_reason render_kbsconfig_check(const struct model_kbsconfig *c,
 	const struct render_kbsconfig_source *from, struct strbuf *why);
 struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c, const char *ns,
 	const struct render_kbsconfig_source *from, const struct render_kbsconfig_images *images);
 struct json_object *render_kbsconfig_service(const struct model_kbsconfig *c, const char *ns,
 	const struct render_kbsconfig_source *from);
-/* Older layout of files, as its kbs-config.toml or its annotation says. */
+/* Whether files have the older layout, as kbs-config.toml or the annotation says. */
 bool render_kbsconfig_is_legacy(
 	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from);
-/* Its kbs-config.toml has the current layout and an [admin] with which Trustee from v0.21 on ends. */
+/* Whether kbs-config.toml has the current layout and an [admin] section that Trustee from v0.21
+ * rejects. */
 bool render_kbsconfig_has_older_admin(
 	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from);
 

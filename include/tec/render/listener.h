@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The Services in front of the listeners; selector = the operator's own Pods. The caller puts the
- * result. */
+/* The Services in front of the listeners; they select the operator's own Pods. The caller puts
+ * the result. */
 #ifndef TEC_RENDER_LISTENER_H
 #define TEC_RENDER_LISTENER_H
 

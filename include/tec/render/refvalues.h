@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reference values out of approved images. Two forms of the same: arrays per register (Shared mode,
- * people's own policies, the file reference-values.json), and one value per state that a node may
- * be in, named by its registers, which says whose parts it consists of.
+ * Reference values made from approved images, in two forms: arrays per PCR (Shared mode, users' own
+ * policies, the file reference-values.json), and one value per possible boot of a node, named by
+ * its PCR values, which lists the images whose parts it consists of.
  */
 #ifndef TEC_RENDER_REFVALUES_H
 #define TEC_RENDER_REFVALUES_H
@@ -31,17 +31,15 @@ struct render_refvalues {
 void render_refvalues_fini(struct render_refvalues *r);
 #define cleanup_refvalues __attribute__((cleanup(render_refvalues_fini)))
 
-/* pcr7 NULL: boot.<4>.<14>, otherwise boot.<4>.<7>.<14>. */
+/* boot.<4>.<14> if pcr7 is NULL, otherwise boot.<4>.<7>.<14>. */
 void render_boot_name(const uint8_t pcr4[SHA256_LEN], const uint8_t *pcr7,
 	const uint8_t pcr14[SHA256_LEN], char out[RENDER_BOOT_NAME_MAX + 1]);
-/*
- * images: their names, by the sets' indexes. A state that an image shows by itself names the images
- * that do; a mix names both. A set that lacks a register of the name makes no boot value. out is
- * new.
- */
+/* images: their names, indexed as in the sets. A boot that an image gives on its own lists all
+ * images that do; a mix lists both images. A set without one of the PCRs in the name gives no
+ * boot. Initialises out. */
 void render_refvalues(const char *const *images, const struct pcr_sets *sets, bool with_pcr7,
 	struct render_refvalues *out);
-/* The file: [{"version","name","expiration","value"},...]; tpm_pcr7 only when there is one. */
+/* The file: [{"version","name","expiration","value"},...]; tpm_pcr7 only if it has values. */
 void render_refvalues_file(const struct render_refvalues *r, int64_t expires_s, struct strbuf *out);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The registration key: Secret tec-registration-key, with which listeners
- * sign the machine ids they hand out, and tec-registration-key-previous, whose ids still count for
- * a while after a change. An id lives for pendingTTL (0: 24 hours), which is also its epoch, and
- * has 10 bits of epoch: a key is replaced long before they come round. render_regkey_plan() is pure
- * and settles: a change is previous made with the content of current, current deleted, current made
- * again, previous deleted; it can end after any of these steps and goes on from there.
+ * The registration key: Secret tec-registration-key, with which listeners sign the machine ids they
+ * issue, and tec-registration-key-previous, whose ids remain valid for a while after a change. An
+ * id lives for pendingTTL (0: 24 hours), which is also its epoch, and contains 10 bits of epoch: a
+ * key is replaced long before epochs recur. render_regkey_plan() is pure and settles: a change
+ * creates previous with the content of current, deletes current, creates current again and finally
+ * deletes previous; it can stop after any step and continues from there.
  */
 #ifndef TEC_RENDER_REGKEY_H
 #define TEC_RENDER_REGKEY_H
@@ -21,7 +21,7 @@
 #define RENDER_REGKEY_MEMBER   "key"
 #define RENDER_REGKEY_LEN      32
 
-/* One that is there, and the operator's own. */
+/* An existing Secret that belongs to the operator. */
 struct render_regkey {
 	bool there;
 	int64_t created_s;
@@ -34,20 +34,21 @@ enum render_regkey_do {
 	RENDER_REGKEY_DROP,          /* current */
 	RENDER_REGKEY_DROP_PREVIOUS, /* previous */
 };
+/* What to do next. */
 struct render_regkey_plan {
 	enum render_regkey_do what;
-	int64_t again_s; /* when it changes by time alone; INT64_MAX: never */
+	int64_t again_s; /* when time alone changes the plan; INT64_MAX: never */
 };
 
-/* Without at_key nothing is made; what is there stays until it would have been replaced and its
- * last ids have ended. */
+/* Without at_key no key is created; existing ones stay until they would have been replaced and
+ * their last ids have expired. */
 void render_regkey_plan(int64_t now_s, bool at_key, int64_t pending_ttl_ms,
 	const struct render_regkey *current, const struct render_regkey *previous,
 	struct render_regkey_plan *out);
-/* What ends every id that was handed out, whatever its age: previous deleted, then current. */
+/* Invalidate every issued id, whatever its age: delete previous, then current. */
 enum render_regkey_do render_regkey_end(
 	const struct render_regkey *current, const struct render_regkey *previous);
-/* The JSON text of a Secret of either name. */
+/* The JSON text of a Secret with either name. */
 struct secret *render_regkey_secret(
 	const struct model_cluster *c, const char *ns, const char *name, const struct secret *key);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Trustee's own installation consists of: model in, JSON out, ready
- * for server-side apply (apiVersion, kind, metadata with name, namespace, owner and render-hash).
- * The caller puts every result. Policies and kbs-config.toml come from etc/, compiled in.
+ * The objects of Trustee's own installation: model in, JSON out, ready for server-side apply
+ * (apiVersion, kind, metadata with name, namespace, owner and render-hash). The caller puts every
+ * result. Policies and kbs-config.toml come from etc/, compiled in.
  */
 #ifndef TEC_RENDER_TRUSTEE_H
 #define TEC_RENDER_TRUSTEE_H
@@ -17,18 +17,19 @@ struct render_images {
 	const char *trustee, *operator_,
 		*compute_pcrs; /* RELATED_IMAGE_*; never NULL: defaults in render_images_default */
 	const char *
-		rate_limit; /* the operator's own, for the guard's node listener; NULL: its default */
+		rate_limit; /* of the guard's node listener, as the operator's own; NULL: default */
 };
 extern const struct render_images render_images_default;
 
 /*
- * What restarts Trustee besides its image and its config: it reads its certificates at its start
- * only (that of TLS is the guard's, where there is one, and restarts nothing). Each becomes an annotation of the Pod template, or none when the hash is NULL. So a hash
- * that was known and cannot be had any more is passed on as it was: leaving it out is a restart.
+ * Everything that restarts Trustee besides its image and configuration: it reads certificates only
+ * at start (with the guard, TLS is the guard's and restarts nothing). Each hash becomes an
+ * annotation of the Pod template; NULL: no annotation. A hash that was known and is unavailable now
+ * must therefore be passed on unchanged: omitting it restarts Trustee.
  */
 struct render_trustee_inputs {
 	const char *tls_hash; /* of the content of trusteeSecret */
-	/* render_token_plan.use; none: trustee-token, of which no hash is known. */
+	/* From render_token_plan.use; none: trustee-token without a known hash. */
 	const struct render_token_signer *signers;
 	unsigned n_signers;
 };
@@ -36,13 +37,13 @@ struct render_trustee_inputs {
 /* ConfigMap: kbs-config.toml */
 struct json_object *render_trustee_data(
 	const struct model_cluster *c, const char *ns, const struct render_trustee_inputs *in);
-/* ConfigMap: the two policies, by keyIsolation and pcr7; and their texts */
+/* ConfigMap with both policies, by keyIsolation and pcr7; and the two texts. */
 struct json_object *render_trustee_policies(const struct model_cluster *c, const char *ns);
 const char *render_trustee_attestation_policy(const struct model_cluster *c);
 const char *render_trustee_resource_policy(const struct model_cluster *c);
 struct json_object *render_trustee_service(const struct model_cluster *c, const char *ns);
-/* The guard's port for the operator alone, where there is one: with the guard, and delivery by the
- * admin API. */
+/* The guard's port for the operator only. It exists with the guard and delivery by the admin
+ * API. */
 #define RENDER_TRUSTEE_ADMIN_PORT 8082
 static inline bool render_trustee_has_admin_service(const struct model_cluster *c)
 {
@@ -51,28 +52,28 @@ static inline bool render_trustee_has_admin_service(const struct model_cluster *
 struct json_object *render_trustee_admin_service(const struct model_cluster *c, const char *ns);
 struct json_object *render_trustee_deployment(const struct model_cluster *c, const char *ns,
 	const struct render_images *images, const struct render_trustee_inputs *in);
-/* The two as they stand in a Deployment: what was known when it was written. Borrowed; NULL: not
- * there. */
+/* Both hashes as stored in a Deployment. Borrowed; NULL: absent. */
 const char *render_trustee_tls_hash(struct json_object *deployment);
 const char *render_trustee_token_hash(struct json_object *deployment);
 /*
- * Has the Deployment the mounts of the Rust operator? Applying ours over it would keep them (they
- * have another manager), and with them volumes whose Secrets go away: it is deleted and created
- * again. Judged by paths that ours never has, so that what people or webhooks add is left alone.
+ * Whether the Deployment has the mounts of the Rust operator. Applying ours over it would keep them
+ * (they have another field manager) and thereby volumes whose Secrets are removed: it must be
+ * deleted and created again. Judged by paths that ours never has, so additions by users or webhooks
+ * do not matter.
  */
 bool render_trustee_deployment_is_foreign(struct json_object *deployment);
 /* Created once and never repaired: `[]` and `{}`; image-pcrs has no owner. */
 struct json_object *render_rv_data(const struct model_cluster *c, const char *ns);
 struct json_object *render_image_pcrs(const char *ns);
-/* POST bodies of the two Secrets, as secrets: trustee-auth from an Ed25519 key, and a token signer
- * (called as render_token_plan says) from a P-256 key and its certificate. */
+/* The bodies of a create, as secrets: trustee-auth from an Ed25519 key, and a token signer
+ * (named by render_token_plan) from a P-256 key and its certificate. */
 struct secret *render_auth_secret(const struct model_cluster *c, const char *ns,
 	const struct secret *private_pem, const char *public_pem);
 struct secret *render_token_secret(const struct model_cluster *c, const char *ns, const char *name,
 	const struct secret *key_pem, const char *cert_pem);
 
-/* Texts compiled in from etc/. */
-/* "tpm.rego", "tpm-pcr7.rego" (render/etc.h), ...; NULL if unknown. */
+/* The text of a file compiled in from etc/: "tpm.rego", "tpm-pcr7.rego" (render/etc.h), ...; NULL:
+ * unknown name. */
 const char *render_etc(const char *file_name);
 
 #endif

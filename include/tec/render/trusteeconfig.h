@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a TrusteeConfig makes: ConfigMaps, Secrets, a claim, and the KbsConfig that names them. Same
- * input, same bytes. The caller puts every result.
- */
+/* The objects that a TrusteeConfig makes: ConfigMaps, Secrets, a claim, and the KbsConfig that
+ * names them. The same input gives the same bytes. The caller puts every result. */
 #ifndef TEC_RENDER_TRUSTEECONFIG_H
 #define TEC_RENDER_TRUSTEECONFIG_H
 
@@ -14,16 +12,16 @@
 #include "tec/model/kbsconfig.h"
 #include "tec/model/trusteeconfig.h"
 
-/* In the order in which they are made. */
+/* In the order of creation. */
 enum render_trusteeconfig_child {
 	RENDER_CHILD_CONFIG, /* ConfigMaps */
 	RENDER_CHILD_POLICY,
 	RENDER_CHILD_VALUES,
 	RENDER_CHILD_CPU,
 	RENDER_CHILD_GPU,
-	RENDER_CHILD_AUTH, /* Secrets, made once */
+	RENDER_CHILD_AUTH, /* Secrets, created once */
 	RENDER_CHILD_SAMPLE,
-	RENDER_CHILD_HTTPS_KEY, /* Secrets, made again when the one they are of changes */
+	RENDER_CHILD_HTTPS_KEY, /* Secrets, replaced when their source changes */
 	RENDER_CHILD_HTTPS_CERT,
 	RENDER_CHILD_TOKEN_KEY,
 	RENDER_CHILD_TOKEN_CERT,
@@ -48,33 +46,31 @@ bool render_child_wanted(const struct model_trusteeconfig *t, enum render_truste
 /* The caller frees. */
 char *render_child_name(const struct model_trusteeconfig *t, enum render_trusteeconfig_child i);
 
-/* Of a ConfigMap: its data; and all of it, to be applied. take_data: in the place of the generated
- * one; made and tls are annotations, NULL: none. */
+/* For a ConfigMap: its generated data; and the whole object, to be applied. take_data replaces
+ * the generated data; made and tls are annotations, NULL: none. */
 struct json_object *render_child_data(
 	const struct model_trusteeconfig *t, enum render_trusteeconfig_child i);
 struct json_object *render_child_configmap(const struct model_trusteeconfig *t, const char *ns,
 	enum render_trusteeconfig_child i, struct json_object *take_data, const char *made,
 	const char *tls);
-/* The TLS lines that its kbs-config.toml has, "" for none, and their hash. */
+/* The TLS lines of its kbs-config.toml ("": none), and their hash. */
 const char *render_child_tls(const struct model_trusteeconfig *t);
 void render_child_tls_hash(const struct model_trusteeconfig *t, char hex[SHA256_HEX_LEN + 1]);
 
-/* Of a copy: the Secret that it is of, and the key in it. */
+/* For a copy: the name of its source Secret, and the key in it. */
 const char *render_child_source(
 	const struct model_trusteeconfig *t, enum render_trusteeconfig_child i);
 const char *render_child_source_key(enum render_trusteeconfig_child i);
-/* The text of a Secret to be created. value: of its key (of AUTH the private one; NULL of SAMPLE),
- * public: of AUTH alone; made: annotation. */
+/* The text of a Secret to create. value: for its key (AUTH: the private one; SAMPLE: NULL);
+ * public_pem: for AUTH only; made: annotation. */
 struct secret *render_child_secret(const struct model_trusteeconfig *t, const char *ns,
 	enum render_trusteeconfig_child i, const struct secret *value, const char *public_pem,
 	const char *made);
 struct json_object *render_child_claim(const struct model_trusteeconfig *t, const char *ns);
 
-/*
- * What has to change of the KbsConfig, for a merge patch: {"metadata":...,"spec":...}; NULL: nothing.
- * What users may set is kept: replicas, other variables, resources and certificates, another claim.
- * have NULL: there is none yet, and this is all of it.
- */
+/* The change of the KbsConfig as a merge patch {"metadata":...,"spec":...}; NULL: nothing to
+ * change. Keeps what users may set: replicas, other variables, resources and certificates,
+ * another claim. have NULL: it does not exist yet, and the result is the whole object. */
 struct json_object *render_child_kbsconfig(
 	const struct model_trusteeconfig *t, const char *ns, const struct model_kbsconfig *have);
 
