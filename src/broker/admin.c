@@ -58,6 +58,7 @@ void broker_admin_refuse(
 	a->status = status;
 	a->type = type;
 	a->content_type = JSON_TYPE;
+	/* RFC 9110 section 15.5.2: a 401 must name the scheme. */
 	a->challenge = status == 401 ? "Bearer" : NULL;
 	strbuf_reset(&a->body);
 	broker_admin_error(&a->body, type, strbuf_str(&detail));
@@ -137,6 +138,7 @@ static void value_get(struct call *c)
 	struct err err = ERR_INIT;
 
 	c->out->content_type = JSON_TYPE;
+	/* A value that was revoked is null, which is an answer, not an error. */
 	if (broker_store_get(c->a->store, BROKER_STORE_REFERENCE_VALUE, c->rest, &entry, &err) <
 			0 ||
 		broker_wire_entry_value(entry.data, entry.len, &c->out->body, &err) < 0)
@@ -167,6 +169,7 @@ static void put_policy(
 	cleanup_free char *key = NULL;
 	struct err err = ERR_INIT;
 
+	/* Without a list of policies (tests) any text is stored. */
 	if (broker_wire_policy_parse(c->r->body, c->r->len, with_id, &p, &err) < 0) {
 		/* refused below */
 	} else if (c->a->policies &&
@@ -174,6 +177,7 @@ static void put_policy(
 		err_set(&err, ERR_INVALID,
 			"this broker does not interpret Rego, and the policy is not one of the operator's own");
 	} else {
+		/* The file names of Trustee's LocalFs. */
 		key = xasprintf("%s" REGO, with_id ? p.id : RESOURCE_POLICY);
 		if (broker_store_set(c->a->store, ns, key, p.text, p.len, &err) == 0)
 			return;
@@ -274,6 +278,7 @@ static void run(struct call *c, size_t route, const char *path)
 void broker_admin(const struct broker_admin *a, const struct broker_request *r, int64_t now_s,
 	struct broker_answer *out)
 {
+	/* Routes match the path alone. */
 	cleanup_free char *path = xstrndup(r->target, strcspn(r->target, "?"));
 	struct call c = {a, r, NULL, now_s, out};
 	size_t allowed = 0;

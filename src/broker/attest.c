@@ -64,6 +64,7 @@ struct broker_attest *broker_attest_new(const struct broker_attest_conf *conf)
 {
 	struct broker_attest *b = xcalloc(1, sizeof(*b));
 
+	/* A shallow copy: store, signer and policies stay borrowed. */
 	b->conf = *conf;
 	b->sessions = sessions_new(conf->sessions, conf->sessions_per_source, conf->session_ms,
 		&evicted_sessions, handshake_free);
@@ -96,6 +97,7 @@ static void count_sessions(const struct broker_attest *b)
 	metric_set(&open_sessions, NULL, NULL, (double)sessions_count(b->sessions));
 }
 
+/* Only keeps memory and the gauge accurate: expired sessions are never found anyway. */
 void broker_attest_sweep(struct broker_attest *b, uint64_t now_ms)
 {
 	sessions_sweep(b->sessions, now_ms);
@@ -134,6 +136,7 @@ static void begin(struct broker_attest *b, struct session *e, struct broker_answ
 
 	bytes_random(random, sizeof(random));
 	bytes_random(name, sizeof(name));
+	/* Hexadecimal, so that the cookie needs no quoting. */
 	bytes_to_hex(name, sizeof(name), cookie);
 	bytes_to_b64(&nonce, random, sizeof(random));
 	memcpy(h->nonce, strbuf_str(&nonce), sizeof(h->nonce));
@@ -161,6 +164,7 @@ void broker_attest_auth(
 		broker_admin_refuse(out, 401, "AttestationError",
 			AUTH_FAILED "This kind of evidence is not accepted.");
 	} else if (!(e = sessions_open(b->sessions, n->source, n->now_ms, &retry_s))) {
+		/* Retry-After tells the node when the oldest handshake of its address gives way. */
 		broker_admin_refuse(out, 429, "AttestationError",
 			AUTH_FAILED "Too many handshakes in progress.");
 		out->retry_after_s = retry_s;
@@ -245,14 +249,17 @@ static struct secret *make_token(struct broker_attest *b, const struct broker_no
 	cleanup_rats_verdict struct rats_verdict v = {0};
 	cleanup_free char *claims = NULL;
 
+	/* Fail closed: an unknown policy never gives a token, not even one that denies. */
 	if (!p) {
 		err_set(err, ERR_DENIED,
 			"The stored attestation policy cannot be evaluated by this broker.");
 		return NULL;
 	}
+	/* The same policies as Rego in Trustee, evaluated on the stored reference values. */
 	rats_policy_attest(
 		p->policy, p->require_pcr7, &a->evidence, broker_reason_value, b->conf.store, &v);
 	tell_verdict(b, n, p, &a->evidence, &v);
+	/* The verdict is in the claims, whatever it is. */
 	claims = rats_ear_make(a, &v, n->now_s, b->conf.token_s);
 	return es256_sign(b->conf.signer, claims, strlen(claims), err);
 }
@@ -273,6 +280,7 @@ static int judge(const struct broker_attest *b, const struct rats_attest *a, con
 	if (rats_attest_verify(a, nonce, flaw, err) < 0)
 		return -1;
 	*flaw = RATS_FLAW_SYNTAX;
+	/* Only tried here; the resource is encrypted when it is requested. */
 	key = key_of(&a->key, err);
 	if (!key)
 		return -1;
@@ -299,6 +307,7 @@ void broker_attest_attest(
 	enum rats_flaw flaw = RATS_FLAW_NONE;
 	struct err err = ERR_INIT;
 
+	/* h is NULL for an unknown or expired cookie, and if the session was evicted. */
 	answer_init(out, "attest");
 	if (!h) {
 		broker_admin_refuse(out, 401, "AttestationError",
@@ -320,6 +329,7 @@ void broker_attest_attest(
 	}
 	tell_flaw(b, n, &a, flaw, err.text);
 	broker_admin_refuse(out, 401, "AttestationError", ATTEST_FAILED "%s", err.text);
+	/* The nonce is spent: the node has to start again. */
 	sessions_end(b->sessions, e);
 	count_sessions(b);
 }
@@ -370,6 +380,7 @@ static void give_resource(struct broker_attest *b, const struct rats_ear *ear, c
 		broker_admin_refuse(out, 404, "ResourceNotFound", "The resource does not exist.");
 		return;
 	}
+	/* The key in the token, not one of this request: it was attested. */
 	key = key_of(&ear->key, &err);
 	if (!key || jwe_encrypt(key, v.data, v.len, &out->body, &err) < 0)
 		broker_admin_refuse(out, 401, "JweError", "%s", err.text);
@@ -428,6 +439,7 @@ void broker_attest_resource(struct broker_attest *b, const struct broker_node *n
 		broker_admin_refuse(out, 401, "PolicyDeny", "Access denied by policy");
 	else
 		give_resource(b, &ear, path, out);
+	/* Error types are a small fixed set, so they can be label values. */
 	metric_add(&resources, out->status == 200 ? "ok" : out->type, NULL, 1);
 	if (out->status != 200 && ear.status)
 		tell_resource(b, n, &ear, path, out);

@@ -42,6 +42,7 @@ static int check_claims(
 		return unauthorized(err, "the token has no exp claim");
 	if (exp < now_s - BROKER_AUTH_LEEWAY_S)
 		return unauthorized(err, "the token has expired");
+	/* iss and aud are checked if configured, as Trustee's options are. */
 	if (a->issuer && !str_eq(json_get_str(claims, "iss"), a->issuer))
 		return unauthorized(err, "the token is from another issuer");
 	if (a->audience && !has_audience(claims, a->audience))
@@ -64,6 +65,7 @@ static bool path_fits(const char *path, const char *target)
 static int check_acl(
 	const struct broker_auth *a, const char *role, const char *target, struct err *err)
 {
+	/* A role may have several entries. */
 	for (size_t i = 0; i < a->n_acls; i++) {
 		if (!str_eq(a->acls[i].role, role))
 			continue;

@@ -56,6 +56,7 @@ static struct broker_request request_of(struct httpd_req *req)
 static void reply(struct broker_kbsd *k, struct httpd_req *req, const struct broker_request *r,
 	struct broker_answer *a)
 {
+	/* Before the headers, which are made from the answer. */
 	if (k->on_answer)
 		k->on_answer(k->arg, r, a);
 	if (a->challenge)
@@ -109,6 +110,7 @@ static enum httpd_standing standing(struct httpd_req *req, void *arg)
 	const char *target = httpd_req_target(req);
 	struct err err = ERR_INIT;
 
+	/* Nobody is known before attestation: the listener bounds what strangers may send. */
 	if (k->attest && (str_eq(target, AUTH) || str_eq(target, ATTEST)))
 		return HTTPD_STRANGER;
 	if (!k->admin.auth.key ||
@@ -140,6 +142,7 @@ void broker_held_end(struct broker_held *take, const struct err *err)
 		broker_admin_refuse(
 			&h->answer, 404, "ResourceNotFound", "The resource does not exist.");
 	} else if (err) {
+		/* 503 makes the node retry: its token stays valid. */
 		broker_admin_refuse(&h->answer, 503, "PluginInternalError", "%s", err->text);
 		h->answer.retry_after_s = RETRY_AFTER_S;
 	}
@@ -155,6 +158,7 @@ static void give_resource(
 	h->k = k;
 	h->req = req;
 	h->answer = *take;
+	/* The answer moved to h; the caller's copy must not free it. */
 	*take = (struct broker_answer){.status = 0};
 	h->path = xstrdup(path);
 	h->public = (struct broker_held){.ops = httpd_req_ops(req), .path = h->path};
@@ -217,6 +221,7 @@ static void on_sweep(void *arg)
 /* Render an error that the listener itself detects. 413 is plain text, as in Trustee. */
 static const char *error_body(struct strbuf *out, int status, const char *message)
 {
+	/* Raised by the listener before any handler runs. */
 	if (status == 413) {
 		strbuf_adds(out, TOO_LARGE);
 		return "text/plain";
@@ -245,6 +250,7 @@ struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_con
 		.store = conf->store,
 		.policies = conf->policies,
 		.n_policies = conf->n_policies};
+	/* The store can be replaced later (broker_kbsd_set_store); everything else is fixed. */
 	k->admin.auth.acls = broker_admin_acls(&k->admin.auth.n_acls);
 	k->attest = conf->attest;
 	k->on_answer = conf->on_answer;
@@ -252,6 +258,7 @@ struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_con
 	k->arg = conf->arg;
 	h.name = conf->name;
 	h.limits.body = conf->max_body ? conf->max_body : BROKER_KBSD_MAX_BODY;
+	/* The operator sends one request per key over one connection. */
 	h.requests_per_conn = REQUESTS_PER_CONN;
 	h.rate = conf->rate;
 	if (conf->max_connections)
@@ -260,6 +267,7 @@ struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_con
 	h.routes = routes;
 	h.n_routes = ARRAY_LEN(routes);
 	h.arg = k;
+	/* Bodies contain disk keys, headers contain tokens. */
 	h.wipe = true;
 	h.error_body = conf->error_body ? conf->error_body : error_body;
 	timer_init(&k->sweep, l, on_sweep, k);

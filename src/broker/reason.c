@@ -51,6 +51,7 @@ struct json_object *broker_reason_value(void *store, const char *name)
 static void search_init(struct search *s, const struct rats_evidence *e, bool pcr7)
 {
 	memset(s, 0, sizeof(*s));
+	/* PCR 4: boot manager and kernel; 7: Secure Boot policy; 14: MOK (shim). */
 	s->pcr[s->n++] = 4;
 	if (pcr7)
 		s->pcr[s->n++] = 7;
@@ -87,6 +88,7 @@ static void consider(void *arg, const char *name)
 		s->name[s->n_names++] = xstrdup(name);
 		return;
 	}
+	/* Full: replace the worst candidate if this one is better. */
 	for (unsigned i = 1; i < s->n_names; i++)
 		if (s->differs[i] > s->differs[worst])
 			worst = i;
@@ -147,6 +149,7 @@ static void say_boot(struct broker_store *store, const struct search *s, struct 
 	cleanup_json struct json_object *images = nearest(s, store, &name);
 	unsigned said = 0;
 
+	/* Followed by one clause per PCR that differs. */
 	strbuf_adds(&out->text, "The boot is not approved: ");
 	if (!images) {
 		strbuf_addf(&out->text,
@@ -157,6 +160,7 @@ static void say_boot(struct broker_store *store, const struct search *s, struct 
 	for (unsigned i = 0; i < s->n; i++) {
 		const char *expected = value_in(name, i);
 
+		/* Equal PCRs are omitted: the message must fit an Event. */
 		if (strncmp(expected, s->got[i], SHA256_HEX_LEN) == 0)
 			continue;
 		if (!said++)
@@ -227,6 +231,7 @@ void broker_reason_make(struct broker_store *store, const struct broker_policy *
 		say_lists(store, &s, out);
 		return;
 	}
+	/* Even without the list, say_boot() reports the PCR values. */
 	if (broker_store_list(store, BROKER_STORE_REFERENCE_VALUE, BOOT, consider, &s, &err) < 0)
 		strbuf_addf(&out->text, "Cannot read the reference values (%s). ", err.text);
 	say_boot(store, &s, out);

@@ -32,6 +32,7 @@ int broker_store_key_check(const char *key, struct err *err)
 	if (*key == '\0')
 		return err_set(err, ERR_INVALID, "the key is empty");
 	for (const char *c = key; *c && cost <= BROKER_STORE_KEY_MAX; c++) {
+		/* Not isalnum(): the locale must not matter. */
 		bool alnum = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
 			     (*c >= '0' && *c <= '9');
 
@@ -70,12 +71,14 @@ int broker_store_remove(
 	return s->ops->remove(s, ns, key, err);
 }
 
+/* Implementations may return keys in any order. */
 int broker_store_list(struct broker_store *s, enum broker_store_ns ns, const char *prefix,
 	broker_store_key_fn fn, void *arg, struct err *err)
 {
 	return s->ops->list(s, ns, prefix, fn, arg, err);
 }
 
+/* A store without settle (in memory) is as durable as it gets. */
 struct op *broker_store_settle(
 	struct broker_store *s, struct op_scope *scope, broker_store_settled_fn fn, void *arg)
 {
@@ -90,7 +93,6 @@ void broker_store_free(struct broker_store *s)
 
 /* ---- in memory */
 
-/* A stored value with its key. */
 struct entry {
 	struct table_link link;
 	struct secret *secret; /* owned: a resource; NULL: it is empty */
@@ -114,7 +116,6 @@ static void entry_forget(struct entry *e)
 	e->len = 0;
 }
 
-/* The entry with this key; NULL: none. */
 static struct entry *find(const struct table *t, const char *key)
 {
 	struct entry *e;
@@ -139,6 +140,7 @@ static int memory_set(struct broker_store *s, enum broker_store_ns ns, const cha
 	}
 	/* Wipe the old value before the new one is stored. */
 	entry_forget(e);
+	/* An empty resource has no struct secret: data stays NULL and len 0. */
 	if (ns != BROKER_STORE_REPOSITORY)
 		e->data = xmemdup(data, len);
 	else if (len > 0)

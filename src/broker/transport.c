@@ -49,6 +49,7 @@ static void on_settled(void *arg, const struct err *err)
 		.body = strbuf_str(&w->answer.body),
 		.body_len = w->answer.body.len};
 
+	/* The op ends before the callback, which may free the transport. */
 	op_finish(&w->op);
 	kbs_call_answer(w->call, err, &a);
 	waiting_free(w);
@@ -73,6 +74,7 @@ static void start(struct kbs_transport *t, struct op_scope *scope, struct kbs_re
 
 	w->call = call;
 	op_begin(&w->op, scope, waiting_abort);
+	/* Executed at once, so that requests take effect in the order of their start. */
 	broker_admin(&admin, &r, clock_wall_s(), &w->answer);
 	if (!broker_store_settle(b->store, &w->ops, on_settled, w))
 		defer_call(&w->now, t->loop, on_now, w);

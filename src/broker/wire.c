@@ -24,6 +24,7 @@ static const struct json_limits values_limits = {.bytes = BODY_MAX, .depth = 64,
 static const struct json_limits entry_limits = {
 	.bytes = BODY_MAX, .depth = 64, .tokens = 400016}; /* a value and its envelope */
 
+/* Trustee's plugin paths and policy ids use this set. */
 static bool is_word(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -95,8 +96,10 @@ int broker_wire_policy_parse(
 		return err_set(err, ERR_INVALID, "policy is missing");
 	if (with_id && (!id || !*id || segment(id) != strlen(id) || strchr(id, '.')))
 		return err_set(err, ERR_INVALID, "policy_id is missing or not a valid id");
+	/* Without padding, as Trustee requires. */
 	if (bytes_from_b64url(policy, strlen(policy), &text, &text_len) < 0)
 		return err_set(err, ERR_INVALID, "policy is not base64url without padding");
+	/* A text with NUL could be read differently by a C and a Rust program. */
 	if (text_len == 0 || !bytes_valid_utf8(text, text_len) || memchr(text, '\0', text_len))
 		return err_set(err, ERR_INVALID, "policy is not UTF-8 text");
 	*out = (struct broker_wire_policy){with_id ? xstrdup(id) : NULL, NULL, text_len};

@@ -19,6 +19,7 @@
 #define EVERY_MS 10000
 #define FILE_MAX 65536
 
+/* Watches one pair of files for both listeners. */
 struct guard_certfile {
 	char *cert_path, *key_path;
 	struct httpd *listeners[GUARD_CERTFILE_LISTENERS];
@@ -45,6 +46,7 @@ static int load(struct guard_certfile *c, struct err *err)
 		bytes_sha256_add(&run, err->text, strlen(err->text));
 	}
 	bytes_sha256_end(&run, digest);
+	/* Unchanged: the pair is in use already, or its failure was reported already. */
 	if (memcmp(digest, c->seen, SHA256_LEN) == 0) {
 		file_wipe(key, key_len);
 		err_clear(err);
@@ -97,6 +99,7 @@ void guard_certfile_free(struct guard_certfile *c)
 	free(c);
 }
 
+/* Also called on SIGHUP; restarts the interval. */
 void guard_certfile_reload(struct guard_certfile *c)
 {
 	struct err err = ERR_INIT;

@@ -31,6 +31,8 @@ static void on_answer(void *arg, const struct err *err, const struct httpc_answe
 	struct guard_look *k = arg;
 	bool answers = !err_is_set(err);
 
+	/* Trustee counts as not answering before the first result, so the first failure must be
+	 * logged as well. */
 	if (!answers && (k->answers || !k->told))
 		log_err(LOG_WARN, NULL, "Trustee does not answer", err);
 	else if (answers && !k->answers)
@@ -41,6 +43,7 @@ static void on_answer(void *arg, const struct err *err, const struct httpc_answe
 	timer_set(&k->next, k->every_ms);
 }
 
+/* Send one probe. Its answer schedules the next one. */
 static void look(void *arg)
 {
 	struct guard_look *k = arg;

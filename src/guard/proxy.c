@@ -81,6 +81,7 @@ static struct metric upstream_seconds = METRIC_SECONDS_INIT("tec_guard_upstream_
  * status alone. */
 static const char *error_body(struct strbuf *out, int status, const char *message)
 {
+	/* Names that Trustee uses; GuardError is the guard's own. */
 	const char *type = status == 401   ? "AttestationError"
 			   : status == 404 ? "InvalidRequestPath"
 					   : "GuardError";
@@ -93,6 +94,7 @@ static const char *error_body(struct strbuf *out, int status, const char *messag
 	return "application/json";
 }
 
+/* The gauge follows each change of the table. */
 static void count_sessions(const struct guard *g)
 {
 	metric_set(&open_sessions, NULL, NULL, (double)sessions_count(g->sessions));
@@ -111,6 +113,7 @@ static void on_gone(void *arg)
 	free(p);
 }
 
+/* The request owns the pass: on_gone() frees it. */
 static struct pass *pass_new(struct guard *g, struct httpd_req *r, enum kind kind)
 {
 	struct pass *p = xcalloc(1, sizeof(*p));
@@ -181,6 +184,7 @@ static void on_answer(void *arg, const struct err *err, const struct httpc_answe
 
 	metric_observe(&upstream_seconds, kind_names[p->kind], NULL,
 		(double)(clock_boot_us() - p->start_us) / 1e6);
+	/* ETIMEDOUT is a 504, anything else a 502 (RFC 9110 sections 15.6.3 and 15.6.5). */
 	if (err_is_set(err) || a->status < 200 || a->status > 599) {
 		int status = err->sys == ETIMEDOUT ? 504 : 502;
 
@@ -193,6 +197,7 @@ static void on_answer(void *arg, const struct err *err, const struct httpc_answe
 	count_request(p->kind, a->status);
 	note_session(p, a);
 	log_end(p, a->status);
+	/* The session cookie is Trustee's; the guard only reads it. */
 	if (a->set_cookie)
 		httpd_reply_header(r, "Set-Cookie", a->set_cookie);
 	httpd_reply(r, a->status, a->content_type, a->body, a->body_len);
@@ -230,6 +235,7 @@ static void pass_on(struct pass *p, const char *method, const char *path, struct
 		.yields = p->kind != PASS_ADMIN, /* node load must not delay a revocation */
 		.max_in_flight = UPSTREAM_MAX + (p->kind == PASS_ADMIN ? ADMIN_MORE : 0)};
 
+	/* The client's own Forwarded headers are dropped: they could be forged. */
 	headers[req.n_headers++] = (struct httpc_header){"Forwarded", forwarded};
 	headers[req.n_headers++] = (struct httpc_header){"X-Forwarded-For", host};
 	if (type)
@@ -249,6 +255,7 @@ static void count_refused(enum kind kind, const char *reason, int status)
 	count_request(kind, status);
 }
 
+/* Count a refusal and answer it in the shape of Trustee's errors. */
 static void refuse(
 	struct httpd_req *r, enum kind kind, const char *reason, int status, const char *text)
 {
@@ -280,6 +287,7 @@ static struct session *open_session(
 
 	if (!ratelimit_take_source(g->begun, source, retry_s))
 		return NULL;
+	/* The table may be full although the source is within its rate. */
 	e = sessions_open(g->sessions, source, clock_boot_ms(), retry_s);
 	if (!e)
 		ratelimit_give_source(g->begun, source);
@@ -303,6 +311,7 @@ static void post_auth(struct httpd_req *r, void *arg)
 	size_t len;
 	const char *in = httpd_req_body(r, &len);
 
+	/* 401 for every refusal, as Trustee answers. */
 	if (rats_auth_read(in, len, &a, &flaw, &err) < 0) {
 		refuse(r, PASS_AUTH, rats_flaw_name(flaw), 401, err.text);
 		return;
@@ -320,6 +329,7 @@ static void post_auth(struct httpd_req *r, void *arg)
 		return;
 	}
 	p = pass_new(g, r, PASS_AUTH);
+	/* The response to auth names or ends the session (note_session). */
 	p->session = session;
 	rats_auth_write(&a, &text);
 	body = body_of_strbuf(&text);
@@ -332,6 +342,7 @@ static void refuse_evidence(struct httpd_req *r, const struct rats_attest *a, en
 {
 	char key[SHA256_HEX_LEN + 1] = "";
 
+	/* The key is untrusted here: nothing has verified the signature yet. */
 	if (a->evidence.ak.der_len)
 		bytes_to_hex(a->evidence.ak.sha256, SHA256_LEN, key);
 	log_warn(NULL, "attestation refused", "peer=%s key=%.*s reason=%s err=%s",
@@ -349,6 +360,8 @@ static int judge(
 	*flaw = RATS_FLAW_ADDITIONAL;
 	if (!g->additional && *a->additional)
 		return err_set(err, ERR_INVALID, "Additional evidence is not accepted here.");
+	/* extraData must be the truncated binding; whether it is the right one, only Trustee can
+	 * tell. */
 	*flaw = RATS_FLAW_BINDING;
 	if (a->evidence.tee == RATS_TEE_TPM && a->evidence.quote.extra_data_len != SHA256_LEN)
 		return err_set(err, ERR_INVALID, "The quote's extraData has %zu bytes, not 32.",
@@ -458,6 +471,7 @@ static void admin(struct httpd_req *r, void *arg)
 		httpd_req_target(r), len ? &body : NULL, type);
 }
 
+/* Nothing but the handshake is reachable for nodes; httpd answers 404 and 405. */
 static const struct httpd_route node_routes[] = {
 	{.path = API "auth", .methods = HTTPD_POST, .needs_body = true, .fn = post_auth},
 	{.path = API "attest", .methods = HTTPD_POST, .needs_body = true, .fn = post_attest},
@@ -465,6 +479,7 @@ static const struct httpd_route node_routes[] = {
 	{.path = "/healthz", .methods = HTTPD_GET, .fn = get_health},
 };
 
+/* The part of the admin API that the operator uses. */
 static const struct httpd_route admin_routes[] = {
 	{.path = API "resource", .methods = HTTPD_GET, .fn = admin},
 	{.path = RESOURCE "*", .methods = HTTPD_POST | HTTPD_DELETE, .fn = admin},
@@ -489,6 +504,7 @@ int guard_upstream_check(const char *url, struct err *err)
 		return 0;
 	if (!str_starts(url, "http://"))
 		return err_set(err, ERR_INVALID, "%s is not an http or https URL", log_esc(url));
+	/* addr_parse() accepts addresses only, no names. */
 	port = xasprintf("%s%s", host, strchr(host, ':') ? "" : ":80");
 	if (strpbrk(host, "/?#@") || addr_parse(port, &a, err) < 0 ||
 		addr_scope((const struct sockaddr *)&a.ss) != ADDR_LOOPBACK) {
@@ -500,6 +516,7 @@ int guard_upstream_check(const char *url, struct err *err)
 	return 0;
 }
 
+/* Both listeners share the error body and the wiping of buffers. */
 static struct httpd *make_httpd(struct guard *g, const char *name, unsigned connections,
 	size_t body, struct ratelimit *rate, const struct httpd_route *routes, size_t n)
 {
@@ -532,6 +549,7 @@ struct guard *guard_new(struct loop *l, struct httpc *http, const struct guard_c
 	g->attest_max = conf->attest_max;
 	g->sessions = sessions_new(conf->sessions, conf->sessions_per_source, conf->session_ms,
 		&evicted_sessions, NULL);
+	/* As many handshakes per session lifetime as a source may have at once. */
 	g->begun = ratelimit_new_slow(conf->sessions_per_source, conf->sessions_per_source,
 		conf->session_ms, SOURCES_MAX);
 	g->look = guard_look_new(l, http, g->upstream, g->upstream_tls, conf->look_ms);

@@ -27,6 +27,7 @@ static int add_header(struct strbuf *out, EVP_PKEY *evp, struct err *err)
 	uint8_t point[1 + 2 * NUMBER_LEN];
 	size_t n = 0;
 
+	/* A struct pki_key is either P-256 or Ed25519. */
 	if (!EVP_PKEY_is_a(evp, "EC") ||
 		EVP_PKEY_get_octet_string_param(
 			evp, OSSL_PKEY_PARAM_PUB_KEY, point, sizeof(point), &n) != 1 ||
@@ -57,6 +58,7 @@ static bool sign(EVP_PKEY *evp, const void *data, size_t len, uint8_t raw[2 * NU
 	bool ok = md && EVP_DigestSignInit(md, NULL, EVP_sha256(), NULL, evp) == 1 &&
 		  EVP_DigestSign(md, der, &n, data, len) == 1;
 
+	/* DER drops leading zeros of r and s; padding restores the fixed length. */
 	if (ok)
 		sig = d2i_ECDSA_SIG(NULL, &p, (long)n);
 	ok = sig && BN_bn2binpad(ECDSA_SIG_get0_r(sig), raw, NUMBER_LEN) == NUMBER_LEN &&
@@ -81,6 +83,7 @@ struct secret *es256_sign(
 		DIE("cannot sign with ECDSA");
 	strbuf_addc(&token, '.');
 	bytes_to_b64url(&token, raw, sizeof(raw));
+	/* With the NUL, so that the caller can use it as a string. */
 	return secret_new_copy(token.data, token.len + 1);
 }
 
@@ -129,8 +132,10 @@ int es256_verify(const struct pki_key *key, const char *token, size_t token_len,
 		return err_set(err, ERR_INVALID, "The token does not have three parts.");
 	if (add_header(&header, pki_key_evp(key), err) < 0)
 		return -1;
+	/* A token of another broker has another key in its header. */
 	if ((size_t)(first - token) != header.len || memcmp(token, header.data, header.len) != 0)
 		return err_set(err, ERR_DENIED, "The token was not issued by this broker.");
+	/* Non-canonical base64url is refused as well. */
 	if (bytes_from_b64url(second + 1, (size_t)(end - second - 1), &raw, &n) < 0 ||
 		n != 2 * NUMBER_LEN)
 		return err_set(err, ERR_INVALID, "The token's signature is not 64 bytes.");

@@ -31,6 +31,7 @@ static int refuse(struct err *err, const char *text)
 	return err_set(err, ERR_INVALID, "%s", text);
 }
 
+/* OpenSSL refused checked input: report it as a bug, with the step that failed. */
 static int failed(struct err *err, const char *what)
 {
 	ERR_clear_error();
@@ -77,6 +78,7 @@ static EVP_PKEY *ec_key(const struct jwe_jwk *k, const struct jwe_curve *curve)
 	if (!coordinate(k->x, curve->len, point + 1) ||
 		!coordinate(k->y, curve->len, point + 1 + curve->len))
 		return NULL;
+	/* The parameters borrow point and name: they must live until from_params() returns. */
 	params[0] = OSSL_PARAM_construct_utf8_string(
 		OSSL_PKEY_PARAM_GROUP_NAME, (char *)curve->group, 0);
 	params[1] = OSSL_PARAM_construct_octet_string(
@@ -105,6 +107,7 @@ static EVP_PKEY *rsa_key(const struct jwe_jwk *k)
 	OSSL_PARAM *params = NULL;
 	EVP_PKEY *key = NULL;
 
+	/* The lower bound is that of RFC 7518 section 4.3. */
 	if (n && e && bld && BN_num_bits(n) >= 2048 && BN_num_bits(e) <= 33 && BN_is_odd(e) &&
 		!BN_is_one(e) && OSSL_PARAM_BLD_push_BN(bld, OSSL_PKEY_PARAM_RSA_N, n) &&
 		OSSL_PARAM_BLD_push_BN(bld, OSSL_PKEY_PARAM_RSA_E, e))
@@ -168,6 +171,7 @@ void jwe_derive(const struct secret *z, uint8_t kek[JWE_CEK_LEN])
 			     after[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0};
 	cleanup_sha256 struct bytes_sha256_run run;
 
+	/* Concat KDF round: counter, Z, OtherInfo (NIST SP 800-56A section 5.8.1). */
 	bytes_sha256_init(&run);
 	bytes_sha256_add(&run, before, sizeof(before));
 	bytes_sha256_add(&run, secret_peek(z), secret_len(z));
@@ -264,6 +268,8 @@ bool jwe_seal_content(const struct secret *cek, const struct strbuf *head, const
 	cleanup_cctx EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
 	int n = 0, rest = 0;
 
+	/* A repeated IV under one key would break GCM; 96 random bits are the recommended
+	 * length. */
 	bytes_random(iv, JWE_IV_LEN);
 	return ctx && EVP_EncryptInit_ex(ctx, EVP_aes_256_gcm(), NULL, secret_peek(cek), iv) == 1 &&
 	       EVP_EncryptUpdate(ctx, NULL, &n, (const uint8_t *)head->data, (int)head->len) == 1 &&
@@ -272,6 +278,7 @@ bool jwe_seal_content(const struct secret *cek, const struct strbuf *head, const
 	       EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, JWE_TAG_LEN, tag) == 1;
 }
 
+/* Append `before`, then bytes in base64url; the caller closes the quotes. */
 static void member(struct strbuf *out, const char *before, const void *bytes, size_t len)
 {
 	strbuf_adds(out, before);

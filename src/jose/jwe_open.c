@@ -28,6 +28,7 @@ struct jwe_own {
 	struct strbuf x, y;  /* base64url */
 };
 
+/* As in jwe.c: leave no entry in OpenSSL's error queue. */
 static int refuse(struct err *err, const char *text)
 {
 	ERR_clear_error();
@@ -203,8 +204,11 @@ static int unwrap(const struct jwe_own *k, struct json_object *header, const uin
 	struct jwe_key *theirs;
 	bool ok = false;
 
+	/* The sender's ephemeral key must be on the curve of our key. */
 	if (!str_eq(jwk.crv, "P-256") || json_get(header, "apu") || json_get(header, "apv"))
 		return refuse(err, "epk is not a P-256 key, or the header has apu or apv.");
+	/* Validates the point: an invalid one could reveal our private key (invalid-curve
+	 * attack). */
 	theirs = jwe_key_new(&jwk, err);
 	if (!theirs)
 		return err_wrap(err, "epk");
@@ -239,6 +243,7 @@ int jwe_open(
 		!decode(key, key_len, sizeof(wrapped), wrapped))
 		return refuse(err,
 			"Not a flattened JWE: protected, encrypted_key, iv, ciphertext and tag are required.");
+	/* alg is checked after crit: a critical extension could change its meaning. */
 	header = read_header(p.head, p.head_len, err);
 	if (header && !str_eq(json_get_str(header, "alg"), JWE_ALG_EC))
 		return refuse(err, "The alg is not " JWE_ALG_EC ".");
@@ -328,6 +333,7 @@ int jwe_dir_seal(const struct secret *key, const char *header, const void *plain
 
 	if (!is_key(key, err))
 		return -1;
+	/* The caller's JSON is used as it is, which fixes the additional data. */
 	bytes_to_b64url(&head, header, strlen(header));
 	if (!jwe_seal_content(key, &head, plain, len, iv, tag, text)) {
 		ERR_clear_error();

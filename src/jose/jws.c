@@ -128,6 +128,7 @@ static int check_header(const char *b64, size_t len, struct err *err)
 
 	if (len == 0 || bytes_from_b64url(b64, len, &text, &text_len) < 0)
 		return err_set(err, ERR_INVALID, "The token's header is not base64url.");
+	/* The parser refuses duplicate names, which two readers could resolve differently. */
 	header = json_parse((const char *)text, text_len, &limits, &why);
 	if (!header || !json_object_is_type(header, json_type_object))
 		return err_set(err, ERR_INVALID, "The token's header is not a JSON object.");
@@ -176,6 +177,7 @@ int jws_verify_eddsa(const struct jws_public *key, const char *token, size_t tok
 	second = first ? memchr(first + 1, '.', (size_t)(end - first - 1)) : NULL;
 	if (!second) /* a third dot is not base64url */
 		return err_set(err, ERR_INVALID, "The token does not have three parts.");
+	/* The signature covers header.payload as sent, including the dot. */
 	if (check_header(token, (size_t)(first - token), err) < 0 ||
 		check_signature(key->evp, token, (size_t)(second - token), second + 1,
 			(size_t)(end - second - 1), err) < 0)

@@ -149,6 +149,7 @@ struct op *kbs_admin_put_values(struct kbs_transport *t, struct op_scope *scope,
 		.deadline_ms = 30000,
 		.verb = "refvalue-put"};
 
+	/* A message without values is valid: "{}". */
 	strbuf_add(&payload, m->n ? strbuf_str(&m->payload) : "{", m->n ? m->payload.len : 1);
 	strbuf_addc(&payload, '}');
 	strbuf_adds(&body, VALUES_HEAD);

@@ -21,7 +21,6 @@
 #define MAX_ANSWER  (256u * 1024)
 #define IN_FLIGHT   64u
 
-/* The HTTPS implementation of the seam. */
 struct client {
 	struct kbs_transport t; /* first */
 	struct httpc *http;     /* borrowed */
@@ -53,6 +52,7 @@ static const char *token(struct client *c)
 	n = snprintf(payload, sizeof(payload),
 		"{\"iss\":\"tec-operator\",\"aud\":\"kbs\",\"role\":\"admin\",\"iat\":%lld,\"exp\":%lld}",
 		(long long)wall, (long long)wall + KBS_TOKEN_LIFE_S);
+	/* Trustee checks exp and role; iss and aud for configurations that require them. */
 	c->token = jws_sign_eddsa(c->key, payload, (size_t)n, &err);
 	if (!c->token) /* impossible: kbs_client_new() checked the key */
 		DIE("kbs client: %s", err.text);
@@ -92,6 +92,8 @@ static void client_start(struct kbs_transport *t, struct op_scope *scope, struct
 		.max_body = req->max_answer ? req->max_answer : MAX_ANSWER,
 		.deadline_ms = req->deadline_ms ? req->deadline_ms : DEADLINE_MS,
 		.connect_ms = CONNECT_MS,
+		/* A write may have been executed although its answer was lost: only kbs_push may
+		 * repeat it. */
 		.once = strcmp(req->method, "GET") != 0,
 		.max_in_flight = IN_FLIGHT,
 	};

@@ -148,6 +148,7 @@ static void cancel_all(struct kbs_push *p)
 	timer_cancel(&p->serial_wait);
 	timer_cancel(&p->probe);
 	timer_cancel(&p->sentinel);
+	/* The next phase starts with a probe and its own backoff. */
 	backoff_reset(&p->serial_backoff);
 	p->check_due = p->check_due || p->checking;
 	push_check_stop(p);
@@ -197,6 +198,7 @@ static bool change_mode(struct kbs_push *p)
 		return true;
 	p->shared_mode = !p->shared_mode;
 	p->shared_emptied = false;
+	/* Everything is unknown again and therefore queued. */
 	kbs_sync_assume(p->sync, p->t, false);
 	return false;
 }
@@ -345,6 +347,7 @@ struct kbs_push *kbs_push_new(struct loop *l, struct kbs_sync *sync,
 	timer_init(&p->repeat_timer, l, on_repeat, p);
 	timer_init(&p->check, l, push_check_next, p);
 	timer_init(&p->serial_wait, l, on_wake, p);
+	/* From here on kbs_sync calls work() when something changes. */
 	p->t = kbs_sync_attach(sync, p->target, l, work, p);
 	metric_set(&states, p->target, state_name(p->state), 1);
 	if (conf->repeat_revoked_ms)
@@ -391,6 +394,7 @@ void kbs_push_set_transport(struct kbs_push *p, struct kbs_transport *take_t, co
 	timer_cancel(&p->retry);
 	free(p->text);
 	p->text = take_t ? NULL : xstrdup(why);
+	/* on_retry() also sets the state: PROBING is the only way out of UNREACHABLE. */
 	if (take_t) {
 		on_retry(p);
 	} else {

@@ -113,6 +113,7 @@ static void on_values(void *arg, const struct err *err, const struct kbs_answer 
 	p->marked = true;
 	p->sent = false;
 	p->clean = f->clean;
+	/* Only an answered message tells which sentinel is stored. */
 	p->stored_sum = f->sum;
 	p->shared_emptied = p->shared_emptied || f->empties_shared;
 	push_finish_confirmed(f);

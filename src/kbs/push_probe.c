@@ -61,6 +61,7 @@ static void start_over(struct kbs_push *p, struct json_object *sentinel)
 	p->policy_attestation = p->policy_resource = NULL;
 	p->known = true; /* each entry is unknown from here on */
 	p->check_due = p->conf.read_back;
+	/* Answers to requests sent before the loss say nothing about the new store. */
 	TAILQ_FOREACH (f, &p->in_flight, link)
 		f->stale = true;
 	kbs_sync_assume(p->sync, p->t, false);
@@ -81,6 +82,7 @@ static void judge(struct kbs_push *p, struct json_object *o)
 	if (is_ours(p, o))
 		return;
 	kbs_sync_sum(p->sync, &want);
+	/* Another process, usually an earlier leader, has stored exactly this. */
 	p->known = has_sum(o, &want);
 	if (!p->known)
 		return;
@@ -118,6 +120,7 @@ static void on_probe(void *arg, const struct err *err, const struct kbs_answer *
 		probe_failed(p, err);
 		return;
 	}
+	/* A few failures are kept, so that a Trustee that only reads is unreachable again soon. */
 	if (p->failed && p->in_row > BACK_IN_ROW)
 		p->in_row = BACK_IN_ROW;
 	/* This does not reset the backoff: a server that answers may still accept no write. */

@@ -179,6 +179,7 @@ bool push_start_keys(struct kbs_push *p)
 			move(f, &p->in_flight);
 		else
 			kbs_sync_take(p->sync, p->t, e);
+		/* A retry keeps its request and with it the backoff. */
 		f = f ? f : push_request_new(p);
 		f->n = 0;
 		f->stale = false;

@@ -51,6 +51,7 @@ static int write_file(
 
 	if (fd < 0)
 		return err_set_errno(err, ERR_INVALID, errno, "cannot write %s", tmp);
+	/* close() can report a delayed write error. */
 	rc = write_all(fd, data, len);
 	if (close(fd) < 0)
 		rc = -1;

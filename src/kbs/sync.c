@@ -44,6 +44,7 @@ void kbs_notify_all(struct kbs_sync *s)
 
 /* ---- entries */
 
+/* The kind is part of the hash, as both kinds share one table. */
 static uint32_t hash_of(enum kbs_kind kind, const char *name)
 {
 	return table_hash_str(name) + (uint32_t)kind;
@@ -216,6 +217,7 @@ static bool renew(struct kbs_sync *s, struct kbs_entry *e, const char *name, boo
 
 	if (value)
 		secret_sha256(value, sha256);
+	/* A relist renews every object; without a change no request must follow. */
 	if (value && was_declared && memcmp(e->sha256, sha256, SHA256_LEN) == 0)
 		return false;
 	if (was_declared)
@@ -287,6 +289,7 @@ bool kbs_sync_withdraw(struct kbs_sync *s, enum kbs_kind kind, const char *name,
 	old = *at;
 	if (!old)
 		return false;
+	/* The last object: the name itself is revoked. */
 	if (old == e->objects && !old->next)
 		return kbs_sync_revoke(s, kind, name);
 	*at = old->next;
@@ -433,7 +436,6 @@ void kbs_sync_counts(
 
 /* ---- targets */
 
-/* The slot of a target; -1: unknown. */
 static int find(const struct kbs_sync *s, const char *name)
 {
 	EACH_TARGET (s, t)

@@ -113,7 +113,6 @@ static void queue_pop(struct kbs_sync *s, unsigned t, enum kbs_kind kind, bool r
 	kbs_entry_unpin(e);
 }
 
-/* Empty the four queues of a target. */
 static void queue_clear(struct kbs_sync *s, unsigned t)
 {
 	for (unsigned i = 0; i < 4; i++)
@@ -149,6 +148,7 @@ struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_kind ki
 	for (int revoked = 1; revoked >= 0; revoked--) {
 		struct kbs_queue *q = &s->target[t].queue[kind][revoked];
 
+		/* Dropping a head may free its entry, so e is read anew each time. */
 		for (; q->n; queue_pop(s, t, kind, revoked)) {
 			struct kbs_entry *e = q->v[q->head];
 

@@ -78,6 +78,8 @@ static int find_blocks(const char *pem, struct block *cert, struct block *key, s
 {
 	for (const char *at = pem; (at = strstr(at, BEGIN)); at += strlen(BEGIN)) {
 		struct block b;
+		/* "EC PRIVATE KEY" is the older form (RFC 5915), which pki_key_from_pem() reads
+		 * as well. */
 		bool is_cert = take_block(at, "CERTIFICATE", &b);
 
 		if (!is_cert && !take_block(at, "PRIVATE KEY", &b) &&
@@ -169,6 +171,7 @@ int pki_ca_read(const char *pem, size_t len, int64_t now_s, struct pki_ca *out, 
 			PKI_CA_FILE_MAX);
 	if (find_blocks(pem, &cert, &key, err) < 0)
 		return -1;
+	/* Errors of rejected input must not stay in OpenSSL's queue. */
 	ERR_set_mark();
 	rc = read_blocks(&cert, &key, now_s, out, err);
 	ERR_pop_to_mark();

@@ -133,6 +133,7 @@ static X509 *next_cert(BIO *bio, bool *end, struct err *err)
 
 	*end = false;
 	if (PEM_read_bio(bio, &name, &header, &data, &len) != 1) {
+		/* The only error that means "no further block"; any other is a damaged one. */
 		*end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
 		if (!*end)
 			err_set(err, ERR_INVALID, "a PEM block is malformed or truncated");
@@ -213,6 +214,7 @@ int pki_cert_read_bundle(
 	if (!bio)
 		return -1;
 	ERR_set_mark();
+	/* Read on after the first certificate: one bad block spoils the bundle. */
 	while (!end && !err_is_set(err)) {
 		cleanup_x509 X509 *x = next_cert(bio, &end, err);
 

@@ -125,6 +125,7 @@ static bool add_subject(X509 *x, const struct pki_issue *what, X509 *ca)
  * itself. */
 static bool fill_in(X509 *x, const struct pki_issue *what, EVP_PKEY *key, X509 *ca)
 {
+	/* The authority key identifier of a CA points to itself. */
 	X509 *issuer = ca && what->use != PKI_ISSUE_CA ? ca : x;
 
 	return pki_x509_begin(x, what->now_s, what->days) && add_subject(x, what, ca) &&

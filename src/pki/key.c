@@ -101,12 +101,14 @@ struct pki_key *pki_key_from_pem(const struct secret *pem, struct err *err)
 	if (!bio)
 		DIE("no memory for a BIO");
 	ERR_set_mark();
+	/* Accepts PKCS#8 and the older "EC PRIVATE KEY". */
 	evp = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL);
 	ERR_pop_to_mark();
 	if (!evp) {
 		err_set(err, ERR_INVALID, "no unencrypted private key in PEM");
 		return NULL;
 	}
+	/* Another algorithm would fail only later, at the first signature. */
 	if (!is_ours(evp) || !only_space_left(bio)) {
 		EVP_PKEY_free(evp);
 		err_set(err, ERR_INVALID,

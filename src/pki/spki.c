@@ -69,6 +69,8 @@ static int refuse_label(struct span s, struct err *err)
 
 	while (n < s.len && n < 64 && s.p[n] != '-' && s.p[n] != '\n')
 		n++;
+	/* Covers every "... PRIVATE KEY" label; say so clearly, as the key has just left its
+	 * machine. */
 	if (n >= 11 && memcmp(s.p + n - 11, "PRIVATE KEY", 11) == 0)
 		return err_set(err, ERR_INVALID,
 			"This is a private key and must stay on its machine; " WANTED ".");
@@ -91,6 +93,7 @@ static int join_lines(struct span *s, struct strbuf *b64, struct err *err)
 		if (n == 0 || n == s->len)
 			return err_set(err, ERR_INVALID,
 				"The PEM block has an empty line or no end line; " WANTED ".");
+		/* RFC 1421 headers, such as Proc-Type of an encrypted key. */
 		if (memchr(s->p, ':', n))
 			return err_set(
 				err, ERR_INVALID, "The PEM block has header lines; " WANTED ".");
@@ -225,12 +228,14 @@ static int check_rsa(struct span bits, unsigned *out_bits, struct err *err)
 		!take_positive(&rsa, &e) || rsa.len > 0)
 		return err_set(err, ERR_INVALID,
 			"The RSA key is malformed or has trailing data; " WANTED ".");
+	/* take_positive() left no leading zero byte, so clz is defined. */
 	n_bits = (unsigned)(n.len * 8) - (unsigned)(__builtin_clz(n.p[0]) - 24);
 	if (n_bits < BITS_MIN || n_bits > BITS_MAX)
 		return err_set(err, ERR_INVALID, "The RSA key has %u bits; " WANTED ".", n_bits);
 	if (!has_prefix(e, f4, sizeof(f4)) || e.len != sizeof(f4))
 		return err_set(
 			err, ERR_INVALID, "The RSA key's exponent is not 65537; " WANTED ".");
+	/* A product of two odd primes is odd: OpenSSL would fail only when the key is used. */
 	if (!(n.p[n.len - 1] & 1))
 		return err_set(err, ERR_INVALID, "The RSA modulus is even; " WANTED ".");
 	*out_bits = n_bits;
@@ -306,6 +311,7 @@ void pki_spki_to_pem(const struct pki_spki *k, struct strbuf *out)
 
 	bytes_to_b64(&b64, k->der, k->der_len);
 	strbuf_adds(out, BEGIN LABEL "-----\n");
+	/* RFC 7468 section 2: lines of exactly 64 characters, the last one may be shorter. */
 	for (size_t i = 0; i < b64.len; i += 64) {
 		strbuf_add(out, b64.data + i, b64.len - i < 64 ? b64.len - i : 64);
 		strbuf_addc(out, '\n');

@@ -31,6 +31,7 @@ static struct json_object *tpm_json(const struct rats_evidence *e)
 	struct json_object *o = json_add_str(json_obj(), "ak_public", e->ak_public);
 	char name[8], hex[SHA256_HEX_LEN + 1];
 
+	/* "pcr00" to "pcr23", lower-case hex. */
 	for (unsigned i = 0; i < TPM_PCR_COUNT; i++) {
 		snprintf(name, sizeof(name), "pcr%02u", i);
 		bytes_to_hex(e->pcrs[i], SHA256_LEN, hex);
@@ -74,6 +75,8 @@ static struct json_object *submod_json(const struct rats_attest *a, const struct
 	json_add(o, "ear.trustworthiness-vector",
 		json_add_int(vector, "executables", v->executables));
 	json_add_str(o, "ear.appraisal-policy-id", "default");
+	/* Only a fully affirmed node gets identifiers: a resource policy may rely on their
+	 * presence. */
 	if (v->validated)
 		json_add(o, "ear.trustee.identifiers",
 			json_add(json_obj(), "validated", json_copy(v->validated)));

@@ -124,6 +124,7 @@ static int read_pcrs(struct json_object *a, struct rats_evidence *e, struct err 
 			return err_set(err, ERR_INVALID,
 				"tpm_quote.pcrs[%zu] is not 64 lower-case hexadecimal digits.", i);
 	}
+	/* The quote signs a digest of the values, not the values themselves. */
 	if (!tpm_quote_covers(&e->quote, (const uint8_t(*)[SHA256_LEN])e->pcrs))
 		return err_set(
 			err, ERR_INVALID, "The PCR values do not match the digest in the quote.");
@@ -174,6 +175,7 @@ int rats_evidence_read(
 	return fail(flaw, RATS_FLAW_TEE);
 }
 
+/* JSON strings are escaped minimally, as RFC 8785 requires for canonical text. */
 void rats_write_str(struct strbuf *out, const char *before, const char *s)
 {
 	strbuf_adds(out, before);

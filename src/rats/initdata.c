@@ -13,6 +13,7 @@
 
 #include "tec/base/mem.h"
 
+/* A trimmed line inside the caller's text. */
 struct line {
 	const char *p;
 	size_t len;
@@ -80,6 +81,7 @@ int rats_initdata_check(const char *toml, size_t len, struct err *err)
 	while (take_line(&p, end, &l)) {
 		if (l.len == 0 || l.p[0] == '#')
 			continue;
+		/* The first table ends what is read here. */
 		if (l.p[0] == '[') {
 			if (!is_text(l, "[data]"))
 				return err_set(err, ERR_INVALID,

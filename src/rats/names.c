@@ -28,6 +28,7 @@ int rats_identity_name(const uint8_t *der, size_t len, char out[RATS_IDENTITY_NA
 {
 	static const char digits[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+	/* Both cuts are multiples of 4 characters, so they fall on byte boundaries of the DER. */
 	const uint8_t *from = der + CUT_FROM / 4 * 3;
 	char *to = out + sizeof(NAME_PREFIX) - 1;
 

@@ -61,6 +61,7 @@ static char *machine_of(const struct rats_evidence *e, rats_policy_value_fn valu
 	identity = value(arg, name);
 	if (!json_object_is_type(identity, json_type_array))
 		return xstrdup(machine_in(identity, e->ak_public));
+	/* Different keys can share the name; the entry with the whole key decides. */
 	for (size_t i = 0; !machine && i < json_object_array_length(identity); i++)
 		machine = machine_in(json_object_array_get_idx(identity, i), e->ak_public);
 	return xstrdup(machine);
@@ -77,6 +78,7 @@ static struct json_object *images_of(
 	bytes_to_hex(e->pcrs[4], SHA256_LEN, hex[0]);
 	bytes_to_hex(e->pcrs[7], SHA256_LEN, hex[1]);
 	bytes_to_hex(e->pcrs[14], SHA256_LEN, hex[2]);
+	/* The name says which PCRs were approved together (render/refvalues.h). */
 	if (require_pcr7)
 		snprintf(name, sizeof(name), "boot.%s.%s.%s", hex[0], hex[1], hex[2]);
 	else

@@ -72,6 +72,8 @@ int rats_auth_read(
 		!json_object_object_get_ex(out->o, "extra-params", &out->extra))
 		return refuse(err, flaw, RATS_FLAW_SYNTAX,
 			"The request must have exactly version, tee and extra-params.");
+	/* Checked after the members: another version may have other members, and SYNTAX is then
+	 * right as well. */
 	if (!str_eq(version, RATS_RCAR_VERSION))
 		return refuse(err, flaw, RATS_FLAW_VERSION,
 			"The protocol version must be " RATS_RCAR_VERSION ".");
@@ -279,6 +281,7 @@ int rats_attest_verify(
 	rats_binding(&a->key, nonce, a->additional, binding);
 	if (a->evidence.tee == RATS_TEE_TPM)
 		return verify_tpm(a, binding, flaw, err);
+	/* Sample evidence carries the whole binding in base64. */
 	bytes_to_b64(&b64, binding, sizeof(binding));
 	if (!str_eq(a->evidence.report_data, strbuf_str(&b64)))
 		return err_set(err, ERR_DENIED,

@@ -47,6 +47,8 @@ static void mac(const struct secret *key, const struct rats_ticket_scope *scope,
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
 	uint8_t digest[SHA256_LEN];
 
+	/* Domain separation: the key is used for nothing else, and a later layout gets another
+	 * text. */
 	strbuf_add(&b, domain, sizeof(domain));
 	strbuf_add(&b, random, RATS_TICKET_RANDOM_LEN);
 	strbuf_add(&b, epoch_be, sizeof(epoch_be));
@@ -65,6 +67,7 @@ void rats_ticket_make(const struct secret *key, const struct rats_ticket_scope *
 {
 	uint8_t raw[UUID_LEN], m[MAC_LEN];
 
+	/* Only 10 bits fit; is_near() compares modulo the same number. */
 	epoch %= EPOCHS;
 	mac(key, scope, random, epoch, m);
 	memcpy(raw, random, RATS_TICKET_RANDOM_LEN);
@@ -114,6 +117,7 @@ bool rats_ticket_valid(const struct secret *key, const struct rats_ticket_scope 
 	if (!take_apart(uuid, epoch, raw, &made))
 		return false;
 	memcpy(have, raw + 8, MAC_LEN);
+	/* Put the first MAC byte together again: two bits before the variant, six after it. */
 	have[0] = (uint8_t)((raw[7] & 3) << 6 | (raw[8] & 0x3f));
 	mac(key, scope, raw, made, m);
 	return secret_same_bytes(have, m, MAC_LEN);

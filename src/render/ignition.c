@@ -22,6 +22,7 @@
 
 /* ---- Accept */
 
+/* A part of the header, not NUL-terminated. */
 struct span {
 	const char *p;
 	size_t len;
@@ -96,6 +97,7 @@ static int readable_minor(struct span v)
 {
 	int major, minor;
 
+	/* A parameter value may be a quoted string (RFC 9110 section 5.6.6). */
 	if (v.len >= 2 && v.p[0] == '"' && v.p[v.len - 1] == '"')
 		v.p++, v.len -= 2;
 	major = take_number(&v);
@@ -158,6 +160,7 @@ int render_ignition_version(const char *accept)
 	}
 	if (!named)
 		return any ? MINOR_MAX : -1;
+	/* All named versions are too old for this document. */
 	if (best < MINOR_MIN)
 		return -1;
 	return best < MINOR_MAX ? best : MINOR_MAX;
@@ -232,6 +235,7 @@ void render_ignition(const struct model_cluster *c, const char *uuid, int minor,
 	config = json_text(pin);
 	snprintf(version, sizeof(version), "3.%d.0", minor);
 	json_add_str(json_get_obj(o, "ignition"), "version", version);
+	/* The pin's configuration is JSON inside a JSON string. */
 	json_add_str(json_get_obj(luks, "clevis/custom"), "config", config);
 	text = json_text(o);
 	strbuf_adds(out, text);
@@ -250,6 +254,7 @@ struct json_object *render_ignition_first(const char *url, const char *ca)
 		struct json_object *all = json_arr();
 
 		strbuf_adds(&data, "data:,");
+		/* A data URL (RFC 2397): PEM contains characters that need encoding. */
 		str_percent_encode(&data, ca, strlen(ca));
 		json_push(all, json_add_str(json_obj(), "source", strbuf_str(&data)));
 		json_add(ignition, "security",

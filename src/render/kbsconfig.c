@@ -24,6 +24,7 @@ const struct render_kbsconfig_images render_kbsconfig_images_default = {
 /* The path tells two inputs apart that name the same object. */
 static void add_hash(struct bytes_sha256_run *run, const char *what, const struct model_input *in)
 {
+	/* With the NUL, so that no two sequences of names hash alike. */
 	bytes_sha256_add(run, what, strlen(what) + 1);
 	bytes_sha256_add(run, in->obj.name, strlen(in->obj.name) + 1);
 	bytes_sha256_add(run, in->sha256, sizeof(in->sha256));
@@ -125,6 +126,7 @@ static void take_containers(struct json_object *spec, struct kbsconfig_pod *p)
 	json_push(list, json_object_get(p->kbs));
 	if (p->c->microservices)
 		json_push(json_push(list, json_object_get(p->as)), json_object_get(p->rvps));
+	/* json_add() replaces the old list, which drops unused containers. */
 	json_add(pod, "containers", list);
 }
 
@@ -178,6 +180,7 @@ struct json_object *render_kbsconfig_service(
 	struct json_object *port = json_obj(), *spec = json_obj();
 
 	json_add_str(port, "name", "kbs-port");
+	/* The port that clients of the Trustee operator know. */
 	json_add_int(port, "port", 8080);
 	json_add_int(port, "targetPort", c->guard ? RENDER_GUARD_PORT : config->file.port);
 	json_add_str(port, "protocol", "TCP");

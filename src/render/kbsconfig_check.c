@@ -296,6 +296,7 @@ enum model_kbsconfig_reason render_kbsconfig_check(const struct model_kbsconfig 
 {
 	static const struct model_kbsfile none;
 	const struct model_input *config = kbsconfig_input(c, from, KBSCONFIG_CONFIG);
+	/* Without a readable configuration, `none` stands for its settings. */
 	struct check k = {.c = c, .from = from, .why = why};
 
 	k.file = config ? &config->file : &none;
@@ -305,6 +306,7 @@ enum model_kbsconfig_reason render_kbsconfig_check(const struct model_kbsconfig 
 			"spec.kbsConfigMapName is missing. Set it to the name of a ConfigMap with kbs-config.toml.");
 		return KBSCONFIG_INPUT_INVALID;
 	}
+	/* An invalid spec is reported before anything that is missing. */
 	if (c->problem && !fits(&k))
 		return KBSCONFIG_INPUT_INVALID;
 	if (microservices(&k) != KBSCONFIG_IS_INSTALLED)

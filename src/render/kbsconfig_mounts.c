@@ -151,6 +151,7 @@ static void add_resources_legacy(const struct kbsconfig_pod *p)
 							 "/kbs/repository";
 	cleanup_free char *dir = xasprintf("%s/default", top);
 
+	/* A tmpfs, in which the kubelet creates one directory per Secret. */
 	add_memory(p, p->kbs, "default", dir);
 	for (unsigned i = 0;; i++) {
 		cleanup_free char *secret = kbsconfig_line(&at, NULL);
@@ -252,6 +253,7 @@ static void mounts_legacy(const struct kbsconfig_pod *p)
 				     "/rvps/reference-values/reference-values.json";
 	cleanup_free char *policy_dir = dir_of(policy), *values_dir = dir_of(values);
 
+	/* Trustee's whole tree is a tmpfs; the files are mounted into it. */
 	add_memory(p, p->kbs, "confidential-containers", WRITABLE_LEGACY);
 	add_policies_legacy(p);
 	add_file(p, p->kbs, KBSCONFIG_RESOURCE_POLICY, "resource-policy", policy_dir,
@@ -281,6 +283,7 @@ static void mounts_current(const struct kbsconfig_pod *p)
 	cleanup_free char *as = xasprintf("%s/attestation_service_policy", storage),
 			  *kbs = xasprintf("%s/kbs", storage);
 
+	/* Parents before what is mounted inside them. */
 	add_memory(p, p->kbs, "base-storage-dir", storage);
 	add_memory(p, p->as, "attestation-policy-dir", as);
 	add_file(p, p->as, KBSCONFIG_CPU_POLICY, "attestation-policy", as, "default_cpu.rego",
@@ -318,6 +321,7 @@ void kbsconfig_mounts(const struct kbsconfig_pod *p)
 	/* as-config.json names the token signer's files; it is not parsed here. */
 	add_secret(p, p->as, KBSCONFIG_TOKEN_KEY, apart);
 	add_secret(p, p->as, KBSCONFIG_TOKEN_CERT, apart);
+	/* Only separate services have configuration files of their own. */
 	if (!apart)
 		return;
 	add_file(p, p->as, KBSCONFIG_AS_CONFIG, "as-config", "/etc/as-config", "as-config.json",

@@ -164,6 +164,7 @@ static void begin_line(struct strip *s, const char *p, const char *end)
 {
 	const char *key = s->root ? skip_section(p, end) : NULL;
 
+	/* Lines before the first header belong to the root table. */
 	if (is_header(p, end)) {
 		s->root = s->dropping = false;
 		s->inside = is_http_server(p, end);
@@ -232,10 +233,12 @@ int render_kbstls_merge(const char *text, const char *lines, struct strbuf *out,
 		return err_set(err, ERR_INVALID,
 			"no section [http_server]; inline tables are unsupported");
 	strbuf_add(out, strbuf_str(&rest), (size_t)place.at);
+	/* The last line of a file may lack its newline. */
 	if (out->len && out->data[out->len - 1] != '\n')
 		strbuf_adds(out, crlf && out->data[out->len - 1] != '\r' ? "\r\n" : "\n");
 	add_lines(out, lines, crlf, place.dotted);
 	strbuf_add(out, strbuf_str(&rest) + place.at, rest.len - (size_t)place.at);
+	/* Duplicate keys, for instance, are found only here. */
 	parsed = toml_parse(strbuf_str(out), out->len, err);
 	return parsed ? 0 : -1;
 }

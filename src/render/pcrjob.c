@@ -35,6 +35,8 @@ void render_pcrjob_name(const struct model_image *i, const struct render_pcrjob_
 	if (fetch)
 		strbuf_adds(&text, " fetch");
 	bytes_sha256(strbuf_str(&text), text.len, digest);
+	/* 64 bits suffice: a collision only makes two images share a name, which the annotations
+	 * reveal. */
 	bytes_to_hex(digest, 8, hex);
 	snprintf(out, RENDER_PCRJOB_NAME_LEN + 1, MODEL_JOB_APP "-%.16s", hex);
 }
@@ -73,6 +75,7 @@ static void add_fetch(struct json_object *pod, const struct model_image *i,
 	json_add_str(container, "image", tool);
 	json_push_str(args, i->image);
 	add_arg(args, "--into", IMAGE);
+	/* Keys of Secret tec-operator-registry, which the template mounts; it is optional. */
 	add_arg(args, "--registry-auth", REGISTRY "/.dockerconfigjson");
 	add_arg(args, "--registry-ca", REGISTRY "/ca.crt");
 	add_arg(args, "--registry-mirror", fetch->registry_mirror);
@@ -97,6 +100,7 @@ struct json_object *render_pcrjob(const struct model_image *i,
 
 	render_pcrjob_name(i, p, fetch, name);
 	snprintf(number, sizeof(number), "%u", attempt);
+	/* Annotations carry what the controller needs to judge the result later. */
 	json_add_str(marks, MODEL_JOB_IMAGE_ANNOTATION, i->obj.name);
 	json_add_str(marks, MODEL_JOB_ATTEMPT_ANNOTATION, number);
 	json_add_str(marks, MODEL_JOB_NONCE_ANNOTATION, nonce);
@@ -105,6 +109,7 @@ struct json_object *render_pcrjob(const struct model_image *i,
 	json_push_str(json_push_str(args, "--nonce"), nonce);
 	if (fetch) {
 		json_add_str(marks, MODEL_JOB_FETCH_ANNOTATION, fetch->why);
+		/* A NetworkPolicy selects these Pods: only they may reach a registry. */
 		json_add_str(json_get_obj(spec, "template/metadata/labels"),
 			RENDER_PCRJOB_FETCH_LABEL, "true");
 		add_fetch(pod, i, fetch, tool);

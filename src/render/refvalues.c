@@ -100,8 +100,10 @@ static char *boot_value(const char *const *images, const struct named *v, size_t
 	size_t k = 0, shown = 0;
 
 	for (size_t i = 0; i < n; i++)
+		/* Both halves are of one image: a boot of that image alone. */
 		if (v[i].set->image[0] == v[i].set->image[1])
 			names[k++] = images[v[i].set->image[0]];
+	/* No image boots so on its own: name both images of each mix. */
 	for (size_t i = 0, own = k; i < n && !own; i++) {
 		names[k++] = images[v[i].set->image[0]];
 		names[k++] = images[v[i].set->image[1]];
@@ -129,6 +131,7 @@ static void add_boots(const char *const *images, const struct pcr_sets *sets, bo
 	for (size_t i = 0; i < sets->n; i++) {
 		const struct pcr_set *s = &sets->v[i];
 
+		/* A boot without one of these values cannot be named, and is not approved. */
 		if (!s->has[4] || !s->has[14] || (with_pcr7 && !s->has[7]))
 			continue;
 		render_boot_name(

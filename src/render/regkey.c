@@ -48,9 +48,11 @@ void render_regkey_plan(int64_t now_s, bool at_key, int64_t pending_ttl_ms,
 	struct render_regkey_plan *out)
 {
 	int64_t life_s = pending_ttl_ms > 0 ? max(pending_ttl_ms / 1000, 1) : DAY_S;
+	/* 30 lifetimes, at least 30 days, but well before the 1,024 epochs recur. */
 	int64_t period_s = min(max(30 * life_s, 30 * DAY_S), EPOCHS_MAX * life_s);
 	int64_t keep_s = 3 * life_s;
 	bool both = current->there && previous->there;
+	/* The copy exists, but current was not replaced yet. */
 	bool same = both && str_eq(current->content, previous->content);
 
 	*out = (struct render_regkey_plan){.again_s = INT64_MAX};
@@ -75,6 +77,7 @@ void render_regkey_plan(int64_t now_s, bool at_key, int64_t pending_ttl_ms,
 enum render_regkey_do render_regkey_end(
 	const struct render_regkey *current, const struct render_regkey *previous)
 {
+	/* Previous first; current is the one that listeners sign with. */
 	if (previous->there)
 		return RENDER_REGKEY_DROP_PREVIOUS;
 	return current->there ? RENDER_REGKEY_DROP : RENDER_REGKEY_NOTHING;

@@ -55,6 +55,7 @@ static const struct render_token_signer *choose(
 	for (unsigned i = 0; i < n; i++) {
 		const struct render_token_signer *s = &signers[i];
 		bool ripe = now_s - s->created_s >= RENDER_TOKEN_RIPE_S;
+		/* Expired, not ripe, ripe. */
 		int rank = s->not_after_s <= now_s ? 0 : ripe ? 2 : 1;
 
 		if (render_token_number(s->name) == 0)
@@ -124,12 +125,14 @@ void render_token_plan(int64_t now_s, const struct render_token_signer *signers,
 		ours++;
 		number = its > number ? its : number;
 		newest = newer(s, newest) ? s : newest;
+		/* Each of these moments can change the choice. */
 		again(out, now_s, s->not_after_s);
 		again(out, now_s, s->created_s + RENDER_TOKEN_RIPE_S);
 		again(out, now_s, s->created_s + RENDER_TOKEN_RETIRE_S);
 	}
 	if (newest)
 		again(out, now_s, newest->not_after_s - RENDER_TOKEN_RENEW_S);
+	/* Both limits hold even if a clock jumps or a Secret cannot be read. */
 	if ((!newest || newest->not_after_s - now_s <= RENDER_TOKEN_RENEW_S) &&
 		ours < RENDER_TOKEN_SIGNERS_MAX && number < NUMBER_MAX) {
 		out->what = RENDER_TOKEN_MAKE;
@@ -143,6 +146,7 @@ void render_token_plan(int64_t now_s, const struct render_token_signer *signers,
 
 		if (s == signer || render_token_number(s->name) == 0)
 			continue;
+		/* Never delete one that is mounted, or one that will sign next. */
 		if (trusted(now_s, s, signer) && out->n_use < RENDER_TOKEN_SIGNERS_MAX)
 			trust(out, s);
 		else if (!s->mounted && !(newer(s, signer) && s->not_after_s > now_s))

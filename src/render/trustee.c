@@ -46,6 +46,7 @@ struct json_object *render_template(const char *file)
 	struct err err = ERR_INIT;
 	struct json_object *o;
 
+	/* Texts are static, so their addresses identify them. */
 	while (k->yaml && k->yaml != yaml)
 		k++;
 	assert(k < known + ARRAY_LEN(known) - 1);
@@ -66,6 +67,7 @@ struct json_object *render_object(const struct render_meta *m)
 	struct json_object *o = json_obj(), *meta = json_obj(), *labels = json_obj();
 
 	kobj_api_version(m->gvk, &version);
+	/* Services and NetworkPolicies select by this label. */
 	json_add_str(labels, "app", m->app);
 	json_add_str(labels, "app.kubernetes.io/managed-by", "tec-operator");
 	json_add_str(meta, "name", m->name);
@@ -135,7 +137,6 @@ struct json_object *render_trustee_policies(const struct model_cluster *c, const
 	return render_hashed(json_add(o, "data", data));
 }
 
-/* A ConfigMap with one file. */
 static struct json_object *one_file(const char *name, const char *ns, const struct model_cluster *c,
 	const char *file, const char *text)
 {
@@ -207,6 +208,7 @@ struct secret *render_secret_text(struct json_object *take_o, const char *key_na
 		bytes_to_b64(&tail, text, strlen(text));
 	}
 	strbuf_adds(&tail, "\"}}");
+	/* Sized exactly: a growing buffer would leave copies of the key behind. */
 	s = secret_new(head.len + secret_len(b64) + tail.len);
 	p = secret_bytes(s);
 	memcpy(p, head.data, head.len);

@@ -55,6 +55,7 @@ static const struct marker *find_marker(
 void render_kbs_config(const char *file, const struct model_cluster *c,
 	const struct render_trustee_inputs *in, struct strbuf *out)
 {
+	/* With the guard, Trustee serves plain http on loopback. */
 	bool guarded = model_cluster_guarded(c), tls = c->trustee_secret && !guarded;
 	const struct marker heads[] = {{"#plain: ", !tls}, {"#guard: ", guarded}},
 			    tails[] = {{" #signers", true}, {" #tls", tls}, {" #open", !guarded}};
@@ -70,6 +71,7 @@ void render_kbs_config(const char *file, const struct model_cluster *c,
 			const char *to = end - (tail ? strlen(tail->text) : 0);
 
 			strbuf_add(out, from, (size_t)(to - from));
+			/* The line ends with the list of trusted certificates. */
 			if (tail == &tails[0])
 				add_signers(out, in);
 			strbuf_addc(out, '\n');
@@ -171,6 +173,8 @@ static void fill_tokens(const struct render_trustee_inputs *in, struct json_obje
 	if (in->n_signers)
 		json_add_str(json_get_obj(signer, "secret"), "secretName", in->signers[0].name);
 	for (unsigned i = 1; i < in->n_signers; i++) {
+		/* Numbered by Secret, so that a path keeps its meaning when another signer
+		 * retires. */
 		unsigned number = render_token_number(in->signers[i].name);
 		cleanup_free char *name = xasprintf("trustee-token-old-%u", number);
 		cleanup_free char *path = xasprintf(OLD_TOKEN_DIR "/%u", number);
@@ -216,6 +220,7 @@ static void fill_guard(
 	struct json_object *guard = json_get_obj(more, "guard");
 	struct json_object *args = json_get_arr(guard, "args"), *mounts = json_arr();
 
+	/* Without the admin API the guard's admin port stays closed. */
 	if (c->delivery == MODEL_DELIVERY_ADMIN_API)
 		render_push_all(args, json_get_arr(more, "admin/args"));
 	if (c->trustee_secret) {
@@ -228,6 +233,7 @@ static void fill_guard(
 
 		json_push(args, json_object_new_string(rate));
 	}
+	/* Trustee no longer needs the private key. */
 	replace(kbs, "volumeMounts", "trustee-tls", NULL);
 	render_add_guard(containers, kbs, more, images->operator_);
 }
@@ -270,6 +276,7 @@ static void add_token_hash(const struct render_trustee_inputs *in, struct json_o
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 
 	for (unsigned i = 0; i < in->n_signers; i++) {
+		/* An incomplete value would restart Trustee when the missing hash becomes known. */
 		if (!in->signers[i].hash)
 			return;
 		strbuf_addf(&text, "%s%s", i ? "." : "", in->signers[i].hash);
@@ -289,6 +296,7 @@ static void fill_annotations(const struct render_pod *p, const struct model_clus
 	render_kbs_config(p->config, c, in, &toml);
 	bytes_sha256(strbuf_str(&toml), toml.len, digest);
 	bytes_to_hex(digest, SHA256_LEN, hex);
+	/* 64 bits are enough to notice a change. */
 	hex[16] = '\0';
 	json_add_str(annotations, HASH_ANNOTATION "config-hash", hex);
 	if (c->trustee_secret && !model_cluster_guarded(c)) /* the guard reloads it */

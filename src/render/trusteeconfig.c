@@ -264,6 +264,7 @@ static void patch_inputs(struct json_object *spec, const struct model_trusteecon
 static void patch_claim(struct json_object *spec, const struct model_trusteeconfig *t,
 	const struct model_kbsconfig *have)
 {
+	/* A claim with another name was chosen by the user and is kept. */
 	cleanup_free char *name = render_child_name(t, RENDER_CHILD_CLAIM);
 	const char *claim = have ? have->pvc : NULL;
 
@@ -310,6 +311,7 @@ static struct json_object *owners(
 	for (size_t i = 0; others && i < json_object_array_length(others); i++) {
 		struct json_object *one = json_object_array_get_idx(others, i);
 
+		/* Ours may be there already, without `controller`. */
 		if (!str_eq(json_get_str(one, "uid"), t->obj.uid))
 			json_push(all, json_object_get(one));
 	}
@@ -337,6 +339,7 @@ struct json_object *render_child_kbsconfig(
 	bool same;
 
 	patch_inputs(spec, t, have);
+	/* A TrusteeConfig supports a single deployment type. */
 	if (!have || have->microservices)
 		json_add_str(spec, "kbsDeploymentType", "AllInOneDeployment");
 	if (!have || !str_eq(have->service_type, t->service_type))
@@ -350,6 +353,7 @@ struct json_object *render_child_kbsconfig(
 	else
 		json_add_str(json_get_obj(meta, "annotations"), MODEL_KBSCONFIG_PROFILE,
 			profile_name(t));
+	/* An empty patch would still be a write and wake every watcher. */
 	same = have && !json_object_object_length(spec) && !json_object_object_length(meta);
 	json_add(o, "spec", spec);
 	if (!same)

@@ -73,6 +73,7 @@ static void add_key(struct json_object *sources, const char *ak)
 	cleanup_free char *file = key_file(ak);
 	struct json_object *secret = json_add_str(json_obj(), "name", ak);
 
+	/* The name of the file must end in .pub, whatever the Secret is called. */
 	json_add(secret, "items", json_push(json_arr(), render_item("public_key", file)));
 	json_add_bool(secret, "optional", true);
 	json_push(sources, json_add(json_obj(), "secret", secret));
@@ -144,6 +145,7 @@ struct json_object *render_trustee_deployment_volumes(const struct model_cluster
 		check_list(v->aks, v->n_aks, "AttestationKeys", err) < 0)
 		return NULL;
 	for (size_t i = 0; i < v->n_machines; i++) {
+		/* The id becomes part of a path. */
 		if (!uuid_valid(v->machines[i], strlen(v->machines[i]))) {
 			err_set(err, ERR_INVALID, "Machine id %.40s is not a UUID", v->machines[i]);
 			return NULL;

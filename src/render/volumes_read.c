@@ -102,6 +102,7 @@ struct render_volumes render_volumes_of(const struct render_volumes_list *l)
 		.contents = l->contents};
 }
 
+/* Each projected source is the Secret of one approved key. */
 static void read_keys(struct json_object *sources, struct render_volumes_list *out)
 {
 	for (size_t i = 0; sources && i < json_object_array_length(sources); i++) {
@@ -147,6 +148,7 @@ bool render_volumes_read(struct json_object *deployment, struct render_volumes_l
 		render_volumes_list_fini(out);
 		return false;
 	}
+	/* render_trustee_deployment_volumes() requires sorted lists. */
 	render_volumes_list_sort(out);
 	read_contents(deployment, out);
 	return true;
