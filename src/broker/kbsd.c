@@ -258,7 +258,7 @@ struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_con
 	k->arg = conf->arg;
 	h.name = conf->name;
 	h.limits.body = conf->max_body ? conf->max_body : BROKER_KBSD_MAX_BODY;
-	/* The operator sends one request per key over one connection. */
+	/* The operator reuses its connections for all keys. */
 	h.requests_per_conn = REQUESTS_PER_CONN;
 	h.rate = conf->rate;
 	if (conf->max_connections)

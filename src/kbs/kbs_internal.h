@@ -127,26 +127,26 @@ unsigned kbs_sync_attach(
 	struct kbs_sync *s, const char *target, struct loop *l, loop_fn fn, void *arg);
 void kbs_sync_detach(struct kbs_sync *s, unsigned t); /* stays a target, without work */
 void kbs_sync_wake(struct kbs_sync *s, unsigned t);
-/* Queues e for t when t does not hold what is wanted of it. */
+/* Queue e for t if t does not hold what is desired. */
 void kbs_queue_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e);
 /*
- * For all entries at once. Not confirmed: what t holds is unknown, everything is sent. No listener
- * is called: as a rule it all turns out to be delivered a moment later, and that is notified name
- * by name. Confirmed: t holds all that is declared. A revocation is never confirmed by this: the
- * sum is of what was declared, and the process that wrote it may have delivered the name since, or
- * may not have known it.
+ * Set the state of all entries at once. Not confirmed: what t holds is unknown and everything is
+ * sent. No listener is called, because normally all of it is delivered a moment later and reported
+ * name by name. Confirmed: t holds everything declared. This never confirms a revocation: the sum
+ * covers declared names only, and the process that wrote it may have delivered this name since, or
+ * not known it.
  */
 void kbs_sync_assume(struct kbs_sync *s, unsigned t, bool confirmed);
-/* The next entry that has to be sent; revocations come before all others. NULL: none is left. */
+/* The next entry to send, revocations first. NULL: none. */
 struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_kind kind);
-/* Takes e, which kbs_sync_peek() just returned, out of its queue: it is in flight from here on. */
+/* Take e, which kbs_sync_peek() just returned, out of its queue: it is in flight from here on. */
 void kbs_sync_take(struct kbs_sync *s, unsigned t, struct kbs_entry *e);
-/* Ends a request: t is confirmed to hold sha256 (NULL: nothing), or it is unknown. Queued again
- * when that differs from what is wanted now. May free e. */
+/* End a request: t is confirmed to hold sha256 (NULL: nothing), or its content is unknown.
+ * Queues the entry again if that differs from what is desired now. May free e. */
 void kbs_sync_finish(
 	struct kbs_sync *s, unsigned t, struct kbs_entry *e, bool confirmed, const uint8_t *sha256);
-/* The value that t confirmed under a name and that is still wanted; NULL: none, or a request about
- * it is under way. The caller frees. */
+/* The value that t confirmed under a name and that is still desired; NULL: none, or a request
+ * about it is in flight. The caller frees. */
 struct secret *kbs_sync_confirmed(
 	const struct kbs_sync *s, unsigned t, enum kbs_kind kind, const char *name);
 

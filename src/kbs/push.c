@@ -134,7 +134,7 @@ uint32_t push_delay(struct kbs_push *p, struct backoff *b, const char *what, con
 
 	if (err->retry_after_ms > ms)
 		ms = err->retry_after_ms < SAID_MAX_MS ? err->retry_after_ms : SAID_MAX_MS;
-	log_info(NULL, "Trustee request failed, will be sent again",
+	log_info(NULL, "Trustee request failed, will be retried",
 		"trustee=%s name=%s retry_ms=%u reason=%s", log_esc(p->target), log_esc(what), ms,
 		log_esc(err->text));
 	return ms;
@@ -422,7 +422,7 @@ void kbs_push_finish(struct kbs_push *p)
 	push_wake(p);
 }
 
-/* An unreachable Trustee counts as finished: shutdown must not wait for it. */
+/* A Trustee that is not in sync counts as finished: shutdown must not wait for it. */
 bool kbs_push_is_finished(struct kbs_push *p)
 {
 	return !p->transport || p->state != KBS_TARGET_IN_SYNC ||

@@ -24,8 +24,8 @@
 /* Forget the confirmation, which queues the entry again. */
 static void repair(struct kbs_push *p, enum kbs_kind kind, const char *name)
 {
-	log_warn(NULL, "Trustee does not hold what it confirmed, will be sent again",
-		"trustee=%s name=%s", log_esc(p->target), log_esc(name));
+	log_warn(NULL, "Trustee lost a confirmed entry, sending it again", "trustee=%s name=%s",
+		log_esc(p->target), log_esc(name));
 	kbs_sync_set_unknown(p->sync, p->target, kind, name);
 }
 

@@ -133,8 +133,9 @@ static void on_probe(void *arg, const struct err *err, const struct kbs_answer *
 		p->known = false; /* no sentinel, or malformed */
 	if (!p->known) {
 		if (was_known)
-			log_warn(NULL, "Trustee does not hold what was written to it", "trustee=%s",
-				log_esc(p->target));
+			log_warn(NULL,
+				"Trustee's store was lost or changed, sending everything again",
+				"trustee=%s", log_esc(p->target));
 		start_over(p, o);
 	} else {
 		p->marked = p->asked = true;

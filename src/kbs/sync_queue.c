@@ -127,7 +127,8 @@ void kbs_sync_detach(struct kbs_sync *s, unsigned t)
 	s->target[t].loop = NULL;
 }
 
-/* Set all entries at once after a probe: everything is confirmed, or everything is unknown. */
+/* Set all entries at once after a probe: everything declared is confirmed, or everything is
+ * unknown. */
 void kbs_sync_assume(struct kbs_sync *s, unsigned t, bool confirmed)
 {
 	struct kbs_entry *e;
