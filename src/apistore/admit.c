@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Our kinds by their schemas, built-in kinds by what may not change.
- * The order is kube-apiserver's: what is wrong with fields is found before anything else is.
+ * Validates objects before they are stored: custom kinds against their CRD schema, built-in kinds
+ * against their types and immutable fields. Errors are found in kube-apiserver's order: decoding
+ * and unknown fields first, then values.
  */
 #include "config.h"
 
@@ -14,6 +15,7 @@
 #include "decode.h"
 #include "write.h"
 
+/* Store an answer for the client and return -1, so that a check can end with one statement. */
 static int refuse(struct apistore_answer *refused, struct apistore_answer a)
 {
 	*refused = a;
@@ -22,7 +24,8 @@ static int refuse(struct apistore_answer *refused, struct apistore_answer a)
 
 /* ---- reading */
 
-/* k may be NULL. */
+/* Refuse an object that cannot be decoded, in kube-apiserver's words: the status and text differ
+ * between a patched object and one that was sent whole. k may be NULL. */
 static int refuse_object(const struct apistore_write *w, const struct schema_kind *k,
 	const char *why, struct apistore_answer *refused)
 {
@@ -35,6 +38,7 @@ static int refuse_object(const struct apistore_write *w, const struct schema_kin
 				       k->kind, k->version, k->kind, why));
 }
 
+/* Report all unknown fields as one error, for a request with fieldValidation=Strict. */
 static int refuse_fields(const struct apistore_write *w, const struct schema_kind *k,
 	struct apistore_answer *refused)
 {
@@ -46,7 +50,8 @@ static int refuse_fields(const struct apistore_write *w, const struct schema_kin
 	return refuse_object(w, k, strbuf_str(&all), refused);
 }
 
-/* A number that no double holds. */
+/* Refuse a custom object with a number that no double can represent: it cannot be stored as
+ * JSON. */
 static int refuse_infinite(const struct apistore_write *w, const struct schema_kind *k,
 	struct json_object *o, struct apistore_answer *refused)
 {
@@ -59,6 +64,9 @@ static int refuse_infinite(const struct apistore_write *w, const struct schema_k
 	return refuse_object(w, k, why, refused);
 }
 
+/* Check the types of a decoded body. Built-in kinds are decoded into Go structs by kube-apiserver,
+ * so their unknown fields are reported here, before anything else; those of custom kinds are
+ * reported when they are pruned, in apistore_admit_read. */
 int apistore_admit_decode(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {
@@ -68,7 +76,7 @@ int apistore_admit_decode(
 	bool built_in = k && !k->crd;
 
 	if (built_in && !str_eq(json_get_str(o, "kind"), k->kind))
-		return 0; /* refused for that */
+		return 0; /* the caller refuses the wrong kind */
 	if (k && k->crd && refuse_infinite(w, k, o, refused) < 0)
 		return -1;
 	if (apistore_decode(k, o, &unknown, &err) < 0)
@@ -80,6 +88,8 @@ int apistore_admit_decode(
 	return 0;
 }
 
+/* Apply what a read of the decoded object does: prune unknown fields of custom kinds, set defaults
+ * of built-in kinds. */
 int apistore_admit_read(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {
@@ -99,8 +109,10 @@ int apistore_admit_read(
 	return 0;
 }
 
-/* ---- all */
+/* ---- validation */
 
+/* Validate the whole object and answer with all causes at once. Events of events.k8s.io are core
+ * Events in storage, so the Status names them without their group, as kube-apiserver does. */
 int apistore_admit_check(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {

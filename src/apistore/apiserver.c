@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One handler for every path, in this order: what needs no name; who asks (401); what the path is
- * about (404); may he (403); how the answer may look (406); then the store.
+ * One handler serves every path, in this order: paths open to anonymous users, authentication
+ * (401), parsing the path (400), authorization (403), unknown resources (404) and verbs (405),
+ * content negotiation (406), then the store.
  */
 #include "config.h"
 
@@ -21,7 +22,7 @@
 #include "documents.h"
 
 #define HEAD_MAX     (48 * 1024)
-#define LINE_MAX_LEN (24 * 1024) /* a token of 16 KiB */
+#define LINE_MAX_LEN (24 * 1024) /* room for a token of 16 KiB */
 #define TARGET_MAX   (8 * 1024)
 #define REQUEST_MS   60000
 #define IDLE_MS      120000 /* client-go keeps a connection for 90 s */
@@ -29,9 +30,10 @@
 
 /* ---- answers */
 
-#define WARNINGS_MAX 4096 /* bytes of them all, as kube-apiserver */
+#define WARNINGS_MAX 4096 /* bytes of all warnings together, as in kube-apiserver */
 
-/* One header for each warning, as long as they are not too many. */
+/* Send one Warning header per warning (RFC 7234, section 5.5), up to WARNINGS_MAX bytes in all; the
+ * rest is dropped. Quotes and control characters are escaped: the text may quote the client. */
 void apiserver_common_headers(struct httpd_req *req, const struct apistore_answer *a)
 {
 	size_t left = WARNINGS_MAX;
@@ -69,7 +71,8 @@ void apiserver_json(struct httpd_req *req, int code, struct json_object *take_o)
 	json_object_put(take_o);
 }
 
-/* What the listener refuses by itself. */
+/* Write the Status body of an error that the listener itself sends, before any handler is
+ * called. */
 static const char *error_body(struct strbuf *out, int status, const char *message)
 {
 	static const struct {
@@ -100,6 +103,8 @@ static struct json_object *account_of(
 	return apistore_face_get(a->conf.objects, path);
 }
 
+/* Authenticate a ServiceAccount token. The account must still exist with the uid in the token: an
+ * account deleted and created again does not inherit its predecessor's tokens. */
 static bool token_user(struct apistore_apiserver *a, const char *token, struct apistore_user *out)
 {
 	cleanup_json struct json_object *account = NULL;
@@ -111,7 +116,8 @@ static bool token_user(struct apistore_apiserver *a, const char *token, struct a
 	return account && str_eq(json_get_str(account, "metadata/uid"), out->uid);
 }
 
-/* A certificate goes before a token, as in kube-apiserver; a bad one of either is no user at all. */
+/* Authenticate a request. A client certificate takes precedence over a token, as in kube-apiserver;
+ * an invalid certificate is an error even if a valid token comes with it. */
 static bool user_of(struct apistore_apiserver *a, struct httpd_req *req, struct apistore_user *out)
 {
 	const char *auth = httpd_req_header(req, "Authorization");
@@ -134,6 +140,7 @@ static bool user_of(struct apistore_apiserver *a, struct httpd_req *req, struct 
 	return true;
 }
 
+/* Tell the listener whether a client is authenticated, before its body is read. */
 static enum httpd_standing standing(struct httpd_req *req, void *arg)
 {
 	struct apistore_user user;
@@ -143,6 +150,8 @@ static enum httpd_standing standing(struct httpd_req *req, void *arg)
 
 /* ---- what may be done */
 
+/* Describe a request for authorization. A Namespace object counts as being in its own namespace, so
+ * a RoleBinding there can grant access to it. */
 struct apistore_act apiserver_act(const struct apistore_target *t, const char *verb)
 {
 	return (struct apistore_act){.verb = verb,
@@ -154,6 +163,7 @@ struct apistore_act apiserver_act(const struct apistore_target *t, const char *v
 		.path = ""};
 }
 
+/* Map an HTTP method to the RBAC verb, as kube-apiserver does. */
 static const char *verb_of(enum httpd_method m, const struct apistore_target *t)
 {
 	switch (m) {
@@ -173,6 +183,7 @@ static const char *verb_of(enum httpd_method m, const struct apistore_target *t)
 	return t->name[0] ? "get" : apistore_target_flag(t, "watch") ? "watch" : "list";
 }
 
+/* Answer 403. The details name the resource as "kind", as kube-apiserver does. */
 static void forbid(const struct apiserver_call *c, const struct apistore_act *act)
 {
 	cleanup_free char *why = apistore_rights_refusal(&c->user, act);
@@ -195,7 +206,8 @@ struct apistore_answer apiserver_not_acceptable(void)
 		"only the following media types are accepted: application/json");
 }
 
-/* What the request does; path is for what is not about an object. */
+/* Describe the request for authorization: an object with its RBAC verb, or else a non-resource
+ * path, whose verb is the HTTP method ("get" for GET and HEAD). */
 static struct apistore_act act_of(const struct apiserver_call *c, const char *path)
 {
 	const enum httpd_method m = httpd_req_method(c->req);
@@ -208,7 +220,8 @@ static struct apistore_act act_of(const struct apiserver_call *c, const char *pa
 	return act;
 }
 
-/* Of a subresource that the kind has not, the store says so; our own kinds have all verbs. */
+/* Does the kind support this verb? Custom kinds support all of them. An unknown subresource passes:
+ * the store answers that with 404. */
 static bool has_verb(const struct apiserver_call *c, const char *verb)
 {
 	const struct schema_sub *sub = schema_kind_sub(c->kind, c->t->sub);
@@ -223,7 +236,8 @@ static bool has_verb(const struct apiserver_call *c, const char *verb)
 	return false;
 }
 
-/* To go on as who really asks would answer for a user with fewer rights. */
+/* Does the request impersonate another user? It must be refused: ignoring the header would run the
+ * request with the rights of the caller instead of the fewer rights of the user that was named. */
 static bool is_impersonation(struct httpd_req *req)
 {
 	return httpd_req_header(req, "Impersonate-User") ||
@@ -231,6 +245,8 @@ static bool is_impersonation(struct httpd_req *req)
 	       httpd_req_header(req, "Impersonate-Uid");
 }
 
+/* Handle one request; the file header gives the order. Authorization comes before 404 and 405, so a
+ * user without rights does not learn what is served. */
 static void serve(struct httpd_req *req, void *arg)
 {
 	cleanup_apistore_target struct apistore_target t = {0};
@@ -278,6 +294,8 @@ static void serve(struct httpd_req *req, void *arg)
 
 /* ---- the listener */
 
+/* Give the listener the current certificate and the CA that client certificates are verified
+ * against. New connections use it; open ones keep theirs. */
 static int use_certificate(struct apistore_apiserver *a, struct err *err)
 {
 	const struct apistore_authority *au = a->conf.authority;
@@ -292,6 +310,7 @@ static int use_certificate(struct apistore_apiserver *a, struct err *err)
 	return 0;
 }
 
+/* Renew certificates twice a day. A failure is logged and retried at the next timer. */
 static void on_renew(void *arg)
 {
 	struct apistore_apiserver *a = arg;
@@ -333,8 +352,7 @@ struct apistore_apiserver *apistore_apiserver_new(
 		.lines = 100,
 		.line = LINE_MAX_LEN,
 		.target = TARGET_MAX,
-		.chunked =
-			true}; /* programs that make a body as they send it, kubectl create --raw */
+		.chunked = true}; /* clients that stream a body, such as kubectl create --raw */
 	h.request_ms = REQUEST_MS;
 	h.idle_ms = IDLE_MS;
 	h.requests_per_conn = UINT32_MAX;
@@ -359,7 +377,7 @@ void apistore_apiserver_free(struct apistore_apiserver *a)
 {
 	if (!a)
 		return;
-	httpd_free(a->httpd); /* ends the watches */
+	httpd_free(a->httpd); /* ends all requests, and so their watches and jobs */
 	documents_free(a->documents);
 	timer_fini(&a->renew);
 	jws_public_free(a->tokens);

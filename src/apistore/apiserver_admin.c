@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What only an administrator asks the server itself for: a backup of the store, another sealing key,
- * and that it takes the values of an image. A backup is copied into a file some pages per turn, between
- * the writes of others, and sent from there when it is complete; the file has no name by then.
+ * Administration of the server itself: back up the store, rotate the sealing key, submit an image's
+ * values. A backup is copied to a temporary file, a few pages per turn of the loop so that other
+ * clients can write in between. The complete copy is unlinked and then sent from its open
+ * descriptor.
  */
 #include "config.h"
 
@@ -26,11 +27,11 @@
 #define BACKUP_TYPE "application/vnd.sqlite3"
 #define PIECE       (64u << 10)
 
-/* One of either kind at a time, for all clients. */
+/* A backup or a key rotation in progress: at most one for all clients. Owned by its request. */
 struct apiserver_job {
 	struct apistore_apiserver *a;
 	struct httpd_req *req;
-	struct apistore_wait wait; /* for a moment without transaction */
+	struct apistore_wait wait; /* until no transaction is open */
 	struct apistore_db_backup *backup;
 	char *path; /* of the file, while it has a name; owned */
 	int fd;     /* -1: not open yet */
@@ -38,6 +39,7 @@ struct apiserver_job {
 	bool blocked; /* the socket has not taken the last piece yet */
 };
 
+/* Release the job when its request ends, for whatever reason; a partial copy is deleted. */
 static void on_gone(void *arg)
 {
 	struct apiserver_job *j = arg;
@@ -54,6 +56,7 @@ static void on_gone(void *arg)
 	free(j);
 }
 
+/* Log an error and answer with it. This ends the request and so frees j. */
 static void refuse(struct apiserver_job *j, const struct err *err, const char *doing)
 {
 	log_err(LOG_ERROR, NULL, doing, err);
@@ -72,6 +75,7 @@ static struct json_object *success(const char *message)
 
 /* ---- backup */
 
+/* Send one piece, and ask for the next turn of the loop unless the socket is full. */
 static void send_piece(void *arg)
 {
 	struct apiserver_job *j = arg;
@@ -87,8 +91,8 @@ static void send_piece(void *arg)
 	} else if (n == 0) {
 		httpd_stream_end(j->req);
 	} else {
-		log_error(NULL, "a backup cannot be read to its end", "errno=%d", errno);
-		httpd_stream_abort(j->req); /* what was sent must not look whole */
+		log_error(NULL, "reading the backup failed", "errno=%d", errno);
+		httpd_stream_abort(j->req); /* the client must not take it for complete */
 	}
 }
 
@@ -100,6 +104,7 @@ static void on_drained(void *arg)
 	defer_call(&j->next, j->a->loop, send_piece, j);
 }
 
+/* Start sending the complete copy. Its name is removed first, so no crash leaves it behind. */
 static void send_backup(struct apiserver_job *j)
 {
 	struct err err = ERR_INIT;
@@ -108,19 +113,20 @@ static void send_backup(struct apiserver_job *j)
 	j->fd = open(j->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (j->fd < 0 || fstat(j->fd, &st) < 0) {
 		(void)err_set_errno(&err, ERR_TRANSIENT, errno, "%s", log_esc(j->path));
-		refuse(j, &err, "a backup cannot be read");
+		refuse(j, &err, "cannot read the backup");
 		return;
 	}
 	(void)unlink(j->path);
 	free(steal_ptr(&j->path));
-	log_info(NULL, "a backup was made", "bytes=%lld peer=%s", (long long)st.st_size,
+	log_info(NULL, "backup created", "bytes=%lld peer=%s", (long long)st.st_size,
 		httpd_req_peer(j->req));
 	httpd_reply_header(j->req, "Cache-Control", "no-cache, private");
 	httpd_stream_start(j->req, 200, BACKUP_TYPE, on_drained, j);
 	send_piece(j);
 }
 
-/* Called when nothing is open: what a turn wrote is in the copy or not, as a whole. */
+/* Copy the next pages. It runs only while no transaction is open, so the copy holds all that a turn
+ * of the loop wrote, or none of it. */
 static void next_pages(void *arg, const struct err *unused)
 {
 	struct apiserver_job *j = arg;
@@ -139,11 +145,13 @@ static void next_pages(void *arg, const struct err *unused)
 	if (rc == 0)
 		send_backup(j);
 	else
-		refuse(j, &err, "a backup cannot be made");
+		refuse(j, &err, "cannot create a backup");
 }
 
-/* ---- another sealing key */
+/* ---- rotation of the sealing key */
 
+/* Rotate the sealing key between transactions. Rows are sealed again in the background
+ * afterwards. */
 static void rotate(void *arg, const struct err *unused)
 {
 	struct apiserver_job *j = arg;
@@ -153,25 +161,26 @@ static void rotate(void *arg, const struct err *unused)
 	cleanup_free char *said = NULL;
 	char id[SEAL_ID_LEN + 1];
 
-	if (s->open) { /* somebody who was told before has written again */
+	if (s->open) { /* a callback that ran before this one has written again */
 		apistore_objects_when_stored(s, &j->wait, rotate, j);
 		return;
 	}
 	if (apistore_sealing_rotate(key, apistore_objects_db(s), &err) < 0) {
-		refuse(j, &err, "the sealing key cannot be changed");
+		refuse(j, &err, "cannot change the sealing key");
 		return;
 	}
 	apistore_objects_reseal(s);
 	seal_key_id(apistore_sealing_key(key), id);
-	log_info(NULL, "the store is sealed by another key now", "peer=%s", httpd_req_peer(j->req));
+	log_info(NULL, "sealing key changed", "peer=%s", httpd_req_peer(j->req));
 	said = xasprintf(
-		"the store is sealed by key %s now; make a backup, as earlier ones open only with the earlier key",
+		"the store is now sealed with key %s; create a new backup, since existing backups open only with the previous key",
 		id);
 	apiserver_json(j->req, 200, success(said));
 }
 
 /* ---- an image's values */
 
+/* Map an error of the hand_in callback to a Status. */
 static struct apistore_answer refusal_of(const struct err *err)
 {
 	switch (err->kind) {
@@ -182,7 +191,7 @@ static struct apistore_answer refusal_of(const struct err *err)
 	case ERR_TRANSIENT:
 		return apistore_status_refusal(503, "ServiceUnavailable", "%s", err->text);
 	default:
-		return apistore_status_refusal(422, "Invalid", "the values: %s", err->text);
+		return apistore_status_refusal(422, "Invalid", "invalid values: %s", err->text);
 	}
 }
 
@@ -195,7 +204,7 @@ static bool is_stored(const struct apiserver_call *c)
 	return o != NULL;
 }
 
-/* The body is {"message": TEXT}. */
+/* Pass the text in the body, {"message": TEXT}, to the hand_in callback. The image must exist. */
 static int take_values(const struct apiserver_call *c, struct err *err)
 {
 	const struct apistore_apiserver_conf *conf = &c->a->conf;
@@ -204,7 +213,7 @@ static int take_values(const struct apiserver_call *c, struct err *err)
 	size_t len;
 
 	if (!is_stored(c))
-		return err_set(err, ERR_NOT_FOUND, "there is no %s named %s", c->t->qualified,
+		return err_set(err, ERR_NOT_FOUND, "%s \"%s\" not found", c->t->qualified,
 			log_esc(c->t->name));
 	text = httpd_req_body(c->req, &len);
 	body = json_parse(text, len, &json_limits_public, err);
@@ -212,7 +221,7 @@ static int take_values(const struct apiserver_call *c, struct err *err)
 		return -1;
 	text = json_get_str(body, "message");
 	if (!text)
-		return err_set(err, ERR_INVALID, "the body is {\"message\": TEXT}");
+		return err_set(err, ERR_INVALID, "the body must be {\"message\": TEXT}");
 	return conf->hand_in(conf->hand_in_arg, c->t->ns, c->t->name, text, strlen(text), err);
 }
 
@@ -223,12 +232,11 @@ bool apiserver_values(const struct apiserver_call *c)
 	if (!c->kind || !str_eq(c->t->sub, "values") || !str_eq(c->t->resource, "approvedimages") ||
 		!c->a->conf.hand_in)
 		return false;
-	/* Not everybody with a right to images. */
+	/* A right to update images is not enough: the values decide which nodes get keys. */
 	if (!apistore_user_in(&c->user, APISTORE_MASTERS))
-		apiserver_answer(c->req,
-			apistore_status_refusal(403, "Forbidden",
-				"an image's values are taken from members of " APISTORE_MASTERS
-				" only"));
+		apiserver_answer(c->req, apistore_status_refusal(403, "Forbidden",
+						 "only members of " APISTORE_MASTERS
+						 " may submit an image's values"));
 	else if (httpd_req_method(c->req) != HTTPD_PUT)
 		apiserver_answer(c->req, apistore_status_refusal(405, "MethodNotAllowed",
 						 "only PUT is allowed here"));
@@ -239,8 +247,9 @@ bool apiserver_values(const struct apiserver_call *c)
 	return true;
 }
 
-/* ---- what it serves */
+/* ---- paths */
 
+/* Start a job once no transaction is open, or answer 429 while another job runs. */
 static void start(const struct apiserver_call *c, bool is_backup)
 {
 	const char *dir = apistore_authority_dir(c->a->conf.authority);
@@ -249,7 +258,7 @@ static void start(const struct apiserver_call *c, bool is_backup)
 	if (c->a->job) {
 		apiserver_answer(c->req,
 			apistore_status_refusal(429, "TooManyRequests",
-				"a backup or a change of the sealing key is under way: try again later"));
+				"a backup or a change of the sealing key is in progress; try again later"));
 		return;
 	}
 	j = xcalloc(1, sizeof(*j));
@@ -260,7 +269,7 @@ static void start(const struct apiserver_call *c, bool is_backup)
 	httpd_req_on_gone(c->req, on_gone, j);
 	if (is_backup) {
 		j->path = xasprintf("%s/backup.tmp", dir);
-		(void)unlink(j->path); /* of a process that was killed meanwhile */
+		(void)unlink(j->path); /* left by a process that was killed */
 	}
 	apistore_objects_when_stored(
 		c->a->conf.objects, &j->wait, is_backup ? next_pages : rotate, j);
@@ -269,7 +278,7 @@ static void start(const struct apiserver_call *c, bool is_backup)
 bool apiserver_admin(const struct apiserver_call *c)
 {
 	bool is_backup = str_eq(httpd_req_path(c->req), BACKUP_PATH);
-	/* Deleted is the key in use. kubectl can send this one, but no POST of known length. */
+	/* DELETE retires the key in use. kubectl delete --raw can send it; its POST would be chunked. */
 	enum httpd_method needed = is_backup ? HTTPD_GET : HTTPD_DELETE;
 
 	if (!is_backup && !str_eq(httpd_req_path(c->req), KEY_PATH))

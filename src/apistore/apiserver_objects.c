@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests about objects: the body as JSON, the store's answer once it is stored, long lists piece by
- * piece. */
+/* Requests about objects: convert the body to JSON, call the store, answer once the write is
+ * durable. Long lists are streamed piece by piece. */
 #include "config.h"
 
 #include <string.h>
@@ -16,10 +16,11 @@
 
 #include "apiserver_internal.h"
 
-#define PIECE (128u << 10) /* of a list */
+#define PIECE (128u << 10) /* bytes of a list per turn of the loop */
 
 /* ---- bodies */
 
+/* Compare a media type without its parameters, ignoring case. */
 static bool type_is(const char *have, const char *want)
 {
 	size_t n = have ? strcspn(have, "; \t") : 0;
@@ -27,7 +28,9 @@ static bool type_is(const char *have, const char *want)
 	return n == strlen(want) && strncasecmp(have, want, n) == 0;
 }
 
-/* What a browser sends for another site, with the certificate it was given, is none of these. */
+/* Does the server accept this content type? The types that a browser sends across sites without a
+ * preflight (form data, text/plain) are not accepted: the browser would add the user's
+ * certificate. */
 static bool takes_body(struct httpd_req *req)
 {
 	const char *type = httpd_req_header(req, "Content-Type");
@@ -38,7 +41,7 @@ static bool takes_body(struct httpd_req *req)
 	       type_is(type, "application/yaml") || type_is(type, APISTORE_PROTOBUF_TYPE);
 }
 
-/* A body as JSON; NULL: *refusal says why. An empty body is an empty object. */
+/* Parse a JSON, YAML or protobuf body. An empty body is an empty object. NULL: *refusal is set. */
 static struct json_object *read_body(struct httpd_req *req, struct apistore_answer *refusal)
 {
 	const char *type = httpd_req_header(req, "Content-Type");
@@ -69,7 +72,8 @@ static struct json_object *read_body(struct httpd_req *req, struct apistore_answ
 
 /* ---- the store */
 
-/* An answer that waits until it is stored, or a list that is sent piece by piece. */
+/* An answer that waits for its commit, or a list that is sent piece by piece. Owned by its
+ * request. */
 struct reply {
 	struct apistore_apiserver *a;
 	struct httpd_req *req;
@@ -89,6 +93,7 @@ static void reply_gone(void *arg)
 	free(r);
 }
 
+/* Send one piece of a list, and ask for the next turn of the loop unless the socket is full. */
 static void next_piece(void *arg)
 {
 	struct reply *r = arg;
@@ -107,8 +112,8 @@ static void next_piece(void *arg)
 	} else if (rc == 0) {
 		httpd_stream_end(r->req);
 	} else {
-		log_err(LOG_ERROR, NULL, "a list cannot be read to its end", &err);
-		httpd_stream_abort(r->req); /* what was sent must not look whole */
+		log_err(LOG_ERROR, NULL, "reading a list failed", &err);
+		httpd_stream_abort(r->req); /* the client must not take it for complete */
 	}
 }
 
@@ -120,6 +125,8 @@ static void on_drained(void *arg)
 	defer_call(&r->next, r->a->loop, next_piece, r);
 }
 
+/* Answer after the commit. If it failed, the client gets that error instead of the answer prepared:
+ * the write was undone. */
 static void on_stored(void *arg, const struct err *failed)
 {
 	struct reply *r = arg;
@@ -140,6 +147,8 @@ static void on_stored(void *arg, const struct err *failed)
 	apiserver_answer(r->req, a);
 }
 
+/* Hold an answer back until the turn's transaction is committed. This covers reads too: they may
+ * have seen what was just written. */
 static void answer_stored(const struct apiserver_call *c, struct apistore_answer take)
 {
 	struct reply *r = xcalloc(1, sizeof(*r));
@@ -151,7 +160,8 @@ static void answer_stored(const struct apiserver_call *c, struct apistore_answer
 	apistore_objects_when_stored(c->a->conf.objects, &r->wait, on_stored, r);
 }
 
-/* What is JSON or a patch goes to the store as it came. */
+/* Call the store and answer. JSON bodies and patches are passed as received; YAML and protobuf
+ * bodies are converted to JSON first, and the copy is wiped because it may hold a Secret. */
 static void ask_store(const struct apiserver_call *c, const char *method)
 {
 	const char *type = httpd_req_header(c->req, "Content-Type");
@@ -192,6 +202,7 @@ static void ask_question(const struct apiserver_call *c)
 		apiserver_answer(c->req, refusal);
 }
 
+/* Serve a request about an object whose user, kind and verb have been checked. */
 void apiserver_serve_object(const struct apiserver_call *c)
 {
 	const enum httpd_method m = httpd_req_method(c->req);

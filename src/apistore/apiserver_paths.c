@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Paths that are not about an object: health and version, which need no name; discovery, OpenAPI
- * and /metrics, which do. OpenAPI and aggregated discovery are kept (documents.h), and have an ETag.
+ * Paths that are not about an object. Health and version are open to anonymous users; discovery,
+ * OpenAPI and /metrics are not. OpenAPI and aggregated discovery documents are cached (documents.h)
+ * and have an ETag.
  */
 #include "config.h"
 
@@ -22,9 +23,10 @@
 #define SWAGGER_OLD "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 #define NOT_FOUND   "404 page not found\n"
 
-/* Python's client asks for the version with a slash. */
+/* The Python client requests the version with a trailing slash. */
 static const char *const free_paths[] = {"/healthz", "/livez", "/readyz", "/version", "/version/"};
 
+/* Answer 404: a Status below the API roots, else the plain text that kube-apiserver sends. */
 static void not_found(struct httpd_req *req)
 {
 	const char *path = httpd_req_path(req);
@@ -37,8 +39,10 @@ static void not_found(struct httpd_req *req)
 		httpd_reply(req, 404, APISERVER_TEXT, NOT_FOUND, strlen(NOT_FOUND));
 }
 
-/* ---- without a name */
+/* ---- anonymous users */
 
+/* Answer /readyz with 500 and the reason while the operator is not ready, as kube-apiserver
+ * does. */
 static void reply_ready(struct apistore_apiserver *a, struct httpd_req *req)
 {
 	const char *why = "not ready";
@@ -49,7 +53,8 @@ static void reply_ready(struct apistore_apiserver *a, struct httpd_req *req)
 		httpd_reply(req, 500, APISERVER_TEXT, why, strlen(why));
 }
 
-/* The version whose API this follows; what comes after the plus is ours. */
+/* Answer /version with the Kubernetes version whose API is implemented. The part after the plus is
+ * build metadata, which clients ignore when they compare versions. */
 static void reply_version(struct apistore_apiserver *a, struct httpd_req *req)
 {
 	cleanup_free char *git = xasprintf("v1.34.0+tec-operator-%s", a->conf.version);
@@ -87,17 +92,18 @@ bool apiserver_serve_all(struct apistore_apiserver *a, struct httpd_req *req)
 
 /* ---- discovery and OpenAPI */
 
-/* A document and how it goes out. */
+/* A document and how to send it. */
 struct found {
-	const struct document *kept; /* borrowed; NULL: it is o */
-	struct json_object *o;       /* owned; NULL as well: there is none */
+	const struct document *kept; /* borrowed; NULL: see o */
+	struct json_object *o;       /* owned; NULL and no kept: not found */
 	const char *type;            /* static */
-	bool refused;                /* not in a form that the client takes */
-	bool hashed;                 /* its path may have the hash of the index */
+	bool refused;                /* the client accepts none of our media types */
+	bool hashed;                 /* may be requested with ?hash= from the index */
 };
 
-/* Whether the client takes JSON; of a discovery document: the version of the aggregated form that it
- * wants before that, "" for the other form. */
+/* Negotiate a discovery document. *version becomes the version of aggregated discovery that the
+ * client prefers, or "" for the older form with one document per group version. False: nothing is
+ * acceptable. */
 static bool choose_discovery(const char *accept, const char **version)
 {
 	struct apistore_media m;
@@ -108,7 +114,7 @@ static bool choose_discovery(const char *accept, const char **version)
 		if (!str_eq(m.type, "application/json") || !str_eq(m.group, DISCOVERY) ||
 			!str_eq(m.as, "APIGroupDiscoveryList")) {
 			if (!m.as[0])
-				break; /* an older client, or one that prefers the other form */
+				break; /* an older client, or one that prefers the older form */
 			continue;
 		}
 		*version = str_eq(m.version, "v2") ? "v2" : "v2beta1";
@@ -117,6 +123,7 @@ static bool choose_discovery(const char *accept, const char **version)
 	return apistore_form_choose(accept, &any);
 }
 
+/* Find the document of /api (core) or /apis. */
 static void root(
 	const struct schema_served *s, bool core, const struct apiserver_call *c, struct found *f)
 {
@@ -137,6 +144,7 @@ static void root(
 	}
 }
 
+/* Find the OpenAPI v2 document, as JSON or in the protobuf form that kubectl asks for first. */
 static void swagger(const struct apiserver_call *c, const char *accept, struct found *f)
 {
 	struct apistore_media m;
@@ -159,7 +167,8 @@ static void swagger(const struct apiserver_call *c, const char *accept, struct f
 		f->type = SWAGGER;
 }
 
-/* "apis/GROUP/VERSION" or "api/VERSION" */
+/* Find an OpenAPI v3 document. rest is "apis/GROUP/VERSION" or "api/VERSION"; anything else is not
+ * found. */
 static void openapi(const struct apiserver_call *c, const char *rest, struct found *f)
 {
 	cleanup_free char *group = NULL;
@@ -180,6 +189,7 @@ static void openapi(const struct apiserver_call *c, const char *rest, struct fou
 	f->hashed = true;
 }
 
+/* Find an unaggregated discovery document: /api/VERSION, /apis/GROUP or /apis/GROUP/VERSION. */
 static void legacy(const struct schema_served *s, const char *path, struct found *f)
 {
 	cleanup_free char *group = NULL;
@@ -232,7 +242,7 @@ static struct found find(const struct apiserver_call *c)
 
 /* ---- answers */
 
-/* If-None-Match names it, or all. */
+/* Does If-None-Match hold this ETag or "*"? Weak comparison (RFC 9110, section 13.1.2). */
 static bool is_known(const struct apiserver_call *c, const char *etag)
 {
 	const char *p = httpd_req_header(c->req, "If-None-Match");
@@ -249,7 +259,7 @@ static bool is_known(const struct apiserver_call *c, const char *etag)
 	return false;
 }
 
-/* A path with the hash of the index is another one when the document is. */
+/* Let the client cache the document for a year: its URL holds the hash of its content. */
 static void keep_for_ever(struct httpd_req *req)
 {
 	time_t at = (time_t)(clock_wall_s() + (int64_t)365 * 86400);
@@ -261,6 +271,7 @@ static void keep_for_ever(struct httpd_req *req)
 	httpd_reply_header(req, "Expires", expires);
 }
 
+/* Redirect a request with an outdated hash to the URL of the current document. */
 static void move_to(const struct apiserver_call *c, const struct document *d)
 {
 	cleanup_free char *url = xasprintf("/openapi/v3/%s%s/%s?hash=%s",
@@ -270,6 +281,7 @@ static void move_to(const struct apiserver_call *c, const struct document *d)
 	httpd_reply(c->req, 301, APISERVER_TEXT, "", 0);
 }
 
+/* Send a cached document: 304 if the client has it, 301 if its hash is outdated. */
 static void reply_kept(const struct apiserver_call *c, const struct found *f)
 {
 	cleanup_free char *hash = f->hashed ? apistore_target_param(c->t, "hash") : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kinds that are questions: nothing is stored, the object comes back with the answer as its status.
- * Whether the question may be asked has been decided before.
+ * Review kinds and TokenRequest: nothing is stored, and the object is returned with the answer in
+ * its status. The caller has authorized the request.
  */
 #include "config.h"
 
@@ -16,9 +16,10 @@
 #include "apiserver_internal.h"
 
 #define LIFE_MIN_S 600
-#define LIFE_MAX_S 315360000 /* 10 years: an operator that follows keeps its token */
+#define LIFE_MAX_S 315360000 /* 10 years: a following operator keeps one token */
 #define LIFE_S     3600
 
+/* Answer 201 with the spec that was sent and the given status. */
 static void answer(const struct apiserver_call *c, const char *version, const char *kind,
 	struct json_object *body, struct json_object *take_status)
 {
@@ -39,6 +40,8 @@ static const char *text(struct json_object *o, const char *path)
 	return s ? s : "";
 }
 
+/* Answer a SelfSubjectAccessReview ("kubectl auth can-i") from the rules that authorize
+ * requests. */
 static void access_review(const struct apiserver_call *c, struct json_object *body)
 {
 	struct json_object *res = json_get_obj(body, "spec/resourceAttributes");
@@ -53,7 +56,7 @@ static void access_review(const struct apiserver_call *c, struct json_object *bo
 	if (!res == !non) {
 		apiserver_answer(c->req,
 			apistore_status_refusal(422, "Invalid",
-				"exactly one of spec.resourceAttributes and spec.nonResourceAttributes is needed"));
+				"exactly one of spec.resourceAttributes and spec.nonResourceAttributes must be specified"));
 		return;
 	}
 	status = json_obj();
@@ -61,6 +64,7 @@ static void access_review(const struct apiserver_call *c, struct json_object *bo
 	answer(c, "authorization.k8s.io/v1", "SelfSubjectAccessReview", body, status);
 }
 
+/* Answer a SelfSubjectReview ("kubectl auth whoami"). */
 static void self_review(const struct apiserver_call *c, struct json_object *body)
 {
 	struct json_object *info = json_obj(), *groups = json_arr();
@@ -75,6 +79,7 @@ static void self_review(const struct apiserver_call *c, struct json_object *body
 		json_add(json_obj(), "userInfo", info));
 }
 
+/* Answer a SelfSubjectRulesReview ("kubectl auth can-i --list"). */
 static void rules_review(const struct apiserver_call *c, struct json_object *body)
 {
 	const char *ns = json_get_str(body, "spec/namespace");
@@ -90,7 +95,8 @@ static void rules_review(const struct apiserver_call *c, struct json_object *bod
 
 /* ---- TokenRequest, a subresource of a ServiceAccount */
 
-/* Those asked for, else the API's own; at most 8. */
+/* Read the audiences requested, at most 8; without any, the token is for the API itself. out ends
+ * with NULL and borrows from body. */
 static size_t audiences(struct json_object *body, const char *out[9])
 {
 	struct json_object *a = json_get_arr(body, "spec/audiences");
@@ -108,6 +114,8 @@ static size_t audiences(struct json_object *body, const char *out[9])
 	return n;
 }
 
+/* Issue a token for a ServiceAccount. The lifetime is capped, not refused, when it is too long, and
+ * the actual one is returned in spec.expirationSeconds. */
 static void token_request(const struct apiserver_call *c, struct json_object *body)
 {
 	int64_t life = json_get_int(body, "spec/expirationSeconds", LIFE_S);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A watch is a stream. Lines are taken from the store as the client's socket takes them: one that
- * does not read costs its connection and one piece, until the store has compacted its place away
- * (then it gets 410 Gone) or the listener closes it.
+ * Streams of watch events. Lines are taken from the store only as fast as the client reads, so a
+ * client that stops reading costs one connection and one piece of memory. It gets 410 Gone once the
+ * store has compacted the history it had not read, unless the listener closes the connection first.
  */
 #include "config.h"
 
@@ -15,8 +15,8 @@
 
 #define PIECE       (64u << 10)
 #define BOOKMARK_MS 60000
-#define LAST_MS     2000 /* before its end a watch says where the next one may begin */
-/* As kube-apiserver: so that watches do not last for ever, nor all end at once. */
+#define LAST_MS     2000 /* before its end a watch sends a bookmark to resume from */
+/* A random-like lifetime, as in kube-apiserver: watches must end, but not all at once. */
 #define LIFE_MIN_S  1800
 #define LIFE_SPREAD 1800
 
@@ -34,6 +34,7 @@ struct apiserver_watch {
 	bool blocked; /* the socket has not taken the last piece yet */
 };
 
+/* Send the next lines, and ask for the next turn of the loop while the store has more. */
 static void take_more(void *arg)
 {
 	struct apiserver_watch *w = arg;
@@ -52,6 +53,7 @@ static void take_more(void *arg)
 		defer_call(&w->next, w->a->loop, take_more, w);
 }
 
+/* Called by the store when there may be more. The work is deferred: the caller is in a commit. */
 static void on_ready(void *arg)
 {
 	struct apiserver_watch *w = arg;
@@ -67,7 +69,8 @@ static void on_drained(void *arg)
 	on_ready(w);
 }
 
-/* Until the next bookmark, of which the last one is shortly before the end, or until the end. */
+/* Return the time to the next timer: a bookmark each minute, the last one LAST_MS before the end,
+ * and then the end itself. */
 static uint64_t next_tick(uint64_t left_ms)
 {
 	uint64_t last = left_ms > LAST_MS ? left_ms - LAST_MS : left_ms;
@@ -101,12 +104,13 @@ static void on_gone(void *arg)
 	free(w);
 }
 
-/* From 0 to LIFE_SPREAD, other for every watch; it need not be random. */
+/* Return 0 to LIFE_SPREAD seconds, different for every watch. It need not be unpredictable. */
 static uint64_t spread(const struct apistore_apiserver *a)
 {
 	return (clock_boot_us() / 7 + a->n_watches * 61) % LIFE_SPREAD;
 }
 
+/* Start the stream. w is owned by the request from here on and freed by on_gone. */
 static void start(const struct apiserver_call *c, struct apiserver_watch *w, uint64_t life_s)
 {
 	w->a = c->a;

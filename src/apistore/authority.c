@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every file is written beside its place and renamed over it, keys before the certificates that need
- * them: a process that dies in between leaves what the next start completes. A key that is there is
+ * Every file is written to a temporary name and renamed, keys before the certificates that need
+ * them: after a crash in between, the next start completes what is missing. An existing key is
  * never replaced.
  */
 #include "config.h"
@@ -24,9 +24,9 @@
 
 #define FILE_MAX_LEN 65536
 #define CA_DAYS      7300
-#define CA_LEFT_DAYS 730
+#define CA_LEFT_DAYS 730 /* reissue the CA certificate this long before its end */
 #define LEAF_DAYS    365
-#define LEFT_DAYS    60
+#define LEFT_DAYS    60 /* the same of the server's and the administrator's */
 #define DAY_S        86400
 #define ADMIN_NAME   "tec-admin"
 #define ADMIN_GROUP  "system:masters"
@@ -36,9 +36,9 @@ struct apistore_authority {
 	char *dir, *server, *ns;
 	char *kubeconfig; /* NULL: none is written */
 	char **names;     /* NULL-terminated */
-	int lock;
-	bool is_new;
-	bool look_only; /* nothing is written */
+	int lock;         /* -1: not taken */
+	bool is_new;      /* the CA was created by this process */
+	bool look_only;   /* write nothing */
 	struct pki_key *ca_key, *server_key, *token_key;
 	struct secret *server_pem; /* the private key as PEM */
 	struct apistore_sealing *sealing;
@@ -55,11 +55,11 @@ static char *path_of(const struct apistore_authority *a, const char *name)
 static int cannot_make(const char *dir, struct err *err)
 {
 	return err_set_errno(err, ERR_INVALID, errno,
-		"cannot make the directory %s; make it, or choose another one with --standalone=DIR",
+		"cannot create directory %s; create it, or choose another with --standalone=DIR",
 		log_esc(dir));
 }
 
-/* What mkdir() would need. */
+/* Check, without creating it, whether mkdir(dir) would be allowed. */
 static int may_make_dir(const char *dir, struct err *err)
 {
 	cleanup_free char *whole = xstrdup(dir);
@@ -74,6 +74,7 @@ static int may_make_dir(const char *dir, struct err *err)
 	return access(slash ? whole : ".", W_OK | X_OK) == 0 ? 0 : cannot_make(dir, err);
 }
 
+/* Create the directory, or check the existing one: nobody else may own or read it. */
 static int make_dir(const struct apistore_authority *a, struct err *err)
 {
 	const char *dir = a->dir;
@@ -92,6 +93,7 @@ static int make_dir(const struct apistore_authority *a, struct err *err)
 	return 0;
 }
 
+/* Lock the directory for this process. The kernel releases the lock when the process dies. */
 static int take_lock(struct apistore_authority *a, struct err *err)
 {
 	cleanup_free char *path = path_of(a, "process.lock");
@@ -116,7 +118,8 @@ static int put(const struct apistore_authority *a, const char *name, const void 
 
 /* ---- keys */
 
-/* The key in a file, made there when there is none. */
+/* Read a key from its sealed file; create both if the file does not exist. An unreadable file is an
+ * error and is not replaced: what the old key signed would become invalid. */
 static struct pki_key *key_of(const struct apistore_authority *a, const char *name,
 	struct pki_key *(*make)(void), struct err *err)
 {
@@ -142,6 +145,7 @@ static struct pki_key *key_of(const struct apistore_authority *a, const char *na
 
 /* ---- certificates */
 
+/* Is the certificate valid for more than this many days? False also if it cannot be parsed. */
 static bool lasts(const char *pem, size_t len, int64_t now_s, unsigned days)
 {
 	struct err err = ERR_INIT;
@@ -150,7 +154,8 @@ static bool lasts(const char *pem, size_t len, int64_t now_s, unsigned days)
 	return pki_cert_not_after(pem, len, &end, &err) == 0 && end - now_s > (int64_t)days * DAY_S;
 }
 
-/* What is in the file; empty: there is nothing, or it is unreadable. */
+/* Read a file into out. A missing or unreadable file gives an empty out, and so a new
+ * certificate. */
 static void load(const struct apistore_authority *a, const char *name, struct strbuf *out)
 {
 	cleanup_free char *path = path_of(a, name);
@@ -164,6 +169,8 @@ static void load(const struct apistore_authority *a, const char *name, struct st
 	file_wipe(text, len);
 }
 
+/* Reissue the CA certificate for the existing key if it is missing, does not fit the key or ends
+ * soon. */
 static int renew_ca(struct apistore_authority *a, int64_t now_s, struct err *err)
 {
 	const struct pki_issue what = {PKI_ISSUE_CA, CA_NAME, NULL, NULL, now_s, CA_DAYS};
@@ -179,6 +186,7 @@ static int renew_ca(struct apistore_authority *a, int64_t now_s, struct err *err
 	return put(a, "ca.crt", a->ca.data, a->ca.len, err);
 }
 
+/* The same for the server certificate, which must also hold all names. 1: it was reissued. */
 static int renew_server(struct apistore_authority *a, int64_t now_s, struct err *err)
 {
 	const struct pki_issue what = {PKI_ISSUE_SERVER, a->names[0], NULL,
@@ -202,7 +210,9 @@ static void add_b64(struct strbuf *out, const char *name, const void *data, size
 	strbuf_addc(out, '\n');
 }
 
-/* A comment of the file says what it stands on, so that it is not read again to be compared. */
+/* Write the first line of the kubeconfig: a comment with the CA's hash, the server, the namespace
+ * and the end of the client certificate. It tells whether the file is current without parsing the
+ * rest, so a change of its text makes every installation write the file again. */
 static void head_of(const struct apistore_authority *a, int64_t end_s, struct strbuf *out)
 {
 	uint8_t ca[SHA256_LEN];
@@ -216,7 +226,8 @@ static void head_of(const struct apistore_authority *a, int64_t end_s, struct st
 		hex, a->server, a->ns, (long long)end_s);
 }
 
-/* Its first line is the one it would have now, but for the end, which is far enough away. */
+/* Compare the first line of the file with the one it would get now, except for the end of the
+ * certificate, which must only be far enough away. */
 static bool kubeconfig_is_current(const struct apistore_authority *a, int64_t now_s)
 {
 	cleanup_strbuf struct strbuf head = STRBUF_INIT;
@@ -240,6 +251,8 @@ static bool kubeconfig_is_current(const struct apistore_authority *a, int64_t no
 	return ok;
 }
 
+/* Write a kubeconfig with a new key and client certificate unless the file is current. The private
+ * key exists only in that file. */
 static int renew_kubeconfig(struct apistore_authority *a, int64_t now_s, struct err *err)
 {
 	const struct pki_issue what = {
@@ -271,6 +284,7 @@ static int renew_kubeconfig(struct apistore_authority *a, int64_t now_s, struct 
 	return rc;
 }
 
+/* The CA goes first: the other two are signed with its certificate. */
 int apistore_authority_renew(struct apistore_authority *a, int64_t now_s, struct err *err)
 {
 	int rc;
@@ -285,7 +299,8 @@ int apistore_authority_renew(struct apistore_authority *a, int64_t now_s, struct
 
 /* ---- open, close, read */
 
-/* With a sealing key that is not in the directory, nothing there opens the store. */
+/* Choose the path of the kubeconfig. If the sealing key is kept outside of the directory, nothing
+ * in the directory may give access to the store, and so no kubeconfig is written there. */
 static char *kubeconfig_of(
 	const struct apistore_authority *a, const struct apistore_authority_conf *conf)
 {
@@ -294,7 +309,8 @@ static char *kubeconfig_of(
 	return apistore_sealing_is_own(a->sealing) ? path_of(a, "kubeconfig") : NULL;
 }
 
-/* The one of an earlier start, when it is not the one of this start. */
+/* Remove the kubeconfig that an earlier start left in the directory, if this start writes it
+ * elsewhere. */
 static void drop_kubeconfig(const struct apistore_authority *a)
 {
 	cleanup_free char *inside = path_of(a, "kubeconfig");
@@ -303,10 +319,11 @@ static void drop_kubeconfig(const struct apistore_authority *a)
 		return;
 	file_remove(inside);
 	log_warn(NULL,
-		"the kubeconfig in the directory was removed, as it holds an administrator's key; next step: --write-kubeconfig=FILE says where it is written",
+		"removed the kubeconfig from the state directory because it holds an administrator's key; next step: choose where to write it with --write-kubeconfig=FILE",
 		NULL);
 }
 
+/* Open everything in order of dependency: directory, lock, sealing key, keys, certificates. */
 static int open_all(struct apistore_authority *a, const struct apistore_authority_conf *conf,
 	int64_t now_s, struct err *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PUT, and one function per kind of patch. Each makes the object that would be there from the one
- * that is; what names another object, uid or version is refused before it is stored. A subresource
- * takes its own member of the result and nothing else.
+ * PUT, and one function per kind of patch. Each computes the new object from the current one and
+ * the body. A result that names another object, uid or resourceVersion is refused before it is
+ * stored. A request to the status subresource stores only the status of the result.
  */
 #include "config.h"
 
@@ -22,9 +22,10 @@
 
 #define UNPROCESSABLE "the server rejected our request due to an error in our request"
 
-/* ---- what the result may say of itself */
+/* ---- identity of the result */
 
-/* Unlike kube-apiserver's answer, it does not show the whole object. */
+/* Answer 422 for a patch whose result is invalid. Unlike kube-apiserver's, the message does not
+ * quote the whole object, which may be a Secret. */
 struct apistore_answer apistore_change_invalid(const char *why)
 {
 	static const struct apistore_target none = {.group = (char *)"", .name = (char *)""};
@@ -32,7 +33,9 @@ struct apistore_answer apistore_change_invalid(const char *why)
 	return apistore_status_invalid(&none, "", "patch", "Invalid value", why);
 }
 
-/* False: name, uid or resourceVersion, where they are given, are not those of the object. */
+/* Check name, uid and resourceVersion of the result, where they are given, against the current
+ * object. resourceVersion is the optimistic lock: a mismatch is a Conflict. False: *refused is
+ * set. */
 static bool is_meant(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {
@@ -62,6 +65,7 @@ static bool is_meant(
 	return false;
 }
 
+/* Is the member a string, or absent? */
 static bool is_word(struct json_object *o, const char *name)
 {
 	struct json_object *v = json_get(o, name);
@@ -76,7 +80,8 @@ static struct apistore_answer no_name(const struct apistore_write *w)
 		w->t->name);
 }
 
-/* A version is missing: kube-apiserver reads another type then, which has no name, or fails. */
+/* Answer a result without apiVersion. Without it, kube-apiserver decodes a built-in kind to a type
+ * that has no name, and so complains of the name. */
 static struct apistore_answer no_version(const struct apistore_write *w, bool custom)
 {
 	if (custom)
@@ -85,6 +90,8 @@ static struct apistore_answer no_version(const struct apistore_write *w, bool cu
 	return no_name(w);
 }
 
+/* Answer a custom object whose kind or apiVersion the patch changed. The details name the group of
+ * the result, as in kube-apiserver. */
 static struct apistore_answer other_type(
 	const struct apistore_write *w, struct json_object *o, const char *field, const char *must)
 {
@@ -98,8 +105,9 @@ static struct apistore_answer other_type(
 		&named, json_get_str(o, "kind"), field, "Invalid value", why);
 }
 
-/* What a patch made is still of its kind and version, by the rules that kube-apiserver's decoders have:
- * a built-in kind that is missing is filled in. */
+/* Check that a patch kept the object's kind and apiVersion, by the rules of kube-apiserver's
+ * decoders: the missing kind of a built-in object is filled in, that of a custom object is an
+ * error. */
 static bool keeps_type(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {
@@ -126,17 +134,17 @@ static bool keeps_type(
 	if (str_eq(kind, must_kind) && str_eq(version, must_version))
 		return true;
 	if (custom && strchr(version, '/') == strrchr(version, '/')) {
-		if (w->t->sub[0]) /* of which only the status is taken */
+		if (w->t->sub[0]) /* only its status is used */
 			return true;
 		*refused = str_eq(kind, must_kind) ? other_type(w, o, "apiVersion", must_version)
 						   : other_type(w, o, "kind", must_kind);
 		return false;
 	}
-	*refused = apistore_change_invalid("its kind and apiVersion are those of another kind");
+	*refused = apistore_change_invalid("kind and apiVersion name another kind");
 	return false;
 }
 
-/* The end of a PUT and of every patch but an apply. */
+/* Store the result of a PUT or of any patch other than apply. */
 static struct apistore_answer update(const struct apistore_write *w, struct json_object *take_o)
 {
 	cleanup_json struct json_object *o = take_o;
@@ -145,12 +153,12 @@ static struct apistore_answer update(const struct apistore_write *w, struct json
 
 	if ((w->patched && !keeps_type(w, o, &refused)) || !is_meant(w, o, &refused))
 		return refused;
-	meta = json_get(o, "metadata"); /* of another type it is refused with all else */
+	meta = json_get(o, "metadata"); /* if not an object, it is refused by the decoder below */
 	if (!json_get(o, "metadata/name") && (!meta || json_object_is_type(meta, json_type_object)))
 		return no_name(w);
 	if (!w->t->sub[0])
 		return apistore_write_store(w, steal_ptr(&o));
-	if (apistore_admit_decode(w, o, &refused) < 0) /* of which only the status is kept */
+	if (apistore_admit_decode(w, o, &refused) < 0) /* the whole must be valid, for its status */
 		return refused;
 	stored = json_copy(w->was);
 	apistore_write_copy(stored, o, "status");
@@ -188,7 +196,7 @@ static struct apistore_answer strategic_patch(
 	return update(w, steal_ptr(&o));
 }
 
-/* Members that no operation has, in the order of the patch. */
+/* Add a warning for each unknown member of an operation, in the order of the patch. */
 static void note_unknown(struct json_object *patch, struct schema_texts *unknown)
 {
 	for (size_t i = 0; i < json_len(patch); i++) {
@@ -214,6 +222,8 @@ static struct apistore_answer refuse_unknown(const struct schema_texts *unknown)
 	return apistore_change_invalid(strbuf_str(&why));
 }
 
+/* Apply a JSON patch (RFC 6902). kube-apiserver hides the reason of a failed operation, so this
+ * does too. */
 static struct apistore_answer json_patch(const struct apistore_write *w, struct json_object *body)
 {
 	cleanup_json struct json_object *o = json_copy(w->was);
@@ -229,6 +239,8 @@ static struct apistore_answer json_patch(const struct apistore_write *w, struct 
 	return update(w, steal_ptr(&o));
 }
 
+/* Server-side apply: merge the body by field ownership. Unlike other patches it creates the object
+ * if there is none. */
 static struct apistore_answer apply(const struct apistore_write *w, struct json_object *body)
 {
 	const struct apistore_place p = apistore_place_object(w->kind, &w->s->schema->lists);
@@ -265,6 +277,8 @@ static const struct patch_kind patch_kinds[] = {
 	{"application/apply-patch+yaml", apply, false},
 };
 
+/* Choose the patch function by the content type, ignoring its parameters. NULL: not supported for
+ * this kind. */
 static const struct patch_kind *kind_of(
 	const struct apistore_write *w, const struct apistore_request *r)
 {
@@ -292,6 +306,7 @@ static struct apistore_answer unsupported(const struct apistore_write *w)
 		strbuf_str(&types));
 }
 
+/* Return the body from its first character that is not white space. */
 static const char *first_of(const struct apistore_request *r)
 {
 	const char *p = r->body ? r->body : "";
@@ -305,7 +320,7 @@ static struct json_object *read_body(
 	const char *body = r->body ? r->body : "";
 	struct json_object *o;
 
-	/* JSON is YAML, and may be larger. */
+	/* Parse JSON, a subset of YAML, as JSON: the limits of that parser are wider. */
 	if (k->run == apply && *first_of(r) != '{')
 		return yaml_parse_go(body, r->len, err);
 	o = json_parse(body, r->len, &apistore_write_limits, err);
@@ -315,6 +330,8 @@ static struct json_object *read_body(
 	return NULL;
 }
 
+/* Parse the body of a patch. This comes before the object is read, so a malformed body is answered
+ * with 400 even if there is no such object. */
 struct json_object *apistore_change_read(const struct apistore_write *w,
 	const struct apistore_request *r, struct apistore_answer *refused)
 {
@@ -343,6 +360,7 @@ struct json_object *apistore_change_read(const struct apistore_write *w,
 	return NULL;
 }
 
+/* Check that an apply names its field manager, which is required unlike in other requests. */
 static bool may_apply(const struct apistore_write *w, struct apistore_answer *refused)
 {
 	static const struct apistore_target options = {
@@ -356,6 +374,8 @@ static bool may_apply(const struct apistore_write *w, struct apistore_answer *re
 	return false;
 }
 
+/* Run a PUT (body as parsed by the caller) or a PATCH. Only an apply to the object itself may
+ * create it. */
 struct apistore_answer apistore_change(
 	const struct apistore_write *w, const struct apistore_request *r, struct json_object *body)
 {

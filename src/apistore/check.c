@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* In the order in which kube-apiserver finds what is wrong: types, names, namespace, the rest. */
+/* Checks of an object against the request, in the order of kube-apiserver: types, names, namespace,
+ * then the rest. The order decides which error a client sees when there are several. */
 #include "config.h"
 
 #include "write.h"
@@ -13,14 +14,15 @@ static int refuse(struct apistore_answer *refused, struct apistore_answer a)
 	return -1;
 }
 
-/* ---- places */
+/* ---- namespace */
 
+/* A callback for a lookup that only asks whether the object exists. */
 static bool ignore(void *arg, const struct apistore_version *v)
 {
 	return false;
 }
 
-/* Nothing new is made in a namespace that is not there. */
+/* Refuse to create an object in a namespace that does not exist. */
 static int check_namespace(const struct apistore_write *w, struct apistore_answer *refused)
 {
 	const struct apistore_key key = {"namespaces", "", w->key.ns};
@@ -45,13 +47,15 @@ static int check_namespace(const struct apistore_write *w, struct apistore_answe
 
 static struct apistore_answer no_type(const struct apistore_write *w)
 {
-	static const char why[] = "kind or apiVersion is missing or not of its type";
+	static const char why[] = "kind and apiVersion are required and must be strings";
 
 	return w->patched ? apistore_change_invalid(why)
 			  : apistore_status_refusal(400, "BadRequest", "%s", why);
 }
 
-/* A new object of a built-in kind: kube-apiserver has no decoder that makes one kind of another. */
+/* Check the type of a new built-in object. A missing kind or apiVersion is accepted: kube-apiserver
+ * fills it in from the URL. The end of the message is ours: that of kube-apiserver names Go
+ * types. */
 static int check_builtin_type(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {
@@ -64,7 +68,7 @@ static int check_builtin_type(
 		return 0;
 	return refuse(refused,
 		apistore_status_refusal(400, "BadRequest",
-			"%s in version \"%s\" cannot be handled as a %s: its kind and apiVersion are those of another kind",
+			"%s in version \"%s\" cannot be handled as a %s: kind and apiVersion name another kind",
 			kind ? kind : must,
 			slash  ? slash + 1
 			: have ? have
@@ -72,6 +76,8 @@ static int check_builtin_type(
 			must));
 }
 
+/* Check the type of a custom object, and that a PUT names the version it replaces: an unconditional
+ * update is not allowed for custom resources. */
 static int check_custom_type(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {
@@ -96,6 +102,8 @@ static int check_custom_type(
 	return 0;
 }
 
+/* Check apiVersion and kind of a body against the URL. A PUT to a built-in kind skips this;
+ * apistore_check_object compares it with the stored object. */
 int apistore_check_version(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {
@@ -108,7 +116,7 @@ int apistore_check_version(
 	return w->was ? 0 : check_builtin_type(w, o, refused);
 }
 
-/* What every object must be, whatever its kind. */
+/* Check what holds for every kind: type, namespace, and that a replacement keeps both. */
 int apistore_check_object(
 	const struct apistore_write *w, struct json_object *o, struct apistore_answer *refused)
 {

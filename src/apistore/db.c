@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One connection, prepared statements, no statement left open between two calls. The table version
- * holds every version, object says which one is the current one; both are written together, in the
- * transaction of the turn.
+ * One connection with prepared statements, each of which is reset before a function returns. Table
+ * version holds every version of every object, and table object points to the current ones; both
+ * are written in the same transaction.
  */
 #include "config.h"
 
@@ -29,7 +29,7 @@ static const char *const queries[DB_N_QUERIES] = {
 			      "sealed,body,tag) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
 	[DB_PUT_OBJECT] = "INSERT OR REPLACE INTO object(resource,ns,name,rv,uid) "
 			  "VALUES(?1,?2,?3,?4,?5)",
-	/* Without a write to the index of uids. */
+	/* Writes nothing to the index of uids. */
 	[DB_MOVE_OBJECT] = "UPDATE object SET rv=?4 WHERE " OBJECT_KEY " AND uid=?5",
 	[DB_DROP_OBJECT] = "DELETE FROM object WHERE " OBJECT_KEY,
 	[DB_DROP_SEALED] = "DELETE FROM version WHERE " OBJECT_KEY " AND sealed",
@@ -42,7 +42,7 @@ static const char *const queries[DB_N_QUERIES] = {
 		      "AND v.name=?3 AND v.rv<=?4 ORDER BY v.rv DESC LIMIT 1",
 	[DB_SCAN] = "SELECT " COLUMNS " FROM object o CROSS JOIN version v ON v.rv=o.rv "
 		    "WHERE o.resource=?1 AND (o.ns,o.name)>(?2,?3) ORDER BY o.ns,o.name",
-	/* Without a look at versions, of which each is in a page of its own. */
+	/* Reads no versions, each of which may cost a page of its own. */
 	[DB_SCAN_KEYS] = "SELECT o.rv,0,o.resource,o.ns,o.name,o.uid,0,0,0,'',0,NULL,NULL "
 			 "FROM object o WHERE o.resource=?1 AND (o.ns,o.name)>(?2,?3) "
 			 "ORDER BY o.ns,o.name",
@@ -51,7 +51,8 @@ static const char *const queries[DB_N_QUERIES] = {
 		"AND v.type<>3 AND v.rv=(SELECT max(w.rv) FROM version w WHERE "
 		"w.resource=v.resource AND w.ns=v.ns AND w.name=v.name AND w.rv<=?4) "
 		"ORDER BY v.ns,v.name",
-	/* By rv, of which few are new: the plus keeps SQLite from a look at all of the kind. */
+	/* Walk the few new versions by rv: the plus keeps SQLite from using the index by
+	 * resource. */
 	[DB_CHANGES] = "SELECT " COLUMNS " FROM version v WHERE v.rv>?1 AND v.rv<=?2 "
 		       "AND +v.resource=?3 AND (?4 IS NULL OR v.ns=?4) ORDER BY v.rv",
 	[DB_COUNT] = "SELECT count(*) FROM object WHERE (?1 IS NULL OR resource=?1) "
@@ -70,7 +71,7 @@ static const char *const queries[DB_N_QUERIES] = {
 		    "WHERE o.resource=?1 AND (v.at<?2 OR o.rv<=(SELECT rv FROM object "
 		    "WHERE resource=?1 ORDER BY rv DESC LIMIT 1 OFFSET ?3)) LIMIT ?4",
 	[DB_NEXT_RESOURCE] = "SELECT min(resource) FROM object WHERE resource>?1",
-	/* Each version knows the one it took the place of, so only new ones are looked at. */
+	/* Each version names the one it replaced, so only versions newer than ?1 are read. */
 	[DB_COMPACT] = "DELETE FROM version WHERE rv IN (SELECT prev FROM version "
 		       "WHERE rv>?1 AND rv<=?2)",
 	[DB_COMPACT_GONE] = "DELETE FROM version WHERE rv>?1 AND rv<=?2 AND type=3",
@@ -92,6 +93,8 @@ const char *apistore_event_name(enum apistore_event e)
 	return names[e];
 }
 
+/* Turn SQLite's last error into an error kind and a text. It must be called before the statement is
+ * reset, which clears the error. */
 int db_failed(struct apistore_db *db, const char *doing, struct err *err)
 {
 	int rc = sqlite3_extended_errcode(db->sql);
@@ -104,7 +107,7 @@ int db_failed(struct apistore_db *db, const char *doing, struct err *err)
 	case SQLITE_LOCKED:
 		return err_set_http(
 			err, ERR_CONFLICT, 500, "%s: another program has the database open", doing);
-	case SQLITE_ERROR: /* our statements have none: the file is of another format */
+	case SQLITE_ERROR: /* the statements are correct, so the file must have another schema */
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 		return err_set_http(err, ERR_INVALID, 500,
@@ -119,6 +122,7 @@ int db_failed(struct apistore_db *db, const char *doing, struct err *err)
 	}
 }
 
+/* Return a prepared statement without bindings, compiling it on first use. NULL: err is set. */
 sqlite3_stmt *db_query(struct apistore_db *db, enum db_query q, struct err *err)
 {
 	if (db->query[q]) {
@@ -183,6 +187,8 @@ int db_get_setting(
 	return rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : -1;
 }
 
+/* Lock the directory, open the file, unwrap its key and verify all rows, in this order: nothing is
+ * read under a key that is not the database's, and nothing is served unverified. */
 struct apistore_db *apistore_db_open(const struct apistore_db_conf *conf, struct err *err)
 {
 	struct apistore_db *db = xcalloc(1, sizeof(*db));
@@ -213,7 +219,7 @@ void apistore_db_close(struct apistore_db *db)
 	for (size_t i = 0; i < DB_N_QUERIES; i++)
 		sqlite3_finalize(db->query[i]);
 	if (db->sql && sqlite3_close(db->sql) != SQLITE_OK)
-		DIE("the database is closed while it is in use: %s", sqlite3_errmsg(db->sql));
+		DIE("database closed while in use: %s", sqlite3_errmsg(db->sql));
 	if (db->lock_fd >= 0)
 		(void)close(db->lock_fd);
 	db_keys_fini(&db->now);
@@ -231,10 +237,11 @@ static int run_plain(struct apistore_db *db, enum db_query q, const char *doing,
 	return st ? db_run(db, st, doing, err) : -1;
 }
 
+/* Begin a transaction and save the counters that a rollback must restore. */
 int apistore_db_begin(struct apistore_db *db, struct err *err)
 {
 	if (db->open)
-		DIE("a transaction in a transaction");
+		DIE("nested transaction");
 	if (run_plain(db, DB_BEGIN, "begin", err) < 0)
 		return -1;
 	db->open = true;
@@ -255,16 +262,19 @@ void apistore_db_rollback(struct apistore_db *db)
 	db->rv = db->rv_before;
 	db->set = db->set_before;
 	db->oldest = db->oldest_before;
-	/* SQLite has done it by itself after some errors. */
+	/* SQLite rolls back automatically after some errors. */
 	if (!sqlite3_get_autocommit(db->sql))
 		(void)run_plain(db, DB_ROLLBACK, "roll back", &ignored);
 }
 
+/* Commit, with the digest of the current rows if any was written. Autocommit mode means that SQLite
+ * has already rolled back, so there is nothing left to commit. */
 int apistore_db_commit(struct apistore_db *db, struct err *err)
 {
 	if (sqlite3_get_autocommit(db->sql)) {
 		apistore_db_rollback(db);
-		return err_set_http(err, ERR_TRANSIENT, 500, "commit: undone by an earlier error");
+		return err_set_http(
+			err, ERR_TRANSIENT, 500, "commit: rolled back by an earlier error");
 	}
 	if ((db->rv != db->rv_before && db_set_put(db, err) < 0) ||
 		run_plain(db, DB_COMMIT, "commit", err) < 0) {
@@ -309,6 +319,7 @@ static int run_for_key(
 	return db_run(db, st, "write", err);
 }
 
+/* Run a statement that sets the current version of an object: ?4 its version, ?5 its uid. */
 static int set_object(
 	struct apistore_db *db, enum db_query q, const struct apistore_version *v, struct err *err)
 {
@@ -322,7 +333,8 @@ static int set_object(
 	return db_run(db, st, "write", err);
 }
 
-/* REPLACE would take the row out of every index and put it in again. */
+/* Point the object to its new version. An update comes first: REPLACE would delete the row from
+ * every index and insert it again. It is needed for a new object, or one that got a new uid. */
 static int put_object(struct apistore_db *db, const struct apistore_version *v, struct err *err)
 {
 	if (v->prev) {
@@ -342,7 +354,7 @@ static bool is_among(const char *uid, const char *const *owners, size_t n)
 	return false;
 }
 
-/* Are they what is stored? 1, 0 (also when one is named twice), -1. */
+/* Compare owners with those stored. 1: equal; 0: different, or one is named twice; -1. */
 static int has_owners(struct apistore_db *db, const struct apistore_key *key,
 	const char *const *owners, size_t n, struct err *err)
 {
@@ -364,6 +376,7 @@ static int has_owners(struct apistore_db *db, const struct apistore_key *key,
 	return rc != SQLITE_ROW && rc != SQLITE_DONE ? -1 : same && stored == n;
 }
 
+/* Delete the owners of an object, and take each out of the digest first. */
 static int drop_owners(struct apistore_db *db, const struct apistore_key *key, struct err *err)
 {
 	sqlite3_stmt *st = db_query(db, DB_OWNERS, err);
@@ -380,7 +393,8 @@ static int drop_owners(struct apistore_db *db, const struct apistore_key *key, s
 	return rc == SQLITE_DONE ? run_for_key(db, DB_DROP_OWNERS, key, err) : -1;
 }
 
-/* Nearly every change leaves them as they are, and then it writes to no page of them. */
+/* Replace the owners of an object if they changed. Few writes change them, and the others must not
+ * touch the pages of that table. */
 static int put_owners(struct apistore_db *db, const struct apistore_version *v,
 	const char *const *owners, size_t n, struct err *err)
 {
@@ -399,12 +413,14 @@ static int put_owners(struct apistore_db *db, const struct apistore_version *v,
 		sqlite3_bind_text(st, 4, owners[i], -1, SQLITE_STATIC);
 		if (db_run(db, st, "write", err) < 0)
 			return -1;
-		if (sqlite3_changes(db->sql) > 0) /* not one that is named twice */
+		if (sqlite3_changes(db->sql) > 0) /* 0: an owner named twice */
 			db_set_owner(db, &db->set, &v->key, owners[i], false);
 	}
 	return 0;
 }
 
+/* Delete an object and, if it was sealed, all its versions: no key of a deleted object may remain.
+ * The write-ahead log then needs apistore_db_settle(). */
 static int drop_object(struct apistore_db *db, const struct apistore_key *key, struct err *err)
 {
 	if (run_for_key(db, DB_DROP_SEALED, key, err) < 0)
@@ -413,6 +429,8 @@ static int drop_object(struct apistore_db *db, const struct apistore_key *key, s
 	return run_for_key(db, DB_DROP_OBJECT, key, err);
 }
 
+/* Write one version. The digest of the current rows is updated along with them: the replaced
+ * version is taken out before the row that names it changes. */
 int apistore_db_write(struct apistore_db *db, const struct apistore_version *v,
 	const char *const *owners, size_t n_owners, struct err *err)
 {
@@ -446,7 +464,8 @@ int apistore_db_compact(struct apistore_db *db, uint64_t upto, struct err *err)
 	char text[24];
 	size_t n;
 
-	/* The last version given must be known when its row has gone. */
+	/* Remember the last version issued: its row may be deleted below, and it is never
+	 * reused. */
 	db->rv = upto > db->rv ? upto : db->rv;
 	n = (size_t)snprintf(text, sizeof(text), "%llu", (unsigned long long)db->rv);
 	if (db_put_setting(db, "rv", text, n, err) < 0)
@@ -473,6 +492,7 @@ bool apistore_db_unsettled(const struct apistore_db *db)
 	return db->unsettled;
 }
 
+/* Write the log back and truncate it, so that no deleted key can be read from the file. */
 int apistore_db_settle(struct apistore_db *db, struct err *err)
 {
 	int rc;
@@ -480,7 +500,7 @@ int apistore_db_settle(struct apistore_db *db, struct err *err)
 	if (!db->unsettled)
 		return 0;
 	if (db->open)
-		DIE("settled within a transaction");
+		DIE("settle within a transaction");
 	rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 	if (rc != SQLITE_OK)
 		return db_failed(db, "empty the write-ahead log", err);

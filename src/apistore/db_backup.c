@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* SQLite's backup of a database that is in use: pages, a few per step; it sees what is written
- * meanwhile, as that is the same connection. The copy is whole only at the end, under its name then. */
+/* Backup with SQLite's online backup interface, a few pages per step. Writes in between go through
+ * the same connection, so SQLite applies them to the copy too. The copy gets its final name only
+ * when it is complete. */
 #include "config.h"
 
 #include "tec/apistore/db.h"
@@ -17,15 +18,17 @@
 #include "tec/base/mem.h"
 
 #define PAGES_PER_STEP 64
-#define RV_SKIPPED     1000000000u /* more writes than there can be after a backup */
+#define RV_SKIPPED     1000000000u /* more than can have been written since the backup */
 
 struct apistore_db_backup {
 	struct apistore_db *db; /* borrowed */
 	sqlite3 *to;
 	sqlite3_backup *run;
-	char *path, *part; /* part: while it is not complete */
+	char *path, *part; /* owned; part: its name until it is complete, then NULL */
 };
 
+/* Report an error of the copy, not of the database: a full disk there is no failure of the
+ * store. */
 static int failed(sqlite3 *to, const char *path, struct err *err)
 {
 	return err_set_http(err, ERR_TRANSIENT,
@@ -33,7 +36,8 @@ static int failed(sqlite3 *to, const char *path, struct err *err)
 		log_esc(path), sqlite3_errmsg(to));
 }
 
-/* Makes an empty file, which must be new. */
+/* Create an empty file, readable by its owner alone before SQLite writes to it. It must not
+ * exist. */
 static int make_file(const char *path, struct err *err)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -54,12 +58,12 @@ struct apistore_db_backup *apistore_db_backup_start(
 	b->db = db;
 	b->path = xstrdup(path);
 	if (lstat(path, &st) == 0) {
-		(void)err_set(err, ERR_CONFLICT, "%s is there already", log_esc(path));
+		(void)err_set(err, ERR_CONFLICT, "%s already exists", log_esc(path));
 		apistore_db_backup_free(b);
 		return NULL;
 	}
 	b->part = xasprintf("%s.part", path);
-	(void)unlink(b->part); /* of a backup that did not end */
+	(void)unlink(b->part); /* left by an interrupted backup */
 	if (make_file(b->part, err) < 0) {
 		free(steal_ptr(&b->part));
 		apistore_db_backup_free(b);
@@ -85,6 +89,7 @@ static int sync_path(const char *path, int flags)
 	return rc;
 }
 
+/* Sync the directory, which makes a rename durable. */
 static int sync_folder_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -94,12 +99,14 @@ static int sync_folder_of(const char *path)
 	return sync_path(dir, O_RDONLY | O_DIRECTORY);
 }
 
+/* Complete the copy and give it its name, in the order that survives a power loss: sync, rename,
+ * sync. */
 static int finish(struct apistore_db_backup *b, struct err *err)
 {
 	int rc = sqlite3_backup_finish(b->run);
 
 	b->run = NULL;
-	/* One file, without a log beside it. */
+	/* Leave the write-ahead log mode, so the backup is a single file. */
 	if (rc != SQLITE_OK ||
 		sqlite3_exec(b->to, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL) != SQLITE_OK)
 		return failed(b->to, b->path, err);
@@ -117,8 +124,8 @@ int apistore_db_backup_step(struct apistore_db_backup *b, struct err *err)
 	int rc;
 
 	if (!b->run)
-		DIE("a backup goes on after its end");
-	if (b->db->open) /* what is not committed is not copied */
+		DIE("backup step after its end");
+	if (b->db->open) /* do not copy uncommitted data */
 		return 1;
 	rc = sqlite3_backup_step(b->run, PAGES_PER_STEP);
 	if (rc == SQLITE_OK || rc == SQLITE_BUSY || rc == SQLITE_LOCKED)
@@ -141,8 +148,9 @@ void apistore_db_backup_free(struct apistore_db_backup *b)
 	free(b);
 }
 
-/* Clients may have seen later versions of what is older now: none of their numbers is given out
- * again, and what they go on from is not there any more, so they list again. */
+/* Skip resourceVersions in a restored database. Clients may have seen later versions than it holds:
+ * none of these numbers may be issued again, and resuming from one must give 410, so that clients
+ * list again. */
 static int skip_versions(struct apistore_db *db, const struct secret *key, struct err *err)
 {
 	int rc;
@@ -151,13 +159,13 @@ static int skip_versions(struct apistore_db *db, const struct secret *key, struc
 		return -1;
 	rc = apistore_db_compact(db, db->rv + RV_SKIPPED, err);
 	db->restored_rv = db->rv;
-	if (rc == 0 && db_put_keys(db, key, err) == 0) /* one may have been missing */
+	if (rc == 0 && db_put_keys(db, key, err) == 0) /* a backup from before 0.3.0 lacks one */
 		return apistore_db_commit(db, err);
 	apistore_db_rollback(db);
 	return -1;
 }
 
-/* The file as a database of its own: opened under the key, all of it checked, and made ready. */
+/* Open the copied file as a database, verify all of it, and prepare it for use. */
 static int prepare_copy(const char *path, const struct db_verify *how, struct err *err)
 {
 	struct apistore_db *db = xcalloc(1, sizeof(*db));
@@ -168,8 +176,8 @@ static int prepare_copy(const char *path, const struct db_verify *how, struct er
 	db->lock_fd = -1;
 	if (db_open_file(db, path, NULL, err) == 0)
 		rc = db_get_setting(db, "key", &wrapped, &len, err);
-	if (rc == 0) /* an empty file is an empty database */
-		rc = err_set(err, ERR_INVALID, "it is not a backup: it holds nothing");
+	if (rc == 0) /* SQLite opens an empty file as an empty database */
+		rc = err_set(err, ERR_INVALID, "the file is not a backup: it is empty");
 	else if (rc > 0)
 		rc = db_unlock(db, how->key, err) == 0 ? db_verify(db, how, err) : -1;
 	if (rc == 0)
@@ -178,6 +186,8 @@ static int prepare_copy(const char *path, const struct db_verify *how, struct er
 	return rc;
 }
 
+/* Copy a backup page by page into a file that exists. This also checks that it is an SQLite
+ * database. */
 static int copy_pages(const char *from, const char *to, struct err *err)
 {
 	sqlite3 *in = NULL, *out = NULL;
@@ -194,13 +204,15 @@ static int copy_pages(const char *from, const char *to, struct err *err)
 		rc = sqlite3_backup_finish(run);
 	}
 	if (!run || rc != SQLITE_OK)
-		(void)err_set(err, ERR_INVALID, "%s cannot be read as a backup: %s", log_esc(from),
+		(void)err_set(err, ERR_INVALID, "cannot read %s as a backup: %s", log_esc(from),
 			sqlite3_errmsg(out ? out : in));
 	sqlite3_close(in);
 	sqlite3_close(out);
 	return run && rc == SQLITE_OK ? 0 : -1;
 }
 
+/* Work on a copy and rename it at the end: the backup is only read, and a failure leaves no
+ * database. */
 int apistore_db_backup_restore(const char *path, const char *dir, const struct secret *key,
 	bool accept_unverified, struct err *err)
 {
@@ -212,7 +224,7 @@ int apistore_db_backup_restore(const char *path, const char *dir, const struct s
 	if (lock < 0)
 		return -1;
 	if (lstat(to, &st) == 0) {
-		(void)err_set(err, ERR_CONFLICT, "%s holds a database already: move it away first",
+		(void)err_set(err, ERR_CONFLICT, "%s already holds a database; move it away first",
 			log_esc(dir));
 	} else {
 		(void)unlink(part);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Is a database whole? SQLite looks at its pages, and the tags at each version. What SQLite would
- * look up row by row, in pages that lie all over the file, is read here in the order in which it is
- * stored: an index has the rows of its table when both have as many, and the sums of their hashes
- * are the same. The last version of each object in version_of says what object must hold.
+ * Verifies a whole database: SQLite checks its pages, and the tags authenticate each version.
+ * SQLite's own check of indexes would look up row by row, in pages all over the file. Here each
+ * table and index is read once in its stored order instead, and an index matches its table if both
+ * have the same number of rows and the same sum of row hashes. The last version of each object in
+ * index version_of determines what table object must contain.
  */
 #include "config.h"
 
@@ -18,17 +19,17 @@
 #include "tec/base/str.h"
 
 #define TEXTS 4
-#define RV    TEXTS /* where it is, in a pass over rows that have one */
+#define RV    TEXTS /* the column after the texts: the version, or 0 */
 
-/* Rows, in any order. */
+/* A set of rows, independent of their order. */
 struct sum {
 	uint64_t n, hash;
 };
 
 enum pass { VERSION_OF, OBJECT, OBJECT_UID, OWNER, OWNER_OF, N_PASSES };
 
-/* resource, ns, name, uid and rv, and by which of them the rows are sorted. owner by its key, which
- * SQLite would read by its index, as that has all columns. */
+/* Each pass selects resource, ns, name, uid and rv, and lists the columns that sort its rows. OWNER
+ * is sorted explicitly: SQLite would read it through its index, which has all columns. */
 static const struct {
 	const char *sql;
 	uint8_t order[TEXTS], n_order;
@@ -48,11 +49,12 @@ static const struct {
 struct check {
 	struct apistore_db *db;
 	struct err *err;
-	struct strbuf text;           /* of one row */
-	struct sum versions, current; /* of the table version */
-	struct sum objects, by_uid;   /* of the table object */
+	struct strbuf text;           /* the row being hashed */
+	struct sum versions, current; /* table version: all rows, current rows */
+	struct sum objects, by_uid;   /* table object: with rv, and as its uid index has it */
 	struct db_found *found;
-	uint64_t *newest; /* owned: of each object the last version; sorted */
+	uint64_t
+		*newest; /* owned: the last version of each object; sorted before the second pass */
 	size_t n_newest, at;
 };
 
@@ -69,6 +71,8 @@ static void put_number(struct strbuf *b, uint64_t n)
 	strbuf_add(b, (const char *)&n, sizeof(n));
 }
 
+/* Add a row to a sum. Texts are hashed with their NUL, so that fields cannot run into each
+ * other. */
 static void add(struct check *c, struct sum *sum, const struct apistore_key *key, const char *uid,
 	uint64_t rv)
 {
@@ -87,14 +91,14 @@ static bool same(struct sum a, struct sum b)
 	return a.n == b.n && a.hash == b.hash;
 }
 
-/* ---- in the order of an index */
+/* ---- passes in the order of an index */
 
 struct row {
 	const char *text[TEXTS]; /* borrowed from the statement */
 	uint64_t rv;
 };
 
-/* False: a column is not of its type, as which it is not found. */
+/* Read a row. False: a column has the wrong type, and lookups would not find the row. */
 static bool read_row(sqlite3_stmt *st, struct row *r)
 {
 	for (int i = 0; i < TEXTS; i++) {
@@ -106,6 +110,7 @@ static bool read_row(sqlite3_stmt *st, struct row *r)
 	return sqlite3_column_type(st, RV) == SQLITE_INTEGER;
 }
 
+/* Encode the sort key of a row, so that memcmp orders keys as the index does. */
 static void place_of(const struct row *r, enum pass p, struct strbuf *out)
 {
 	strbuf_reset(out);
@@ -119,6 +124,7 @@ static void place_of(const struct row *r, enum pass p, struct strbuf *out)
 	}
 }
 
+/* Is a ordered after b? */
 static bool is_behind(const struct strbuf *a, const struct strbuf *b)
 {
 	size_t n = a->len < b->len ? a->len : b->len;
@@ -127,7 +133,8 @@ static bool is_behind(const struct strbuf *a, const struct strbuf *b)
 	return order > 0 || (order == 0 && a->len > b->len);
 }
 
-/* Each version in the order of version_of: the next one of an object takes the place of the last. */
+/* Record the newest version of each object. Index version_of is sorted by object and then by
+ * version, so each row of the same object replaces the one before. */
 static void note_newest(struct check *c, const struct strbuf *was, const struct strbuf *now)
 {
 	size_t key_len = now->len - sizeof(uint64_t);
@@ -141,16 +148,17 @@ static void note_newest(struct check *c, const struct strbuf *was, const struct 
 	c->newest[c->n_newest - 1] = be64toh(rv);
 }
 
+/* Check that a row is ordered strictly after the previous one: equal keys would be duplicates. */
 static int take_row(struct check *c, enum pass p, sqlite3_stmt *st, const struct strbuf *was,
 	struct strbuf *now)
 {
 	struct row r;
 
 	if (!read_row(st, &r))
-		return is_damaged(c->err, "an index");
+		return is_damaged(c->err, "malformed index");
 	place_of(&r, p, now);
 	if (!is_behind(now, was))
-		return is_damaged(c->err, "the order of an index");
+		return is_damaged(c->err, "index out of order");
 	if (p == VERSION_OF)
 		note_newest(c, was, now);
 	return 0;
@@ -170,6 +178,7 @@ static void sum_row(struct check *c, enum pass p, sqlite3_stmt *st, struct sum *
 		db_set_owner(c->db, &c->found->set, &key, r.text[3], false);
 }
 
+/* Run one pass: check the order of its rows and sum them up. */
 static int check_pass(struct check *c, enum pass p, struct sum *sum)
 {
 	cleanup_strbuf struct strbuf even = STRBUF_INIT, odd = STRBUF_INIT;
@@ -201,8 +210,10 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* ---- in the order of versions */
+/* ---- the pass over versions */
 
+/* Add a version, whose tag has been verified, to the sums. Versions come in ascending order, as in
+ * newest, so one index into it finds the current ones. */
 static bool take_version(void *arg, const struct apistore_version *v)
 {
 	struct check *c = arg;
@@ -219,6 +230,7 @@ static bool take_version(void *arg, const struct apistore_version *v)
 	return true;
 }
 
+/* Verify every version in the order of the table, which is that of the file. */
 static int check_versions(struct check *c)
 {
 	static const char all[] =
@@ -232,7 +244,7 @@ static int check_versions(struct check *c)
 	while (ok > 0 && (rc = sqlite3_step(st)) == SQLITE_ROW) {
 		for (int i = 2; ok > 0 && i <= 5; i++)
 			if (sqlite3_column_type(st, i) != SQLITE_TEXT)
-				ok = is_damaged(c->err, "a version");
+				ok = is_damaged(c->err, "malformed version");
 		if (ok > 0)
 			ok = db_give_version(c->db, st, take_version, c, c->err);
 	}
@@ -242,7 +254,7 @@ static int check_versions(struct check *c)
 	return ok > 0 ? 0 : -1;
 }
 
-/* ---- all of it */
+/* ---- the whole check */
 
 int db_check_pages(struct apistore_db *db, struct err *err)
 {
@@ -262,6 +274,7 @@ int db_check_pages(struct apistore_db *db, struct err *err)
 	return rc;
 }
 
+/* Compare table object with the newest versions, and both small tables with their indexes. */
 static int check_objects(struct check *c)
 {
 	struct sum uids, owners, owned;
@@ -270,9 +283,9 @@ static int check_objects(struct check *c)
 		check_pass(c, OWNER, &owners) < 0 || check_pass(c, OWNER_OF, &owned) < 0)
 		return -1;
 	if (!same(uids, c->by_uid) || !same(owners, owned))
-		return is_damaged(c->err, "an index");
+		return is_damaged(c->err, "an index differs from its table");
 	return same(c->objects, c->current) ? 0
-					    : is_damaged(c->err, "objects without their version");
+					    : is_damaged(c->err, "objects differ from versions");
 }
 
 int db_check(struct apistore_db *db, struct db_found *found, struct err *err)
@@ -288,7 +301,7 @@ int db_check(struct apistore_db *db, struct db_found *found, struct err *err)
 	if (rc == 0)
 		rc = check_versions(&c);
 	if (rc == 0 && !same(indexed, c.versions))
-		rc = is_damaged(err, "an index");
+		rc = is_damaged(err, "an index differs from its table");
 	if (rc == 0)
 		rc = check_objects(&c);
 	free(c.newest);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to src/apistore/db*.c: the database's inside. */
+/* Private to src/apistore/db*.c: the layout of struct apistore_db, and what these files share. */
 #ifndef TEC_APISTORE_DB_INTERNAL_H
 #define TEC_APISTORE_DB_INTERNAL_H
 
@@ -9,7 +9,7 @@
 #include "tec/base/seal.h"
 
 #define DB_FILE "store.db"
-/* Of the tables and of what seals them. Before, nothing said which rows are current. */
+/* The version of the tables and of their sealing. Version 3 added the digest of current rows. */
 #define DB_VERSION   3
 #define DB_SET_WORDS 4
 
@@ -50,12 +50,13 @@ enum db_query {
 	DB_N_QUERIES,
 };
 
-/* A key of the database, and what is made of it; set: NULL before DB_VERSION. */
+/* A database key and the subkeys derived from it; set: NULL before DB_VERSION. */
 struct db_keys {
 	struct secret *key, *seal, *tag, *set;
 };
 
-/* Of rows, in any order: how many, and the sum of their digests. */
+/* A digest of a set of rows, independent of their order: their number and the sum of their
+ * digests. */
 struct db_set {
 	uint64_t n, sum[DB_SET_WORDS];
 };
@@ -64,30 +65,30 @@ struct apistore_db {
 	sqlite3 *sql;
 	int lock_fd;                       /* -1: in memory */
 	int64_t version;                   /* of the file: DB_VERSION, or one to convert */
-	struct db_keys now;                /* what is written is sealed by it */
-	struct db_keys old;                /* what is older may still be; NULLs: nothing is */
-	uint64_t reseal_at, reseal_until;  /* the last version that is sealed again; of how many */
-	sqlite3_stmt *query[DB_N_QUERIES]; /* prepared when first used */
-	struct secret *set_key;            /* owned: of the digests of rows */
-	struct db_set set;                 /* the current ones */
+	struct db_keys now;                /* seals what is written */
+	struct db_keys old;                /* still seals older rows; all NULL: none */
+	uint64_t reseal_at, reseal_until;  /* the last version resealed, and the last one to do */
+	sqlite3_stmt *query[DB_N_QUERIES]; /* owned; prepared on first use */
+	struct secret *set_key;            /* owned: the key of row digests */
+	struct db_set set;                 /* the digest of the current rows */
 	int64_t newest_s;                  /* the latest time at which a version was written */
 	int64_t restored_s;                /* 0: never */
-	uint64_t restored_rv;              /* the version of then */
+	uint64_t restored_rv;              /* the last version at that time */
 	bool just_restored;
-	uint64_t rv, oldest;
-	struct db_set set_before;
-	uint64_t rv_before, oldest_before; /* of the transaction */
-	bool open;                         /* a transaction */
-	bool unsettled;                    /* the write-ahead log holds what was deleted */
-	bool unsettled_then;               /* once the transaction is committed */
+	uint64_t rv, oldest;               /* the last version; the start of the history */
+	struct db_set set_before;          /* these before the open transaction */
+	uint64_t rv_before, oldest_before; /* the same */
+	bool open;                         /* a transaction is open */
+	bool unsettled;                    /* the write-ahead log holds deleted data */
+	bool unsettled_then;               /* it will, once the transaction is committed */
 };
 
 /* db.c */
-/* What went wrong in SQLite, in our words. Returns -1. */
+/* Set err from SQLite's last error. Always returns -1. */
 int db_failed(struct apistore_db *db, const char *doing, struct err *err);
-/* NULL with err: it cannot be prepared. Reset, and without values. */
+/* Return a statement that is reset and has no bindings. NULL: err is set. */
 sqlite3_stmt *db_query(struct apistore_db *db, enum db_query q, struct err *err);
-/* Runs a statement that gives no rows; resets it. */
+/* Run a statement that returns no rows, and reset it. */
 int db_run(struct apistore_db *db, sqlite3_stmt *st, const char *doing, struct err *err);
 void db_bind_key(sqlite3_stmt *st, const struct apistore_key *key); /* ?1 ?2 ?3 */
 int db_get_setting(struct apistore_db *db, const char *name, uint8_t **value, size_t *len,
@@ -96,61 +97,63 @@ int db_put_setting(
 	struct apistore_db *db, const char *name, const void *value, size_t len, struct err *err);
 
 /* db_row.c */
-/* Binds all of v to DB_INSERT_VERSION, sealed or tagged. */
+/* Bind all of v to DB_INSERT_VERSION, with its body sealed or tagged. */
 void db_bind_version(struct apistore_db *db, sqlite3_stmt *st, const struct apistore_version *v);
-/* Its body sealed, or its tag, to the n-th place: what the key decides. */
+/* Bind the sealed body of v, or its tag, to parameter n: the part of a row that depends on the
+ * key. */
 void db_bind_seal(
 	struct apistore_db *db, sqlite3_stmt *st, int n, const struct apistore_version *v);
-/* The version in the statement's row; fn is called with it. 0: and wants no more; 1: goes on; -1:
- * it is not what was written. */
+/* Verify the version in the statement's current row and pass it to fn. 1: continue; 0: fn wants no
+ * more; -1: the row is not what was written. */
 int db_give_version(struct apistore_db *db, sqlite3_stmt *st, apistore_version_fn fn, void *arg,
 	struct err *err);
 
 /* db_key.c */
-/* The database's key under this sealing key, or a new one in a new database. */
+/* Unwrap the database key with this sealing key, or create one in a new database. */
 int db_unlock(struct apistore_db *db, const struct secret *key, struct err *err);
 void db_keys_fini(struct db_keys *keys);
-/* All keys wrapped by the sealing key, and db_set_put(). */
+/* Write all keys wrapped by the sealing key, and call db_set_put(). */
 int db_put_keys(struct apistore_db *db, const struct secret *key, struct err *err);
-/* A database of an earlier version becomes one of this version, in one transaction: every row is
- * sealed by another key, so that none can be put into a database of the earlier version. */
+/* Convert a database of an earlier version in one transaction. Every row is sealed under a new key,
+ * so that no row of the old version can be inserted later. */
 int db_convert(struct apistore_db *db, const struct secret *key, struct err *err);
 
 /* db_open.c */
 int db_lock(const char *dir, struct err *err); /* the descriptor, or -1 */
 int db_has_rows(struct apistore_db *db, bool *out, struct err *err);
-/* Opens file and makes or migrates the tables, without the rows looked at. */
+/* Open a file and create or migrate its tables. Rows are not verified yet. */
 int db_open_file(struct apistore_db *db, const char *path, const char *vfs, struct err *err);
-int db_put_version(struct apistore_db *db, struct err *err); /* DB_VERSION, in the transaction */
+int db_put_version(struct apistore_db *db, struct err *err); /* DB_VERSION; in a transaction */
 
 /* db_set.c */
-/* A row that is current, or no more (remove). v has its body. */
+/* Add a current row to the digest, or remove it. v has its body. */
 void db_set_version(const struct apistore_db *db, struct db_set *set,
 	const struct apistore_version *v, bool remove);
 void db_set_owner(const struct apistore_db *db, struct db_set *set, const struct apistore_key *key,
 	const char *uid, bool remove);
-/* The current version of this object, if there is one, is no more. */
+/* Remove the current version of this object, if there is one, from the digest. */
 int db_set_take_away(struct apistore_db *db, const struct apistore_key *key, struct err *err);
-/* Writes db->set and when it was restored, in the transaction. */
+/* Write db->set and the time of the last restore; in a transaction. */
 int db_set_put(struct apistore_db *db, struct err *err);
 
 struct db_verify {
 	const struct secret *key; /* the sealing key */
 	int64_t now_s;
-	bool restores; /* it is a backup */
+	bool restores; /* the file is a backup being restored */
 	bool accept_unverified;
 };
-/* db_check(), and the current rows are those that were written last. Converts it, if need be. */
+/* Run db_check(), compare the current rows with the stored digest, and convert an older
+ * database. */
 int db_verify(struct apistore_db *db, const struct db_verify *how, struct err *err);
 
 /* db_check.c */
 struct db_found {
 	struct db_set set; /* of the current rows */
-	int64_t newest_s;  /* the latest time at which any row was written, if it is true */
+	int64_t newest_s;  /* the latest time of any row, as recorded when it was written */
 };
-/* Each row is what was written. */
+/* Check that each row is what was written. */
 int db_check(struct apistore_db *db, struct db_found *found, struct err *err);
-/* Its pages hold together, whatever is in them. */
+/* Check the structure of the file, whatever its rows hold. */
 int db_check_pages(struct apistore_db *db, struct err *err);
 
 #endif

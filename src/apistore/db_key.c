@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The database's own key, which the sealing key wraps, and its change: from one transaction on what
- * is written is sealed by the new one, while the old one, wrapped beside it, still reads what is
- * older. Those rows are sealed again some at a time; when none is left, the old key goes. So whoever
- * has an old backup and the sealing key of that time has no key of what was written since.
+ * The database key, which is stored wrapped by the sealing key, and its rotation. One transaction
+ * switches to a new key; the old key stays, wrapped beside it, to read older rows. These are
+ * resealed a few at a time, and then the old key is deleted. An old backup and its sealing key
+ * therefore cannot decrypt what was written after a rotation.
  */
 #include "config.h"
 
@@ -24,7 +24,7 @@
 
 /* ---- wrapped keys */
 
-/* What is wrapped says which key it is. */
+/* Bind a wrapped key to its purpose, so that one setting cannot be copied over another. */
 static void bind_wrapped(const char *setting, uint8_t bound[SEAL_TAG_LEN])
 {
 	memset(bound, 0, SEAL_TAG_LEN);
@@ -35,7 +35,8 @@ static void bind_wrapped(const char *setting, uint8_t bound[SEAL_TAG_LEN])
 		memcpy(bound + 16, " of rows", 8);
 }
 
-/* Another version of the database has other ones: its rows are none of this one. */
+/* Derive the subkeys. The labels differ between database versions, so that rows of one version are
+ * invalid in another. */
 static void keys_set(struct db_keys *keys, struct secret *take_key, int64_t version)
 {
 	if (version < DB_VERSION)
@@ -79,7 +80,8 @@ int db_put_keys(struct apistore_db *db, const struct secret *key, struct err *er
 	return db_set_put(db, err);
 }
 
-/* 1: out is set; 0: there is no such setting; -2: another key wrapped it; -1: err is set. */
+/* Unwrap a key. 1: out is set; 0: there is no such setting; -2: another key wrapped it, or it is
+ * damaged; -1: err is set. */
 static int get_wrapped(struct apistore_db *db, const char *setting, const struct secret *key,
 	struct secret **out, struct err *err)
 {
@@ -99,6 +101,7 @@ static int get_wrapped(struct apistore_db *db, const char *setting, const struct
 	return 1;
 }
 
+/* Create the keys of a new database. A database that has rows but no key was tampered with. */
 static int new_key(struct apistore_db *db, const struct secret *key, struct err *err)
 {
 	bool has_rows = false;
@@ -120,6 +123,7 @@ static int new_key(struct apistore_db *db, const struct secret *key, struct err 
 	return apistore_db_commit(db, err);
 }
 
+/* Tell a wrong sealing key from a damaged wrapped key by the id of the key that wrapped it. */
 static int refuse_key(struct apistore_db *db, const struct secret *key, struct err *err)
 {
 	cleanup_free uint8_t *id = NULL;
@@ -133,11 +137,12 @@ static int refuse_key(struct apistore_db *db, const struct secret *key, struct e
 		return err_set(err, ERR_INVALID,
 			"the database is damaged (its key cannot be read): restore a backup");
 	return err_set(err, ERR_DENIED,
-		"the database is sealed by key %s, and the sealing key given is %s: give that one",
+		"the database is sealed with key %s, but the key given is %s; give the key it is sealed with",
 		id ? log_escn((char *)id, len) : "?", have);
 }
 
-/* Where it is missing, the digests of another one are not those that were kept. */
+/* Unwrap the key of row digests. If it is missing or damaged, a random one takes its place: the
+ * stored digest then does not match, which db_verify() reports. */
 static int unlock_set_key(struct apistore_db *db, const struct secret *key, struct err *err)
 {
 	int rc = db->version < DB_VERSION ? 0 : get_wrapped(db, SET_KEY, key, &db->set_key, err);
@@ -166,11 +171,12 @@ int db_unlock(struct apistore_db *db, const struct secret *key, struct err *err)
 	return rc < 0 ? -1 : unlock_set_key(db, key, err);
 }
 
-/* ---- another key */
+/* ---- key rotation */
 
+/* A failure before the commit keeps the old keys in use. */
 int apistore_db_rekey(struct apistore_db *db, const struct secret *key, struct err *err)
 {
-	/* Two keys are the most there are. */
+	/* Finish an earlier rotation first: a row is sealed under one of two keys at most. */
 	if (apistore_db_reseal_all(db, err) < 0 || apistore_db_begin(db, err) < 0)
 		return -1;
 	db->old = db->now;
@@ -196,8 +202,8 @@ bool apistore_db_is_resealing(const struct apistore_db *db)
 struct batch {
 	struct apistore_db *db;
 	struct err *err;
-	size_t left; /* bytes that may still be written */
-	int rc;      /* 1: a row was written */
+	size_t left; /* bytes of bodies left in this batch */
+	int rc;      /* 1: a row was written; 0: there was none; -1 */
 };
 
 static bool reseal_row(void *arg, const struct apistore_version *v)
@@ -218,7 +224,7 @@ static bool reseal_row(void *arg, const struct apistore_version *v)
 	return true;
 }
 
-/* The next row: 1, 0 without one, -1. */
+/* Reseal the next row. 1; 0: no more; -1. */
 static int reseal_next(struct batch *b)
 {
 	sqlite3_stmt *st = db_query(b->db, DB_NEXT_ROW, b->err);
@@ -283,7 +289,7 @@ int apistore_db_reseal_all(struct apistore_db *db, struct err *err)
 	return rc;
 }
 
-/* ---- a database of an earlier version */
+/* ---- conversion of an earlier version */
 
 static int seal_all_again(struct apistore_db *db, struct err *err)
 {
@@ -306,7 +312,7 @@ int db_convert(struct apistore_db *db, const struct secret *key, struct err *err
 	was = db->now;
 	keys_set(&db->now, secret_new_random(SEAL_KEY_LEN), DB_VERSION);
 	rc = db_put_keys(db, key, err);
-	db->old = was; /* which is not kept */
+	db->old = was; /* to read the rows below; not stored */
 	db->unsettled_then = true;
 	if (rc < 0 || seal_all_again(db, err) < 0 || db_put_version(db, err) < 0 ||
 		apistore_db_commit(db, err) < 0) {

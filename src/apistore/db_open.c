@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening: lock, tables, and a look at everything that is stored. Refuses what another process
- * has, what a newer version wrote, what another key sealed, and what is damaged: a store that is
- * served is whole.
+ * Opens a database file: lock, tables, version counters. A file is refused if another process uses
+ * it, a newer version wrote it, its schema is not exactly ours, or it is damaged. db_key.c and
+ * db_set.c then check its key and its rows.
  */
 #include "config.h"
 
@@ -23,8 +23,8 @@
 #define APPLICATION_ID 0x74656331 /* "tec1" */
 #define FIRST_RV       1000
 
-/* migrations[i] makes tables of version i + 1 out of those of version i. Those of DB_VERSION are the
- * same as before, and its rows are made by db_convert(). */
+/* migrations[i] turns tables of version i into version i + 1. DB_VERSION has the same tables as the
+ * version before; db_convert() rewrites its rows. */
 static const char *const migrations[] = {
 	"CREATE TABLE setting(name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
 	"CREATE TABLE version(rv INTEGER PRIMARY KEY, type INTEGER NOT NULL, resource TEXT NOT NULL,"
@@ -39,12 +39,14 @@ static const char *const migrations[] = {
 	"CREATE TABLE owner(uid TEXT NOT NULL, resource TEXT NOT NULL, ns TEXT NOT NULL,"
 	" name TEXT NOT NULL, PRIMARY KEY(uid, resource, ns, name)) WITHOUT ROWID;"
 	"CREATE INDEX owner_of ON owner(resource, ns, name);",
-	/* An index ends with the rowid, which rv is, without its name too. Nothing is
-	 * looked for by its namespace alone. */
+	/* SQLite appends the rowid, which is rv, to each index. No query needs the namespace
+	 * alone. */
 	"DROP INDEX version_of; CREATE INDEX version_of ON version(resource, ns, name);"
 	"DROP INDEX object_ns;",
 };
 
+/* Lock the directory for this process, before a database in it is opened or restored. The kernel
+ * releases the lock when the process dies. */
 int db_lock(const char *dir, struct err *err)
 {
 	cleanup_free char *path = xasprintf("%s/lock", dir);
@@ -56,7 +58,7 @@ int db_lock(const char *dir, struct err *err)
 		return fd;
 	if (errno == EWOULDBLOCK)
 		(void)err_set(err, ERR_CONFLICT,
-			"%s is in use by another process, which holds %s: stop that one first",
+			"%s is in use by another process, which holds %s; stop it first",
 			log_esc(dir), log_esc(path));
 	else
 		(void)err_set_errno(err, ERR_TRANSIENT, errno, "%s", log_esc(path));
@@ -71,7 +73,7 @@ static int exec(struct apistore_db *db, const char *sql, const char *doing, stru
 		       : db_failed(db, doing, err);
 }
 
-/* The one number that a statement gives. */
+/* Run a statement that returns a single number. */
 static int number(struct apistore_db *db, const char *sql, int64_t *out, struct err *err)
 {
 	sqlite3_stmt *st = NULL;
@@ -87,6 +89,8 @@ static int number(struct apistore_db *db, const char *sql, int64_t *out, struct 
 	return rc == SQLITE_ROW ? 0 : -1;
 }
 
+/* Create the tables of a new database or migrate older ones, in one transaction. A newer version is
+ * refused. */
 static int migrate(struct apistore_db *db, struct err *err)
 {
 	const int64_t tables_version = (int64_t)ARRAY_LEN(migrations);
@@ -102,19 +106,19 @@ static int migrate(struct apistore_db *db, struct err *err)
 			"the database was made by another program, or is damaged: restore a backup");
 	if (version < 0 || version > DB_VERSION)
 		return err_set(err, ERR_INVALID,
-			"the database has version %lld, and this program knows %lld: start the "
+			"the database has version %lld, but this program supports at most %lld: start the "
 			"newer program that wrote it, or restore a backup",
 			(long long)version, (long long)DB_VERSION);
 	db->version = version;
 	if (version >= tables_version)
 		return 0;
 	if (version > 0 && db_check_pages(db, err) < 0)
-		return -1; /* as it is: what is damaged is not rebuilt */
+		return -1; /* leave a damaged file unchanged */
 	if (exec(db, "BEGIN IMMEDIATE", "migrate", err) < 0)
 		return -1;
 	for (int64_t v = version; v < tables_version; v++)
 		if (exec(db, migrations[v], "migrate", err) < 0)
-			return -1; /* closing undoes it */
+			return -1; /* closing the database rolls back */
 	(void)snprintf(text, sizeof(text), "PRAGMA application_id=%d; PRAGMA user_version=%lld",
 		APPLICATION_ID, (long long)tables_version);
 	if (exec(db, text, "migrate", err) < 0 || exec(db, "COMMIT", "migrate", err) < 0)
@@ -131,8 +135,8 @@ int db_put_version(struct apistore_db *db, struct err *err)
 	return exec(db, text, "convert", err);
 }
 
-/* What the tables, indexes, triggers and views of a database are; the caller frees. NULL: it cannot be
- * read. */
+/* Return the definitions of all tables, indexes, triggers and views as one text; the caller frees
+ * it. NULL: the database cannot be read. */
 static char *schema_of(sqlite3 *sql)
 {
 	static const char all[] =
@@ -148,8 +152,8 @@ static char *schema_of(sqlite3 *sql)
 	return text;
 }
 
-/* Those of our own making and no others: a trigger that somebody added would change rows as soon as
- * one is written. */
+/* Compare the schema with a fresh one made in memory. An extra trigger, added from outside, would
+ * change rows on our next write, and they would then be sealed as ours. */
 static int check_schema(struct apistore_db *db, struct err *err)
 {
 	cleanup_free char *have = schema_of(db->sql), *want = NULL;
@@ -163,13 +167,14 @@ static int check_schema(struct apistore_db *db, struct err *err)
 		want = schema_of(scratch);
 	sqlite3_close(scratch);
 	if (!want)
-		return err_set(err, ERR_TRANSIENT, "open: SQLite makes no tables in memory");
+		return err_set(err, ERR_TRANSIENT, "open: SQLite cannot create tables in memory");
 	return have && str_eq(have, want)
 		       ? 0
 		       : err_set(err, ERR_INVALID,
-				 "the database is damaged (its tables are not those that tec-operator makes): restore a backup");
+				 "the database is damaged (its tables are not those of tec-operator): restore a backup");
 }
 
+/* Read a number from the settings; *out is unchanged if there is none. */
 static int read_number(struct apistore_db *db, const char *name, uint64_t *out, struct err *err)
 {
 	cleanup_free uint8_t *value = NULL;
@@ -178,12 +183,14 @@ static int read_number(struct apistore_db *db, const char *name, uint64_t *out, 
 
 	if (rc <= 0)
 		return rc;
-	if (str_to_u64((const char *)value, INT64_MAX / 2, out) < 0) /* some are still to come */
-		return err_set(
-			err, ERR_INVALID, "the database is damaged (%s): restore a backup", name);
+	if (str_to_u64((const char *)value, INT64_MAX / 2, out) < 0) /* leaves room to count on */
+		return err_set(err, ERR_INVALID,
+			"the database is damaged (setting %s): restore a backup", name);
 	return 0;
 }
 
+/* Restore the version counters. The settings may be ahead of the rows, after compaction, or
+ * behind. */
 static int read_rv(struct apistore_db *db, struct err *err)
 {
 	int64_t newest = 0;
@@ -217,7 +224,7 @@ int db_open_file(struct apistore_db *db, const char *path, const char *vfs, stru
 		"PRAGMA cell_size_check=ON; PRAGMA wal_autocheckpoint=2000; PRAGMA trusted_schema=OFF";
 	int fd;
 
-	if (path[0] != ':') { /* no other user may ever read it */
+	if (path[0] != ':') { /* create it with a mode that lets no other user read it */
 		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (fd < 0 && errno != EROFS && errno != EACCES)
 			return err_set_errno(err, ERR_TRANSIENT, errno, "%s", log_esc(path));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A version as a row: what is secret is sealed, bound to all other columns; what is not gets a tag
- * over all of them. Either way a row that was changed or moved is noticed when it is read.
+ * Versions as rows. A secret body is encrypted with all other columns as associated data; any other
+ * row gets a tag over all of its columns. Either way, a row that was changed or moved is detected
+ * when it is read.
  */
 #include "config.h"
 
@@ -16,7 +17,8 @@
 
 enum { RV, TYPE, RESOURCE, NS, NAME, UID, PREV, AT, HEAD, META, SEALED, BODY, TAG };
 
-/* Over all columns; with_body: and the text. at is not in it: it is only for upkeep. */
+/* Compute the tag over all columns, and the body too if with_body. Column at is left out: only
+ * upkeep uses it, and the digest in db_set.c covers it. */
 static void tag_of(const struct db_keys *keys, const struct apistore_version *v, bool with_body,
 	uint8_t tag[SEAL_TAG_LEN])
 {
@@ -75,6 +77,7 @@ static int not_what_was_written(const struct apistore_version *v, struct err *er
 		(unsigned long long)v->rv, v->key.resource, v->key.ns, v->key.name);
 }
 
+/* Decrypt a body with one of the two database keys; during a rotation either may have sealed it. */
 static bool open_sealed(const struct db_keys *keys, const struct apistore_version *v,
 	const void *blob, size_t n, char *text)
 {
@@ -97,6 +100,7 @@ static bool is_tagged(
 	return secret_same_bytes(have, tag, sizeof(tag));
 }
 
+/* Pass a sealed version to fn with its body in clear, which is wiped when fn returns. */
 static int give_sealed(struct apistore_db *db, sqlite3_stmt *st, struct apistore_version *v,
 	apistore_version_fn fn, void *arg, struct err *err)
 {
@@ -121,7 +125,7 @@ static int give_sealed(struct apistore_db *db, sqlite3_stmt *st, struct apistore
 	return rc;
 }
 
-/* Without its body. */
+/* Read all columns but the body. Nothing is verified yet; the texts are borrowed from the row. */
 static struct apistore_version head_of(sqlite3_stmt *st)
 {
 	return (struct apistore_version){
@@ -136,6 +140,8 @@ static struct apistore_version head_of(sqlite3_stmt *st)
 		.sealed = sqlite3_column_int(st, SEALED) != 0};
 }
 
+/* Verify a version and pass it to fn. 1: continue; 0: fn wants no more; -1: it is not what was
+ * written. */
 static int give_whole(struct apistore_db *db, sqlite3_stmt *st, struct apistore_version *v,
 	apistore_version_fn fn, void *arg, struct err *err)
 {
@@ -163,6 +169,8 @@ int db_give_version(struct apistore_db *db, sqlite3_stmt *st, apistore_version_f
 
 /* ---- reading */
 
+/* Pass one row of a scan to fn, filtered first. 0 also ends the scan after the last row of its
+ * namespace. */
 static int give_row(struct apistore_db *db, sqlite3_stmt *st, const struct apistore_scan *scan,
 	apistore_version_fn fn, void *arg, struct err *err)
 {
@@ -177,7 +185,8 @@ static int give_row(struct apistore_db *db, sqlite3_stmt *st, const struct apist
 	return give_whole(db, st, &v, fn, arg, err);
 }
 
-/* Every row to fn, until it has enough. scan: what of them; NULL: all. How many rows, or -1. */
+/* Pass each row of the statement to fn until it returns false. scan: how to filter them; NULL: not
+ * at all. Returns the number of rows read, or -1. */
 static int each_version(struct apistore_db *db, sqlite3_stmt *st, const struct apistore_scan *scan,
 	apistore_version_fn fn, void *arg, struct err *err)
 {
@@ -209,6 +218,8 @@ int apistore_db_get(struct apistore_db *db, const struct apistore_key *key, uint
 	return each_version(db, st, NULL, fn, arg, err);
 }
 
+/* The current versions come from table object. An older state is reconstructed from all versions,
+ * which costs more, and only as far back as the history goes. */
 int apistore_db_scan(struct apistore_db *db, const struct apistore_scan *scan,
 	apistore_version_fn fn, void *arg, struct err *err)
 {
@@ -278,7 +289,7 @@ int apistore_db_count_after(struct apistore_db *db, const struct apistore_key *a
 	return rc == SQLITE_ROW ? 0 : -1;
 }
 
-/* ---- owners and upkeep */
+/* ---- owners and aged objects */
 
 int apistore_db_has_uid(struct apistore_db *db, const char *uid, const char *ns, struct err *err)
 {
@@ -296,7 +307,8 @@ int apistore_db_has_uid(struct apistore_db *db, const char *uid, const char *ns,
 	return rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : -1;
 }
 
-/* Gathers first: fn may write. */
+/* Pass the key in each row to fn. All keys are read first, because fn may write to the same tables.
+ * Returns their number, or -1. */
 static int each_key(
 	struct apistore_db *db, sqlite3_stmt *st, apistore_key_fn fn, void *arg, struct err *err)
 {
@@ -345,6 +357,7 @@ int apistore_db_next_resource(
 	return found ? 1 : err_is_set(err) ? -1 : 0;
 }
 
+/* Bind where to start, ?1 to ?3, and how many rows to return, ?4. */
 static void bind_after(sqlite3_stmt *st, const struct apistore_key *after, unsigned max)
 {
 	static const struct apistore_key first = {"", "", ""};

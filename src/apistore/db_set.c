@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which rows are current: each of them and each owner has a keyed digest, and their sum modulo
- * 2^256 is kept, so that a write adds one and takes one away. The sum, sealed under the database's
- * key, is written by the transaction that changes it. A row that was deleted, added or replaced by
- * an older one from outside changes the sum; history does not count. The key of the digests does
- * not change with the database's key: sealing a row again changes no digest.
+ * The digest of the current rows. Each current version and each owner has a keyed digest, and their
+ * sum modulo 2^256 is stored: a write subtracts the digest of the old row and adds that of the new
+ * one. The sum is sealed under the database key and written by the transaction that changes it.
+ * Deleting, adding or rolling back a row from outside changes the sum; replaced versions are not
+ * part of it. The key of the digests survives a rotation of the database key, since resealing must
+ * not change any digest.
  */
 #include "config.h"
 
@@ -18,9 +19,10 @@
 #include "tec/base/secret.h"
 
 #define RECORD   "rows"
-#define LATEST_S INT64_C(253402300798) /* and a second until the year 10000 */
+#define LATEST_S INT64_C(253402300798) /* 9999-12-31T23:59:58Z, as creation is a second later */
 
-/* What is sealed. */
+/* The sealed record, in host byte order. So are the numbers in all tags: a database can only be opened
+ * on machines of the same byte order. */
 struct record {
 	uint64_t rv, n;
 	int64_t newest_s, restored_s;
@@ -34,6 +36,8 @@ static void bind_record(uint8_t bound[SEAL_TAG_LEN])
 	memcpy(bound, "tec apistore rows", 17);
 }
 
+/* Add a digest to the sum or subtract it, modulo 2^256; the first word is the least significant.
+ * Subtracting adds the complement and a carry of 1. */
 static void change(struct db_set *set, const uint8_t digest[SEAL_TAG_LEN], bool remove)
 {
 	uint64_t add[DB_SET_WORDS], carry = remove;
@@ -88,7 +92,7 @@ int db_set_take_away(struct apistore_db *db, const struct apistore_key *key, str
 	return apistore_db_get(db, key, 0, take_away, db, err) < 0 ? -1 : 0;
 }
 
-/* ---- the record */
+/* ---- the stored record */
 
 int db_set_put(struct apistore_db *db, struct err *err)
 {
@@ -102,7 +106,7 @@ int db_set_put(struct apistore_db *db, struct err *err)
 	return db_put_setting(db, RECORD, sealed, sizeof(r) + SEAL_OVERHEAD, err);
 }
 
-/* 1; 0: it is missing or is not what was written; -1. */
+/* Read the record. 1; 0: it is missing, or it is not what was written; -1. */
 static int get_record(struct apistore_db *db, struct record *r, struct err *err)
 {
 	cleanup_free uint8_t *sealed = NULL;
@@ -123,7 +127,8 @@ static bool same_set(const struct record *r, const struct apistore_db *db, const
 	       secret_same_bytes(r->sum, set->sum, sizeof(r->sum));
 }
 
-/* When whole is false, the set was changed by somebody else. */
+/* Compare the rows found with the record, and take over the record's other values. *whole is false
+ * if the rows were changed from outside. */
 static int compare(
 	struct apistore_db *db, const struct db_found *found, bool *whole, struct err *err)
 {
@@ -143,7 +148,8 @@ static int compare(
 	return 0;
 }
 
-/* Objects may be younger than this machine's clock says, but not than what RFC 3339 can. */
+/* Record the restore. Its time is at least that of the newest row, which a clock set back may put
+ * in the future, and at most what RFC 3339 can express. */
 static void mark_restored(struct apistore_db *db, int64_t now_s)
 {
 	int64_t at_s = db->newest_s > now_s ? db->newest_s : now_s;
@@ -154,6 +160,8 @@ static void mark_restored(struct apistore_db *db, int64_t now_s)
 	db->restored_rv = db->rv;
 }
 
+/* Convert a database from before 0.3.0. It has no digest to compare with, so its rows may be
+ * anyone's: it is marked like a restored backup, and the operator asks for the same checks. */
 static int take_earlier(struct apistore_db *db, const struct db_verify *how,
 	const struct db_found *found, struct err *err)
 {
@@ -183,8 +191,7 @@ int db_verify(struct apistore_db *db, const struct db_verify *how, struct err *e
 		return err_set(err, ERR_INVALID,
 			"rows were deleted, added or replaced by older ones outside of tec-operator: restore a backup, or this file with --restore and --accept-unverified");
 	if (!whole)
-		log_warn(NULL, "the rows of the backup do not match its record, and are accepted",
-			NULL);
+		log_warn(NULL, "accepted a backup whose rows do not match its digest", NULL);
 	if (how->restores)
 		mark_restored(db, how->now_s);
 	return 0;

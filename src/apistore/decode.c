@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One walk of the object beside the table of its type. The first value of a wrong type is told. As
- * deep as the body, which is bounded.
+ * Walks the object along the table of its type and changes it in place. Only the first value of a
+ * wrong type is reported, as by Go's decoder. The recursion is as deep as the body, whose parser
+ * bounds it.
  */
 #include "config.h"
 
@@ -16,11 +17,12 @@
 #include "tec/base/str.h"
 
 struct decoder {
-	struct strbuf path; /* where in the object */
+	struct strbuf path; /* of the current value, for messages; owned */
 	struct schema_texts *unknown;
 	struct err *err;
 };
 
+/* Remove the last steps of the path, back to a length noted before. */
 static void cut(struct strbuf *b, size_t before)
 {
 	b->len = before;
@@ -69,11 +71,12 @@ static void check_int(struct decoder *d, struct json_object *v, bool large)
 		return;
 	if ((!large && (n < INT32_MIN || n > INT32_MAX)) ||
 		(n == INT64_MAX && json_object_get_uint64(v) > INT64_MAX))
-		(void)err_set(d->err, ERR_INVALID, "%s: must be an integer of %d bits",
+		(void)err_set(d->err, ERR_INVALID, "%s: must be a %d-bit integer",
 			strbuf_str(&d->path), large ? 64 : 32);
 }
 
-/* As it is written in answers; NULL: it cannot be read. */
+/* Parse a time and return it as Go prints it: in UTC, with microseconds only for MicroTime. NULL:
+ * it cannot be parsed. */
 static struct json_object *time_of(struct decoder *d, struct json_object *v, bool micro)
 {
 	char text[CLOCK_RFC3339_US_LEN];
@@ -84,7 +87,8 @@ static struct json_object *time_of(struct decoder *d, struct json_object *v, boo
 	if (clock_parse(json_object_get_string(v), &us) < 0) {
 		if (!err_is_set(d->err))
 			(void)err_set(d->err, ERR_INVALID,
-				"%s: must be a time as 2026-01-02T03:04:05Z", strbuf_str(&d->path));
+				"%s: must be a time such as 2026-01-02T03:04:05Z",
+				strbuf_str(&d->path));
 		return NULL;
 	}
 	if (micro)
@@ -97,7 +101,7 @@ static struct json_object *time_of(struct decoder *d, struct json_object *v, boo
 static void members(
 	struct decoder *d, const struct protobuf_field *fields, struct json_object *o, bool top);
 
-/* What stands in the place of v; NULL: v itself. */
+/* Check a single value. Returns the value to store instead of v, or NULL to keep v. */
 static struct json_object *one(
 	struct decoder *d, const struct protobuf_field *f, struct json_object *v)
 {
@@ -132,7 +136,8 @@ static struct json_object *one(
 	return NULL;
 }
 
-/* What null is in a list or a map; NULL: it stays. */
+/* Return what Go makes of null in a list or map: the zero value of the element type. NULL: keep
+ * null. */
 static struct json_object *nothing(const struct protobuf_field *f)
 {
 	switch (f->type) {
@@ -195,7 +200,7 @@ static struct json_object *value(
 	}
 }
 
-/* What Go writes only when it is something. */
+/* Is it a zero value that Go omits when it encodes the object (omitempty)? */
 static bool is_left_out(const struct protobuf_field *f, struct json_object *v)
 {
 	switch (f->type) {
@@ -210,6 +215,8 @@ static bool is_left_out(const struct protobuf_field *f, struct json_object *v)
 	}
 }
 
+/* Decode one member: drop it if it is unknown, null or empty, else check and normalize its
+ * value. */
 static void member(struct decoder *d, const struct protobuf_field *fields, struct json_object *o,
 	const char *name, struct json_object *v)
 {
@@ -231,6 +238,8 @@ static void member(struct decoder *d, const struct protobuf_field *fields, struc
 	cut(&d->path, path);
 }
 
+/* Decode all members of an object. top: apiVersion and kind are not in the table, and are
+ * skipped. */
 static void members(
 	struct decoder *d, const struct protobuf_field *fields, struct json_object *o, bool top)
 {
@@ -240,14 +249,14 @@ static void members(
 	}
 }
 
-/* ---- the way in */
+/* ---- entry points */
 
 bool apistore_decode_knows(const struct schema_kind *k)
 {
 	return fields_of(k) != NULL;
 }
 
-/* It is the same for every kind. */
+/* Decode only the metadata, whose type is the same for every kind; take it from ConfigMap. */
 static void metadata(struct decoder *d, struct json_object *o)
 {
 	static const struct schema_kind any = {.group = "", .version = "v1", .kind = "ConfigMap"};

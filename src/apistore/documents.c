@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A list of what was asked for: there are no more documents than groups and versions, and a few.
+ * A list of all documents made so far. It is short, a few per group and version served: a request
+ * for another group or version finds no document and adds none.
  */
 #include "config.h"
 
@@ -38,7 +39,7 @@ void documents_free(struct documents *d)
 	free(d);
 }
 
-/* NULL: there is none. */
+/* Build a document. NULL: this group or version is not served. */
 static struct json_object *make(const struct schema_served *s, enum documents_what what,
 	const char *group, const char *version)
 {
@@ -57,6 +58,7 @@ static struct json_object *make(const struct schema_served *s, enum documents_wh
 	DIE("no such document: %d", (int)what);
 }
 
+/* Encode a document, hash it for its ETag, and keep it. */
 static struct document *add(struct documents *d, enum documents_what what, const char *group,
 	const char *version, struct json_object *o)
 {

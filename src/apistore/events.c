@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One table of names, read in both directions. */
+/* Renames members by one table, which is read in both directions. */
 #include "config.h"
 
 #include "tec/apistore/events.h"
@@ -8,7 +8,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 
-/* Of core/v1, of events.k8s.io/v1. */
+/* The names in core/v1 and in events.k8s.io/v1. */
 static const char *const names[][2] = {{"involvedObject", "regarding"}, {"message", "note"},
 	{"reportingComponent", "reportingController"}, {"source", "deprecatedSource"},
 	{"firstTimestamp", "deprecatedFirstTimestamp"},

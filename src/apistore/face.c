@@ -28,6 +28,8 @@ struct apistore_answer apistore_face_ask(struct apistore_objects *s, const char 
 	return apistore_status_refusal(400, "BadRequest", "%s", err.text);
 }
 
+/* Get and parse an object or a list. A list is pulled to its end in one go, so the limits of the
+ * parser are raised: the text comes from the store and not from a client. */
 struct json_object *apistore_face_get(struct apistore_objects *s, const char *path)
 {
 	struct apistore_answer a = apistore_face_ask(s, "GET", path, NULL, NULL, 0);

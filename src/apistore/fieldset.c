@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sorted arrays, one per level; the operations walk two of them side by side. Steps that hold JSON
- * are written one way (json_canonical), so that equal steps are equal texts.
+ * One sorted array per level; operations walk two of them in parallel. Steps that hold JSON are
+ * stored in canonical form (json_canonical), so that equal steps are equal texts.
  */
 #include "config.h"
 
@@ -70,6 +70,8 @@ void apistore_fieldset_become(struct apistore_fieldset *s, struct apistore_field
 	*s = take_with;
 }
 
+/* Sort the steps and merge duplicates, which arise when the same step is added in several
+ * places. */
 void apistore_fieldset_done(struct apistore_fieldset *s)
 {
 	size_t n = 0;
@@ -120,7 +122,7 @@ enum combine { UNION, BOTH, WITHOUT };
 static struct apistore_fieldset combine(
 	const struct apistore_fieldset *a, const struct apistore_fieldset *b, enum combine how);
 
-/* One step that is in a, in b, or in both. */
+/* Combine one step that is in a, in b, or in both (x or y is NULL if it is not there). */
 static void combine_step(struct apistore_fieldset *out, const struct apistore_step *x,
 	const struct apistore_step *y, enum combine how)
 {
@@ -134,13 +136,14 @@ static void combine_step(struct apistore_fieldset *out, const struct apistore_st
 	apistore_fieldset_add(out, x ? x->step : y->step, member, &below);
 }
 
+/* Combine two sets level by level. */
 static struct apistore_fieldset combine(
 	const struct apistore_fieldset *a, const struct apistore_fieldset *b, enum combine how)
 {
 	struct apistore_fieldset out = {NULL, 0};
 	size_t i = 0, k = 0;
 
-	if (how != UNION && a->n < b->n / 8) { /* a few of many */
+	if (how != UNION && a->n < b->n / 8) { /* look up the few instead of walking the many */
 		for (; i < a->n; i++) {
 			const struct apistore_step *y = apistore_fieldset_find(b, a->at[i].step);
 
@@ -180,13 +183,14 @@ struct apistore_fieldset apistore_fieldset_without(
 	return combine(a, b, WITHOUT);
 }
 
-/* ---- for people */
+/* ---- printing */
 
 static void print_value(struct strbuf *out, struct json_object *v)
 {
 	json_canonical(out, v);
 }
 
+/* Parse the JSON of a "k:" or "v:" step. NULL also for null, and for a step beyond the limits. */
 static struct json_object *parse_step(const char *step)
 {
 	static const struct json_limits limits = {1u << 20, 16, 1000, true};
@@ -222,7 +226,7 @@ void apistore_fieldset_print_step(struct strbuf *out, const char *step)
 		v = parse_step(step);
 		if (v)
 			print_keys(out, v);
-		else /* longer than what is read again */
+		else /* too long for the limits of parse_step */
 			strbuf_addf(out, "[%s]", step + 2);
 		break;
 	default:
@@ -233,6 +237,8 @@ void apistore_fieldset_print_step(struct strbuf *out, const char *step)
 	}
 }
 
+/* Visit one level: its members, or else what is below them. kube-apiserver prints all members of a
+ * level before it descends, and so does this. */
 static void each_below(const struct apistore_fieldset *s, struct strbuf *path, bool members,
 	void (*fn)(void *arg, const char *path), void *arg)
 {
@@ -289,7 +295,7 @@ static bool is_index(const char *s)
 	return str_to_u64(s + (*s == '-'), INT32_MAX, &v) == 0;
 }
 
-/* The step as it is always written; NULL: it is none. The caller frees. */
+/* Return a step in canonical form; the caller frees it. NULL: it is not a step. */
 static char *canonical(const char *name)
 {
 	struct strbuf out = STRBUF_INIT;
@@ -315,6 +321,8 @@ static char *canonical(const char *name)
 	return strbuf_steal(&out);
 }
 
+/* Read one member of FieldsV1. An empty object means the path itself, and "." the path besides
+ * those below it. */
 static int read_step(
 	struct apistore_fieldset *out, const char *name, struct json_object *v, struct err *err)
 {
@@ -324,7 +332,7 @@ static int read_step(
 
 	if (!step || !json_object_is_type(v, json_type_object))
 		return err_set(
-			err, ERR_INVALID, "\"%.60s\" is not a step of a path", log_esc(name));
+			err, ERR_INVALID, "\"%.60s\" is not a valid path element", log_esc(name));
 	if (apistore_fieldset_read(v, &below, err) < 0)
 		return -1;
 	member = json_len(v) == 0 || json_object_object_get_ex(v, ".", NULL);
@@ -336,7 +344,7 @@ int apistore_fieldset_read(struct json_object *o, struct apistore_fieldset *out,
 {
 	*out = (struct apistore_fieldset){NULL, 0};
 	if (!json_object_is_type(o, json_type_object))
-		return err_set(err, ERR_INVALID, "the fields are not an object");
+		return err_set(err, ERR_INVALID, "the fields must be an object");
 	json_each (o, name, v)
 		if (!str_eq(name, ".") && read_step(out, name, v, err) < 0) {
 			apistore_fieldset_fini(out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows are made one by one, so that a long table costs no more memory than a long list. */
+/* Table rows are converted one by one, so a long table needs no more memory than a long list. */
 #include "config.h"
 
 #include "tec/apistore/form.h"
@@ -11,11 +11,13 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 
-/* Of what was stored. */
+/* Limits for texts from the store; wider than those for bodies of clients. */
 static const struct json_limits limits = {16u << 20, 256, 1u << 22, true};
 
 /* ---- Accept */
 
+/* Copy the value of a parameter without its quotes. A value that does not fit is none that we know,
+ * and becomes "". */
 static void copy(char *out, size_t size, const char *from, size_t len)
 {
 	bool quoted = len >= 2 && from[0] == '"' && from[len - 1] == '"';
@@ -23,7 +25,7 @@ static void copy(char *out, size_t size, const char *from, size_t len)
 	from += quoted;
 	len -= quoted ? 2 : 0;
 	if (len >= size)
-		len = 0; /* as if it were not there: it is none that we know */
+		len = 0;
 	memcpy(out, from, len);
 	out[len] = '\0';
 }
@@ -39,7 +41,7 @@ static size_t trimmed(const char **p, size_t n)
 	return n;
 }
 
-/* "as=Table"; false: q=0. */
+/* Read one parameter, such as "as=Table". False: it is a q of zero. */
 static bool take_param(const char *p, size_t n, struct apistore_media *out)
 {
 	const char *eq = memchr(p, '=', n), *value = eq ? eq + 1 : "";
@@ -56,6 +58,7 @@ static bool take_param(const char *p, size_t n, struct apistore_media *out)
 	return true;
 }
 
+/* Read one media range with its parameters. False: the client does not accept it. */
 static bool read_range(const char *p, size_t n, struct apistore_media *out)
 {
 	bool first = true, wanted = true;
@@ -94,6 +97,8 @@ static bool is_json(const char *type)
 	       strcasecmp(type, "application/*") == 0 || str_eq(type, "*/*");
 }
 
+/* The client's order decides, not its q values, as in kube-apiserver. A range with an unknown form
+ * ("as=...") is skipped, so that a plain application/json after it serves as the fallback. */
 bool apistore_form_choose(const char *accept, struct apistore_form *out)
 {
 	struct apistore_media m;
@@ -163,6 +168,7 @@ static const char *version_of(const struct apistore_form *f)
 	return f->beta ? "v1beta1" : "v1";
 }
 
+/* Convert an object to a table with a single row; o NULL gives only the columns. */
 static struct json_object *table_of(const struct apistore_form *f, const struct schema_kind *k,
 	struct json_object *o, bool headers)
 {

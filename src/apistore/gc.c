@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A step asks the database for objects that miss an owner (of those that went or were not there
- * when they were named; all of them at the start) or are being deleted, and takes a few of them one
- * act further. What an index says is looked up in the object itself before anything is
- * deleted for it.
+ * Each step asks the database for objects that are being deleted, and for dependents of owners that
+ * were deleted or did not exist when they were named (at the start: for all objects with a missing
+ * owner). It takes one action on a few of them. The index of owners only finds candidates: an
+ * action is taken by the references in the object itself.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@
 #include "apistore_internal.h"
 #include "missing.h"
 
-#define STEP_MAX    64
+#define STEP_MAX    64   /* objects per turn of the loop */
 #define AGAIN_MS    1000 /* after a failure of the database */
 #define EVENTS_MS   60000
 #define EVENT_TTL_S 3600
@@ -68,6 +68,7 @@ static void set_finalizer(struct json_object *o, const char *name, bool wanted)
 	}
 }
 
+/* A second deletion may change the policy but keeps the first deletionTimestamp. */
 void apistore_gc_mark(struct json_object *o, enum apistore_policy policy)
 {
 	char now[CLOCK_RFC3339_LEN];
@@ -96,11 +97,12 @@ struct json_object *apistore_gc_delete(
 
 /* ---- owners */
 
-/* What the owners of an object come to. */
+/* A count of an object's owners. */
 struct owners {
-	size_t n, absent, leaving; /* leaving: wait in the foreground for their dependents */
+	size_t n, absent, leaving; /* leaving: being deleted, and waiting for their dependents */
 };
 
+/* Is this the owner that ref names, and is its foreground deletion waiting for dependents? */
 static bool in_foreground(
 	struct apistore_objects *s, const struct apistore_key *key, struct json_object *ref)
 {
@@ -111,7 +113,8 @@ static bool in_foreground(
 	       json_get(o, "metadata/deletionTimestamp") && has_finalizer(o, FOREGROUND);
 }
 
-/* owner: one that is known to be leaving, or NULL. */
+/* Count the owners of o. owner: one in foreground deletion, which alone can count as leaving, or
+ * NULL. -1: the database failed. */
 static int look_at_owners(struct apistore_objects *s, const struct apistore_key *key,
 	struct json_object *o, const struct apistore_key *owner, struct owners *out)
 {
@@ -133,7 +136,7 @@ static int look_at_owners(struct apistore_objects *s, const struct apistore_key 
 	return 0;
 }
 
-/* Drops the references to owners that are absent, or to this uid. */
+/* Drop the references to the owner `gone`; if it is NULL, to all owners that do not exist. */
 static void drop_references(struct apistore_objects *s, const struct apistore_key *key,
 	struct json_object *o, const char *gone)
 {
@@ -155,9 +158,10 @@ static void drop_references(struct apistore_objects *s, const struct apistore_ke
 
 struct step {
 	struct apistore_objects *s;
-	const struct apistore_key *owner; /* of the dependents; with its object */
+	const struct apistore_key
+		*owner; /* whose dependents are visited; borrowed, as its object */
 	struct json_object *owner_o;
-	size_t acts, blocking, seen;
+	size_t acts, blocking, seen; /* objects written, with blockOwnerDeletion, and visited */
 };
 
 static void put(struct step *st, const struct apistore_key *key, struct json_object *take_o)
@@ -168,6 +172,8 @@ static void put(struct step *st, const struct apistore_key *key, struct json_obj
 	json_object_put(o);
 }
 
+/* Handle an object that may have lost owners: delete it if all are gone, else drop those
+ * references. */
 static void on_orphan(void *arg, const struct apistore_key *key)
 {
 	struct step *st = arg;
@@ -188,7 +194,7 @@ static void on_orphan(void *arg, const struct apistore_key *key)
 	put(st, key, o);
 }
 
-/* Is it a dependent of the owner, and not only in an index? */
+/* Find the reference to the owner in the object itself, since the index may be out of date. */
 static struct json_object *reference_to(struct json_object *o, const char *uid)
 {
 	struct json_object *a = json_get_arr(o, "metadata/ownerReferences");
@@ -199,6 +205,7 @@ static struct json_object *reference_to(struct json_object *o, const char *uid)
 	return NULL;
 }
 
+/* Keep a dependent of an orphaning owner: drop its reference to the owner. */
 static void on_left_dependent(void *arg, const struct apistore_key *key)
 {
 	struct step *st = arg;
@@ -217,6 +224,9 @@ static void count_only(void *arg, const struct apistore_key *key)
 	++*(size_t *)arg;
 }
 
+/* Delete a dependent of an owner in foreground deletion, unless another owner keeps it. A dependent
+ * with dependents of its own is deleted in the foreground too, so that the whole tree is deleted
+ * from its leaves. */
 static void on_foreground_dependent(void *arg, const struct apistore_key *key)
 {
 	struct step *st = arg;
@@ -246,7 +256,7 @@ static void on_foreground_dependent(void *arg, const struct apistore_key *key)
 	put(st, key, o);
 }
 
-/* What an object that is being deleted waits for, in this order. */
+/* What an object that is being deleted waits for; tested in this order. */
 enum hold { HOLD_NONE, HOLD_ORPHANS, HOLD_DEPENDENTS };
 
 static enum hold hold_of(struct json_object *o)
@@ -260,7 +270,7 @@ static enum hold hold_of(struct json_object *o)
 	return HOLD_NONE;
 }
 
-/* It waits no more. */
+/* Remove the finalizer of this wait. If it was the last one, storing the object deletes it. */
 static void release(struct json_object *o, enum hold hold)
 {
 	switch (hold) {
@@ -275,6 +285,8 @@ static void release(struct json_object *o, enum hold hold)
 	}
 }
 
+/* Act on the dependents that the deletion waits for. All of a foreground deletion are visited,
+ * because those that block it must be counted. */
 static int clear(struct step *st, enum hold hold, struct err *err)
 {
 	const char *uid = json_get_str(st->owner_o, "metadata/uid");
@@ -292,7 +304,8 @@ static int clear(struct step *st, enum hold hold, struct err *err)
 	return 0;
 }
 
-/* An object that is being deleted and waits for us. */
+/* Continue the deletion of an object whose finalizer is ours. It is released once nothing was left
+ * to do and no dependent blocks it. */
 static void on_deleting(void *arg, const struct apistore_key *key)
 {
 	struct step *all = arg;
@@ -344,9 +357,10 @@ size_t apistore_gc_collect(struct apistore_objects *s)
 	return n;
 }
 
-/* ---- by itself */
+/* ---- automatic collection */
 
-/* The dependents of owners that are missing, some of them. */
+/* Handle some dependents of missing owners. Each owner counts as one unit of work besides its
+ * dependents, so that many owners without any end the step too. */
 static void step_missing(struct apistore_gc *gc, struct step *st)
 {
 	struct err err = ERR_INIT;
@@ -363,7 +377,7 @@ void apistore_gc_undone(struct apistore_gc *gc)
 {
 	apistore_missing_fini(&gc->missing);
 	apistore_missing_add(&gc->missing, NULL);
-	timer_set(&gc->step, AGAIN_MS); /* not at once, also when a step has more to do */
+	timer_set(&gc->step, AGAIN_MS); /* overrides an immediate step: the database just failed */
 }
 
 static void on_step(void *arg)
@@ -388,6 +402,7 @@ static void on_old_event(void *arg, const struct apistore_key *key)
 	st->seen++;
 }
 
+/* Delete Events past their TTL, and the oldest ones beyond EVENTS_MAX, a few per turn. */
 static void on_events(void *arg)
 {
 	static const char *const resources[] = {"events", "events.events.k8s.io"};
@@ -404,7 +419,7 @@ static void on_events(void *arg)
 void apistore_gc_note(struct apistore_gc *gc, const struct apistore_key *key, const char *gone,
 	const char *const *owners, size_t n)
 {
-	struct err ignored = ERR_INIT; /* it is looked at, then */
+	struct err ignored = ERR_INIT; /* on failure the owner is checked later */
 
 	if (gone)
 		apistore_missing_add(&gc->missing, gone);
@@ -424,7 +439,7 @@ struct apistore_gc *apistore_gc_new(struct apistore_objects *s)
 	timer_init(&gc->step, s->loop, on_step, gc);
 	timer_init(&gc->events, s->loop, on_events, gc);
 	apistore_missing_init(&gc->missing);
-	apistore_missing_add(&gc->missing, NULL); /* what an earlier process left */
+	apistore_missing_add(&gc->missing, NULL); /* all: an earlier process may have left work */
 	timer_set(&gc->step, 0);
 	timer_set(&gc->events, EVENTS_MS);
 	return gc;

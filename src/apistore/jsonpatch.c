@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One function per operation, in a table. A pointer is resolved to the container of its last token;
- * the operations differ in what they do there. Work is bounded: what is compared is in the patch, and
- * what is copied is counted.
+ * One function per operation, in a table. A pointer is resolved to the container of its last token,
+ * and the operations differ in what they do with that token. The work is bounded: values to compare
+ * come from the patch, and values copied, moved or searched are counted.
  */
 #include "config.h"
 
@@ -15,14 +15,14 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
-#define DEPTH_MAX 127      /* below the object: as deep as a body may be */
-#define WORK_MAX  20000000 /* values looked at; a second or so */
+#define DEPTH_MAX 127      /* levels below the object, as in the body of a request */
+#define WORK_MAX  20000000 /* values visited; about a second */
 
-/* A place: member or element `key` of a container. */
+/* A location: member or element `key` of a container. It need not exist. */
 struct place {
-	struct json_object *in; /* borrowed; NULL: there is no such container */
+	struct json_object *in; /* borrowed; NULL: the container does not exist */
 	char *key;              /* owned, decoded */
-	unsigned depth;         /* of what stands there */
+	unsigned depth;         /* of a value there */
 };
 
 static void place_fini(struct place *p)
@@ -33,8 +33,8 @@ static void place_fini(struct place *p)
 
 struct patching {
 	struct json_object **doc;
-	struct json_object *op; /* the current one */
-	size_t copied, work;
+	struct json_object *op; /* the current operation; borrowed */
+	size_t copied, work;    /* bytes and values so far, of all operations */
 	struct err *err;
 };
 
@@ -43,7 +43,7 @@ static int fail(const struct patching *p, const char *what, const char *path)
 	return err_set(p->err, ERR_INVALID, "%s: %.100s", what, log_esc(path ? path : "(none)"));
 }
 
-/* "~1" is a '/', "~0" a '~'. */
+/* Decode a token of a pointer: "~1" is '/', "~0" is '~' (RFC 6901, section 4). */
 static char *decode_token(const char *s, size_t len)
 {
 	char *out = xstrndup(s, len);
@@ -59,7 +59,8 @@ static char *decode_token(const char *s, size_t len)
 	return out;
 }
 
-/* A decimal with an optional sign. A negative one counts from n, the place after the last. */
+/* Parse an index: a decimal with an optional sign. A negative one counts from the end. after_last:
+ * the index one past the end is valid too, as the place of a new element. */
 static bool index_of(const char *key, size_t n, bool after_last, size_t *out)
 {
 	const size_t end = n + (after_last ? 1 : 0);
@@ -78,7 +79,8 @@ static bool index_of(const char *key, size_t n, bool after_last, size_t *out)
 	return v < end;
 }
 
-/* Is there a value at key? A member that is missing is null. */
+/* Get the value at key. As in kube-apiserver, a missing member is null and no error; only an index
+ * outside of a list returns false. */
 static bool get_at(struct json_object *in, const char *key, struct json_object **out)
 {
 	size_t i;
@@ -99,6 +101,7 @@ static bool is_container(struct json_object *v)
 	return json_object_is_type(v, json_type_object) || json_object_is_type(v, json_type_array);
 }
 
+/* Resolve a pointer to the container of its last token. All containers on the way must exist. */
 static struct place find(struct json_object *doc, const char *path)
 {
 	const char *token = strchr(path, '/'), *end;
@@ -119,7 +122,8 @@ static struct place find(struct json_object *doc, const char *path)
 	return p;
 }
 
-/* Bounds what comes to stand at a place: how deep it is nested, and what looking costs. */
+/* Check that a value to be stored at this depth does not nest too deep, and count its values as
+ * work. */
 static bool fits(struct patching *p, struct json_object *v, unsigned depth)
 {
 	if (++p->work > WORK_MAX || depth > DEPTH_MAX)
@@ -137,7 +141,7 @@ static bool fits(struct patching *p, struct json_object *v, unsigned depth)
 	return true;
 }
 
-/* What stands behind index i moves. */
+/* Count the elements after index i as work: inserting or removing at i moves them all. */
 static bool may_move(struct patching *p, struct json_object *list, size_t i)
 {
 	p->work += json_len(list) - i;
@@ -151,13 +155,14 @@ static void insert(struct json_object *list, size_t i, struct json_object *take_
 	json_put_at(list, i, take_v);
 }
 
+/* Add or replace a member, or insert an element; "-" appends (RFC 6902, section 4.1). */
 static int add_at(struct patching *p, const struct place *at, struct json_object *take_v)
 {
 	size_t i;
 
 	if (!fits(p, take_v, at->depth)) {
 		json_object_put(take_v);
-		return fail(p, "too deep, or too much work", at->key);
+		return fail(p, "value nested too deep, or patch too expensive", at->key);
 	}
 	if (json_object_is_type(at->in, json_type_object)) {
 		json_add(at->in, at->key, take_v);
@@ -224,7 +229,8 @@ static int op_remove(struct patching *p, const char *path)
 	return remove_at(p, &at);
 }
 
-/* The whole document, by an object or list; anything else leaves it as it is. */
+/* Replace the whole document with an object or list. Any other value changes nothing and succeeds,
+ * as in kube-apiserver's library. */
 static int replace_all(struct patching *p)
 {
 	struct json_object *v = value_of(p);
@@ -250,7 +256,7 @@ static int op_replace(struct patching *p, const char *path)
 	if (!get_at(at.in, at.key, &was))
 		return fail(p, "replace operation does not apply: doc is missing key", path);
 	if (!fits(p, value_of(p), at.depth))
-		return fail(p, "too deep, or too much work", path);
+		return fail(p, "value nested too deep, or patch too expensive", path);
 	if (json_object_is_type(at.in, json_type_object))
 		json_add(at.in, at.key, copy_of(value_of(p)));
 	else if (index_of(at.key, json_len(at.in), false, &i))
@@ -258,6 +264,7 @@ static int op_replace(struct patching *p, const char *path)
 	return 0;
 }
 
+/* The value is held by a reference while it is removed from one place and added to the other. */
 static int op_move(struct patching *p, const char *path)
 {
 	const char *from = json_get_str(p->op, "from");
@@ -281,6 +288,7 @@ static int op_move(struct patching *p, const char *path)
 	return fail(p, "move operation does not apply: doc is missing destination path", path);
 }
 
+/* The size of all copies is bounded: each one could double the document. */
 static int op_copy(struct patching *p, const char *path)
 {
 	const char *from = json_get_str(p->op, "from");
@@ -304,6 +312,7 @@ static int op_copy(struct patching *p, const char *path)
 	return add_at(p, &to, copy_of(v));
 }
 
+/* Compare a value. A missing member equals null here, as get_at() says. */
 static int op_test(struct patching *p, const char *path)
 {
 	cleanup_place struct place at = {0};
@@ -319,9 +328,9 @@ static int op_test(struct patching *p, const char *path)
 	return json_object_equal(v, value_of(p)) ? 0 : fail(p, "test failed", path);
 }
 
-/* ---- the list */
+/* ---- the list of operations */
 
-/* The first operation with a member that is neither a string nor null. */
+/* Check the types in one operation: each member must be a string, or null, which counts as absent. */
 static int check_op(struct json_object *op, struct err *err)
 {
 	static const char *const names[] = {"op", "path", "from"};

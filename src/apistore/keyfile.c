@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Under a key of its own, made of the sealing key: nothing else is sealed by it. */
+/* Key files are sealed with a subkey of the sealing key that is used for nothing else. */
 #include "config.h"
 
 #include "tec/apistore/keyfile.h"
@@ -14,6 +14,7 @@
 static const char head[] = "tec-operator: a private key, sealed under the sealing key (1)\n";
 #define HEAD_LEN (sizeof(head) - 1)
 
+/* Compute the associated data of a file: its format line and its name. */
 static void bind(const struct secret *key, const char *name, uint8_t out[SEAL_TAG_LEN])
 {
 	const struct seal_part parts[] = {{head, HEAD_LEN}, {name, strlen(name)}};

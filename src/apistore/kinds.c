@@ -56,7 +56,7 @@ void apistore_kinds_add(struct apistore_kinds *k, const char *definition)
 	struct schema_crd *crd = o ? schema_crd_new(o, &err) : NULL;
 
 	if (!crd)
-		DIE("a definition of crd/ cannot be served: %s", err.text);
+		DIE("cannot serve a definition from crd/: %s", err.text);
 	ARRAY_GROW(k->crds, k->n_crds);
 	k->crds[k->n_crds++] = crd;
 	add(k, &crd->kind);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A place in a scan: each piece starts a new one behind the last object given out. The end of a
- * page is looked for first, among what selectors look at only, because the list's metadata stands
- * before its items.
+ * A listing is a position in a scan: each piece starts a new scan after the last object produced.
+ * For a page, the end is found first with a scan that reads no bodies, because the metadata of a
+ * list, with its continue token, comes before the items.
  */
 #include "config.h"
 
@@ -20,20 +20,20 @@
 
 struct apistore_listing {
 	struct apistore_objects *s;
-	const struct apistore_selector *select; /* of target, or borrowed */
+	const struct apistore_selector *select; /* points into target, or borrowed */
 	struct apistore_target target;
-	char *resource, *ns; /* ns NULL: all */
-	uint64_t at;
-	char *after_ns, *after_name; /* behind this one; NULL: from the start */
-	uint64_t limit, given;       /* limit 0: none */
-	uint64_t left;               /* behind the page; with continue */
+	char *resource, *ns;         /* owned; ns NULL: all */
+	uint64_t at;                 /* the version shown */
+	char *after_ns, *after_name; /* owned: the last object produced; NULL: none */
+	uint64_t limit, given;       /* items per page, 0: no limit; items produced */
+	uint64_t left;               /* with more: objects after this page */
 	bool more;                   /* there is a next page */
-	bool custom, events;         /* items with kind; items as events */
+	bool custom, events;         /* show items with their kind; as watch events */
 	struct apistore_form form;
-	char *group, *plural, *version;   /* of the kind; owned */
-	const struct schema_kind *schema; /* of the pull under way; NULL: items as they are */
-	bool begun, ended;
-	char *next; /* the token of the next page */
+	char *group, *plural, *version;   /* owned: of the kind */
+	const struct schema_kind *schema; /* during a pull: to convert items; NULL: as stored */
+	bool begun, ended;                /* the head was written; and the end */
+	char *next;                       /* owned: the token of the next page */
 };
 
 static const char too_old[] =
@@ -84,6 +84,7 @@ struct apistore_listing *apistore_list_events(
 
 /* ---- continue tokens: {"v":"meta.k8s.io/v1","rv":1,"start":"ns/name\0"} in base64url */
 
+/* Encode a continue token. consistent false: version -1, which continues in the current version. */
 static char *token_of(uint64_t rv, bool consistent, const char *ns, const char *name)
 {
 	cleanup_strbuf struct strbuf json = STRBUF_INIT;
@@ -98,6 +99,8 @@ static char *token_of(uint64_t rv, bool consistent, const char *ns, const char *
 	return strbuf_steal(&out);
 }
 
+/* Decode a continue token and start after its object. False: it is malformed or of another
+ * namespace. */
 static bool read_token(struct apistore_listing *l, const char *token, int64_t *rv)
 {
 	static const struct json_limits limits = {4096, 4, 16, true};
@@ -126,6 +129,8 @@ static bool read_token(struct apistore_listing *l, const char *token, int64_t *r
 	return !l->ns || str_eq(l->ns, l->after_ns);
 }
 
+/* Answer 410 for a token whose version was compacted, with a new token that continues the list in
+ * the current version, as kube-apiserver does. */
 static struct apistore_answer expired_token(const struct apistore_listing *l)
 {
 	cleanup_free char *next = token_of(0, false, l->after_ns, l->after_name);
@@ -139,7 +144,7 @@ static struct apistore_answer expired_token(const struct apistore_listing *l)
 	return apistore_status_object(410, o);
 }
 
-/* ---- which version */
+/* ---- version */
 
 static int refuse_option(
 	struct apistore_answer *refused, const char *field, const char *problem, const char *why)
@@ -151,6 +156,7 @@ static int refuse_option(
 	return -1;
 }
 
+/* Check resourceVersionMatch and sendInitialEvents, in the words of kube-apiserver. */
 static int check_match(const struct apistore_target *t, const char *match, const char *rv,
 	bool next, struct apistore_answer *refused)
 {
@@ -181,14 +187,16 @@ static int check_match(const struct apistore_target *t, const char *match, const
 	return -1;
 }
 
-/* resourceVersion, resourceVersionMatch and continue together say of which version the list is. */
+/* Choose the version of the list from resourceVersion, resourceVersionMatch and continue. Unless an
+ * exact one is asked for, it is the current one, which is never older than the version that the
+ * client gave. */
 static int choose_version(struct apistore_listing *l, const struct apistore_target *t,
 	struct apistore_answer *refused)
 {
 	cleanup_free char *rv_param = apistore_target_param(t, "resourceVersion"),
 			  *match_param = apistore_target_param(t, "resourceVersionMatch"),
 			  *next_param = apistore_target_param(t, "continue");
-	/* Empty is as if it were not there. */
+	/* An empty parameter counts as absent. */
 	const char *rv = rv_param && *rv_param ? rv_param : NULL,
 		   *match = match_param && *match_param ? match_param : NULL,
 		   *next = next_param && *next_param ? next_param : NULL;
@@ -230,8 +238,8 @@ static int choose_version(struct apistore_listing *l, const struct apistore_targ
 
 struct page {
 	struct apistore_listing *l;
-	uint64_t n;
-	char *ns, *name; /* the last one of the page */
+	uint64_t n;      /* objects counted */
+	char *ns, *name; /* owned: the last object of the page */
 };
 
 static bool is_current(const struct apistore_listing *l)
@@ -239,6 +247,7 @@ static bool is_current(const struct apistore_listing *l)
 	return l->at == apistore_db_rv(l->s->db);
 }
 
+/* Count one object. The first one beyond the limit shows that there is a next page. */
 static bool count_item(void *arg, const struct apistore_version *v)
 {
 	struct page *p = arg;
@@ -253,7 +262,7 @@ static bool count_item(void *arg, const struct apistore_version *v)
 		return true;
 	}
 	p->l->more = true;
-	/* With a selector it is not said how many are left; of the present, SQLite counts them. */
+	/* remainingItemCount is left out with a selector; for the current version SQLite counts. */
 	return p->l->select == NULL && !is_current(p->l);
 }
 
@@ -267,7 +276,7 @@ static struct apistore_scan scan_of(const struct apistore_listing *l, bool no_bo
 		.no_body = no_body};
 }
 
-/* Is there a next page, and where does it begin? */
+/* Find out whether there is a next page, where it begins and how many objects are left. */
 static int find_page(struct apistore_listing *l, struct err *err)
 {
 	struct apistore_scan scan = scan_of(l, true);
@@ -325,6 +334,7 @@ static void add_text(struct body *out, const char *text)
 	body_add(out, text, strlen(text), 0);
 }
 
+/* Append the list up to its first item. */
 static void add_head(struct apistore_listing *l, struct body *out)
 {
 	const struct apistore_target *t = &l->target;
@@ -352,11 +362,12 @@ static void add_head(struct apistore_listing *l, struct body *out)
 struct pull {
 	struct apistore_listing *l;
 	struct body *out;
-	size_t end; /* of out: enough */
-	bool full;
+	size_t end; /* the length of out at which the piece is long enough */
+	bool full;  /* the piece ended before the list or page did */
 };
 
-/* Behind what stands before it. */
+/* Append one object in the form asked for. An item of a list of built-in kinds has no kind and
+ * apiVersion, which are the first v->head bytes of its text. */
 static void add_object(
 	struct apistore_listing *l, const struct apistore_version *v, struct body *out)
 {
@@ -382,12 +393,14 @@ static bool ends_page(const struct apistore_listing *l)
 	return l->limit > 0 && l->given == l->limit;
 }
 
-/* What comes next ends the piece, whatever it is. */
+/* Is the piece long enough, or the page full? The next object then ends the scan. */
 static bool has_enough(const struct pull *p)
 {
 	return p->out->len >= p->end || ends_page(p->l);
 }
 
+/* Filter the scan by the selector. Once the piece is long enough anything is wanted, so that the
+ * scan ends at the next object instead of searching for one that matches. */
 static bool is_wanted(void *arg, const struct apistore_version *v)
 {
 	const struct pull *p = arg;
@@ -396,6 +409,8 @@ static bool is_wanted(void *arg, const struct apistore_version *v)
 	       apistore_selector_matches(p->l->select, v->key.ns, v->key.name, v->meta);
 }
 
+/* Append one object, unless the piece is long enough, and remember it as the place to continue
+ * after. */
 static bool add_item(void *arg, const struct apistore_version *v)
 {
 	struct pull *p = arg;
@@ -434,8 +449,10 @@ int apistore_list_pull(struct apistore_listing *l, struct body *out, size_t max,
 	if (l->ended)
 		return 0;
 	if (l->begun && l->at < apistore_db_oldest(l->s->db))
-		return err_set_http(err, ERR_GONE, 410, "the version of the list is compacted");
-	/* A transaction that is open may be undone; what it took away must still be seen then. */
+		return err_set_http(err, ERR_GONE, 410, "the version of the list was compacted");
+	/* Commit first: if the open transaction were rolled back later, objects that it deleted
+	 * would be missing from this piece. If it fails, it is rolled back now, and the list goes
+	 * on. */
 	if (l->begun && l->s->open && apistore_objects_commit(l->s, err) < 0)
 		*err = (struct err)ERR_INIT;
 	l->schema = l->form.shape == APISTORE_SHAPE_OBJECT
@@ -446,7 +463,7 @@ int apistore_list_pull(struct apistore_listing *l, struct body *out, size_t max,
 	l->begun = true;
 	scan = scan_of(l, false);
 	scan.wants = l->select ? is_wanted : NULL;
-	scan.after_ns = after_ns = xstrdup(l->after_ns); /* the scan changes them */
+	scan.after_ns = after_ns = xstrdup(l->after_ns); /* add_item replaces l->after_* */
 	scan.after_name = after_name = xstrdup(l->after_name);
 	if (apistore_db_scan(l->s->db, &scan, add_item, &p, err) < 0)
 		return -1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The entries are read from the object, changed as sets of paths, and written back in their order.
- * What names the object itself (its name, uid, version and the like) is nobody's.
+ * Server-side apply as in structured-merge-diff. Entries are read from the object, changed as sets
+ * of paths, and written back sorted. Fields that identify the object (name, uid, version and the
+ * like) have no owner.
  */
 #include "config.h"
 
@@ -17,10 +18,10 @@
 #include "decode.h"
 #include "managed_internal.h"
 
-#define UPDATES_MAX 10 /* entries of updates; older ones become one */
+#define UPDATES_MAX 10 /* entries of updates; the oldest are merged beyond that */
 #define LAST        "kubectl.kubernetes.io/last-applied-configuration"
 
-/* ---- what is nobody's */
+/* ---- fields without an owner */
 
 static struct apistore_fieldset unowned(void)
 {
@@ -37,6 +38,7 @@ static struct apistore_fieldset unowned(void)
 	return s;
 }
 
+/* Remove the fields that have no owner from a set. */
 static void strip(struct apistore_fieldset *s)
 {
 	cleanup_apistore_fieldset struct apistore_fieldset out = unowned();
@@ -44,7 +46,7 @@ static void strip(struct apistore_fieldset *s)
 	apistore_fieldset_become(s, apistore_fieldset_without(s, &out));
 }
 
-/* managedFields are no part of what is compared and merged. */
+/* Return a copy without managedFields, which take no part in comparing and merging. */
 static struct json_object *without_managed(struct json_object *o)
 {
 	struct json_object *copy = json_copy(o), *m = json_get_obj(copy, "metadata");
@@ -56,8 +58,9 @@ static struct json_object *without_managed(struct json_object *o)
 
 /* ---- updates */
 
-/* A client that resets them, or says what they are, is believed; one that knows nothing of them does
- * not lose them. */
+/* Choose the entries to start from after an update: those the client sent, none if it reset them,
+ * or else the stored ones. A client that drops managedFields because it does not know them loses
+ * nothing. */
 static struct managed_entries entries_after(const struct apistore_kind *k,
 	const struct apistore_manager *m, struct json_object *was, struct json_object *o)
 {
@@ -66,7 +69,7 @@ static struct managed_entries entries_after(const struct apistore_kind *k,
 	struct err err = ERR_INIT;
 	struct managed_entries l = {NULL, 0};
 
-	/* Of a custom resource kube-apiserver does not see an empty list. */
+	/* kube-apiserver does not notice an empty list in a custom resource. */
 	if (!m->sub[0] && a && (n > 0 || !k->schema || !k->schema->crd)) {
 		first = n == 1 ? json_at(a, 0) : NULL;
 		if (n == 0 ||
@@ -81,7 +84,8 @@ static struct managed_entries entries_after(const struct apistore_kind *k,
 	return l;
 }
 
-/* Several of the oldest updates become one entry. */
+/* Merge the oldest updates of the same apiVersion into one entry, as kube-apiserver does, so that
+ * the list does not grow with every client. */
 static void cap_updates(struct managed_entries *l)
 {
 	size_t updates = 0, first = l->n;
@@ -91,7 +95,7 @@ static void cap_updates(struct managed_entries *l)
 	if (updates <= UPDATES_MAX)
 		return;
 	qsort(l->at, l->n, sizeof(*l->at),
-		managed_entries_by_order); /* the applies, then the oldest update */
+		managed_entries_by_order); /* applies first, then updates from the oldest */
 	for (size_t i = 0; i < l->n && updates > UPDATES_MAX; i++) {
 		struct managed_entry *e = &l->at[i], *to = first < l->n ? &l->at[first] : NULL;
 
@@ -116,7 +120,8 @@ static void cap_updates(struct managed_entries *l)
 	managed_entries_drop_empty(l);
 }
 
-/* What was changed or went is no other's any more. taken: what is new or different now. */
+/* Remove changed and removed fields from the entries of all other managers. taken: fields added or
+ * modified. */
 static void take_from_others(struct managed_entries *l, const struct managed_entry *self,
 	const struct apistore_fieldset *taken, const struct apistore_fieldset *removed)
 {
@@ -131,7 +136,7 @@ static void take_from_others(struct managed_entries *l, const struct managed_ent
 	}
 }
 
-/* was and o have no managedFields. */
+/* Record an update from was to o in the entries; neither has managedFields. */
 static void note_update(const struct apistore_place *p, const struct apistore_manager *m,
 	struct json_object *was, struct json_object *o, struct managed_entries *l)
 {
@@ -162,7 +167,7 @@ void apistore_managed_update(const struct apistore_place *p, const struct apisto
 	cleanup_json struct json_object *before = was ? without_managed(was) : json_obj(),
 					*bare = NULL;
 
-	if (was && l.n == 0) { /* nobody is noted before the first apply */
+	if (was && l.n == 0) { /* ownership is tracked from creation or the first apply only */
 		managed_entries_write(&l, o);
 		return;
 	}
@@ -173,7 +178,9 @@ void apistore_managed_update(const struct apistore_place *p, const struct apisto
 
 /* ---- applies */
 
-/* Takes away what the manager applied before and applies no more, unless another has it. */
+/* Remove fields that this manager applied before and no longer applies, unless another manager owns
+ * them. The first round computes what is left with the fields of all managers put back; the second
+ * restricts the removal to fields that this manager had applied. */
 static void prune(const struct apistore_place *p, const struct managed_entries *l,
 	const struct apistore_fieldset *last, struct json_object **merged)
 {
@@ -186,9 +193,9 @@ static void prune(const struct apistore_place *p, const struct managed_entries *
 							   gone = {NULL, 0};
 	struct json_object *out = json_copy(*merged);
 
-	/* Without all that it applied ... */
+	/* Start without any field that it applied before ... */
 	apistore_typed_remove(p, out, &was);
-	/* ... and with what somebody has, ... */
+	/* ... put back the fields that a manager owns now ... */
 	for (size_t i = 0; i < l->n; i++)
 		apistore_fieldset_become(
 			&managed, apistore_fieldset_union(&managed, &l->at[i].fields));
@@ -199,7 +206,7 @@ static void prune(const struct apistore_place *p, const struct managed_entries *
 		if (round == 0)
 			apistore_fieldset_become(&keep, apistore_fieldset_union(&keep, &managed));
 		apistore_fieldset_become(&gone, apistore_fieldset_without(&all, &keep));
-		/* ... and with what was never this manager's. */
+		/* ... and remove nothing that was never this manager's. */
 		if (round == 1)
 			apistore_fieldset_become(&gone, apistore_fieldset_both(&gone, &was));
 		json_object_put(out);
@@ -215,11 +222,12 @@ struct apply {
 	const struct apistore_manager *m;
 	struct json_object *live, *conf; /* without managedFields */
 	struct managed_entries *l;
-	const struct apistore_fieldset *allowed; /* conflicts that do not count; NULL: none */
+	const struct apistore_fieldset *allowed; /* fields that cannot conflict; NULL: none */
 	bool force;
 };
 
-/* NULL: conflicts, which borrow the entries. */
+/* Merge, prune and compare. Returns the new object with the entries updated. NULL: *conflicts is
+ * set, which borrows the entries. */
 static struct json_object *try_apply(const struct apply *a, struct managed_conflicts *conflicts)
 {
 	struct json_object *o = apistore_typed_merge(a->p, a->live, a->conf);
@@ -253,7 +261,9 @@ static struct json_object *try_apply(const struct apply *a, struct managed_confl
 	return o;
 }
 
-/* What kubectl applied from its own side and nobody changed since: kubectl may take it over. */
+/* Collect the fields that client-side "kubectl apply" set, by its annotation, and that nobody
+ * changed since. A server-side apply by kubectl may take them over without a conflict. False:
+ * none. */
 static bool allowed_to_kubectl(const struct apply *a, struct apistore_fieldset *out)
 {
 	struct json_object *notes = json_get_obj(a->live, "metadata/annotations"), *v = NULL;
@@ -279,7 +289,8 @@ static bool allowed_to_kubectl(const struct apply *a, struct apistore_fieldset *
 	return true;
 }
 
-/* kubectl's own note of what it applied follows what it applies here. */
+/* Update the annotation of client-side apply, if the object has it, so that the user can go back to
+ * client-side apply. */
 static void follow_last_applied(
 	const struct apistore_manager *m, struct json_object *conf, struct json_object *o)
 {
@@ -302,8 +313,8 @@ static void follow_last_applied(
 	strbuf_fini(&text);
 }
 
-/* The first field that a built-in kind does not have; NULL: there is none. The caller frees. Values of
- * a wrong type are refused when the result is decoded. */
+/* Report the first field that a built-in kind does not have; the caller frees the text. NULL: none.
+ * Values of a wrong type are not reported here: decoding the result refuses them. */
 static char *undeclared(const struct apistore_kind *k, struct json_object *conf)
 {
 	cleanup_schema_texts struct schema_texts unknown = {NULL, 0, 0};
@@ -317,6 +328,7 @@ static char *undeclared(const struct apistore_kind *k, struct json_object *conf)
 			      : xasprintf(".%s: field not declared in schema", unknown.text[0]);
 }
 
+/* Check the applied configuration. The answers, 500 included, are those of kube-apiserver. */
 static int check_conf(const struct apistore_place *p, const struct apistore_kind *k,
 	const struct apistore_manager *m, struct json_object *conf, struct apistore_answer *refused)
 {
@@ -349,7 +361,8 @@ static int check_conf(const struct apistore_place *p, const struct apistore_kind
 	return -1;
 }
 
-/* What the apply is about: the status alone, or all but it. */
+/* Return the part of the configuration that this request applies: only the status for the
+ * subresource, or else all but the status. */
 static struct json_object *part_of(
 	const struct apistore_kind *k, const struct apistore_manager *m, struct json_object *conf)
 {
@@ -397,7 +410,8 @@ struct json_object *apistore_managed_apply(const struct apistore_place *p,
 	a.conf = part = part_of(k, m, conf);
 	if (l.n == MANAGED_ENTRIES_MAX && !managed_entries_find(&l, m, true)) {
 		*refused = apistore_status_refusal(400, "BadRequest",
-			"the object has %d field managers, which is the most", MANAGED_ENTRIES_MAX);
+			"the object already has %d field managers, the maximum",
+			MANAGED_ENTRIES_MAX);
 		return NULL;
 	}
 	if (allowed_to_kubectl(&a, &allowed))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What an apply would take from another manager, and the refusal that names it. */
+/* Conflicts of an apply: the fields it would change that other managers own, and the Status that
+ * lists them. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -18,6 +19,7 @@ void managed_conflicts_fini(struct managed_conflicts *c)
 	*c = (struct managed_conflicts){NULL, 0};
 }
 
+/* Sort by manager, as kube-apiserver lists conflicts. */
 static int by_manager(const void *a, const void *b)
 {
 	const struct managed_entry *x = ((const struct managed_conflict *)a)->with,
@@ -58,6 +60,7 @@ struct telling {
 	size_t n;
 };
 
+/* Add one conflicting field to the causes and to the text. */
 static void tell_path(void *arg, const char *path)
 {
 	struct telling *t = arg;
@@ -69,6 +72,7 @@ static void tell_path(void *arg, const char *path)
 	t->n++;
 }
 
+/* Describe a manager as kube-apiserver does; the caller frees the text. */
 static char *who(const struct managed_entry *e)
 {
 	struct strbuf b = STRBUF_INIT;

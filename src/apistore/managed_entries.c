@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Entries of managedFields are read from the object and written back in kube-apiserver's order. */
+/* Reads the entries of managedFields from an object and writes them back in kube-apiserver's
+ * order. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -72,6 +73,8 @@ void managed_entry_set_time(struct managed_entry *e, const char *time)
 
 /* ---- reading and writing */
 
+/* Read one entry; a second one of the same manager replaces the first. The errors are
+ * kube-apiserver's. */
 static int read_entry(struct json_object *o, struct managed_entries *out, struct err *err)
 {
 	const char *op = json_get_str(o, "operation"), *version = json_get_str(o, "apiVersion"),
@@ -85,7 +88,7 @@ static int read_entry(struct json_object *o, struct managed_entries *out, struct
 
 	if (out->n == MANAGED_ENTRIES_MAX)
 		return err_set(
-			err, ERR_INVALID, "there are more than %d managers", MANAGED_ENTRIES_MAX);
+			err, ERR_INVALID, "more than %d field managers", MANAGED_ENTRIES_MAX);
 	if (!str_eq(op, "Apply") && !str_eq(op, "Update"))
 		return err_set(err, ERR_INVALID, "operation must be `Apply` or `Update`");
 	if (!version || !*version)

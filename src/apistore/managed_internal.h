@@ -18,23 +18,24 @@ struct managed_entries {
 	size_t n;
 };
 
-/* managed_entries.c. ERR_INVALID: the object's managedFields are none; out is empty then. */
+/* managed_entries.c. Read the entries of an object. ERR_INVALID: they are malformed; out is then
+ * empty. */
 int managed_entries_read(
 	struct json_object *o, struct managed_entries *out, struct err *err) MUST_CHECK;
 void managed_entries_fini(struct managed_entries *l);
 #define cleanup_managed_entries __attribute__((cleanup(managed_entries_fini)))
-/* The entry is good until the next one is added or dropped. */
+/* The result is valid until the next entry is added or dropped. */
 struct managed_entry *managed_entries_add(struct managed_entries *l, const char *manager,
 	const char *version, const char *sub, bool apply);
-/* An applier is the same in every version. NULL: none. */
+/* Find an entry. An apply is found in any apiVersion, an update only in the same. NULL: none. */
 struct managed_entry *managed_entries_find(
 	const struct managed_entries *l, const struct apistore_manager *m, bool apply);
-/* Those that hold no field. */
+/* Drop entries that own no fields. */
 void managed_entries_drop_empty(struct managed_entries *l);
 void managed_entry_set_time(struct managed_entry *e, const char *time); /* NULL: none */
-/* For qsort: the applies first, then by time. */
+/* For qsort: applies first, then by time. */
 int managed_entries_by_order(const void *a, const void *b);
-/* Sorts them, and writes them into the object. */
+/* Sort the entries and write them into the object. */
 void managed_entries_write(struct managed_entries *l, struct json_object *o);
 
 /* managed_conflicts.c */
@@ -48,7 +49,8 @@ struct managed_conflicts {
 	size_t n;
 };
 
-/* What others than self have of taken and not of allowed (NULL: nothing). Borrows the entries. */
+/* Find the fields in taken, but not in allowed (NULL: empty), that entries other than self own. The
+ * result borrows the entries. */
 struct managed_conflicts managed_conflicts_find(const struct managed_entries *l,
 	const struct managed_entry *self, const struct apistore_fieldset *taken,
 	const struct apistore_fieldset *allowed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names as path segments, DNS names or qualified names, with a table of which kind has which. */
+/* Validates metadata: names by a table of rules per kind, labels, annotations, finalizers and
+ * owners. */
 #include "config.h"
 
 #include <ctype.h>
@@ -17,7 +18,7 @@
 
 /* ---- names of objects */
 
-/* What is wrong with a name; NULL: nothing. */
+/* Each returns what is wrong with a name, or NULL. */
 
 static const char *fault_of_subdomain(const char *name)
 {
@@ -31,13 +32,13 @@ static const char *fault_of_label(const char *name)
 		       : "must be at most 63 lowercase letters, digits and '-'";
 }
 
-/* It stands in paths, and in the keys of the store. */
+/* The weakest rule: a name must at least be usable as a path segment. */
 static const char *fault_of_segment(const char *name)
 {
 	if (strlen(name) > KOBJ_NAME_MAX)
 		return "must have at most 253 characters";
 	return strpbrk(name, "/%") || str_eq(name, ".") || str_eq(name, "..")
-		       ? "must have no '/' and no '%', and not be '.' or '..'"
+		       ? "must not contain '/' or '%', and must not be '.' or '..'"
 		       : NULL;
 }
 
@@ -47,7 +48,8 @@ static void cause(struct schema_causes *c, const char *field, const char *value,
 		schema_cause_add_text(c, SCHEMA_INVALID, field, value, why);
 }
 
-/* How a kind is named, and whether its finalizers are domain-qualified. */
+/* The name rule of a kind, and whether its finalizers may lack a domain. kind NULL: all of the
+ * group. */
 static const struct rule {
 	const char *group, *kind;
 	const char *(*fault)(const char *name);
@@ -69,10 +71,11 @@ static const struct rule *rule_of(const struct schema_kind *k)
 	return k && !k->crd ? &built_in : &other;
 }
 
+/* Check name and generateName; one of them is required. */
 static void check_names(
 	const struct rule *r, const char *prefix, const char *name, struct schema_causes *causes)
 {
-	/* A prefix may end with a dash, as more comes after it. */
+	/* Check the prefix with a character after it: it may end with a dash, a name may not. */
 	cleanup_free char *whole = prefix && *prefix ? xasprintf("%s0", prefix) : NULL;
 
 	if (whole)
@@ -122,6 +125,7 @@ static void check_labels(struct json_object *labels, struct schema_causes *cause
 	}
 }
 
+/* Check annotation keys, which kube-apiserver compares in lower case, and their total size. */
 static void check_annotations(struct json_object *annotations, struct schema_causes *causes)
 {
 	size_t size = 0;
@@ -164,11 +168,11 @@ static void check_finalizers(
 
 		cause(causes, "metadata.finalizers", name, fault_of_qualified(name));
 		if (!r->any_finalizer && !strchr(name, '/') && !is_standard(name))
-			cause(causes, field, name, "must have a domain, as example.com/name");
+			cause(causes, field, name, "must have a domain, such as example.com/name");
 	}
 	if (has_text(list, "orphan") && has_text(list, "foregroundDeletion"))
 		schema_cause_add(causes, SCHEMA_INVALID, "metadata.finalizers", list,
-			"orphan and foregroundDeletion exclude each other");
+			"orphan and foregroundDeletion are mutually exclusive");
 }
 
 void apistore_meta_warn(struct json_object *o, struct schema_texts *out)
@@ -180,12 +184,12 @@ void apistore_meta_warn(struct json_object *o, struct schema_texts *out)
 
 		if (!strchr(name, '/') && !is_standard(name))
 			schema_texts_add(out,
-				"metadata.finalizers: \"%s\": should have a domain, as example.com/name",
+				"metadata.finalizers: \"%s\": should have a domain, such as example.com/name",
 				name);
 	}
 }
 
-/* Those that are new on an object that is being deleted. */
+/* Refuse new finalizers on an object that is being deleted. Only the first one is reported. */
 static void check_no_new(
 	struct json_object *was, struct json_object *list, struct schema_causes *causes)
 {
@@ -199,14 +203,14 @@ static void check_no_new(
 		if (has_text(have, name))
 			continue;
 		schema_cause_add(causes, SCHEMA_FORBIDDEN, "metadata.finalizers", NULL,
-			"an object that is being deleted takes no new finalizer: %s", name);
+			"no new finalizers can be added if the object is being deleted: %s", name);
 		return;
 	}
 }
 
 /* ---- owners */
 
-/* NULL: there is none, as in "a/b/c". */
+/* Return the version in an apiVersion; NULL: it is malformed, such as "a/b/c". */
 static const char *version_in(const char *api_version)
 {
 	const char *slash = api_version ? strchr(api_version, '/') : NULL;
@@ -216,6 +220,7 @@ static const char *version_in(const char *api_version)
 	return strchr(slash + 1, '/') ? NULL : slash + 1;
 }
 
+/* Check one owner reference: all four members are required, and Events own nothing. */
 static void check_owner(struct json_object *owner, struct schema_causes *causes)
 {
 	static const char *const members[] = {"apiVersion", "kind", "name", "uid"};
@@ -247,7 +252,7 @@ static void check_owners(struct json_object *list, struct schema_causes *causes)
 	}
 	if (controllers > 1)
 		schema_cause_add(causes, SCHEMA_INVALID, "metadata.ownerReferences", NULL,
-			"only one owner can be the controller, not %zu", controllers);
+			"only one owner can be the controller, found %zu", controllers);
 }
 
 void apistore_meta_check(const struct apistore_write *w, const struct schema_kind *k,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A list of uids, each with the last object that was looked at: to ask the database for everything
- * that misses an owner costs a look at all objects that have one, which no write can pay.
+ * A list of uids, each with the last dependent visited. Asking the database for all objects with a
+ * missing owner reads every object that has one, which is too expensive after each write;
+ * dependents of one uid are found by index.
  */
 #include "config.h"
 
@@ -13,8 +14,8 @@
 
 struct apistore_missing_owner {
 	TAILQ_ENTRY(apistore_missing_owner) link;
-	char *uid;                  /* NULL: every one that is missing */
-	char *resource, *ns, *name; /* looked at up to here; NULL: nothing yet */
+	char *uid;                  /* owned; NULL: any owner that is missing */
+	char *resource, *ns, *name; /* owned: the last object visited; NULL: none yet */
 };
 
 struct take {
@@ -57,6 +58,7 @@ void apistore_missing_add(struct apistore_missing *m, const char *uid)
 	TAILQ_INSERT_TAIL(m, o, link);
 }
 
+/* Remember the object as visited, and pass it on. */
 static void on_key(void *arg, const struct apistore_key *key)
 {
 	struct take *t = arg;

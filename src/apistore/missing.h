@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose dependents gc.c has to look at: uids of owners that went, or were not there when named. */
+/* The owners whose dependents gc.c must check: uids that were deleted, or did not exist when a
+ * reference named them. */
 #ifndef TEC_APISTORE_MISSING_H
 #define TEC_APISTORE_MISSING_H
 
@@ -11,10 +12,10 @@ TAILQ_HEAD(apistore_missing, apistore_missing_owner);
 
 void apistore_missing_init(struct apistore_missing *m);
 void apistore_missing_fini(struct apistore_missing *m);
-/* uid NULL: whichever there are. */
+/* Add an owner; uid NULL: all owners that are missing, whatever their uid. */
 void apistore_missing_add(struct apistore_missing *m, const char *uid);
-/* Objects, at most max, that refer to the first owner in the list; it leaves the list after its
- * last one. fn may write, and add owners. How many objects there were, -1. */
+/* Visit the next dependents of the first owner in the list, at most max; the owner is removed after
+ * its last one. fn may write and add owners. Returns the number of objects visited, or -1. */
 int apistore_missing_take(struct apistore_missing *m, struct apistore_db *db, unsigned max,
 	apistore_key_fn fn, void *arg, struct err *err) MUST_CHECK;
 

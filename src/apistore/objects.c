@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A write parses what is there, makes what will be, and puts its text into the transaction of the
- * turn. When SQLite refuses any of it, the transaction is doomed as a whole: half a turn is never
- * stored.
+ * A write compares the new object with the current one and adds its text to the transaction of this
+ * turn. If SQLite fails at any point, the whole transaction is marked to be rolled back: the writes
+ * of a turn are never stored in part.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 
 #include "apistore_internal.h"
 
-#define OWNERS_MAX 256
+#define OWNERS_MAX 256 /* owners of an object that garbage collection knows of */
 
 /* ---- reading */
 
@@ -47,6 +47,7 @@ static bool take_text(void *arg, const struct apistore_version *v)
 	return false;
 }
 
+/* A failure counts as not found here; apistore_objects_trouble() tells the difference. */
 char *apistore_objects_text(struct apistore_objects *s, const struct apistore_key *key, size_t *len)
 {
 	struct err err = ERR_INIT;
@@ -60,7 +61,7 @@ char *apistore_objects_text(struct apistore_objects *s, const struct apistore_ke
 
 struct json_object *apistore_objects_get(struct apistore_objects *s, const struct apistore_key *key)
 {
-	/* Whatever was stored; \u0000 and what is too large is for apistore/request to refuse. */
+	/* Wider than the limits for clients, so that all that was once stored can be read. */
 	static const struct json_limits limits = {16u << 20, 256, 1u << 22, true};
 	struct err err = ERR_INIT;
 	struct json_object *o;
@@ -73,7 +74,7 @@ struct json_object *apistore_objects_get(struct apistore_objects *s, const struc
 	secret_wipe(text, len);
 	free(text);
 	if (!o)
-		DIE("%s %s/%s was stored and is no JSON: %s", key->resource, key->ns, key->name,
+		DIE("stored object %s %s/%s is not JSON: %s", key->resource, key->ns, key->name,
 			err.text);
 	return o;
 }
@@ -118,7 +119,7 @@ bool apistore_objects_same_member(struct json_object *a, struct json_object *b, 
 	return json_object_equal(x, y);
 }
 
-/* Does every member of a but metadata and status stand in b? */
+/* Is every member of a, other than metadata and status, equal in b? */
 static bool spec_within(struct json_object *a, struct json_object *b)
 {
 	json_each (a, name, value) {
@@ -129,7 +130,8 @@ static bool spec_within(struct json_object *a, struct json_object *b)
 	return true;
 }
 
-/* Now, but after every object that was restored. */
+/* Return the time for a creationTimestamp: now, but later than any object of a restored backup. The
+ * operator uses it to tell objects made since the restore from those that came with it. */
 static int64_t creation_s(const struct apistore_objects *s)
 {
 	int64_t now_s = clock_wall_s(), restored_s = apistore_db_restored_s(s->db);
@@ -137,8 +139,8 @@ static int64_t creation_s(const struct apistore_objects *s)
 	return now_s > restored_s ? now_s : restored_s + 1;
 }
 
-/* Name and namespace, whatever the client says; uid and creationTimestamp where they are missing:
- * as they were, or new ones (was NULL). */
+/* Set name and namespace from the key, and a missing uid or creationTimestamp from the current
+ * object, or to new values if there is none (was NULL). */
 static void identify(const struct apistore_objects *s, struct json_object *o,
 	const struct apistore_key *key, struct json_object *was)
 {
@@ -167,7 +169,8 @@ static void stamp_rv(struct json_object *o, uint64_t rv)
 	json_add_str(apistore_objects_meta(o), "resourceVersion", text);
 }
 
-/* was: NULL for a new one. */
+/* Set metadata.generation. It is incremented when anything but metadata and status changes, and
+ * when deletion begins, as in kube-apiserver. was NULL: a new object. */
 static void stamp_generation(struct json_object *o, struct json_object *was)
 {
 	struct json_object *m = apistore_objects_meta(o);
@@ -187,8 +190,8 @@ static void move_member(struct json_object *to, struct json_object *from, const 
 		json_add(to, name, json_object_get(v));
 }
 
-/* kind, apiVersion, metadata, then the others: items of a list leave the first two out. head: how
- * much of the text they are. */
+/* Return the text with kind, apiVersion and metadata first. *head is the length of the first two,
+ * which items of a list leave out by skipping it. */
 static char *ordered_text(struct json_object *o, size_t *len, size_t *head)
 {
 	cleanup_json struct json_object *all = json_obj();
@@ -209,8 +212,8 @@ static char *ordered_text(struct json_object *o, size_t *len, size_t *head)
 	return text;
 }
 
-/* What is left of a Secret that is gone: what watches need (a controller finds its owner), and no
- * key: annotations hold the whole Secret after kubectl apply. */
+/* Return what to keep of a deleted Secret: what watches need, such as owners and labels, and no
+ * key. Annotations are dropped too, because kubectl apply stores the whole Secret in one. */
 static struct json_object *without_data(struct json_object *o)
 {
 	static const char *const members[] = {"name", "namespace", "uid", "resourceVersion",
@@ -226,7 +229,8 @@ static struct json_object *without_data(struct json_object *o)
 	return bare;
 }
 
-/* A namespace whose deletion an earlier version began stays. */
+/* Do finalizers in the spec, which only Namespaces have, keep the object? An earlier version could
+ * begin the deletion of a Namespace; such a Namespace stays. */
 static bool is_held_by_spec(struct json_object *o)
 {
 	struct json_object *a = json_get_arr(o, "spec/finalizers");
@@ -235,6 +239,7 @@ static bool is_held_by_spec(struct json_object *o)
 	       str_eq(json_get_str(o, "apiVersion"), "v1");
 }
 
+/* Is this object being deleted, and does it need an action of gc.c before it can go? */
 static bool waits_for_gc(struct json_object *o)
 {
 	struct json_object *a = json_get_arr(o, "metadata/finalizers");
@@ -250,6 +255,8 @@ static bool waits_for_gc(struct json_object *o)
 	return is_held_by_spec(o);
 }
 
+/* Collect the uids of the owners for the index, and the pseudo owner of a deletion that waits for
+ * gc.c. */
 static size_t owners_of(struct json_object *o, const char *uids[OWNERS_MAX])
 {
 	struct json_object *a = json_get_arr(o, "metadata/ownerReferences");
@@ -288,7 +295,8 @@ static uint64_t rv_of(struct json_object *o)
 	return text && str_to_u64(text, INT64_MAX, &rv) == 0 ? rv : 0;
 }
 
-/* o with its new version into the database. */
+/* Write the new version of o, and tell watches and the garbage collector. A deleted Secret is
+ * stored without its data, and needs no sealing. */
 static int write_version(struct apistore_objects *s, const struct apistore_key *key,
 	struct json_object *o, struct json_object *was, const struct apistore_stored *out,
 	size_t head)
@@ -325,6 +333,9 @@ static int write_version(struct apistore_objects *s, const struct apistore_key *
 	return 0;
 }
 
+/* An object equal to the current one is not written and keeps its resourceVersion. It is deleted
+ * rather than stored when it has a deletionTimestamp and no finalizers. A deletion is never too
+ * large. */
 int apistore_objects_store(struct apistore_objects *s, const struct apistore_key *key,
 	struct json_object *was, struct json_object *take_o, bool dry, size_t max,
 	struct apistore_stored *out)

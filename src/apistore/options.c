@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CreateOptions, UpdateOptions and PatchOptions stand in the query, DeleteOptions in the body, and
- * in the query for what the body leaves out. All causes are told.
+ * Reads the options of a write. CreateOptions, UpdateOptions and PatchOptions come from the query,
+ * DeleteOptions from the body, or from the query where the body has none. All errors are reported
+ * at once.
  */
 #include "config.h"
 
@@ -13,7 +14,7 @@
 
 static const struct apistore_target none = {.group = (char *)"meta.k8s.io", .name = (char *)""};
 
-/* ---- who writes */
+/* ---- field manager */
 
 static void check_manager(const char *manager, struct schema_causes *causes)
 {
@@ -26,10 +27,11 @@ static void check_manager(const char *manager, struct schema_causes *causes)
 		at++;
 	if (manager[at])
 		schema_cause_add_text(causes, SCHEMA_INVALID, "fieldManager", manager,
-			"must have no control characters");
+			"must not contain control characters");
 }
 
-/* As kube-apiserver does: what the query says, or the first part of User-Agent. */
+/* Choose the field manager as kube-apiserver does: from the query, or else the product in
+ * User-Agent. */
 static void read_manager(
 	struct apistore_write *w, const struct apistore_request *r, struct schema_causes *causes)
 {
@@ -49,9 +51,9 @@ static void read_manager(
 		snprintf(w->manager, sizeof(w->manager), "unknown");
 }
 
-/* ---- what all of them have, and those of writes */
+/* ---- options of several kinds */
 
-/* Of a body what it lists, else each that the query has. */
+/* Read dryRun: the list in the body, or else all such parameters of the query. */
 static void read_dry(
 	struct apistore_write *w, struct json_object *body, struct schema_causes *causes)
 {
@@ -75,6 +77,7 @@ static void read_dry(
 	}
 }
 
+/* Read fieldValidation. Its default is Warn for clients that can show warnings, and else Ignore. */
 static void read_fields(
 	struct apistore_write *w, const struct apistore_request *r, struct schema_causes *causes)
 {
@@ -95,18 +98,20 @@ static void read_fields(
 		"supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"");
 }
 
-/* "force" is of an apply, which says itself what it lacks. */
+/* Refuse "force" in a patch other than apply. */
 static void read_force(const struct apistore_write *w, const struct apistore_request *r,
 	struct schema_causes *causes)
 {
 	cleanup_free char *param = apistore_target_param(w->t, "force");
 
 	if (param && !(r->content_type && strstr(r->content_type, "apply-patch")))
-		schema_cause_add(causes, SCHEMA_FORBIDDEN, "force", NULL, "is only for an apply");
+		schema_cause_add(causes, SCHEMA_FORBIDDEN, "force", NULL,
+			"may not be specified for non-apply patch");
 }
 
-/* ---- deletions */
+/* ---- options of deletions */
 
+/* Check the types of the members of DeleteOptions that are used. */
 static int check_types(struct json_object *body, struct apistore_answer *refused)
 {
 	static const struct {
@@ -130,6 +135,7 @@ static int check_types(struct json_object *body, struct apistore_answer *refused
 	return 0;
 }
 
+/* Check gracePeriodSeconds in the query. Its value is not used: everything is deleted at once. */
 static int check_grace(const struct apistore_write *w, struct apistore_answer *refused)
 {
 	cleanup_free char *param = apistore_target_param(w->t, "gracePeriodSeconds");
@@ -158,6 +164,7 @@ static void set_policy(struct apistore_write *w, const char *policy, struct sche
 		"supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"");
 }
 
+/* Read propagationPolicy or its deprecated form orphanDependents, from the body or the query. */
 static void read_policy(
 	struct apistore_write *w, struct json_object *body, struct schema_causes *causes)
 {
@@ -180,6 +187,7 @@ static void read_policy(
 									   : APISTORE_BACKGROUND;
 }
 
+/* The field manager of a deletion is read but not checked: kube-apiserver ignores it there. */
 int apistore_options_read(struct apistore_write *w, const struct apistore_request *r,
 	struct json_object *body, struct apistore_answer *refused)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Member by member; recursion is bounded by the depth that the parser lets pass. */
+/* Merges member by member. The recursion is as deep as the patch, whose parser bounds it. */
 #include "config.h"
 
 #include "tec/apistore/patch.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Driven by tables of field numbers, which Kubernetes never changes. What encoding/json leaves out
- * (omitempty) is left out here, so that a body is what its JSON would be; only a time that was never
- * set is nothing at all. Fields that are not in the tables are passed over, as a server of another
- * version would.
+ * Driven by tables of field numbers, which Kubernetes never reuses. Values that encoding/json omits
+ * (omitempty) are omitted here, so that the result is what the client would have sent as JSON; an
+ * unset time is omitted too. Unknown fields are skipped, as a server of another version would.
  */
 #include "config.h"
 
@@ -23,18 +22,18 @@
 /* ---- the wire */
 
 #define VALUES_MAX                                                                                 \
-	200000 /* as of JSON: an empty object takes two bytes here and a hundred in memory */
+	200000 /* as for JSON: an empty object takes two bytes here but a hundred in memory */
 
 struct reader {
 	const uint8_t *p, *end;
 };
 
-/* What one body may still cost. No type holds itself, so the depth is that of the tables. */
+/* What one body may still consume. No type contains itself, so the tables bound the recursion. */
 struct bounds {
 	unsigned values;
 };
 
-/* One field as it came: number, and a value or bytes. */
+/* One field on the wire: its number, and a value or bytes (borrowed from the body). */
 struct item {
 	unsigned number;
 	bool is_bytes;
@@ -42,6 +41,7 @@ struct item {
 	struct reader bytes;
 };
 
+/* Read a varint. False: cut off, or more than 64 bits. */
 static bool read_varint(struct reader *r, uint64_t *out)
 {
 	*out = 0;
@@ -55,7 +55,7 @@ static bool read_varint(struct reader *r, uint64_t *out)
 	return false;
 }
 
-/* False: not a field. Groups, which are not in use, are none. */
+/* Read one field. False: malformed. Groups are deprecated and not accepted. */
 static bool read_item(struct reader *r, struct item *out)
 {
 	uint64_t key, n = 0;
@@ -102,6 +102,7 @@ static struct json_object *text_of(const struct reader *r)
 	return json_str_len((const char *)r->p, length(r));
 }
 
+/* Encode bytes as JSON has them. The buffer is wiped: it may hold the value of a Secret. */
 static struct json_object *base64_of(const struct reader *r)
 {
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
@@ -114,7 +115,8 @@ static struct json_object *base64_of(const struct reader *r)
 	return o;
 }
 
-/* A time message; "": none was set. */
+/* Convert a Timestamp message; "" if it is not set. Go's zero time is in year 1 and counts as not
+ * set. */
 static struct json_object *time_of(struct reader r)
 {
 	char text[CLOCK_RFC3339_LEN] = "";
@@ -131,13 +133,13 @@ static struct json_object *time_of(struct reader r)
 			nanos = (int64_t)it.value;
 	}
 	if (seconds < 0 || seconds > INT64_C(253402300799) || nanos < 0 || nanos > 999999999)
-		return set && seconds < 0 ? json_str("") : NULL; /* year 1: not set */
+		return set && seconds < 0 ? json_str("") : NULL;
 	if (set)
 		clock_format(seconds, text);
 	return json_str(text);
 }
 
-/* The last field of this number; false: malformed. None: no bytes. */
+/* Find the last bytes field of this number; *out is empty if there is none. False: malformed. */
 static bool find_bytes(struct reader r, unsigned number, struct reader *out)
 {
 	struct item it;
@@ -152,7 +154,7 @@ static bool find_bytes(struct reader r, unsigned number, struct reader *out)
 	return true;
 }
 
-/* JSON that is carried as it is: managed fields. */
+/* Parse JSON that is embedded in a message: the fieldsV1 of managed fields. */
 static struct json_object *raw_of(const struct reader *r)
 {
 	struct err err = ERR_INIT;
@@ -176,6 +178,7 @@ static struct json_object *object_of(
 	return read_message(r, fields, o, b) ? steal_ptr(&o) : NULL;
 }
 
+/* Return the list or map of a repeated field, which is added on first use. */
 static struct json_object *member(struct json_object *o, const char *name, bool array)
 {
 	struct json_object *m = NULL;
@@ -185,7 +188,7 @@ static struct json_object *member(struct json_object *o, const char *name, bool 
 	return m;
 }
 
-/* A value that is bytes on the wire, of a field or of an element of a list or a map. */
+/* Convert a length-delimited value: a field, or an element of a list or map. NULL: malformed. */
 static struct json_object *value_of(
 	struct reader r, enum protobuf_type type, const struct protobuf_field *of, struct bounds *b)
 {
@@ -215,6 +218,7 @@ static struct json_object *value_of(
 	return NULL;
 }
 
+/* Add one entry of a map: a message with the key in field 1 and the value in field 2. */
 static bool read_pair(
 	struct reader r, const struct protobuf_field *f, struct json_object *into, struct bounds *b)
 {
@@ -286,7 +290,7 @@ static bool add_value(struct json_object *o, const struct protobuf_field *f, con
 	return true;
 }
 
-/* False: malformed, or more than one body may hold. */
+/* Read the fields of a message into an object. False: malformed, or too many values. */
 static bool read_message(struct reader r, const struct protobuf_field *fields,
 	struct json_object *into, struct bounds *b)
 {
@@ -311,7 +315,8 @@ static bool read_message(struct reader r, const struct protobuf_field *fields,
 static const struct protobuf_field type_meta[] = {{1, "apiVersion", PROTOBUF_STRING, NULL},
 	{2, "kind", PROTOBUF_STRING, NULL}, {0, NULL, PROTOBUF_STRING, NULL}};
 
-/* Of DeleteOptions clients name the version of what is deleted. */
+/* Find the table of a kind. DeleteOptions are found in any version: clients name that of the object
+ * being deleted. */
 static const struct protobuf_message *find_message(const char *version, const char *kind)
 {
 	const struct protobuf_message *m = protobuf_messages;
@@ -331,7 +336,7 @@ static struct json_object *read_object(
 	struct json_object *o;
 
 	if (!m) {
-		err_set(err, ERR_NOT_FOUND, "%.80s of %.80s is only read as JSON or YAML",
+		err_set(err, ERR_NOT_FOUND, "%.80s of %.80s is accepted only as JSON or YAML",
 			kind ? kind : "an object", version ? version : "no version");
 		return NULL;
 	}
@@ -343,6 +348,8 @@ static struct json_object *read_object(
 	return o;
 }
 
+/* Read the envelope: the magic "k8s\0", then a message runtime.Unknown with the type and the raw
+ * object. */
 struct json_object *apistore_protobuf_read(const char *data, size_t len, struct err *err)
 {
 	struct reader r = {(const uint8_t *)data, (const uint8_t *)data + len}, raw = {NULL, NULL};
@@ -361,7 +368,7 @@ struct json_object *apistore_protobuf_read(const char *data, size_t len, struct 
 		} else if (ok && it.number == 2) {
 			raw = it.bytes;
 		} else if (ok && it.number == 3) {
-			ok = length(&it.bytes) == 0; /* an encoding */
+			ok = length(&it.bytes) == 0; /* contentEncoding: none is supported */
 		}
 	}
 	if (!ok || !type || !json_get_str(type, "apiVersion")) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A deletion marks the object; whether it goes at once is for apistore/objects to see. */
+/* Deletes objects: a deletion marks the object, and apistore/objects removes it if no finalizer is
+ * left. */
 #include "config.h"
 
 #include "write.h"
@@ -9,8 +10,9 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
-#define AT_ONCE 10000
+#define AT_ONCE 10000 /* objects that one request deletes at most */
 
+/* Check uid and resourceVersion in the preconditions of DeleteOptions. */
 static int check_preconditions(
 	const struct apistore_write *w, struct json_object *body, struct apistore_answer *refused)
 {
@@ -54,7 +56,7 @@ struct apistore_answer apistore_remove_object(
 		answer = apistore_write_trouble(w->s);
 	else if (stored.gone)
 		answer = apistore_status_deleted(w->t, json_get_str(stored.o, "metadata/uid"));
-	else /* finalizers hold it */
+	else /* finalizers keep it: answer with the marked object */
 		answer = (struct apistore_answer){
 			.code = 200, .body = steal_ptr(&stored.text), .len = stored.len};
 	file_wipe(stored.text, stored.len);
@@ -68,6 +70,7 @@ struct sweep {
 	size_t n;
 };
 
+/* Collect the names before deleting anything: a scan must not run while its table is written. */
 static bool note_name(void *arg, const struct apistore_version *v)
 {
 	struct sweep *s = arg;
@@ -79,7 +82,8 @@ static bool note_name(void *arg, const struct apistore_version *v)
 	return ++s->n < AT_ONCE;
 }
 
-/* All that the target selects; the answer says so, without the objects. */
+/* Delete all that the target selects. The answer is a Status, where kube-apiserver returns the list
+ * of deleted objects. */
 struct apistore_answer apistore_remove_all(const struct apistore_write *w)
 {
 	struct sweep sweep = {.w = w};

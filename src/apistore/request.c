@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads, then the four writes that carry an object. Each of these makes the object that would be
- * stored and hands it to store(), which keeps what only the server decides and refuses the rest.
+ * Reads, and the common path of all writes. Each write computes the object that would be stored and
+ * passes it to apistore_write_store(), which restores the fields that only the server sets,
+ * validates the result and stores it.
  */
 #include "config.h"
 
@@ -22,7 +23,7 @@
 #include "write.h"
 
 #define ANY_RESOURCE "the server could not find the requested resource"
-#define PIECE        (256u << 10) /* of a list, at a time */
+#define PIECE        (256u << 10) /* bytes of a list that come with the answer */
 
 const struct json_limits apistore_write_limits = {APISTORE_BODY_MAX, 128, 400000, false};
 
@@ -33,7 +34,7 @@ static struct apistore_answer answer_of(int code, char *take_text, size_t len)
 	return (struct apistore_answer){.code = code, .body = take_text, .len = len};
 }
 
-/* An object in the form of the request. */
+/* Answer with an object in the form that the request asked for. */
 static struct apistore_answer shown_as(struct apistore_objects *s, const struct apistore_target *t,
 	int code, char *take_text, size_t len)
 {
@@ -50,17 +51,20 @@ static struct apistore_answer shown_as(struct apistore_objects *s, const struct 
 	return answer_of(code, shown.data, shown.len);
 }
 
+/* Answer after a function has reported a database failure by its result alone. */
 struct apistore_answer apistore_write_trouble(struct apistore_objects *s)
 {
 	struct err err = ERR_INIT;
 
 	if (!apistore_objects_trouble(s, &err))
-		DIE("the database failed and does not know why");
+		DIE("database failure without an error");
 	return apistore_status_storage(&err);
 }
 
 /* ---- reads */
 
+/* A resourceVersion in a get asks for a version at least as new: the current one always is, unless
+ * the client's is from the future. */
 static struct apistore_answer get(struct apistore_objects *s, const struct apistore_target *t)
 {
 	const struct apistore_key key = {t->qualified, t->ns, t->name};
@@ -80,6 +84,7 @@ static struct apistore_answer get(struct apistore_objects *s, const struct apist
 	return shown_as(s, t, 200, text, len);
 }
 
+/* Start a list and produce its first piece; a short list is complete then. */
 static struct apistore_answer list(struct apistore_objects *s, struct apistore_target *take_t)
 {
 	struct apistore_answer answer = {0};
@@ -107,7 +112,7 @@ static struct apistore_answer list(struct apistore_objects *s, struct apistore_t
 	return answer;
 }
 
-/* ---- what a write may make */
+/* ---- preparing an object */
 
 void apistore_write_copy(struct json_object *o, struct json_object *from, const char *name)
 {
@@ -129,7 +134,8 @@ static void drop_empty(struct json_object *o, const char *name)
 		json_drop(o, name);
 }
 
-/* What only the server decides: as it was, or nothing yet (was NULL). */
+/* Restore the metadata that only the server sets from the current object, or remove it (was NULL),
+ * and drop empty lists and maps, which kube-apiserver does not store. */
 static void keep_meta(
 	const struct apistore_key *key, struct json_object *o, struct json_object *was)
 {
@@ -147,7 +153,7 @@ static void keep_meta(
 	json_add_str(m, "namespace", key->ns[0] ? key->ns : NULL);
 }
 
-/* What a client may leave out, since the path says it. */
+/* Fill in kind and apiVersion, which a client may omit because the path implies them. */
 static void complete(const struct apistore_write *w, struct json_object *o)
 {
 	const struct schema_kind *k = w->kind->schema;
@@ -167,6 +173,7 @@ struct apistore_manager apistore_write_manager(
 	return (struct apistore_manager){w->manager, version, w->t->sub, now};
 }
 
+/* Record field ownership after a write; an apply has already done it. */
 static void note_manager(const struct apistore_write *w, struct json_object *o)
 {
 	const struct apistore_place p = apistore_place_object(w->kind, &w->s->schema->lists);
@@ -187,7 +194,8 @@ static bool is_there(const struct apistore_write *w)
 	return text != NULL;
 }
 
-/* The end of every write that carries an object. */
+/* Validate and store an object: the end of every write except a deletion. The order of the checks
+ * is that of kube-apiserver, and decides which error a client sees when there are several. */
 struct apistore_answer apistore_write_store(
 	const struct apistore_write *w, struct json_object *take_o)
 {
@@ -237,7 +245,8 @@ struct apistore_answer apistore_write_store(
 
 /* ---- writes */
 
-/* As kube-apiserver makes them: no vowels, nothing that looks like something else. */
+/* Generate a name as kube-apiserver does: five characters without vowels and look-alikes after at
+ * most 58 of the prefix. */
 static char *generated_name(const char *prefix)
 {
 	static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
@@ -250,6 +259,8 @@ static char *generated_name(const char *prefix)
 	return xasprintf("%.*s%s", 58, prefix, tail);
 }
 
+/* Create an object. A missing name is left to the validation, which reports it with all other
+ * errors. */
 static struct apistore_answer create(const struct apistore_write *w, struct json_object *body)
 {
 	const char *name = json_get_str(body, "metadata/name"),
@@ -269,7 +280,7 @@ static struct apistore_answer create(const struct apistore_write *w, struct json
 		name = generated = generated_name(prefix);
 		json_add_str(json_get(o, "metadata"), "name", name);
 	}
-	name = name ? name : "";   /* refused with all else that is wrong */
+	name = name ? name : "";   /* refused by the validation */
 	named.name = (char *)name; /* borrowed for the call */
 	here.key.name = name;
 	if (apistore_check_version(w, body, &refused) < 0)
@@ -277,14 +288,14 @@ static struct apistore_answer create(const struct apistore_write *w, struct json
 	return apistore_write_store(&here, steal_ptr(&o));
 }
 
-/* ---- the way in */
+/* ---- entry point */
 
 static void note_duplicate(void *arg, const char *path)
 {
 	schema_texts_add(arg, "duplicate field \"%s\"", path);
 }
 
-/* The object that is there, as its subresource shows it. */
+/* Return the current object in the form of the requested group; NULL: not found. */
 static struct json_object *seen_by(const struct apistore_write *w)
 {
 	struct json_object *o = apistore_objects_get(w->s, &w->key);
@@ -294,6 +305,7 @@ static struct json_object *seen_by(const struct apistore_write *w)
 	return o;
 }
 
+/* Is the requested subresource served? Only status is, on kinds that have it. */
 static bool has_sub(const struct apistore_write *w)
 {
 	return str_eq(w->t->sub, "status") && w->kind->status;
@@ -305,6 +317,7 @@ static struct apistore_answer not_on_sub(const struct apistore_write *w, const c
 		"%s is not supported on resources of kind \"%s\"", verb, w->t->qualified);
 }
 
+/* Parse and check a write, then run it. Bodies of Secrets are wiped before they are freed. */
 static struct apistore_answer write_request(
 	struct apistore_write *w, const struct apistore_request *r)
 {
@@ -364,9 +377,9 @@ struct apistore_answer apistore_request(struct apistore_objects *s, struct apist
 	struct err err = ERR_INIT;
 
 	*take_t = (struct apistore_target){0};
-	if (apistore_objects_trouble(s, &err)) /* the turn is lost already */
+	if (apistore_objects_trouble(s, &err)) /* this turn will be rolled back */
 		return apistore_status_storage(&err);
-	if (t.sub[0] && !has_sub(&w)) /* of a custom resource it is the object that is not found */
+	if (t.sub[0] && !has_sub(&w)) /* for a custom kind, kube-apiserver reports the object */
 		return w.kind->custom ? apistore_status_absent(&t)
 				      : apistore_status_refusal(404, "NotFound", ANY_RESOURCE);
 	if (!str_eq(r->method, "GET"))

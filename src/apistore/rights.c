@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The RoleBindings of a namespace are read for each question; the rules of the roles are a table. */
+/* The RoleBindings of the namespace are read for each decision, so a change takes effect at once.
+ * The rules of the fixed roles are a table. */
 #include "config.h"
 
 #include "tec/apistore/rights.h"
@@ -24,9 +25,10 @@ static const char *const any[] = {"*", NULL}, *const create[] = {"create", NULL}
 				 NULL},
 			 *const secrets[] = {"secrets", NULL};
 
-/* "*" is all of a group, with its subresources; resources by name are without. */
+/* Resource "*" covers all resources of a group with their subresources; a named resource covers
+ * none. */
 static const struct rule {
-	unsigned roles; /* that have it */
+	unsigned roles; /* that include this rule */
 	const char *group;
 	const char *const *resources, *const *verbs;
 } rules[] = {{VIEW | FOLLOW, "", plain, read_only}, {FOLLOW, "", secrets, read_only},
@@ -34,7 +36,7 @@ static const struct rule {
 	{VIEW | FOLLOW, OUR_GROUP, any, read_only}, {VIEW | FOLLOW | ADMIN, RBAC, any, read_only},
 	{ADMIN, "", any, any}, {ADMIN, "events.k8s.io", any, any}, {ADMIN, OUR_GROUP, any, any}};
 
-/* What every known user may do. */
+/* What every authenticated user may do. */
 static const char *const open_paths[] = {"/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez",
 	"/readyz", "/openapi", "/openapi/*", "/version", "/version/", NULL};
 static const char *const review_groups[] = {"authentication.k8s.io", "authorization.k8s.io", NULL};
@@ -51,6 +53,7 @@ static bool has(const char *const *list, const char *want)
 
 /* ---- bindings */
 
+/* Is the user among the subjects, by name, group or ServiceAccount? */
 static bool is_bound(struct json_object *binding, const struct apistore_user *u)
 {
 	struct json_object *subjects = json_get_arr(binding, "subjects");
@@ -71,6 +74,7 @@ static bool is_bound(struct json_object *binding, const struct apistore_user *u)
 	return false;
 }
 
+/* Return the role of a roleRef; 0: it is none of ours and grants nothing. */
 static unsigned role_of(const char *kind, const char *name)
 {
 	static const struct {
@@ -108,7 +112,7 @@ static bool on_binding(void *arg, const struct apistore_version *v)
 	return true;
 }
 
-/* Those that the bindings of a namespace give u. */
+/* Return the roles that the bindings in a namespace grant to u; none outside of namespaces. */
 static unsigned roles_in(struct apistore_objects *s, const struct apistore_user *u, const char *ns)
 {
 	const struct apistore_scan scan = {.resource = "rolebindings." RBAC, .ns = ns};
@@ -121,7 +125,7 @@ static unsigned roles_in(struct apistore_objects *s, const struct apistore_user 
 	return 0;
 }
 
-/* ---- questions */
+/* ---- decisions */
 
 static bool is_open(const struct apistore_act *act)
 {
@@ -136,6 +140,7 @@ static bool is_open(const struct apistore_act *act)
 	       has(self_reviews, act->resource);
 }
 
+/* Does the rule allow the action? */
 static bool gives(const struct rule *r, const struct apistore_act *act)
 {
 	return str_eq(r->group, act->group) && has(r->verbs, act->verb) &&

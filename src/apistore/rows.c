@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A row is a version like that of an object, with its bytes in place of the text. It refuses a table
- * that a client could name.
+ * A row is stored as a version of an object whose body is not text. Table names that a client could
+ * use as a resource are refused.
  */
 #include "config.h"
 
@@ -24,7 +24,7 @@ static struct apistore_key key_of(const char *table, const char *name)
 
 static int no_such_row(struct err *err)
 {
-	return err_set(err, ERR_NOT_FOUND, "there is no such row");
+	return err_set(err, ERR_NOT_FOUND, "no such row");
 }
 
 static bool take_version(void *arg, const struct apistore_version *v)
@@ -33,7 +33,7 @@ static bool take_version(void *arg, const struct apistore_version *v)
 	return false;
 }
 
-/* 0 without a row; -1: the database failed. */
+/* Get the current version of a row; *rv is 0 if there is none. -1: the database failed. */
 static int version_of(
 	struct apistore_objects *s, const struct apistore_key *key, uint64_t *rv, struct err *err)
 {
@@ -41,6 +41,7 @@ static int version_of(
 	return apistore_db_get(s->db, key, 0, take_version, rv, err) < 0 ? -1 : 0;
 }
 
+/* Write a version of a row with a new uid. data NULL: delete it. */
 static int write_row(struct apistore_objects *s, const struct apistore_key *key, uint64_t prev,
 	const void *data, size_t len, struct err *err)
 {
@@ -61,11 +62,12 @@ static int write_row(struct apistore_objects *s, const struct apistore_key *key,
 	uuid_new_v4(uid);
 	if (apistore_db_write(s->db, &v, NULL, 0, err) < 0)
 		return apistore_objects_failed(s, err);
-	apistore_objects_note_change(s, key->resource); /* so that the history is cut */
+	apistore_objects_note_change(
+		s, key->resource); /* counts as a change, so the history is compacted */
 	return 0;
 }
 
-/* Ready to write; the turn may be doomed already. */
+/* Begin the transaction. It fails if an earlier write in this turn failed. */
 static int begin(struct apistore_objects *s, struct err *err)
 {
 	if (apistore_objects_begin(s) == 0)
@@ -138,7 +140,7 @@ static bool list_one(void *arg, const struct apistore_version *v)
 	const struct listing *l = arg;
 
 	if (!str_starts(v->key.name, l->prefix))
-		return false; /* they are in order */
+		return false; /* names are sorted, so no other can match */
 	l->fn(l->arg, v->key.name);
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One function per kind, in a table. The texts are kube-apiserver's. */
+/* One function per built-in kind, in a table: defaults and checks as in kube-apiserver. */
 #include "config.h"
 
 #include "rules.h"
@@ -16,7 +16,7 @@ struct rule {
 	struct apistore_answer *refused;
 };
 
-/* Says nothing of what stands there. */
+/* Refuse a value that is not base64, without quoting it: it may be a secret. */
 static int bad_base64(const struct rule *r, const char *member)
 {
 	*r->refused = apistore_status_refusal(400, "BadRequest",
@@ -27,7 +27,7 @@ static int bad_base64(const struct rule *r, const char *member)
 
 /* ---- data of Secrets and ConfigMaps */
 
-/* A map of base64 that decodes, as its type was checked. */
+/* Check that all values of a map decode as base64. Their type, string, was checked before. */
 static int check_base64(const struct rule *r, const char *member)
 {
 	struct json_object *data = json_get_obj(r->o, member);
@@ -50,7 +50,7 @@ static int check_base64(const struct rule *r, const char *member)
 	return 0;
 }
 
-/* One without members is none. */
+/* Drop an empty map, which kube-apiserver does not store. */
 static void drop_empty(const struct rule *r, const char *member)
 {
 	struct json_object *data = json_get_obj(r->o, member);
@@ -61,6 +61,7 @@ static void drop_empty(const struct rule *r, const char *member)
 
 /* ---- Secrets */
 
+/* Encode stringData into data, where it replaces members of the same name, and drop it. */
 static void merge_string_data(const struct rule *r)
 {
 	struct json_object *text = json_get_obj(r->o, "stringData"),
@@ -106,6 +107,7 @@ static int configmap(const struct rule *r)
 
 /* ---- Namespaces */
 
+/* Set the label with the name, and for a new Namespace its finalizer and phase. */
 static int namespace(const struct rule *r)
 {
 	struct json_object *m = apistore_objects_meta(r->o), *labels = json_get_obj(m, "labels");

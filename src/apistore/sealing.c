@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A key is on disk before the database depends on it, and no key goes before the database is sealed
- * by another: at each moment one of the files looked into holds the right one.
+ * A key is on disk before the database depends on it, and is kept until the database is sealed with
+ * another: at any moment, one of the files looked for holds the right key.
  */
 #include "config.h"
 
@@ -27,20 +27,21 @@
 #define KEY_FILE_MAX 4096
 #define MAX_OTHERS   3
 
-/* What is sealed beside the database: the keys of apistore/authority. */
+/* The other files sealed with this key: those of apistore/authority. */
 static const char *const key_files[] = {"ca.key", "server.key", "token.key"};
 
 struct apistore_sealing {
 	char *dir;
-	char *path;          /* where the current key is */
-	char *earlier;       /* path with ".old" */
-	char *own, *own_new; /* DIR/sealing.key, and the next one during a rotation */
-	struct secret *key;  /* the current one; NULL: only looked at, and it would be made */
+	char *path;          /* owned: the file of the current key */
+	char *earlier;       /* owned: path with ".old" */
+	char *own, *own_new; /* owned: DIR/sealing.key, and the next one during a rotation */
+	struct secret *key;  /* owned; NULL: only looking, and an open would create it */
 	bool is_own;         /* path is own */
-	bool by_systemd;     /* it is a credential: systemd sees to it that nobody else reads it */
+	bool by_systemd;     /* path is a credential, which systemd protects from other users */
 };
 
-/* NULL with ERR_NOT_FOUND: there is no such file. */
+/* Read a key file, which must have the exact length and be private. NULL with ERR_NOT_FOUND: there is
+ * no such file. */
 static struct secret *read_key(const struct apistore_sealing *s, const char *path, struct err *err)
 {
 	struct secret *key = NULL;
@@ -52,11 +53,11 @@ static struct secret *read_key(const struct apistore_sealing *s, const char *pat
 		return NULL;
 	if (len != SEAL_KEY_LEN)
 		(void)err_set(err, ERR_INVALID,
-			"%s does not have %d bytes; next step: put the sealing key there",
+			"%s must contain exactly %d bytes; next step: put the sealing key there",
 			log_esc(path), SEAL_KEY_LEN);
 	else if ((st.st_mode & 077) && !s->by_systemd)
 		(void)err_set(err, ERR_INVALID,
-			"%s can be read by other users; next step: chmod 0600, or make another key",
+			"%s can be read by other users; next step: chmod 0600, or create another key",
 			log_esc(path));
 	else
 		key = secret_new_copy(text, len);
@@ -69,14 +70,14 @@ static int put_key(const char *path, const struct secret *key, struct err *err)
 	return file_replace(path, secret_peek(key), SEAL_KEY_LEN, 0600, err);
 }
 
-/* Never made again beside a database that needs another. */
+/* Refuse to create a key beside an existing database, which needs the key it was sealed with. */
 static int may_make(const struct apistore_sealing *s, struct err *err)
 {
 	cleanup_free char *store = xasprintf("%s/" DB_FILE, s->dir);
 
 	if (access(store, F_OK) == 0)
 		return err_set(err, ERR_INVALID,
-			"%s is missing, and %s cannot be read without it; next step: put it back from a backup",
+			"%s is missing, and %s cannot be read without it; next step: restore it from a backup",
 			log_esc(s->own), log_esc(store));
 	return 0;
 }
@@ -89,6 +90,7 @@ static int make_own(struct apistore_sealing *s, struct err *err)
 	return put_key(s->own, s->key, err);
 }
 
+/* Choose the source of the key: the named file, the credential, or DIR/sealing.key. */
 static void choose(struct apistore_sealing *s, const struct apistore_sealing_conf *conf)
 {
 	cleanup_free char *credential = NULL;
@@ -171,7 +173,7 @@ bool apistore_sealing_is_own(const struct apistore_sealing *s)
 
 /* ---- files of keys */
 
-/* Where a key that was current before may be, in the order in which they are tried. */
+/* List where an earlier key may be, in the order to try them. */
 static void other_paths(const struct apistore_sealing *s, const char *paths[MAX_OTHERS])
 {
 	paths[0] = s->earlier;
@@ -179,7 +181,7 @@ static void other_paths(const struct apistore_sealing *s, const char *paths[MAX_
 	paths[2] = s->own;
 }
 
-/* By the current key or an earlier one; NULL: by none of them. */
+/* Decrypt a key file with the current key or an earlier one; NULL: none fits. */
 static struct secret *open_file(
 	const struct apistore_sealing *s, const char *name, const char *text, size_t len)
 {
@@ -197,7 +199,8 @@ static struct secret *open_file(
 	return plain;
 }
 
-/* *is_under: it is sealed under this key (may be NULL) already. */
+/* Read a key file, sealed or plain. *is_under: it is already sealed under this key, which may be
+ * NULL. */
 static struct secret *read_file(const struct apistore_sealing *s, const char *name,
 	const struct secret *under, bool *is_under, struct err *err)
 {
@@ -220,8 +223,8 @@ static struct secret *read_file(const struct apistore_sealing *s, const char *na
 	if (!plain)
 		(void)err_set(err, ERR_INVALID,
 			len == 0
-				? "%s: it is empty"
-				: "%s is sealed under another sealing key, or damaged; next step: put that key back, or remove the file, after which all clients need new credentials",
+				? "%s is empty"
+				: "%s is sealed under another sealing key, or damaged; next step: restore that key, or remove the file and give all clients new credentials",
 			log_esc(path));
 	file_wipe(text, len);
 	return plain;
@@ -251,8 +254,8 @@ int apistore_sealing_write(const struct apistore_sealing *s, const char *name,
 	return write_file(s, s->key, name, plain, err);
 }
 
-/* Each file that is there, plain or under an earlier key, is sealed under this one. The database is
- * already, and the earlier key is still there: a process that dies in between does the rest later. */
+/* Seal each existing key file under this key. The database already is, and the earlier key is still
+ * available, so after a crash in between the next start seals the remaining files. */
 static int seal_files(const struct apistore_sealing *s, const struct secret *key, struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_LEN(key_files); i++) {
@@ -266,8 +269,7 @@ static int seal_files(const struct apistore_sealing *s, const struct secret *key
 			continue;
 		if (write_file(s, key, key_files[i], plain, err) < 0)
 			return -1;
-		log_info(NULL, "a key file was sealed under the sealing key", "name=%s",
-			key_files[i]);
+		log_info(NULL, "key file sealed under the sealing key", "name=%s", key_files[i]);
 	}
 	return 0;
 }
@@ -291,17 +293,20 @@ static int sync_dir(const char *dir)
 	return rc;
 }
 
-/* The key of a rotation takes its place: the database is sealed by it. */
+/* Finish a rotation: rename the new key file over the old one, now that the database is sealed with
+ * it. */
 static int take_new(struct apistore_sealing *s, struct err *err)
 {
 	if (rename(s->own_new, s->own) < 0 || sync_dir(s->dir) < 0)
 		return err_set_errno(err, ERR_TRANSIENT, errno,
-			"the store is sealed by the key in %s, which cannot be renamed",
+			"the store is sealed with the key in %s, but the file cannot be renamed",
 			log_esc(s->own_new));
 	return 0;
 }
 
-/* With a key that was current before; NULL with err as it was: it is none of these. */
+/* Open the database with an earlier key. If the key is that of an interrupted rotation, complete
+ * the rotation; otherwise rekey the database to the current key. NULL with err unchanged: no key
+ * fits. */
 static struct apistore_db *open_with_earlier(struct apistore_sealing *s, struct err *err)
 {
 	const char *paths[MAX_OTHERS];
@@ -327,8 +332,8 @@ static struct apistore_db *open_with_earlier(struct apistore_sealing *s, struct 
 				return NULL;
 			}
 			log_info(NULL,
-				rotated ? "the rotation of the sealing key is completed"
-					: "the store is sealed by another key now",
+				rotated ? "interrupted rotation of the sealing key completed"
+					: "store changed from an earlier sealing key to the current one",
 				NULL);
 		}
 		if (db && rotated) {
@@ -351,17 +356,18 @@ struct apistore_db *apistore_sealing_open_db(struct apistore_sealing *s, struct 
 		return NULL;
 	}
 	if (db && s->is_own)
-		file_remove(s->own_new); /* the rotation did not reach the database */
+		file_remove(s->own_new); /* from a rotation that did not reach the database */
 	if (db && !s->is_own && access(s->own, F_OK) == 0)
 		log_warn(NULL,
-			"the sealing key comes from elsewhere, and sealing.key in the directory is not used: keep it for the backups made under it, and take it away",
+			"sealing.key in the state directory is not used, because another sealing key is configured; next step: move it to where the backups made with it are kept",
 			NULL);
 	return db;
 }
 
 /* ---- rotation */
 
-/* Where a rotation failed, its key may be the database's after all: it is used again. */
+/* Create the next DIR/sealing.key, in a file of its own. If there is one, it is from a failed
+ * rotation and is used again: the database may already be sealed with it. */
 static struct secret *next_own(const struct apistore_sealing *s, struct err *err)
 {
 	struct secret *key = read_key(s, s->own_new, err);
@@ -376,6 +382,7 @@ static struct secret *next_own(const struct apistore_sealing *s, struct err *err
 	return NULL;
 }
 
+/* Read the next key from the named file, where the administrator has put it. */
 static struct secret *next_named(const struct apistore_sealing *s, struct err *err)
 {
 	struct secret *key = read_key(s, s->path, err);
@@ -383,12 +390,14 @@ static struct secret *next_named(const struct apistore_sealing *s, struct err *e
 	if (!key || !secret_equal(key, s->key))
 		return key;
 	(void)err_set(err, ERR_CONFLICT,
-		"%s holds the key in use: keep it as %s.old and put another one there first",
+		"%s still holds the key in use; next step: keep it as %s.old and put another key there",
 		log_esc(s->path), log_esc(s->path));
 	secret_free(key);
 	return NULL;
 }
 
+/* The key is on disk before the database uses it. Until the rename, the next start finds it as the
+ * key of an interrupted rotation. */
 int apistore_sealing_rotate(struct apistore_sealing *s, struct apistore_db *db, struct err *err)
 {
 	struct secret *key = s->is_own ? next_own(s, err) : next_named(s, err);

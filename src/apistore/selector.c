@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A list of requirements, each about one label or field; an object has to meet all of them. Labels
- * and fields become the same requirements, told apart by a flag.
+ * A selector is a list of requirements, each on one label or field; an object must meet all of
+ * them. Label and field selectors are parsed to the same list, with a flag for fields.
  */
 #include "config.h"
 
@@ -21,19 +21,19 @@ enum op { EXISTS, ABSENT, IN, NOT_IN, GREATER, LESS };
 
 struct requirement {
 	enum op op;
-	bool field;
-	char *key;
-	char **values;
+	bool field;    /* key is a field, not a label */
+	char *key;     /* owned */
+	char **values; /* owned */
 	size_t n_values;
-	int64_t number; /* of GREATER and LESS */
+	int64_t number; /* for GREATER and LESS */
 };
 
 struct apistore_selector {
-	struct requirement *req;
+	struct requirement *req; /* owned */
 	size_t n;
 };
 
-/* The fields that a selector may name, beside metadata.name and metadata.namespace. */
+/* The fields that a selector may name besides metadata.name and metadata.namespace. */
 static const struct {
 	const char *resource, *fields[14];
 } selectable[] = {
@@ -108,7 +108,7 @@ static void skip_blanks(struct reader *r)
 		r->p++;
 }
 
-/* A key, a value or an operator in letters; "" when something else stands here. */
+/* Read a key, a value or an operator in letters; "" if the next character is none. */
 static char *word(struct reader *r)
 {
 	size_t n;
@@ -119,6 +119,7 @@ static char *word(struct reader *r)
 	return xstrndup(r->p - n, n);
 }
 
+/* Consume the token if it comes next. */
 static bool accept(struct reader *r, const char *token)
 {
 	skip_blanks(r);
@@ -128,6 +129,7 @@ static bool accept(struct reader *r, const char *token)
 	return true;
 }
 
+/* Is this a valid label value or name part of a key? An empty value is valid. */
 static bool is_name(const char *s, size_t len)
 {
 	if (len == 0)
@@ -147,8 +149,8 @@ static int check_key(const char *key, struct err *err)
 
 	if (*name && prefix > 0 && prefix <= 253 && is_name(name, strlen(name)))
 		return 0;
-	return err_set(
-		err, ERR_INVALID, "key: Invalid value: %s: is not a label's name", log_esc(key));
+	return err_set(err, ERR_INVALID, "key: Invalid value: %s: is not a valid label name",
+		log_esc(key));
 }
 
 static int check_value(const char *key, const char *value, struct err *err)
@@ -162,7 +164,7 @@ static int check_value(const char *key, const char *value, struct err *err)
 		log_esc(key), log_esc(value));
 }
 
-/* The operator or the word that stands here instead. */
+/* Set the error for an unexpected token, and quote it, as kube-apiserver does. */
 static int expected(struct reader *r, const char *what)
 {
 	size_t n;
@@ -175,7 +177,7 @@ static int expected(struct reader *r, const char *what)
 		r->p, what);
 }
 
-/* The same inside of a requirement. */
+/* The same within a requirement, where kube-apiserver adds a prefix. */
 static int expected_in(struct reader *r, const char *what)
 {
 	(void)expected(r, what);
@@ -211,6 +213,7 @@ static int read_number(struct reader *r, struct requirement *req)
 	return 0;
 }
 
+/* Read the operator and its values. Without an operator the requirement stays EXISTS. */
 static int read_operator(struct reader *r, struct requirement *req)
 {
 	bool equal = accept(r, "==") || accept(r, "="), unequal = !equal && accept(r, "!=");
@@ -263,8 +266,8 @@ static int read_labels(struct apistore_selector *s, const char *text, struct err
 
 /* ---- fields */
 
-/* Up to the first of `ends` that no backslash stands before, which is taken out. NULL: a backslash
- * before something else. */
+/* Read up to the first of `ends` that is not escaped, and remove the backslashes. NULL: a backslash
+ * before any other character. */
 static char *unescaped(const char **p, const char *ends)
 {
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
@@ -279,7 +282,8 @@ static char *unescaped(const char **p, const char *ends)
 	return strbuf_steal(&b);
 }
 
-/* As the field is kept beside an object; Events are kept as those of the core group. */
+/* Replace a field name by the name it is stored under. Events are stored in the form of the core
+ * group. */
 static void use_stored_name(const char *resource, char **key)
 {
 	cleanup_free char *was = *key;
@@ -292,6 +296,7 @@ static void use_stored_name(const char *resource, char **key)
 		*key = xstrdup(str_eq(was, "reportingController") ? "reportingComponent" : was);
 }
 
+/* Parse a field selector: KEY=VALUE, KEY==VALUE or KEY!=VALUE, separated by commas. */
 static int read_fields(
 	struct apistore_selector *s, const char *text, const char *resource, struct err *err)
 {
@@ -370,6 +375,8 @@ char *apistore_selector_meta(struct json_object *o, const char *resource)
 	return json_len(meta) > 0 ? json_text(meta) : xstrdup("");
 }
 
+/* Does a value (NULL: the label is absent) meet the requirement? An absent label meets "!=" and
+ * "notin". */
 static bool meets(const struct requirement *r, const char *value)
 {
 	bool negative = value && *value == '-';
@@ -396,7 +403,8 @@ static bool meets(const struct requirement *r, const char *value)
 	DIE("selector with operator %d", (int)r->op);
 }
 
-/* Names of labels hold '/' and those of fields '.', so json_get() does not do. */
+/* Get a label or field from the stored text. Names contain '/' or '.', so json_get() cannot be
+ * used. */
 static const char *member(struct json_object *meta, const char *part, const char *name)
 {
 	struct json_object *o = meta ? json_get_obj(meta, part) : NULL, *v = NULL;
@@ -426,7 +434,7 @@ bool apistore_selector_matches(
 		else if (str_eq(r->key, "metadata.namespace"))
 			value = ns;
 		else if (!(value = member(m, "fields", r->key)))
-			value = ""; /* a field that is not set is an empty one */
+			value = ""; /* an unset field counts as empty, unlike a label */
 		if (!meets(r, value))
 			return false;
 	}

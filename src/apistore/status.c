@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One frame; what differs are message, reason and details. */
+/* Builds Status objects. The texts are kube-apiserver's: clients and their users know them. */
 #include "config.h"
 
 #include "tec/apistore/status.h"
@@ -28,6 +28,8 @@ struct apistore_answer apistore_status_object(int code, struct json_object *o)
 	return a;
 }
 
+/* Build a Status. reason, message and details may be NULL. Only failures have a code, as in
+ * kube-apiserver. */
 static struct apistore_answer status(
 	int code, const char *reason, const char *message, struct json_object *take_details)
 {
@@ -46,6 +48,8 @@ static struct apistore_answer status(
 	return apistore_status_object(code, o);
 }
 
+/* Return details with the name and group of the target. kube-apiserver calls the resource "kind"
+ * here. */
 static struct json_object *details(const struct apistore_target *t, const char *kind)
 {
 	struct json_object *d = json_add_str(json_obj(), "name", t->name[0] ? t->name : NULL);
@@ -60,6 +64,7 @@ static char *qualified(const struct apistore_target *t, const char *what)
 	return xasprintf("%s%s%s", what, t->group[0] ? "." : "", t->group);
 }
 
+/* Answer with a Status whose message is about one object: RESOURCE "NAME" AFTER. */
 static struct apistore_answer about(
 	const struct apistore_target *t, int code, const char *reason, const char *after)
 {

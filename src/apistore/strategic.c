@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Maps are merged member by member; a list with a key is merged, then ordered: what the patch names in
- * its order, the rest where the server had it. Elements are looked up in an object with an index for
- * each key. Refuses $patch of maps, $retainKeys and what else begins with "$": no kind that is served
- * here needs them, and client-side apply does not send them.
+ * Maps are merged member by member. A list with a key is merged and then ordered: elements named by
+ * the patch in the order it gives, the others where the server had them. Elements are found through
+ * a JSON object that maps each key to an index. "$patch" in maps, "$retainKeys" and other
+ * directives are refused: no kind served here needs them, and client-side apply does not send them.
  */
 #include "config.h"
 
@@ -29,12 +29,14 @@ static bool is_list(struct json_object *v)
 	return json_object_is_type(v, json_type_array);
 }
 
+/* Is this an element with "$patch: delete"? */
 static bool says_delete(struct json_object *element)
 {
 	return is_map(element) && str_eq(json_get_str(element, PATCH), "delete");
 }
 
-/* A value of the patch that is taken as it is: without nulls and directives. */
+/* Remove nulls and directives from a value of the patch that is added as a whole. Returns its
+ * argument. */
 static struct json_object *clean(struct json_object *take)
 {
 	if (is_map(take)) {
@@ -55,8 +57,8 @@ static struct json_object *clean(struct json_object *take)
 
 /* ---- elements by key */
 
-/* The text of what tells an element apart, its member or itself (""); NULL: nothing does. The caller
- * frees. */
+/* Return the key of an element as text: its merge key member, or the element itself (member "").
+ * NULL: it has none. The caller frees it. */
 static char *key_of(struct json_object *e, const char *member)
 {
 	struct json_object *v = e;
@@ -68,7 +70,7 @@ static char *key_of(struct json_object *e, const char *member)
 	return strbuf_steal(&out);
 }
 
-/* Adds the places of elements, of each key the first one. */
+/* Map each key to the index of its first element. */
 static void add_places(struct json_object *places, struct json_object *list, const char *member)
 {
 	for (size_t i = 0; i < json_len(list); i++) {
@@ -79,7 +81,7 @@ static void add_places(struct json_object *places, struct json_object *list, con
 	}
 }
 
-/* -1: there is none. */
+/* Find the index of an element by its key; -1: not found. */
 static ssize_t find(struct json_object *places, struct json_object *e, const char *member)
 {
 	cleanup_free char *key = key_of(e, member);
@@ -91,16 +93,16 @@ static ssize_t find(struct json_object *places, struct json_object *e, const cha
 
 /* ---- lists */
 
-/* A list of the server's, as it is being changed. */
+/* The server's list while it is being merged. */
 struct merged {
-	const char *key;            /* the member that tells elements apart, "": they are scalars */
-	struct json_object *all;    /* owned: what stays of the server's, then what is new */
-	struct json_object *places; /* owned, of them */
-	size_t had;                 /* how many of them are the server's */
+	const char *key;            /* the merge key, "": elements are scalars */
+	struct json_object *all;    /* the server's elements that stay, then the new ones */
+	struct json_object *places; /* their indices by key */
+	size_t had;                 /* how many elements are the server's */
 };
 
-/* What the order names comes in that order; what only the server has goes before the first one that
- * the server had after it. The caller puts it. */
+/* Order the merged list: named elements in the given order, and each of the others before the first
+ * element that followed it on the server. The caller puts the result. */
 static struct json_object *in_order(const struct merged *m, struct json_object *order)
 {
 	size_t n = json_len(m->all), next = 0;
@@ -134,6 +136,7 @@ static struct json_object *in_order(const struct merged *m, struct json_object *
 static int merge_map(const struct apistore_place *p, struct json_object *o,
 	struct json_object *patch, struct err *err);
 
+/* Merge each element of the patch into the element with its key, or append it. */
 static int merge_elements(const struct apistore_place *p, struct merged *m,
 	struct json_object *patch, struct err *err)
 {
@@ -145,8 +148,8 @@ static int merge_elements(const struct apistore_place *p, struct merged *m,
 		ssize_t i = find(m->places, e, m->key);
 
 		if (!key)
-			return err_set_http(
-				err, ERR_INVALID, 400, "a list element has no member %s", m->key);
+			return err_set_http(err, ERR_INVALID, 400,
+				"a list element lacks the merge key %s", m->key);
 		if (says_delete(e))
 			continue;
 		if (i >= 0 && is_map(e)) {
@@ -160,12 +163,13 @@ static int merge_elements(const struct apistore_place *p, struct merged *m,
 	return 0;
 }
 
-/* What a patch says of one list; NULL: nothing. */
+/* What a patch contains for one list; NULL: nothing. Borrowed from the patch. */
 struct change {
-	struct json_object *list, *order, *gone;
+	struct json_object *list, *order,
+		*gone; /* elements, $setElementOrder, and what to delete */
 };
 
-/* o's list of this name, at p. */
+/* Merge one list of o: delete elements, merge and append others, then order them. */
 static int merge_list(const struct apistore_place *p, struct json_object *o, const char *name,
 	const struct change *c, struct err *err)
 {
@@ -195,7 +199,7 @@ static int merge_list(const struct apistore_place *p, struct json_object *o, con
 
 /* ---- maps */
 
-/* All that the patch says of one member. */
+/* Apply all that the patch contains for one member: its value and its directives. */
 static int merge_member(const struct apistore_place *p, struct json_object *o, const char *name,
 	struct json_object *patch, struct err *err)
 {
@@ -210,7 +214,7 @@ static int merge_member(const struct apistore_place *p, struct json_object *o, c
 	(void)json_object_object_get_ex(patch, order, &c.order);
 	(void)json_object_object_get_ex(patch, gone, &c.gone);
 	if ((c.order && !is_list(c.order)) || (c.gone && !is_list(c.gone)))
-		return err_set_http(err, ERR_INVALID, 400, "the directives of %.60s are not lists",
+		return err_set_http(err, ERR_INVALID, 400, "the directives for %.60s must be lists",
 			log_esc(name));
 	if (given && !c.list) {
 		json_drop(o, name);
@@ -225,7 +229,7 @@ static int merge_member(const struct apistore_place *p, struct json_object *o, c
 	return 0;
 }
 
-/* The member that a name of the patch is about; NULL: none. */
+/* Return the member that a name in the patch refers to; NULL: an unknown directive. */
 static const char *about(const char *name)
 {
 	static const char *const directives[] = {ORDER, DELETE};
@@ -248,7 +252,7 @@ static int merge_map(const struct apistore_place *p, struct json_object *o,
 			return err_set_http(err, ERR_INVALID, 400,
 				"the directive %.60s is not supported by tec-operator --standalone",
 				log_esc(name));
-		/* Once: by its own name, else by its order. */
+		/* Handle a member once: under its own name, or else under $setElementOrder. */
 		if (member != name && (json_object_object_get_ex(patch, member, NULL) ||
 					      (json_object_object_get_ex(patch, order, NULL) &&
 						      !str_eq(name, order))))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Splits at '/', then decodes: an encoded slash must not move a border, so a segment that decodes
- * to one is refused.
+ * Splits at '/' and then decodes each segment. A segment that decodes to text with a slash is
+ * refused: authorization and the store must agree on the segments.
  */
 #include "config.h"
 
@@ -44,7 +44,7 @@ char *apistore_target_decode(const char *s, size_t len, bool query)
 		i += 2;
 	}
 	out[n] = '\0';
-	/* Answers quote it, and they are JSON. */
+	/* Answers, which are JSON, may quote it. */
 	return bytes_valid_utf8(out, n) ? steal_ptr(&out) : NULL;
 }
 
@@ -62,7 +62,7 @@ void apistore_target_fini(struct apistore_target *t)
 	*t = (struct apistore_target){0};
 }
 
-/* As sent; NULL: absent. */
+/* Find a parameter in the query and return its value as sent; NULL: absent. */
 static const char *raw_param(const struct apistore_target *t, const char *name, size_t *len)
 {
 	size_t n = strlen(name);
@@ -96,6 +96,7 @@ char *apistore_target_param(const struct apistore_target *t, const char *name)
 	return raw ? apistore_target_decode(raw, len, true) : NULL;
 }
 
+/* Values that cannot be decoded are skipped, as by Go's url.Query. */
 struct json_object *apistore_target_params(const struct apistore_target *t, const char *name)
 {
 	struct apistore_target rest = {.query = t->query};
@@ -113,8 +114,8 @@ struct json_object *apistore_target_params(const struct apistore_target *t, cons
 	return all;
 }
 
-/* The segments of a path, decoded, each owned by the caller; -1: one is empty, holds a slash or
- * cannot be decoded, or there are too many. */
+/* Split a path into decoded segments, each owned by the caller. Returns their number; -1: there are
+ * too many, or one is empty, contains a slash or cannot be decoded. */
 static int split(const char *path, size_t len, char *out[SEGMENTS_MAX])
 {
 	int n = 0;
@@ -146,7 +147,7 @@ char *apistore_target_qualify(const char *resource, const char *group)
 	return xasprintf("%s%s%s", resource, group[0] ? "." : "", group);
 }
 
-/* seg[0..n): moves what each is into t. */
+/* Move the segments seg[0..n) to the members of t. -1: not an API path. */
 static int assign(struct apistore_target *t, char *seg[SEGMENTS_MAX], int n)
 {
 	bool core = n > 0 && str_eq(seg[0], "api");
@@ -156,7 +157,7 @@ static int assign(struct apistore_target *t, char *seg[SEGMENTS_MAX], int n)
 		return -1;
 	t->group = core ? xstrdup("") : steal_ptr(&seg[1]);
 	t->version = steal_ptr(&seg[i - 1]);
-	/* namespaces/NS/status is about the namespace, namespaces/NS/secrets is not. */
+	/* namespaces/NS/status refers to the Namespace itself, namespaces/NS/secrets does not. */
 	if (str_eq(seg[i], "namespaces") && n > i + 2 &&
 		(n > i + 3 || (!str_eq(seg[i + 2], "status") && !str_eq(seg[i + 2], "finalize")))) {
 		t->ns = steal_ptr(&seg[i + 1]);
@@ -172,7 +173,7 @@ static int assign(struct apistore_target *t, char *seg[SEGMENTS_MAX], int n)
 	return n > i + 3 ? -1 : 0;
 }
 
-/* A selector that is there and cannot be decoded must not become one that selects all. */
+/* Get a selector. One that cannot be decoded is an error: ignoring it would select everything. */
 static char *selector_param(const struct apistore_target *t, const char *name, struct err *err)
 {
 	char *value = apistore_target_param(t, name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One call = an answer that waits until it is stored, or a watch. Bytes for on_data are given from
- * the loop; on_data may cancel the call it is given by: `gone` says so. A long list and a watch are
- * read piece by piece, as they are given out.
+ * A call is either an answer that waits for its commit, or a watch. on_data is always called from
+ * the loop, never from within the request, and may cancel the call: `gone` detects that. Long lists
+ * and watches are passed on piece by piece.
  */
 #include "config.h"
 
@@ -20,8 +20,8 @@
 #include "tec/loop/timer.h"
 
 #define BOOKMARK_MS 60000
-#define PIECE       (128u << 10) /* of a list */
-/* Of a watch: what was written in one turn comes in one, as long as that is not absurd. */
+#define PIECE       (128u << 10) /* bytes of a list per turn of the loop */
+/* Bytes of a watch per turn: enough that what was written in one turn arrives in one. */
 #define EVENTS (2u << 20)
 
 struct transport {
@@ -35,12 +35,13 @@ struct call {
 	struct apistore_wait wait;
 	struct defer defer;
 	struct timer tick;            /* of a watch: the next bookmark or its end */
-	uint64_t end_ms;              /* 0: none */
-	struct apistore_watch *watch; /* owned; NULL: a plain request */
+	uint64_t end_ms;              /* of a watch; 0: no end */
+	struct apistore_watch *watch; /* owned; NULL: not a watch */
 	struct apistore_answer answer;
-	bool *gone; /* set while on_data runs */
+	bool *gone; /* while on_data runs: set to true when the call is cancelled */
 };
 
+/* Release a call when it is cancelled or has ended. */
 static void stop(struct k8s_exchange *x)
 {
 	struct call *c = (struct call *)x;
@@ -55,6 +56,8 @@ static void stop(struct k8s_exchange *x)
 	((struct transport *)x->t)->in_flight--;
 }
 
+/* End a call with its answer, or with an error. The answer is moved out first: the call is freed by
+ * the end. */
 static void call_done(struct call *c, const struct err *err)
 {
 	struct apistore_answer answer = c->answer;
@@ -67,7 +70,7 @@ static void call_done(struct call *c, const struct err *err)
 	apistore_answer_fini(&answer);
 }
 
-/* False: the call is over, one way or the other. */
+/* Pass data to on_data. False: the call is over, because on_data cancelled it or failed. */
 static bool give(struct call *c, const char *data, size_t len)
 {
 	struct err err = ERR_INIT;
@@ -95,7 +98,7 @@ static void next_piece(void *arg)
 	struct err err = ERR_INIT;
 	int rc;
 
-	body_add(&out, "", 0, PIECE + PIECE / 8); /* at once: what it grows out of is wiped */
+	body_add(&out, "", 0, PIECE + PIECE / 8); /* reserve: growing copies and wipes the buffer */
 	rc = apistore_list_pull(c->answer.more, &out, PIECE, &err);
 	if (rc < 0)
 		call_done(c, &err);
@@ -108,7 +111,7 @@ static void next_piece(void *arg)
 	body_fini(&out);
 }
 
-/* A long list as one body. */
+/* Answer with a whole list, for a caller that does not take it in pieces. */
 static void collect(struct call *c, char *take_text)
 {
 	struct body whole = body_of_text(take_text);
@@ -123,6 +126,7 @@ static void collect(struct call *c, char *take_text)
 	call_done(c, &err);
 }
 
+/* Answer after the commit, or report its failure. Error answers are never streamed. */
 static void on_stored(void *arg, const struct err *failed)
 {
 	struct call *c = arg;
@@ -160,6 +164,8 @@ static void on_stored(void *arg, const struct err *failed)
 
 static void on_ready(void *arg);
 
+/* Pass on the next events. The next turn is scheduled first: on_data may cancel the call, and with
+ * it the turn. */
 static void take_more(void *arg)
 {
 	struct call *c = arg;
@@ -225,7 +231,7 @@ static void start_watch(struct call *c, struct apistore_target *take_t)
 	if (!c->x.to.on_data || (seconds && str_to_u64(seconds, UINT32_MAX, &s) < 0)) {
 		answer_later(
 			c, apistore_status_refusal(400, "BadRequest",
-				   "a watch needs a stream and timeoutSeconds that are a number"));
+				   "a watch needs a stream, and timeoutSeconds must be a number"));
 		return;
 	}
 	c->watch = apistore_watch_new(objects_of(c), take_t, on_ready, c, &refused);
@@ -239,8 +245,8 @@ static void start_watch(struct call *c, struct apistore_target *take_t)
 }
 
 /*
- * A list that is given out piece by piece needs no pages: each would have its end looked for, and
- * what comes behind it counted.
+ * Can this list be read without pages? A streamed list is bounded by its pieces, and each page
+ * would cost a scan to find its end and a count of the rest.
  */
 static bool reads_all(const struct k8s_request *req, const struct apistore_target *t, bool streams)
 {
@@ -249,6 +255,7 @@ static bool reads_all(const struct k8s_request *req, const struct apistore_targe
 	return streams && !next && str_eq(req->method, "GET") && !t->name[0];
 }
 
+/* Make the request. Nothing is reported before this returns: answers come from the loop. */
 static void start(struct k8s_exchange *x)
 {
 	struct call *c = (struct call *)x;

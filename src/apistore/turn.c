@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One transaction per turn: begun by the first write, committed by a deferred call, which runs in
- * the next turn, after everything that this one still does. Then, in this order, watches learn of
- * it and waiting answers go out. Upkeep (history, write-ahead log) has timers that are only set
- * when there is something to do.
+ * One transaction per turn of the loop: the first write begins it, and a deferred call commits it
+ * in the next turn, after everything else in this one. Then watches are woken, and after them
+ * waiting answers are sent. Upkeep (history, write-ahead log, resealing) has timers that are set
+ * only if there is work.
  */
 #include "config.h"
 
@@ -15,15 +15,15 @@
 
 #include "apistore_internal.h"
 
-/* How long history is kept at least, as kube-apiserver does. */
+/* How long the history is kept at least, as in kube-apiserver. */
 #define HISTORY_MS  300000
-#define HISTORY_MAX 20000 /* versions, kept or not */
+#define HISTORY_MAX 20000 /* versions, beyond which it is compacted early */
 #define SETTLE_MS   1000
-/* Sealing again: a little per turn of the loop. */
+/* Resealing: a little per turn of the loop. */
 #define RESEAL_ROWS     128
 #define RESEAL_BYTES    (256u << 10)
 #define RESEAL_MS       10
-#define RESEAL_LATER_MS 30000 /* after one that failed */
+#define RESEAL_LATER_MS 30000 /* after a failure */
 
 static void on_commit(void *arg)
 {
@@ -31,9 +31,11 @@ static void on_commit(void *arg)
 	struct err err = ERR_INIT;
 
 	if (apistore_objects_commit(s, &err) < 0)
-		log_err(LOG_ERROR, NULL, "writes could not be stored", &err);
+		log_err(LOG_ERROR, NULL, "cannot store writes", &err);
 }
 
+/* Remove deleted data from the write-ahead log, or retry later if a transaction is open or it
+ * failed. */
 static void on_settle(void *arg)
 {
 	struct apistore_objects *s = arg;
@@ -42,7 +44,8 @@ static void on_settle(void *arg)
 	if (s->open || apistore_db_settle(s->db, &err) < 0)
 		timer_set(&s->settle, SETTLE_MS);
 	if (err_is_set(&err))
-		log_err(LOG_WARN, NULL, "the database keeps what was deleted for now", &err);
+		log_err(LOG_WARN, NULL, "cannot remove deleted data from the database; will retry",
+			&err);
 }
 
 void apistore_objects_keep_history_from(struct apistore_objects *s, uint64_t rv)
@@ -55,7 +58,8 @@ void apistore_objects_keep_history_from(struct apistore_objects *s, uint64_t rv)
 		(void)apistore_objects_failed(s, &err);
 }
 
-/* Each version lives for one whole interval at least. */
+/* Compact the history up to the version that was current at the previous run, so that each version
+ * is kept for one whole interval at least. */
 static void on_compact(void *arg)
 {
 	struct apistore_objects *s = arg;
@@ -76,11 +80,11 @@ static void on_reseal(void *arg)
 		timer_set(&s->reseal, RESEAL_MS);
 	} else if (rc < 0) {
 		timer_set(&s->reseal, RESEAL_LATER_MS);
-		log_err(LOG_WARN, NULL, "the rows of the store keep their earlier key for now",
+		log_err(LOG_WARN, NULL, "cannot seal rows with the new database key; will retry",
 			&err);
 	} else {
 		timer_set_earlier(&s->settle, SETTLE_MS);
-		log_info(NULL, "every row of the store is sealed by its new key", NULL);
+		log_info(NULL, "all rows of the store are sealed with the new database key", NULL);
 	}
 }
 
@@ -106,7 +110,7 @@ struct apistore_objects *apistore_objects_new(
 		timer_init(&s->settle, l, on_settle, s);
 		timer_init(&s->compact, l, on_compact, s);
 		timer_init(&s->reseal, l, on_reseal, s);
-		apistore_objects_reseal(s); /* an earlier process did not come to the end of it */
+		apistore_objects_reseal(s); /* continue what an earlier process did not finish */
 		if (apistore_db_oldest(take_db) < s->mark)
 			timer_set(&s->compact, HISTORY_MS);
 	}
@@ -126,7 +130,7 @@ void apistore_objects_free(struct apistore_objects *s)
 	if (!s)
 		return;
 	if (!LIST_EMPTY(&s->watches) || !TAILQ_EMPTY(&s->waits) || !TAILQ_EMPTY(&s->ringing))
-		DIE("the objects of an API are freed before its watches and answers");
+		DIE("API objects freed before their watches and answers");
 	defer_cancel(&s->commit);
 	if (s->loop) {
 		timer_fini(&s->settle);
@@ -138,6 +142,7 @@ void apistore_objects_free(struct apistore_objects *s)
 	free(s);
 }
 
+/* The first failure counts. Outside of a transaction nothing has to be rolled back. */
 int apistore_objects_failed(struct apistore_objects *s, const struct err *err)
 {
 	if (!err_is_set(&s->trouble))
@@ -147,6 +152,7 @@ int apistore_objects_failed(struct apistore_objects *s, const struct err *err)
 	return -1;
 }
 
+/* A doomed transaction is reported on every call, other failures once. */
 bool apistore_objects_trouble(struct apistore_objects *s, struct err *err)
 {
 	if (!err_is_set(&s->trouble) && !err_is_set(&s->doomed))
@@ -162,13 +168,14 @@ int apistore_objects_begin(struct apistore_objects *s)
 
 	if (s->open)
 		return err_is_set(&s->doomed) ? -1 : 0;
-	s->open = true; /* what cannot begin is a turn that fails as well */
+	s->open = true; /* even if it cannot begin: the writes of this turn must then fail */
 	if (s->loop)
 		defer_call(&s->commit, s->loop, on_commit, s);
 	return apistore_db_begin(s->db, &err) < 0 ? apistore_objects_failed(s, &err) : 0;
 }
 
-/* One by one: each may cancel others or wait again. */
+/* Call the waits. They are taken one by one from a list of their own, because each may cancel
+ * others or wait again. */
 static void ring(struct apistore_objects *s, const struct err *err)
 {
 	struct apistore_wait *w;
@@ -183,6 +190,8 @@ static void ring(struct apistore_objects *s, const struct err *err)
 	}
 }
 
+/* Commit or roll back. The state is reset before any callback runs, so a callback may write again,
+ * which begins a new transaction. */
 int apistore_objects_commit(struct apistore_objects *s, struct err *err)
 {
 	struct err result = ERR_INIT;
@@ -212,7 +221,8 @@ int apistore_objects_commit(struct apistore_objects *s, struct err *err)
 						     ? 0
 						     : HISTORY_MS);
 	} else {
-		apistore_watch_wake(s, NULL, 0); /* those that waited for the end of it */
+		apistore_watch_wake(
+			s, NULL, 0); /* watches that waited for the transaction to end */
 		if (s->gc)
 			apistore_gc_undone(s->gc);
 	}
@@ -224,6 +234,8 @@ int apistore_objects_commit(struct apistore_objects *s, struct err *err)
 	return err_is_set(&result) ? -1 : 0;
 }
 
+/* Call a wait that had nothing to wait for. It is still called from the loop, never before
+ * apistore_objects_when_stored() returned. */
 static void on_now(void *arg)
 {
 	static const struct err none = ERR_INIT;
@@ -237,7 +249,7 @@ void apistore_objects_when_stored(struct apistore_objects *s, struct apistore_wa
 	void (*fn)(void *arg, const struct err *err), void *arg)
 {
 	if (w->s)
-		DIE("one wait for two answers");
+		DIE("wait is already in use");
 	w->s = s;
 	w->fn = fn;
 	w->arg = arg;

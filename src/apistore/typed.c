@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Places, the paths of an object, and what is removed by them: one walk per question, each by the type
- * of the value and what the place says of it.
+ * Places, the paths in an object, and removing by paths. Each function walks the object along its
+ * type; what to do depends on the type of the value and on how the place merges.
  */
 #include "config.h"
 
@@ -25,7 +25,7 @@ struct apistore_place apistore_place_object(
 	return p;
 }
 
-/* By name alone, in a kind without a schema. */
+/* Find out how a list merges in a kind without a schema: by the name of its member alone. */
 static struct schema_merge merge_by_name(const struct apistore_lists *lists, const char *name)
 {
 	if (str_eq(name, "finalizers"))
@@ -65,7 +65,7 @@ struct apistore_place apistore_place_element(const struct apistore_place *p)
 	return to;
 }
 
-/* A member that the type itself names, not one of a map. */
+/* Does the type declare this member, other than as a key of a map? */
 static bool is_declared(const struct apistore_place *p, const char *name)
 {
 	return !p->custom || schema_at_declares(p->at, name) == SCHEMA_DECLARED;
@@ -78,7 +78,7 @@ static struct apistore_fieldset fields_of_map(
 static struct apistore_fieldset fields_of_list(
 	const struct apistore_place *p, struct json_object *list);
 
-/* What is below a value; *self: the path to it is in the set as well. */
+/* Return the paths below a value; *self: the path to the value itself is in the set too. */
 static struct apistore_fieldset fields_of(
 	const struct apistore_place *p, struct json_object *v, bool *self)
 {
@@ -108,6 +108,7 @@ static struct apistore_fieldset fields_of_map(const struct apistore_place *p, st
 	return out;
 }
 
+/* Duplicates of an element count as one path without anything below it. */
 static struct apistore_fieldset fields_of_list(
 	const struct apistore_place *p, struct json_object *list)
 {
@@ -179,6 +180,7 @@ static void remove_from_list(
 		json_cut(list, kept, n - kept);
 }
 
+/* A path that is a member of the set is removed whole, else only what the set has below it. */
 void apistore_typed_remove(
 	const struct apistore_place *p, struct json_object *o, const struct apistore_fieldset *s)
 {

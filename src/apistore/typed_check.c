@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What may be applied: known members, types that fit, and lists whose elements can be told apart.
+ * Checks a configuration to be applied: known members, matching types, and lists whose elements
+ * have unique keys.
  */
 #include "config.h"
 
@@ -12,8 +13,8 @@
 #define ERRORS_MAX 20
 
 struct check {
-	struct strbuf path, out;
-	size_t n;
+	struct strbuf path, out; /* owned: of the current value; the messages */
+	size_t n;                /* errors found; those beyond ERRORS_MAX are not written */
 };
 
 static void fault(struct check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -31,6 +32,7 @@ static void fault(struct check *c, const char *fmt, ...)
 
 static void check(const struct apistore_place *p, struct json_object *v, struct check *c);
 
+/* Check a value one step down; at NULL: the step is not in the schema. */
 static void check_below(
 	const struct apistore_place *at, const char *step, struct json_object *v, struct check *c)
 {
@@ -53,11 +55,12 @@ static void check_map(const struct apistore_place *p, struct json_object *o, str
 		bool unknown = p->custom && schema_at_declares(p->at, name) == SCHEMA_UNKNOWN;
 
 		check_below(unknown ? NULL : &at, step, v, c);
-		if (unknown) /* the others are not looked at */
+		if (unknown) /* kube-apiserver stops at the first unknown member too */
 			return;
 	}
 }
 
+/* Report an element that has no key, and why. */
 static void no_element(
 	const struct schema_merge *m, struct json_object *e, size_t i, struct check *c)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Both sides are walked together, maps member by member, lists by the steps of their elements.
+ * Compares two objects by walking both together, maps by member and lists by the steps of their
+ * elements.
  */
 #include "config.h"
 
@@ -11,9 +12,10 @@
 
 enum change { SAME, ADDED, REMOVED, MODIFIED };
 
+/* A value on one side. A member that is null is there, with v NULL. */
 struct side {
 	bool there;
-	struct json_object *v;
+	struct json_object *v; /* borrowed */
 };
 
 void apistore_delta_fini(struct apistore_delta *d)
@@ -26,6 +28,7 @@ void apistore_delta_fini(struct apistore_delta *d)
 static enum change compare(
 	const struct apistore_place *p, struct side l, struct side r, struct apistore_delta *below);
 
+/* Add one step to the sets: the change of the value itself, and those below it. */
 static void note(struct apistore_delta *d, const char *step, enum change c,
 	struct apistore_delta *take_below)
 {
@@ -68,7 +71,8 @@ static void compare_maps(const struct apistore_place *p, struct json_object *l,
 				(struct side){true, theirs}, d);
 }
 
-/* Elements that are there several times are one leaf. */
+/* Compare the elements with one step: nl on the left from i on, nr on the right from k on.
+ * Duplicates on a side are compared as a whole, as in structured-merge-diff. */
 static void compare_run(const struct apistore_place *at, const struct typed_items *l, size_t i,
 	size_t nl, const struct typed_items *r, size_t k, size_t nr, struct apistore_delta *d)
 {
@@ -115,6 +119,8 @@ static void compare_lists(const struct apistore_place *p, struct json_object *l,
 	}
 }
 
+/* Compare two values. Those that merge as a whole, or have different types, give one change; others
+ * give the changes below them. */
 static enum change compare(
 	const struct apistore_place *p, struct side l, struct side r, struct apistore_delta *below)
 {

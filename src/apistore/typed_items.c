@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Elements are looked up by their step in a sorted array. A step is the one of fieldset.h.
- */
+/* The elements of a list, indexed by their steps (see fieldset.h) in a sorted array. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -52,6 +50,8 @@ static char *value_step(char letter, struct json_object *v)
 	return strbuf_steal(&out);
 }
 
+/* Return the step of an element by its keys; missing keys are left out. NULL: it has none of
+ * them. */
 static char *keys_step(const struct schema_merge *m, struct json_object *e)
 {
 	cleanup_json struct json_object *keys = json_obj();
@@ -70,6 +70,7 @@ char *typed_element_step(const struct schema_merge *m, struct json_object *e)
 	return typed_is_map(e) ? keys_step(m, e) : NULL;
 }
 
+/* Sort by step, duplicates in their order in the list. */
 static int by_item(const void *a, const void *b)
 {
 	const struct typed_item *x = *(struct typed_item *const *)a,

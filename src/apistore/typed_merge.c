@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lists are woven: those of the object stay where they are, those that are applied come in their
- * order beside the ones that both have.
+ * Merges a configuration into an object. The order of lists follows structured-merge-diff: elements
+ * of the object keep their places, and applied elements keep their order around those that both
+ * have.
  */
 #include "config.h"
 
@@ -20,6 +21,8 @@ static struct json_object *copy_of(struct json_object *v)
 	return v ? json_copy(v) : NULL;
 }
 
+/* Merge member by member; members of one side only are copied. r NULL: there is nothing to
+ * merge. */
 static struct json_object *merge_maps(
 	const struct apistore_place *p, struct json_object *l, struct json_object *r)
 {
@@ -42,14 +45,14 @@ static struct json_object *merge_maps(
 	return out;
 }
 
-/* A list under way: what is taken from which side. */
+/* A list being merged: l is the object's, r the applied one. */
 struct weave {
 	struct apistore_place at;
 	struct typed_items l, r;
 	const struct typed_item **l_in_r,
-		**r_in_l; /* the same element on the other side, or NULL */
-	bool *taken;      /* of r */
-	size_t shared;    /* the next of r that is in l too; r.n: none */
+		**r_in_l; /* owned arrays: the same element on the other side, or NULL */
+	bool *taken;      /* owned: elements of r that are in out */
+	size_t shared;    /* the next element of r that is in l too; r.n: none */
 	struct json_object *out;
 };
 
@@ -60,6 +63,7 @@ static void next_shared(struct weave *w, size_t from)
 		w->shared++;
 }
 
+/* Append an applied element, merged with the object's if that is there once. */
 static void take_right(struct weave *w, size_t k)
 {
 	const struct typed_item *l = w->r_in_l[k];
@@ -73,6 +77,8 @@ static void take_right(struct weave *w, size_t k)
 		next_shared(w, k + 1);
 }
 
+/* Walk both lists at once. An element of l alone is copied. A shared element is merged when it is
+ * next on both sides; if the orders differ, that of r wins and the place in l is skipped. */
 static void weave(struct weave *w)
 {
 	size_t i = 0, k = 0;
@@ -94,7 +100,7 @@ static void weave(struct weave *w)
 	}
 }
 
-/* Those of l stay where they are, those of r come in their order beside the ones they share. */
+/* Index both lists by step and merge them. */
 static struct json_object *merge_lists(
 	const struct apistore_place *p, struct json_object *l, struct json_object *r)
 {
@@ -123,6 +129,8 @@ static struct json_object *merge_lists(
 	return w.out;
 }
 
+/* Merge two values. Values that are owned as a whole, and those of different types, are replaced by
+ * r. */
 static struct json_object *merge(
 	const struct apistore_place *p, struct json_object *l, struct json_object *r)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Nobody reads these objects any more: each is stored once again, as one that nothing holds. */
+/* Each object is stored once more as being deleted and without its finalizers, whose controllers no
+ * longer exist. */
 #include "config.h"
 
 #include "tec/apistore/unserved.h"
@@ -15,7 +16,8 @@
 #define DEFINITIONS "customresourcedefinitions.apiextensions.k8s.io"
 #define BINDINGS    "rolebindings.rbac.authorization.k8s.io"
 
-/* Rows (apistore/rows.h) are no objects: they hold every node's key. */
+/* Is this the table of rows (apistore/rows.h)? They are not objects and must never be dropped: they
+ * hold the keys of all nodes. */
 static bool is_row(const char *resource)
 {
 	return strchr(resource, '/') != NULL;
@@ -33,7 +35,7 @@ static bool is_served(const struct apistore_objects *s, const char *resource)
 	return false;
 }
 
-/* As namespace and name, each with its NUL byte. */
+/* Collect namespace and name, each with its NUL. */
 static bool note_name(void *arg, const struct apistore_version *v)
 {
 	struct strbuf *names = arg;
@@ -53,7 +55,7 @@ static bool is_owned_by(struct json_object *o, const char *kind)
 	return false;
 }
 
-/* The operator, or tecctl for it, made the object; nobody misses it. */
+/* Did the operator, or tecctl for it, create the object? Users need not be told of its removal. */
 static bool is_ours(
 	const struct apistore_objects *s, const struct apistore_key *key, struct json_object *o)
 {
@@ -66,7 +68,7 @@ static bool is_ours(
 	return str_eq(key->resource, DEFINITIONS) && is_served(s, key->name);
 }
 
-/* It gives one of the roles that there are. */
+/* Is this a RoleBinding to an existing role, which must stay? */
 static bool is_served_binding(const struct apistore_key *key, struct json_object *o)
 {
 	return str_eq(key->resource, BINDINGS) &&
@@ -74,7 +76,7 @@ static bool is_served_binding(const struct apistore_key *key, struct json_object
 		       json_get_str(o, "roleRef/kind"), json_get_str(o, "roleRef/name"));
 }
 
-/* Adds to *n what a person made. */
+/* Delete one object. *n counts those that users created. */
 static int drop(
 	struct apistore_objects *s, const struct apistore_key *key, size_t *n, struct err *err)
 {
@@ -88,7 +90,8 @@ static int drop(
 	}
 	*n += !is_ours(s, key, o);
 	json_drop(apistore_objects_meta(o), "finalizers");
-	apistore_gc_mark(o, APISTORE_ORPHAN); /* a Machine that it owns keeps its disk key */
+	apistore_gc_mark(
+		o, APISTORE_ORPHAN); /* keeps what it owns, such as a Machine and its key */
 	json_object_put(apistore_objects_put(s, key, o));
 	return apistore_objects_trouble(s, err) ? -1 : 0;
 }
@@ -131,7 +134,7 @@ int apistore_unserved_drop(struct apistore_objects *s, struct err *err)
 		total += n;
 	}
 	if (rc == 0 && total > 0)
-		log_warn(NULL, "objects of kinds that are no longer served were deleted",
+		log_warn(NULL, "deleted objects of kinds that are no longer served",
 			"count=%zu resource=%s", total, log_esc(strbuf_str(&dropped)));
 	return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The claims are those of kube-apiserver's tokens, so that programs that look into one find them. */
+/* Tokens have the claims of kube-apiserver's, for programs that read them. */
 #include "config.h"
 
 #include "tec/apistore/user.h"
@@ -11,7 +11,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/uuid.h"
 
-#define SKEW_S 60
+#define SKEW_S 60 /* how far in the future nbf may be */
 
 bool apistore_user_in(const struct apistore_user *u, const char *group)
 {
@@ -59,6 +59,7 @@ struct secret *apistore_token_sign(
 	return jws_sign_eddsa(key, text, strlen(text), err);
 }
 
+/* Is the API among the audiences? A token for another audience only must not work here. */
 static bool is_for_us(struct json_object *claims)
 {
 	struct json_object *aud = json_get_arr(claims, "aud");
@@ -73,7 +74,7 @@ static bool is_for_us(struct json_object *claims)
 	return false;
 }
 
-/* False: a claim that a token of ours has is missing. */
+/* Read the user from the claims. False: a claim is missing or too long. */
 static bool read_claims(struct json_object *claims, struct apistore_user *out)
 {
 	const char *ns = json_get_str(claims, "kubernetes.io/namespace"),
@@ -95,6 +96,7 @@ static bool read_claims(struct json_object *claims, struct apistore_user *out)
 	return true;
 }
 
+/* Check the signature first; claims of unsigned text are not even parsed. */
 int apistore_token_read(const struct jws_public *key, const char *token, size_t len, int64_t now_s,
 	struct apistore_user *out, struct err *err)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What there was at the start comes from a list, everything after it from the history, by its
- * place. Nothing is read while a transaction is open: what it changes may still be undone.
+ * Initial events come from a list, all later ones from the history. Nothing is read while a
+ * transaction is open, because its changes may still be rolled back.
  *
- * With a selector an object may come into view or leave it: then a change is an ADDED or DELETED,
- * which the version before tells.
+ * With a selector, a change can make an object start or stop matching. It is then reported as ADDED
+ * or DELETED, which takes a look at the version before.
  */
 #include "config.h"
 
@@ -27,21 +27,24 @@ struct apistore_watch {
 	struct apistore_target target;
 	apistore_watch_fn ready;
 	void *arg;
-	uint64_t at;                      /* all up to here is given out */
-	struct apistore_listing *initial; /* what there was; NULL: given out */
+	uint64_t at;                      /* all changes up to this version were sent */
+	struct apistore_listing *initial; /* owned: initial events in progress; NULL: none */
+	/* Initial events are not complete; a bookmark ends them; the client takes bookmarks. */
 	bool wants_initial, initial_bookmark, bookmarks;
 	bool bookmark; /* one is due */
-	bool waits;    /* for the end of a transaction */
-	bool idle;     /* it has all there was: its place moves along */
+	bool waits;    /* for the open transaction to end */
+	bool idle;     /* up to date: `at` follows the commits */
 	bool end;
-	bool told; /* the columns of the table */
+	bool told; /* the column definitions of a table were sent */
 };
 
+/* A watch that is up to date and not concerned moves along without being read, so that its position
+ * is not compacted away while nothing happens to its objects. */
 void apistore_watch_wake(struct apistore_objects *s, char *const *changed, size_t n)
 {
 	struct apistore_watch *w, *next;
 
-	/* ready may free its watch, and no other. */
+	/* A callback may free its own watch, but no other. */
 	for (w = LIST_FIRST(&s->watches); w; w = next) {
 		bool due = w->waits;
 
@@ -57,6 +60,7 @@ void apistore_watch_wake(struct apistore_objects *s, char *const *changed, size_
 	}
 }
 
+/* Check resourceVersionMatch, in the words of kube-apiserver. */
 static int check_match(const char *initial, const char *match, struct apistore_answer *refused)
 {
 	static const struct apistore_target options = {
@@ -80,6 +84,8 @@ static int check_match(const char *initial, const char *match, struct apistore_a
 	return -1;
 }
 
+/* Read the options. Without a resourceVersion, or with "0", a watch starts with the current objects
+ * unless the client declined initial events. */
 static int read_options(struct apistore_watch *w, struct apistore_answer *refused)
 {
 	const struct apistore_target *t = &w->target;
@@ -145,7 +151,7 @@ static void add_event(struct body *out, const char *type, const char *object, si
 	body_add(out, "}\n", 2, 0);
 }
 
-/* The same in the form that the client wants. */
+/* Add an event with its object in the form that the client asked for. */
 static void add_shown(struct apistore_watch *w, struct body *out, const char *type,
 	const char *object, size_t len)
 {
@@ -167,6 +173,7 @@ static void add_shown(struct apistore_watch *w, struct body *out, const char *ty
 	body_fini(&shown);
 }
 
+/* End the watch with an ERROR event, the only way to report an error after the 200. */
 static enum apistore_watch_next give_error(
 	struct apistore_watch *w, struct body *out, struct apistore_answer take_a)
 {
@@ -184,6 +191,7 @@ static enum apistore_watch_next give_gone(struct apistore_watch *w, struct body 
 			apistore_db_oldest(w->s->db)));
 }
 
+/* Add a bookmark: an object with nothing but the position to resume from. */
 static void give_bookmark(struct apistore_watch *w, struct body *out, bool initial_end)
 {
 	const struct apistore_target *t = &w->target;
@@ -205,10 +213,11 @@ static void give_bookmark(struct apistore_watch *w, struct body *out, bool initi
 struct take {
 	struct apistore_watch *w;
 	struct body *out;
-	size_t end;
-	bool full;
+	size_t end; /* the length of out at which to stop */
+	bool full;  /* it stopped for that */
 };
 
+/* A look at the version before a change. */
 struct before {
 	const struct apistore_selector *select;
 	bool there, matched;
@@ -224,8 +233,9 @@ static bool look_before(void *arg, const struct apistore_version *v)
 	return false;
 }
 
-/* Did the version before match? What the history has lost counts as a match: better a DELETED for
- * an unknown object than one that stays for ever. */
+/* Did the version before match the selector? One that was compacted away counts as a match: a
+ * DELETED event for an unknown object is harmless, but a missing one leaves the object with the
+ * client for ever. */
 static bool matched_before(struct apistore_watch *w, const struct apistore_version *v)
 {
 	struct before b = {.select = w->target.select};
@@ -238,6 +248,7 @@ static bool matched_before(struct apistore_watch *w, const struct apistore_versi
 	return !b.there || b.matched;
 }
 
+/* Add one change to the output, as the event that the client must see. */
 static bool take_change(void *arg, const struct apistore_version *v)
 {
 	struct take *t = arg;
@@ -263,6 +274,7 @@ static bool take_change(void *arg, const struct apistore_version *v)
 
 /* ---- taking */
 
+/* Send the objects as of the last commit, then switch to changes after it. */
 static enum apistore_watch_next take_initial(struct apistore_watch *w, struct body *out, size_t max)
 {
 	struct err err = ERR_INIT;
@@ -288,6 +300,8 @@ static enum apistore_watch_next take_initial(struct apistore_watch *w, struct bo
 	return APISTORE_WATCH_MORE;
 }
 
+/* Send changes up to the last commit. A watch from a future version stays silent until it is
+ * reached. */
 static enum apistore_watch_next take_changes(struct apistore_watch *w, struct body *out, size_t max)
 {
 	struct take t = {.w = w, .out = out, .end = out->len + max};
@@ -301,7 +315,7 @@ static enum apistore_watch_next take_changes(struct apistore_watch *w, struct bo
 		return give_error(w, out, apistore_status_storage(&err));
 	if (t.full)
 		return APISTORE_WATCH_MORE;
-	w->idle = w->at <= w->s->committed; /* not one from the future */
+	w->idle = w->at <= w->s->committed; /* false: a position in the future */
 	if (w->idle)
 		w->at = w->s->committed;
 	if (w->bookmark)
@@ -359,7 +373,7 @@ void apistore_watch_compact(struct apistore_objects *s)
 
 	if (apistore_objects_commit(s, &err) < 0)
 		return;
-	/* Not even a watch from the last version on finds its place again. */
+	/* One beyond the last version, so that even a watch from the last version gets 410. */
 	apistore_objects_keep_history_from(s, apistore_db_rv(s->db) + 1);
 	(void)!apistore_objects_commit(s, &err);
 }

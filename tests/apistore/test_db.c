@@ -583,7 +583,7 @@ Test(apistore_db, a_backup_is_one_file_and_restores_under_its_key_only)
 	err_clear(&err);
 	close_store();
 	cr_expect_eq(apistore_db_backup_restore(path, dir, key, false, &err), -1);
-	cr_expect(strstr(err.text, "holds a database already"), "%s", err.text);
+	cr_expect(strstr(err.text, "already holds a database"), "%s", err.text);
 	err_clear(&err);
 	cr_assert_eq(unlink(store), 0);
 	cr_expect_eq(apistore_db_backup_restore(path, dir, other, false, &err), -1);

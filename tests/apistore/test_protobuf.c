@@ -207,11 +207,11 @@ Test(apistore_protobuf, samples_of_every_member_are_their_json)
 Test(apistore_protobuf, what_kubectl_does_not_send_is_not_read)
 {
 	static const char *const kinds[][3] = {
-		{"apps/v1", "DaemonSet", "DaemonSet of apps/v1 is only read as JSON or YAML"},
-		{"v1", "Event", "Event of v1 is only read as JSON or YAML"},
+		{"apps/v1", "DaemonSet", "DaemonSet of apps/v1 is accepted only as JSON or YAML"},
+		{"v1", "Event", "Event of v1 is accepted only as JSON or YAML"},
 		{"events.k8s.io/v1", "Event",
-			"Event of events.k8s.io/v1 is only read as JSON or YAML"},
-		{"v1", "Namespace", "Namespace of v1 is only read as JSON or YAML"}};
+			"Event of events.k8s.io/v1 is accepted only as JSON or YAML"},
+		{"v1", "Namespace", "Namespace of v1 is accepted only as JSON or YAML"}};
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		cleanup_strbuf struct strbuf b = STRBUF_INIT;

@@ -104,9 +104,9 @@ Test(apistore_request, refusals_say_what_kube_apiserver_says)
 			"{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"K\",\"name\":\"a\",\"uid\":\"u\",\"controller\":true},{\"apiVersion\":\"v1\",\"kind\":\"K\",\"name\":\"b\",\"uid\":\"u\",\"controller\":true}]}}"),
 		422);
 	expect_status(422, "Invalid",
-		"Thing.example.io \"a\" is invalid: metadata.ownerReferences: Invalid value: only one owner can be the controller, not 2",
+		"Thing.example.io \"a\" is invalid: metadata.ownerReferences: Invalid value: only one owner can be the controller, found 2",
 		"{\"name\":\"a\",\"group\":\"example.io\",\"kind\":\"Thing\",\"causes\":[{\"reason\":\"FieldValueInvalid\","
-		"\"message\":\"Invalid value: only one owner can be the controller, not 2\",\"field\":\"metadata.ownerReferences\"}]}");
+		"\"message\":\"Invalid value: only one owner can be the controller, found 2\",\"field\":\"metadata.ownerReferences\"}]}");
 	cr_expect_eq(request("PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"uid\":\"x\"}}"), 422);
 	cr_expect_str_eq(json_get_str(last, "message"),
 		"Thing.example.io \"a\" is invalid: metadata.uid: Invalid value: \"x\": field is immutable");
@@ -237,11 +237,11 @@ static const struct {
 	{"POST", THINGS "?dryRun=x&dryRun=All", "{" THING "}",
 		"CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"x\",\"All\"]: supported values: \"All\""},
 	{"PUT", THINGS "/a?fieldManager=a%01&dryRun=&fieldValidation=x", "{" THING "}",
-		"UpdateOptions.meta.k8s.io \"\" is invalid: [fieldManager: Invalid value: \"a\\u0001\": must have no control characters, "
+		"UpdateOptions.meta.k8s.io \"\" is invalid: [fieldManager: Invalid value: \"a\\u0001\": must not contain control characters, "
 		"dryRun: Unsupported value: [\"\"]: supported values: \"All\", fieldValidation: Unsupported value: \"x\": supported values: "
 		"\"\", \"Ignore\", \"Strict\", \"Warn\"]"},
 	{"PATCH", THINGS "/a?force=true", "{}",
-		"PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: is only for an apply"},
+		"PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch"},
 	{"DELETE", THINGS "/a?propagationPolicy=x", NULL,
 		"DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"x\": supported values: "
 		"\"Foreground\", \"Background\", \"Orphan\", \"nil\""},
@@ -377,7 +377,7 @@ Test(apistore_request, finalizers_hold_and_none_is_added_then)
 			     "{\"metadata\":{\"finalizers\":[\"f/g\",\"new\"]}}"),
 		422);
 	cr_expect_str_eq(json_get_str(last, "message"),
-		"Thing.example.io \"a\" is invalid: metadata.finalizers: Forbidden: an object that is being deleted takes no new finalizer: new");
+		"Thing.example.io \"a\" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted: new");
 	cr_expect_eq(
 		request("PATCH", THINGS "/a", MERGE, "{\"metadata\":{\"finalizers\":[]}}"), 200);
 	cr_expect_null(there());

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Kubernetes API over HTTPS: what kubectl and client-go ask of an API server, answered from a
- * set of objects. No user is anonymous but for /healthz, /livez, /readyz and /version; who asks is
- * known by apistore/user, what he may by apistore/rights. Answers are JSON, refusals Status objects.
+ * The Kubernetes API over HTTPS: the part that kubectl and client-go need, served from the object
+ * store. Anonymous requests are limited to /healthz, /livez, /readyz and /version. apistore/user
+ * authenticates the others, apistore/rights authorizes them. Answers are JSON; errors are Status
+ * objects.
  *
- * The objects are borrowed and go last. Everything a client costs is bounded: heads, bodies, what
- * waits for a watch that is not read.
+ * The objects are borrowed and must outlive the server. What a client can consume is bounded:
+ * header and body sizes, connections, and the buffer of a watch that the client does not read.
  */
 #ifndef TEC_APISTORE_APISERVER_H
 #define TEC_APISTORE_APISERVER_H
@@ -27,22 +28,24 @@ struct apistore_apiserver_conf {
 	struct apistore_authority *authority; /* borrowed */
 	const char *version;                  /* of this program, for /version */
 	unsigned max_connections;
-	/* Is all there that clients want? Says what is not. NULL: always. */
+	/* Is the server ready? If not, *why says what is missing. NULL: always ready. */
 	bool (*ready)(void *arg, const char **why);
 	void *ready_arg;
-	/* PUT .../approvedimages/NAME/values, for system:masters: takes the values of an image. err:
-	 * NOT_FOUND, CONFLICT, TRANSIENT, INVALID. NULL: there is no such subresource. */
+	/* Accepts the values of an image, sent by system:masters with PUT
+	 * .../approvedimages/NAME/values. err: NOT_FOUND, CONFLICT, TRANSIENT, INVALID. NULL: the
+	 * subresource is not served. */
 	apistore_hand_in_fn hand_in;
 	void *hand_in_arg;
-	/* Appends what GET /metrics answers; NULL: there is no /metrics. */
+	/* Appends the body of GET /metrics. NULL: /metrics is not served. */
 	void (*metrics)(struct strbuf *out);
 };
 
 struct apistore_apiserver *apistore_apiserver_new(
 	struct loop *l, const struct apistore_apiserver_conf *conf, struct err *err) MUST_CHECK;
-void apistore_apiserver_free(struct apistore_apiserver *a);           /* NULL is fine */
-struct httpd *apistore_apiserver_httpd(struct apistore_apiserver *a); /* to listen, ask the port */
-/* Stops accepting and ends every watch. */
+void apistore_apiserver_free(struct apistore_apiserver *a); /* NULL is fine */
+struct httpd *apistore_apiserver_httpd(
+	struct apistore_apiserver *a); /* for its listener and port */
+/* Stop accepting connections and end every watch; requests in flight are finished. */
 void apistore_apiserver_drain(struct apistore_apiserver *a);
 
 #endif

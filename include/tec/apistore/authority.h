@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the API server needs for being believed, as files of one directory: its own CA (ca.crt,
- * ca.key), its server certificate (server.crt, server.key), the key that signs ServiceAccounts'
- * tokens (token.key); beside them the store's sealing key (apistore/sealing), under which the three keys
- * are sealed, and, unless that key or the caller has another place, the administrator's kubeconfig with a
- * client certificate in it. All 0600 in a directory 0700. What is missing is made; a certificate that
- * ends soon, or that does not name what the server is reached by, is made again with its key kept; the
- * CA's own keeps its key too, so what it signed stays valid.
+ * The API server's identity, kept as files in one directory: its CA (ca.crt, ca.key), its server
+ * certificate (server.crt, server.key), and the key that signs ServiceAccount tokens (token.key).
+ * The three keys are sealed under the store's sealing key (apistore/sealing), which lies beside
+ * them unless it is configured elsewhere. The administrator's kubeconfig, with a client
+ * certificate, is written there too if the sealing key is there and the caller names no other path.
+ * Files have mode 0600, the directory 0700. Missing files are created. A certificate that expires
+ * soon or lacks one of the server's names is reissued for the same key; so is the CA's, which keeps
+ * all that it signed valid.
  *
- * Owns the lock of the directory while it lives: one process at a time.
+ * Holds the lock of the directory while it is open: one process at a time.
  */
 #ifndef TEC_APISTORE_AUTHORITY_H
 #define TEC_APISTORE_AUTHORITY_H
@@ -29,32 +30,35 @@ struct apistore_authority_conf {
 	const char *const *names;
 	const char *server; /* "https://127.0.0.1:6443", for the kubeconfig */
 	const char *ns;     /* of the kubeconfig's context */
-	/* Where it is written. NULL: to the directory when the sealing key is there too, else nowhere. */
+	/* The path to write it to. NULL: into dir if the sealing key is there, else it is not
+	 * written. */
 	const char *kubeconfig;
 	struct apistore_sealing_conf sealing;
-	/* Only the lock and a sealing key that is there already: to restore a backup. */
+	/* Take only the lock and an existing sealing key, to restore a backup. */
 	bool sealing_only;
-	/* Looks at what is there, and makes the rest in memory: neither a file nor the directory is
-	 * made or changed, and no lock is taken. apistore_authority_sealing() only reads then. */
+	/* Check only: read what exists and create the rest in memory. No file or directory is
+	 * created or changed and no lock is taken; apistore_authority_sealing() is then
+	 * read-only. */
 	bool look_only;
 };
 
 /*
- * NULL: ERR_CONFLICT another process uses dir, ERR_INVALID says which file is wrong and what to do.
- * dir is made when its parent is there. now_s: the wall clock.
+ * Open the directory, creating it if its parent exists. now_s: the wall clock. NULL: ERR_CONFLICT
+ * another process uses dir; ERR_INVALID a file is wrong, and err says which and what to do.
  */
 struct apistore_authority *apistore_authority_open(
 	const struct apistore_authority_conf *conf, int64_t now_s, struct err *err) MUST_CHECK;
 void apistore_authority_close(struct apistore_authority *a); /* NULL is fine */
 
-/* Looks at the ends of all certificates and makes again what ends soon. 1: the server's is another. */
+/* Reissue every certificate that expires soon. 1: the server certificate changed. */
 int apistore_authority_renew(
 	struct apistore_authority *a, int64_t now_s, struct err *err) MUST_CHECK;
 
-bool apistore_authority_is_new(const struct apistore_authority *a); /* there was no CA before */
-/* Its path; NULL: none is written. */
+bool apistore_authority_is_new(
+	const struct apistore_authority *a); /* the CA was created by this open */
+/* The path of the kubeconfig; NULL: none is written. */
 const char *apistore_authority_kubeconfig(const struct apistore_authority *a);
-/* Borrowed until the next renew. */
+/* These are borrowed until the next renew. */
 const char *apistore_authority_ca(const struct apistore_authority *a); /* PEM */
 const char *apistore_authority_cert(const struct apistore_authority *a);
 const struct secret *apistore_authority_key(const struct apistore_authority *a);

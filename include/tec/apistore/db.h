@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is stored of an API: every version of every object by resourceVersion, as long as the
- * history keeps it, in one SQLite database (DIR/store.db, or memory). Text in, text out; what the
- * text means is known above (apistore/objects).
+ * The storage of an API: every version of every object by resourceVersion, as far back as the
+ * history goes, in one SQLite database (DIR/store.db, or memory). It stores text and does not
+ * interpret it; apistore/objects does.
  *
- * Each version is sealed (kinds that hold keys) or tagged under the database's own key, bound to
- * its resource, namespace, name, uid and version: what was changed from outside is not served. The
- * database's key is wrapped under a sealing key that the database does not hold.
+ * Each version is encrypted (kinds that hold keys) or authenticated with a tag under the database
+ * key, and bound to its resource, namespace, name, uid and version, so data changed from outside is
+ * never served. The database key is wrapped by a sealing key that the database does not contain.
  *
- * So is the set of current versions and their owners, as a digest that each transaction writes: a
- * database in which one was deleted, added or put back to an earlier version is not opened. A whole
- * database that is older cannot be told from the newest one, and neither can one of before 0.3.0,
- * which had no digest: what is restored from a backup, and what is of such a version, is marked with
- * the time of that.
+ * A digest of all current versions and their owners, updated by each transaction, is authenticated
+ * in the same way: a database in which a row was deleted, added or rolled back is not opened. The
+ * rollback of a whole database cannot be detected, nor can any change made before 0.3.0, which had
+ * no digest. A database restored from a backup or converted from such a version therefore records
+ * when that was.
  *
- * All that is written between apistore_db_begin() and _commit() is durable together or not at all.
- * Text that is handed out is borrowed for the call. Errors: ERR_CONFLICT another process has it,
- * ERR_DENIED another sealing key, ERR_INVALID damaged or of a newer version, ERR_TRANSIENT the
- * disk; http is 507 when it is full, else 500.
+ * What is written between apistore_db_begin() and _commit() becomes durable as a whole or not at
+ * all. Text passed to callbacks is borrowed for the call. Errors: ERR_CONFLICT another process has
+ * the database open, ERR_DENIED another sealing key, ERR_INVALID damaged or of a newer version,
+ * ERR_TRANSIENT the disk; http is 507 when it is full, else 500.
  */
 #ifndef TEC_APISTORE_DB_H
 #define TEC_APISTORE_DB_H
@@ -33,16 +33,16 @@ struct apistore_db;
 
 struct apistore_db_conf {
 	const char *dir;          /* NULL: in memory */
-	const char *vfs;          /* NULL: SQLite's own */
-	const struct secret *key; /* the sealing key, copied; NULL in memory: one of its own */
+	const char *vfs;          /* of SQLite, for tests; NULL: the default */
+	const struct secret *key; /* the sealing key, copied; NULL in memory: a random one */
 };
 
-/* Makes what is missing in dir, which is there. */
+/* Open the database in dir, which must exist; create it if it is missing. */
 struct apistore_db *apistore_db_open(
 	const struct apistore_db_conf *conf, struct err *err) MUST_CHECK;
-void apistore_db_close(struct apistore_db *db); /* NULL is fine; an open transaction is undone */
+void apistore_db_close(struct apistore_db *db); /* NULL is fine; rolls back an open transaction */
 
-/* Where an object is. resource: "secrets", "machines.example.io"; ns: "" outside of namespaces. */
+/* Identifies an object. resource: "secrets", "machines.example.io"; ns: "" if cluster-scoped. */
 struct apistore_key {
 	const char *resource, *ns, *name;
 };
@@ -53,116 +53,121 @@ const char *apistore_event_name(enum apistore_event e);
 struct apistore_version {
 	struct apistore_key key;
 	const char *uid;
-	uint64_t rv, prev; /* prev: the version before, 0: none */
+	uint64_t rv, prev; /* prev: the version that this one replaced, 0: none */
 	enum apistore_event event;
 	int64_t at_s;     /* wall clock */
-	const char *meta; /* what selectors look at: {"labels":{},"fields":{}} or "" */
+	const char *meta; /* what selectors match: {"labels":{},"fields":{}} or "" */
 	const char *body;
 	size_t len;
-	size_t head; /* of body: how much of it is kind and apiVersion, '{' included */
-	bool sealed;
+	size_t head; /* the length of '{', kind and apiVersion at the start of body */
+	bool sealed; /* body is encrypted in the database */
 };
 
 int apistore_db_begin(struct apistore_db *db, struct err *err) MUST_CHECK;
-int apistore_db_commit(struct apistore_db *db, struct err *err) MUST_CHECK; /* -1: undone */
+int apistore_db_commit(struct apistore_db *db, struct err *err) MUST_CHECK; /* -1: rolled back */
 void apistore_db_rollback(struct apistore_db *db);
 
-/* The last resourceVersion there is, and the one from which the history is complete. */
+/* The last resourceVersion, and the one from which on the history is complete. */
 uint64_t apistore_db_rv(const struct apistore_db *db);
 uint64_t apistore_db_oldest(const struct apistore_db *db);
-/* When it was last restored, or taken from a version before 0.3.0, wall clock; 0: never. No object
- * that was in it then was made later, by whatever clock. */
+/* When the database was last restored or converted from a version before 0.3.0, wall clock; 0:
+ * never. It is never earlier than the times of the versions it held then, even if the clock was set
+ * back. */
 int64_t apistore_db_restored_s(const struct apistore_db *db);
-/* It was, and nothing had been written since then when it was opened. */
+/* It was restored or converted, and nothing had been written since when it was opened. */
 bool apistore_db_just_restored(const struct apistore_db *db);
 
-/* v->rv is greater than every one before. A deletion of what was sealed takes its older versions
- * along, so body of a deletion holds no key. owners: the uids of its owners. */
+/* Write a version; v->rv is greater than all before it. Deleting a sealed object also deletes its
+ * older versions, so that no key is kept; the body of a deletion holds none either. owners: the
+ * owners' uids. */
 int apistore_db_write(struct apistore_db *db, const struct apistore_version *v,
 	const char *const *owners, size_t n_owners, struct err *err) MUST_CHECK;
 
-/* ---- reading. False from fn ends it; fn starts no other read of the same kind. */
+/* ---- reading. A callback ends the read by returning false. It must not start another read of the
+ * same kind, which would reset the statement in use. */
 typedef bool (*apistore_version_fn)(void *arg, const struct apistore_version *v);
 
-/* 1: fn was called; 0: there is none. at: the newest version up to that one; 0: the current one. */
+/* Get the current version (at 0), or the newest one up to `at`. 1: fn was called; 0: not found;
+ * -1. */
 int apistore_db_get(struct apistore_db *db, const struct apistore_key *key, uint64_t at,
 	apistore_version_fn fn, void *arg, struct err *err) MUST_CHECK;
 
 struct apistore_scan {
 	const char *resource;
 	const char *ns;                    /* NULL: all */
-	const char *after_ns, *after_name; /* behind this one; NULL: from the start */
+	const char *after_ns, *after_name; /* start after this object; NULL: from the start */
 	uint64_t at;                       /* as of this version; 0: now */
-	bool no_body;                      /* body is NULL: only what selects */
-	bool only_keys;                    /* neither body nor meta: only the key and uid */
-	/* Of a version without its body: is it wanted? Others are passed over, and neither opened
-	 * nor checked, as all were when the database was opened. NULL: every one is. */
+	bool no_body;                      /* leave body NULL */
+	bool only_keys;                    /* give only the key and uid; read no versions */
+	/* Filter, called with a version without its body. A rejected version is skipped and neither
+	 * decrypted nor verified: all were verified when the database was opened. NULL: all are
+	 * wanted. */
 	bool (*wants)(void *arg, const struct apistore_version *v);
 };
-/* In order of namespace and name. */
+/* Give each object of a resource, ordered by namespace and name. */
 int apistore_db_scan(struct apistore_db *db, const struct apistore_scan *scan,
 	apistore_version_fn fn, void *arg, struct err *err) MUST_CHECK;
-/* The changes after `after`, up to `until`, of a resource and of a namespace (NULL: all). */
+/* Give the changes after `after` and up to `until`, of a resource and a namespace (NULL: all). */
 int apistore_db_changes(struct apistore_db *db, const char *resource, const char *ns,
 	uint64_t after, uint64_t until, apistore_version_fn fn, void *arg,
 	struct err *err) MUST_CHECK;
-/* How many objects; resource NULL: all. UINT64_MAX: the database failed. */
+/* Count objects; resource or ns NULL: all. UINT64_MAX: the database failed. */
 uint64_t apistore_db_count(struct apistore_db *db, const char *resource, const char *ns);
-/* How many of them come after this one now; ns NULL: of all namespaces. */
+/* Count the current objects that are ordered after this one; ns NULL: of all namespaces. */
 int apistore_db_count_after(struct apistore_db *db, const struct apistore_key *after,
 	const char *ns, uint64_t *n, struct err *err) MUST_CHECK;
 
-/* The first resource after this one ("": of all) that has objects. Replaces *next, which the caller
- * frees and which `after` may be. 1; 0: after the last one; -1. */
+/* Find the next resource after `after` ("": the first) that has objects. Replaces *next, which the
+ * caller frees; `after` may be *next. 1; 0: no more; -1. */
 int apistore_db_next_resource(
 	struct apistore_db *db, const char *after, char **next, struct err *err) MUST_CHECK;
 
-/* ---- owners. Each fn gets the object, without version. */
+/* ---- owners. The callbacks get the key of an object. */
 typedef void (*apistore_key_fn)(void *arg, const struct apistore_key *key);
 /* Is there an object with this uid, in this namespace or in none? 1, 0, -1. */
 int apistore_db_has_uid(
 	struct apistore_db *db, const char *uid, const char *ns, struct err *err) MUST_CHECK;
-/* Objects of which an owner is missing, at most max, in the order of their keys; those after this
- * one (NULL: all). It looks at every object that has an owner. */
+/* Find objects with an owner that does not exist: at most max, ordered by key, after `after` (NULL:
+ * from the start). This reads every object that has an owner. */
 int apistore_db_orphans(struct apistore_db *db, const struct apistore_key *after, unsigned max,
 	apistore_key_fn fn, void *arg, struct err *err) MUST_CHECK;
-/* The same of those that have this owner. */
+/* Find the objects that have this owner, in the same way. */
 int apistore_db_dependents(struct apistore_db *db, const char *uid,
 	const struct apistore_key *after, unsigned max, apistore_key_fn fn, void *arg,
 	struct err *err) MUST_CHECK;
-/* Objects of a resource written before at_s, and those beyond the newest `keep`; at most max. */
+/* Find objects of a resource written before at_s or not among the newest `keep`; at most max. */
 int apistore_db_aged(struct apistore_db *db, const char *resource, int64_t at_s, uint64_t keep,
 	unsigned max, apistore_key_fn fn, void *arg, struct err *err) MUST_CHECK;
 
 /* ---- upkeep */
-/* Versions up to `upto` that have a newer one, and deletions up to it, go. Beyond the last version:
- * that many are skipped. */
+/* Delete the versions up to `upto` that have been replaced, and the deletions up to it. If upto is
+ * beyond the last version, resourceVersions continue after it. */
 int apistore_db_compact(struct apistore_db *db, uint64_t upto, struct err *err) MUST_CHECK;
-/* Takes away what a deletion left in the write-ahead log; nothing to do most of the time. No
- * transaction is open. */
+/* Remove deleted data from the write-ahead log, if there is any. No transaction may be open. */
 int apistore_db_settle(struct apistore_db *db, struct err *err) MUST_CHECK;
 bool apistore_db_unsettled(const struct apistore_db *db);
-/* The sealing key is another from now on, and the database's own key too: what is written is sealed
- * by that, what is older until apistore_db_reseal() was called often enough. In no transaction. */
+/* Change the sealing key and the database key. New rows use the new database key; older rows keep
+ * the old one until enough calls of apistore_db_reseal() have rewritten them. No transaction may be
+ * open. */
 int apistore_db_rekey(struct apistore_db *db, const struct secret *key, struct err *err) MUST_CHECK;
 bool apistore_db_is_resealing(const struct apistore_db *db);
-/* Some rows more, in a transaction of its own: 1 there may be others, 0 all are sealed by the
- * database's key and the one before is forgotten, -1. In no transaction. */
+/* Reseal the next rows under the new database key, in a transaction of its own. 1: call again; 0:
+ * all rows are done and the old key is deleted; -1. No transaction may be open. */
 int apistore_db_reseal(
 	struct apistore_db *db, unsigned rows, size_t bytes, struct err *err) MUST_CHECK;
 int apistore_db_reseal_all(struct apistore_db *db, struct err *err) MUST_CHECK;
 
-/* A copy of all that is committed into one file, which is not there yet, some pages per step.
- * apistore_db_backup_step(): 1 when there is more, 0 at the end, when the file is complete and on
- * disk. -1 and a backup that is freed before the end leave no file. */
+/* Copy all committed data into one new file, some pages per step. apistore_db_backup_step(): 1 call
+ * again, 0 the file is complete and on disk, -1. A backup that fails or is freed early leaves no
+ * file. */
 struct apistore_db_backup;
 struct apistore_db_backup *apistore_db_backup_start(
 	struct apistore_db *db, const char *path, struct err *err) MUST_CHECK;
 int apistore_db_backup_step(struct apistore_db_backup *b, struct err *err) MUST_CHECK;
 void apistore_db_backup_free(struct apistore_db_backup *b);
-/* Puts a backup into dir, which holds no database yet, after all of it was checked. Its versions go
- * on far above those it had, and watches from before get 410. accept_unverified: its set of versions
- * need not be the one that was written. */
+/* Verify a backup and install it in dir, which must hold no database. Its resourceVersions continue
+ * far above the old ones, and watches from before get 410. accept_unverified: accept a backup whose
+ * set of rows does not match its digest. */
 int apistore_db_backup_restore(const char *path, const char *dir, const struct secret *key,
 	bool accept_unverified, struct err *err) MUST_CHECK;
 

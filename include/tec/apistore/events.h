@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events are in two groups and are one set: stored as core/v1 has them, shown and written as
- * events.k8s.io/v1 where a request is for that. They differ in the names of members only.
+ * Events of both API groups are one set of objects. They are stored in the core/v1 form and
+ * converted from and to events.k8s.io/v1 for requests to that group. Only the names of members
+ * differ.
  */
 #ifndef TEC_APISTORE_EVENTS_H
 #define TEC_APISTORE_EVENTS_H
@@ -12,9 +13,9 @@
 
 #define APISTORE_EVENTS_GROUP "events.k8s.io"
 
-/* The group's own objects have other names than those that are stored. */
+/* Is this the group whose members have other names than the stored ones? */
 bool apistore_events_renames(const char *group);
-/* In place; o NULL is fine. */
+/* These convert in place; o NULL is fine. */
 void apistore_events_to_core(struct json_object *o);
 void apistore_events_from_core(struct json_object *o);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a client wants to see objects: as they are, as rows of a table (kubectl get) or only their
- * metadata; read from the Accept header. And the texts in that form, made of the text of an object.
+ * The representation that a client asks for in its Accept header: whole objects, rows of a Table
+ * (kubectl get), or only metadata; and the conversion of an object's text to it.
  *
- * A kind without a schema (NULL) is shown as it is, whatever was asked for.
+ * An object of a kind without a schema (NULL) is always sent whole.
  */
 #ifndef TEC_APISTORE_FORM_H
 #define TEC_APISTORE_FORM_H
@@ -19,32 +19,34 @@ struct apistore_media {
 	char type[128];
 	char as[64], group[64], version[32]; /* "" without the parameter */
 };
-/* The range at *p, which moves behind it; false: no other is left. Those that the client does not
- * want (q=0) and those that are too long are left out. */
+/* Read the next media range and advance *p past it. False: no more. Ranges with q=0, which the
+ * client does not accept, and ranges that are too long are skipped. */
 bool apistore_form_next_media(const char **p, struct apistore_media *out);
 
 enum apistore_shape { APISTORE_SHAPE_OBJECT, APISTORE_SHAPE_TABLE, APISTORE_SHAPE_METADATA };
 
 struct apistore_form {
 	enum apistore_shape shape;
-	bool beta; /* meta.k8s.io/v1beta1 */
+	bool beta; /* as meta.k8s.io/v1beta1 instead of v1 */
 	enum schema_include include;
 };
 
-/* accept NULL: any. False: none of its ranges can be served. */
+/* Choose the first range that can be served. accept NULL: anything. False: there is none. */
 bool apistore_form_choose(const char *accept, struct apistore_form *out);
-/* As a client sends includeObject; false: not one of its values. */
+/* Set the query parameter includeObject; false: it is not a valid value. */
 bool apistore_form_set_include(struct apistore_form *f, const char *include);
 
-/* An object alone; headers: with the definitions of the columns. */
+/* Append a single object; headers: a table gets its column definitions. */
 void apistore_form_object(const struct apistore_form *f, const struct schema_kind *k,
 	const char *text, size_t len, bool headers, struct body *out);
-/* One of a list, without a comma. */
+/* Append one item of a list, without a comma. */
 void apistore_form_item(const struct apistore_form *f, const struct schema_kind *k,
 	const char *text, size_t len, struct body *out);
-/* An Event as it is stored, with the names of events.k8s.io; item: of a list, without its kind. */
+/* Append a stored Event in the form of events.k8s.io; item: of a list, without kind and
+ * apiVersion. */
 void apistore_form_event(const char *text, size_t len, bool item, struct body *out);
-/* A list up to its first item; metadata: the inside of its metadata. Its end is "]}". */
+/* Append a list up to its first item; metadata: the members of its metadata as text. The caller
+ * ends the list with "]}". */
 void apistore_form_head(const struct apistore_form *f, const struct schema_kind *k,
 	const char *metadata, struct body *out);
 

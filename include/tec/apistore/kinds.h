@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which kinds the API has: those of Kubernetes itself that this system uses (schema/builtin), and
- * those that the caller adds from crd/. They are the same as long as the program runs.
+ * The kinds that the API serves: the Kubernetes kinds that this system needs (schema/builtin), and
+ * those that the caller adds from crd/. They do not change while the program runs.
  */
 #ifndef TEC_APISTORE_KINDS_H
 #define TEC_APISTORE_KINDS_H
@@ -13,16 +13,16 @@ struct apistore_kinds;
 
 struct apistore_kinds *apistore_kinds_new(void);
 void apistore_kinds_free(struct apistore_kinds *k); /* after the objects; NULL is fine */
-/* A CustomResourceDefinition as YAML, before apistore_kinds_use(). It is part of the program: one
- * that cannot be served aborts. */
+/* Add a CustomResourceDefinition, given as YAML, before apistore_kinds_use(). Definitions are part
+ * of the program, so one that cannot be served aborts it. */
 void apistore_kinds_add(struct apistore_kinds *k, const char *definition);
-/* Sets out->kinds, borrowed. */
+/* Set out->kinds, which borrows from k. */
 void apistore_kinds_use(const struct apistore_kinds *k, struct apistore_schema *out);
 
 /* Borrowed; NULL: an unknown kind. */
 const struct schema_kind *apistore_kinds_find(
 	const struct apistore_kinds *k, const char *group, const char *version, const char *plural);
-/* All that were added, for discovery and OpenAPI. Borrowed. */
+/* All kinds added from crd/, for discovery and OpenAPI. Borrowed. */
 struct schema_served apistore_kinds_served(const struct apistore_kinds *k);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * metadata.managedFields: who set which field of an object, by which operation, and when. An update
- * takes what it changes from everyone; an apply merges what one manager wants, takes away what it
- * wanted before and no other has, and is refused where another one set something else.
+ * metadata.managedFields: which manager set which fields of an object, by which operation, and
+ * when. An update takes ownership of the fields it changes. An apply merges the configuration of
+ * one manager, removes fields that it applied before and nobody else owns, and is refused where it
+ * would change a field that another manager owns.
  */
 #ifndef TEC_APISTORE_MANAGED_H
 #define TEC_APISTORE_MANAGED_H
@@ -14,7 +15,7 @@
 
 #define APISTORE_MANAGER_MAX 128 /* bytes of a manager's name */
 
-/* The write under way. All borrowed. */
+/* The manager making the current write. All borrowed. */
 struct apistore_manager {
 	const char *name;
 	const char *version; /* "apps/v1" */
@@ -22,22 +23,23 @@ struct apistore_manager {
 	const char *now;     /* RFC 3339 */
 };
 
-/* After a write that is no apply: sets metadata.managedFields of o, which may ask for a reset (an empty
- * list, or one empty entry) or say what they are. was NULL: o is new. */
+/* Set metadata.managedFields of o after a write other than an apply. The client may have sent its
+ * own managedFields in o, or asked for a reset with an empty list or one empty entry. was NULL: o
+ * is new. */
 void apistore_managed_update(const struct apistore_place *p, const struct apistore_kind *k,
 	const struct apistore_manager *m, struct json_object *was, struct json_object *o);
 
 /*
- * An apply: the object as it would be stored, with its managedFields, which the caller puts. live NULL:
- * there is none yet. conf is only read. NULL: *refused says why (400, 409 with the conflicts, 500 for
- * what does not fit the schema, as kube-apiserver answers).
+ * Apply conf to live (NULL: there is no object yet). Returns the object to store, with its
+ * managedFields, which the caller puts. conf is not modified. NULL: *refused is set (400, 409 with
+ * the conflicts, 500 if conf does not fit the schema, as in kube-apiserver).
  */
 struct json_object *apistore_managed_apply(const struct apistore_place *p,
 	const struct apistore_kind *k, const struct apistore_manager *m, struct json_object *live,
 	struct json_object *conf, bool force, struct apistore_answer *refused) MUST_CHECK;
 
-/* At the end of an apply: an object that differs from was in nothing but the times of its entries keeps
- * those of was, so that nothing is written. */
+/* Finish an apply: if o differs from was only in the times of its entries, restore those times, so
+ * that an apply without effect writes nothing. */
 void apistore_managed_keep_times(struct json_object *was, struct json_object *o);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects of one Kubernetes API over a database (apistore/db), which is a file or memory. No
- * object is kept in memory: what is read is parsed, and the caller puts it.
+ * The objects of one Kubernetes API, stored in a database (apistore/db), which is a file or in
+ * memory. No object is cached: a read parses the stored text, and the caller puts the result.
  *
- * The writes of one turn of the loop share one transaction, which is committed in the next turn;
- * what reads show already, answers and watches must not: apistore_objects_when_stored() says when
- * they may, or that nothing of it was stored. After such a failure everything is as it was before
- * the turn, and what comes next is tried again.
+ * All writes in one turn of the loop share a transaction, which is committed in the next turn.
+ * Reads see these writes at once, but answers and watches must not show them before the commit:
+ * apistore_objects_when_stored() calls back after it, or after its failure. A failed commit
+ * restores the state before the turn, and later writes are attempted as usual.
  *
- * Owns the database; free it after the transports and watches over it. What a client may not do is
- * refused by apistore/request.
+ * It owns the database, and is freed after the transports and watches that use it. What a client
+ * may do is checked by apistore/request.
  */
 #ifndef TEC_APISTORE_OBJECTS_H
 #define TEC_APISTORE_OBJECTS_H
@@ -23,18 +23,19 @@
 #include "tec/loop/loop.h"
 #include "tec/schema/kind.h"
 
-/* What the API knows of a kind beyond its objects. */
+/* The properties of a kind. */
 struct apistore_kind {
-	const char *group, *resource;     /* resource NULL: every one of the group */
-	const char *kind;                 /* NULL: not known: its lists are of kind List */
+	const char *group, *resource;     /* resource NULL: all of the group */
+	const char *kind;                 /* NULL: unknown; its lists have kind List */
 	bool generation;                  /* metadata.generation counts changes of the spec */
-	bool status;                      /* status is a subresource: other writes leave it alone */
-	bool custom;                      /* of crd/: items of a list say their kind */
-	const struct schema_kind *schema; /* borrowed; NULL: not known */
+	bool status;                      /* has a status subresource: other writes keep status */
+	bool custom;                      /* from crd/: items of a list have their kind */
+	const struct schema_kind *schema; /* borrowed; NULL: unknown */
 };
 
-/* Kinds whose schema is not known, of tests: lists that are told apart by keys, by their name alone. An
- * element has at least one of the keys. metadata.ownerReferences and finalizers need no entry. */
+/* For kinds without a schema, in tests: a list whose elements are identified by keys, found by the
+ * name of its member. An element has at least one of the keys. metadata.ownerReferences and
+ * finalizers need no entry. */
 struct apistore_list {
 	const char *member;
 	const char *keys[3];
@@ -49,24 +50,25 @@ struct apistore_answer;
 struct apistore_target;
 
 struct apistore_schema {
-	const struct apistore_kind *kinds; /* the first that fits; none: a plain object */
+	const struct apistore_kind *kinds; /* the first match counts; without one: a plain object */
 	size_t n_kinds;
 	struct apistore_lists lists;
-	bool namespaces; /* an object needs its namespace */
+	bool namespaces; /* the namespace of an object must exist */
 };
 
 struct apistore_objects;
 
-/* The schema is borrowed. l NULL (programs without a loop): the caller commits. */
+/* The schema is borrowed. l NULL, in programs without a loop: the caller commits. */
 struct apistore_objects *apistore_objects_new(
 	struct apistore_db *take_db, const struct apistore_schema *schema, struct loop *l);
-/* What is not committed is undone. */
+/* Rolls back an open transaction. */
 void apistore_objects_free(struct apistore_objects *s);
 struct apistore_db *apistore_objects_db(struct apistore_objects *s);
 
-/* The last resourceVersion given: unchanged = nothing was written. */
+/* The last resourceVersion issued; as long as it is unchanged, nothing was written. */
 uint64_t apistore_objects_rv(const struct apistore_objects *s);
-/* The caller puts it; NULL: absent, or the database failed (apistore_objects_trouble). */
+/* Get an object; the caller puts it. NULL: not found, or the database failed
+ * (apistore_objects_trouble). */
 struct json_object *apistore_objects_get(
 	struct apistore_objects *s, const struct apistore_key *key);
 size_t apistore_objects_count(struct apistore_objects *s, const char *resource, const char *ns);
@@ -75,27 +77,29 @@ const struct apistore_kind *apistore_objects_kind(
 	const struct apistore_objects *s, const char *group, const char *resource);
 
 /*
- * Makes or replaces the object as it is given, status too, without a look at rights, versions or
- * kinds: the server sets name, namespace, generation and resourceVersion, fills in uid and
- * creationTimestamp, tells the watches, and drops an object with a deletionTimestamp and no
- * finalizer. What is there already is not written again. Returns the object as stored or as last
- * seen, which the caller puts; NULL: the database failed.
+ * Create or replace an object as given, status included, without checking rights, resourceVersion
+ * or schema. Name, namespace, generation and resourceVersion are set, missing uid and
+ * creationTimestamp are added, and watches are notified. An object with a deletionTimestamp and no
+ * finalizers is deleted. An unchanged object is not written. Returns the object as stored, or its
+ * last state if it was deleted; the caller puts it. NULL: the database failed.
  */
 struct json_object *apistore_objects_put(
 	struct apistore_objects *s, const struct apistore_key *key, struct json_object *take_o);
 
 /* ---- storing */
 
-/* 0: all that was done is durable. -1: none of what this turn wrote is there, for this reason. */
+/* Commit now. 0: all writes are durable. -1: all writes of this turn were rolled back; err says
+ * why. */
 int apistore_objects_commit(struct apistore_objects *s, struct err *err) MUST_CHECK;
 
-/* fn runs once, from the loop, when all that was done before is stored (err is not set), or could
- * not be. Embedded, zeroed by its owner, who cancels it in its own end. */
+/* A wait for the commit. fn runs once, from the loop, when all earlier writes are stored (err is
+ * not set) or were rolled back (err is set). Embedded and zeroed by its owner, who must cancel it
+ * before it ends. */
 struct apistore_wait {
-	TAILQ_ENTRY(apistore_wait) link; /* in the list of the objects */
-	struct apistore_objects *s;      /* NULL: nothing is waited for */
-	bool ringing;                    /* in the list of those that are being told */
-	struct defer now;                /* there was nothing to store */
+	TAILQ_ENTRY(apistore_wait) link; /* in s->waits, or in s->ringing */
+	struct apistore_objects *s;      /* NULL: not waiting */
+	bool ringing;                    /* in s->ringing, whose callbacks are being called */
+	struct defer now;                /* calls fn when there was nothing to store */
 	void (*fn)(void *arg, const struct err *err);
 	void *arg;
 };
@@ -103,7 +107,7 @@ void apistore_objects_when_stored(struct apistore_objects *s, struct apistore_wa
 	void (*fn)(void *arg, const struct err *err), void *arg);
 void apistore_wait_cancel(struct apistore_wait *w);
 
-/* What went wrong in the database since the last time this was asked; false: nothing. */
+/* Get the last database failure since the previous call. False: there was none. */
 bool apistore_objects_trouble(struct apistore_objects *s, struct err *err);
 
 #endif

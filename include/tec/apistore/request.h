@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request to the API over a set of objects: get, list (limit, continue, versions), create,
- * replace, merge patch, apply, delete, delete of a collection, with dryRun, preconditions and the
- * refusals of kube-apiserver; kinds with a schema are pruned and validated by it. A write is done when
- * this returns, and not stored yet: the answer goes out when apistore_objects_when_stored() says so.
+ * A single API request over a set of objects: get, list (limit, continue, versions), create,
+ * replace, patch, apply, delete, and delete of a collection, with dryRun, preconditions and the
+ * errors of kube-apiserver. Kinds with a schema are pruned and validated. A write takes effect
+ * before this returns but is not durable yet: the answer may be sent only when
+ * apistore_objects_when_stored() calls back.
  *
- * Does not: check who asks (apistore/rights).
+ * Authorization is not checked here (apistore/rights).
  */
 #ifndef TEC_APISTORE_REQUEST_H
 #define TEC_APISTORE_REQUEST_H
@@ -14,20 +15,20 @@
 #include "tec/apistore/status.h"
 #include "tec/apistore/target.h"
 
-#define APISTORE_BODY_MAX   (3u << 20)    /* of a request, as kube-apiserver takes it */
-#define APISTORE_OBJECT_MAX (1536u << 10) /* as etcd takes it */
+#define APISTORE_BODY_MAX   (3u << 20)    /* bytes of a request body, as in kube-apiserver */
+#define APISTORE_OBJECT_MAX (1536u << 10) /* bytes of a stored object, as in etcd */
 
 struct apistore_request {
 	const char *method;       /* GET POST PUT PATCH DELETE */
 	const char *content_type; /* NULL: JSON */
 	const char *body;         /* NULL: none */
 	size_t len;
-	bool warns;             /* of fields that are not known, unless the target says otherwise */
-	const char *user_agent; /* manages what it writes, without fieldManager; NULL: unknown */
+	bool warns;             /* fieldValidation defaults to Warn, not Ignore */
+	const char *user_agent; /* the default field manager; NULL: unknown */
 };
 
-/* The target is taken, and emptied. A long list has more than the answer's body holds
- * (apistore_list_pull). */
+/* Make a request. It takes the target and empties it. The body of the answer may be only the start
+ * of a long list, and `more` the rest (apistore_list_pull). */
 struct apistore_answer apistore_request(struct apistore_objects *s, struct apistore_target *take_t,
 	const struct apistore_request *r);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who may do what. Members of system:masters have full access. A RoleBinding gives its subjects one
- * of three fixed ClusterRoles in its namespace: cluster-admin (all but writing RoleBindings), view
- * (read all but Secrets), tec-follow (view and Secrets: what another operator follows). Every known
- * user may ask what he himself may do, and what the API consists of.
+ * Authorization. Members of system:masters have full access. A RoleBinding grants its subjects one
+ * of three fixed ClusterRoles in its namespace: cluster-admin (everything but writing
+ * RoleBindings), view (read everything but Secrets), or tec-follow (view and Secrets, for an
+ * operator that follows this one). Every authenticated user may review his own access and read the
+ * discovery documents.
  */
 #ifndef TEC_APISTORE_RIGHTS_H
 #define TEC_APISTORE_RIGHTS_H
@@ -14,21 +15,22 @@
 #include "tec/apistore/objects.h"
 #include "tec/apistore/user.h"
 
-/* One thing to do; all strings "" where there is none, never NULL. */
+/* One action to authorize. Strings are "" where they do not apply, never NULL. */
 struct apistore_act {
 	const char *verb; /* get list watch create update patch delete deletecollection */
 	const char *group, *resource, *sub, *ns, *name;
-	const char *path; /* not about an object, then the rest is "" */
+	const char
+		*path; /* of a non-resource request, which has "" for the other members but verb */
 };
 
-/* Whether a RoleBinding to it gives anything; kind and name may be NULL. */
+/* Is this one of the three roles? kind and name may be NULL. */
 bool apistore_rights_is_role(const char *kind, const char *name);
-/* s: where the RoleBindings are. When the database fails, they give nothing. */
+/* Is the action allowed? If the database fails, RoleBindings grant nothing. */
 bool apistore_rights_allow(
 	struct apistore_objects *s, const struct apistore_user *u, const struct apistore_act *act);
-/* The message of the refusal. The caller frees. */
+/* The message of a 403, in kube-apiserver's words; the caller frees it. */
 char *apistore_rights_refusal(const struct apistore_user *u, const struct apistore_act *act);
-/* The status of a SelfSubjectRulesReview for a namespace. The caller puts it. */
+/* The status of a SelfSubjectRulesReview for a namespace; the caller puts it. */
 struct json_object *apistore_rights_rules(
 	struct apistore_objects *s, const struct apistore_user *u, const char *ns);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes by table and name, sealed, in the same database and the same transaction of the turn as the
- * objects, for what belongs to this program and is no object: no client can name a table, since a
- * table's name holds a slash. apistore_objects_when_stored() says when a write is durable.
+ * Encrypted rows for the program's own data, identified by table and name. They share the database
+ * and the transaction of the turn with the objects. Clients cannot reach them: a table's name
+ * contains a slash, which no resource has. apistore_objects_when_stored() reports when a write is
+ * durable.
  *
- * Errors: ERR_NOT_FOUND there is no such row; anything else is the database's (apistore/db.h).
+ * Errors: ERR_NOT_FOUND no such row; all others come from the database (apistore/db.h).
  */
 #ifndef TEC_APISTORE_ROWS_H
 #define TEC_APISTORE_ROWS_H
@@ -15,15 +16,16 @@
 #include "tec/base/err.h"
 #include "tec/base/secret.h"
 
-/* Makes or replaces. table: "OWNER/TABLE". */
+/* Create or replace a row. table: "OWNER/TABLE". */
 int apistore_rows_set(struct apistore_objects *s, const char *table, const char *name,
 	const void *data, size_t len, struct err *err) MUST_CHECK;
-/* The bytes, which are the caller's to wipe and free; never NULL when it succeeds. */
+/* Get the bytes of a row, which the caller wipes and frees; never NULL on success. */
 int apistore_rows_get(struct apistore_objects *s, const char *table, const char *name, void **data,
 	size_t *len, struct err *err) MUST_CHECK;
 int apistore_rows_remove(struct apistore_objects *s, const char *table, const char *name,
 	struct err *err) MUST_CHECK;
-/* The names of the table that begin with prefix ("": all), in order; fn must not write. */
+/* List the names in a table that are longer than prefix and begin with it ("": all), in order. fn
+ * must not write. */
 typedef void (*apistore_rows_fn)(void *arg, const char *name);
 int apistore_rows_list(struct apistore_objects *s, const char *table, const char *prefix,
 	apistore_rows_fn fn, void *arg, struct err *err) MUST_CHECK;

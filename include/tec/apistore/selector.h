@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Label and field selectors: all operators that kube-apiserver takes. What they look at of an
- * object is written beside it as a short text, so that no object has to be read to be passed over.
+ * Label and field selectors, with all operators of kube-apiserver. What they match is stored beside
+ * each object as a short text, so an object that does not match need not be read.
  *
- * Bytes in, values out. A selector that cannot be read is refused: selecting too much would be
- * worse.
+ * A selector that cannot be parsed is refused, since selecting everything instead would be worse.
  */
 #ifndef TEC_APISTORE_SELECTOR_H
 #define TEC_APISTORE_SELECTOR_H
@@ -16,16 +15,17 @@
 
 struct apistore_selector;
 
-/* Either text may be NULL or "": all. resource: "secrets", "machines.example.io"; it says which fields
- * there are. *out is NULL when everything is selected. ERR_INVALID says why. */
+/* Parse a selector. Either text may be NULL or "", which selects all. resource ("secrets",
+ * "machines.example.io") decides which fields can be selected. *out is NULL if everything is
+ * selected. */
 int apistore_selector_parse(const char *labels, const char *fields, const char *resource,
 	struct apistore_selector **out, struct err *err) MUST_CHECK;
 void apistore_selector_free(struct apistore_selector *s); /* NULL is fine */
 
-/* What selectors look at of an object of this resource; "" when it has nothing of that. The caller
- * frees. */
+/* Return the text that selectors of this resource match, to be stored beside the object; "" if the
+ * object has neither labels nor such fields. The caller frees it. */
 char *apistore_selector_meta(struct json_object *o, const char *resource);
-/* s NULL: everything. meta: as above. */
+/* Does an object match? s NULL: everything does. meta: the text from above. */
 bool apistore_selector_matches(
 	const struct apistore_selector *s, const char *ns, const char *name, const char *meta);
 

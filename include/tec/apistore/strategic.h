@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strategic merge patch, of built-in kinds: a merge patch that merges lists that are maps or sets
- * (schema/merge), with what client-side apply sends: $setElementOrder, $deleteFromPrimitiveList, and
- * $patch: delete of an element.
+ * Strategic merge patch of built-in kinds: a merge patch that also merges lists of type map or set
+ * (schema/merge). It supports the directives that client-side apply sends: $setElementOrder,
+ * $deleteFromPrimitiveList, and "$patch: delete" in an element.
  */
 #ifndef TEC_APISTORE_STRATEGIC_H
 #define TEC_APISTORE_STRATEGIC_H
@@ -12,8 +12,8 @@
 #include "tec/apistore/typed.h"
 
 /*
- * Changes o in place: give it a copy of what others may hold. patch is only read; both are objects.
- * ERR_INVALID with http status 400; o is then undefined.
+ * Change o in place, so pass a copy of a shared object. patch is not modified; both are JSON
+ * objects. ERR_INVALID with http 400; o then has no defined content.
  */
 int apistore_strategic_merge(const struct apistore_place *p, struct json_object *o,
 	struct json_object *patch, struct err *err) MUST_CHECK;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A k8s_transport (k8s/transport.h) to objects of the same process. A write is done when the
- * request is started, and answered when it is stored (apistore/objects). A watch gets a bookmark a
- * minute, when it asked for them, and ends after its timeoutSeconds.
+ * A k8s_transport (k8s/transport.h) to objects in the same process, so that controllers need not
+ * know which API they use. A write takes effect when the request is started and is answered when it
+ * is stored (apistore/objects). A watch gets a bookmark per minute if it asked for bookmarks, and
+ * ends after its timeoutSeconds.
  *
- * The objects are borrowed, several transports may share them, and they go last. Deadlines do not
- * matter here: nothing takes long.
+ * The objects are borrowed and must outlive the transports, several of which may share them.
+ * Deadlines are ignored: no request takes long.
  */
 #ifndef TEC_APISTORE_TRANSPORT_H
 #define TEC_APISTORE_TRANSPORT_H
@@ -14,7 +15,7 @@
 #include "tec/k8s/transport.h"
 #include "tec/loop/loop.h"
 
-/* Ended by k8s_transport_free(), after all that it has in flight. */
+/* Free it with k8s_transport_free(), when no request is in flight. */
 struct k8s_transport *apistore_transport_new(struct loop *l, struct apistore_objects *objects);
 
 #endif

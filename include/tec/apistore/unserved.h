@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects of kinds that earlier versions served, in a store or backup that such a version wrote. */
+/* Removal of objects of kinds that only earlier versions served, from a store or backup of such a
+ * version. */
 #ifndef TEC_APISTORE_UNSERVED_H
 #define TEC_APISTORE_UNSERVED_H
 
 #include "tec/apistore/objects.h"
 
 /*
- * Deletes them, and RoleBindings to roles that are gone, whatever finalizers hold them, and logs one
- * line that names and counts them. What the operator itself made is not counted: Services of its
- * TrustedExecutionCluster, Jobs of an ApprovedImage and their Pods, definitions of kinds that are served.
- * What they own stays. The garbage collector has the last step; the caller commits. -1: the database failed.
+ * Delete these objects, and RoleBindings to roles that no longer exist, regardless of their
+ * finalizers. One log line names and counts them, without those that the operator created itself:
+ * Services of its TrustedExecutionCluster, Jobs of an ApprovedImage and their Pods, definitions of
+ * kinds that are served. Objects that they own stay. The garbage collector completes the deletions;
+ * the caller commits. -1: the database failed.
  */
 int apistore_unserved_drop(struct apistore_objects *s, struct err *err) MUST_CHECK;
 

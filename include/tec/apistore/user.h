@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who makes a request: the subject of a client certificate that our CA signed (its organizations are
- * the groups), or a ServiceAccount by a token that we signed. And the tokens: JWT, EdDSA, bound to the
- * ServiceAccount's uid, so that one that was deleted and made again is another.
+ * Authenticated users: the subject of a client certificate signed by our CA (its organizations are
+ * the groups), or a ServiceAccount with a token signed by us. Tokens are JWTs signed with EdDSA and
+ * bound to the uid of the ServiceAccount, so deleting the account revokes them even if it is
+ * created again.
  */
 #ifndef TEC_APISTORE_USER_H
 #define TEC_APISTORE_USER_H
@@ -26,24 +27,25 @@ struct apistore_user {
 	char name[2 * KOBJ_NAME_MAX + 32];
 	char groups[APISTORE_GROUPS_MAX][APISTORE_GROUP_LEN];
 	size_t n_groups;
-	/* Of a ServiceAccount; "" otherwise. */
+	/* For a ServiceAccount; "" otherwise. */
 	char ns[64], account[KOBJ_NAME_MAX + 1], uid[64];
 };
 
 bool apistore_user_in(const struct apistore_user *u, const char *group);
-/* Another group; what does not fit is left out: fewer groups are fewer rights. */
+/* Add a group. One that does not fit is dropped, which can only reduce the user's rights. */
 void apistore_user_add_group(struct apistore_user *u, const char *group);
 
-/* The claims of a token: now_s, whom it is for, how long it lasts. The caller frees. */
+/* The claims of a token. */
 struct apistore_token {
 	const char *ns, *account, *uid;
-	const char *const *audiences; /* NULL-terminated; the first is what the API itself takes */
-	int64_t now_s, life_s;
+	const char *const *audiences; /* NULL-terminated; APISTORE_ISSUER is the API itself */
+	int64_t now_s, life_s;        /* the wall clock; how long the token is valid */
 };
+/* Sign a token; the caller frees it. */
 struct secret *apistore_token_sign(
 	const struct pki_key *key, const struct apistore_token *t, struct err *err) MUST_CHECK;
-/* ERR_DENIED: another's, expired, not for this API. Whether the ServiceAccount is still there with
- * this uid is for the caller to look at. */
+/* Verify a token. ERR_DENIED: not signed by us, expired, or not for this API. The caller must check
+ * that the ServiceAccount still exists with this uid. */
 int apistore_token_read(const struct jws_public *key, const char *token, size_t len, int64_t now_s,
 	struct apistore_user *out, struct err *err) MUST_CHECK;
 
