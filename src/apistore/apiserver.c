@@ -266,6 +266,7 @@ static void serve(struct httpd_req *req, void *arg)
 					      "impersonation is not supported by this API server"));
 		return;
 	}
+	/* A path that is not an API path is authorized too, as a non-resource path. */
 	rc = apistore_target_parse(httpd_req_target(req), &t, &err);
 	if (rc < 0 && err.kind != ERR_NOT_FOUND) {
 		apiserver_answer(req, apistore_status_refusal(400, "BadRequest", "%s", err.text));
@@ -333,6 +334,9 @@ static int read_token_key(struct apistore_apiserver *a, struct err *err)
 	return a->tokens ? 0 : -1;
 }
 
+/* One route takes all paths, because authentication and authorization come before everything that
+ * depends on the path. Connections are reused without limit: client-go keeps one for all its
+ * requests. */
 struct apistore_apiserver *apistore_apiserver_new(
 	struct loop *l, const struct apistore_apiserver_conf *conf, struct err *err)
 {
@@ -361,6 +365,7 @@ struct apistore_apiserver *apistore_apiserver_new(
 	h.routes = routes;
 	h.n_routes = ARRAY_LEN(routes);
 	h.arg = a;
+	/* Bodies hold Secrets: the listener wipes their buffers. */
 	h.wipe = true;
 	h.error_body = error_body;
 	a->httpd = httpd_new(l, &h);

@@ -225,6 +225,8 @@ static int take_values(const struct apiserver_call *c, struct err *err)
 	return conf->hand_in(conf->hand_in_arg, c->t->ns, c->t->name, text, strlen(text), err);
 }
 
+/* Answer a PUT of an image's values. The callback starts the work; its end is visible in the
+ * image. */
 bool apiserver_values(const struct apiserver_call *c)
 {
 	struct err err = ERR_INIT;
@@ -275,6 +277,8 @@ static void start(const struct apiserver_call *c, bool is_backup)
 		c->a->conf.objects, &j->wait, is_backup ? next_pages : rotate, j);
 }
 
+/* Answer the administration paths. They are not API paths, so only system:masters passes the
+ * authorization. */
 bool apiserver_admin(const struct apiserver_call *c)
 {
 	bool is_backup = str_eq(httpd_req_path(c->req), BACKUP_PATH);

@@ -83,6 +83,7 @@ struct reply {
 	bool blocked;
 };
 
+/* Release a reply with its request: the client may disconnect before the commit. */
 static void reply_gone(void *arg)
 {
 	struct reply *r = arg;
@@ -132,6 +133,7 @@ static void on_stored(void *arg, const struct err *failed)
 	struct reply *r = arg;
 	struct apistore_answer a = r->answer;
 
+	/* HEAD gets no stream, only the first piece, whose body is not sent. */
 	if (!err_is_set(failed) && a.more && httpd_req_method(r->req) == HTTPD_GET) {
 		httpd_reply_header(r->req, "Cache-Control", "no-cache, private");
 		httpd_stream_start(r->req, a.code, APISERVER_JSON, on_drained, r);

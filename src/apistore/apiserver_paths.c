@@ -69,6 +69,7 @@ static void reply_version(struct apistore_apiserver *a, struct httpd_req *req)
 	apiserver_json(req, 200, o);
 }
 
+/* Answer the paths that need no authentication: health probes send no credentials. */
 bool apiserver_serve_all(struct apistore_apiserver *a, struct httpd_req *req)
 {
 	const char *path = httpd_req_path(req);
@@ -211,6 +212,8 @@ static void legacy(const struct schema_served *s, const char *path, struct found
 	f->o = schema_discovery_resources(s, group, slash + 1);
 }
 
+/* Find the document of a path. The document is chosen before the media type is checked, so an
+ * unknown path is 404 whatever the client accepts. */
 static struct found find(const struct apiserver_call *c)
 {
 	const struct schema_served s = apistore_kinds_served(c->a->conf.kinds);
@@ -303,6 +306,7 @@ static void reply_kept(const struct apiserver_call *c, const struct found *f)
 		httpd_reply(c->req, 200, f->type, f->kept->data, f->kept->len);
 }
 
+/* Send the document of a path. Vary tells caches that the same URL has several forms. */
 static void serve_document(const struct apiserver_call *c)
 {
 	struct found f = find(c);

@@ -78,6 +78,7 @@ static uint64_t next_tick(uint64_t left_ms)
 	return last < BOOKMARK_MS ? last : BOOKMARK_MS;
 }
 
+/* Send the next bookmark, or end the stream. Ending it frees w. */
 static void on_tick(void *arg)
 {
 	struct apiserver_watch *w = arg;
@@ -127,6 +128,7 @@ static void start(const struct apiserver_call *c, struct apiserver_watch *w, uin
 	on_ready(w);
 }
 
+/* Start a watch or refuse it. timeoutSeconds bounds its life; without it, the server chooses. */
 void apiserver_watch_start(const struct apiserver_call *c)
 {
 	cleanup_free char *seconds = apistore_target_param(c->t, "timeoutSeconds");

@@ -52,6 +52,8 @@ static char *path_of(const struct apistore_authority *a, const char *name)
 	return xasprintf("%s/%s", a->dir, name);
 }
 
+/* The error of both the real and the simulated creation, so that a check finds what a start
+ * would. */
 static int cannot_make(const char *dir, struct err *err)
 {
 	return err_set_errno(err, ERR_INVALID, errno,
@@ -108,6 +110,7 @@ static int take_lock(struct apistore_authority *a, struct err *err)
 	return 0;
 }
 
+/* Replace a file in the directory, or do nothing when only looking. */
 static int put(const struct apistore_authority *a, const char *name, const void *data, size_t len,
 	struct err *err)
 {
@@ -352,6 +355,7 @@ static int open_all(struct apistore_authority *a, const struct apistore_authorit
 	return 0;
 }
 
+/* The configuration is copied. A failure releases the lock with everything else. */
 struct apistore_authority *apistore_authority_open(
 	const struct apistore_authority_conf *conf, int64_t now_s, struct err *err)
 {

@@ -184,6 +184,7 @@ static struct apistore_answer merge_patch(const struct apistore_write *w, struct
 	return update(w, o);
 }
 
+/* Apply a strategic merge patch. The schema says which lists merge by key. */
 static struct apistore_answer strategic_patch(
 	const struct apistore_write *w, struct json_object *body)
 {
@@ -291,6 +292,7 @@ static const struct patch_kind *kind_of(
 	return NULL;
 }
 
+/* Answer 415, in the two different texts that kube-apiserver has for built-in and custom kinds. */
 static struct apistore_answer unsupported(const struct apistore_write *w)
 {
 	cleanup_strbuf struct strbuf types = STRBUF_INIT;
@@ -314,6 +316,7 @@ static const char *first_of(const struct apistore_request *r)
 	return p + strspn(p, " \t\r\n");
 }
 
+/* Parse the body of a patch. Only an apply may be YAML. */
 static struct json_object *read_body(
 	const struct patch_kind *k, const struct apistore_request *r, struct err *err)
 {

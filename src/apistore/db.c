@@ -135,6 +135,7 @@ sqlite3_stmt *db_query(struct apistore_db *db, enum db_query q, struct err *err)
 	return db->query[q];
 }
 
+/* Run a statement to its end. The error is read before the reset, which clears it. */
 int db_run(struct apistore_db *db, sqlite3_stmt *st, const char *doing, struct err *err)
 {
 	int rc = sqlite3_step(st);
@@ -164,6 +165,7 @@ int db_put_setting(
 	return db_run(db, st, "write a setting", err);
 }
 
+/* The value is copied: the blob belongs to the statement and is gone after its reset. */
 int db_get_setting(
 	struct apistore_db *db, const char *name, uint8_t **value, size_t *len, struct err *err)
 {
@@ -212,6 +214,8 @@ struct apistore_db *apistore_db_open(const struct apistore_db_conf *conf, struct
 	return db;
 }
 
+/* Closing a database with an open transaction rolls it back. Statements that are still in use would
+ * keep it open, so that is a bug. */
 void apistore_db_close(struct apistore_db *db)
 {
 	if (!db)
@@ -252,6 +256,7 @@ int apistore_db_begin(struct apistore_db *db, struct err *err)
 	return 0;
 }
 
+/* Undo the transaction, and with it the counters, which are kept in memory. */
 void apistore_db_rollback(struct apistore_db *db)
 {
 	struct err ignored = ERR_INIT;
@@ -440,6 +445,7 @@ int apistore_db_write(struct apistore_db *db, const struct apistore_version *v,
 	if (!db->open || v->rv <= db->rv)
 		DIE("write of version %llu after %llu", (unsigned long long)v->rv,
 			(unsigned long long)db->rv);
+	/* The old row must still be readable here: its digest is computed from its content. */
 	if (db_set_take_away(db, &v->key, err) < 0 ||
 		(deletion ? drop_object(db, &v->key, err) : put_object(db, v, err)) < 0)
 		return -1;
@@ -458,6 +464,8 @@ int apistore_db_write(struct apistore_db *db, const struct apistore_version *v,
 	return 0;
 }
 
+/* Both settings are written in the transaction that deletes the rows. Replaced versions are deleted
+ * before deletions, since the row of a deletion names the version that it replaced. */
 int apistore_db_compact(struct apistore_db *db, uint64_t upto, struct err *err)
 {
 	sqlite3_stmt *st;

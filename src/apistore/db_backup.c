@@ -49,6 +49,8 @@ static int make_file(const char *path, struct err *err)
 	return 0;
 }
 
+/* Prepare a copy under the name PATH.part. An existing file is never overwritten: it may be the
+ * only backup. */
 struct apistore_db_backup *apistore_db_backup_start(
 	struct apistore_db *db, const char *path, struct err *err)
 {
@@ -119,6 +121,7 @@ static int finish(struct apistore_db_backup *b, struct err *err)
 	return 0;
 }
 
+/* Copy some pages. A locked database is not an error, just no progress in this step. */
 int apistore_db_backup_step(struct apistore_db_backup *b, struct err *err)
 {
 	int rc;

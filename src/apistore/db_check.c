@@ -164,6 +164,8 @@ static int take_row(struct check *c, enum pass p, sqlite3_stmt *st, const struct
 	return 0;
 }
 
+/* Add a row to the sums. A pass over a table also computes what its index must have: by_uid for
+ * table object, and the digest of owners. */
 static void sum_row(struct check *c, enum pass p, sqlite3_stmt *st, struct sum *sum)
 {
 	struct row r;
@@ -256,6 +258,8 @@ static int check_versions(struct check *c)
 
 /* ---- the whole check */
 
+/* quick_check verifies the structure of pages but not that indexes match their tables, which the
+ * passes below do faster. */
 int db_check_pages(struct apistore_db *db, struct err *err)
 {
 	sqlite3_stmt *st = NULL;
@@ -288,6 +292,8 @@ static int check_objects(struct check *c)
 					    : is_damaged(c->err, "objects differ from versions");
 }
 
+/* Check in order of dependency: pages, the index that gives the newest versions, all versions, and
+ * then the tables that must agree with them. */
 int db_check(struct apistore_db *db, struct db_found *found, struct err *err)
 {
 	struct check c = {.db = db, .err = err, .text = STRBUF_INIT, .found = found};

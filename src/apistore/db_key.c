@@ -56,6 +56,7 @@ void db_keys_fini(struct db_keys *keys)
 	*keys = (struct db_keys){0};
 }
 
+/* Write a key, wrapped by the sealing key and bound to the name of its setting. */
 static int put_wrapped(struct apistore_db *db, const char *setting, const struct secret *inner,
 	const struct secret *key, struct err *err)
 {
@@ -67,6 +68,7 @@ static int put_wrapped(struct apistore_db *db, const char *setting, const struct
 	return db_put_setting(db, setting, wrapped, SEAL_KEY_LEN + SEAL_OVERHEAD, err);
 }
 
+/* The id of the sealing key is stored in clear, so that a wrong key can be named in the error. */
 int db_put_keys(struct apistore_db *db, const struct secret *key, struct err *err)
 {
 	char id[SEAL_ID_LEN + 1];
@@ -132,6 +134,7 @@ static int refuse_key(struct apistore_db *db, const struct secret *key, struct e
 
 	if (db_get_setting(db, SEALER, &id, &len, err) < 0)
 		return -1;
+	/* The id in the database is not authenticated: it only decides which message is shown. */
 	seal_key_id(key, have);
 	if (id && str_eq((char *)id, have))
 		return err_set(err, ERR_INVALID,
@@ -152,6 +155,8 @@ static int unlock_set_key(struct apistore_db *db, const struct secret *key, stru
 	return rc == -1 ? -1 : 0;
 }
 
+/* A database without a key is new and gets one. An old key beside the current one means that a
+ * rotation was not finished: resealing starts over from the first row. */
 int db_unlock(struct apistore_db *db, const struct secret *key, struct err *err)
 {
 	struct secret *own = NULL, *old = NULL;
@@ -206,6 +211,7 @@ struct batch {
 	int rc;      /* 1: a row was written; 0: there was none; -1 */
 };
 
+/* Write one row again under the new key. Sealed rows get a new body, others only a new tag. */
 static bool reseal_row(void *arg, const struct apistore_version *v)
 {
 	struct batch *b = arg;
@@ -246,6 +252,7 @@ static int reseal_next(struct batch *b)
 	return b->rc;
 }
 
+/* Delete the old key in the same transaction as the last row that it sealed. */
 static int drop_old(struct apistore_db *db, struct err *err)
 {
 	sqlite3_stmt *st = db_query(db, DB_DROP_SETTING, err);
@@ -256,6 +263,7 @@ static int drop_old(struct apistore_db *db, struct err *err)
 	return db_run(db, st, "forget a key", err);
 }
 
+/* A failure restores the position, so that the next call repeats the same rows. */
 int apistore_db_reseal(struct apistore_db *db, unsigned rows, size_t bytes, struct err *err)
 {
 	uint64_t before = db->reseal_at;
@@ -291,6 +299,7 @@ int apistore_db_reseal_all(struct apistore_db *db, struct err *err)
 
 /* ---- conversion of an earlier version */
 
+/* Reseal every row within the transaction of a conversion, which has no limit per step. */
 static int seal_all_again(struct apistore_db *db, struct err *err)
 {
 	struct batch b = {db, err, SIZE_MAX, 1};
@@ -302,6 +311,8 @@ static int seal_all_again(struct apistore_db *db, struct err *err)
 	return b.rc;
 }
 
+/* An unfinished rotation is completed first. Then one transaction writes new keys, all rows and the
+ * new version: an interrupted conversion leaves the old database. */
 int db_convert(struct apistore_db *db, const struct secret *key, struct err *err)
 {
 	struct db_keys was;

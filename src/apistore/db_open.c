@@ -216,6 +216,9 @@ int db_has_rows(struct apistore_db *db, bool *out, struct err *err)
 	return 0;
 }
 
+/* Open and configure a database. FULL makes a commit durable when it returns; secure_delete
+ * overwrites deleted content; EXCLUSIVE needs no shared memory file; trusted_schema=OFF and
+ * DEFENSIVE limit what a tampered schema can do. */
 int db_open_file(struct apistore_db *db, const char *path, const char *vfs, struct err *err)
 {
 	static const char settings[] =

@@ -15,6 +15,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 
+/* The columns of each statement that returns versions, in the order of COLUMNS in db.c. */
 enum { RV, TYPE, RESOURCE, NS, NAME, UID, PREV, AT, HEAD, META, SEALED, BODY, TAG };
 
 /* Compute the tag over all columns, and the body too if with_body. Column at is left out: only
@@ -32,6 +33,8 @@ static void tag_of(const struct db_keys *keys, const struct apistore_version *v,
 	seal_tag(keys->tag, parts, ARRAY_LEN(parts), tag);
 }
 
+/* A sealed body has the tag of the other columns as associated data, so it cannot be moved to
+ * another row. Rows are always written under the newest key. */
 void db_bind_seal(struct apistore_db *db, sqlite3_stmt *st, int n, const struct apistore_version *v)
 {
 	uint8_t tag[SEAL_TAG_LEN];
@@ -44,6 +47,8 @@ void db_bind_seal(struct apistore_db *db, sqlite3_stmt *st, int n, const struct 
 		sqlite3_bind_blob(st, n, tag, sizeof(tag), SQLITE_TRANSIENT);
 }
 
+/* Bind the columns of DB_INSERT_VERSION. Of body and tag, one is the sealed or tagged content and
+ * the other is empty or plain. */
 void db_bind_version(struct apistore_db *db, sqlite3_stmt *st, const struct apistore_version *v)
 {
 	db_bind_key(st, &v->key);
@@ -62,6 +67,7 @@ void db_bind_version(struct apistore_db *db, sqlite3_stmt *st, const struct apis
 		sqlite3_bind_blob64(st, 12, v->body, v->len, SQLITE_STATIC);
 }
 
+/* Return a text column; a NULL column counts as empty. Borrowed from the statement. */
 static const char *text_of(sqlite3_stmt *st, int column)
 {
 	const char *s = (const char *)sqlite3_column_text(st, column);
@@ -89,6 +95,8 @@ static bool open_sealed(const struct db_keys *keys, const struct apistore_versio
 	return seal_open(keys->seal, tag, blob, n, text) == 0;
 }
 
+/* Compare a tag in constant time: an attacker who writes to the file must not learn it byte by
+ * byte. */
 static bool is_tagged(
 	const struct db_keys *keys, const struct apistore_version *v, const void *have)
 {
@@ -205,6 +213,7 @@ static int each_version(struct apistore_db *db, sqlite3_stmt *st, const struct a
 	return more < 0 ? -1 : n;
 }
 
+/* A deletion is a version too: with `at`, fn may be called with one. */
 int apistore_db_get(struct apistore_db *db, const struct apistore_key *key, uint64_t at,
 	apistore_version_fn fn, void *arg, struct err *err)
 {
@@ -238,6 +247,7 @@ int apistore_db_scan(struct apistore_db *db, const struct apistore_scan *scan,
 	return each_version(db, st, scan, fn, arg, err);
 }
 
+/* Changes come in the order of versions, which is the order in which they were committed. */
 int apistore_db_changes(struct apistore_db *db, const char *resource, const char *ns,
 	uint64_t after, uint64_t until, apistore_version_fn fn, void *arg, struct err *err)
 {
@@ -253,6 +263,7 @@ int apistore_db_changes(struct apistore_db *db, const char *resource, const char
 	return each_version(db, st, NULL, fn, arg, err);
 }
 
+/* This is for metrics and estimates, so a failure is a value and no error. */
 uint64_t apistore_db_count(struct apistore_db *db, const char *resource, const char *ns)
 {
 	struct err ignored = ERR_INIT;
@@ -271,6 +282,8 @@ uint64_t apistore_db_count(struct apistore_db *db, const char *resource, const c
 	return n;
 }
 
+/* Count by index alone. For an older version there is no such count: its objects are not in one
+ * table. */
 int apistore_db_count_after(struct apistore_db *db, const struct apistore_key *after,
 	const char *ns, uint64_t *n, struct err *err)
 {
@@ -291,6 +304,7 @@ int apistore_db_count_after(struct apistore_db *db, const struct apistore_key *a
 
 /* ---- owners and aged objects */
 
+/* An owner is in the same namespace as its dependents, or cluster-scoped. */
 int apistore_db_has_uid(struct apistore_db *db, const char *uid, const char *ns, struct err *err)
 {
 	sqlite3_stmt *st = db_query(db, DB_HAS_UID, err);
@@ -335,6 +349,7 @@ static int each_key(
 	return rc == SQLITE_DONE ? (int)(n / 3) : -1;
 }
 
+/* The result is copied before *next is freed, because `after` may point to it. */
 int apistore_db_next_resource(
 	struct apistore_db *db, const char *after, char **next, struct err *err)
 {
@@ -377,6 +392,7 @@ int apistore_db_orphans(struct apistore_db *db, const struct apistore_key *after
 	return each_key(db, st, fn, arg, err);
 }
 
+/* The owner's uid may also be a pseudo owner such as APISTORE_DELETING. */
 int apistore_db_dependents(struct apistore_db *db, const char *uid,
 	const struct apistore_key *after, unsigned max, apistore_key_fn fn, void *arg,
 	struct err *err)
@@ -390,6 +406,7 @@ int apistore_db_dependents(struct apistore_db *db, const char *uid,
 	return each_key(db, st, fn, arg, err);
 }
 
+/* Rows come in no particular order, since the caller deletes them all. */
 int apistore_db_aged(struct apistore_db *db, const char *resource, int64_t at_s, uint64_t keep,
 	unsigned max, apistore_key_fn fn, void *arg, struct err *err)
 {

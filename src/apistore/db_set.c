@@ -53,6 +53,8 @@ static void change(struct db_set *set, const uint8_t digest[SEAL_TAG_LEN], bool 
 	set->n += remove ? UINT64_MAX : 1;
 }
 
+/* Unlike the tag of a row, this digest includes the time and does not depend on the database
+ * key. */
 void db_set_version(const struct apistore_db *db, struct db_set *set,
 	const struct apistore_version *v, bool remove)
 {
@@ -94,6 +96,8 @@ int db_set_take_away(struct apistore_db *db, const struct apistore_key *key, str
 
 /* ---- the stored record */
 
+/* Write the record with the digest. It also holds the last version, so that an old record cannot be
+ * put beside newer rows. */
 int db_set_put(struct apistore_db *db, struct err *err)
 {
 	struct record r = {db->rv, db->set.n, db->newest_s, db->restored_s, db->restored_rv, {0}};
@@ -176,6 +180,8 @@ static int take_earlier(struct apistore_db *db, const struct db_verify *how,
 	return 0;
 }
 
+/* Rows come first: the digest is computed over rows whose tags are valid. With accept_unverified a
+ * mismatch is logged and the digest of what is there becomes the new one. */
 int db_verify(struct apistore_db *db, const struct db_verify *how, struct err *err)
 {
 	struct db_found found = {0};

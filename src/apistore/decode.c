@@ -32,6 +32,7 @@ static void cut(struct strbuf *b, size_t before)
 
 /* ---- the table */
 
+/* Find the table of a kind; NULL: it has none. */
 static const struct protobuf_field *fields_of(const struct schema_kind *k)
 {
 	cleanup_free char *gv = xasprintf("%s%s%s", k->group, k->group[0] ? "/" : "", k->version);
@@ -52,6 +53,8 @@ static const struct protobuf_field *find(const struct protobuf_field *f, const c
 
 /* ---- values */
 
+/* Check the type of a value, and set the error unless one is set: only the first one is
+ * reported. */
 static bool is_type(struct decoder *d, struct json_object *v, enum json_type type)
 {
 	if (json_object_is_type(v, type))
@@ -63,6 +66,8 @@ static bool is_type(struct decoder *d, struct json_object *v, enum json_type typ
 	return false;
 }
 
+/* Check that a number fits its Go type. json-c clamps larger numbers to INT64_MAX, which is told
+ * apart from that number itself by its unsigned value. */
 static void check_int(struct decoder *d, struct json_object *v, bool large)
 {
 	int64_t n = json_object_get_int64(v);
@@ -151,6 +156,7 @@ static struct json_object *nothing(const struct protobuf_field *f)
 	}
 }
 
+/* Decode each element; null becomes the zero value. */
 static void list(struct decoder *d, const struct protobuf_field *f, struct json_object *a)
 {
 	if (!is_type(d, a, json_type_array))
@@ -167,6 +173,7 @@ static void list(struct decoder *d, const struct protobuf_field *f, struct json_
 	}
 }
 
+/* Decode each value of a map with free keys; null becomes the zero value. */
 static void map(struct decoder *d, const struct protobuf_field *f, struct json_object *o)
 {
 	if (!is_type(d, o, json_type_object))
@@ -183,6 +190,7 @@ static void map(struct decoder *d, const struct protobuf_field *f, struct json_o
 	}
 }
 
+/* Decode a value, which may be a list or map of several. Returns what to store instead, or NULL. */
 static struct json_object *value(
 	struct decoder *d, const struct protobuf_field *f, struct json_object *v)
 {
@@ -271,6 +279,7 @@ static void metadata(struct decoder *d, struct json_object *o)
 		members(d, find(fields_of(&any), "metadata")->of, m, false);
 }
 
+/* The object is changed even if a value is wrong; the caller then drops it. */
 int apistore_decode(const struct schema_kind *k, struct json_object *o,
 	struct schema_texts *unknown, struct err *err)
 {

@@ -19,6 +19,8 @@ bool apistore_events_renames(const char *group)
 	return str_eq(group, APISTORE_EVENTS_GROUP);
 }
 
+/* Rename the members of an Event from one column of the table to the other, and set its
+ * apiVersion. */
 static void rename_members(struct json_object *o, size_t from, size_t to, const char *version)
 {
 	struct json_object *v = NULL;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Requests from within the server: what a client sends, without HTTP and without authorization. */
 #include "config.h"
 
 #include "tec/apistore/face.h"
@@ -9,6 +10,8 @@
 
 #define PIECE (1u << 20)
 
+/* The answer may show what is not durable yet; a caller that tells others must wait for the
+ * commit. */
 struct apistore_answer apistore_face_ask(struct apistore_objects *s, const char *method,
 	const char *path, const char *content_type, const char *body, size_t len)
 {

@@ -29,6 +29,7 @@ bool apistore_fieldset_is_empty(const struct apistore_fieldset *s)
 	return s->n == 0;
 }
 
+/* Both sets are sorted, so equal sets are equal arrays. */
 bool apistore_fieldset_equal(const struct apistore_fieldset *a, const struct apistore_fieldset *b)
 {
 	if (a->n != b->n)
@@ -42,6 +43,7 @@ bool apistore_fieldset_equal(const struct apistore_fieldset *a, const struct api
 
 /* ---- building */
 
+/* The step is copied; the set below it is moved in, and *take_below is empty afterwards. */
 void apistore_fieldset_add(struct apistore_fieldset *s, const char *step, bool member,
 	struct apistore_fieldset *take_below)
 {
@@ -105,6 +107,7 @@ const struct apistore_step *apistore_fieldset_find(
 	return s->n ? bsearch(&key, s->at, s->n, sizeof(*s->at), by_step) : NULL;
 }
 
+/* Copying keeps the order, so the copy need not be sorted again. */
 struct apistore_fieldset apistore_fieldset_copy(const struct apistore_fieldset *s)
 {
 	struct apistore_fieldset out = {NULL, 0};
@@ -199,6 +202,7 @@ static struct json_object *parse_step(const char *step)
 	return json_parse(step + 2, strlen(step + 2), &limits, &err);
 }
 
+/* Print the keys of a list element: [key=value,key=value]. */
 static void print_keys(struct strbuf *out, struct json_object *keys)
 {
 	const char *comma = "[";
@@ -211,6 +215,7 @@ static void print_keys(struct strbuf *out, struct json_object *keys)
 	strbuf_addc(out, ']');
 }
 
+/* Print one step; the letter in front tells its type. */
 void apistore_fieldset_print_step(struct strbuf *out, const char *step)
 {
 	cleanup_json struct json_object *v = NULL;
@@ -259,6 +264,7 @@ static void each_below(const struct apistore_fieldset *s, struct strbuf *path, b
 	}
 }
 
+/* One buffer holds the path and is extended and cut back during the walk. */
 void apistore_fieldset_each(
 	const struct apistore_fieldset *s, void (*fn)(void *arg, const char *path), void *arg)
 {
@@ -270,6 +276,8 @@ void apistore_fieldset_each(
 
 /* ---- FieldsV1 */
 
+/* A step with nothing below it is an empty object. With something below it, "." says that the path
+ * itself is in the set too. */
 struct json_object *apistore_fieldset_json(const struct apistore_fieldset *s)
 {
 	struct json_object *o = json_obj();
@@ -288,6 +296,7 @@ struct json_object *apistore_fieldset_json(const struct apistore_fieldset *s)
 	return o;
 }
 
+/* Is this an index of a list? Negative ones are valid in FieldsV1. */
 static bool is_index(const char *s)
 {
 	uint64_t v;
@@ -340,6 +349,7 @@ static int read_step(
 	return 0;
 }
 
+/* A failure leaves an empty set, so a caller never sees half of one. */
 int apistore_fieldset_read(struct json_object *o, struct apistore_fieldset *out, struct err *err)
 {
 	*out = (struct apistore_fieldset){NULL, 0};

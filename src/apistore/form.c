@@ -30,6 +30,7 @@ static void copy(char *out, size_t size, const char *from, size_t len)
 	out[len] = '\0';
 }
 
+/* Advance *p past leading blanks and return the length without trailing ones. */
 static size_t trimmed(const char **p, size_t n)
 {
 	while (n > 0 && (**p == ' ' || **p == '\t')) {
@@ -78,6 +79,7 @@ static bool read_range(const char *p, size_t n, struct apistore_media *out)
 	return wanted && out->type[0];
 }
 
+/* Skips ranges that the client does not accept, so every result is one that it does. */
 bool apistore_form_next_media(const char **p, struct apistore_media *out)
 {
 	while (**p) {
@@ -91,6 +93,7 @@ bool apistore_form_next_media(const char **p, struct apistore_media *out)
 	return false;
 }
 
+/* Is JSON in this media range? Wildcards include it. */
 static bool is_json(const char *type)
 {
 	return strcasecmp(type, "application/json") == 0 ||
@@ -126,6 +129,7 @@ bool apistore_form_choose(const char *accept, struct apistore_form *out)
 	return false;
 }
 
+/* Only tables have this option; the form of other answers is not changed by it. */
 bool apistore_form_set_include(struct apistore_form *f, const char *include)
 {
 	static const char *const names[] = {[SCHEMA_INCLUDE_METADATA] = "Metadata",
@@ -158,6 +162,7 @@ static void add_json(struct body *out, struct json_object *o)
 	secret_wipe(text, strlen(text)); /* a row may hold a whole Secret */
 }
 
+/* Is the text of an object sent as it is stored? */
 static bool is_plain(const struct apistore_form *f, const struct schema_kind *k)
 {
 	return !k || f->shape == APISTORE_SHAPE_OBJECT;
@@ -177,6 +182,7 @@ static struct json_object *table_of(const struct apistore_form *f, const struct 
 	return schema_table_new(&t, o);
 }
 
+/* A text that is sent as stored, or cannot be parsed, is copied unchanged. */
 void apistore_form_object(const struct apistore_form *f, const struct schema_kind *k,
 	const char *text, size_t len, bool headers, struct body *out)
 {
@@ -200,6 +206,7 @@ void apistore_form_object(const struct apistore_form *f, const struct schema_kin
 	json_wipe(o);
 }
 
+/* Items of a list have no kind and apiVersion, as those of every built-in kind. */
 void apistore_form_event(const char *text, size_t len, bool item, struct body *out)
 {
 	struct err err = ERR_INIT;
@@ -216,6 +223,7 @@ void apistore_form_event(const char *text, size_t len, bool item, struct body *o
 		add_text(out, "null");
 }
 
+/* An item that cannot be parsed becomes null, which keeps the list valid JSON. */
 void apistore_form_item(const struct apistore_form *f, const struct schema_kind *k,
 	const char *text, size_t len, struct body *out)
 {
@@ -236,6 +244,7 @@ void apistore_form_item(const struct apistore_form *f, const struct schema_kind 
 	json_wipe(o);
 }
 
+/* The head of a table includes its columns, which come from the kind and need no row. */
 void apistore_form_head(const struct apistore_form *f, const struct schema_kind *k,
 	const char *metadata, struct body *out)
 {

@@ -48,6 +48,7 @@ static bool has_finalizer(struct json_object *o, const char *name)
 	return false;
 }
 
+/* Add or remove one finalizer and keep the order of the others. */
 static void set_finalizer(struct json_object *o, const char *name, bool wanted)
 {
 	struct json_object *m = apistore_objects_meta(o), *a = json_get_arr(m, "finalizers"), *all;
@@ -84,6 +85,7 @@ void apistore_gc_mark(struct json_object *o, enum apistore_policy policy)
 	json_add_int(apistore_objects_meta(o), "deletionGracePeriodSeconds", 0);
 }
 
+/* Storing a marked object without finalizers deletes it, so both kinds of deletion end here. */
 struct json_object *apistore_gc_delete(
 	struct apistore_objects *s, const struct apistore_key *key, enum apistore_policy policy)
 {
@@ -164,6 +166,8 @@ struct step {
 	size_t acts, blocking, seen; /* objects written, with blockOwnerDeletion, and visited */
 };
 
+/* Store an object and count the action. A failure counts as none, which ends the loop of a
+ * collection. */
 static void put(struct step *st, const struct apistore_key *key, struct json_object *take_o)
 {
 	struct json_object *o = apistore_objects_put(st->s, key, take_o);
@@ -187,6 +191,7 @@ static void on_orphan(void *arg, const struct apistore_key *key)
 		json_object_put(o);
 		return;
 	}
+	/* All owners are gone: delete it. Otherwise the remaining owners keep it. */
 	if (owners.absent == owners.n)
 		apistore_gc_mark(o, APISTORE_POLICY_DEFAULT);
 	else
@@ -246,6 +251,8 @@ static void on_foreground_dependent(void *arg, const struct apistore_key *key)
 		json_object_put(o);
 		return;
 	}
+	/* Owners in foreground deletion do not keep it, or two of them would wait for each
+	 * other. */
 	if (owners.absent + owners.leaving < owners.n) {
 		drop_references(st->s, key, o, uid); /* another owner keeps it */
 	} else {
@@ -259,6 +266,7 @@ static void on_foreground_dependent(void *arg, const struct apistore_key *key)
 /* What an object that is being deleted waits for; tested in this order. */
 enum hold { HOLD_NONE, HOLD_ORPHANS, HOLD_DEPENDENTS };
 
+/* Only our own two finalizers are waited for here; others belong to controllers. */
 static enum hold hold_of(struct json_object *o)
 {
 	if (!json_get(o, "metadata/deletionTimestamp"))
@@ -340,6 +348,7 @@ static void step_deleting(struct step *st)
 		(void)apistore_objects_failed(st->s, &err);
 }
 
+/* Repeat until a round changes nothing: a deletion can orphan further objects. */
 size_t apistore_gc_collect(struct apistore_objects *s)
 {
 	struct step st;
@@ -380,6 +389,7 @@ void apistore_gc_undone(struct apistore_gc *gc)
 	timer_set(&gc->step, AGAIN_MS); /* overrides an immediate step: the database just failed */
 }
 
+/* Do a little and come back in the next turn, so that a large tree does not block other clients. */
 static void on_step(void *arg)
 {
 	struct apistore_gc *gc = arg;
@@ -416,6 +426,8 @@ static void on_events(void *arg)
 	timer_set(&gc->events, st.seen >= STEP_MAX ? 0 : EVENTS_MS);
 }
 
+/* Called within the transaction of the write. An owner that does not exist yet is checked later
+ * too: it may never be created. */
 void apistore_gc_note(struct apistore_gc *gc, const struct apistore_key *key, const char *gone,
 	const char *const *owners, size_t n)
 {
@@ -430,6 +442,7 @@ void apistore_gc_note(struct apistore_gc *gc, const struct apistore_key *key, co
 	timer_set_earlier(&gc->step, 0);
 }
 
+/* Start with a full check in the first turn; Events are looked at later. */
 struct apistore_gc *apistore_gc_new(struct apistore_objects *s)
 {
 	struct apistore_gc *gc = xcalloc(1, sizeof(*gc));

@@ -38,6 +38,7 @@ struct patching {
 	struct err *err;
 };
 
+/* Set the error of an operation. The path is escaped, since it comes from the client. */
 static int fail(const struct patching *p, const char *what, const char *path)
 {
 	return err_set(p->err, ERR_INVALID, "%s: %.100s", what, log_esc(path ? path : "(none)"));
@@ -148,6 +149,7 @@ static bool may_move(struct patching *p, struct json_object *list, size_t i)
 	return p->work <= WORK_MAX;
 }
 
+/* Insert by moving the elements after i, since json-c has no insert. */
 static void insert(struct json_object *list, size_t i, struct json_object *take_v)
 {
 	for (size_t k = json_len(list); k > i; k--)
@@ -180,6 +182,7 @@ static int add_at(struct patching *p, const struct place *at, struct json_object
 	return fail(p, "Unable to access invalid index", at->key);
 }
 
+/* Remove a member or an element, which must exist (RFC 6902, section 4.2). */
 static int remove_at(struct patching *p, const struct place *at)
 {
 	size_t i;
@@ -211,6 +214,7 @@ static struct json_object *copy_of(struct json_object *v)
 	return v ? json_copy(v) : NULL;
 }
 
+/* The container must exist; the value is copied, because the patch is only read. */
 static int op_add(struct patching *p, const char *path)
 {
 	cleanup_place struct place at = find(*p->doc, path);
@@ -242,6 +246,7 @@ static int replace_all(struct patching *p)
 	return 0;
 }
 
+/* Replace a value. A missing member is created, unlike in RFC 6902, section 4.3. */
 static int op_replace(struct patching *p, const char *path)
 {
 	cleanup_place struct place at = {0};
@@ -347,6 +352,7 @@ static int check_op(struct json_object *op, struct err *err)
 	return 0;
 }
 
+/* Types are checked before the number of operations, as in kube-apiserver. */
 int apistore_jsonpatch_check(struct json_object *patch, struct err *err)
 {
 	size_t n;
@@ -365,6 +371,8 @@ int apistore_jsonpatch_check(struct json_object *patch, struct err *err)
 	return 0;
 }
 
+/* Run the operations in order. The first failure ends the patch, and the caller drops the document,
+ * so a patch is applied as a whole or not at all. */
 int apistore_jsonpatch_apply(struct json_object **o, struct json_object *patch, struct err *err)
 {
 	static const struct {

@@ -27,6 +27,8 @@ bool apistore_keyfile_is_sealed(const char *text, size_t len)
 	return len >= HEAD_LEN && memcmp(text, head, HEAD_LEN) == 0;
 }
 
+/* The format line is outside of the sealed part, so that a person who opens the file learns what it
+ * is. */
 char *apistore_keyfile_seal(
 	const struct secret *sealing_key, const char *name, const struct secret *plain, size_t *len)
 {
@@ -44,6 +46,7 @@ char *apistore_keyfile_seal(
 	return out;
 }
 
+/* The length is checked first: an empty key file would give an empty key. */
 struct secret *apistore_keyfile_open(
 	const struct secret *sealing_key, const char *name, const char *text, size_t len)
 {

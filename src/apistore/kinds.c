@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * One array of kinds, built-in ones first. It is filled before the API is served and then only read,
+ * so pointers into it stay valid.
+ */
 #include "config.h"
 
 #include "tec/apistore/kinds.h"
@@ -17,6 +21,7 @@ struct apistore_kinds {
 	size_t n_crds;
 };
 
+/* Add a kind with the properties that the store needs. Its texts are borrowed from the schema. */
 static void add(struct apistore_kinds *k, const struct schema_kind *kind)
 {
 	ARRAY_GROW(k->kind, k->n);
@@ -38,6 +43,7 @@ struct apistore_kinds *apistore_kinds_new(void)
 	return k;
 }
 
+/* The kinds point into the definitions, so both are freed together, after all who use them. */
 void apistore_kinds_free(struct apistore_kinds *k)
 {
 	if (!k)

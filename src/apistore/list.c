@@ -55,6 +55,8 @@ void apistore_list_free(struct apistore_listing *l)
 	free(l);
 }
 
+/* The kind is looked up again during each pull, but its names are copied: the target may be the
+ * caller's. */
 static struct apistore_listing *list_new(
 	struct apistore_objects *s, const struct apistore_target *t, uint64_t at)
 {
@@ -73,6 +75,7 @@ static struct apistore_listing *list_new(
 	return l;
 }
 
+/* Events have no head and no end, so the listing begins after its head. */
 struct apistore_listing *apistore_list_events(
 	struct apistore_objects *s, const struct apistore_target *t, uint64_t at)
 {
@@ -219,6 +222,7 @@ static int choose_version(struct apistore_listing *l, const struct apistore_targ
 			"continue key is not valid: encoded start key is not valid");
 		return -1;
 	}
+	/* As in kube-apiserver, a limit without a match makes a resourceVersion exact. */
 	exact = want > 0 && (str_eq(match, "Exact") || (!match && l->limit > 0));
 	l->at = token_rv > 0 ? (uint64_t)token_rv : exact ? want : now;
 	if (want > now || l->at > now) {
@@ -242,6 +246,7 @@ struct page {
 	char *ns, *name; /* owned: the last object of the page */
 };
 
+/* Is it the current version, which table object answers without the history? */
 static bool is_current(const struct apistore_listing *l)
 {
 	return l->at == apistore_db_rv(l->s->db);
@@ -301,6 +306,7 @@ static int find_page(struct apistore_listing *l, struct err *err)
 	return rc < 0 ? -1 : 0;
 }
 
+/* Options are checked before anything is read. A list without a limit needs no look at its end. */
 struct apistore_listing *apistore_list_new(
 	struct apistore_objects *s, struct apistore_target *take_t, struct apistore_answer *refused)
 {
@@ -440,6 +446,8 @@ bool apistore_list_is_empty(const struct apistore_listing *l)
 	return l->given == 0;
 }
 
+/* Each piece is a scan of its own, after the last object. Between two pieces the version may be
+ * compacted, which ends the list with an error in the middle. */
 int apistore_list_pull(struct apistore_listing *l, struct body *out, size_t max, struct err *err)
 {
 	struct pull p = {l, out, out->len + max, false};

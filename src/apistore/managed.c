@@ -23,6 +23,7 @@
 
 /* ---- fields without an owner */
 
+/* Build the set of fields without an owner, the same as kube-apiserver's. */
 static struct apistore_fieldset unowned(void)
 {
 	static const char *const below_meta[] = {"f:creationTimestamp", "f:generation",
@@ -160,6 +161,7 @@ static void note_update(const struct apistore_place *p, const struct apistore_ma
 	cap_updates(l);
 }
 
+/* Update the entries after a write that replaces or patches the object. */
 void apistore_managed_update(const struct apistore_place *p, const struct apistore_kind *k,
 	const struct apistore_manager *m, struct json_object *was, struct json_object *o)
 {
@@ -380,6 +382,8 @@ static struct json_object *part_of(
 	return o;
 }
 
+/* The first apply to an object without entries gives all its fields to the manager
+ * "before-first-apply", so that taking one over is a conflict. */
 struct json_object *apistore_managed_apply(const struct apistore_place *p,
 	const struct apistore_kind *k, const struct apistore_manager *m, struct json_object *live,
 	struct json_object *conf, bool force, struct apistore_answer *refused)
@@ -429,6 +433,7 @@ struct json_object *apistore_managed_apply(const struct apistore_place *p,
 
 /* ---- times */
 
+/* Return a copy without the times of its entries, to compare objects apart from them. */
 static struct json_object *without_times(struct json_object *o)
 {
 	struct json_object *copy = json_copy(o), *a = json_get_arr(copy, "metadata/managedFields");

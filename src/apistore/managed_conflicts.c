@@ -11,6 +11,7 @@
 
 #include "managed_internal.h"
 
+/* The entries are borrowed and stay; only the sets of fields are freed. */
 void managed_conflicts_fini(struct managed_conflicts *c)
 {
 	for (size_t i = 0; i < c->n; i++)
@@ -29,6 +30,8 @@ static int by_manager(const void *a, const void *b)
 	return c ? c : managed_entries_by_order(x, y);
 }
 
+/* A manager may own fields in several entries, one per version; each gives a conflict of its
+ * own. */
 struct managed_conflicts managed_conflicts_find(const struct managed_entries *l,
 	const struct managed_entry *self, const struct apistore_fieldset *taken,
 	const struct apistore_fieldset *allowed)
@@ -53,10 +56,11 @@ struct managed_conflicts managed_conflicts_find(const struct managed_entries *l,
 	return c;
 }
 
+/* The message and the causes while conflicts are listed. */
 struct telling {
-	const char *with;
+	const char *with; /* the manager whose fields come next; borrowed */
 	struct strbuf text;
-	struct json_object *causes;
+	struct json_object *causes; /* taken by the answer */
 	size_t n;
 };
 
@@ -87,6 +91,7 @@ static char *who(const struct managed_entry *e)
 	return strbuf_steal(&b);
 }
 
+/* A single conflict is described in one line, several in a list, as kube-apiserver does. */
 struct apistore_answer managed_conflicts_refuse(const struct managed_conflicts *c)
 {
 	struct telling t = {NULL, STRBUF_INIT, json_arr(), 0};

@@ -28,6 +28,7 @@ void managed_entries_fini(struct managed_entries *l)
 	*l = (struct managed_entries){NULL, 0};
 }
 
+/* Append an empty entry. The array may move, so pointers to other entries become invalid. */
 struct managed_entry *managed_entries_add(struct managed_entries *l, const char *manager,
 	const char *version, const char *sub, bool apply)
 {
@@ -39,6 +40,7 @@ struct managed_entry *managed_entries_add(struct managed_entries *l, const char 
 	return &l->at[l->n++];
 }
 
+/* Close the gaps in place, which moves the entries behind them. */
 void managed_entries_drop_empty(struct managed_entries *l)
 {
 	size_t n = 0;
@@ -105,6 +107,7 @@ static int read_entry(struct json_object *o, struct managed_entries *out, struct
 	return 0;
 }
 
+/* Read all entries, or none: an object with one malformed entry has no known owners. */
 int managed_entries_read(struct json_object *o, struct managed_entries *out, struct err *err)
 {
 	struct json_object *a = json_get_arr(o, "metadata/managedFields");
@@ -118,6 +121,8 @@ int managed_entries_read(struct json_object *o, struct managed_entries *out, str
 	return 0;
 }
 
+/* Compare by operation, time, manager, version and subresource, so that the order is total and an
+ * object without a change gets the same text again. */
 int managed_entries_by_order(const void *a, const void *b)
 {
 	const struct managed_entry *x = a, *y = b;
@@ -132,6 +137,7 @@ int managed_entries_by_order(const void *a, const void *b)
 	return c ? c : strcmp(x->sub, y->sub);
 }
 
+/* Write one entry with its members in kube-apiserver's order; empty ones are omitted. */
 static struct json_object *entry_json(const struct managed_entry *e)
 {
 	struct json_object *o =
@@ -144,6 +150,7 @@ static struct json_object *entry_json(const struct managed_entry *e)
 	return json_add_str(o, "subresource", e->sub[0] ? e->sub : NULL);
 }
 
+/* No entries means no member managedFields at all, as after a reset by the client. */
 void managed_entries_write(struct managed_entries *l, struct json_object *o)
 {
 	struct json_object *m = apistore_objects_meta(o), *a;

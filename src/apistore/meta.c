@@ -25,6 +25,7 @@ static const char *fault_of_subdomain(const char *name)
 	return kobj_name_valid(name, strlen(name)) ? NULL : SUBDOMAIN;
 }
 
+/* The rule for names that become part of a DNS name, such as that of a Namespace. */
 static const char *fault_of_label(const char *name)
 {
 	return kobj_label_valid(name, strlen(name))
@@ -42,6 +43,7 @@ static const char *fault_of_segment(const char *name)
 		       : NULL;
 }
 
+/* Add an error unless why is NULL. */
 static void cause(struct schema_causes *c, const char *field, const char *value, const char *why)
 {
 	if (why)
@@ -58,7 +60,8 @@ static const struct rule {
 	{"events.k8s.io", "Event", fault_of_subdomain, true},
 	{"rbac.authorization.k8s.io", NULL, fault_of_segment, false}};
 
-/* k may be NULL. */
+/* Find the rule of a kind. Names of other kinds must be DNS subdomains; finalizers without a domain
+ * are an error for built-in kinds and a warning for custom ones. k may be NULL. */
 static const struct rule *rule_of(const struct schema_kind *k)
 {
 	static const struct rule built_in = {"", "", fault_of_subdomain, false},
@@ -89,6 +92,7 @@ static void check_names(
 
 /* ---- qualified names */
 
+/* Is this a name of letters, digits and "-_.", with a letter or digit at both ends? */
 static bool is_name_part(const char *s, size_t n)
 {
 	if (n == 0 || !isalnum((unsigned char)s[0]) || !isalnum((unsigned char)s[n - 1]))
@@ -99,6 +103,8 @@ static bool is_name_part(const char *s, size_t n)
 	return true;
 }
 
+/* Check a qualified name: an optional DNS prefix and a slash, then a name of at most 63
+ * characters. */
 static const char *fault_of_qualified(const char *name)
 {
 	const char *slash = strchr(name, '/'), *part = slash ? slash + 1 : name;
@@ -111,6 +117,7 @@ static const char *fault_of_qualified(const char *name)
 	return is_name_part(part, n) ? NULL : "name " NAME_PART;
 }
 
+/* Check label keys and values; an empty value is valid. */
 static void check_labels(struct json_object *labels, struct schema_causes *causes)
 {
 	json_each (labels, key, v) {
@@ -143,6 +150,7 @@ static void check_annotations(struct json_object *annotations, struct schema_cau
 			"must have at most %u bytes", ANNOTATIONS_MAX);
 }
 
+/* The finalizers that Kubernetes itself uses, which have no domain. */
 static bool is_standard(const char *finalizer)
 {
 	return str_eq(finalizer, "kubernetes") || str_eq(finalizer, "orphan") ||
@@ -157,6 +165,7 @@ static bool has_text(struct json_object *list, const char *text)
 	return false;
 }
 
+/* Check finalizers. Those of a custom resource may lack a domain, which is only a warning. */
 static void check_finalizers(
 	const struct rule *r, struct json_object *list, struct schema_causes *causes)
 {
@@ -175,6 +184,7 @@ static void check_finalizers(
 			"orphan and foregroundDeletion are mutually exclusive");
 }
 
+/* Called for custom resources only, whose finalizers check_finalizers() does not refuse. */
 void apistore_meta_warn(struct json_object *o, struct schema_texts *out)
 {
 	struct json_object *list = json_get_arr(o, "metadata/finalizers");
@@ -240,6 +250,7 @@ static void check_owner(struct json_object *owner, struct schema_causes *causes)
 			"an Event must not be an owner");
 }
 
+/* Check the owner references: each by itself, and that at most one is the controller. */
 static void check_owners(struct json_object *list, struct schema_causes *causes)
 {
 	size_t controllers = 0;

@@ -70,6 +70,8 @@ static void on_key(void *arg, const struct apistore_key *key)
 	t->fn(t->arg, key);
 }
 
+/* Fewer objects than max means that the owner has no more dependents, and it is dropped. Otherwise
+ * the next call continues after the last object. */
 int apistore_missing_take(struct apistore_missing *m, struct apistore_db *db, unsigned max,
 	apistore_key_fn fn, void *arg, struct err *err)
 {

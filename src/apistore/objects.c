@@ -38,6 +38,7 @@ struct text {
 	size_t len;
 };
 
+/* Copy the text, which is borrowed for the call. */
 static bool take_text(void *arg, const struct apistore_version *v)
 {
 	struct text *t = arg;
@@ -59,6 +60,7 @@ char *apistore_objects_text(struct apistore_objects *s, const struct apistore_ke
 	return t.text;
 }
 
+/* Text in the store is ours and was verified, so one that is not JSON is a bug and aborts. */
 struct json_object *apistore_objects_get(struct apistore_objects *s, const struct apistore_key *key)
 {
 	/* Wider than the limits for clients, so that all that was once stored can be read. */
@@ -86,6 +88,7 @@ size_t apistore_objects_count(struct apistore_objects *s, const char *resource, 
 	return n == UINT64_MAX ? 0 : (size_t)n;
 }
 
+/* The first kind that matches counts; an unknown resource is a plain object without a schema. */
 const struct apistore_kind *apistore_objects_kind(
 	const struct apistore_objects *s, const char *group, const char *resource)
 {
@@ -273,6 +276,7 @@ static size_t owners_of(struct json_object *o, const char *uids[OWNERS_MAX])
 	return n;
 }
 
+/* Each resource is noted once per transaction: watches are woken by resource, not by object. */
 void apistore_objects_note_change(struct apistore_objects *s, const char *resource)
 {
 	for (size_t i = 0; i < s->n_changed; i++)
@@ -282,6 +286,7 @@ void apistore_objects_note_change(struct apistore_objects *s, const char *resour
 	s->changed[s->n_changed++] = xstrdup(resource);
 }
 
+/* Secrets are encrypted in the database; all other objects are only authenticated. */
 static bool is_sealed(const char *resource)
 {
 	return str_eq(resource, "secrets");
@@ -368,6 +373,7 @@ int apistore_objects_store(struct apistore_objects *s, const struct apistore_key
 	return dry || out->too_large ? 0 : write_version(s, key, take_o, was, out, head);
 }
 
+/* The text is wiped before it is freed, as it may be a Secret. */
 struct json_object *apistore_objects_put(
 	struct apistore_objects *s, const struct apistore_key *key, struct json_object *take_o)
 {

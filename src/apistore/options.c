@@ -16,6 +16,7 @@ static const struct apistore_target none = {.group = (char *)"meta.k8s.io", .nam
 
 /* ---- field manager */
 
+/* Check the name of a field manager, which is stored in each entry of managedFields. */
 static void check_manager(const char *manager, struct schema_causes *causes)
 {
 	size_t at = 0;
@@ -148,6 +149,7 @@ static int check_grace(const struct apistore_write *w, struct apistore_answer *r
 	return -1;
 }
 
+/* Set the policy from its name. "nil" in the message is what kube-apiserver lists as well. */
 static void set_policy(struct apistore_write *w, const char *policy, struct schema_causes *causes)
 {
 	static const char *const names[] = {[APISTORE_POLICY_DEFAULT] = "",

@@ -6,6 +6,8 @@
 
 #include "tec/base/json.h"
 
+/* A null removes a member (RFC 7386). A value that is no object replaces; an object is merged, into
+ * an empty one if there is none, which drops the nulls inside it. */
 void apistore_patch_merge(struct json_object *o, struct json_object *patch)
 {
 	json_each (patch, name, value) {

@@ -95,6 +95,7 @@ static size_t length(const struct reader *r)
 
 /* ---- values; NULL: malformed */
 
+/* Strings must be valid UTF-8 without NUL bytes, as in JSON bodies. */
 static struct json_object *text_of(const struct reader *r)
 {
 	if (!bytes_valid_utf8((const char *)r->p, length(r)) || memchr(r->p, '\0', length(r)))
@@ -243,6 +244,7 @@ static bool read_pair(
 	return v != NULL;
 }
 
+/* Add a number or boolean. Zero is omitted unless the type has a pointer, whose presence counts. */
 static bool add_number(struct json_object *o, const struct protobuf_field *f, const struct item *it)
 {
 	if (it->is_bytes)
@@ -254,12 +256,14 @@ static bool add_number(struct json_object *o, const struct protobuf_field *f, co
 	return true;
 }
 
+/* Would Go omit this value (omitempty)? */
 static bool is_nothing(const struct protobuf_field *f, struct json_object *v)
 {
 	return (f->type == PROTOBUF_STRING || f->type == PROTOBUF_TIME) &&
 	       json_object_get_string_len(v) == 0;
 }
 
+/* Add one field to the object by its type in the table. False: malformed. */
 static bool add_value(struct json_object *o, const struct protobuf_field *f, const struct item *it,
 	struct bounds *b)
 {
@@ -327,6 +331,8 @@ static const struct protobuf_message *find_message(const char *version, const ch
 	return m->kind ? m : NULL;
 }
 
+/* Read the raw object by the table of its kind. apiVersion and kind come from the envelope: the
+ * inner message does not have them. */
 static struct json_object *read_object(
 	struct json_object *type, const struct reader *raw, struct err *err)
 {

@@ -39,6 +39,7 @@ static int check_preconditions(
 	return 0;
 }
 
+/* Mark and store. A dry run computes the same answer without storing. */
 struct apistore_answer apistore_remove_object(
 	const struct apistore_write *w, struct json_object *body)
 {
@@ -64,6 +65,7 @@ struct apistore_answer apistore_remove_object(
 	return answer;
 }
 
+/* The deletion of a collection. */
 struct sweep {
 	const struct apistore_write *w;
 	struct strbuf names; /* ns/name, each with its NUL byte */

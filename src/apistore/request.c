@@ -114,6 +114,7 @@ static struct apistore_answer list(struct apistore_objects *s, struct apistore_t
 
 /* ---- preparing an object */
 
+/* The value is copied, since both objects live on. */
 void apistore_write_copy(struct json_object *o, struct json_object *from, const char *name)
 {
 	struct json_object *v = NULL;
@@ -123,6 +124,7 @@ void apistore_write_copy(struct json_object *o, struct json_object *from, const 
 		json_add(o, name, json_copy(v));
 }
 
+/* Drop a member that is null, or an empty map or list. */
 static void drop_empty(struct json_object *o, const char *name)
 {
 	struct json_object *v = NULL;
@@ -185,6 +187,7 @@ static void note_manager(const struct apistore_write *w, struct json_object *o)
 		apistore_managed_update(&p, w->kind, &m, w->was, o);
 }
 
+/* Does the object exist? Its text is wiped, as it may be a Secret. */
 static bool is_there(const struct apistore_write *w)
 {
 	size_t len = 0;
@@ -224,6 +227,7 @@ struct apistore_answer apistore_write_store(
 	note_manager(w, o);
 	if (w->applied && w->was)
 		apistore_managed_keep_times(w->was, o);
+	/* Validation saw the names of the requested group; the store has those of core Events. */
 	if (apistore_events_renames(w->t->group)) {
 		apistore_events_to_core(o);
 		apistore_events_to_core(w->was);
@@ -311,6 +315,7 @@ static bool has_sub(const struct apistore_write *w)
 	return str_eq(w->t->sub, "status") && w->kind->status;
 }
 
+/* The words of kube-apiserver for a method that custom resources lack on a subresource. */
 static struct apistore_answer not_on_sub(const struct apistore_write *w, const char *verb)
 {
 	return apistore_status_refusal(405, "MethodNotAllowed",
@@ -363,6 +368,8 @@ static struct apistore_answer write_request(
 	return answer;
 }
 
+/* A failure of the database during the request replaces its answer, whatever the answer was: it may
+ * rest on objects that could not be read. */
 struct apistore_answer apistore_request(struct apistore_objects *s, struct apistore_target *take_t,
 	const struct apistore_request *r)
 {

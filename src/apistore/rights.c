@@ -43,6 +43,7 @@ static const char *const review_groups[] = {"authentication.k8s.io", "authorizat
 static const char *const self_reviews[] = {
 	"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews", NULL};
 
+/* Is the word in the list, or does the list have "*"? */
 static bool has(const char *const *list, const char *want)
 {
 	for (; *list; list++)
@@ -94,11 +95,13 @@ bool apistore_rights_is_role(const char *kind, const char *name)
 	return role_of(kind, name) != 0;
 }
 
+/* A look through the RoleBindings of a namespace for one user. */
 struct look {
 	const struct apistore_user *user;
-	unsigned roles;
+	unsigned roles; /* found so far */
 };
 
+/* Add the role of one binding. One that cannot be parsed has no subjects and grants nothing. */
 static bool on_binding(void *arg, const struct apistore_version *v)
 {
 	struct look *l = arg;
@@ -127,6 +130,7 @@ static unsigned roles_in(struct apistore_objects *s, const struct apistore_user 
 
 /* ---- decisions */
 
+/* Is this open to every authenticated user? A path that ends with "*" covers all below it. */
 static bool is_open(const struct apistore_act *act)
 {
 	for (const char *const *p = open_paths; act->path[0] && *p; p++) {
@@ -147,6 +151,8 @@ static bool gives(const struct rule *r, const struct apistore_act *act)
 	       has(r->resources, act->resource) && (!act->sub[0] || r->resources == any);
 }
 
+/* Non-resource paths other than the open ones need system:masters. The database is read only if a
+ * RoleBinding has to decide. */
 bool apistore_rights_allow(
 	struct apistore_objects *s, const struct apistore_user *u, const struct apistore_act *act)
 {
@@ -163,6 +169,7 @@ bool apistore_rights_allow(
 	return false;
 }
 
+/* Namespaced and cluster-scoped requests have different ends, as in kube-apiserver. */
 char *apistore_rights_refusal(const struct apistore_user *u, const struct apistore_act *act)
 {
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
@@ -201,6 +208,7 @@ static void add_rule(struct json_object *list, struct json_object *take_groups,
 	json_push(list, o);
 }
 
+/* List the rules instead of evaluating them. It must agree with apistore_rights_allow(). */
 struct json_object *apistore_rights_rules(
 	struct apistore_objects *s, const struct apistore_user *u, const char *ns)
 {

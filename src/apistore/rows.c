@@ -16,6 +16,7 @@
 
 #include "apistore_internal.h"
 
+/* Make the key of a row. The slash keeps tables apart from resources, which clients can name. */
 static struct apistore_key key_of(const char *table, const char *name)
 {
 	assert(strchr(table, '/'));
@@ -76,6 +77,7 @@ static int begin(struct apistore_objects *s, struct err *err)
 	return -1;
 }
 
+/* Begin first: the current version must be read within the transaction that replaces it. */
 int apistore_rows_set(struct apistore_objects *s, const char *table, const char *name,
 	const void *data, size_t len, struct err *err)
 {
@@ -101,6 +103,7 @@ static bool take_bytes(void *arg, const struct apistore_version *v)
 	return false;
 }
 
+/* An uncommitted write of this turn is visible here, as in all reads. */
 int apistore_rows_get(struct apistore_objects *s, const char *table, const char *name, void **data,
 	size_t *len, struct err *err)
 {
@@ -116,6 +119,7 @@ int apistore_rows_get(struct apistore_objects *s, const char *table, const char 
 	return 0;
 }
 
+/* A row that does not exist is an error and begins no transaction. */
 int apistore_rows_remove(
 	struct apistore_objects *s, const char *table, const char *name, struct err *err)
 {
@@ -145,6 +149,7 @@ static bool list_one(void *arg, const struct apistore_version *v)
 	return true;
 }
 
+/* Only keys are read, so no row is decrypted to be listed. */
 int apistore_rows_list(struct apistore_objects *s, const char *table, const char *prefix,
 	apistore_rows_fn fn, void *arg, struct err *err)
 {

@@ -124,6 +124,8 @@ static int namespace(const struct rule *r)
 	return 0;
 }
 
+/* Run the rule of the kind; kinds without one pass. Both texts and object may hold secrets, so no
+ * value is quoted in an error. */
 int apistore_rules(const struct apistore_target *t, struct json_object *o, struct json_object *was,
 	struct apistore_answer *refused)
 {

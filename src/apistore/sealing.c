@@ -65,6 +65,7 @@ static struct secret *read_key(const struct apistore_sealing *s, const char *pat
 	return key;
 }
 
+/* Write a key file and sync it before anything depends on it. */
 static int put_key(const char *path, const struct secret *key, struct err *err)
 {
 	return file_replace(path, secret_peek(key), SEAL_KEY_LEN, 0600, err);
@@ -102,6 +103,7 @@ static void choose(struct apistore_sealing *s, const struct apistore_sealing_con
 	s->path = s->by_systemd ? steal_ptr(&credential) : xstrdup(s->is_own ? s->own : conf->file);
 }
 
+/* Compute all paths once; reading a key is left to the caller. */
 static struct apistore_sealing *sealing_new(
 	const char *dir, const struct apistore_sealing_conf *conf)
 {
@@ -115,6 +117,7 @@ static struct apistore_sealing *sealing_new(
 	return s;
 }
 
+/* A missing file that the caller named is an error; only DIR/sealing.key is ever created. */
 struct apistore_sealing *apistore_sealing_open(
 	const char *dir, const struct apistore_sealing_conf *conf, bool make, struct err *err)
 {
@@ -132,6 +135,7 @@ struct apistore_sealing *apistore_sealing_open(
 	return NULL;
 }
 
+/* Where open would create a key, this leaves the key NULL. */
 struct apistore_sealing *apistore_sealing_look(
 	const char *dir, const struct apistore_sealing_conf *conf, struct err *err)
 {
@@ -345,6 +349,7 @@ static struct apistore_db *open_with_earlier(struct apistore_sealing *s, struct 
 	return db;
 }
 
+/* Only a wrong key leads to the search for an earlier one; any other error is final. */
 struct apistore_db *apistore_sealing_open_db(struct apistore_sealing *s, struct err *err)
 {
 	struct apistore_db *db = open_with(s, s->key, err);

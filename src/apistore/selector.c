@@ -49,6 +49,7 @@ static const struct {
 			"reason", "reportingController", "type"}},
 };
 
+/* Return the selectable fields of a resource, in the names of its own group. */
 static const char *const *fields_of(const char *resource)
 {
 	static const char *const none[] = {NULL};
@@ -82,6 +83,7 @@ void apistore_selector_free(struct apistore_selector *s)
 	free(s);
 }
 
+/* Append a requirement. The array may move, so earlier pointers into it become invalid. */
 static struct requirement *add(struct apistore_selector *s, char *take_key, bool field)
 {
 	ARRAY_GROW(s->req, s->n);
@@ -142,6 +144,7 @@ static bool is_name(const char *s, size_t len)
 	return true;
 }
 
+/* Check a label key: an optional prefix up to a slash, and a name. */
 static int check_key(const char *key, struct err *err)
 {
 	const char *slash = strchr(key, '/'), *name = slash ? slash + 1 : key;
@@ -153,6 +156,7 @@ static int check_key(const char *key, struct err *err)
 		log_esc(key));
 }
 
+/* Check a label value. The text is kube-apiserver's, cut before its regular expression. */
 static int check_value(const char *key, const char *value, struct err *err)
 {
 	if (is_name(value, strlen(value)))
@@ -184,6 +188,7 @@ static int expected_in(struct reader *r, const char *what)
 	return err_wrap(r->err, "unable to parse requirement");
 }
 
+/* Read "(a,b,c)" after in or notin. An empty value is valid and matches an empty label. */
 static int read_values(struct reader *r, struct requirement *req)
 {
 	if (!accept(r, "("))
@@ -200,6 +205,7 @@ static int read_values(struct reader *r, struct requirement *req)
 	return accept(r, ")") ? 0 : expected_in(r, "',', or ')'");
 }
 
+/* Read the number after > or <. It may be negative. */
 static int read_number(struct reader *r, struct requirement *req)
 {
 	cleanup_free char *value = word(r);
@@ -237,6 +243,7 @@ static int read_operator(struct reader *r, struct requirement *req)
 	return *letters ? expected_in(r, "in, notin, =, ==, !=, gt, lt") : 0;
 }
 
+/* Parse a label selector: KEY, !KEY, KEY=VALUE, KEY in (VALUES) and so on, separated by commas. */
 static int read_labels(struct apistore_selector *s, const char *text, struct err *err)
 {
 	struct reader r = {text, err};
@@ -327,6 +334,8 @@ static int read_fields(
 	return 0;
 }
 
+/* Labels and fields go to one list. No requirement at all is no selector, which callers test
+ * for. */
 int apistore_selector_parse(const char *labels, const char *fields, const char *resource,
 	struct apistore_selector **out, struct err *err)
 {
@@ -347,6 +356,8 @@ int apistore_selector_parse(const char *labels, const char *fields, const char *
 
 /* ---- matching */
 
+/* Only labels and the selectable fields are kept. Selecting by source means its component, as in
+ * kube-apiserver. Numbers and booleans are stored as text. */
 char *apistore_selector_meta(struct json_object *o, const char *resource)
 {
 	struct json_object *labels = json_get_obj(o, "metadata/labels");
@@ -415,6 +426,7 @@ static const char *member(struct json_object *meta, const char *part, const char
 		       : NULL;
 }
 
+/* Name and namespace come from the key of the object and need no stored text. */
 bool apistore_selector_matches(
 	const struct apistore_selector *s, const char *ns, const char *name, const char *meta)
 {

@@ -94,6 +94,8 @@ struct apistore_answer apistore_status_conflict(
 	return status(409, "Conflict", message, details(t, what));
 }
 
+/* The reason of the cause follows from the problem: both come from the same error type of
+ * kube-apiserver. */
 struct apistore_answer apistore_status_invalid(const struct apistore_target *t, const char *kind,
 	const char *field, const char *problem, const char *why)
 {
@@ -123,6 +125,7 @@ struct apistore_answer apistore_status_causes(
 		json_add(details(t, kind), "causes", schema_causes_json(causes)));
 }
 
+/* Errors 404 and 405 carry empty details, as kube-apiserver's do. */
 struct apistore_answer apistore_status_refusal(int code, const char *reason, const char *fmt, ...)
 {
 	cleanup_strbuf struct strbuf message = STRBUF_INIT;
@@ -135,6 +138,7 @@ struct apistore_answer apistore_status_refusal(int code, const char *reason, con
 		code, reason, strbuf_str(&message), code == 404 || code == 405 ? json_obj() : NULL);
 }
 
+/* client-go's reflector recognizes the cause by its reason and lists again. */
 struct apistore_answer apistore_status_too_large(uint64_t wanted, uint64_t current)
 {
 	cleanup_free char *message =
@@ -148,6 +152,7 @@ struct apistore_answer apistore_status_too_large(uint64_t wanted, uint64_t curre
 			"retryAfterSeconds", 1));
 }
 
+/* The cause has no reason, only the message, as in kube-apiserver. */
 struct apistore_answer apistore_status_internal(const char *fmt, ...)
 {
 	cleanup_strbuf struct strbuf why = STRBUF_INIT;
@@ -164,6 +169,7 @@ struct apistore_answer apistore_status_internal(const char *fmt, ...)
 		json_add(json_obj(), "causes", json_push(json_arr(), cause)));
 }
 
+/* The reason InsufficientStorage is ours: kube-apiserver has no answer for a full disk. */
 struct apistore_answer apistore_status_storage(const struct err *err)
 {
 	cleanup_free char *message = xasprintf("Internal error occurred: %s", err->text);
@@ -172,6 +178,7 @@ struct apistore_answer apistore_status_storage(const struct err *err)
 		err->http == 507 ? "InsufficientStorage" : "InternalError", message, NULL);
 }
 
+/* Forbidden 403 by a rule about the object, not by missing rights (apiserver.c answers those). */
 struct apistore_answer apistore_status_forbidden(
 	const struct apistore_target *t, const char *fmt, ...)
 {

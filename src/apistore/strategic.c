@@ -240,6 +240,7 @@ static const char *about(const char *name)
 	return name[0] == '$' ? NULL : name;
 }
 
+/* Merge each member of the patch. Directives refer to a member by the name after the slash. */
 static int merge_map(const struct apistore_place *p, struct json_object *o,
 	struct json_object *patch, struct err *err)
 {

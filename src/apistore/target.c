@@ -17,6 +17,7 @@
 
 #define SEGMENTS_MAX 8
 
+/* Return the value of a hexadecimal digit in either case, or -1. */
 static int hex_value(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -25,6 +26,7 @@ static int hex_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+/* %00 is refused: the rest of the text would be lost to functions that work with C strings. */
 char *apistore_target_decode(const char *s, size_t len, bool query)
 {
 	cleanup_free char *out = xmalloc(len + 1);
@@ -75,6 +77,7 @@ static const char *raw_param(const struct apistore_target *t, const char *name, 
 	return NULL;
 }
 
+/* Remove every occurrence in place. One '&' may stay at the end, which is harmless. */
 void apistore_target_drop(struct apistore_target *t, const char *name)
 {
 	size_t len;
@@ -88,6 +91,7 @@ void apistore_target_drop(struct apistore_target *t, const char *name)
 	}
 }
 
+/* Only the first of several parameters of the same name counts. */
 char *apistore_target_param(const struct apistore_target *t, const char *name)
 {
 	size_t len;
@@ -184,6 +188,7 @@ static char *selector_param(const struct apistore_target *t, const char *name, s
 	return value;
 }
 
+/* Parse both selectors by the fields of the requested group, which differ for Events. */
 static int read_selectors(struct apistore_target *t, struct err *err)
 {
 	cleanup_free char *labels = selector_param(t, "labelSelector", err),
@@ -195,6 +200,7 @@ static int read_selectors(struct apistore_target *t, struct err *err)
 	return apistore_selector_parse(labels, fields, resource, &t->select, err);
 }
 
+/* The query is kept undecoded: parameters are decoded one by one when they are asked for. */
 int apistore_target_parse(const char *path, struct apistore_target *out, struct err *err)
 {
 	size_t len = strcspn(path, "?");

@@ -91,6 +91,7 @@ static bool give(struct call *c, const char *data, size_t len)
 
 /* ---- answers */
 
+/* Pass on the next piece of a list and schedule the one after it. */
 static void next_piece(void *arg)
 {
 	struct call *c = arg;
@@ -189,6 +190,7 @@ static void on_ready(void *arg)
 	defer_call(&c->defer, c->x.t->loop, take_more, c);
 }
 
+/* End a watch after its timeoutSeconds with 200, as an API server ends it. */
 static void on_time_over(void *arg)
 {
 	struct call *c = arg;
@@ -198,6 +200,7 @@ static void on_time_over(void *arg)
 	call_done(c, &none);
 }
 
+/* Send a bookmark, or end the watch if its time is over. */
 static void on_tick(void *arg)
 {
 	struct call *c = arg;
@@ -211,17 +214,21 @@ static void on_tick(void *arg)
 	timer_set(&c->tick, c->end_ms && left < BOOKMARK_MS ? left : BOOKMARK_MS);
 }
 
+/* The exchange is the first member of the call, and the transport base the first of the
+ * transport. */
 static struct apistore_objects *objects_of(const struct call *c)
 {
 	return ((const struct transport *)c->x.t)->objects;
 }
 
+/* Answer after the commit of this turn, and never before the start of the request has returned. */
 static void answer_later(struct call *c, struct apistore_answer take_answer)
 {
 	c->answer = take_answer;
 	apistore_objects_when_stored(objects_of(c), &c->wait, on_stored, c);
 }
 
+/* Start a watch. Without on_data nobody would receive its events. */
 static void start_watch(struct call *c, struct apistore_target *take_t)
 {
 	cleanup_free char *seconds = apistore_target_param(take_t, "timeoutSeconds");

@@ -48,6 +48,8 @@ static void on_settle(void *arg)
 			&err);
 }
 
+/* Compact the history within the transaction of this turn. A failure dooms the transaction, like
+ * any other write. */
 void apistore_objects_keep_history_from(struct apistore_objects *s, uint64_t rv)
 {
 	struct err err = ERR_INIT;
@@ -70,6 +72,7 @@ static void on_compact(void *arg)
 		timer_set_earlier(&s->compact, HISTORY_MS);
 }
 
+/* Reseal some rows between transactions; while one is open, try again shortly. */
 static void on_reseal(void *arg)
 {
 	struct apistore_objects *s = arg;
@@ -94,6 +97,7 @@ void apistore_objects_reseal(struct apistore_objects *s)
 		timer_set_earlier(&s->reseal, RESEAL_MS);
 }
 
+/* Versions from before the start are compacted one interval after it. */
 struct apistore_objects *apistore_objects_new(
 	struct apistore_db *take_db, const struct apistore_schema *schema, struct loop *l)
 {
@@ -125,6 +129,7 @@ static void forget_changes(struct apistore_objects *s)
 	s->changed = NULL;
 }
 
+/* An open transaction is rolled back by closing the database: nobody waits for it any more. */
 void apistore_objects_free(struct apistore_objects *s)
 {
 	if (!s)
@@ -162,6 +167,8 @@ bool apistore_objects_trouble(struct apistore_objects *s, struct err *err)
 	return true;
 }
 
+/* The commit is scheduled with the first write, so every write of a turn is committed at its end
+ * without the writer's help. */
 int apistore_objects_begin(struct apistore_objects *s)
 {
 	struct err err = ERR_INIT;
@@ -245,6 +252,7 @@ static void on_now(void *arg)
 	w->fn(w->arg, &none);
 }
 
+/* Without an open transaction there is nothing to wait for, and fn is called from the next turn. */
 void apistore_objects_when_stored(struct apistore_objects *s, struct apistore_wait *w,
 	void (*fn)(void *arg, const struct err *err), void *arg)
 {
@@ -260,6 +268,7 @@ void apistore_objects_when_stored(struct apistore_objects *s, struct apistore_wa
 		defer_call(&w->now, s->loop, on_now, w);
 }
 
+/* A wait is in one of three places: deferred, being called, or waiting for the commit. */
 void apistore_wait_cancel(struct apistore_wait *w)
 {
 	if (!w->s)

@@ -12,6 +12,7 @@
 
 /* ---- places */
 
+/* The root of a kind. Without a schema (in tests), lists merge by the names in `lists`. */
 struct apistore_place apistore_place_object(
 	const struct apistore_kind *k, const struct apistore_lists *lists)
 {
@@ -42,6 +43,7 @@ static struct schema_merge merge_by_name(const struct apistore_lists *lists, con
 	return (struct schema_merge){.type = SCHEMA_MERGE_PLAIN};
 }
 
+/* An unknown member gives a place without a schema, which merges as plain values. */
 struct apistore_place apistore_place_member(const struct apistore_place *p, const char *name)
 {
 	struct apistore_place to = {.lists = p->lists, .custom = p->custom};
@@ -55,6 +57,7 @@ struct apistore_place apistore_place_member(const struct apistore_place *p, cons
 	return to;
 }
 
+/* All elements of a list share one place. */
 struct apistore_place apistore_place_element(const struct apistore_place *p)
 {
 	struct apistore_place to = {.lists = p->lists, .custom = p->custom};
@@ -92,6 +95,8 @@ static struct apistore_fieldset fields_of(
 	return fields_of_list(p, v);
 }
 
+/* In a kind with a CRD, a key of a map is a path of its own even if its value has fields; a
+ * declared member is not. */
 static struct apistore_fieldset fields_of_map(const struct apistore_place *p, struct json_object *o)
 {
 	struct apistore_fieldset out = {NULL, 0};
@@ -129,6 +134,7 @@ static struct apistore_fieldset fields_of_list(
 	return out;
 }
 
+/* The object itself is not a path: every set begins with its members. */
 struct apistore_fieldset apistore_typed_fields(
 	const struct apistore_place *p, struct json_object *o)
 {
@@ -137,6 +143,7 @@ struct apistore_fieldset apistore_typed_fields(
 	return fields_of(p, o, &self);
 }
 
+/* The set is sorted and stays so, because only members are marked. */
 struct apistore_fieldset apistore_typed_with_parents(
 	const struct apistore_place *p, const struct apistore_fieldset *s)
 {
@@ -157,6 +164,7 @@ struct apistore_fieldset apistore_typed_with_parents(
 
 /* ---- removing */
 
+/* Remove elements in place by closing the gaps, so a long list costs one pass. */
 static void remove_from_list(
 	const struct apistore_place *p, struct json_object *list, const struct apistore_fieldset *s)
 {

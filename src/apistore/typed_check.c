@@ -18,6 +18,8 @@ struct check {
 };
 
 static void fault(struct check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Add an error at the current path. Like kube-apiserver, several errors are listed on lines of
+ * their own. */
 static void fault(struct check *c, const char *fmt, ...)
 {
 	va_list ap;
@@ -47,6 +49,8 @@ static void check_below(
 	c->path.data[before] = '\0';
 }
 
+/* Check the members of a map. Only kinds with a CRD have a closed set of members here: those of
+ * built-in kinds are checked by the decoder. */
 static void check_map(const struct apistore_place *p, struct json_object *o, struct check *c)
 {
 	json_each (o, name, v) {
@@ -87,6 +91,7 @@ static void no_element(
 		i, strbuf_str(&keys));
 }
 
+/* Check the elements of a list. One without a key ends the check of the list. */
 static void check_list(const struct apistore_place *p, struct json_object *list, struct check *c)
 {
 	const struct apistore_place at = apistore_place_element(p);
@@ -113,6 +118,7 @@ static void check_list(const struct apistore_place *p, struct json_object *list,
 	}
 }
 
+/* Check one value: its type against the schema first, then what is inside. */
 static void check(const struct apistore_place *p, struct json_object *v, struct check *c)
 {
 	cleanup_free char *mismatch = p->custom ? schema_at_mismatch(p->at, v) : NULL;
@@ -125,6 +131,7 @@ static void check(const struct apistore_place *p, struct json_object *v, struct 
 		check_list(p, v, c);
 }
 
+/* One error is returned as it is; several are listed under "errors:", as in kube-apiserver. */
 char *apistore_typed_check(const struct apistore_place *p, struct json_object *conf)
 {
 	struct check c = {STRBUF_INIT, STRBUF_INIT, 0};

@@ -49,6 +49,7 @@ static void compare_member(const struct apistore_place *p, const char *name, str
 	note(d, step, c, &below);
 }
 
+/* Compare all members of both maps. A side that is no map has no members. */
 static void compare_maps(const struct apistore_place *p, struct json_object *l,
 	struct json_object *r, struct apistore_delta *d)
 {
@@ -99,6 +100,7 @@ static void compare_run(const struct apistore_place *at, const struct typed_item
 	note(d, step, c, &below);
 }
 
+/* Walk both sorted indexes in parallel, one step at a time. */
 static void compare_lists(const struct apistore_place *p, struct json_object *l,
 	struct json_object *r, struct apistore_delta *d)
 {

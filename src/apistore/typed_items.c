@@ -20,11 +20,13 @@ bool typed_is_list(struct json_object *v)
 	return json_object_is_type(v, json_type_array);
 }
 
+/* Is it an empty map or list, or null? They are the same to server-side apply. */
 bool typed_is_empty(struct json_object *v)
 {
 	return typed_is_map(v) ? json_len(v) == 0 : typed_is_list(v) ? json_len(v) == 0 : v == NULL;
 }
 
+/* A list is a leaf unless it is declared as a set or map; a map unless it is declared atomic. */
 bool typed_is_leaf(const struct apistore_place *p, struct json_object *v)
 {
 	if (typed_is_map(v))
@@ -41,6 +43,7 @@ char *typed_field_step(const char *name)
 	return xasprintf("f:%s", name);
 }
 
+/* Write a step with its value in canonical form, so that equal values give equal steps. */
 static char *value_step(char letter, struct json_object *v)
 {
 	struct strbuf out = STRBUF_INIT;
@@ -63,6 +66,7 @@ static char *keys_step(const struct schema_merge *m, struct json_object *e)
 	return json_len(keys) > 0 ? value_step('k', keys) : NULL;
 }
 
+/* Elements of a set must be scalars, elements of a map must be objects; others have no step. */
 char *typed_element_step(const struct schema_merge *m, struct json_object *e)
 {
 	if (m->type == SCHEMA_MERGE_SET)
@@ -80,6 +84,7 @@ static int by_item(const void *a, const void *b)
 	return c ? c : (x->i > y->i) - (x->i < y->i);
 }
 
+/* Both arrays have one more place than elements, since an allocation of zero bytes may be NULL. */
 struct typed_items typed_items_of(const struct apistore_place *p, struct json_object *list)
 {
 	struct typed_items it = {.n = typed_is_list(list) ? json_len(list) : 0};
@@ -114,6 +119,7 @@ size_t typed_items_run(const struct typed_items *it, size_t i)
 	return n;
 }
 
+/* A binary search for the first of equal steps, which bsearch() does not promise to find. */
 const struct typed_item *typed_items_find(const struct typed_items *it, const char *step, size_t *n)
 {
 	size_t lo = 0, hi = it->n_sorted;

@@ -45,6 +45,7 @@ static bool note_name(void *arg, const struct apistore_version *v)
 	return true;
 }
 
+/* Compare kinds only: the owner may have been deleted, and names say nothing here. */
 static bool is_owned_by(struct json_object *o, const char *kind)
 {
 	struct json_object *owners = json_get_arr(o, "metadata/ownerReferences");
@@ -96,6 +97,7 @@ static int drop(
 	return apistore_objects_trouble(s, err) ? -1 : 0;
 }
 
+/* Collect the names first, because dropping writes to the table that the scan reads. */
 static int drop_all(struct apistore_objects *s, const char *resource, size_t *n, struct err *err)
 {
 	cleanup_strbuf struct strbuf names = STRBUF_INIT;
@@ -114,6 +116,8 @@ static int drop_all(struct apistore_objects *s, const char *resource, size_t *n,
 	return 0;
 }
 
+/* Walk all resources that have objects. RoleBindings are served, but those to former roles must
+ * go. */
 int apistore_unserved_drop(struct apistore_objects *s, struct err *err)
 {
 	cleanup_strbuf struct strbuf dropped = STRBUF_INIT;

@@ -21,6 +21,7 @@ bool apistore_user_in(const struct apistore_user *u, const char *group)
 	return false;
 }
 
+/* A group that is there already is not added again, so duplicates cannot use up the places. */
 void apistore_user_add_group(struct apistore_user *u, const char *group)
 {
 	if (u->n_groups < APISTORE_GROUPS_MAX && strlen(group) < APISTORE_GROUP_LEN &&
@@ -28,6 +29,8 @@ void apistore_user_add_group(struct apistore_user *u, const char *group)
 		strcpy(u->groups[u->n_groups++], group);
 }
 
+/* Build the claims (RFC 7519). The member "kubernetes.io" names the account, as in kube-apiserver's
+ * bound tokens; jti makes two tokens of the same second differ. */
 static struct json_object *claims_of(const struct apistore_token *t)
 {
 	struct json_object *o = json_obj(), *aud = json_arr(), *k = json_obj(), *sa = json_obj();
@@ -50,6 +53,7 @@ static struct json_object *claims_of(const struct apistore_token *t)
 	return o;
 }
 
+/* The token is a secret: whoever has it acts as the ServiceAccount until it expires. */
 struct secret *apistore_token_sign(
 	const struct pki_key *key, const struct apistore_token *t, struct err *err)
 {

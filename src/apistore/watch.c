@@ -113,6 +113,7 @@ static int read_options(struct apistore_watch *w, struct apistore_answer *refuse
 	return 0;
 }
 
+/* Options are checked before the watch is linked, so a refused one was never woken. */
 struct apistore_watch *apistore_watch_new(struct apistore_objects *s,
 	struct apistore_target *take_t, apistore_watch_fn ready, void *arg,
 	struct apistore_answer *refused)
@@ -142,6 +143,7 @@ void apistore_watch_free(struct apistore_watch *w)
 
 /* ---- lines */
 
+/* Add one line: an event with the text of its object. */
 static void add_event(struct body *out, const char *type, const char *object, size_t len)
 {
 	cleanup_free char *head = xasprintf("{\"type\":\"%s\",\"object\":", type);
@@ -183,6 +185,7 @@ static enum apistore_watch_next give_error(
 	return APISTORE_WATCH_END;
 }
 
+/* End the watch because its position is no longer in the history; the client must list again. */
 static enum apistore_watch_next give_gone(struct apistore_watch *w, struct body *out)
 {
 	return give_error(w, out,
@@ -223,6 +226,7 @@ struct before {
 	bool there, matched;
 };
 
+/* Note whether the version before matched. A deletion matches nothing. */
 static bool look_before(void *arg, const struct apistore_version *v)
 {
 	struct before *b = arg;
@@ -324,6 +328,7 @@ static enum apistore_watch_next take_changes(struct apistore_watch *w, struct bo
 	return APISTORE_WATCH_IDLE;
 }
 
+/* While a transaction is open nothing is sent; the commit or rollback wakes the watch. */
 enum apistore_watch_next apistore_watch_take(struct apistore_watch *w, struct body *out, size_t max)
 {
 	enum apistore_watch_next next;
@@ -356,6 +361,7 @@ void apistore_watch_bookmark_all(struct apistore_objects *s)
 	}
 }
 
+/* Each watch ends when its owner takes the next time. */
 void apistore_watch_end_all(struct apistore_objects *s)
 {
 	struct apistore_watch *w, *next;
