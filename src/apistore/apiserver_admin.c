@@ -104,7 +104,7 @@ static void on_drained(void *arg)
 	defer_call(&j->next, j->a->loop, send_piece, j);
 }
 
-/* Start sending the complete copy. Its name is removed first, so no crash leaves it behind. */
+/* Start sending the complete copy. Its name is removed first, so a crash leaves no file. */
 static void send_backup(struct apiserver_job *j)
 {
 	struct err err = ERR_INIT;
@@ -213,7 +213,7 @@ static int take_values(const struct apiserver_call *c, struct err *err)
 	size_t len;
 
 	if (!is_stored(c))
-		return err_set(err, ERR_NOT_FOUND, "%s \"%s\" not found", c->t->qualified,
+		return err_set(err, ERR_NOT_FOUND, "%s %s not found", c->t->qualified,
 			log_esc(c->t->name));
 	text = httpd_req_body(c->req, &len);
 	body = json_parse(text, len, &json_limits_public, err);
@@ -282,7 +282,8 @@ static void start(const struct apiserver_call *c, bool is_backup)
 bool apiserver_admin(const struct apiserver_call *c)
 {
 	bool is_backup = str_eq(httpd_req_path(c->req), BACKUP_PATH);
-	/* DELETE retires the key in use. kubectl delete --raw can send it; its POST would be chunked. */
+	/* DELETE retires the key in use. kubectl delete --raw can send it, but no POST of known
+	 * length. */
 	enum httpd_method needed = is_backup ? HTTPD_GET : HTTPD_DELETE;
 
 	if (!is_backup && !str_eq(httpd_req_path(c->req), KEY_PATH))

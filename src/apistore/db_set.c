@@ -21,8 +21,8 @@
 #define RECORD   "rows"
 #define LATEST_S INT64_C(253402300798) /* 9999-12-31T23:59:58Z, as creation is a second later */
 
-/* The sealed record, in host byte order. So are the numbers in all tags: a database can only be opened
- * on machines of the same byte order. */
+/* The sealed record, in host byte order. So are the numbers in all tags: a database can only be
+ * opened on machines of the same byte order. */
 struct record {
 	uint64_t rv, n;
 	int64_t newest_s, restored_s;
@@ -181,7 +181,7 @@ static int take_earlier(struct apistore_db *db, const struct db_verify *how,
 }
 
 /* Rows come first: the digest is computed over rows whose tags are valid. With accept_unverified a
- * mismatch is logged and the digest of what is there becomes the new one. */
+ * mismatch is logged, and the digest of the rows found becomes the new one. */
 int db_verify(struct apistore_db *db, const struct db_verify *how, struct err *err)
 {
 	struct db_found found = {0};

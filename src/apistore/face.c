@@ -10,7 +10,7 @@
 
 #define PIECE (1u << 20)
 
-/* The answer may show what is not durable yet; a caller that tells others must wait for the
+/* The answer may show what is not durable yet; a caller that passes it on must wait for the
  * commit. */
 struct apistore_answer apistore_face_ask(struct apistore_objects *s, const char *method,
 	const char *path, const char *content_type, const char *body, size_t len)

@@ -215,7 +215,7 @@ static void print_keys(struct strbuf *out, struct json_object *keys)
 	strbuf_addc(out, ']');
 }
 
-/* Print one step; the letter in front tells its type. */
+/* Print one step by its type, which is the letter in front. */
 void apistore_fieldset_print_step(struct strbuf *out, const char *step)
 {
 	cleanup_json struct json_object *v = NULL;

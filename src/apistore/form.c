@@ -16,7 +16,7 @@ static const struct json_limits limits = {16u << 20, 256, 1u << 22, true};
 
 /* ---- Accept */
 
-/* Copy the value of a parameter without its quotes. A value that does not fit is none that we know,
+/* Copy the value of a parameter without its quotes. A value that does not fit cannot be a known one,
  * and becomes "". */
 static void copy(char *out, size_t size, const char *from, size_t len)
 {

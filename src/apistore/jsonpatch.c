@@ -335,7 +335,8 @@ static int op_test(struct patching *p, const char *path)
 
 /* ---- the list of operations */
 
-/* Check the types in one operation: each member must be a string, or null, which counts as absent. */
+/* Check the types in one operation: each member must be a string or null, which counts as
+ * absent. */
 static int check_op(struct json_object *op, struct err *err)
 {
 	static const char *const names[] = {"op", "path", "from"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One array of kinds, built-in ones first. It is filled before the API is served and then only read,
- * so pointers into it stay valid.
+ * One array of kinds, built-in ones first. It is filled before the API is served and not changed
+ * after that, so pointers into it stay valid.
  */
 #include "config.h"
 

@@ -40,7 +40,7 @@ struct managed_entry *managed_entries_add(struct managed_entries *l, const char 
 	return &l->at[l->n++];
 }
 
-/* Close the gaps in place, which moves the entries behind them. */
+/* Close the gaps in place, which moves later entries: pointers to them become invalid. */
 void managed_entries_drop_empty(struct managed_entries *l)
 {
 	size_t n = 0;

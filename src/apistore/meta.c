@@ -250,7 +250,7 @@ static void check_owner(struct json_object *owner, struct schema_causes *causes)
 			"an Event must not be an owner");
 }
 
-/* Check the owner references: each by itself, and that at most one is the controller. */
+/* Check each owner reference, and that at most one owner is the controller. */
 static void check_owners(struct json_object *list, struct schema_causes *causes)
 {
 	size_t controllers = 0;

@@ -48,7 +48,7 @@ static bool take_text(void *arg, const struct apistore_version *v)
 	return false;
 }
 
-/* A failure counts as not found here; apistore_objects_trouble() tells the difference. */
+/* A failure counts as not found here; apistore_objects_trouble() then returns true. */
 char *apistore_objects_text(struct apistore_objects *s, const struct apistore_key *key, size_t *len)
 {
 	struct err err = ERR_INIT;

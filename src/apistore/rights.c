@@ -75,7 +75,7 @@ static bool is_bound(struct json_object *binding, const struct apistore_user *u)
 	return false;
 }
 
-/* Return the role of a roleRef; 0: it is none of ours and grants nothing. */
+/* Return the role of a roleRef; 0: an unknown role, which grants nothing. */
 static unsigned role_of(const char *kind, const char *name)
 {
 	static const struct {

@@ -40,8 +40,8 @@ struct apistore_sealing {
 	bool by_systemd;     /* path is a credential, which systemd protects from other users */
 };
 
-/* Read a key file, which must have the exact length and be private. NULL with ERR_NOT_FOUND: there is
- * no such file. */
+/* Read a key file, which must have the exact length and be private. NULL with ERR_NOT_FOUND: the
+ * file does not exist. */
 static struct secret *read_key(const struct apistore_sealing *s, const char *path, struct err *err)
 {
 	struct secret *key = NULL;

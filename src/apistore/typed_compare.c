@@ -12,7 +12,7 @@
 
 enum change { SAME, ADDED, REMOVED, MODIFIED };
 
-/* A value on one side. A member that is null is there, with v NULL. */
+/* A value on one side. A member that is null exists, with v NULL. */
 struct side {
 	bool there;
 	struct json_object *v; /* borrowed */

@@ -63,7 +63,7 @@ static void next_shared(struct weave *w, size_t from)
 		w->shared++;
 }
 
-/* Append an applied element, merged with the object's if that is there once. */
+/* Append an applied element, merged with the object's unless that is duplicated. */
 static void take_right(struct weave *w, size_t k)
 {
 	const struct typed_item *l = w->r_in_l[k];

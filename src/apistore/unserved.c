@@ -56,7 +56,7 @@ static bool is_owned_by(struct json_object *o, const char *kind)
 	return false;
 }
 
-/* Did the operator, or tecctl for it, create the object? Users need not be told of its removal. */
+/* Did the operator, or tecctl for it, create the object? The log does not count these. */
 static bool is_ours(
 	const struct apistore_objects *s, const struct apistore_key *key, struct json_object *o)
 {

@@ -21,7 +21,7 @@ bool apistore_user_in(const struct apistore_user *u, const char *group)
 	return false;
 }
 
-/* A group that is there already is not added again, so duplicates cannot use up the places. */
+/* A group is added once, so duplicates cannot use up the places. */
 void apistore_user_add_group(struct apistore_user *u, const char *group)
 {
 	if (u->n_groups < APISTORE_GROUPS_MAX && strlen(group) < APISTORE_GROUP_LEN &&
@@ -53,7 +53,7 @@ static struct json_object *claims_of(const struct apistore_token *t)
 	return o;
 }
 
-/* The token is a secret: whoever has it acts as the ServiceAccount until it expires. */
+/* The token is a secret: it gives the rights of the ServiceAccount until it expires. */
 struct secret *apistore_token_sign(
 	const struct pki_key *key, const struct apistore_token *t, struct err *err)
 {

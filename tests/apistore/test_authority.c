@@ -118,7 +118,7 @@ Test(apistore_authority, a_look_writes_nothing)
 	cr_expect_eq(count_files(), 0);
 	cr_expect_null(look(under, &err), "%s", err.text);
 	cr_expect_lt(access(under, F_OK), 0);
-	cr_expect(strstr(look(deep, &err), "cannot make the directory"), "%s", err.text);
+	cr_expect(strstr(look(deep, &err), "cannot create directory"), "%s", err.text);
 	a = must_open(NOW);
 	n = count_files();
 	before = text_of("server.crt");

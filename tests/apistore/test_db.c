@@ -249,7 +249,7 @@ Test(apistore_db, the_sealing_key_may_change)
 	close_store();
 	secret_free(key);
 	key = old;
-	expect_refused(ERR_DENIED, "sealed by key");
+	expect_refused(ERR_DENIED, "sealed with key");
 }
 
 /* The body of a Secret as it is stored, from a backup. */
@@ -346,7 +346,7 @@ Test(apistore_db, a_change_of_the_key_changes_every_key)
 	close_store();
 	secret_free(key);
 	key = old;
-	expect_refused(ERR_DENIED, "sealed by key");
+	expect_refused(ERR_DENIED, "sealed with key");
 	(void)sql(steal); /* the old key, wrapped as it was in the backup */
 	cr_assert_eq(unlink(backup), 0);
 	cr_expect_not(is_in_files(again + 24, 32), "nothing is left of what the old key sealed");

@@ -249,7 +249,7 @@ def test_backup_and_restore(alone, tmp_path):
     # Into a directory of its own, which gets the key first; another's key is refused.
     status, said = run_operator(f"--standalone={other}", f"--restore={file}")
     assert status == 1 and "sealing key" in said, said
-    for content, wanted in ((b"x" * 31, "32 bytes"), (os.urandom(32), "sealed by key"), (key, "restored")):
+    for content, wanted in ((b"x" * 31, "32 bytes"), (os.urandom(32), "sealed with key"), (key, "restored")):
         with open(os.open(f"{other}/sealing.key", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as f:
             f.write(content)
         status, said = run_operator(f"--standalone={other}", f"--restore={file}")

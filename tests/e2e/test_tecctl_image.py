@@ -174,10 +174,10 @@ def test_handed_in_values(alone, root, tmp_path):
             ({"message": "tec-pcrs/2"}, 422, "it is not a message"),
             ({"message": good["message"][:-9]}, 422, "values"),
             ({"message": good["message"] + "A" * 5000}, 422, "it is not a message"),
-            ({"values": good["message"]}, 422, "the body is"), ([], 422, "")):
+            ({"values": good["message"]}, 422, "the body must be"), ([], 422, "")):
         assert_refused(alone.api("PUT", path, body), status, words)
-    assert_refused(alone.api("PUT", path.replace("/a/", "/b/"), good), 404, 'named "b"')
-    assert_refused(alone.api("PUT", path.replace(f"/{NS}/", "/default/"), good), 404, 'named "a"')
+    assert_refused(alone.api("PUT", path.replace("/a/", "/b/"), good), 404, '"b" not found')
+    assert_refused(alone.api("PUT", path.replace(f"/{NS}/", "/default/"), good), 404, '"a" not found')
     for method in ("GET", "POST", "DELETE", "PATCH"):
         assert_refused(alone.api(method, path, good if method != "GET" else None), 405, "only PUT")
     assert spine.read(alone, NS, "ai", "a")["status"]["conditions"][0]["reason"] == "ValuesAwaited"
