@@ -140,7 +140,7 @@ static int refuse_key(struct apistore_db *db, const struct secret *key, struct e
 		return err_set(err, ERR_INVALID,
 			"the database is damaged (its key cannot be read): restore a backup");
 	return err_set(err, ERR_DENIED,
-		"the database is sealed with key %s, but the key given is %s; give the key it is sealed with",
+		"the database is sealed with key %s, but the sealing key given is %s; give the key it is sealed with",
 		id ? log_escn((char *)id, len) : "?", have);
 }
 
