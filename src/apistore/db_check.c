@@ -53,8 +53,7 @@ struct check {
 	struct sum versions, current; /* table version: all rows, current rows */
 	struct sum objects, by_uid;   /* table object: with rv, and as its uid index has it */
 	struct db_found *found;
-	uint64_t
-		*newest; /* owned: the last version of each object; sorted before the second pass */
+	uint64_t *newest; /* owned: the last version of each object; sorted for check_versions */
 	size_t n_newest, at;
 };
 

@@ -163,10 +163,10 @@ static int merge_elements(const struct apistore_place *p, struct merged *m,
 	return 0;
 }
 
-/* What a patch contains for one list; NULL: nothing. Borrowed from the patch. */
+/* What a patch contains for one list: its elements, $setElementOrder and $deleteFromPrimitiveList.
+ * NULL: nothing. Borrowed from the patch. */
 struct change {
-	struct json_object *list, *order,
-		*gone; /* elements, $setElementOrder, and what to delete */
+	struct json_object *list, *order, *gone;
 };
 
 /* Merge one list of o: delete elements, merge and append others, then order them. */

@@ -19,8 +19,7 @@
 struct apistore_act {
 	const char *verb; /* get list watch create update patch delete deletecollection */
 	const char *group, *resource, *sub, *ns, *name;
-	const char
-		*path; /* of a non-resource request, which has "" for the other members but verb */
+	const char *path; /* a non-resource path; all other members but verb are then "" */
 };
 
 /* Is this one of the three roles? kind and name may be NULL. */
