@@ -223,6 +223,7 @@ static struct found find(const struct apiserver_call *c)
 	struct apistore_form any;
 	size_t len = strlen(path);
 
+	/* Discovery paths may end with a slash. */
 	if (len > 1 && path[len - 1] == '/')
 		path[len - 1] = '\0';
 	if (str_eq(path, "/api") || str_eq(path, "/apis")) {
@@ -255,6 +256,7 @@ static bool is_known(const struct apiserver_call *c, const char *etag)
 		p += strspn(p, " \t");
 		if (*p == '*')
 			return true;
+		/* A weak tag matches the strong one of the same text. */
 		p += str_starts(p, "W/") ? 2 : 0;
 		if (strncmp(p, etag, n) == 0 && strchr(", \t", p[n]))
 			return true;

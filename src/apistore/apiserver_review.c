@@ -53,6 +53,7 @@ static void access_review(const struct apiserver_call *c, struct json_object *bo
 	if (non)
 		act = (struct apistore_act){
 			text(non, "verb"), "", "", "", "", "", text(non, "path")};
+	/* Both or neither was given. */
 	if (!res == !non) {
 		apiserver_answer(c->req,
 			apistore_status_refusal(422, "Invalid",

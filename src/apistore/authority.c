@@ -86,6 +86,8 @@ static int make_dir(const struct apistore_authority *a, struct err *err)
 		return may_make_dir(dir, err);
 	if (!a->look_only && mkdir(dir, 0700) < 0 && errno != EEXIST)
 		return cannot_make(dir, err);
+	/* A directory that exists is checked too: other users must not be able to read or replace
+	 * keys. */
 	if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
 		return err_set(err, ERR_INVALID, "%s is not a directory", log_esc(dir));
 	if (st.st_uid != geteuid() || (st.st_mode & 077))
@@ -182,6 +184,8 @@ static int renew_ca(struct apistore_authority *a, int64_t now_s, struct err *err
 	if (pki_issue_fits(strbuf_str(&a->ca), a->ca.len, a->ca_key) &&
 		lasts(a->ca.data, a->ca.len, now_s, CA_LEFT_DAYS))
 		return 0;
+	/* A CA certificate that is only reissued is not new: clients that trust the old one trust
+	 * this one too. */
 	a->is_new = a->ca.len == 0;
 	strbuf_reset(&a->ca);
 	if (pki_issue(&what, a->ca_key, a->ca_key, NULL, &a->ca, err) < 0)
@@ -222,6 +226,7 @@ static void head_of(const struct apistore_authority *a, int64_t end_s, struct st
 	char hex[2 * SHA256_LEN + 1];
 
 	bytes_sha256(a->ca.data, a->ca.len, ca);
+	/* Eight bytes of the hash are enough: it detects a change and protects nothing. */
 	bytes_to_hex(ca, 8, hex);
 	hex[16] = '\0';
 	strbuf_addf(out,
@@ -242,6 +247,7 @@ static bool kubeconfig_is_current(const struct apistore_authority *a, int64_t no
 	bool ok = false;
 
 	head_of(a, 0, &head);
+	/* The line up to the end of the certificate, which is written as "0" and a newline here. */
 	n = head.len - 2;
 	if (text && len > n && memcmp(text, head.data, n) == 0 &&
 		strcspn(text + n, "\n") < sizeof(number)) {

@@ -160,6 +160,7 @@ static struct apistore_answer update(const struct apistore_write *w, struct json
 		return apistore_write_store(w, steal_ptr(&o));
 	if (apistore_admit_decode(w, o, &refused) < 0) /* the whole must be valid, for its status */
 		return refused;
+	/* Only the status comes from the request. */
 	stored = json_copy(w->was);
 	apistore_write_copy(stored, o, "status");
 	return apistore_write_store(w, stored);

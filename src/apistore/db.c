@@ -342,6 +342,8 @@ static int set_object(
  * every index and insert it again. It is needed for a new object, or one that got a new uid. */
 static int put_object(struct apistore_db *db, const struct apistore_version *v, struct err *err)
 {
+	/* An object that exists only moves to its new version, unless it was replaced under another
+	 * uid. */
 	if (v->prev) {
 		if (set_object(db, DB_MOVE_OBJECT, v, err) < 0)
 			return -1;
@@ -457,6 +459,7 @@ int apistore_db_write(struct apistore_db *db, const struct apistore_version *v,
 	db_bind_version(db, st, v);
 	if (db_run(db, st, "write", err) < 0)
 		return -1;
+	/* A deletion is a version but not a current row, so the digest does not include it. */
 	if (!deletion)
 		db_set_version(db, &db->set, v, false);
 	db->rv = v->rv;

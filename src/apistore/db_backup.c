@@ -221,6 +221,7 @@ int apistore_db_backup_restore(const char *path, const char *dir, const struct s
 {
 	const struct db_verify how = {key, clock_wall_s(), true, accept_unverified};
 	cleanup_free char *to = xasprintf("%s/" DB_FILE, dir), *part = xasprintf("%s.part", to);
+	/* The lock comes first, so no server starts on a database that is not complete. */
 	int lock = db_lock(dir, err), rc = -1;
 	struct stat st;
 

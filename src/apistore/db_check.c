@@ -194,6 +194,7 @@ static int check_pass(struct check *c, enum pass p, struct sum *sum)
 		ok = take_row(c, p, st, was, now);
 		if (ok == 0)
 			sum_row(c, p, st, sum);
+		/* Two buffers take turns: the key of this row is compared with that of the next. */
 		swap = was;
 		was = now;
 		now = swap;

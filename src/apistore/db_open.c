@@ -116,6 +116,8 @@ static int migrate(struct apistore_db *db, struct err *err)
 		return -1; /* leave a damaged file unchanged */
 	if (exec(db, "BEGIN IMMEDIATE", "migrate", err) < 0)
 		return -1;
+	/* Run the migrations one after the other, all in the same transaction as the new version
+	 * number. */
 	for (int64_t v = version; v < tables_version; v++)
 		if (exec(db, migrations[v], "migrate", err) < 0)
 			return -1; /* closing the database rolls back */

@@ -47,6 +47,7 @@ static void change(struct db_set *set, const uint8_t digest[SEAL_TAG_LEN], bool 
 	for (size_t i = 0; i < DB_SET_WORDS; i++) {
 		uint64_t word = remove ? ~add[i] : add[i], with_carry = word + carry;
 
+		/* Either addition may overflow, but not both, so the carry is a single bit. */
 		set->sum[i] += with_carry;
 		carry = (with_carry < word) | (set->sum[i] < with_carry);
 	}

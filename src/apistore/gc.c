@@ -330,6 +330,8 @@ static void on_deleting(void *arg, const struct apistore_key *key)
 	rc = clear(&st, hold, &err);
 	if (rc < 0)
 		(void)apistore_objects_failed(st.s, &err);
+	/* Foreground deletion waits only for dependents that block it; orphaning waits for all,
+	 * which then no longer refer to it. */
 	if (rc >= 0 && st.acts == 0 && (hold == HOLD_DEPENDENTS ? st.blocking : st.seen) == 0) {
 		release(o, hold);
 		put(&st, key, o);

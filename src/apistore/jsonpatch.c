@@ -281,6 +281,7 @@ static int op_move(struct patching *p, const char *path)
 		return fail(p, "move operation does not apply: doc is missing from path", from);
 	if (!get_at(at.in, at.key, &v))
 		return fail(p, "error in move for path", from);
+	/* Keep the value alive while it is in neither place. */
 	json_object_get(v);
 	if (remove_at(p, &at) < 0) {
 		json_object_put(v);
@@ -308,6 +309,7 @@ static int op_copy(struct patching *p, const char *path)
 	if (!to.in)
 		return fail(
 			p, "copy operation does not apply: doc is missing destination path", path);
+	/* The size is that of the JSON text, as kube-apiserver's library counts it. */
 	shown = json_text(v);
 	p->copied += strlen(shown);
 	if (p->copied > APISTORE_JSONPATCH_COPY)

@@ -97,6 +97,8 @@ static char *token_of(uint64_t rv, bool consistent, const char *ns, const char *
 		strbuf_addf(&json, "{\"v\":\"meta.k8s.io/v1\",\"rv\":%" PRIu64, rv);
 	else
 		strbuf_adds(&json, "{\"v\":\"meta.k8s.io/v1\",\"rv\":-1");
+	/* The start key ends with a NUL, which makes it the first key after this object, as in
+	 * kube-apiserver. */
 	strbuf_addf(&json, ",\"start\":\"%s%s%s\\u0000\"}", ns, ns[0] ? "/" : "", name);
 	bytes_to_b64url(&out, json.data, json.len);
 	return strbuf_steal(&out);
@@ -288,6 +290,8 @@ static int find_page(struct apistore_listing *l, struct err *err)
 	struct page p = {.l = l};
 	int rc;
 
+	/* Without a selector the keys are enough to count; with one, the stored labels are needed
+	 * too. */
 	scan.only_keys = l->select == NULL;
 	rc = apistore_db_scan(l->s->db, &scan, count_item, &p, err);
 

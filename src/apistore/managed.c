@@ -146,6 +146,8 @@ static void note_update(const struct apistore_place *p, const struct apistore_ma
 		apistore_fieldset_union(&d.modified, &d.added);
 	struct managed_entry *self;
 
+	/* All entries lose the changed fields, the writer's included, whose own entry gets them
+	 * back below. */
 	take_from_others(l, NULL, &taken, &d.removed);
 	strip(&taken);
 	if (!apistore_fieldset_is_empty(&taken)) {
@@ -239,6 +241,7 @@ static struct json_object *try_apply(const struct apply *a, struct managed_confl
 
 	if (!self)
 		self = managed_entries_add(a->l, a->m->name, a->m->version, a->m->sub, true);
+	/* The set of the previous apply is moved out, to see what this one leaves out. */
 	last = self->fields;
 	self->fields = apistore_typed_fields(a->p, a->conf);
 	strip(&self->fields);
@@ -411,6 +414,7 @@ struct json_object *apistore_managed_apply(const struct apistore_place *p,
 
 		note_update(p, &before, nothing, had, &l);
 	}
+	/* From here on, only the part that this request may change counts. */
 	a.conf = part = part_of(k, m, conf);
 	if (l.n == MANAGED_ENTRIES_MAX && !managed_entries_find(&l, m, true)) {
 		*refused = apistore_status_refusal(400, "BadRequest",

@@ -353,6 +353,8 @@ int apistore_objects_store(struct apistore_objects *s, const struct apistore_key
 	*out = (struct apistore_stored){.o = take_o};
 	identify(s, take_o, key, was);
 	if (was) {
+		/* Give the new object the old version, so that the comparison shows whether
+		 * anything else changed. */
 		json_add_str(apistore_objects_meta(take_o), "resourceVersion",
 			json_get_str(was, "metadata/resourceVersion"));
 		if (json_object_equal(was, take_o)) {
@@ -360,6 +362,8 @@ int apistore_objects_store(struct apistore_objects *s, const struct apistore_key
 			return 0;
 		}
 	}
+	/* The transaction begins before the version is issued: versions are the order of
+	 * commits. */
 	if (!dry && apistore_objects_begin(s) < 0)
 		return -1;
 	if (!dry)

@@ -49,6 +49,7 @@ static bool read_varint(struct reader *r, uint64_t *out)
 		uint8_t b = *r->p++;
 
 		*out |= (uint64_t)(b & 0x7f) << shift;
+		/* The tenth byte holds only the last bit of 64. */
 		if (!(b & 0x80))
 			return shift < 63 || b <= 1;
 	}

@@ -99,6 +99,8 @@ struct apistore_answer apistore_remove_all(const struct apistore_write *w)
 		(void)apistore_objects_failed(w->s, &err);
 	for (size_t at = 0; !w->dry && at < sweep.names.len;
 		at += strlen(sweep.names.data + at) + 1) {
+		/* A namespace has no slash, so the first one ends it; names of some kinds may have
+		 * other characters. */
 		char *ns = sweep.names.data + at, *name = strchr(ns, '/') + 1;
 		cleanup_free char *ns_only = xstrndup(ns, (size_t)(name - 1 - ns));
 		const struct apistore_key key = {w->key.resource, ns_only, name};

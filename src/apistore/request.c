@@ -211,6 +211,7 @@ struct apistore_answer apistore_write_store(
 		apistore_check_object(w, o, &refused) < 0 ||
 		apistore_admit_read(w, o, &refused) < 0)
 		return refused;
+	/* From here on, o has the server's values for what clients cannot set. */
 	keep_meta(&w->key, o, w->was);
 	if (w->kind->status && !w->t->sub[0])
 		apistore_write_copy(o, w->was, "status");
@@ -220,6 +221,7 @@ struct apistore_answer apistore_write_store(
 	if (w->create && !w->dry && w->has_version)
 		return apistore_status_refusal(
 			500, NULL, "resourceVersion should not be set on objects to be created");
+	/* An existing object is reported last, after all that is wrong with the new one. */
 	if (w->create && is_there(w))
 		return apistore_status_exists(w->t);
 	if (w->kind->schema && w->kind->custom && !w->t->sub[0])

@@ -73,6 +73,7 @@ static int begin(struct apistore_objects *s, struct err *err)
 {
 	if (apistore_objects_begin(s) == 0)
 		return 0;
+	/* The caller gets the reason of the earlier failure. */
 	*err = s->doomed;
 	return -1;
 }

@@ -329,6 +329,8 @@ static struct apistore_db *open_with_earlier(struct apistore_sealing *s, struct 
 			db = open_with(s, key, &refused);
 		if (db) {
 			err_clear(err);
+			/* The files of keys are sealed before the old sealing.key is replaced,
+			 * which could still open them. */
 			if (rotated ? seal_files(s, key, err) < 0 || take_new(s, err) < 0
 				    : apistore_db_rekey(db, s->key, err) < 0) {
 				apistore_db_close(db);

@@ -239,6 +239,7 @@ static int read_operator(struct reader *r, struct requirement *req)
 		req->op = str_eq(letters, "in") ? IN : NOT_IN;
 		return read_values(r, req);
 	}
+	/* Step back, so that the error quotes the word that was found. */
 	r->p -= strlen(letters);
 	return *letters ? expected_in(r, "in, notin, =, ==, !=, gt, lt") : 0;
 }

@@ -123,6 +123,7 @@ static void collect(struct call *c, char *take_text)
 		rc = apistore_list_pull(c->answer.more, &whole, PIECE, &err);
 	while (rc > 0);
 	c->answer.len = whole.len;
+	/* The collected list replaces its first piece, which `whole` took over. */
 	c->answer.body = steal_ptr(&whole.data);
 	call_done(c, &err);
 }

@@ -67,6 +67,7 @@ static void on_compact(void *arg)
 	struct apistore_objects *s = arg;
 
 	apistore_objects_keep_history_from(s, s->mark);
+	/* The next run may drop what is current now. */
 	s->mark = s->committed;
 	if (apistore_db_oldest(s->db) < s->mark)
 		timer_set_earlier(&s->compact, HISTORY_MS);

@@ -86,6 +86,7 @@ static void weave(struct weave *w)
 	while (i < w->l.n || k < w->r.n) {
 		const struct typed_item *in_r = i < w->l.n ? w->l_in_r[i] : NULL;
 
+		/* An element of the object alone keeps its place. */
 		if (i < w->l.n && !in_r) {
 			json_push(w->out, copy_of(w->l.at[i++].e));
 		} else if (in_r && k < w->r.n && in_r->i == k) {

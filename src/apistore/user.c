@@ -116,6 +116,8 @@ int apistore_token_read(const struct jws_public *key, const char *token, size_t 
 	if (!str_eq(json_get_str(claims, "iss"), APISTORE_ISSUER) || !is_for_us(claims) ||
 		!read_claims(claims, out))
 		return err_set(err, ERR_DENIED, "the token is not for this API");
+	/* No tolerance for exp: the same clock wrote it. nbf has some, in case the clock was set
+	 * back. */
 	if (json_get_int(claims, "exp", 0) <= now_s ||
 		json_get_int(claims, "nbf", INT64_MAX) > now_s + SKEW_S)
 		return err_set(err, ERR_DENIED, "the token has expired or is not valid yet");

@@ -264,6 +264,7 @@ static bool take_change(void *arg, const struct apistore_version *v)
 		t->full = true;
 		return false;
 	}
+	/* The position moves even if the change is not sent, so that it is not looked at again. */
 	w->at = v->rv;
 	if (select && !apistore_selector_matches(select, v->key.ns, v->key.name, v->meta)) {
 		if (v->event == APISTORE_ADDED || !matched_before(w, v))
@@ -295,6 +296,7 @@ static enum apistore_watch_next take_initial(struct apistore_watch *w, struct bo
 		return give_error(w, out, apistore_status_storage(&err));
 	if (rc > 0)
 		return APISTORE_WATCH_MORE;
+	/* The first row of a listing carries the column definitions. */
 	w->told = !apistore_list_is_empty(w->initial);
 	apistore_list_free(w->initial);
 	w->initial = NULL;
