@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Acts: one call each, and how its answer is used. An act is identified by one number (what is
- * done, to which object), so that its answer finds the object. The cluster may have been replaced
- * in the meantime: then what is known was reset, and only the cache takes the answer.
+ * Acts: one request each, and what happens with its answer. One number identifies an act (what is
+ * done, to which object), so that the answer finds its object. If the cluster object was replaced
+ * in the meantime, the controller's memory was reset and only the cache takes the answer.
  */
 #include "config.h"
 
@@ -17,6 +17,8 @@
 #include "tec/ctl/record.h"
 #include "tec/render/regkey.h"
 
+/* struct ctl_act.doing: 8 bits of enum ctl_cluster_do, 8 of enum cluster_object, then the number
+ * (of a signer or registration key). */
 #define DOING(d, object, number) ((int)(d) | (int)((object) << 8 | (number) << 16))
 #define DO(doing)                ((enum ctl_cluster_do)((doing)&0xff))
 #define OBJECT(doing)            ((unsigned)(doing) >> 8 & 0xff)
@@ -27,7 +29,7 @@ enum ctl_cluster_do cluster_act_doing(const struct ctl_act *a)
 	return DO(a->doing);
 }
 
-/* The Secret of an act; NULL: none that the operator creates. */
+/* Return the Secret that an act is about, or NULL if the operator does not create that object. */
 static struct ctl_own *own_of(struct ctl_cluster *c, unsigned object, unsigned number)
 {
 	switch (object) {
@@ -44,17 +46,21 @@ static struct ctl_own *own_of(struct ctl_cluster *c, unsigned object, unsigned n
 
 /* ---- answers: logs and Events */
 
+/* Deleting both registration keys invalidates every issued ID at once; administrators have to know,
+ * because nodes that were about to register fail from now on. */
 static void tell_ids_ended(const struct ctl_cluster *c, const struct kobj *cluster)
 {
-	log_warn(NULL, "too many Machines were deleted, ids that were handed out end", NULL);
+	log_warn(NULL, "too many Machines were deleted, all issued IDs are invalid", NULL);
 	k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_WARNING,
 		"RegistrationKeysReplaced", "Register",
-		"More than %d Machines were deleted whose ids were still valid, and no more can be recorded (ConfigMap " MODEL_RECORD_IDS
-		"). Both registration keys were deleted, so every id that was handed out ended: a node that fetched its "
-		"Ignition configuration and has not registered its key yet must be installed again.",
+		"More than %d Machines were deleted while their IDs were still valid, and ConfigMap " MODEL_RECORD_IDS
+		" can record no more. Both registration keys were deleted, which invalidates every issued ID: reinstall each "
+		"node that fetched its Ignition configuration but has not registered its key yet.",
 		MODEL_RECORD_IDS_MAX);
 }
 
+/* Report a Secret that was created or deleted. Rotations are routine and get a log line at most;
+ * a new signer gets an Event because Trustee restarts for it. */
 static void tell_own(const struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d,
 	unsigned object, const char *name)
 {
@@ -68,7 +74,7 @@ static void tell_own(const struct ctl_cluster *c, const struct kobj *cluster, en
 			ctl_record_ids_full(c->env->record))
 			tell_ids_ended(c, cluster);
 	} else if (deleted) {
-		log_info(&lc, "token signer deleted, it is no longer used", NULL);
+		log_info(&lc, "unused token signer deleted", NULL);
 	} else if (object == CLUSTER_SIGNER && c->inputs.plan.n_use) {
 		log_info(&lc, "next token signer created", NULL);
 		k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_NORMAL,
@@ -93,6 +99,8 @@ static void post_event(struct ctl_cluster *c, const struct ctl_act *a, const str
 			w->reason, action, "%s", w->message);
 }
 
+/* Called once the API has accepted the status, so that an Event never announces a condition that
+ * nobody can see. */
 static void post_events(struct ctl_cluster *c, const struct ctl_act *a, const struct kobj *o)
 {
 	const struct kobj_cond_want *reg = &a->want[CLUSTER_REGISTRATION_OPEN];
@@ -110,8 +118,11 @@ static void post_events(struct ctl_cluster *c, const struct ctl_act *a, const st
 			reg->reason);
 }
 
-/* No Event for what people expect or did: registration is open on a new cluster, which decides, an
- * administrator closed it, or changed keyIsolation (only what that gives to strangers is one), and what passes. */
+/*
+ * Select the conditions whose change deserves an Event. Expected changes get none: registration
+ * opening on a new cluster that decides, what an administrator just set in spec (keyIsolation
+ * excepted when it exposes keys to strangers), and transitional states.
+ */
 static unsigned events_of(const struct cluster_look *l)
 {
 	const struct kobj_cond *have = l->c->cond;
@@ -120,7 +131,7 @@ static unsigned events_of(const struct cluster_look *l)
 	const char *authority = l->want[CLUSTER_AUTHORITY].reason;
 	unsigned mask = ctl_cond_changes(have, l->want, CLUSTER_N_CONDS);
 
-	/* A different object is in conflict, or refused. */
+	/* The reason is the same, but another object is in conflict or refused. */
 	if ((str_eq(installed->reason, model_cluster_reason(CLUSTER_CONFLICT)) ||
 		    str_eq(installed->reason, model_cluster_reason(CLUSTER_REFUSED))) &&
 		have[CLUSTER_INSTALLED].message_hash != kobj_message_hash(installed->message))
@@ -137,7 +148,7 @@ static unsigned events_of(const struct cluster_look *l)
 	if (str_eq(authority, model_cluster_reason(CLUSTER_FREEZING)) ||
 		str_eq(authority, model_cluster_reason(CLUSTER_RETIRING)) ||
 		str_eq(authority, model_cluster_reason(CLUSTER_FOLLOWING_BEHIND)) ||
-		/* ctl/follow posts it, unless it passes at once */
+		/* ctl/follow posts this one, after a delay */
 		str_eq(authority, model_cluster_reason(CLUSTER_PEER_UNKNOWN)) ||
 		(str_eq(authority, model_cluster_reason(CLUSTER_SELF)) &&
 			str_eq(have[CLUSTER_AUTHORITY].reason,
@@ -158,6 +169,8 @@ static unsigned events_of(const struct cluster_look *l)
 
 /* ---- answers */
 
+/* Take the answer of a request for a Secret that the operator creates. Private members are wiped
+ * from the answer of a DELETE; ctl_take_answer() keeps only what the cache extracts. */
 static bool own_done(struct ctl_cluster *c, struct ctl_own *own, const struct kobj *cluster,
 	int doing, const struct err *err, const struct k8s_result *r)
 {
@@ -186,6 +199,7 @@ static bool own_done(struct ctl_cluster *c, struct ctl_own *own, const struct ko
 	return true;
 }
 
+/* Take the answer of a patch of the cluster object itself. */
 static bool cluster_done(
 	struct ctl_cluster *c, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
@@ -203,6 +217,8 @@ static bool cluster_done(
 	return true;
 }
 
+/* Every request of this controller ends here. `cluster` is the object as it is now; it may be
+ * NULL or a different one than when the request was sent. */
 static void on_done(void *arg, const struct err *err, const struct k8s_result *r)
 {
 	struct ctl_act *a = arg;
@@ -241,6 +257,8 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 
 /* ---- starting */
 
+/* Remove announcements that no Secret needs any more, and an adopt-before time in the future: it
+ * would let whoever creates objects until then have them adopted. */
 static void tidy(const struct ctl_cluster *c, const struct model_cluster *cluster,
 	struct json_object *annotations)
 {
@@ -259,7 +277,7 @@ static void tidy(const struct ctl_cluster *c, const struct model_cluster *cluste
 		cluster->obj.name);
 }
 
-/* Of the cluster object: its status, or its annotations. */
+/* Write the cluster object itself: its status, or its annotations by a merge patch. */
 static struct op *start_cluster(struct ctl_cluster *c, struct ctl_act *a,
 	const struct cluster_look *l, enum ctl_cluster_do d, struct err *err)
 {
@@ -296,6 +314,8 @@ static struct op *start_cluster(struct ctl_cluster *c, struct ctl_act *a,
 		env->api, &c->acts.ops, &kobj_cluster, env->ns, a->name, o, on_done, a);
 }
 
+/* Start the one request that the step decided on. ANNOUNCE, TIDY and the object acts carry
+ * object and number; MIRROR and APPLY_STATUS concern the whole cluster. */
 struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,
 	const struct cluster_look *l, enum ctl_cluster_do d)
 {
@@ -316,7 +336,7 @@ struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,
 		op = ctl_install_start(&c->install, &l->c->obj, l->object, (enum ctl_install_do)d,
 			on_done, a, &err);
 	if (!op) {
-		log_err(LOG_ERROR, NULL, "an object cannot be rendered", &err);
+		log_err(LOG_ERROR, NULL, "cannot render an object", &err);
 		return ctl_retry(0, err_kind_name(err.kind));
 	}
 	if (d == CTL_CLUSTER_APPLY && l->object == CLUSTER_TRUSTEE)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who decides: the condition Authority, status.authority and its metric. The digest goes through all
- * objects, so it is made while the operator does not decide and nothing is under way, and only when
- * nothing it depends on has changed for a second; until then there is none.
+ * Which operator decides: the condition Authority, status.authority and its metrics. Computing the
+ * digest visits all objects, so this is done only while the operator does not decide, nothing is in
+ * flight, and no input of the digest has changed for a second; until then status has no digest.
  */
 #include "config.h"
 
@@ -18,26 +18,27 @@
 #include "tec/model/configmap.h"
 #include "tec/model/image.h"
 
-#define FREEZING_MS 50 /* how often it is looked whether something is still in flight */
+#define FREEZING_MS 50 /* polling interval while requests are in flight */
 #define RETIRING_MS 1000
-#define BEHIND_MS   10000 /* how often the seconds are counted, while nothing changes */
-#define QUIET_MS    1000
+#define BEHIND_MS   10000 /* update interval of the lag in seconds */
+#define QUIET_MS    1000  /* the digest waits until its inputs are unchanged for so long */
 
 static struct metric authority_metric = METRIC_GAUGE_INIT(
-	"tec_authority", "1 for the value of spec.authority that holds.", "state", NULL);
+	"tec_authority", "1 for the current value of spec.authority.", "state", NULL);
 
 static struct metric peer_metric = METRIC_GAUGE_INIT("tec_authority_peer",
-	"1 for what is known of the operator that may decide in place of this one; all 0: it does not.",
+	"1 for the state of the peer operator that may decide in place of this one; all 0 if it does not.",
 	"state", NULL);
 static struct metric behind_objects = METRIC_GAUGE_INIT("tec_follow_behind_objects",
-	"Objects of the operator that is followed which are not copied yet, or still to be deleted.",
-	NULL, NULL);
-static struct metric behind_seconds = METRIC_GAUGE_INIT("tec_follow_behind_seconds",
-	"How long ago the operator that is followed was last known to be as it was read.", NULL,
+	"Objects of the followed operator that still have to be copied, or deleted here.", NULL,
 	NULL);
+static struct metric behind_seconds = METRIC_GAUGE_INIT("tec_follow_behind_seconds",
+	"Seconds since this operator's view of the followed operator was last known to be current.",
+	NULL, NULL);
 
-/* ---- what the digest depends on */
+/* ---- inputs of the digest */
 
+/* Compare the members that state_digest() covers, and no others. */
 static bool differs_machine(const struct kobj *was, const struct kobj *now)
 {
 	const struct model_machine *a = model_machine(was), *b = model_machine(now);
@@ -55,6 +56,8 @@ static bool differs_ak(const struct kobj *was, const struct kobj *now)
 	       !a->approved_at != !b->approved_at || a->withheld != b->withheld;
 }
 
+/* Note that the digest is out of date. Self never shows a digest, so only the other values of
+ * spec.authority need a step. */
 static void touched(struct ctl_cluster *c)
 {
 	const struct model_cluster *served = state_cluster(c->env->state);
@@ -65,6 +68,7 @@ static void touched(struct ctl_cluster *c)
 		ctl_runner_wake_after(c->runner, served->obj.name, QUIET_MS);
 }
 
+/* Tell whether an object appeared, disappeared, was replaced, or changed readability. */
 static bool is_another(const struct kobj *was, const struct kobj *now)
 {
 	return !was || !now || !str_eq(was->uid, now->uid) || was->deleting != now->deleting ||
@@ -83,6 +87,7 @@ static void on_ak(void *c, const struct kobj *was, const struct kobj *now)
 		touched(c);
 }
 
+/* A new generation means a new spec; status writes do not count. */
 static void on_image(void *c, const struct kobj *was, const struct kobj *now)
 {
 	if (is_another(was, now) || was->generation != now->generation)
@@ -107,6 +112,8 @@ static void on_cluster(void *c, const struct kobj *was, const struct kobj *now)
 		touched(c);
 }
 
+/* These listeners run also while the controller is off, so that the digest is never taken for
+ * current after a change that was not seen. */
 void cluster_authority_watch(struct ctl_cluster *c)
 {
 	const struct state *s = c->env->state;
@@ -127,7 +134,8 @@ static size_t in_flight(const struct ctl_cluster *c)
 	return c->env->in_flight ? c->env->in_flight(c->env->in_flight_arg) : 0;
 }
 
-/* Nothing is under way that would change what this operator has. */
+/* Tell whether the objects of this operator are stable: nothing in flight while Frozen, or all copied
+ * while Following. */
 static bool is_settled(const struct ctl_cluster *c, const struct model_cluster *served)
 {
 	const struct ctl_follow_state *f = c->env->follow;
@@ -145,13 +153,15 @@ static void add_digest(struct json_object *o, const struct state_digest *d)
 	json_add_int(o, "images", (int64_t)d->images);
 }
 
+/* Return what ctl/follow knows of the peer, or NULL if the cluster never had one. */
 static const struct ctl_follow_state *peer_of(
 	const struct ctl_cluster *c, const struct model_cluster *served)
 {
 	return model_cluster_peer(served) ? c->env->follow : NULL;
 }
 
-/* Of a peer that is read the time is not written again and again. */
+/* Render the peer. While the peer is being watched, its time changes constantly and is left out, to
+ * avoid a status write for each change. */
 static void add_peer(struct json_object *o, const struct ctl_follow_state *f, bool follows)
 {
 	char seen[CLOCK_RFC3339_LEN];
@@ -170,6 +180,7 @@ static void add_peer(struct json_object *o, const struct ctl_follow_state *f, bo
 	json_add_str(o, "seen", seen);
 }
 
+/* The metric exists only while the peer is being observed: with Self or Frozen. */
 static void set_peer_metric(const struct ctl_cluster *c, const struct model_cluster *served)
 {
 	const struct ctl_follow_state *f = peer_of(c, served);
@@ -185,6 +196,8 @@ static void set_peer_metric(const struct ctl_cluster *c, const struct model_clus
 	metric_set(&peer_metric, "DecidesToo", NULL, f->decides_too);
 }
 
+/* The lag metrics exist only while Following; an absent sample is better than a stale one in
+ * alerts. */
 static void set_metrics(const struct model_cluster *served, const struct ctl_follow_state *f)
 {
 	bool follows = served->authority == MODEL_AUTHORITY_FOLLOWING && f;
@@ -207,6 +220,8 @@ void cluster_authority_fini(struct ctl_cluster *c)
 	free(steal_ptr(&c->authority.counts));
 }
 
+/* Rebuild status.authority from what is known now. model_cluster_authority_texts() splits it
+ * into facts, which are written at once, and counts, which may wait (see view.c). */
 void cluster_authority_refresh(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	struct cluster_authority *a = &c->authority;
@@ -242,7 +257,7 @@ static void want(
 		status ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r), "%s", message);
 }
 
-/* What was sent before the operator saw that it is Frozen ends first. */
+/* Report Freezing until the requests that were sent before the operator became Frozen have ended. */
 static void want_frozen(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -258,12 +273,13 @@ static void want_frozen(const struct ctl_cluster *c, struct cluster_look *l)
 		"spec.authority is Frozen. Requests that were sent before are still in flight.");
 }
 
+/* No object changes when the last Trustee confirms, so the step polls. */
 static void want_retired(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	if (cluster_retired(c, l->c)) {
 		want(l, false, CLUSTER_RETIRED,
-			"Every Trustee confirmed that it holds nothing of this operator any more. The objects stay; delete the namespace when "
-			"nobody needs its disk keys.");
+			"Every Trustee confirmed that it no longer holds keys or identities of this operator. The objects remain; delete the "
+			"namespace once its disk keys are no longer needed.");
 		return;
 	}
 	cluster_recheck(l, RETIRING_MS);
@@ -272,6 +288,8 @@ static void want_retired(const struct ctl_cluster *c, struct cluster_look *l)
 		"TrusteeSynced.");
 }
 
+/* The lag is part of the message and grows without any change of an object, hence the periodic
+ * step. */
 static void want_following(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -291,6 +309,7 @@ static void want_self(const struct ctl_cluster *c, struct cluster_look *l)
 	want(l, r == CLUSTER_SELF, r, strbuf_str(&text));
 }
 
+/* A cluster that is not served decides nothing, whatever its spec.authority. */
 void cluster_authority_want(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	uint64_t since = clock_boot_ms() - c->authority.changed_ms;

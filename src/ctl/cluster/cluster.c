@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TrustedExecutionCluster: look, decide one thing, do it, return.
+ * The controller of TrustedExecutionCluster: the step, and which changes wake it. Each step looks at
+ * the caches, decides on one act, starts it and returns.
  */
 #include "config.h"
 
@@ -14,10 +15,12 @@
 #include "tec/base/mem.h"
 #include "tec/model/configmap.h"
 
-#define STATUS_WAIT_MS 1000
+#define STATUS_WAIT_MS 1000 /* collects a burst of changes into one step */
 
 /* ---- the step */
 
+/* Look, decide, start one act. After a failed request the step first writes the reason of the
+ * failure into the status, then waits for the backoff. */
 static struct queue_next step(void *self, const struct kobj_key *key)
 {
 	struct ctl_cluster *c = self;
@@ -74,6 +77,8 @@ static void wake_served(struct ctl_cluster *c)
 		ctl_runner_wake(c->runner, served->obj.name);
 }
 
+/* A change of the oldest cluster object may make another one the served one, so all are woken
+ * when one appears, disappears or is being deleted. */
 static void map_cluster(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_cluster *c = self;
@@ -84,7 +89,7 @@ static void map_cluster(void *self, const struct kobj *was, const struct kobj *n
 		k8s_cache_each(c->env->state->clusters, wake_one, c);
 }
 
-/* A ConfigMap, Service or Deployment of the table. */
+/* Wake for a ConfigMap, Service or Deployment of the table, and for ConfigMaps that the step reads. */
 static void map_object(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_cluster *c = self;
@@ -99,7 +104,7 @@ static void map_object(void *self, const struct kobj *was, const struct kobj *no
 			wake_served(c);
 }
 
-/* A Pod of Trustee: which ones are left, and with which files they were started. */
+/* With delivery by volumes, Pods of Trustee show which files are served; confirmation waits for them. */
 static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_cluster *c = self;
@@ -110,7 +115,8 @@ static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 	wake_served(c);
 }
 
-/* A Secret of ours, or one that spec names: the status reports its absence. */
+/* Wake for a Secret that the operator creates, that spec names (the status reports its absence), or
+ * that Trustee may mount. */
 static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_cluster *c = self;
@@ -130,7 +136,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 		wake_served(c);
 }
 
-/* Counts and new values may wait a second: more of them follow. */
+/* Counts and new values wait a second, because more usually follow; revocations do not wait. */
 static void on_sync(void *arg, enum kbs_kind kind, const char *name)
 {
 	struct ctl_cluster *c = arg;
@@ -167,6 +173,8 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
 	return c;
 }
 
+/* Drop everything learned while leading: another replica may change all of it before this one
+ * leads again. */
 static void forget_all(struct ctl_cluster *c)
 {
 	ctl_acts_clear(&c->acts);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private to src/ctl/cluster. The files are a line, and each calls only those before it:
+ * Private to src/ctl/cluster. Each file calls only those listed before it:
  *
- *	own          the Secrets that the operator makes (ctl/own.h): what they hold, a look at one
+ *	own          the Secrets that the operator creates (ctl/own.h): content, and a look at one
  *	inputs       what Trustee is rendered from besides spec: certificate, token signers
- *	regkey       the registration key and its changes
- *	tls          the TLS Secrets that spec names: missing, refused, doubtful
+ *	regkey       the registration key and its rotation
+ *	tls          the TLS Secrets that spec names: missing, refused, unverified
  *	registration who can register: counts and condition
- *	served       delivery by volumes: what Trustee was seen to serve
- *	volumes      delivery by volumes: what it shall mount
+ *	served       delivery by volumes: which files Trustee serves now
+ *	volumes      delivery by volumes: which files Trustee should mount
  *	objects      the table of the installation, for ctl/install.h
- *	view         refresh (what is remembered follows what is there), then look (changes
- *	             nothing), decide
- *	act          starts an act, takes its answer
- *	cluster      the step, what wakes it, life
+ *	view         refresh (update the controller's memory from the caches), look (read only),
+ *	             decide
+ *	act          starts a request and takes its answer
+ *	cluster      the step, what wakes it, creation and end
  */
 #ifndef TEC_CTL_CLUSTER_INTERNAL_H
 #define TEC_CTL_CLUSTER_INTERNAL_H
@@ -29,8 +29,8 @@
 #define CLUSTER_DEPLOYMENT "trustee-deployment"
 #define CLUSTER_HASH_SIZE  17 /* with the NUL */
 
-/* The object of an act: first the table in objects.c, in the order of installation (what the
- * Deployment mounts comes before it). */
+/* The object of an act. First the table of objects.c in the order of installation: what the Deployment
+ * mounts is created before the Deployment. */
 enum cluster_object {
 	CLUSTER_DATA,
 	CLUSTER_POLICIES,
@@ -47,19 +47,19 @@ enum cluster_object {
 	/* Secrets beside the table. */
 	CLUSTER_AUTH = CLUSTER_N_OBJECTS,
 	CLUSTER_SIGNER, /* number: render/token.h */
-	CLUSTER_TLS,    /* that spec.trusteeSecret names */
+	CLUSTER_TLS,    /* the Secret named by spec.trusteeSecret */
 	CLUSTER_REGKEY, /* number: enum cluster_regkey */
 };
 
 /* struct ctl_install_object.inputs */
-#define CLUSTER_IF_MANAGED  1u /* not with trustee.deploy: External */
-#define CLUSTER_IF_FILES    2u /* delivery by volumes: not before the files are known */
+#define CLUSTER_IF_MANAGED  1u /* installed unless trustee.deploy is External */
+#define CLUSTER_IF_FILES    2u /* delivery by volumes: waits until the files are known */
 #define CLUSTER_FROM_INPUTS 4u
 #define CLUSTER_FROM_FILES  8u
 
 struct ctl_cluster;
 
-/* A Secret with the name of a token signer, ours or not. */
+/* A Secret with the name of a token signer, created by this operator or not. */
 struct cluster_signer {
 	struct cluster_signer *next; /* owned by the list */
 	unsigned number;             /* render/token.h */
@@ -69,57 +69,57 @@ struct cluster_signer {
 	char hash[CLUSTER_HASH_SIZE];
 };
 
-/* The two registration keys, and the act that reads the current one to create the previous one from
- * it. */
+/* The two registration keys, and the act that reads the current key in order to create the previous
+ * key from it. */
 enum cluster_regkey { CLUSTER_REGKEY_CURRENT, CLUSTER_REGKEY_PREVIOUS, CLUSTER_REGKEY_TO_COPY };
 #define CLUSTER_N_REGKEYS 2
 #define CLUSTER_N_TLS     (3 + MODEL_CLUSTER_SERVERS_MAX)
 
-/* What Deployment and config are rendered from besides spec. Owned strings. */
+/* Inputs of the Deployment and config besides spec. Owned strings. */
 struct cluster_inputs {
 	struct cluster_signer *signers;
 	struct render_token_plan plan; /* borrows from signers */
 	char *tls_hash;                /* of trusteeSecret when it was last usable */
 	char *tls_read;      /* "name resourceVersion" of the version that was last read */
-	char *tls_asked;     /* ... that is being read */
-	bool tls_unusable;   /* the version that was last read has no certificate and key */
+	char *tls_asked;     /* ... of the version that is being read */
+	bool tls_unusable;   /* the version that was last read lacks certificate or key */
 	char *deployment_rv; /* when it was last read */
-	char *mounted;       /* "\nname\nname\n": signers' Secrets that it mounts */
+	char *mounted;       /* "\nname\nname\n": signer Secrets that the Deployment mounts */
 	char *rendered_as;   /* the inputs as one text: a different text is a different template */
-	bool moved;          /* inputs changed: the next write of the Deployment is not a repair */
+	bool moved;          /* inputs changed: report the next write as an update, not a repair */
 };
 
 /*
- * Delivery by volumes. `wanted` is what trustee-deployment is rendered with: a copy of what is
- * declared, updated rarely. `live` is what the Deployment mounted, with its status, at one
- * resourceVersion.
+ * Delivery by volumes. `wanted` is the list that trustee-deployment is rendered with: a copy of what
+ * is declared, updated rarely because each update restarts Trustee. `live` is what the Deployment
+ * mounted at one resourceVersion, with its status.
  */
 struct cluster_volumes {
 	char *uid;          /* owned: of the cluster; NULL: another delivery is configured */
 	int64_t generation; /* of the cluster, when `wanted` was last checked to fit */
 	struct render_volumes_list wanted, live;
-	bool has_wanted; /* without it nothing that depends on the delivery is written */
-	bool live_known; /* and nothing was written since */
-	bool live_ours;  /* it was rendered for delivery by volumes */
+	bool has_wanted; /* while false, no object that depends on the files is written */
+	bool live_known; /* `live` was read, and no write was sent since */
+	bool live_ours;  /* the Deployment was rendered for delivery by volumes */
 	bool live_done;  /* its status says that all Pods have its template and are available */
 	char *live_rv;   /* owned */
 	bool dirty;      /* something changed since the last step */
 	bool pending;    /* a new `wanted` waits for its time */
-	bool confirming; /* notifications of kbs_sync are caused by ourselves */
-	bool announced;  /* `wanted` was not written yet: its write is not a repair */
-	/* Boot clock: nothing is added, nothing removed before. */
+	bool confirming; /* this controller causes the notifications of kbs_sync: ignore them */
+	bool announced;  /* `wanted` was not written yet: report its write as an update */
+	/* Boot clock: the earliest times for adding and for removing files. */
 	uint64_t add_ms, take_back_ms;
 	struct err refused; /* why `wanted` is not what is declared */
-	size_t n_left_out;  /* Machines missing from `wanted` because of it */
+	size_t n_left_out;  /* Machines missing from `wanted` for this reason */
 };
 
 /* Of the served cluster. */
 struct cluster_authority {
-	bool dirty;          /* the digest is not of what is there now */
+	bool dirty;          /* the digest is out of date */
 	uint64_t changed_ms; /* boot clock: since when */
 	struct state_digest digest;
-	struct json_object *status; /* owned: status.authority as it is to be; NULL: absent */
-	char *facts, *counts;       /* owned: the same as texts, as in struct model_cluster */
+	struct json_object *status; /* owned: desired status.authority; NULL: absent */
+	char *facts, *counts;       /* owned: the same as text, as in struct model_cluster */
 };
 
 struct ctl_cluster {
@@ -127,14 +127,15 @@ struct ctl_cluster {
 	struct ctl_runner *runner; /* owned */
 	struct ctl_acts acts;
 	bool on;
-	uint64_t status_ms;           /* boot clock: when counts were written last, or the start */
-	struct model_pending pending; /* kept up to date at all times; all_machines is unused */
-	size_t by_key;                /* the same, of model_pending_by_key() */
+	uint64_t status_ms; /* boot clock: last write of counts, or the start */
+	struct model_pending
+		pending; /* always up to date, even while off; all_machines is unused */
+	size_t by_key;   /* the same, of model_pending_by_key() */
 	/* of the served cluster: */
 	struct ctl_install install;
 	struct ctl_own auth; /* trustee-auth */
 	struct ctl_own regkey[CLUSTER_N_REGKEYS];
-	/* Hashes of the uids of the Secrets that were reported, by the field that names them. */
+	/* By field that names a TLS Secret: hash of the UID of the Secret that was reported. */
 	uint64_t told_tls[CLUSTER_N_TLS];
 	struct cluster_inputs inputs;
 	struct cluster_volumes volumes;
@@ -145,26 +146,26 @@ struct ctl_cluster {
 struct cluster_look {
 	struct ctl_cluster_view v;
 	const struct model_cluster *c, *served;
-	unsigned object;        /* of todo: enum cluster_object */
-	unsigned number;        /* ... of this one */
-	const char *conflict;   /* name of an object that is not ours; NULL: none */
-	bool conflict_own;      /* ... and it is a Secret under the name of one of ours */
-	const char *waits;      /* ... that is being deleted */
-	const char *unreadable; /* ... that cannot be read: it is not changed */
-	const char *missing;    /* a Secret; another operator's Trustee runs until it exists */
+	unsigned object;        /* of v.todo: enum cluster_object */
+	unsigned number;        /* ... of a signer or registration key */
+	const char *conflict;   /* name of an object that another owner has; NULL: none */
+	bool conflict_own;      /* ... and it is a Secret that the operator would create */
+	const char *waits;      /* name of an object that is being deleted */
+	const char *unreadable; /* name of an object that cannot be read, so it is not changed */
+	const char *missing;    /* a Secret; the other operator's Trustee runs until it exists */
 	uint32_t recheck_ms;
 	struct kobj_cond_want want[CLUSTER_N_CONDS];
 };
 
-/* Trustee runs in this namespace, from what is rendered here. */
+/* Tell whether this operator renders the Trustee of the cluster. */
 static inline bool cluster_renders_trustee(
 	const struct ctl_cluster *c, const struct model_cluster *cluster)
 {
 	return cluster->deploy == MODEL_DEPLOY_MANAGED && !c->env->standalone;
 }
 
-/* Retired, nothing is repaired or made; but with delivery by volumes a key leaves Trustee only with
- * its Deployment. */
+/* A retired operator repairs and creates nothing, with one exception: with delivery by volumes, a key
+ * leaves Trustee only by an update of its Deployment. */
 static inline bool cluster_may(
 	const struct model_cluster *c, enum ctl_cluster_do d, unsigned object)
 {
@@ -174,7 +175,7 @@ static inline bool cluster_may(
 			       (d == CTL_CLUSTER_APPLY && object == CLUSTER_TRUSTEE)));
 }
 
-/* The first thing to do wins. */
+/* Set what to do next, unless something is set already: callers run in order of priority. */
 static inline void cluster_want(
 	struct cluster_look *l, enum ctl_cluster_do d, unsigned object, unsigned number)
 {
@@ -185,7 +186,7 @@ static inline void cluster_want(
 	l->number = number;
 }
 
-/* The step runs again after ms, or sooner. */
+/* Run the step again after ms at the latest. */
 static inline void cluster_recheck(struct cluster_look *l, uint64_t ms)
 {
 	if (!l->recheck_ms || ms < l->recheck_ms)
@@ -194,64 +195,64 @@ static inline void cluster_recheck(struct cluster_look *l, uint64_t ms)
 
 /* ---- own.c */
 extern const struct ctl_own_conf cluster_own_auth, cluster_own_signer, cluster_own_regkey;
-/* Sets todo or conflict. wanted: create it when it is absent. True: it may be used. */
+/* Sets todo or conflict. wanted: create the Secret if it is absent. True: the Secret is usable. */
 bool cluster_own_look(const struct ctl_cluster *c, struct cluster_look *l,
 	const struct ctl_own *own, unsigned object, unsigned number, bool wanted);
 
 /* ---- inputs.c */
 struct cluster_signer *cluster_inputs_signer(struct ctl_cluster *c, unsigned number);
-/* Takes the certificate of o, which was read or is the answer of a create. */
+/* Takes the certificate from o: the answer of a read or a create. */
 void cluster_inputs_saw_signer(struct cluster_signer *s, struct json_object *o);
-/* The plan wants it, or it may have been created. */
+/* The plan needs this signer, or a create may have reached the API. */
 bool cluster_inputs_want_signer(const struct ctl_cluster *c, const char *name);
-/* What Deployment and config are rendered with now. Borrowed until the next refresh. */
+/* The current inputs of the Deployment and config. Borrowed until the next refresh. */
 struct render_trustee_inputs cluster_inputs(const struct ctl_cluster *c);
 /* A Secret appeared or changed: it may be a signer. */
 void cluster_inputs_saw_secret(struct ctl_cluster *c, const char *name);
 /* o: trustee-deployment, read or the answer of an apply. */
 void cluster_inputs_saw_deployment(
 	struct ctl_cluster *c, const struct model_cluster *cluster, struct json_object *o);
-/* Plans the signers, once all that the plan depends on was read. */
+/* Plans the signers once all inputs of the plan were read. */
 void cluster_inputs_refresh(struct ctl_cluster *c, const struct model_cluster *cluster);
-/* What must be read before anything is compared. True: nothing, the plan is valid. */
+/* Finds what must be read before objects are compared. True: nothing is missing, the plan is valid. */
 bool cluster_inputs_look(const struct ctl_cluster *c, struct cluster_look *l);
 /* The next step of the plan. */
 void cluster_inputs_look_plan(const struct ctl_cluster *c, struct cluster_look *l);
-/* READ of CLUSTER_TLS. Done returns true when the error needs no retry. */
+/* READ of CLUSTER_TLS. _done() returns true when the error needs no retry. */
 struct op *cluster_inputs_start_tls(
 	struct ctl_cluster *c, const struct cluster_look *l, k8s_result_fn done, void *arg);
 bool cluster_inputs_tls_done(struct ctl_cluster *c, const struct kobj *cluster,
 	const struct err *err, const struct k8s_result *r);
-/* Forgets everything except the list of Secrets; fini forgets that too. */
+/* reset() forgets everything except the list of Secrets; fini() forgets that too. */
 void cluster_inputs_reset(struct ctl_cluster *c);
 void cluster_inputs_fini(struct ctl_cluster *c);
 
 /* ---- regkey.c */
 void cluster_regkey_init(struct ctl_cluster *c);
-/* Forgets a copy that no rotation needs any more. */
+/* Forgets a copied key that no rotation needs any more. */
 void cluster_regkey_refresh(struct ctl_cluster *c, const struct model_cluster *cluster);
 void cluster_regkey_look(const struct ctl_cluster *c, struct cluster_look *l);
-/* The current one was read to be copied. */
+/* Keeps a copy of the current key, which was just read, as the next previous key. */
 void cluster_regkey_copy(
 	struct ctl_cluster *c, const struct model_cluster *cluster, struct json_object *current);
 bool cluster_regkey_is_name(const char *secret);
-/* It is wanted, or may have been created. */
+/* The Secret is wanted, or a create may have reached the API. */
 bool cluster_regkey_wanted(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name);
 
 /* ---- tls.c */
 bool cluster_tls_is_named(const struct model_cluster *c, const char *secret);
-/* Appends a sentence for each: without it Trustee's Pod does not start, a listener accepts nothing,
- * or nodes get no answer. */
+/* Append one sentence for each Secret. A missing one keeps Trustee's Pod from starting, a listener
+ * from accepting connections, or nodes from getting an answer. */
 void cluster_tls_missing(
 	const struct ctl_env *env, const struct model_cluster *c, struct strbuf *out);
 void cluster_tls_refused(
 	const struct ctl_env *env, const struct model_cluster *c, struct strbuf *out);
-/* Reports what nobody has vouched for. */
+/* Reports each Secret whose CA nobody has confirmed. */
 void cluster_tls_tell(struct ctl_cluster *ctl, const struct model_cluster *c);
 
 /* ---- registration.c */
-/* Starts counting what counts against the limits. */
+/* Starts counting the objects that count against the limits of spec.registration. */
 void cluster_registration_watch(struct ctl_cluster *c);
 void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look *l);
 
@@ -262,9 +263,9 @@ void cluster_served_contents(const struct ctl_env *env, const struct render_volu
 	char out[CLUSTER_CONTENTS_LEN + 1]);
 /* deployment: read, or the answer of an apply. */
 void cluster_served_saw(struct cluster_volumes *v, struct json_object *deployment);
-/* All of Trustee serves `live`: by the Deployment's status and by every Pod. */
+/* Every Pod of Trustee serves `live`, by the Deployment's status and by the Pods themselves. */
 bool cluster_served(const struct ctl_cluster *c);
-/* Which Pod does not, and what to do about it. */
+/* Appends which Pod does not, and what to do about it. */
 void cluster_served_why(const struct ctl_cluster *c, struct strbuf *out);
 /* Confirms `live` to kbs_sync, name by name. */
 void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *served);
@@ -273,22 +274,22 @@ void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *s
 void cluster_authority_watch(struct ctl_cluster *c);
 void cluster_authority_refresh(struct ctl_cluster *c, const struct model_cluster *served);
 void cluster_authority_want(const struct ctl_cluster *c, struct cluster_look *l);
-void cluster_authority_fini(struct ctl_cluster *c); /* forgets what is to be written */
+void cluster_authority_fini(struct ctl_cluster *c); /* forgets status.authority */
 
 /* ---- retired.c */
-/* Of a cluster with spec.authority Retired: every Trustee confirmed that it holds nothing of ours, and
- * no object has a finalizer of ours. Looks at all of them. */
+/* With spec.authority Retired: every Trustee confirmed that it holds nothing of this operator, and no
+ * object has a finalizer of this operator. Visits all objects. */
 bool cluster_retired(const struct ctl_cluster *c, const struct model_cluster *served);
 
 /* ---- volumes.c */
-/* In each step of the served cluster (NULL: there is none): confirms what Trustee serves and
- * updates `wanted`. Returns when to run again, in ms; 0: when something changes. */
+/* Runs in each step of the served cluster (NULL: none): confirms what Trustee serves and updates
+ * `wanted`. Returns after how many ms to run again; 0: only when something changes. */
 uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster *served);
-/* deployment: read, or the answer of an apply. writes: an apply of it begins. */
+/* deployment: read, or the answer of an apply. _writes(): an apply of the Deployment begins. */
 void cluster_volumes_saw(
 	struct ctl_cluster *c, const struct model_cluster *served, struct json_object *deployment);
 void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *served);
-/* What must be mounted is not known yet, or is too large for the API: nothing of it is written. */
+/* The files to mount are not known yet, or too large for the API: nothing that needs them is written. */
 bool cluster_volumes_hold(const struct ctl_cluster *c);
 /* NULL while cluster_volumes_hold(). */
 struct json_object *cluster_volumes_render(
@@ -303,11 +304,11 @@ bool cluster_objects_installed(const struct kobj *cluster);
 
 /* ---- view.c */
 void cluster_view_forget(
-	struct ctl_cluster *c); /* all that is known of the served cluster's Secrets */
-/* A Secret of this name exists, or may still be created. */
+	struct ctl_cluster *c); /* everything known about the served cluster's Secrets */
+/* A Secret of this name exists, or may still be created: its announcement is needed. */
 bool cluster_view_needs(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name);
-/* Its adopt-before is in the future: it would cover what is planted until then. */
+/* Its adopt-before time is in the future, and would cover objects that are planted until then. */
 bool cluster_view_adopts_later(const struct model_cluster *cluster);
 void cluster_view_refresh(struct ctl_cluster *c, const struct model_cluster *served);
 void cluster_view_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l);

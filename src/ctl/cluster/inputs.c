@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Trustee's Deployment and config are rendered from besides spec: the content of trusteeSecret
- * and the token signers. Each Secret is read once per resourceVersion, and only hashes and an end
- * date of its data are kept. All of it is known before any object is compared. What is no longer
- * available keeps its last value: neither a restart of the operator nor a Secret that is missing
- * for a moment restarts Trustee.
+ * The inputs of Trustee's Deployment and config besides spec: the content of trusteeSecret and the
+ * token signers. Each Secret is read once per resourceVersion; only hashes and an expiry date of its
+ * data are kept. All inputs are known before any object is compared. An input that becomes
+ * unavailable keeps its last value, so that neither a restart of the operator nor a Secret that is
+ * missing for a moment restarts Trustee.
  */
 #include "config.h"
 
@@ -20,8 +20,8 @@
 #include "tec/pki/cert.h"
 #include "tec/pki/key.h"
 
-#define MEMBER_MAX 65536
-/* Needs no timer when it is later than this: every key is stepped each hour. */
+#define MEMBER_MAX 65536 /* bytes of base64 in one member of a Secret */
+/* Later times need no timer of their own, because every key is stepped each hour. */
 #define SOON_S 7200
 
 struct render_trustee_inputs cluster_inputs(const struct ctl_cluster *c)
@@ -36,7 +36,7 @@ static void hash_text(const uint8_t digest[SHA256_LEN], char out[CLUSTER_HASH_SI
 	bytes_to_hex(digest, (CLUSTER_HASH_SIZE - 1) / 2, out);
 }
 
-/* ---- which signers there are */
+/* ---- the list of signers */
 
 static struct cluster_signer *signer_find(const struct ctl_cluster *c, unsigned number)
 {
@@ -46,6 +46,8 @@ static struct cluster_signer *signer_find(const struct ctl_cluster *c, unsigned 
 	return NULL;
 }
 
+/* Find the entry of a signer, or add one: an entry exists for each Secret of such a name, and
+ * for a signer that is about to be created. */
 struct cluster_signer *cluster_inputs_signer(struct ctl_cluster *c, unsigned number)
 {
 	struct cluster_signer *s = signer_find(c, number);
@@ -80,7 +82,8 @@ bool cluster_inputs_want_signer(const struct ctl_cluster *c, const char *name)
 
 /* ---- the plan */
 
-/* When the template changes, what depends on it is compared again. */
+/* Compare the objects again that depend on the inputs, if the inputs differ from those that were
+ * rendered last. */
 static void note_change(struct ctl_cluster *c)
 {
 	struct cluster_inputs *in = &c->inputs;
@@ -98,6 +101,8 @@ static void note_change(struct ctl_cluster *c)
 	ctl_install_forget(&c->install, CLUSTER_FROM_INPUTS);
 }
 
+/* Plan the signers from those whose Secret this operator announced. Which ones the Deployment
+ * mounts counts too: a signer that some Pod may still use is not dropped. */
 static void replan(struct ctl_cluster *c, const struct model_cluster *cluster)
 {
 	cleanup_free struct render_token_signer *list = NULL;
@@ -121,14 +126,16 @@ static void replan(struct ctl_cluster *c, const struct model_cluster *cluster)
 	note_change(c);
 }
 
-/* ---- what is to be read */
+/* ---- what must be read */
 
+/* Name and resourceVersion identify the content of a Secret; a change of spec may name another
+ * one. */
 static char *version(const char *name, const char *rv)
 {
 	return xasprintf("%s %s", name, rv);
 }
 
-/* An object that cannot be read blocks the plan. */
+/* Return the name of an input that cannot be read, which blocks the plan, or NULL. */
 static const char *unreadable_input(const struct ctl_cluster *c, const char *tls)
 {
 	const struct kobj *o = tls ? k8s_cache_find(c->env->state->secrets, tls) : NULL;
@@ -142,7 +149,7 @@ static const char *unreadable_input(const struct ctl_cluster *c, const char *tls
 	return o && o->unreadable ? CLUSTER_DEPLOYMENT : NULL;
 }
 
-/* The Deployment; NULL when there is none, or it is not ours and mounts nothing of ours. */
+/* Return the Deployment, or NULL if there is none or another owner has it. */
 static const struct kobj *deployment_of(const struct ctl_cluster *c, const char *cluster_uid)
 {
 	const struct model_plain *d =
@@ -165,13 +172,15 @@ bool cluster_inputs_look(const struct ctl_cluster *c, struct cluster_look *l)
 		cluster_want(l, CTL_CLUSTER_READ, CLUSTER_TLS, 0);
 	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next)
 		cluster_own_look(c, l, &s->own, CLUSTER_SIGNER, s->number, false);
-	/* Last, because its answer is compared with what is rendered from the others. */
+	/* Last, because its answer is compared with a rendering of all other inputs. */
 	d = deployment_of(c, l->c->obj.uid);
 	if (d && !str_eq(c->inputs.deployment_rv, d->rv))
 		cluster_want(l, CTL_CLUSTER_READ, CLUSTER_TRUSTEE, 0);
 	return !l->v.todo;
 }
 
+/* Create or delete the signer that the plan names, and run again when the next one is due. A
+ * signer is deleted only if its deletion is not already in progress. */
 void cluster_inputs_look_plan(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	const struct render_token_plan *p = &c->inputs.plan;
@@ -193,6 +202,8 @@ static void forget_deployment(struct cluster_inputs *in)
 	free(steal_ptr(&in->mounted));
 }
 
+/* Drop signers that no longer exist and plan again, unless an input has to be read first: a plan
+ * from partial knowledge would restart Trustee twice. */
 void cluster_inputs_refresh(struct ctl_cluster *c, const struct model_cluster *cluster)
 {
 	struct cluster_signer **pp = &c->inputs.signers, *s;
@@ -232,7 +243,7 @@ struct op *cluster_inputs_start_tls(
 	return k8s_call_get(env->api, &c->acts.ops, &kobj_secret, env->ns, tls, done, arg);
 }
 
-/* Adds a member as base64; false: it is missing or empty. */
+/* Hash a member in its base64 form. Return false if it is missing or empty. */
 static bool add_member(struct bytes_sha256_run *run, struct json_object *data, const char *member)
 {
 	struct json_object *v = NULL;
@@ -248,8 +259,8 @@ static bool add_member(struct bytes_sha256_run *run, struct json_object *data, c
 	return len != 0;
 }
 
-/* An incomplete Secret (cert-manager writes the key first) does not reach Trustee; the last
- * complete one stays in use. */
+/* Take the certificate of trusteeSecret. An incomplete Secret (cert-manager writes the key first) is
+ * not given to Trustee; the last complete one stays in use. */
 static void take_tls(struct cluster_inputs *in, struct json_object *o)
 {
 	cleanup_sha256 struct bytes_sha256_run run;
@@ -298,6 +309,8 @@ void cluster_inputs_saw_signer(struct cluster_signer *s, struct json_object *o)
 		s->not_after_s = 0;
 }
 
+/* Learn which signers are mounted. After a start of the operator the TLS hash comes from here,
+ * too: trusteeSecret may be gone, and must not cause a restart. */
 void cluster_inputs_saw_deployment(
 	struct ctl_cluster *c, const struct model_cluster *cluster, struct json_object *o)
 {
@@ -317,7 +330,7 @@ void cluster_inputs_saw_deployment(
 	in->mounted = strbuf_steal(&names);
 	free(in->deployment_rv);
 	in->deployment_rv = xstrdup(json_get_str(o, "metadata/resourceVersion"));
-	if (!in->tls_hash) /* as noted by an earlier run of the operator */
+	if (!in->tls_hash) /* written by an earlier run of the operator */
 		in->tls_hash = xstrdup(render_trustee_tls_hash(o));
 	replan(c, cluster);
 }
@@ -362,6 +375,7 @@ void cluster_inputs_reset(struct ctl_cluster *c)
 	in->plan = (struct render_token_plan){.n_use = 0};
 }
 
+/* Unlike a reset, which keeps the list of Secrets because no event would bring it back. */
 void cluster_inputs_fini(struct ctl_cluster *c)
 {
 	cluster_inputs_reset(c);

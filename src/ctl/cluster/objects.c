@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The installation as one table, with its exceptions. Never written: what the image controller and
- * its Jobs maintain. What Trustee reads only at its start is taken from its Deployment when that is
- * read, before anything is rendered from it.
+ * The installation as one table, with its exceptions. After their creation the ConfigMaps of the
+ * image controller and its Jobs are never written here. Inputs that Trustee reads only at its start
+ * are taken from its Deployment when that is read, before anything is rendered from them.
  */
 #include "config.h"
 
@@ -11,7 +11,7 @@
 #include "tec/base/log.h"
 #include "tec/render/listener.h"
 
-#define OF_TRUSTEE CLUSTER_IF_MANAGED
+#define OF_TRUSTEE CLUSTER_IF_MANAGED /* part of Trustee, without files */
 #define FILES      (CLUSTER_IF_MANAGED | CLUSTER_IF_FILES)
 
 static const struct ctl_install_object objects[CLUSTER_N_OBJECTS] = {
@@ -30,6 +30,7 @@ static const struct ctl_install_object objects[CLUSTER_N_OBJECTS] = {
 	[CLUSTER_OLD_AK] = {&kobj_deployment, "attestation-key-register", CTL_INSTALL_UNWANTED, 0},
 };
 
+/* Called by ctl/install. NULL means that the object cannot be rendered now: it is left as it is. */
 static struct json_object *render(void *self, const struct kobj *owner, unsigned i)
 {
 	const struct ctl_cluster *ctl = self;
@@ -70,8 +71,8 @@ static bool wanted(void *self, const struct kobj *owner, unsigned i)
 	return i != CLUSTER_ADMIN_SERVICE || render_trustee_has_admin_service(model_cluster(owner));
 }
 
-/* A Deployment of another operator is deleted and created again: applying ours over it would keep
- * its mounts. One without an owner is neither deleted nor applied over. */
+/* Take the inputs that the Deployment carries. A Deployment of another operator is deleted and created
+ * again, because an apply would keep its mounts; one without an owner is left alone. */
 static bool saw(void *self, const struct kobj *owner, unsigned i, struct json_object *o)
 {
 	struct ctl_cluster *c = self;
@@ -85,8 +86,8 @@ static bool saw(void *self, const struct kobj *owner, unsigned i, struct json_ob
 	return true;
 }
 
-/* If the hashes of the certificate or the signers differ, the write follows them and is not a
- * repair. */
+/* Note whether certificate or signers differ: then the next write of the Deployment is an update, not
+ * a repair. */
 static void compared(
 	void *self, unsigned i, struct json_object *want, struct json_object *have, bool current)
 {
@@ -103,20 +104,22 @@ static void compared(
 
 /* ---- logs, Events, conditions */
 
+/* From the condition in the cache: a write after the installation was complete is a repair. */
 bool cluster_objects_installed(const struct kobj *cluster)
 {
 	return model_cluster(cluster)->cond[CLUSTER_INSTALLED].status == KOBJ_COND_TRUE;
 }
 
 /*
- * A write of the Deployment follows a certificate, a signer or a file; otherwise it is a repair.
+ * Log a write and post its Event. The Deployment is updated for a certificate, a signer or a file;
+ * any other write of it is a repair.
  *
- * A takeover deletes it. The gap: Trustee serves no keys from the end of the old Pod until the new
- * one is ready and filled, as in every restart of Trustee; nodes that boot in between try again. It
- * is as short as one Pod can make it, because everything that the new one mounts was created before
- * (the order of the table). No key is touched: the keys are in the Machines' Secrets, and the new
- * Trustee is filled from there. Two Trustees at once would not help: both would be behind the one
- * Service, and the new one is empty at first.
+ * A takeover deletes the Deployment. Trustee then serves no keys from the end of the old Pod until
+ * the new one is ready and filled, as in every restart of Trustee; nodes that boot in between retry.
+ * The gap is as short as one Pod allows, because everything that the new Pod mounts was created
+ * before (the order of the table). No key is lost: the keys are in the Machines' Secrets, from which
+ * the new Trustee is filled. Two Trustees at once would not help: one Service would route to both,
+ * and the new one is empty at first.
  */
 static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_install_do what)
 {
@@ -128,7 +131,7 @@ static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_ins
 	struct log_ctx lc = {t->gvk->kind, c->env->ns, t->name, NULL};
 
 	if (what == CTL_INSTALL_DELETE && i == CLUSTER_ADMIN_SERVICE) {
-		log_info(&lc, "deleted, Trustee's admin API is not behind it any more", NULL);
+		log_info(&lc, "deleted, it no longer exposes Trustee's admin API", NULL);
 		return;
 	}
 	if (what == CTL_INSTALL_DELETE) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The Secrets that the operator makes for a cluster (ctl/own.h): what each holds, and what follows
- * from a look at one. */
+/*
+ * The Secrets that the operator creates for a cluster (ctl/own.h): how each is rendered, and what a
+ * look at one leads to.
+ */
 #include "config.h"
 
 #include "cluster_internal.h"
@@ -16,6 +18,7 @@ static const char *announced(const struct kobj *owner, const char *secret)
 	return model_cluster_announced(model_cluster(owner), secret);
 }
 
+/* The key pair of Trustee's admin API: Trustee mounts the public half. */
 static struct secret *make_auth(
 	void *self, const struct kobj *owner, const char *name, struct err *err)
 {
@@ -28,6 +31,8 @@ static struct secret *make_auth(
 	return render_auth_secret(model_cluster(owner), c->env->ns, pem, strbuf_str(&public));
 }
 
+/* The key and self-signed certificate of attestation tokens; render/token.h plans their
+ * rotation. */
 static struct secret *make_signer(
 	void *self, const struct kobj *owner, const char *name, struct err *err)
 {
@@ -42,6 +47,8 @@ static struct secret *make_signer(
 	return render_token_secret(model_cluster(owner), c->env->ns, name, pem, strbuf_str(&cert));
 }
 
+/* The secret that signs the IDs of nodes which registered but have no Machine yet
+ * (rats/ticket.h). */
 static struct secret *make_regkey(
 	void *self, const struct kobj *owner, const char *name, struct err *err)
 {
@@ -55,6 +62,8 @@ const struct ctl_own_conf cluster_own_auth = {announced, make_auth, {"private.ke
 const struct ctl_own_conf cluster_own_signer = {announced, make_signer, {"key.pem", CLUSTER_CERT}};
 const struct ctl_own_conf cluster_own_regkey = {announced, make_regkey, {RENDER_REGKEY_MEMBER}};
 
+/* Only the first conflict is kept for the condition. A Secret of another owner is a conflict
+ * only if this operator needs the name. */
 bool cluster_own_look(const struct ctl_cluster *c, struct cluster_look *l,
 	const struct ctl_own *own, unsigned object, unsigned number, bool wanted)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Condition RegistrationOpen: whether an unknown node can register now, and how close the limits
- * are. Each change of the caches updates the counts, so that a look costs nothing; many
- * registrations cause one step a second.
+ * are. Each change of a cache updates the counts, so that a look costs nothing; any number of
+ * registrations causes one step a second.
  */
 #include "config.h"
 
@@ -22,6 +22,8 @@ static void wake(struct ctl_cluster *c)
 		ctl_runner_wake_after(c->runner, served->obj.name, STATUS_WAIT_MS);
 }
 
+/* Keep the counts in step with the cache, also while this replica does not lead. was and now are
+ * the versions before and after the change, NULL when there is none. */
 static void on_machine(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_cluster *c = arg;
@@ -66,6 +68,8 @@ static void want(
 		"%s%s%s", why, counts[0] ? " " : "", counts);
 }
 
+/* Derive the condition from the counts. The listeners apply the same limits with
+ * model_pending_reached(), so condition and answers agree. */
 static void want_by_counts(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	struct model_pending p = c->pending;
@@ -87,20 +91,20 @@ static void want_by_counts(const struct ctl_cluster *c, struct cluster_look *l)
 		break;
 	case MODEL_PENDING_NEVER_ATTESTED:
 		want(l, CLUSTER_MACHINE_LIMIT_REACHED,
-			"No more Machines can register: half of registration.machineLimit never attested. They are deleted when they are "
-			"older than registration.pendingTTL; delete those that you do not know, or raise registration.machineLimit.",
+			"No more Machines can register: half of registration.machineLimit never attested. They expire after "
+			"registration.pendingTTL; delete unknown Machines now, or raise registration.machineLimit.",
 			counts);
 		break;
 	case MODEL_PENDING_MACHINES:
 		want(l, CLUSTER_PENDING_LIMIT_REACHED,
-			"No more Machines can register. Delete those that you do not know and whose AK is not True (kubectl get "
-			"machines), or raise registration.pendingLimit.",
+			"No more Machines can register. Delete unknown Machines whose AK is not True (kubectl get machines), or raise "
+			"registration.pendingLimit.",
 			counts);
 		break;
 	case MODEL_PENDING_KEYS:
 		want(l, CLUSTER_PENDING_LIMIT_REACHED,
-			"No more keys are accepted, except the first key of a Machine that has none. Delete keys that you do not know "
-			"and that are not approved (kubectl get attestationkeys), or raise registration.pendingLimit.",
+			"No more keys are accepted, except the first key of a Machine that has none. Delete unknown keys that are not "
+			"approved (kubectl get attestationkeys), or raise registration.pendingLimit.",
 			counts);
 		break;
 	case MODEL_PENDING_NONE:
@@ -110,7 +114,8 @@ static void want_by_counts(const struct ctl_cluster *c, struct cluster_look *l)
 	}
 }
 
-/* Needed with AtKey only. A key that was not read yet is assumed to be valid. */
+/* Tell whether the registration key is missing, which only AtKey needs. A Secret that was not read yet
+ * counts as valid, so that a start of the operator does not close registration. */
 static bool lacks_key(const struct ctl_cluster *c, const struct model_cluster *cluster)
 {
 	enum ctl_own_state state = ctl_own_state(&c->regkey[CLUSTER_REGKEY_CURRENT], &cluster->obj);
@@ -119,6 +124,7 @@ static bool lacks_key(const struct ctl_cluster *c, const struct model_cluster *c
 	       (state == CTL_OWN_ABSENT || state == CTL_OWN_PLANTED || state == CTL_OWN_FOREIGN);
 }
 
+/* Self gets here only while it is unknown whether the peer decides. */
 static void want_by_authority(struct cluster_look *l)
 {
 	if (l->c->authority == MODEL_AUTHORITY_FOLLOWING)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The registration key: exists while spec.registration.machine is AtKey, rotated in the steps of
- * render/regkey.h; the operator may be killed after each of them. The key itself is in memory only
- * between its creation and its POST, and while it is copied.
+ * The registration key. It exists while spec.registration.machine is AtKey and is rotated in the
+ * steps of render/regkey.h; the operator may be killed after any of them. The key itself is in memory
+ * only between its creation and its POST, and while it is copied.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@ static const char *const names[CLUSTER_N_REGKEYS] = {
 	[CLUSTER_REGKEY_CURRENT] = RENDER_REGKEY_CURRENT,
 	[CLUSTER_REGKEY_PREVIOUS] = RENDER_REGKEY_PREVIOUS,
 };
-/* Needs no timer when it is later than this: every key is stepped each hour. */
+/* Later times need no timer of their own, because every key is stepped each hour. */
 #define SOON_S 7200
 
 void cluster_regkey_init(struct ctl_cluster *c)
@@ -36,6 +36,7 @@ static bool is_at_key(const struct model_cluster *cluster)
 	return cluster->reg_machine == MODEL_REG_AT_KEY;
 }
 
+/* must_read: a create may have reached the API, so the announcement must stay. */
 bool cluster_regkey_wanted(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name)
 {
@@ -45,8 +46,8 @@ bool cluster_regkey_wanted(
 	       (is_at_key(cluster) && (own->text || str_eq(name, RENDER_REGKEY_CURRENT)));
 }
 
-/* Without AtKey only a key that was announced is looked at: another Secret of that name does not
- * matter. */
+/* Without AtKey only an announced key matters; any other Secret of that name belongs to someone
+ * else. */
 static bool is_looked_at(const struct model_cluster *cluster, const struct ctl_own *own)
 {
 	return is_at_key(cluster) || model_cluster_announced(cluster, own->name);
@@ -58,7 +59,7 @@ static void want(
 	cluster_own_look(c, l, &c->regkey[which], CLUSTER_REGKEY, which, wanted);
 }
 
-/* True: nothing must be done before planning. */
+/* Return true if both keys are known well enough to plan the rotation. */
 static bool look_at_both(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	for (int i = 0; i < CLUSTER_N_REGKEYS; i++)
@@ -67,6 +68,8 @@ static bool look_at_both(const struct ctl_cluster *c, struct cluster_look *l)
 	return !l->v.todo;
 }
 
+/* Describe the two keys to the planner. A key that this operator did not announce does not exist
+ * for it. */
 static void look_there(const struct ctl_cluster *c, const struct model_cluster *cluster,
 	struct render_regkey there[CLUSTER_N_REGKEYS])
 {
@@ -82,7 +85,8 @@ static void look_there(const struct ctl_cluster *c, const struct model_cluster *
 	}
 }
 
-/* No more ids of deleted Machines can be remembered, so all that were handed out end. */
+/* Plan the next step of the rotation. When ConfigMap tec-deleted-ids is full, the IDs of further deleted
+ * Machines cannot be recorded, so both keys are deleted, which invalidates every issued ID. */
 static struct render_regkey_plan plan_of(
 	const struct ctl_cluster *c, const struct model_cluster *cluster)
 {
@@ -110,7 +114,7 @@ void cluster_regkey_refresh(struct ctl_cluster *c, const struct model_cluster *c
 	if (!look_at_both(c, &l))
 		return;
 	look_there(c, cluster, there);
-	/* Without a previous one every id was signed with the current one. */
+	/* Without a previous key, every valid ID was signed with the current one. */
 	if (there[CLUSTER_REGKEY_CURRENT].there && !there[CLUSTER_REGKEY_PREVIOUS].there)
 		ctl_record_end_ids(c->env->record, there[CLUSTER_REGKEY_CURRENT].created_s);
 	if (!copy->text)
@@ -153,6 +157,8 @@ void cluster_regkey_look(const struct ctl_cluster *c, struct cluster_look *l)
 	}
 }
 
+/* Render the current key as the Secret of the previous one. It is created first; only then may
+ * the current one be replaced. */
 void cluster_regkey_copy(
 	struct ctl_cluster *c, const struct model_cluster *cluster, struct json_object *current)
 {

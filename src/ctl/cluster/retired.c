@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is left to do before an operator has retired: the other controllers revoke at each start again,
- * and what they were not told of counts as left. Once every Trustee has confirmed it, that stays in the
- * condition: a restart beside a Trustee that is away takes nothing of it back.
+ * Finds what is left to do before an operator is retired. The other controllers revoke again after
+ * each start, and a name that they have not handled yet counts as left. Once every Trustee has
+ * confirmed, the condition keeps that fact: a restart while a Trustee is unreachable does not undo it.
  */
 #include "config.h"
 
@@ -13,9 +13,10 @@
 struct left {
 	const struct state *state;
 	bool any;
-	bool was_confirmed; /* only what has our finalizer can be left */
+	bool was_confirmed; /* the condition was Retired: only objects with our finalizer count */
 };
 
+/* A Machine is left while it has our finalizer, or a Trustee may still hold its disk key. */
 static void machine(void *arg, const struct kobj *o)
 {
 	struct left *l = arg;
@@ -29,6 +30,7 @@ static void machine(void *arg, const struct kobj *o)
 	l->any = !state_trustee_gone(state_trustee_observed(l->state, KBS_RESOURCE, path));
 }
 
+/* An AttestationKey is left while a Trustee may still hold its identity. */
 static void ak(void *arg, const struct kobj *o)
 {
 	struct left *l = arg;
@@ -53,6 +55,7 @@ static void image(void *arg, const struct kobj *o)
 	l->any |= o->unreadable || model_image(o)->has_finalizer;
 }
 
+/* The cheap counts come first: the walk over all objects happens only near the end. */
 bool cluster_retired(const struct ctl_cluster *c, const struct model_cluster *served)
 {
 	const struct state *s = c->env->state;

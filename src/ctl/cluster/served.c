@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Delivery by volumes, confirming: what Trustee serves is read from its Deployment and its Pods,
- * never assumed from what was written. A Pod carries a hash of the contents with which it was
- * started; as long as one with another hash exists, even one that is being deleted, nothing is
- * confirmed. A file is confirmed only when its content is known to be current.
+ * Delivery by volumes, confirmation. What Trustee serves is read from its Deployment and its Pods,
+ * never assumed from what was written. A Pod carries a hash of the contents that it was started
+ * with; while a Pod with another hash exists, even one that is being deleted, nothing is confirmed.
+ * A file is confirmed only if its content is known to be current.
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@
 #include "tec/base/mem.h"
 #include "tec/model/configmap.h"
 
-/* ---- contents */
+/* ---- contents: a hash of all files, as the Pod template carries it */
 
 static void add_content(
 	struct bytes_sha256_run *run, const char *kind, const char *name, const char *sha256)
@@ -26,6 +26,8 @@ static void add_content(
 	bytes_sha256_add(run, line, strlen(line));
 }
 
+/* Hash what the files hold now. The second half covers the reference values, so that a change of
+ * a key alone does not make confirmed values doubtful, and the other way round. */
 void cluster_served_contents(const struct ctl_env *env, const struct render_volumes_list *l,
 	char out[CLUSTER_CONTENTS_LEN + 1])
 {
@@ -60,6 +62,7 @@ void cluster_served_contents(const struct ctl_env *env, const struct render_volu
 
 /* ---- the Deployment */
 
+/* The criteria of `kubectl rollout status`. */
 static bool rolled_out(struct json_object *d)
 {
 	int64_t replicas = json_get_int(d, "status/replicas", 0);
@@ -71,6 +74,8 @@ static bool rolled_out(struct json_object *d)
 		       json_get_int(d, "metadata/generation", 0);
 }
 
+/* Remember what the Deployment mounts, and whether its rollout is complete, at this
+ * resourceVersion. */
 void cluster_served_saw(struct cluster_volumes *v, struct json_object *deployment)
 {
 	render_volumes_list_fini(&v->live);
@@ -86,7 +91,7 @@ void cluster_served_saw(struct cluster_volumes *v, struct json_object *deploymen
 struct pods {
 	const char *contents;
 	size_t n_ready, n_others;
-	/* The first by name with other files, and not ready. */
+	/* The first by name: one with other files, and one that is not ready. */
 	const struct model_pod *other, *waits;
 };
 
@@ -95,6 +100,8 @@ static const struct model_pod *first_of(const struct model_pod *a, const struct 
 	return a && strcmp(a->obj.name, b->obj.name) < 0 ? a : b;
 }
 
+/* A Pod that cannot be read counts as one with other files: it may serve what was revoked. Pods
+ * that ended serve nothing. */
 static void count_pod(void *arg, const struct kobj *o)
 {
 	const struct model_pod *p = (const struct model_pod *)o;
@@ -123,7 +130,8 @@ bool cluster_served(const struct ctl_cluster *c)
 	return in.n_ready > 0 && in.n_others == 0;
 }
 
-/* A Pod that no Deployment replaces, or whose node is gone, stays until a user deletes it. */
+/* Explain what confirmation waits for. A Pod without a Deployment, or whose node is gone, stays until
+ * a user deletes it, so the text names the command. */
 void cluster_served_why(const struct ctl_cluster *c, struct strbuf *out)
 {
 	struct pods in = {.contents = c->volumes.live.contents};
@@ -170,6 +178,8 @@ static void confirm(
 	kbs_sync_confirm(in->env->state->sync, in->target, kind, name, sha256);
 }
 
+/* Confirm one disk key: absent if it is not mounted, else with the hash of its Secret, provided
+ * that the mounted content is current. */
 static void confirm_key(void *arg, const char *path)
 {
 	const struct confirm *in = arg;
@@ -194,7 +204,7 @@ static int by_identity(const void *a, const void *b)
 	return strcmp((*x)->identity, (*y)->identity);
 }
 
-/* The first that is mounted under this identity's name; n_aks: none. */
+/* Find the first mounted key of this identity by binary search; n_aks if there is none. */
 static size_t first_mounted(const struct confirm *in, const char *name)
 {
 	size_t low = 0, high = in->n_aks;
@@ -210,7 +220,7 @@ static size_t first_mounted(const struct confirm *in, const char *name)
 	return low < in->n_aks && str_eq(in->aks[low]->identity, name) ? low : in->n_aks;
 }
 
-/* As declared: every key in the value is mounted, and no other of this name. */
+/* Confirm an identity as declared if exactly the declared keys of this name are mounted. */
 static void confirm_identity(const struct confirm *in, const char *name)
 {
 	const struct kbs_sync *sync = in->env->state->sync;
@@ -236,7 +246,7 @@ static void confirm_identity(const struct confirm *in, const char *name)
 		confirm(in, KBS_REFVALUE, name, sha256);
 }
 
-/* A missing array and an empty one mean the same to Trustee. */
+/* Confirm one array of reference values. Trustee treats a missing array like an empty one. */
 static void confirm_array(const struct confirm *in, unsigned i)
 {
 	const char *name = model_rv_array_names[i];
@@ -254,9 +264,9 @@ static void confirm_array(const struct confirm *in, unsigned i)
 }
 
 /*
- * Boot sets are not files: the policy of such a Trustee reads the arrays, and an array without an
- * image revokes it. tpm_svn is the same for all images and is not in the installed file. With the
- * current file both are as declared.
+ * Confirm one reference value. Boot sets are not files: the policy of such a Trustee reads the
+ * arrays, and leaving an image out of them revokes it. tpm_svn is the same for all images and not in
+ * the installed file. If the file is current, both are as declared.
  */
 static void confirm_value(void *arg, const char *name)
 {
@@ -281,7 +291,8 @@ static void confirm_value(void *arg, const char *name)
 		confirm(in, KBS_REFVALUE, name, NULL);
 }
 
-/* A deleted Secret changes the contents: then `keys` is false. */
+/* List the mounted identities. A deleted Secret needs no care here: it changes the contents hash, which
+ * makes `keys` false. */
 static void collect_aks(struct confirm *in)
 {
 	for (size_t i = 0; i < in->live->n_aks; i++) {
@@ -294,6 +305,8 @@ static void collect_aks(struct confirm *in)
 		qsort(in->aks, in->n_aks, sizeof(*in->aks), by_identity);
 }
 
+/* Tell kbs_sync what is served. The two halves of the hash are compared separately: keys and
+ * reference values are confirmed independently. */
 void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	const struct cluster_volumes *v = &c->volumes;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The TLS Secrets that spec names: which are missing, and which have a CA that spec does not list.
- * Without a list nothing proves whose CA it is. Then a Secret that is younger than the cluster
- * object is reported once, as it may be a stranger's who waited for the name: nothing needs to be
- * remembered for that rule, and each Secret that was created after it was named fulfils it.
+ * Without a list, nothing proves whose CA it is. Then a Secret that is younger than the cluster
+ * object is reported once: a stranger may have waited for the name. The rule needs no memory, and
+ * covers each Secret that was created after spec named it.
  */
 #include "config.h"
 
@@ -14,10 +14,10 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
-/* Of the hashes in an Event: three of them. */
+/* An Event shows three hashes at most. */
 #define SHOWN_LEN (3 * (SHA256_HEX_LEN + 1) - 1)
 
-/* Returns the i-th name, "" for a field that names none, NULL after the last field. */
+/* Return the name in the i-th field, "" for an empty field, NULL after the last field. */
 static const char *named(const struct model_cluster *c, unsigned i, const char **field)
 {
 	static const char *const fields[] = {
@@ -52,6 +52,8 @@ void cluster_tls_missing(
 			strbuf_addf(out, " Secret %s (%s) does not exist.", name, field);
 }
 
+/* An unlisted CA is refused, because nodes would trust it; the message shows its hash so that it
+ * can be compared and listed. */
 void cluster_tls_refused(
 	const struct ctl_env *env, const struct model_cluster *c, struct strbuf *out)
 {
@@ -73,8 +75,8 @@ void cluster_tls_refused(
 	}
 }
 
-/* Its CA is given to nodes, and nothing says that it is the right one. Times are whole seconds: one
- * of the same second is most often from the same file. */
+/* Tell whether nodes get a CA that nobody has confirmed. Kubernetes times are whole seconds: a Secret
+ * of the same second usually comes from the same manifest as the cluster object. */
 static bool is_doubtful(const struct model_cluster *c, const struct model_secret *s)
 {
 	return !c->ca_sha256 && s->ca_sha256 && *s->ca_sha256 &&
@@ -89,13 +91,14 @@ static void tell(struct ctl_cluster *ctl, const struct model_cluster *c,
 	log_warn(&lc, "TLS Secret is younger than the cluster object", "cert=%.64s", s->ca_sha256);
 	k8s_events_post_once(ctl->env->events, &kobj_cluster, &c->obj, K8S_EVENT_WARNING,
 		"TLSSecretIsYounger", "Trust", s->obj.uid,
-		"Secret %s, which spec.%s names, was created after this TrustedExecutionCluster. Nodes are told to trust its CA, "
-		"SHA-256 %.*s%s. If this is not your CA, delete the Secret, and reinstall the nodes that asked for their Ignition "
-		"configuration since then. List your CA in spec.tls.caSHA256, and no other is accepted.",
+		"Secret %s, which spec.%s names, was created after this TrustedExecutionCluster. Nodes are configured to trust its CA, "
+		"SHA-256 %.*s%s. If this is not your CA, delete the Secret, and reinstall the nodes that fetched their Ignition "
+		"configuration since then. To accept only your CA, list it in spec.tls.caSHA256.",
 		s->obj.name, field, SHOWN_LEN, s->ca_sha256,
 		strlen(s->ca_sha256) > SHOWN_LEN ? " and others" : "");
 }
 
+/* Each Secret is reported once per process; the Event itself is deduplicated by the UID. */
 void cluster_tls_tell(struct ctl_cluster *ctl, const struct model_cluster *c)
 {
 	const char *field, *name;

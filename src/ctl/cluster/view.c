@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TrustedExecutionCluster: refresh, look, decide (pure), conditions. A changed count is not written
- * at once: counts are written at most every ten seconds (those of registrations every minute), and
- * not within ten seconds of a start, while they are still growing.
+ * TrustedExecutionCluster: refresh, look, decide (pure), conditions. Counts in the status are written
+ * at most every ten seconds (those of registrations every minute), and not within ten seconds of a
+ * start, while they are still growing.
  */
 #include "config.h"
 
@@ -14,9 +14,11 @@
 #include "tec/ctl/trustee.h"
 #include "tec/state/record.h"
 
-#define COUNTS_MS   10000
+#define COUNTS_MS   10000 /* between two writes of counts */
 #define REGISTER_MS 60000 /* of registrations: many nodes register at once */
 
+/* The mirror of spec comes first: it is what proves later that the API server dropped a field
+ * (`lost`). While a field is lost nothing is changed but the status. */
 enum ctl_cluster_do ctl_cluster_decide(const struct ctl_cluster_view *v)
 {
 	if (!v->found)
@@ -32,6 +34,8 @@ enum ctl_cluster_do ctl_cluster_decide(const struct ctl_cluster_view *v)
 
 /* ---- refresh */
 
+/* Called when another cluster object is served: what is known concerns the Secrets of the former
+ * one. */
 void cluster_view_forget(struct ctl_cluster *c)
 {
 	cluster_inputs_reset(c);
@@ -41,6 +45,8 @@ void cluster_view_forget(struct ctl_cluster *c)
 		ctl_own_reset(&c->regkey[i]);
 }
 
+/* Bring the memory of the controller up to date before the look. Everything that a step may
+ * change in memory happens here, so that look and decide stay free of side effects. */
 void cluster_view_refresh(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	if (ctl_install_follow(&c->install, &served->obj))
@@ -54,6 +60,8 @@ void cluster_view_refresh(struct ctl_cluster *c, const struct model_cluster *ser
 
 /* ---- annotations that are no longer needed */
 
+/* An announcement without its Secret may be removed, unless a create of the Secret is still
+ * possible. */
 bool cluster_view_needs(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name)
 {
@@ -75,8 +83,9 @@ bool cluster_view_adopts_later(const struct model_cluster *cluster)
 
 /* ---- objects */
 
-/* Must this wait? The Deployment is not written to mount a signer or admin key that is not ours,
- * and a running one is not deleted before everything exists that a new one needs. */
+/* Tell whether an act on Trustee's Deployment must wait. The Deployment must not mount a signer or
+ * admin key of someone else, and a running one is deleted only when everything exists that the new
+ * one needs. */
 static bool is_held(const struct ctl_cluster *c, struct cluster_look *l, enum ctl_install_do d)
 {
 	bool safe = c->inputs.plan.n_use && ctl_own_state(&c->auth, &l->c->obj) == CTL_OWN_GOOD;
@@ -93,6 +102,8 @@ static bool is_held(const struct ctl_cluster *c, struct cluster_look *l, enum ct
 	return !safe || l->conflict || l->missing;
 }
 
+/* Later objects overwrite `unreadable` and `waits`: any one of them is good enough for the
+ * condition. */
 static void look_object(const struct ctl_cluster *c, struct cluster_look *l, unsigned i)
 {
 	const struct ctl_install_object *t = &cluster_objects.objects[i];
@@ -111,8 +122,9 @@ static void look_object(const struct ctl_cluster *c, struct cluster_look *l, uns
 		cluster_want(l, (enum ctl_cluster_do)d, i, 0);
 }
 
-/* First the inputs are read, then a signer is created if there is none at all. A further signer can
- * wait until everything else is installed. */
+/* Visit all objects in the order of installation; the first that needs an act wins. The inputs are
+ * read first, and a signer is created if none exists. Further signers wait until everything else is
+ * installed. */
 static void look_all(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	bool managed = cluster_renders_trustee(c, l->c);
@@ -151,7 +163,7 @@ static void want(struct cluster_look *l, enum model_cluster_cond c, bool status,
 		status ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r), "%s", message);
 }
 
-/* What people should know although everything is installed. */
+/* Append warnings that matter although everything is installed. */
 static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, struct strbuf *out)
 {
 	cleanup_strbuf struct strbuf unused = STRBUF_INIT;
@@ -171,15 +183,16 @@ static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, 
 			" Warning: trusteeSecret is not set, so nodes talk to Trustee in plain text.");
 	if (c->deploy == MODEL_DEPLOY_MANAGED && c->guard == MODEL_GUARD_DISABLED)
 		strbuf_adds(out,
-			" Warning: spec.trustee.guard is Disabled. A node whose attestation key is approved can make Trustee believe that "
-			"it booted anything, and get its disk key; and every node can try to reach Trustee's admin API.");
+			" Warning: spec.trustee.guard is Disabled. A node with an approved attestation key can forge its measured boot "
+			"state and get its disk key, and every node can try to reach Trustee's admin API.");
 	model_cluster_unused_fields(c, &unused);
 	if (unused.len)
 		strbuf_addf(out, " These fields are set but have no effect in this version: %s.",
 			strbuf_str(&unused));
 }
 
-/* All objects are there and as they should be; can they work? */
+/* Choose the reason once all objects are installed: a refused or missing TLS Secret still keeps the
+ * condition from being True. */
 static enum model_cluster_reason installed_reason(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, struct strbuf *text)
 {
@@ -193,7 +206,7 @@ static enum model_cluster_reason installed_reason(
 	strbuf_add(text, strbuf_str(&refused), refused.len);
 	if (refused.len)
 		strbuf_adds(text,
-			" List the certificate in spec.tls.caSHA256 if it is of your CA, else delete the Secret.");
+			" If the certificate belongs to your CA, list it in spec.tls.caSHA256; otherwise delete the Secret.");
 	strbuf_add(text, strbuf_str(&missing), missing.len);
 	notes(c, cluster, text);
 	return refused.len   ? CLUSTER_REFUSED
@@ -201,6 +214,8 @@ static enum model_cluster_reason installed_reason(
 			     : CLUSTER_INSTALLATION_COMPLETED;
 }
 
+/* The order is that of urgency: what a user must do comes before what the operator is still
+ * doing. */
 static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -225,7 +240,7 @@ static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
 	} else if (l->c->authority == MODEL_AUTHORITY_RETIRED) {
 		r = CLUSTER_RETIRED;
 		strbuf_adds(&text,
-			"spec.authority is Retired: what was installed is neither repaired nor deleted.");
+			"spec.authority is Retired: installed objects are neither repaired nor deleted.");
 	} else if (c->env->standalone && l->c->deploy == MODEL_DEPLOY_MANAGED) {
 		r = CLUSTER_REFUSED;
 		strbuf_adds(&text,
@@ -265,7 +280,8 @@ static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
 	want(l, CLUSTER_INSTALLED, r == CLUSTER_INSTALLATION_COMPLETED, r, strbuf_str(&text));
 }
 
-/* A sentence, or "". */
+/* Append a warning if the record of revocations overflowed within the time that it covers: an older
+ * backup of Trustee may hold keys that nobody would revoke again. */
 static void add_dropped(const struct ctl_cluster *c, struct strbuf *out)
 {
 	int64_t at_s = state_record_dropped_s(c->env->state);
@@ -275,11 +291,13 @@ static void add_dropped(const struct ctl_cluster *c, struct strbuf *out)
 		return;
 	clock_format(at_s, at);
 	strbuf_addf(out,
-		" Some revocations up to %s are no longer recorded, as there were too many: do not restore a backup of "
-		"Trustee that is older.",
+		" Some revocations up to %s are no longer recorded because there were too many: do not restore an older backup "
+		"of Trustee.",
 		at);
 }
 
+/* In sync means that every Trustee is, and that nothing of this operator is left to send or
+ * revoke. */
 static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	enum model_cluster_cond t = CLUSTER_TRUSTEE_SYNCED;
@@ -308,7 +326,7 @@ static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 		confirmed, declared, revoking, strbuf_str(&dropped));
 }
 
-/* Who can read a disk key besides the node of its Machine. */
+/* State who can read a disk key besides the node of its Machine. */
 static void want_isolated(struct cluster_look *l)
 {
 	enum model_cluster_cond t = CLUSTER_KEYS_ISOLATED;
@@ -345,7 +363,8 @@ static void want_isolated(struct cluster_look *l)
 	}
 }
 
-/* Nothing differs, or only the message, and it is too early to write that. */
+/* Tell whether the condition need not be written now: nothing differs, or only the message does and it
+ * is too early. flips_too: a changed reason may wait as well. */
 static bool may_wait(const struct ctl_cluster *c, struct cluster_look *l, enum model_cluster_cond t,
 	bool flips_too, uint64_t ms)
 {
@@ -365,8 +384,8 @@ static bool may_wait(const struct ctl_cluster *c, struct cluster_look *l, enum m
 	return true;
 }
 
-/* True: the status need not be written now. Sets recheck_ms when only a count differs and it is too
- * early. */
+/* Return true if the status need not be written now. If only a count differs, sets recheck_ms to the
+ * time when it may be written. */
 static bool status_ok(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	const struct kobj_cond *synced = &l->c->cond[CLUSTER_TRUSTEE_SYNCED];
@@ -380,7 +399,7 @@ static bool status_ok(const struct ctl_cluster *c, struct cluster_look *l)
 			return false;
 	if (l->v.served && !str_eq(l->c->authority_facts, c->authority.facts))
 		return false;
-	/* A True of before a start stays until Trustee has answered, which wakes us. */
+	/* After a start, a condition that was True stays until Trustee has answered, which wakes the key. */
 	ok = (state_trustee_is_probing(c->env->state) && synced->status == KOBJ_COND_TRUE &&
 		     synced->observed_generation == l->c->obj.generation) ||
 	     may_wait(c, l, CLUSTER_TRUSTEE_SYNCED, false, COUNTS_MS);
@@ -392,10 +411,12 @@ static bool status_ok(const struct ctl_cluster *c, struct cluster_look *l)
 			return false;
 		cluster_recheck(l, due - now);
 	}
-	/* Near a limit each registration may change the condition. */
+	/* Near a limit, each registration may flip the condition. */
 	return may_wait(c, l, open, true, flips ? COUNTS_MS : REGISTER_MS) && ok;
 }
 
+/* Look at one cluster object. Another one than the served gets a status, too, and nothing else;
+ * while some object cannot be read, nobody knows which one is the oldest, and none is looked at. */
 void cluster_view_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l)
 {
 	const struct kobj *o = k8s_cache_find(c->env->state->clusters, name);

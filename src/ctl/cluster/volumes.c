@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Delivery by volumes, deciding: which files Trustee's Pod must have. Each change of that list is a
- * restart, so it is a copy of what is declared, updated at most every ten seconds, and sooner for
- * what is revoked. What the live Deployment mounts and no controller has declared or revoked yet
- * stays: after a start of the operator nothing is unmounted only because its controller has not run
- * yet. What the API would not store is refused, but revoked files are removed in any case.
+ * Delivery by volumes, decision: which files Trustee's Pod must have. Each change of the list restarts
+ * Trustee, so the list is a copy of what is declared, updated at most every ten seconds, and sooner
+ * for revocations. A mounted file that no controller has declared or revoked yet stays: after a start
+ * of the operator, nothing is unmounted only because its controller has not run yet. A list that the
+ * API would not store is refused, but revoked files are removed in any case.
  */
 #include "config.h"
 
@@ -18,8 +18,8 @@
 #include "tec/base/mem.h"
 #include "tec/model/configmap.h"
 
-#define ADD_MS       10000
-#define TAKE_BACK_MS 2000 /* many that are revoked at once cost few restarts too */
+#define ADD_MS       10000 /* between two restarts that add files */
+#define TAKE_BACK_MS 2000  /* collects many revocations into few restarts */
 
 void cluster_volumes_fini(struct ctl_cluster *c)
 {
@@ -32,6 +32,7 @@ void cluster_volumes_fini(struct ctl_cluster *c)
 	memset(v, 0, sizeof(*v));
 }
 
+/* Move a list; `from` is empty afterwards. */
 static void replace(struct render_volumes_list *to, struct render_volumes_list *from)
 {
 	render_volumes_list_fini(to);
@@ -41,12 +42,14 @@ static void replace(struct render_volumes_list *to, struct render_volumes_list *
 
 /* ---- what is declared */
 
+/* The walk over kbs_sync that fills a list. */
 struct collect {
 	const struct ctl_env *env;
 	struct render_volumes_list *out;
 	bool revoking_values;
 };
 
+/* A path without a declared object is one that has to be revoked: it is not mounted. */
 static void collect_key(void *arg, const char *path)
 {
 	struct collect *in = arg;
@@ -58,6 +61,7 @@ static void collect_key(void *arg, const char *path)
 		render_volumes_list_add_machine(in->out, id);
 }
 
+/* Several AttestationKeys may share one identity; each of their Secrets is a file. */
 static void collect_value(void *arg, const char *name)
 {
 	struct collect *in = arg;
@@ -77,7 +81,8 @@ static void collect_value(void *arg, const char *name)
 	}
 }
 
-/* Mounted, and neither declared nor revoked yet: stays as long as its Secret exists. */
+/* Keep what is mounted but neither declared nor revoked yet, while its Secret exists: a mount of a
+ * missing Secret would keep the new Pod from starting. */
 static void collect_mounted(struct collect *in, const struct render_volumes_list *live)
 {
 	const struct kbs_sync *sync = in->env->state->sync;
@@ -92,7 +97,7 @@ static void collect_mounted(struct collect *in, const struct render_volumes_list
 	for (size_t i = 0; i < live->n_aks; i++) {
 		const struct model_secret *s = state_secret(in->env->state, live->aks[i]);
 
-		/* If declared, it is in the list already, or revoked. */
+		/* A declared identity is in the list already, or this key of it was revoked. */
 		if (s && s->has_ak_finalizer && s->identity &&
 			!kbs_sync_object(sync, KBS_REFVALUE, s->identity) &&
 			!kbs_sync_is_revoked(sync, KBS_REFVALUE, s->identity))
@@ -100,6 +105,7 @@ static void collect_mounted(struct collect *in, const struct render_volumes_list
 	}
 }
 
+/* Sort the list, so that equal lists render equally, and attach the hash of its contents. */
 static void finish(const struct ctl_env *env, struct render_volumes_list *l)
 {
 	char contents[CLUSTER_CONTENTS_LEN + 1];
@@ -122,6 +128,7 @@ static struct json_object *render(const struct ctl_cluster *c, const struct mode
 		cluster, c->env->ns, &c->env->images_ref, &in, &v, err);
 }
 
+/* Tell whether the API would store the Deployment with these files; err says why not. */
 static bool fits(const struct ctl_cluster *c, const struct model_cluster *cluster,
 	const struct render_volumes_list *l, struct err *err)
 {
@@ -130,6 +137,7 @@ static bool fits(const struct ctl_cluster *c, const struct model_cluster *cluste
 	return o != NULL;
 }
 
+/* NULL makes ctl/install keep the Deployment as it is. */
 struct json_object *cluster_volumes_render(
 	const struct ctl_cluster *c, const struct model_cluster *cluster)
 {
@@ -156,7 +164,8 @@ static bool list_unknown(const struct k8s_cache *secrets, const struct render_vo
 	return false;
 }
 
-/* Something that is mounted cannot be read, so its content is not known. */
+/* Tell whether a mounted object, or the Deployment, cannot be read: then the contents hash is
+ * unknown. */
 static bool is_unknown(const struct ctl_cluster *c)
 {
 	const struct cluster_volumes *v = &c->volumes;
@@ -173,7 +182,7 @@ bool cluster_volumes_hold(const struct ctl_cluster *c)
 	return c->volumes.uid && !c->volumes.has_wanted;
 }
 
-/* Too large: keep what is mounted now, less what is revoked. */
+/* Reduce a list that is too large to what is mounted now, without what was revoked. */
 static void shrink(struct ctl_cluster *c, struct render_volumes_list *desired)
 {
 	const struct render_volumes_list *now =
@@ -205,7 +214,8 @@ static bool same(const struct render_volumes_list *a, const struct render_volume
 	       list_same(a->aks, a->n_aks, b->aks, b->n_aks);
 }
 
-/* Something that is mounted must be removed. */
+/* Tell whether a mounted file must be removed, which is urgent. values: some reference value is being
+ * revoked, so a change of their file counts, too. */
 static bool takes_back(
 	const struct cluster_volumes *v, const struct render_volumes_list *desired, bool values)
 {
@@ -218,7 +228,8 @@ static bool takes_back(
 	return values && !str_eq(strchr(v->wanted.contents, '.'), strchr(desired->contents, '.'));
 }
 
-/* Sets pending. Returns the ms until the change may be written, 0 when there is none. */
+/* Compute the list again and adopt it if its time has come. Sets pending. Returns the ms until the
+ * change may be written, 0 if there is no change. */
 static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	struct cluster_volumes *v = &c->volumes;
@@ -240,11 +251,11 @@ static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
 	if (!fits(c, served, &desired, &v->refused)) {
 		v->n_left_out = desired.n_machines;
 		if (!v->has_wanted && !v->live_ours)
-			return 0; /* nothing is applied */
+			return 0; /* nothing was ever mounted: apply nothing */
 		shrink(c, &desired);
 		v->n_left_out -= desired.n_machines;
 		if (!fits(c, served, &desired, &ignored)) {
-			v->has_wanted = false; /* spec itself has grown */
+			v->has_wanted = false; /* too large because of spec itself */
 			return 0;
 		}
 	}
@@ -266,6 +277,7 @@ static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
 
 /* ---- logs, Events, conditions */
 
+/* Report the state of the primary Trustee to kbs_sync, which condition TrusteeSynced shows. */
 static void say(struct ctl_cluster *c, const struct model_cluster *served, bool there)
 {
 	const struct cluster_volumes *v = &c->volumes;
@@ -278,17 +290,17 @@ static void say(struct ctl_cluster *c, const struct model_cluster *served, bool 
 		strbuf_adds(&text, v->refused.text);
 		if (v->live_ours && !v->has_wanted)
 			strbuf_adds(&text,
-				" It is too large even with the files mounted now: nothing is written, and files of revoked keys stay mounted.");
+				" The Deployment is too large even with the files mounted now: nothing is written, and files of revoked keys stay mounted.");
 		else if (v->n_left_out)
 			strbuf_addf(&text,
-				" %zu Machines are not delivered until then, and nothing is added; what is revoked is still removed.",
+				" Until then %zu Machines are not delivered and no files are added; revoked files are still removed.",
 				v->n_left_out);
 		why = strbuf_str(&text);
 	} else if (!there) {
 		state = KBS_TARGET_UNREACHABLE;
 		why = "Deployment " CLUSTER_DEPLOYMENT " does not exist yet.";
 	} else if (v->pending || !v->has_wanted || !v->live_ours || !same(&v->wanted, &v->live)) {
-		why = "It restarts with changed files in a moment.";
+		why = "a restart with changed files is pending.";
 	} else if (!cluster_served(c)) {
 		cluster_served_why(c, &text);
 		why = strbuf_str(&text);
@@ -321,13 +333,13 @@ uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster 
 		v->live_ours = v->live_known = false;
 		v->dirty = true;
 	}
-	if (is_unknown(c)) /* a change wakes us */
+	if (is_unknown(c)) /* a change of the object wakes the key */
 		return 0;
 	if (!v->dirty && !v->pending && v->generation == served->obj.generation)
 		return 0;
 	v->dirty = false;
 	v->confirming = true;
-	if (!o || v->live_rv) /* what is mounted is read first */
+	if (!o || v->live_rv) /* wait until the mounted files were read */
 		wait_ms = renew(c, served);
 	if (o && v->live_known && str_eq(o->rv, v->live_rv) && !is_unknown(c))
 		cluster_served_confirm(c, served);
@@ -346,7 +358,8 @@ void cluster_volumes_saw(
 		cluster_volumes_step(c, served);
 }
 
-/* What it adds may be there from now on: it may be revoked before there is an answer. */
+/* An apply of the Deployment begins. The files that it adds may reach Trustee from now on, and may be
+ * revoked before the answer arrives, so they count as unknown. */
 void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	struct cluster_volumes *v = &c->volumes;
