@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AttestationKey: the acts. Binding is one merge patch of the Machine under the resourceVersion
- * that was decided on, so that of two keys only one gets it; owner and marks of the key, and the
- * administrator's annotation consumed, are a second one. Secrets are created and deleted, and their
- * finalizer taken off; their data is never written.
+ * AttestationKey: the acts. Binding is one merge patch of the Machine with the resourceVersion that
+ * was decided on, so that only one of two keys wins. A second patch sets owner and marks of the key
+ * and removes the administrator's annotation. Secrets are created, get and lose a finalizer, and are
+ * deleted; their data is never written.
  */
 #include "config.h"
 
@@ -17,6 +17,8 @@
 #include "tec/base/mem.h"
 #include "tec/model/mark.h"
 
+/* Called by kbs_sync when the value is sent. The value binds the public key to the UUID of its
+ * Machine. */
 static struct secret *render_identity(const struct kobj *declared)
 {
 	const struct model_ak *ak = model_ak(declared);
@@ -33,12 +35,14 @@ static void declare(struct ctl_kind *k, const struct ctl_look *look)
 	const struct ak_look *l = (const struct ak_look *)look;
 	struct log_ctx lc = {"AttestationKey", k->env->ns, look->o->name, look->o->uid};
 
-	/* The oldest Machine first: an attacker makes new ones. */
+	/* Places in the list of a name go to the oldest Machines: an attacker can only add
+	 * new ones. */
 	if (kbs_sync_declare_in(k->state->sync, KBS_REFVALUE, l->identity, &l->ak->obj,
 		    l->machine->obj.created_s, render_identity))
 		log_debug(&lc, "identity declared", "machine=%s", log_esc(l->ak->uuid));
 }
 
+/* Withdraw the identity of this key, or of the stale Secret that is left of a deleted one. */
 static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct ak_look *l = (const struct ak_look *)look;
@@ -49,6 +53,7 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 		log_info(&lc, "identity is being revoked", NULL);
 }
 
+/* A restored backup of a Trustee would hold the identity again. */
 static void record(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct ak_look *l = (const struct ak_look *)look;
@@ -64,8 +69,8 @@ void ak_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 	for (int i = 0; i < AK_N_CONDS; i++) {
 		const struct kobj_cond_want *w = &a->want[i];
 		bool good = w->status == KOBJ_COND_TRUE;
-		/* What happens to every key is in its conditions; an Event is for what a person has
-		 * to know or do. */
+		/* Conditions tell what happens to every key; Events are for what an administrator
+		 * has to know or do. */
 		bool routine = str_eq(w->reason, model_ak_reason(AK_REGISTRATION)) ||
 			       str_eq(w->reason, model_ak_reason(AK_MACHINE_CREATED)) ||
 			       str_eq(w->reason, model_ak_reason(AK_NOT_APPROVED)) ||
@@ -80,6 +85,7 @@ void ak_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 	}
 }
 
+/* Put the Secret of an answer into the cache, and remember its finalizers for the next patch. */
 static void take_secret(struct ctl_kind *k, struct ctl_act *a, const struct k8s_result *r)
 {
 	struct json_object *o = r->object;
@@ -89,13 +95,14 @@ static void take_secret(struct ctl_kind *k, struct ctl_act *a, const struct k8s_
 		return;
 	}
 	if (a->doing == CTL_AK_DELETE_SECRET && !json_get(o, "metadata/deletionTimestamp"))
-		return; /* a Status: it is gone */
+		return; /* the answer is a Status: the Secret is gone */
 	a->must_read = false;
 	ctl_live_set(&a->secret, o);
 	ctl_take_answer(k->state->secrets, o,
 		a->doing == CTL_AK_READ_SECRET || a->doing == CTL_AK_CREATE_SECRET);
 }
 
+/* Take the answer of a request about another object than the key itself. */
 bool ak_act_ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
@@ -118,7 +125,7 @@ bool ak_act_ended(
 		a->must_read &= !gone;
 		break;
 	case CTL_AK_CREATE_SECRET:
-		/* A Secret that is there already is not a failure: it has to be read. */
+		/* An existing Secret is not a failure: it has to be read. */
 		a->must_read = !good && r && r->already_exists;
 		break;
 	case CTL_AK_ADD_SECRET_FINALIZER:
@@ -135,7 +142,8 @@ bool ak_act_ended(
 
 /* ---- how they start */
 
-/* Later than every other approval of this Machine, whatever the wall clock does. */
+/* Return a time later than every other approval of this Machine, even if the wall clock went back: the
+ * latest approval is the one that counts. */
 static int64_t next_approval_us(const struct state *s, const struct ak_look *l)
 {
 	int64_t at = clock_wall_us();
@@ -150,8 +158,8 @@ static int64_t next_approval_us(const struct state *s, const struct ak_look *l)
 }
 
 /*
- * Every key delivered later is for the node that has this AttestationKey: the mark of that, and
- * with the first one the disk key's hash is fixed.
+ * Bind the Machine to this key: from now on its disk key is delivered to the node that has this
+ * AttestationKey. The first binding also fixes the hash of the disk key.
  */
 static struct op *bind(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -177,6 +185,8 @@ static struct op *bind(struct ctl_kind *k, struct ctl_act *a, const struct ctl_l
 	return op;
 }
 
+/* Owner, time and origin of the approval. The owner makes the garbage collector delete the key
+ * with its Machine. */
 static void add_approval(const struct state *s, const struct ak_look *l, struct json_object *meta,
 	struct json_object *marks)
 {
@@ -198,7 +208,8 @@ static void add_approval(const struct state *s, const struct ak_look *l, struct 
 			kobj_owner_json(&kobj_machine, l->machine->obj.name, l->machine->obj.uid)));
 }
 
-/* null in an annotation's place takes it out. */
+/* Patch the key: approve it, withdraw the approval, or remove an annotation that does not count. In a
+ * merge patch, null removes a member. */
 static struct op *patch_ak(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -229,6 +240,8 @@ static struct op *read_secret(
 	return ctl_kind_get(k, a, &kobj_secret, a->name);
 }
 
+/* Finalizers are one list, which a merge patch replaces: hence the resourceVersion and a live
+ * copy. */
 static struct op *patch_secret(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
@@ -269,9 +282,10 @@ static struct op *apply_status(
 {
 	const struct kobj_cond *have = &l->have[AK_APPROVED];
 	const struct kobj_cond_want *want = &l->want[AK_APPROVED];
-	/* The first condition makes an annotation count: only of a version without one. */
+	/* Once the condition exists, an annotation counts as an administrator's: so the first one is
+	 * written only to the version that was looked at, which has none. */
 	const char *rv = have->status == KOBJ_COND_ABSENT ? l->o->rv : NULL;
-	/* Bound to another key than before is worth an Event although the reason is the same. */
+	/* Another bound key deserves an Event, although the reason is the same. */
 	bool other_key = str_eq(want->reason, model_ak_reason(AK_MACHINE_HAS_KEY)) &&
 			 have->message_hash != kobj_message_hash(want->message);
 
@@ -288,8 +302,8 @@ const struct ctl_do ak_acts[CTL_AK_N_DO] = {
 	[CTL_AK_APPROVE] = {"approve", "attestation key approved", CTL_DO_ANSWERS_SELF,
 		.start = patch_ak},
 	[CTL_AK_UNAPPROVE] = {"withdraw the approval",
-		"attestation key no longer approved, another one took its place",
-		CTL_DO_ANSWERS_SELF, .start = patch_ak},
+		"attestation key no longer approved, another key replaced it", CTL_DO_ANSWERS_SELF,
+		.start = patch_ak},
 	[CTL_AK_READ_SECRET] = {"read the Secret",
 		.flags = CTL_DO_GONE_IS_FINE | CTL_DO_FROZEN | CTL_DO_FOLLOWING | CTL_DO_RETIRED,
 		.start = read_secret},
@@ -302,7 +316,7 @@ const struct ctl_do ak_acts[CTL_AK_N_DO] = {
 	[CTL_AK_DELETE_SECRET] = {"delete the Secret", .flags = CTL_DO_GONE_IS_FINE,
 		.start = delete_secret},
 	[CTL_AK_DROP_SECRET_FINALIZER] = {"remove the Secret's finalizer",
-		"attestation key released, Trustee holds nothing of it",
+		"attestation key released, no Trustee holds it",
 		CTL_DO_GONE_IS_FINE | CTL_DO_RETIRED, .start = patch_secret},
 	[CTL_AK_EXPIRE] = {"delete the unapproved key",
 		"attestation key deleted, it was not approved in time", CTL_DO_GONE_IS_FINE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AttestationKey: which keys a change concerns. A key here is a name, of an AttestationKey, of a
- * Secret or of both: what is left of a deleted AttestationKey is its Secret.
+ * The controller of AttestationKey: which keys a change concerns. A key of the queue is the name of
+ * an AttestationKey, of a Secret, or of both: a deleted AttestationKey leaves its Secret.
  */
 #include "config.h"
 
@@ -9,12 +9,14 @@
 
 #include <string.h>
 
+/* All keys that name one Machine compete for it. */
 static void wake_uuid(struct ctl_kind *k, const char *uuid)
 {
 	ctl_kind_wake_index(k, STATE_AKS, 0, uuid);
 }
 
-/* Withdrawn at once; the Secret with our finalizer remembers it if we are killed before. */
+/* Withdraw the identity of a deleted key at once. If the operator is killed before, the Secret with its
+ * finalizer leads to the same revocation. */
 static void on_gone(struct ctl_kind *k, const struct model_ak *was)
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];
@@ -38,7 +40,7 @@ static void map_ak(void *self, const struct kobj *was, const struct kobj *now)
 	ctl_runner_wake(k->runner, was ? was->name : now->name);
 	if (a && (!b || !str_eq(was->uid, now->uid)))
 		on_gone(k, a);
-	/* What the Machine's other keys see of this one. */
+	/* The other keys of the Machine depend on these members only. */
 	if (a && b && str_eq(was->uid, now->uid) && str_eq(a->owner_uid, b->owner_uid) &&
 		a->n_owners == b->n_owners && str_eq(a->approved_at, b->approved_at) &&
 		a->cond[AK_APPROVED].status == b->cond[AK_APPROVED].status &&
@@ -49,6 +51,7 @@ static void map_ak(void *self, const struct kobj *was, const struct kobj *now)
 	ctl_kind_wake_index(k, STATE_AKS, 1, a ? a->spki_sha256 : b->spki_sha256);
 }
 
+/* A name may be that of a key's own Secret, or of a disk key (which is the UUID of a Machine). */
 static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_kind *k = self;
@@ -61,17 +64,19 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	if (ak || held)
 		ctl_runner_wake(k->runner, name);
 	if (!was || !now || was->deleting != now->deleting || was->unreadable != now->unreadable)
-		wake_uuid(k, name); /* a disk key, which a Machine is bound for */
+		wake_uuid(k, name); /* a disk key: binding waits for it */
 	if (ak && (!now || (was && was->unreadable)))
-		wake_uuid(k, model_ak(ak)->uuid); /* an earlier key's Secret may be what a later one
-						     waits for */
-	/* This Secret was the last record of the identity, and Trustee confirmed the deletion. */
+		wake_uuid(k, model_ak(ak)->uuid); /* a later key may wait until this Secret
+						     is gone */
+	/* This Secret was the last trace of the identity, and Trustee confirmed the deletion. */
 	if (k->on && !ak && !now && (identity = model_secret(was)->identity) &&
 		kbs_sync_is_revoked(k->state->sync, KBS_REFVALUE, identity) &&
 		state_trustee_gone(state_trustee_observed(k->state, KBS_REFVALUE, identity)))
 		kbs_sync_forget(k->state->sync, KBS_REFVALUE, identity);
 }
 
+/* Wake the keys of a Machine when something changes that approval depends on: ID, binding, disk
+ * key. */
 static void map_machine(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_kind *k = self;
@@ -89,6 +94,7 @@ static void map_machine(void *self, const struct kobj *was, const struct kobj *n
 	ctl_kind_wake_index(k, STATE_AKS, 2, was ? was->uid : now->uid);
 }
 
+/* Wake the keys whose identity changed in a Trustee. name NULL: anything may have changed. */
 static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 {
 	const struct kobj *declared;
@@ -104,7 +110,7 @@ static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 		return;
 	if (!rats_is_identity_name(name))
 		return;
-	/* Those in the list, and the first that waits for a place. */
+	/* The keys in the list, and the first one that waits for a place. */
 	for (unsigned i = 0; i <= KBS_LIST_MAX; i++) {
 		declared = kbs_sync_object_at(k->state->sync, kind, name, i);
 		if (!declared)

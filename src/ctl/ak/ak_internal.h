@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to src/ctl/ak: what a look at one AttestationKey and its Secret finds, and the acts on
+/* Private to src/ctl/ak: the result of a look at one AttestationKey and its Secret, and the acts on
  * them. */
 #ifndef TEC_CTL_AK_INTERNAL_H
 #define TEC_CTL_AK_INTERNAL_H
@@ -14,19 +14,19 @@
 
 /* Why a key is not approved automatically. */
 enum ak_why {
-	AK_WHY_NOT, /* it is */
+	AK_WHY_NOT, /* it may be approved */
 	AK_WHY_INVALID,
 	AK_WHY_NO_MACHINE,
 	AK_WHY_NO_CLUSTER,
 	AK_WHY_OTHER_OWNER,
 	AK_WHY_MANUAL,
 	AK_WHY_YOUNG_MACHINE,
-	AK_WHY_DELETED_ID, /* somebody deleted an earlier Machine with this id */
+	AK_WHY_DELETED_ID, /* an earlier Machine with this id was deleted */
 	AK_WHY_HAS_KEY,
-	AK_WHY_HAD_KEY,     /* the Machine was bound to another one, which is gone */
-	AK_WHY_WAS_THERE,   /* ... or may have been, before this operator */
-	AK_WHY_RESTORED,    /* ... or may have been, after the backup it comes from */
-	AK_WHY_NO_DISK_KEY, /* the Machine has none yet that could be delivered */
+	AK_WHY_HAD_KEY,     /* the Machine was bound to another key, which is gone */
+	AK_WHY_WAS_THERE,   /* it may have been, before this operator was installed */
+	AK_WHY_RESTORED,    /* it may have been, after the backup that it was restored from */
+	AK_WHY_NO_DISK_KEY, /* the Machine has no disk key yet that could be delivered */
 };
 
 /* Borrowed from the caches, valid for one step. */
@@ -34,13 +34,14 @@ struct ak_look {
 	struct ctl_look base;
 	struct ctl_ak_view v;
 	const struct model_ak *ak;           /* NULL: gone */
-	const struct model_machine *machine; /* the live one with the id; NULL: none */
-	const struct model_ak *current;      /* the Machine's key that counts */
+	const struct model_machine *machine; /* the live Machine with the ID; NULL: none */
+	const struct model_ak *current;      /* the key that the Machine is bound to */
 	const struct model_secret *secret;
-	const struct kobj *same_key; /* another Machine's, with the same key, that counts */
-	bool no_place;               /* declared, but its name's list is full */
+	const struct kobj
+		*same_key; /* another Machine's key with the same public key, approved earlier */
+	bool no_place;     /* declared, but the list of its name is full */
 	char identity[RATS_IDENTITY_NAME_LEN +
-		      1]; /* what is declared, or has to be revoked; "": nothing */
+		      1]; /* name of the identity to declare or revoke; "": none */
 	enum ak_why why;
 };
 

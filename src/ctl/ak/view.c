@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AttestationKey: what the caches show (look), what follows (decide, pure) and the conditions. An
- * identity is declared for a live approved key only, and only after its Secret has our finalizer,
- * so that an object remembers whatever Trustee may have.
+ * AttestationKey: look (read the caches), decide (pure) and the conditions. An identity is declared
+ * only for a live approved key, and only once its Secret has our finalizer: so an object in the API
+ * remembers everything that Trustee may hold.
  */
 #include "config.h"
 
@@ -15,12 +15,13 @@
 
 /* ---- decide */
 
+/* Only a live key gets a status; a deleted one has nobody to read it. */
 static enum ctl_ak_do status_of(const struct ctl_ak_view *v)
 {
 	return !v->found || v->deleting || v->status_ok ? CTL_AK_NOTHING : CTL_AK_APPLY_STATUS;
 }
 
-/* The Secret has to go: revoked, confirmed, deleted, and only then released. */
+/* Remove the Secret: revoke, wait for every Trustee, delete, record, and only then release it. */
 static enum ctl_ak_do decide_release(const struct ctl_ak_view *v)
 {
 	if (!v->revoked)
@@ -28,8 +29,8 @@ static enum ctl_ak_do decide_release(const struct ctl_ak_view *v)
 	if (!state_trustee_gone(v->observed))
 		return status_of(v); /* unknown counts as present */
 	if (!v->secret_deleting)
-		return CTL_AK_DELETE_SECRET; /* before the finalizer, so that no kill in between
-						leaves an orphan */
+		return CTL_AK_DELETE_SECRET; /* before the finalizer is removed: a kill in
+						between leaves no orphan */
 	if (!v->secret_held)
 		return status_of(v);
 	if (v->recorded == CTL_RECORD_MISSING)
@@ -39,7 +40,7 @@ static enum ctl_ak_do decide_release(const struct ctl_ak_view *v)
 	return v->secret_live ? CTL_AK_DROP_SECRET_FINALIZER : CTL_AK_READ_SECRET;
 }
 
-/* Its Secret stays, whatever is in it. */
+/* Revoke the identity and release the Secret, but do not delete it. */
 static enum ctl_ak_do decide_retired(const struct ctl_ak_view *v)
 {
 	if (!v->revoked)
@@ -49,8 +50,8 @@ static enum ctl_ak_do decide_retired(const struct ctl_ak_view *v)
 	return v->secret_live ? CTL_AK_DROP_SECRET_FINALIZER : CTL_AK_READ_SECRET;
 }
 
-/* What was here before this operator and is not a key that Trustee can verify is approved without
- * being bound: nothing is ever delivered for it, and it holds its Machine against no other. */
+/* Approve the key, or bind its Machine first. A key older than this operator that Trustee cannot verify
+ * is approved without binding: nothing is delivered for it, and it does not occupy its Machine. */
 static enum ctl_ak_do decide_grant(const struct ctl_ak_view *v)
 {
 	if (!v->verifiable || (v->approved && v->usable))
@@ -58,11 +59,13 @@ static enum ctl_ak_do decide_grant(const struct ctl_ak_view *v)
 	return v->bindable ? CTL_AK_BIND : CTL_AK_NOTHING;
 }
 
+/* An administrator's annotation comes first; it outranks every reason against an automatic
+ * approval. An unapproved key expires only after a live GET: the cache may miss an annotation. */
 static enum ctl_ak_do decide_approval(const struct ctl_ak_view *v)
 {
 	if (v->ignored)
-		return CTL_AK_IGNORE; /* before a condition of ours makes it look like an
-					 administrator's */
+		return CTL_AK_IGNORE; /* before our first condition, which would make it look like
+					 an administrator's */
 	if (v->machine && v->annotated && !v->invalid)
 		return decide_grant(v);
 	if (v->left_over)
@@ -76,7 +79,7 @@ static enum ctl_ak_do decide_approval(const struct ctl_ak_view *v)
 	return CTL_AK_NOTHING;
 }
 
-/* Of a key that is approved. */
+/* Decide about the Secret and the identity of an approved key. */
 static enum ctl_ak_do decide_delivery(const struct ctl_ak_view *v)
 {
 	switch (v->secret) {
@@ -85,7 +88,7 @@ static enum ctl_ak_do decide_delivery(const struct ctl_ak_view *v)
 	case CTL_AK_SECRET_OURS:
 		if (v->secret_deleting)
 			return decide_release(
-				v); /* deleted by a user: created again once it is gone */
+				v); /* a user deleted it: created again once it is gone */
 		if (!v->secret_held)
 			return v->secret_live ? CTL_AK_ADD_SECRET_FINALIZER : CTL_AK_READ_SECRET;
 		if (v->declared && (!v->usable || v->duplicate))
@@ -103,6 +106,8 @@ static enum ctl_ak_do decide_delivery(const struct ctl_ak_view *v)
 	return status_of(v);
 }
 
+/* Choose the next act; the order is the priority. Without a live approved key, only revocation
+ * is left. */
 enum ctl_ak_do ctl_ak_decide(const struct ctl_ak_view *v)
 {
 	bool alive = v->found && !v->deleting;
@@ -145,8 +150,8 @@ static void match_uid(void *arg, const struct kobj *o)
 	s->found |= str_eq(o->uid, s->uid);
 }
 
-/* Without an owner, or owned by a cluster: what belongs to another Machine goes with it and is not
- * taken away from it. */
+/* Tell whether the key has no owner, or a cluster owns it. A key of another Machine is deleted with that
+ * Machine and is not taken from it. */
 static bool is_free(const struct state *s, const struct model_ak *ak)
 {
 	struct uid_search search = {.uid = ak->owner_uid, .found = ak->owner_uid == NULL};
@@ -156,8 +161,8 @@ static bool is_free(const struct state *s, const struct model_ak *ak)
 	return search.found;
 }
 
-/* Binding marks the Machine's disk key as delivered, and that only while the key stands there: else
- * the next one to look would take it for lost. */
+/* Tell whether the Machine can be bound. Binding marks its disk key as delivered, which requires that
+ * the key exists: otherwise the Machine would report a lost key next. */
 static bool is_bindable(const struct state *s, const struct model_machine *m)
 {
 	return model_machine_delivered(m) ||
@@ -166,7 +171,8 @@ static bool is_bindable(const struct state *s, const struct model_machine *m)
 	       (state_machine_luks(s, m) == STATE_LUKS_ABSENT && state_machine_lost_key(s, m));
 }
 
-/* A listener that did not know yet that the earlier Machine with this id was deleted has made it. */
+/* Tell whether a listener created this Machine for an ID whose earlier Machine was deleted: its node
+ * registered again, and an administrator should know. */
 static bool is_of_deleted(const struct state *s, const struct model_machine *m)
 {
 	const struct model_record_entry *e = state_record_of_id(s, m->id);
@@ -174,7 +180,7 @@ static bool is_of_deleted(const struct state *s, const struct model_machine *m)
 	return m->by_listener && e && m->obj.created_s >= e->at_s;
 }
 
-/* Against a usable key only: before, the Machine was not bound to any key. */
+/* Return the reason why the Machine's history forbids an automatic approval of a usable key. */
 static enum ak_why why_bound(const struct state *s, const struct ak_look *l)
 {
 	const struct model_machine *m = l->machine;
@@ -190,6 +196,7 @@ static enum ak_why why_bound(const struct state *s, const struct ak_look *l)
 	return AK_WHY_NOT;
 }
 
+/* Return the first reason against an automatic approval, which the condition shows. */
 static enum ak_why why_not(const struct state *s, const struct ak_look *l)
 {
 	const struct model_cluster *policy = state_cluster_policy(s);
@@ -216,7 +223,8 @@ static enum ak_why why_not(const struct state *s, const struct ak_look *l)
 	return l->v.usable && !l->v.bindable ? AK_WHY_NO_DISK_KEY : AK_WHY_NOT;
 }
 
-/* Whom the Machine is bound to decides; the key's owner and marks only follow. */
+/* Compare the key with the binding of its Machine. The binding decides; owner and marks of the key only
+ * follow it. */
 static void look_bound(const struct state *s, struct ak_look *l, const struct model_machine *m)
 {
 	const struct model_ak *ak = l->ak;
@@ -232,6 +240,8 @@ static void look_bound(const struct state *s, struct ak_look *l, const struct mo
 		!l->v.approved && !l->v.inherited && (ak->approved_at || (m->bound_at && owned));
 }
 
+/* `judged` is how an administrator's annotation is told from one that came with the object:
+ * whoever creates keys could approve them otherwise. */
 static void look_approval(const struct state *s, struct ak_look *l)
 {
 	const struct model_ak *ak = l->ak;
@@ -257,6 +267,7 @@ static void look_approval(const struct state *s, struct ak_look *l)
 
 /* ---- look: Secret and Trustee */
 
+/* Classify the Secret of this name: ours, left over from a deleted key, or foreign. */
 static void look_secret(struct ak_look *l, const struct ctl_act *act)
 {
 	const struct model_secret *secret = l->secret;
@@ -276,14 +287,15 @@ static void look_secret(struct ak_look *l, const struct ctl_act *act)
 									: CTL_AK_SECRET_FOREIGN;
 	else if (secret->has_ak_finalizer &&
 		 (secret->shape == MODEL_SECRET_AK || secret->obj.deleting))
-		/* Of another shape: released only when it is being deleted, as it cannot be
-		 * one that we made. */
+		/* A Secret of another shape cannot be ours: it is released only while it is being
+		 * deleted. */
 		l->v.secret = CTL_AK_SECRET_STALE;
 	else
 		l->v.secret = CTL_AK_SECRET_FOREIGN;
 }
 
-/* Trustee may still know this key under that name. ak: the AttestationKey's name. */
+/* Tell whether a Trustee may still hold this key under that name; if so, wait for its answer. ak: the
+ * name of the AttestationKey. */
 static bool may_hold(
 	const struct state *s, const char *identity, const char *ak, struct ctl_act *act)
 {
@@ -293,8 +305,8 @@ static bool may_hold(
 	return true;
 }
 
-/* The Machine's other keys are gone from Trustee, as far as anything remembers them: what is
- * declared, and Secrets that are held. */
+/* Tell whether every other key of the Machine is gone from Trustee. Declared identities and Secrets with
+ * our finalizer are what remembers them. */
 static bool others_clear(const struct state *s, struct ak_look *l, struct ctl_act *act)
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];
@@ -318,8 +330,8 @@ static bool others_clear(const struct state *s, struct ak_look *l, struct ctl_ac
 	return clear;
 }
 
-/* Of several AttestationKeys with the same key, each bound to a Machine, the one that was approved
- * first counts: a token names one Machine. NULL: this one. */
+/* Find an AttestationKey with the same public key that was approved earlier for its Machine: only the
+ * first one counts, because a token names one Machine. NULL: this key is the first. */
 static const struct kobj *same_key(const struct state *s, const struct model_ak *ak)
 {
 	int64_t theirs, mine = model_ak_approved_us(ak);
@@ -340,6 +352,8 @@ static const struct kobj *same_key(const struct state *s, const struct model_ak 
 	return NULL;
 }
 
+/* Find out which identity this key, or its stale Secret, has in Trustee, and register for the
+ * answers that the decision depends on. */
 static void look_trustee(
 	const struct state *s, const char *key, struct ak_look *l, struct ctl_act *act)
 {
@@ -360,13 +374,14 @@ static void look_trustee(
 	l->v.observed = state_trustee_observed_key(s, l->identity, key);
 	l->v.revoked = !declared && (l->v.observed == KBS_OBSERVED_NONE ||
 					    state_trustee_withdrawn(s, l->identity, key));
-	/* While it is declared, what is declared leads back to this key. */
+	/* A declared identity needs no registration: on_sync() finds the key by it. */
 	if (!declared && (stale || l->v.secret == CTL_AK_SECRET_OURS ||
 				 l->v.authority == MODEL_AUTHORITY_RETIRED))
 		ctl_act_wait(act, KBS_REFVALUE, l->identity);
 }
 
-/* A Trustee that is set back holds the identity again. */
+/* Before the last trace of an identity goes, its revocation is recorded: a Trustee that is restored from
+ * a backup holds it again. */
 static void look_record(const struct ctl_kind *k, struct ak_look *l)
 {
 	const struct ctl_record *r = k->env->record;
@@ -386,7 +401,7 @@ int ak_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, stru
 
 	out->over = true;
 	if (o && o->unreadable)
-		return CTL_AK_NOTHING; /* not absent: nothing of it is revoked */
+		return CTL_AK_NOTHING; /* unreadable is not absent: nothing is revoked */
 	l->secret = state_secret(s, name);
 	l->v.found = o != NULL;
 	l->v.authority = state_cluster_authority(s);
@@ -397,7 +412,7 @@ int ak_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, stru
 		l->v.deleting = o->deleting;
 		l->v.confirmed = ctl_live_is(&act->self, o);
 		look_approval(s, l);
-		/* Its Machine may be one that cannot be read. */
+		/* An unreadable Machine may be the one that it names. */
 		if (!o->deleting && !l->v.machine && k8s_cache_unreadable(s->machines)) {
 			out->recheck_ms = 0;
 			return CTL_AK_NOTHING;
@@ -406,7 +421,7 @@ int ak_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, stru
 	look_secret(l, act);
 	look_trustee(s, name, l, act);
 	look_record(k, l);
-	/* Otherwise nothing is left of the key, or only what does not belong to it. */
+	/* Without a stale Secret nothing of a deleted key is left that belongs to it. */
 	out->over = !o && l->v.secret != CTL_AK_SECRET_STALE;
 	if (o) {
 		if (l->v.approved && l->v.usable) {
@@ -461,6 +476,7 @@ static void add_bound_text(const struct ak_look *l, struct strbuf *s)
 	strbuf_adds(s, HOW_TO_APPROVE);
 }
 
+/* Append the reason against an approval, with what to do, and return the condition's reason. */
 static enum model_ak_reason why_text(const struct ak_look *l, struct strbuf *s)
 {
 	switch (l->why) {
@@ -491,7 +507,7 @@ static enum model_ak_reason why_text(const struct ak_look *l, struct strbuf *s)
 		return AK_MANUAL_APPROVAL;
 	case AK_WHY_DELETED_ID:
 		strbuf_adds(s,
-			"An earlier Machine with this id was deleted, and its node registered again. " HOW_TO_APPROVE);
+			"An earlier Machine with this ID was deleted, and its node registered again. " HOW_TO_APPROVE);
 		return AK_MANUAL_APPROVAL;
 	case AK_WHY_HAS_KEY:
 	case AK_WHY_HAD_KEY:
@@ -525,7 +541,7 @@ static void want_approved(const char *ns, struct ak_look *l)
 				"The Machine with this id exists and has no other key.");
 		return;
 	}
-	if (l->v.inherited) { /* as the other operator left it, until it is bound */
+	if (l->v.inherited) { /* unchanged from the other operator, until it is bound */
 		want(l, AK_APPROVED, AK_MACHINE_CREATED,
 			"The key was approved before this operator took over.");
 		return;
@@ -546,7 +562,7 @@ static void want_delivered(const struct state *s, struct ak_look *l)
 			"The key is not approved, so it is not delivered to Trustee.");
 	} else if (v->authority == MODEL_AUTHORITY_RETIRED) {
 		want(l, AK_DELIVERED, AK_NOT_AVAILABLE,
-			"spec.authority is Retired: the key is not delivered any more.");
+			"spec.authority is Retired: the key is no longer delivered.");
 	} else if (!v->usable) {
 		want(l, AK_DELIVERED, AK_INVALID_KEY,
 			l->ak->spki_sha256
@@ -569,8 +585,8 @@ static void want_delivered(const struct state *s, struct ak_look *l)
 	} else if (l->no_place) {
 		want(l, AK_DELIVERED, AK_TOO_MANY_KEYS,
 			"Trustee looks up this key by the first 1,440 bits of its modulus. " TOO_MANY
-			" approved keys of older Machines start with the same bits, which is the maximum. Delete those that were "
-			"made on purpose: such keys are never equal by accident.");
+			" approved keys of older Machines start with the same bits, which is the maximum. Delete the forged ones: "
+			"such keys never collide by accident.");
 	} else if (v->declared &&
 		   (v->observed == KBS_OBSERVED_PRESENT ||
 			   (state_trustee_is_probing(s) &&

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machine: the acts. Each is one request, or a change of memory only. The key's bytes stay in the
- * arena from before they are announced until their create is answered, and go from there into the
- * request's text (an arena buffer too). What is written to the Machine is a merge patch with the
- * uid and the resourceVersion that decide has seen: an apply would take off what another operator
- * wrote meanwhile.
+ * Machine: the acts. Each is one request, or a change of memory only. The bytes of a new key stay in
+ * the secret arena from before their announcement until their create is answered, and go from there
+ * into the text of the request (an arena buffer, too). The Machine is written by merge patches with
+ * the UID and the resourceVersion that decide saw: an apply would remove what another operator wrote
+ * in the meantime.
  */
 #include "config.h"
 
@@ -19,6 +19,7 @@
 #include "tec/base/secret.h"
 #include "tec/model/mark.h"
 
+/* Called by kbs_sync when the value is sent; NULL while the Secret has no valid key. */
 static struct secret *render_root(const struct kobj *declared)
 {
 	const struct secret *root = model_secret(declared)->root;
@@ -31,6 +32,7 @@ static struct log_ctx log_of(const struct ctl_kind *k, const struct ctl_look *l)
 	return (struct log_ctx){"Machine", k->env->ns, l->o->name, l->o->uid};
 }
 
+/* The Secret is the declared object, so kbs_sync follows its content without another call. */
 static void declare(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
@@ -40,6 +42,8 @@ static void declare(struct ctl_kind *k, const struct ctl_look *look)
 		log_debug(&lc, "key declared", "resource=%s", log_esc(l->path));
 }
 
+/* Revoke the disk key only: the Machine stays, and gets the key back once an AttestationKey is
+ * bound. */
 static void recall(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
@@ -49,6 +53,8 @@ static void recall(struct ctl_kind *k, const struct ctl_look *look)
 	log_info(&lc, "key is being revoked", "reason=\"no key is bound\"");
 }
 
+/* Revoke the disk key and withdraw the identities of all keys that were ever approved for this
+ * Machine. A duplicate leaves the path alone, because it is the other Machine's. */
 static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
@@ -91,6 +97,8 @@ void ctl_machine_record(struct ctl_kind *k, const struct ctl_machine_notes *n, c
 			m->obj.name);
 }
 
+/* Backups of a Trustee may hold the key, and nodes may hold a valid ID: both outlive this
+ * object. */
 static void record(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
@@ -102,7 +110,7 @@ static void record(struct ctl_kind *k, const struct ctl_look *look)
 
 void machine_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 {
-	/* What happens to every Machine is in its conditions; an Event is for what a person has to
+	/* Conditions tell what happens to every Machine; Events are for what an administrator has to
 	 * know or do. */
 	const struct kobj_cond_want *key = &a->want[MACHINE_KEY_READY],
 				    *delivered = &a->want[MACHINE_DELIVERED];
@@ -117,6 +125,7 @@ void machine_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *
 			"WaitingForTrustee", "Revoke", "%s", delivered->message);
 }
 
+/* Take the answer of a request for the Secret; the Machine itself was taken by ctl/kind. */
 bool machine_act_ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
@@ -132,7 +141,7 @@ bool machine_act_ended(
 			ctl_take_answer(k->state->secrets, r->object, true);
 		return true;
 	}
-	/* A Secret that is there already is not a failure: it has to be read. */
+	/* An existing Secret is not a failure: it has to be read. */
 	a->must_read = created ? r && r->already_exists : err->kind != ERR_NOT_FOUND;
 	return created && a->must_read;
 }
@@ -145,6 +154,8 @@ static struct op *read_secret(
 	return ctl_kind_get(k, a, &kobj_secret, ((const struct machine_look *)l)->m->id);
 }
 
+/* POST the announced key, or the delivered key that kbs_sync still has. A POST never overwrites:
+ * of two operators only one creates the Secret. */
 static struct op *make_secret(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -164,7 +175,8 @@ static struct op *make_secret(
 	return op;
 }
 
-/* A key that was made and not announced yet is announced again, not made again. */
+/* Announce the hash of a new key. After a failed patch the same key is announced again, so that a patch
+ * which reached the API after all matches. */
 static void announce(struct ctl_act *a, const struct machine_look *l, struct json_object *marks)
 {
 	cleanup_free char *hashes = NULL;
@@ -179,7 +191,8 @@ static void announce(struct ctl_act *a, const struct machine_look *l, struct jso
 	ctl_add_mark(marks, &l->m->obj, MODEL_KEY_SHA256_ANNOTATION, hashes);
 }
 
-/* The hash is fixed with it: what else was announced was never delivered. */
+/* Mark the key as delivered, and reduce the announcement to its hash: other announced keys were never
+ * delivered, and must not be accepted later. */
 static void mark_delivered(
 	const struct machine_look *l, struct json_object *marks, const char *suffix)
 {
@@ -194,7 +207,7 @@ static void mark_delivered(
 			model_secret_key_sha256(l->secret, hex));
 }
 
-/* True: the finalizer goes on. */
+/* Add the annotations of one act. Return true if the patch adds the finalizer, too. */
 static bool add_marks(struct ctl_act *a, const struct machine_look *l, enum ctl_machine_do d,
 	struct json_object *marks)
 {
@@ -216,6 +229,7 @@ static bool add_marks(struct ctl_act *a, const struct machine_look *l, enum ctl_
 	}
 }
 
+/* Several acts are one merge patch of metadata; lists (owners, finalizers) are sent whole. */
 static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
@@ -278,7 +292,7 @@ const struct ctl_do machine_acts[CTL_MACHINE_N_DO] = {
 	[CTL_MACHINE_REVOKE] = {"revoke", .flags = CTL_DO_RETIRED, .memory = revoke},
 	[CTL_MACHINE_RECORD] = {"record the deletion", .memory = record},
 	[CTL_MACHINE_DROP_FINALIZER] = {"remove the finalizer",
-		"Machine released, Trustee holds nothing of it",
+		"Machine released, no Trustee holds its key",
 		CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE | CTL_DO_RETIRED, .start = patch},
 	[CTL_MACHINE_EXPIRE] = {"delete the unclaimed Machine",
 		"Machine deleted, no key was approved for it in time", CTL_DO_GONE_IS_FINE,

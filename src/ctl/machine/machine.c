@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machine: which Machines a change concerns. The one thing done outside a step is withdrawing what
- * a vanished Machine had declared: no object is left whose step could do it.
+ * The controller of Machine: which Machines a change concerns. One thing is done outside a step: what
+ * a Machine declared is withdrawn when its object disappears, because no step can do that any more.
  */
 #include "config.h"
 
@@ -11,12 +11,14 @@
 
 #include "tec/base/uuid.h"
 
+/* Several Machines may claim one ID; a change of one of them may concern all. */
 static void wake_id(struct ctl_kind *k, const char *id)
 {
 	ctl_kind_wake_index(k, STATE_MACHINES, 0, id);
 }
 
-/* Withdraws what it declared, and leaves a tombstone if its finalizer was removed by force. */
+/* Withdraw what a deleted Machine declared. If someone removed its finalizer by force, revoke the key:
+ * no step of this Machine will. */
 static void on_gone(struct ctl_kind *k, const struct model_machine *was)
 {
 	struct kbs_sync *sync = k->state->sync;
@@ -46,7 +48,7 @@ static void map_machine(void *self, const struct kobj *was, const struct kobj *n
 	ctl_runner_wake(k->runner, was ? was->name : now->name);
 	if (a && (!b || !str_eq(was->uid, now->uid)))
 		on_gone(k, a);
-	/* Other Machines with this id may now have it, or have it no longer. */
+	/* The ID may now belong to another Machine. */
 	if (!a || !b || !str_eq(was->uid, now->uid) || !str_eq(a->announced, b->announced) ||
 		model_machine_delivered(a) != model_machine_delivered(b)) {
 		wake_id(k, a ? a->id : NULL);
@@ -54,6 +56,8 @@ static void map_machine(void *self, const struct kobj *was, const struct kobj *n
 	}
 }
 
+/* Wake the Machine only for changes that its look depends on: a status write of a key is not
+ * one. */
 static void map_ak(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_kind *k = self;
@@ -70,11 +74,14 @@ static void map_ak(void *self, const struct kobj *was, const struct kobj *now)
 		wake_id(k, b->uuid);
 }
 
+/* The Secret of a disk key is named like the ID of its Machine. */
 static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
 {
 	wake_id(self, was ? was->name : now->name);
 }
 
+/* Wake what a change in a Trustee concerns. While Trustee is being filled, answers arrive for
+ * every name; those keys are woken when the filling ends. name NULL: anything may have changed. */
 static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 {
 	char id[UUID_TEXT_LEN + 1];

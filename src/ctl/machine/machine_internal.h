@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to src/ctl/machine: what a look at one Machine finds, and the acts on it. */
+/* Private to src/ctl/machine: the result of a look at one Machine, and the acts on it. */
 #ifndef TEC_CTL_MACHINE_INTERNAL_H
 #define TEC_CTL_MACHINE_INTERNAL_H
 
@@ -12,15 +12,15 @@ struct machine_look {
 	struct ctl_look base;
 	struct ctl_machine_view v;
 	const struct model_machine *m;
-	const struct model_machine *id_owner; /* the Machine that counts with this id */
-	const struct model_secret *secret;    /* named like the id; NULL: none */
-	const struct model_ak *ak;            /* the Machine's key */
-	char path[RATS_RESOURCE_PATH_MAX];    /* "": the id is not a UUID */
-	bool owns_path;                       /* what Trustee has there is this Machine's */
-	struct ctl_machine_notes notes;
-	const char *problem;                 /* why they are not; NULL: no reason */
-	enum kbs_observed observed_identity; /* of ak */
-	/* An identity that is not as it is wanted; "": none. */
+	const struct model_machine *id_owner; /* the Machine to which this ID belongs */
+	const struct model_secret *secret;    /* its name is the ID; NULL: none */
+	const struct model_ak *ak;            /* the bound key; NULL: none */
+	char path[RATS_RESOURCE_PATH_MAX];    /* in Trustee; "": the ID is not a UUID */
+	bool owns_path;                       /* the resource at path belongs to this Machine */
+	struct ctl_machine_notes notes;       /* to be recorded before the finalizer is removed */
+	const char *problem;                  /* why recording fails; NULL: it does not */
+	enum kbs_observed observed_identity;  /* of ak */
+	/* An identity that some Trustee has not confirmed yet; "": none. */
 	char lacking[RATS_IDENTITY_NAME_LEN + 1];
 };
 

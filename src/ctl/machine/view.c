@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machine: what the caches show (look), what follows (decide, pure) and the conditions. decide
- * keeps the one promise that matters: a key is announced only where none was ever delivered,
- * nothing is delivered that was not announced, and nothing that Trustee may still have is released.
+ * Machine: look (read the caches), decide (pure) and the conditions. decide keeps the promise that
+ * matters: a key is announced only where none was ever delivered, only an announced key is delivered,
+ * and an object is released only when no Trustee can still hold its key.
  */
 #include "config.h"
 
@@ -15,12 +15,13 @@
 
 /* ---- decide */
 
+/* Revoke, wait for every Trustee, record, release: in this order, so that a kill loses nothing. */
 static enum ctl_machine_do decide_deleting(const struct ctl_machine_view *v)
 {
-	bool has_path = v->id_ok && v->owns_id; /* a duplicate leaves what the other declared */
+	bool has_path = v->id_ok && v->owns_id; /* a duplicate does not touch the other's key */
 
 	if (!v->has_finalizer)
-		return CTL_MACHINE_NOTHING; /* ours is removed; others' finalizers are left */
+		return CTL_MACHINE_NOTHING; /* only finalizers of others are left */
 	if (!v->revoked)
 		return CTL_MACHINE_REVOKE;
 	if ((has_path && !state_trustee_gone(v->observed_key)) ||
@@ -29,7 +30,7 @@ static enum ctl_machine_do decide_deleting(const struct ctl_machine_view *v)
 	switch (v->recorded) {
 	case CTL_RECORD_MISSING:
 		return CTL_MACHINE_RECORD;
-	case CTL_RECORD_WAITS: /* for a moment, as a rule */
+	case CTL_RECORD_WAITS: /* the write is about to end and wakes this key */
 		return CTL_MACHINE_NOTHING;
 	case CTL_RECORD_FAILS:
 		return v->status_ok ? CTL_MACHINE_NOTHING : CTL_MACHINE_APPLY_STATUS;
@@ -40,7 +41,8 @@ static enum ctl_machine_do decide_deleting(const struct ctl_machine_view *v)
 	return CTL_MACHINE_DROP_FINALIZER;
 }
 
-/* The object stays, and so does its Secret with the disk key. */
+/* Revoke what Trustee holds and remove the finalizer; the Machine and its Secret with the disk key
+ * stay. */
 static enum ctl_machine_do decide_retired(const struct ctl_machine_view *v)
 {
 	if (!v->revoked)
@@ -51,11 +53,13 @@ static enum ctl_machine_do decide_retired(const struct ctl_machine_view *v)
 	return v->status_ok ? CTL_MACHINE_NOTHING : CTL_MACHINE_APPLY_STATUS;
 }
 
+/* Decide about the disk key by the state of its Secret. A key that was delivered is never
+ * replaced: the disk may be encrypted with it. */
 static enum ctl_machine_do decide_key(const struct ctl_machine_view *v)
 {
 	switch (v->luks) {
 	case STATE_LUKS_ABSENT:
-		if (v->must_read) /* the API has one: never a second one on top of it */
+		if (v->must_read) /* the API has a Secret that the cache does not show */
 			return CTL_MACHINE_READ_SECRET;
 		if (v->delivered)
 			return v->can_restore ? CTL_MACHINE_RESTORE_SECRET
@@ -70,7 +74,7 @@ static enum ctl_machine_do decide_key(const struct ctl_machine_view *v)
 			return CTL_MACHINE_MARK_DELIVERED;
 		return v->may_deliver && !v->declared ? CTL_MACHINE_DECLARE : CTL_MACHINE_NOTHING;
 	case STATE_LUKS_DELETING:
-		/* Declared, it stays in memory, from which it is restored once it is gone. */
+		/* Declaring it keeps the key in memory, to restore the Secret once it is gone. */
 		return v->key_ours && v->may_deliver && !v->declared ? CTL_MACHINE_DECLARE
 								     : CTL_MACHINE_NOTHING;
 	case STATE_LUKS_MALFORMED:
@@ -79,10 +83,10 @@ static enum ctl_machine_do decide_key(const struct ctl_machine_view *v)
 	case STATE_LUKS_N:
 		break;
 	}
-	return CTL_MACHINE_NOTHING; /* never written; the status says so */
+	return CTL_MACHINE_NOTHING; /* never overwritten; the condition explains it */
 }
 
-/* No node attests for it, so no Trustee needs to have it. */
+/* Revoke a delivered key that no node can attest for, so that no Trustee keeps it without need. */
 static enum ctl_machine_do decide_recall(const struct ctl_machine_view *v)
 {
 	if (!v->recall)
@@ -92,8 +96,10 @@ static enum ctl_machine_do decide_recall(const struct ctl_machine_view *v)
 	return state_trustee_gone(v->observed_key) ? CTL_MACHINE_NOTE_RECALL : CTL_MACHINE_NOTHING;
 }
 
-/* An operator that does not decide has other work than what it may not do, and that is not hidden by
- * it: see may_do() in ctl/kind. */
+/*
+ * Choose the next act; the order is the priority. An act that spec.authority forbids is never
+ * returned in place of one that it allows: see may_do() in ctl/kind.
+ */
 enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
 {
 	bool self = v->authority == MODEL_AUTHORITY_SELF;
@@ -108,7 +114,7 @@ enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
 	if (v->deleting)
 		return decide_deleting(v);
 	if (self && v->overdue &&
-		(!v->bound || v->never_attested)) /* before anything is made for it */
+		(!v->bound || v->never_attested)) /* before anything is created for it */
 		return v->confirmed ? CTL_MACHINE_EXPIRE : CTL_MACHINE_CONFIRM;
 	if (v->id_ok && v->owns_id) { /* else InvalidID, DuplicateID: no effect */
 		if (self && v->adopt)
@@ -126,19 +132,19 @@ enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
 
 /* ---- look */
 
-/* The worse of two: anything but gone wins, as unknown counts as present. */
+/* Return the worse of two observations: anything but gone wins, because unknown counts as present. */
 static enum kbs_observed worse(enum kbs_observed a, enum kbs_observed b)
 {
 	return state_trustee_gone(a) ? b : a;
 }
 
-/* Nothing of it is to be left in Trustee. */
+/* Tell whether everything of this Machine must leave Trustee. */
 static bool revokes(const struct machine_look *l)
 {
 	return l->v.deleting || l->v.authority == MODEL_AUTHORITY_RETIRED;
 }
 
-/* Identities of all keys that were approved for this Machine. */
+/* Look at the identities of all keys that were ever approved for this Machine. */
 static void look_identities(const struct state *s, struct machine_look *l, struct ctl_act *act)
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];
@@ -167,6 +173,8 @@ static void look_identities(const struct state *s, struct machine_look *l, struc
 	}
 }
 
+/* Find out what the Trustees hold of this Machine, and register for the answers that the
+ * decision depends on. */
 static void look_trustee(const struct state *s, struct machine_look *l, struct ctl_act *act)
 {
 	const struct kobj *declared;
@@ -176,7 +184,7 @@ static void look_trustee(const struct state *s, struct machine_look *l, struct c
 	if (!l->path[0])
 		return;
 	declared = kbs_sync_object(s->sync, KBS_RESOURCE, l->path);
-	/* What this Machine declared is its own to withdraw, even if another one has the id now. */
+	/* This Machine withdraws what it declared, even if the ID belongs to another one now. */
 	l->owns_path = l->id_owner == l->m ||
 		       (declared && str_eq(model_secret(declared)->owner_uid, l->m->obj.uid));
 	l->v.observed_key = state_trustee_observed(s, KBS_RESOURCE, l->path);
@@ -193,8 +201,8 @@ static void look_trustee(const struct state *s, struct machine_look *l, struct c
 	ctl_act_wait(act, KBS_RESOURCE, l->path);
 }
 
-/* A key that was never delivered is in no backup of a Trustee; an id that another Machine has stays
- * in use. */
+/* Find out what must be recorded before the Machine goes. A key that was never delivered is in no
+ * backup of a Trustee, and an ID that another Machine has stays in use: neither is recorded. */
 static void look_record(const struct ctl_kind *k, struct machine_look *l)
 {
 	const struct ctl_record *r = k->env->record;
@@ -210,6 +218,7 @@ static void look_record(const struct ctl_kind *k, struct machine_look *l)
 		l->problem = ctl_record_problem(r);
 }
 
+/* Compare the Secret with the announcements on the Machine. */
 static void look_key(const struct state *s, struct machine_look *l, const struct ctl_act *act)
 {
 	bool shared = state_cluster_shares_keys(s);
@@ -222,9 +231,9 @@ static void look_key(const struct state *s, struct machine_look *l, const struct
 	l->v.inherits = state_machine_inherits(s, l->m, l->secret);
 	l->v.lost = state_machine_lost_key(s, l->m);
 	/*
-	 * Where each Machine's key is only for its node, it is not delivered before a key of that
-	 * node is bound. The marks say what was delivered; what goes beyond that (the keys were
-	 * shared, or another operator delivered all) is revoked.
+	 * With keyIsolation PerMachine, the disk key is not delivered before a key of its node is
+	 * bound. The marks say what was delivered; a key that was delivered without need (keys were
+	 * shared then, or another operator delivered all) is revoked, see look_recall().
 	 */
 	l->v.announced = l->m->announced != NULL;
 	l->v.delivered = model_machine_delivered(l->m);
@@ -233,6 +242,8 @@ static void look_key(const struct state *s, struct machine_look *l, const struct
 			   (l->m->bound_at || (shared && !l->v.must_mark));
 }
 
+/* Tell whether a delivered key has to be taken back: nothing is bound, keys are not shared, and
+ * some Trustee may hold it. */
 static void look_recall(const struct state *s, struct machine_look *l, struct ctl_act *act)
 {
 	if (l->v.deleting || !l->m->delivered_at || l->m->recalled || l->v.may_deliver || l->ak ||
@@ -242,13 +253,14 @@ static void look_recall(const struct state *s, struct machine_look *l, struct ct
 	ctl_act_wait(act, KBS_RESOURCE, l->path);
 }
 
-/* pendingTTL: only what a listener made, and only where keys can be registered at all. */
+/* Apply pendingTTL, only to Machines that a listener created, and only where nodes can register keys
+ * at all. */
 static void look_age(const struct state *s, struct machine_look *l)
 {
 	const struct model_cluster *policy = state_cluster_policy(s);
 
 	l->v.bound = l->m->bound_at || l->ak ||
-		     k8s_cache_unreadable(s->aks); /* one of them may be its */
+		     k8s_cache_unreadable(s->aks); /* one of these may be bound to it */
 	l->v.never_attested = state_machine_never_attested(s, l->m);
 	l->v.overdue = l->m->by_listener && (!l->v.bound || l->v.never_attested) && policy &&
 		       policy->public_ak_addr &&
@@ -264,7 +276,7 @@ int machine_view_look(
 	const struct kobj *o = k8s_cache_find(s->machines, name);
 	struct machine_look *l = (struct machine_look *)out;
 
-	l->v.found = o && !o->unreadable; /* else nothing follows */
+	l->v.found = o && !o->unreadable; /* nothing is done for an unreadable one */
 	l->base.over = !l->v.found;
 	if (!l->v.found)
 		return CTL_MACHINE_NOTHING;
@@ -306,12 +318,12 @@ static void want_key_absent(struct machine_look *l)
 		WANT(l, c, false, MACHINE_KEY_PENDING, "The disk key is being created.");
 	else
 		WANT(l, c, false, MACHINE_KEY_LOST,
-			"Secret %s is gone and its key is no longer in memory. No new key is created, as the disk may be encrypted "
+			"Secret %s is gone and its key is no longer in memory. No new key is created, because the disk may be encrypted "
 			"with the old one. Restore the Secret from a backup, or delete the Machine and install the node again.",
 			l->m->id);
 }
 
-/* A Secret of the right name with a content that this operator did not announce. */
+/* Explain a Secret of the right name whose content this operator did not announce. */
 static void want_key_other(const char *ns, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_KEY_READY;
@@ -319,21 +331,21 @@ static void want_key_other(const char *ns, struct machine_look *l)
 
 	if (l->v.delivered && l->v.can_restore)
 		WANT(l, c, false, MACHINE_CONFLICT,
-			"Secret %s does not hold the key that was made for this Machine. It is not delivered and not changed. "
+			"Secret %s does not hold the key that was created for this Machine. It is neither delivered nor changed. "
 			"Delete it, and the operator restores the right one: kubectl delete secret %s -n %s",
 			l->m->id, l->m->id, ns);
 	else if (l->v.delivered || (l->v.lost && !whole))
 		WANT(l, c, false, MACHINE_KEY_MALFORMED,
-			"Secret %s does not hold the key that was made for this Machine. It is not delivered and not changed. "
+			"Secret %s does not hold the key that was created for this Machine. It is neither delivered nor changed. "
 			"Put back the Secret with the key that the disk was encrypted with, or delete the Machine and install "
 			"the node again.",
 			l->m->id);
 	else
 		WANT(l, c, false, MACHINE_CONFLICT,
-			"Secret %s exists and this operator did not make it for this Machine. It is not used and not changed. "
+			"Secret %s exists, but this operator did not create it for this Machine. It is neither used nor changed. "
 			"If no disk is encrypted with it, delete it, and the operator creates a new key: kubectl delete secret %s -n %s.%s",
 			l->m->id, l->m->id, ns,
-			whole ? " If another operator made it, take over what it left with the annotation " MODEL_ADOPT_BEFORE_ANNOTATION
+			whole ? " If another operator created it, adopt that operator's objects with annotation " MODEL_ADOPT_BEFORE_ANNOTATION
 				" on the TrustedExecutionCluster."
 			      : "");
 }
@@ -381,7 +393,7 @@ static void want_bound(const char *ns, struct machine_look *l)
 			"No AttestationKey is approved for this Machine.");
 }
 
-/* Who has not confirmed it: the key, or with a key that is as wanted, the identity. */
+/* Name the Trustees that lack the key, or, once all have the key, those that lack the identity. */
 static const char *lacking(
 	const struct state *s, const struct machine_look *l, bool key_is_right, struct strbuf *out)
 {
@@ -390,6 +402,7 @@ static const char *lacking(
 		       : ctl_trustee_lacking(s->sync, KBS_RESOURCE, l->path, out);
 }
 
+/* While Trustee is being probed after a start, a True stays: it would flap for every Machine. */
 static void want_delivered(const struct state *s, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_DELIVERED;
@@ -410,7 +423,7 @@ static void want_delivered(const struct state *s, struct machine_look *l)
 			"spec.authority is Retired. Waiting until every Trustee confirms that the key and the identity are deleted.");
 	else if (l->v.authority == MODEL_AUTHORITY_RETIRED)
 		WANT(l, c, false, MACHINE_NOT_AVAILABLE,
-			"spec.authority is Retired: the key and the identity are not delivered any more.");
+			"spec.authority is Retired: the key and the identity are no longer delivered.");
 	else if (l->base.want[MACHINE_KEY_READY].status != KOBJ_COND_TRUE || !l->ak)
 		WANT(l, c, false, MACHINE_WAITING,
 			"Waiting for the disk key and an approved AttestationKey.");
@@ -433,7 +446,7 @@ static void machine_wants(const struct state *s, const char *ns, struct machine_
 	for (int i = 0; i < MACHINE_READY; i++) {
 		if (l->base.want[i].status == KOBJ_COND_TRUE)
 			continue;
-		/* The first that is missing gives the reason. */
+		/* The first condition that is not True gives the reason. */
 		kobj_cond_want(&l->base.want[MACHINE_READY],
 			model_machine_cond_types[MACHINE_READY], KOBJ_COND_FALSE,
 			l->base.want[i].reason, "%s", l->base.want[i].message);
