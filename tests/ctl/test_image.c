@@ -526,11 +526,11 @@ Test(ctl_image, what_a_node_cannot_mount_is_fetched)
 	} t[] = {
 		{",\"containerStatuses\":[{\"state\":{\"waiting\":{\"reason\":"
 		 "\"CreateContainerError\",\"message\":\"failed to mkdir\"}}}]",
-			"did not create a container with it (CreateContainerError: failed to mkdir)",
+			"did not create a container with the image volume (CreateContainerError: failed to mkdir)",
 			5000},
 		{",\"conditions\":[" PLACED "],\"containerStatuses\":[{\"state\":"
 		 "{\"waiting\":{\"reason\":\"ContainerCreating\"}}}]",
-			"did not make the volumes of the Pod within 120 s", 130000},
+			"did not mount the volumes of the Pod within 120 s", 130000},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
@@ -586,7 +586,7 @@ Test(ctl_image, an_api_server_that_leaves_the_volume_out_is_noticed)
 	fake_api_merge(w.api, &kobj_job, NS, job_name("coreos"),
 		"{\"spec\":{\"template\":{\"spec\":{\"volumes\":null}}}}");
 	world_run(&w, 5000);
-	expect_fetching("the API server leaves out volumes that are images");
+	expect_fetching("the API server drops image volumes");
 	job_fetch = NULL;
 }
 

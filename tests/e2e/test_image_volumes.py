@@ -70,12 +70,12 @@ def test_what_cannot_be_mounted_is_fetched(cp, ns, running, registry, tmp_path):
     made(cp, "ai", ns, {"image": reference}, "os")
     job = fetching_job(cp, ns, "os")
     pod = job["spec"]["template"]["spec"]
-    assert "leaves out" in job["metadata"]["annotations"][BECAUSE]
+    assert "drops" in job["metadata"]["annotations"][BECAUSE]
     assert not [v for v in pod["volumes"] if "image" in v]
     assert [v["emptyDir"]["sizeLimit"] for v in pod["volumes"] if "emptyDir" in v]
     text = spine.condition(spine.wait_condition(cp, ns, "ai", "os", "Committed", "Computing"),
                            "Committed")["message"]
-    assert "leaves out volumes that are images" in text and "Kubernetes 1.31" in text
+    assert "drops image volumes" in text and "Kubernetes 1.31" in text
     cp.wait_for(lambda: len(jobs_of(cp, ns, "os")) == 1, 20, "only the Job that fetches")
     # The policies let such a Pod reach a registry.
     assert allowed(policies_of(cp, ns), Pod.of("10.1.0.1", job["spec"]["template"], ns),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ApprovedImage: the acts, each one request. ConfigMap image-pcrs is written under the version that
- * was read, entry by entry, and never before the entry's hash stands on the image. A computation
- * is announced in the same way.
+ * ApprovedImage: the acts, each one request. ConfigMap image-pcrs is written entry by entry with the
+ * resourceVersion that was read, and only after the hash of the entry was announced on the image. A
+ * computation is announced in the same way.
  */
 #include "config.h"
 
@@ -17,15 +17,18 @@
 #include "tec/base/mem.h"
 #include "tec/model/mark.h"
 
-#define LABEL_TRIES      5 /* a cluster without a way to its registry is normal */
+#define LABEL_TRIES      5 /* a cluster without access to the registry is normal */
 #define LABEL_WAIT_MS    5000
 #define LABEL_REFUSED_MS (5 * 60 * 1000)
 
 /* ---- the label */
 
+/* Decide by the kind of error whether the label is asked for again, soon or much later, or
+ * whether the Job takes over. */
 static void label_failed(struct image_info *i, const struct err *err)
 {
-	snprintf(i->note, sizeof(i->note), " The registry did not return it: %s.", err->text);
+	snprintf(
+		i->note, sizeof(i->note), " The registry did not return the label: %s.", err->text);
 	switch (err->kind) {
 	case ERR_NOT_FOUND: /* a node may have another mirror, or other credentials */
 	case ERR_DENIED:
@@ -42,6 +45,7 @@ static void label_failed(struct image_info *i, const struct err *err)
 	}
 }
 
+/* A label counts only if its events replay to its values; otherwise the Job takes over. */
 static void label_came(
 	struct image_info *i, const struct model_image *image, const char *value, size_t len)
 {
@@ -91,6 +95,7 @@ static struct op *ask_label(
 
 /* ---- how acts end */
 
+/* Events only for reasons that an administrator has to act on, and for success. */
 void image_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 {
 	const struct kobj_cond_want *w = &a->want[IMAGE_COMMITTED];
@@ -107,6 +112,8 @@ void image_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 			w->message);
 }
 
+/* Keep the text of image-pcrs after a read, for the write that follows. After a write it is
+ * dropped: the cache has the new version. */
 static void took_pcrs(struct ctl_image *c, struct ctl_act *a, struct json_object *o)
 {
 	const char *text = json_get_str(json_get_obj(o, "data"), MODEL_PCRS_FILE);
@@ -119,7 +126,8 @@ static void took_pcrs(struct ctl_image *c, struct ctl_act *a, struct json_object
 	ctl_take_answer(c->kind.state->configmaps, o, false);
 }
 
-/* What time does not heal is kept, to be written to the status. */
+/* Keep an error that time does not solve, for the status. Return true if the Job exists already, which
+ * is not a failure. */
 static bool failed(
 	struct ctl_image *c, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
@@ -138,18 +146,20 @@ static bool failed(
 	return exists;
 }
 
-/* Each computation has a nonce of its own. */
+/* A nonce is used once: the next computation needs a new announcement. */
 static void run_started(struct image_info *i)
 {
 	i->nonce[0] = i->result_why[0] = '\0';
 }
 
-/* The label may be there by now. */
+/* The registry may have the label by now, so it is asked again. */
 static void run_removed(struct image_info *i)
 {
 	i->label = CTL_IMAGE_LABEL_ASK;
 }
 
+/* Take the answer of a request. The image may be gone by now; then a scratch entry takes what is
+ * written to it. */
 bool image_act_ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
@@ -187,6 +197,7 @@ bool image_act_ended(
 
 /* ---- how they start */
 
+/* Set the cluster as owner, or remove the finalizer from the live list. */
 static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct model_cluster *cluster = state_cluster(k->state);
@@ -209,13 +220,13 @@ static struct op *add_finalizer(
 	struct json_object *meta;
 	cleanup_json struct json_object *o = ctl_apply_new(&kobj_image, look->o, &meta);
 
-	/* A set for server-side apply: those of others stay. */
+	/* Server-side apply treats finalizers as a set: those of others stay. */
 	json_add(meta, "finalizers", json_push_str(json_arr(), MODEL_IMAGE_FINALIZER));
 	return k8s_call_apply(
 		k->env->api, &k->acts.ops, &kobj_image, k->env->ns, o, ctl_kind_done, a);
 }
 
-/* The image's mark: what will be made, or counts from now on. */
+/* Announce on the image what will be created or counts from now on: the hash of a nonce or an entry. */
 static struct op *mark(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct image_look *l = (const struct image_look *)look;
@@ -241,17 +252,19 @@ static struct op *mark(struct ctl_kind *k, struct ctl_act *a, const struct ctl_l
 	return ctl_kind_patch(k, a, &kobj_image, a->name, patch);
 }
 
-/* Another client changed an entry that counts, and it is put back. */
+/* Report that another client changed a valid entry, which is about to be restored. */
 static void tell_changed(struct ctl_kind *k, const struct image_look *l)
 {
 	struct log_ctx lc = {"ApprovedImage", k->env->ns, l->m->obj.name, l->m->obj.uid};
 
-	log_warn(&lc, "another client changed the entry in image-pcrs, it is written again", NULL);
+	log_warn(&lc, "another client changed the entry in image-pcrs, restoring it", NULL);
 	k8s_events_post(k->env->events, &kobj_image, &l->m->obj, K8S_EVENT_WARNING,
 		model_image_reason(IMAGE_VALUES_CHANGED), "Commit",
 		"Another client changed or removed the entry of this image in ConfigMap image-pcrs. The change is ignored and the entry is written again. Check who can write ConfigMaps in this namespace.");
 }
 
+/* Write or remove one entry by replacing the whole file, under the resourceVersion that it was
+ * read with: a conflict means that somebody else wrote in between, and the text is read again. */
 static struct op *write_entry(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -279,6 +292,7 @@ static struct op *write_entry(
 	return ctl_kind_patch(k, a, &kobj_configmap, MODEL_PCRS_CONFIGMAP, patch);
 }
 
+/* NULL from the child means that it runs already: nothing will call back ctl_kind_done(). */
 static struct op *start_run(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -335,7 +349,7 @@ const struct ctl_do image_acts[CTL_IMAGE_N_DO] = {
 	[CTL_IMAGE_REMOVE_OLD_RUN] = {"delete the Job of other platforms", "Job deleted",
 		CTL_DO_GONE_IS_FINE | CTL_DO_OR_MEMORY | CTL_DO_FOLLOWING, .start = remove_run},
 	[CTL_IMAGE_DROP_FINALIZER] = {"remove the finalizer",
-		"ApprovedImage released, nothing holds its values",
+		"ApprovedImage released, no Trustee holds its values",
 		CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE | CTL_DO_FOLLOWING | CTL_DO_RETIRED,
 		.start = patch},
 	[CTL_IMAGE_APPLY_STATUS] = {"write the status",
@@ -343,7 +357,7 @@ const struct ctl_do image_acts[CTL_IMAGE_N_DO] = {
 	[CTL_IMAGE_DECLARE_VALUES] = {"declare the reference values",
 		.flags = CTL_DO_FROZEN | CTL_DO_FOLLOWING | CTL_DO_RETIRED,
 		.memory = image_values_declare},
-	/* No name gets into Trustee that is not written down before, and it is taken out after that. */
+	/* A name is recorded before Trustee gets it, and removed from the record after Trustee lost it. */
 	[CTL_IMAGE_ANNOUNCE_VALUES] = {"announce the reference values",
 		.flags = CTL_DO_FOLLOWING | CTL_DO_RETIRED, .start = image_values_announce},
 	[CTL_IMAGE_WRITE_VALUES] = {"write the reference values",

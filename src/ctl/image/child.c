@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where no Jobs run, a child of this process computes an image's values. What is known of it is in memory:
- * it ends with this process, and the next one starts another. Of platforms the caches have digests
- * alone, so their ConfigMaps are read first.
+ * Where no Jobs run (--standalone), a child process computes an image's values. Its state is in
+ * memory: the child ends with this process, and the next process starts another. The caches hold only
+ * digests of the platforms, so their ConfigMaps are read first.
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
-#define SHOW_MS 5000 /* between two lines in a condition, at least */
+#define SHOW_MS 5000 /* minimum time between two lines in a condition */
 
 struct platform {
 	char *name; /* owned */
@@ -32,13 +32,14 @@ struct image_child {
 	unsigned attempt;
 	struct platform want[MODEL_PLATFORMS_MAX];
 	size_t n_want, n_read;
-	struct json_object *platforms; /* those that were read; owned; NULL: none, or handed on */
-	char line[200];                /* what it said last; "": nothing yet */
-	uint64_t shown_ms;             /* boot clock */
+	struct json_object
+		*platforms; /* ConfigMaps read so far; owned; NULL once the child has them */
+	char line[200];     /* last line of its output; "": none yet */
+	uint64_t shown_ms;  /* boot clock: when a line was last shown */
 	bool ended;
 	int64_t ended_s;
 	char *message; /* owned; NULL: none */
-	char why[320]; /* there is no message */
+	char why[320]; /* why there is no message */
 };
 
 void image_child_free(struct image_child *ch)
@@ -62,6 +63,7 @@ static struct log_ctx log_of(const struct image_child *ch)
 	return (struct log_ctx){"ApprovedImage", ch->c->kind.env->ns, ch->image, NULL};
 }
 
+/* Also called with an error before the child was started. The step takes the message. */
 static void on_computed(void *arg, const struct err *err, const char *message, size_t len)
 {
 	struct image_child *ch = arg;
@@ -78,6 +80,7 @@ static void on_computed(void *arg, const struct err *err, const char *message, s
 	ctl_runner_wake(ch->c->kind.runner, ch->image);
 }
 
+/* Show progress in the condition, at most every SHOW_MS: each line would be a status write. */
 static void on_said(void *arg, const char *line)
 {
 	struct image_child *ch = arg;
@@ -92,6 +95,8 @@ static void on_said(void *arg, const char *line)
 
 static void next(struct image_child *ch);
 
+/* Take one platform. Its digest must still be the one that the computation was announced for;
+ * otherwise the result would be filed under the wrong variables. */
 static void on_platform(void *arg, const struct err *err, const struct k8s_result *r)
 {
 	struct image_child *ch = arg;
@@ -102,7 +107,7 @@ static void on_platform(void *arg, const struct err *err, const struct k8s_resul
 	const struct model_configmap *map = (const struct model_configmap *)(const struct kobj *)o;
 
 	if (map && memcmp(map->variables, p->variables, SHA256_LEN) != 0)
-		err_set(&e, ERR_CONFLICT, "it has just changed");
+		err_set(&e, ERR_CONFLICT, "it changed while it was being read");
 	if (err_is_set(&e)) {
 		err_wrap(&e, "ConfigMap %.100s", p->name);
 		on_computed(ch, &e, NULL, 0);
@@ -113,6 +118,7 @@ static void on_platform(void *arg, const struct err *err, const struct k8s_resul
 	next(ch);
 }
 
+/* Read the next platform; after the last one, start the child. */
 static void next(struct image_child *ch)
 {
 	const struct ctl_env *env = ch->c->kind.env;
@@ -127,7 +133,7 @@ static void next(struct image_child *ch)
 	json_object_put(steal_ptr(&ch->platforms));
 }
 
-/* ---- the way */
+/* ---- struct image_way */
 
 static void child_look(struct ctl_image *c, struct image_look *l)
 {
@@ -151,15 +157,15 @@ static void want_ended(struct image_look *l)
 
 	if (!ch->message)
 		IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
-			"The values cannot be computed, which is tried again later: %s.%s", ch->why,
+			"The values cannot be computed: %s. This is retried later.%s", ch->why,
 			l->info->note);
 	else if (l->info->result_why[0])
 		IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
-			"The values that were computed are not used: %s. They are computed again later.",
+			"The computed values are not used: %s. They are computed again later.",
 			l->info->result_why);
 	else
 		IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED,
-			"The values that were computed do not cover the current state of every platform. They are computed again later.");
+			"The computed values do not cover the current state of every platform. They are computed again later.");
 }
 
 static void child_want(const struct ctl_image *c, struct image_look *l)
@@ -169,13 +175,14 @@ static void child_want(const struct ctl_image *c, struct image_look *l)
 	if (l->v.run == CTL_IMAGE_RUN_ENDED)
 		want_ended(l);
 	else if (l->v.run == CTL_IMAGE_RUN_RUNNING && ch->line[0])
-		IMAGE_WANT(l, IMAGE_COMPUTING, "Its values are being computed: %s.%s", ch->line,
+		IMAGE_WANT(l, IMAGE_COMPUTING, "The values are being computed: %s.%s", ch->line,
 			l->info->note);
 	else
 		IMAGE_WANT(l, IMAGE_COMPUTING,
-			"Its values are being computed, of one image at a time.%s", l->info->note);
+			"The values are being computed, one image at a time.%s", l->info->note);
 }
 
+/* Copy all inputs: the look is valid for this step only, the child lives longer. */
 static struct op *child_start(struct ctl_kind *k, struct ctl_act *a, const struct image_look *l)
 {
 	struct image_info *i = l->info;
@@ -199,6 +206,7 @@ static struct op *child_start(struct ctl_kind *k, struct ctl_act *a, const struc
 	return NULL;
 }
 
+/* The number of attempts survives the child, because it determines the next delay. */
 static struct op *child_remove(
 	struct ctl_kind *k, struct ctl_act *a, const struct image_look *l, bool old)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose an entry of image-pcrs is. The operator alone writes them, so one counts only when its hash
- * is announced on the ApprovedImage; or, for an image older than this operator's first start, when
- * nothing was ever announced for it. What counted once is kept in memory, and put back when
- * another client changes it. The result of a computation is taken here; it is read nowhere else.
+ * Decides whether an entry of image-pcrs is the operator's own. Only the operator writes entries, so
+ * one counts only if its hash is announced on the ApprovedImage; or, for an image older than the
+ * operator's first start, if nothing was ever announced for it. An entry that counted is kept in
+ * memory and restored when another client changes it. The result of a computation is accepted here
+ * and nowhere else.
  */
 #include "config.h"
 
@@ -20,8 +21,10 @@
 #include "tec/model/mark.h"
 #include "tec/model/pcrmsg.h"
 
-/* ---- what stands in image-pcrs */
+/* ---- the content of image-pcrs */
 
+/* Classify the entry of an image; *entry is borrowed from the cache, and set whenever there is
+ * one. */
 enum ctl_image_entry image_entry_state(
 	const struct state *s, const struct model_image *m, const struct model_pcrs_entry **entry)
 {
@@ -41,11 +44,13 @@ enum ctl_image_entry image_entry_state(
 			       : CTL_IMAGE_ENTRY_CHANGED;
 	if (since == INT64_MIN)
 		return CTL_IMAGE_ENTRY_UNKNOWN;
-	/* A Job was announced: there was nothing to take over when we came. */
+	/* If a Job was announced, there was no entry to take over at that time. */
 	return m->obj.created_s < since && !m->job_nonce ? CTL_IMAGE_ENTRY_UNMARKED
 							 : CTL_IMAGE_ENTRY_CHANGED;
 }
 
+/* Return the values that are in force. While the entry in the ConfigMap is invalid, the copy in
+ * memory counts, so that another client cannot revoke an image by changing its entry. */
 const struct model_pcrs_entry *image_entry_counted(
 	const struct ctl_image *c, const struct model_image *m, enum image_awaited *awaited)
 {
@@ -65,14 +70,14 @@ const struct model_pcrs_entry *image_entry_counted(
 	return NULL;
 }
 
-/* ---- what is kept of it */
+/* ---- the copy in memory */
 
 const struct model_pcrs_entry *image_entry_kept(const struct image_info *i)
 {
 	return i->kept ? &i->kept->v[0] : NULL;
 }
 
-/* False: it is not a good entry. */
+/* Keep an entry. Return false if it is not valid. */
 static bool keep(struct image_info *i, const char *text)
 {
 	cleanup_strbuf struct strbuf map = STRBUF_INIT;
@@ -96,9 +101,11 @@ void image_entry_keep(struct image_info *i, const struct model_pcrs_entry *entry
 	if (i->to_write || (i->kept && str_eq(image_entry_kept(i)->sha256, entry->sha256)))
 		return;
 	if (!keep(i, entry->text))
-		DIE("ApprovedImage %s: a good entry does not read again", i->name);
+		DIE("ApprovedImage %s: a valid entry cannot be parsed again", i->name);
 }
 
+/* first_seen is carried over from the former entry: it determines the order in which images are
+ * combined, and must not change when values are computed again. */
 bool image_entry_made(struct image_info *i, const struct model_pcrs_entry *was,
 	const char *reference, int64_t now_us, const struct model_pcrmsg *m)
 {
@@ -119,6 +126,7 @@ bool image_entry_made(struct image_info *i, const struct model_pcrs_entry *was,
 
 /* ---- the result of a computation */
 
+/* Only the hash of a nonce is public: the nonce authenticates the result of the computation. */
 void image_entry_nonce_hash(const char *nonce, char hex[SHA256_HEX_LEN + 1])
 {
 	uint8_t digest[SHA256_LEN];
@@ -135,6 +143,8 @@ void image_entry_nonce_make(struct image_info *i)
 	bytes_to_hex(secret_peek(s), secret_len(s), i->nonce);
 }
 
+/* A result counts only if its nonce was announced: any client may create a Job or Pod with a
+ * result. */
 bool image_entry_announces_run(const struct model_image *m, const char *nonce)
 {
 	char hex[SHA256_HEX_LEN + 1];
@@ -145,6 +155,8 @@ bool image_entry_announces_run(const struct model_image *m, const char *nonce)
 	return str_eq(m->job_nonce, hex);
 }
 
+/* Accept the message of a computation if it carries the announced nonce and the digest of this
+ * image. */
 bool image_entry_take(struct image_info *i, const struct image_look *l, struct err *err)
 {
 	cleanup_pcrmsg struct model_pcrmsg m = MODEL_PCRMSG_INIT;
@@ -157,7 +169,7 @@ bool image_entry_take(struct image_info *i, const struct image_look *l, struct e
 		clock_wall_us(), &m);
 }
 
-/* ---- handed in */
+/* ---- values from outside */
 
 int ctl_image_hand_in(
 	struct ctl_kind *k, const char *name, const char *text, size_t len, struct err *err)
@@ -174,18 +186,18 @@ int ctl_image_hand_in(
 	if (!o || o->unreadable)
 		return err_set(err, ERR_TRANSIENT, "the operator has not read the image yet");
 	if (o->deleting)
-		return err_set(err, ERR_CONFLICT, "it is being deleted");
+		return err_set(err, ERR_CONFLICT, "the image is being deleted");
 	if (!state_cluster_decides(k->state))
 		return err_set(err, ERR_CONFLICT, "spec.authority is %s",
 			model_authority_name(state_cluster_authority(k->state)));
 	if (!m->digest_ok)
-		return err_set(err, ERR_INVALID, "its reference does not end in a digest");
+		return err_set(err, ERR_INVALID, "the image reference does not end in a digest");
 	if (model_pcrmsg_read(text, len, NULL, model_image_digest(m->image), &msg, err) < 0 ||
 		model_pcrs_check(&msg.events, err) < 0)
 		return -1;
 	i = image_info_get(c, o);
 	if (image_entry_made(i, image_entry_kept(i), m->image, clock_wall_us(), &msg))
-		log_info(&lc, "values were handed in", NULL);
+		log_info(&lc, "values handed in", NULL);
 	ctl_runner_wake(k->runner, name);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ApprovedImage: which images a change concerns. What touches the combinations of all images only
- * marks them, and wakes the one key that computes them.
+ * The controller of ApprovedImage: which images a change concerns. A change that affects the
+ * combinations of all images only marks them as outdated and wakes the one key that computes them.
  */
 #include "config.h"
 
@@ -11,6 +11,7 @@
 
 #include "tec/ctl/since.h"
 
+/* The combinations depend on these members only; a status write must not compute them again. */
 static void map_image(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_image *c = self;
@@ -23,6 +24,7 @@ static void map_image(void *self, const struct kobj *was, const struct kobj *now
 		image_values_changed(c);
 }
 
+/* Tell whether the variables of a platform that spec names appeared, disappeared or changed. */
 static bool is_another_platform(
 	const struct state *s, const struct kobj *was, const struct kobj *now)
 {
@@ -34,6 +36,8 @@ static bool is_another_platform(
 		       memcmp(a->variables, b->variables, SHA256_LEN) == 0);
 }
 
+/* The record of reference values concerns the key "*" alone; entries, the age of this operator
+ * and platforms concern every image. */
 static void map_configmap(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_image *c = self;
@@ -64,13 +68,14 @@ static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 
 	if (kind != KBS_REFVALUE)
 		return;
-	if (!name) /* another Trustee: what it holds is not known yet */
+	if (!name) /* the set of Trustees changed: what a new one holds is unknown */
 		c->values.was_gone = false;
 	else if (!str_starts(name, RENDER_BOOT_PREFIX) && !str_starts(name, "tpm_"))
 		return;
 	ctl_runner_wake(c->kind.runner, CTL_IMAGE_ALL);
 }
 
+/* What was computed before this replica led is outdated. */
 static void started(struct ctl_kind *k)
 {
 	image_values_changed((struct ctl_image *)k);
@@ -86,6 +91,7 @@ static void forget(struct ctl_kind *k)
 	image_values_fini(&c->values);
 }
 
+/* How values are computed is decided once, by what cmd provides: a child process or Jobs. */
 struct ctl_kind *ctl_image_new(const struct ctl_env *env)
 {
 	static const struct ctl_watch watches[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is remembered of an image object beside the caches: what was tried for it and how that went.
- * There are some tens of images at most, so a list does. */
+/* What is remembered of an image object besides the caches: attempts and their results. There are a few
+ * dozen images at most, so a list is enough. */
 #include "config.h"
 
 #include "image_internal.h"
@@ -22,7 +22,7 @@ void image_info_drop(struct ctl_image *c, const char *name)
 	}
 }
 
-/* Nothing is missing any more: the attempts are forgotten. */
+/* Start over: the next look that misses something begins with the first attempt. */
 void image_info_rest(const struct ctl_image *c, struct image_info *i)
 {
 	i->label = c->kind.env->image_label ? CTL_IMAGE_LABEL_ASK : CTL_IMAGE_LABEL_NONE;
@@ -40,6 +40,7 @@ void image_info_stop(const struct ctl_image *c, struct image_info *i, bool hande
 	i->to_write = false;
 }
 
+/* The UID must match, too: a new object of the same name starts with no memory. */
 struct image_info *image_info_find(const struct ctl_image *c, const struct kobj *o)
 {
 	struct image_info *i = c->infos;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The computation of an image's values is a Job. It mounts the image until something says that this
- * cannot be: the API server leaves the volume out, a node's runtime does not create the container, or a
- * Pod's volumes do not come about. Then it is made again so that its Pod fetches the image, and says why;
- * for as long as such a Job is to be seen, those of other images are made in the same way.
+ * A Job computes an image's values. It mounts the image as a volume until that proves impossible: the
+ * API server drops the volume, a node's runtime does not create the container, or the volumes of a Pod
+ * are not mounted in time. Then a new Job is created whose Pod fetches the image instead, with the
+ * reason; while such a Job exists, Jobs of other images are created in the same way.
  */
 #include "config.h"
 
@@ -18,12 +18,12 @@
 #include "tec/model/job.h"
 #include "tec/model/pod.h"
 
-#define JOB_RETRY_S        60
-#define JOB_LOST_S         10 /* its Pod was deleted before its message was read */
+#define JOB_RETRY_S        60 /* doubles with each attempt */
+#define JOB_LOST_S         10 /* delay after its Pod was deleted before its message was read */
 #define JOB_RETRY_MAX_S    3600
 #define FOREIGN_RECHECK_MS 30000
-#define PENDING_S          30  /* until a Pod that does not start is told */
-#define MOUNT_S            120 /* until volumes that do not come about never will */
+#define PENDING_S          30  /* until a Pod that does not start is reported */
+#define MOUNT_S            120 /* until volumes that are not mounted count as failed */
 
 static void job_again(struct image_look *l, int64_t ms)
 {
@@ -32,7 +32,7 @@ static void job_again(struct image_look *l, int64_t ms)
 
 /* ---- mounted or fetched */
 
-/* The Job that mounts it, as far as it got. */
+/* Find out from the Job that mounts the image, if there is one, whether the mount failed. */
 static void look_mounting(const struct state *s, struct image_look *l)
 {
 	char name[RENDER_PCRJOB_NAME_LEN + 1], *why = l->info->unmounted;
@@ -49,21 +49,23 @@ static void look_mounting(const struct state *s, struct image_look *l)
 		o = k8s_cache_next(s->pods, 0, o))
 		p = (const struct model_pod *)o;
 	if (!j->mounts_image) {
-		snprintf(why, room, "the API server leaves out volumes that are images");
+		snprintf(why, room, "the API server drops image volumes");
 	} else if (p && p->not_created) {
-		snprintf(why, room, "the node did not create a container with it (%.200s)", p->why);
+		snprintf(why, room,
+			"the node did not create a container with the image volume (%.200s)",
+			p->why);
 	} else if (p && p->placed && !p->ready_to_start && !p->started && !p->why) {
 		left_s = p->obj.created_s + MOUNT_S - clock_wall_s();
 		if (left_s > 0)
 			job_again(l, left_s * 1000);
 		else
 			snprintf(why, room,
-				"the node did not make the volumes of the Pod within %d s",
+				"the node did not mount the volumes of the Pod within %d s",
 				MOUNT_S);
 	}
 }
 
-/* Always the same one of several reasons, so that a condition does not change back and forth. */
+/* Choose the same one of several reasons each time, so that a condition does not flap. */
 static void first_reason(void *arg, const struct kobj *o)
 {
 	const char **first = arg, *why = ((const struct model_job *)o)->fetch;
@@ -72,6 +74,8 @@ static void first_reason(void *arg, const struct kobj *o)
 		*first = why;
 }
 
+/* A reason of another image's Job counts, too: whether images can be mounted depends on the
+ * cluster, not on the image. */
 static void look_fetch(struct ctl_image *c, struct image_look *l)
 {
 	if (!l->info->unmounted[0])
@@ -91,8 +95,8 @@ static const struct render_pcrjob_fetch *fetch_of(const struct image_look *l)
 
 /* ---- look */
 
-/* One that was made for platforms, or variables, that are no longer those of the cluster, or that was to
- * mount an image that cannot be mounted. */
+/* Find a running Job for other platforms or variables than the current ones, or one that should mount an
+ * image that cannot be mounted. */
 static void look_old_job(const struct state *s, struct image_look *l)
 {
 	for (const struct kobj *o = k8s_cache_first(s->jobs, 0, l->m->obj.name); o && !l->job.old;
@@ -106,7 +110,7 @@ static void look_old_job(const struct state *s, struct image_look *l)
 	l->v.old_run = l->job.old != NULL;
 }
 
-/* The last Pod is the one that counts for people: oldest first. */
+/* Look at the Pods of the Job, oldest first: the condition shows the last one. */
 static void look_pods(const struct state *s, struct image_look *l)
 {
 	for (const struct kobj *o = k8s_cache_first(s->pods, 0, l->what); o;
@@ -119,6 +123,7 @@ static void look_pods(const struct state *s, struct image_look *l)
 	}
 }
 
+/* The delay doubles from JOB_RETRY_S up to JOB_RETRY_MAX_S with each attempt. */
 void image_job_due(struct image_look *l, unsigned attempt, int64_t ended_s, bool lost)
 {
 	int64_t delay_s = JOB_RETRY_S, left_s;
@@ -135,6 +140,8 @@ void image_job_due(struct image_look *l, unsigned attempt, int64_t ended_s, bool
 		job_again(l, left_s * 1000);
 }
 
+/* A Job counts only if the image owns it and announced its nonce: any client could have created
+ * it. */
 static void job_look(struct ctl_image *c, struct image_look *l)
 {
 	const struct state *s = c->kind.state;
@@ -146,7 +153,7 @@ static void job_look(struct ctl_image *c, struct image_look *l)
 	if (!l->job.now)
 		return;
 	if (!str_eq(l->job.now->owner_uid, l->m->obj.uid)) {
-		l->v.run = CTL_IMAGE_RUN_FOREIGN; /* it names no image to wake when it goes */
+		l->v.run = CTL_IMAGE_RUN_FOREIGN; /* its deletion would not wake this image */
 		job_again(l, FOREIGN_RECHECK_MS);
 		return;
 	}
@@ -170,7 +177,7 @@ static void job_look(struct ctl_image *c, struct image_look *l)
 
 /* ---- conditions */
 
-/* How long nothing of it has run; in between it is looked at again. */
+/* Return for how many seconds no container has started, and look again when PENDING_S is reached. */
 static int64_t pending_for(struct image_look *l)
 {
 	const struct kobj *since = l->job.pod ? &l->job.pod->obj : &l->job.now->obj;
@@ -201,13 +208,13 @@ static void want_pending(const struct ctl_image *c, struct image_look *l, const 
 			l->what, PENDING_S, l->job.pod->obj.name, ns, how);
 }
 
-/* With a space before each sentence. */
+/* Append sentences about the label and the mount, each with a leading space. */
 static void note_how(const struct image_look *l, struct strbuf *out)
 {
 	strbuf_adds(out, l->info->note);
 	if (l->job.fetch.why)
 		strbuf_addf(out,
-			" Its Pod fetches the image from the registry, because it cannot be mounted: %s. Image volumes need Kubernetes 1.31 with the feature gate ImageVolume, which is on by default from 1.35, and containerd 2.1 or CRI-O 1.31.",
+			" Its Pod fetches the image from the registry, because the image cannot be mounted: %s. Image volumes need Kubernetes 1.31 with the feature gate ImageVolume, which is on by default from 1.35, and containerd 2.1 or CRI-O 1.31.",
 			l->job.fetch.why);
 }
 
@@ -285,14 +292,16 @@ void image_job_started(struct ctl_image *c, const struct k8s_result *r)
 	ctl_take_answer(c->kind.state->jobs, r->object, true);
 }
 
+/* Explain a Job that blocks the name, so that an administrator can delete it. */
 bool image_job_exists(const struct ctl_image *c, struct image_info *i, const struct k8s_result *r)
 {
 	if (!r || !r->already_exists)
 		return false;
-	/* It does not even have our labels, or the cache would show it: not ours to delete. */
+	/* The cache shows every Job with our labels, so this one has none: it is not ours to
+	 * delete. */
 	if (i && !k8s_cache_find(c->kind.state->jobs, i->job_name))
 		snprintf(i->problem, sizeof(i->problem),
-			"Job %s exists and was not made by the operator. Delete it: kubectl delete job %s -n %s",
+			"Job %s exists and was not created by the operator. Delete it: kubectl delete job %s -n %s",
 			i->job_name, i->job_name, c->kind.env->ns);
 	return true;
 }
@@ -307,7 +316,7 @@ static struct op *job_remove(
 
 const struct image_way image_by_job = {job_look, job_want, job_start, job_remove};
 
-/* ---- whom a change wakes */
+/* ---- which image a change wakes */
 
 static void wake(struct ctl_image *c, const struct kobj *o)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The platforms of spec.attestation as one image sees them. A value is current while its entry
- * names the very variables that the platform's ConfigMap has now. One that is not counts until a
- * current one takes its place: a ConfigMap that is edited or lost locks no node out. What counts no
- * more is taken out of spec.
+ * The platforms of spec.attestation from the view of one image. A value is current if its entry names
+ * the variables that the platform's ConfigMap holds now. An outdated value counts until a current one
+ * replaces it, so that an edited or deleted ConfigMap locks no node out. To revoke a value, remove its
+ * platform from spec.
  */
 #include "config.h"
 
@@ -29,7 +29,8 @@ static enum image_platform_state state_of(
 	return value->why ? IMAGE_PLATFORM_NONE : IMAGE_PLATFORM_HAVE;
 }
 
-/* The loss of a ConfigMap takes no value back; one that does not allow it any more does. */
+/* Tell whether the value may be used. A lost ConfigMap revokes nothing; one that no longer allows any
+ * kernel (validation off) does. */
 static bool has_value(const struct model_configmap *map, const struct model_platform *m)
 {
 	bool any_kernel = m && model_platform_has(m, 4);
@@ -38,7 +39,7 @@ static bool has_value(const struct model_configmap *map, const struct model_plat
 	       !(any_kernel && map && map->is_platform && !map->validation_off_ok);
 }
 
-/* By name, so that another order in spec does not make another Job. */
+/* Insert by name, so that a different order in spec does not lead to another Job. */
 static void add_mount(struct render_pcrjob_platforms *job, const char *name, const uint8_t *digest)
 {
 	size_t at = job->n++;
@@ -49,6 +50,8 @@ static void add_mount(struct render_pcrjob_platforms *job, const char *name, con
 	memcpy(job->v[at].variables, digest, SHA256_LEN);
 }
 
+/* Compare each platform of spec with the entry. `unmounted`: a Pod that mounts a missing
+ * ConfigMap would hang, so no Job is created. */
 void image_platforms_look(
 	const struct state *s, const struct model_pcrs_entry *entry, struct image_platforms *out)
 {
@@ -84,7 +87,7 @@ bool image_platforms_name(const struct state *s, const char *name)
 
 /* ---- conditions */
 
-/* The registers in which a node of this platform differs from what the condition says of all. */
+/* Append the registers in which a node of this platform differs from the condition's general text. */
 static void note_own(
 	const struct image_platforms *p, const struct image_platform *v, struct strbuf *out)
 {
@@ -93,7 +96,7 @@ static void note_own(
 
 	if (p->required && !model_platform_has(v->value, 7))
 		strbuf_addf(out,
-			" There is no PCR 7 on platform %s: its ConfigMap has no firmware variables (SecureBoot, PK, KEK, db, dbx).",
+			" PCR 7 of platform %s is unknown: its ConfigMap has no firmware variables (SecureBoot, PK, KEK, db, dbx).",
 			v->name);
 	if (pcr_events_value(&v->value->events, 14, value)) {
 		bytes_to_hex(value, SHA256_LEN, hex);
@@ -114,11 +117,11 @@ void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
 
 	if (p->required && !p->n)
 		strbuf_adds(out,
-			" spec.attestation.pcr7 is Require, and platformConfigMaps names no platform.");
+			" spec.attestation.pcr7 is Require, but platformConfigMaps names no platform.");
 	for (unsigned i = 0; p->required && i < p->n; i++)
 		if (p->v[i].state == IMAGE_PLATFORM_HAVE && model_platform_has(p->v[i].value, 7))
-			strbuf_addf(out, "%s%s",
-				shown++ ? ", " : " Its PCR 7 is known for platform ", p->v[i].name);
+			strbuf_addf(out, "%s%s", shown++ ? ", " : " PCR 7 is known for platform ",
+				p->v[i].name);
 	if (shown)
 		strbuf_addc(out, '.');
 	for (unsigned i = 0; i < p->n; i++) {
@@ -127,12 +130,12 @@ void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
 		switch (v->state) {
 		case IMAGE_PLATFORM_MISSING:
 			strbuf_addf(out,
-				" ConfigMap %s does not exist: create it, or take it out of spec.attestation.platformConfigMaps.",
+				" ConfigMap %s does not exist: create it, or remove it from spec.attestation.platformConfigMaps.",
 				v->name);
 			break;
 		case IMAGE_PLATFORM_EMPTY:
 			strbuf_addf(out,
-				" ConfigMap %s has no variables: its keys have to be file names as in /sys/firmware/efi/efivars (SecureBoot, PK, KEK, db, dbx) or /sys/firmware/efi/mok-variables.",
+				" ConfigMap %s has no variables: its keys must be file names as in /sys/firmware/efi/efivars (SecureBoot, PK, KEK, db, dbx) or /sys/firmware/efi/mok-variables.",
 				v->name);
 			break;
 		case IMAGE_PLATFORM_UNREADABLE:

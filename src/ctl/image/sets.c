@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What goes into the combinations. A node has Secure Boot on or off and is one platform, so value
- * sets are combined with those of the same state and platform only: what an entry has of its own is
- * for Secure Boot on. Off counts for the images whose spec says so. What a platform has of PCR 4 and
- * 14 is there instead of the image's. Where PCR 7 is required, nothing counts without it;
- * otherwise it stands alone, for people to look at first.
+ * Selects what is combined. A node has Secure Boot on or off and is of one platform, so value sets are
+ * combined only with those of the same state and platform. The events of an entry itself apply to
+ * Secure Boot on; variants with Secure Boot off count for images whose spec allows it. PCR 4 and 14 of
+ * a platform replace those of the image. If PCR 7 is required, nothing counts without it; otherwise it
+ * is a set of its own, for information.
  *
- * Combinations grow with the square of the images, and what an image may show is written by
- * its builder. So images are added one by one, in the order in which they came into force; one
- * with which there would be more than IMAGE_STATES_MAX states is refused as a whole, and takes
- * nothing away from those before it. The work is done in slices: an event loop waits for each.
+ * The number of combinations grows with the square of the number of images, and the builder of an
+ * image controls its values. So images are added one by one, oldest first; an image that would lead
+ * to more than IMAGE_STATES_MAX states is refused as a whole and does not affect those before it. The
+ * work is done in slices, because the event loop waits for each.
  */
 #include "config.h"
 
@@ -23,7 +23,7 @@
 #include "tec/pcr/combine.h"
 
 #define PCR(n)    (1u << (n))
-#define WORK_MAX  200                       /* pairs of value sets in a slice: some milliseconds */
+#define WORK_MAX  200                       /* pairs of value sets per slice: a few milliseconds */
 #define PATHS_MAX (1 + PCR_BOOT_FAILED_MAX) /* of one value set */
 #define PARTS_MAX (2 + 3 * MODEL_PLATFORMS_MAX)
 #define TODO_MAX  (PARTS_MAX * (1 + MODEL_VARIANTS_MAX) * PATHS_MAX)
@@ -31,10 +31,10 @@
 /* Value sets that are combined with each other. */
 struct part {
 	struct pcr_mixer *mixer; /* owned */
-	char *platform;          /* owned; NULL: on none of those that are named */
+	char *platform;          /* owned; NULL: not on a platform that spec names */
 	bool alone;              /* PCR 7 of the platform and nothing else */
 	bool secure_boot;
-	size_t before; /* value sets without those of the image that is being added */
+	size_t before; /* number of value sets before the current image */
 };
 
 struct todo {
@@ -47,7 +47,7 @@ struct work {
 	bool required; /* PCR 7 */
 	struct part part[PARTS_MAX];
 	size_t n_parts;
-	/* Of image `at`. */
+	/* State of the current image, `at`. */
 	size_t at, before;
 	bool collected;
 	struct todo todo[TODO_MAX];
@@ -61,6 +61,8 @@ struct counted {
 	struct image_sets *to;
 };
 
+/* Select an image if its values are in force, and note what else affects the computation:
+ * unknown values, and pending revocations. */
 static void count_in(void *arg, const struct kobj *o)
 {
 	struct counted *in = arg;
@@ -69,11 +71,11 @@ static void count_in(void *arg, const struct kobj *o)
 	const struct model_pcrs_entry *entry;
 	enum image_awaited awaited;
 	enum model_authority authority = state_cluster_authority(in->c->kind.state);
-	/* A frozen operator takes nothing back. */
+	/* A frozen operator revokes nothing. */
 	bool goes = authority == MODEL_AUTHORITY_RETIRED ||
 		    (o->deleting && authority != MODEL_AUTHORITY_FROZEN);
-	/* Without our finalizer it could go without being revoked. A copy has none, and ctl/follow
-	 * waits for that. */
+	/* Without our finalizer, an image could disappear without being revoked. A copy has none:
+	 * ctl/follow waits for the revocation instead. */
 	bool held = m->has_finalizer || authority == MODEL_AUTHORITY_FOLLOWING;
 
 	if (goes && m->has_finalizer)
@@ -90,6 +92,7 @@ static void count_in(void *arg, const struct kobj *o)
 		.name = xstrdup(o->name), .uid = xstrdup(o->uid), .since_us = entry->first_seen_us};
 }
 
+/* Oldest first; the name makes the order unique. */
 static int by_age(const void *a, const void *b)
 {
 	const struct image_counted *x = a, *y = b;
@@ -118,6 +121,7 @@ static void add_platform(struct work *w, const char *name)
 	add_part(w, name, true)->alone = true;
 }
 
+/* Select the images and the parts. The combining itself happens in image_sets_run(). */
 struct image_sets *image_sets_new(const struct ctl_image *c)
 {
 	const struct model_cluster *cluster = state_cluster(c->kind.state);
@@ -146,7 +150,7 @@ static void todo_clear(struct work *w)
 	w->n_todo = w->next = 0;
 }
 
-/* The mixers hold most of what it takes, 0.8 MB each. */
+/* Called as soon as the work is done: each mixer holds about 0.8 MB. */
 static void work_free(struct work *w)
 {
 	if (!w)
@@ -176,6 +180,7 @@ void image_sets_free(struct image_sets *s)
 
 /* ---- the value sets of one image */
 
+/* Copy the events of some registers, in order. False: too many events. */
 static bool add_registers(struct pcr_events *to, const struct pcr_events *from, unsigned registers)
 {
 	for (size_t i = 0; from && i < from->n; i++) {
@@ -188,7 +193,7 @@ static bool add_registers(struct pcr_events *to, const struct pcr_events *from, 
 	return true;
 }
 
-/* PCR 4 and 14 of base, with PCR 7 between them; either may be NULL. */
+/* Add one value set: PCR 4 and 14 of base, with PCR 7 between them. base or pcr7 may be NULL. */
 static void add_values(struct work *w, struct part *p, const char *name,
 	const struct pcr_events *base, const struct pcr_events *pcr7)
 {
@@ -204,8 +209,8 @@ static void add_values(struct work *w, struct part *p, const char *name,
 	w->todo[w->n_todo++] = (struct todo){p, all};
 }
 
-/* One value set, on every path that is accepted. fwupd's program runs by BootNext, before any entry
- * that could fail. */
+/* Add a value set for every accepted boot path. fwupd's program is started by BootNext, before any boot
+ * entry that could fail, so the two never combine. */
 static void add_paths(struct work *w, struct part *p, const char *name,
 	const struct pcr_events *base, const struct pcr_events *pcr7, enum pcr_boot_path accepted)
 {
@@ -225,8 +230,8 @@ static void add_paths(struct work *w, struct part *p, const char *name,
 	}
 }
 
-/* One value set as it is on a platform, which has own; NULL: on none. shim's validation, of which
- * its PCR 4 tells, has no part where Secure Boot is off. */
+/* Add a value set with the values that a platform has of its own (NULL: no platform). PCR 4 of a platform
+ * reflects shim's validation, which plays no role with Secure Boot off. */
 static void add_local(struct work *w, struct part *p, const char *name,
 	const struct pcr_events *base, const struct model_platform *own,
 	enum pcr_boot_path accepted)
@@ -240,7 +245,7 @@ static void add_local(struct work *w, struct part *p, const char *name,
 		add_paths(w, p, name, &local, own && w->required ? &own->events : NULL, accepted);
 }
 
-/* All that an image may show in this state. */
+/* Add every value set of an image for this Secure Boot state. */
 static void add_state(struct work *w, struct part *p, const struct model_pcrs_entry *entry,
 	const struct model_platform *own, enum pcr_boot_path accepted)
 {
@@ -251,7 +256,8 @@ static void add_state(struct work *w, struct part *p, const struct model_pcrs_en
 			add_local(w, p, entry->name, &entry->variants.v[i].events, own, accepted);
 }
 
-/* On a platform that has nothing of its own but PCR 7, which is not asked for, all is as on none. */
+/* Add the value sets of an image on a platform. If the platform has only PCR 7, which is not required,
+ * its nodes are covered by the sets without a platform. */
 static void add_on_platform(struct work *w, struct part *p, const struct model_image *m,
 	const struct model_pcrs_entry *entry)
 {
@@ -267,6 +273,7 @@ static void add_on_platform(struct work *w, struct part *p, const struct model_i
 		add_state(w, p, entry, own, m->boot_path);
 }
 
+/* The image may have been replaced since the computation began; then it adds nothing. */
 static void collect(struct work *w, const struct image_counted *image)
 {
 	const struct kobj *o = k8s_cache_find(w->c->kind.state->images, image->name);
@@ -298,6 +305,7 @@ static void begin(struct image_sets *s)
 	collect(w, &s->v[w->at]);
 }
 
+/* Undo everything that the current image added. */
 static void refuse(struct image_sets *s)
 {
 	struct work *w = s->work;
@@ -316,6 +324,7 @@ static void end(struct image_sets *s)
 	s->work->at++;
 }
 
+/* Continue where the last slice stopped; `pairs` bounds the work of one slice. */
 bool image_sets_run(struct image_sets *s)
 {
 	struct work *w = s->work;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The combinations of all approved images, as one key that runs once however many images changed.
- * What makes it safe to be killed anywhere: the name of a boot set is written down before it is
- * declared, and taken out after Trustee confirmed that it is gone. Revoking waits for no write.
- * While values that counted are being computed again, because another client changed them and a
- * restart forgot them, all stays as it is; but not while an image waits for being revoked.
+ * The combinations of all approved images: one key of the queue, which runs once however many images
+ * changed. The operator may be killed anywhere, because the name of a boot set is recorded before it
+ * is declared, and removed from the record only after Trustee confirmed that it is gone. Revocation
+ * waits for no write. While valid values are being computed again (another client changed them and a
+ * restart forgot them), nothing changes, unless an image has to be revoked.
  */
 #include "config.h"
 
@@ -21,9 +21,10 @@
 #include "tec/model/mark.h"
 
 #define DAY_S        (24 * 60 * 60)
-#define EXPIRES_DAYS 365
-#define RENEW_DAYS   180
+#define EXPIRES_DAYS 365 /* lifetime of the reference values in the file */
+#define RENEW_DAYS   180 /* they are renewed when less is left */
 
+/* Declaring comes before writing: revocation must not wait for the API. */
 enum ctl_values_do ctl_values_decide(const struct ctl_values_view *v)
 {
 	if (v->dirty)
@@ -37,7 +38,7 @@ enum ctl_values_do ctl_values_decide(const struct ctl_values_view *v)
 
 /* ---- names */
 
-/* Where it is, or would be. */
+/* Return the position of a name, or where to insert it. */
 static size_t known_at(const struct values *v, const char *name, bool *found)
 {
 	size_t lo = 0, hi = v->n_known;
@@ -93,6 +94,9 @@ void image_values_fini(struct values *v)
 
 /* ---- look */
 
+/* Read the names of boot sets that Trustee may hold. After a start they are the only trace of
+ * sets that have to be revoked. The text comes from a ConfigMap that other clients can write,
+ * hence the checks. */
 static void take_record(struct values *v, const struct model_configmap *rv)
 {
 	struct err ignored = ERR_INIT;
@@ -123,11 +127,11 @@ static void take_record(struct values *v, const struct model_configmap *rv)
 			continue;
 		known_get(v, name)->recorded = true;
 	}
-	v->declared = false; /* some may be declared now; some are of another life */
+	v->declared = false; /* some may be declared now; others an earlier process left */
 }
 
-/* A Trustee that is set back holds the boot set again; the name stays written down until that is
- * recorded. */
+/* Tell whether a revocation is recorded, or needs no record, and add it otherwise. A Trustee that is
+ * restored from a backup holds the boot set again; until it is recorded, the name is kept. */
 static bool is_recorded(struct ctl_image *c, const char *name)
 {
 	struct ctl_record *r = c->kind.env->record;
@@ -143,6 +147,7 @@ static bool is_recorded(struct ctl_image *c, const char *name)
 	return recorded == CTL_RECORDED;
 }
 
+/* Drop revoked names that every Trustee confirmed and that are recorded. */
 static void forget_gone(struct ctl_image *c)
 {
 	struct values *v = &c->values;
@@ -178,7 +183,7 @@ static void sha256_hex(const char *text, size_t len, char hex[SHA256_HEX_LEN + 1
 	bytes_to_hex(digest, SHA256_LEN, hex);
 }
 
-/* The file as it would be with the expiration it has. */
+/* Compare the file with a rendering that has the same expiration. */
 static bool file_same(struct values *v, const struct model_configmap *rv)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -198,6 +203,7 @@ static bool file_same(struct values *v, const struct model_configmap *rv)
 	return v->file_same;
 }
 
+/* The names as a JSON array, sorted, so that equal sets have equal text. */
 static char *names_text(const struct values *v)
 {
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
@@ -210,7 +216,7 @@ static char *names_text(const struct values *v)
 	return strbuf_steal(&out);
 }
 
-/* The expiration that is there, unless it is over soon. */
+/* Keep the current expiration unless it is near, so that the file does not change without need. */
 static int64_t expires_of(struct values *v, const struct model_configmap *rv)
 {
 	int64_t now = clock_wall_s();
@@ -222,7 +228,7 @@ static int64_t expires_of(struct values *v, const struct model_configmap *rv)
 	return v->expires_s;
 }
 
-/* What trustee-rv-data is to hold; the caller frees. */
+/* Render the content of trustee-rv-data. The caller frees *names. */
 static void data_texts(
 	struct values *v, const struct model_configmap *rv, char **names, struct strbuf *file)
 {
@@ -240,7 +246,8 @@ static void data_hash(
 	model_configmap_rv_sha256(names, strbuf_str(&file), hex);
 }
 
-/* Another client wrote it: what we write is announced. Reported once for each version. */
+/* Report content of trustee-rv-data that was not announced, so another client wrote it. Once for each
+ * version. */
 static void tell_changed(struct ctl_image *c, const struct model_configmap *rv)
 {
 	const struct model_cluster *cluster = state_cluster(c->kind.state);
@@ -256,9 +263,11 @@ static void tell_changed(struct ctl_image *c, const struct model_configmap *rv)
 	k8s_events_post(c->kind.env->events, &kobj_cluster, &cluster->obj, K8S_EVENT_WARNING,
 		model_image_reason(IMAGE_VALUES_CHANGED), "Commit",
 		"Another client changed ConfigMap " MODEL_RV_CONFIGMAP
-		". It is written again as soon as the values of all approved images are known. Check who can write ConfigMaps in this namespace.");
+		". The operator restores it as soon as the values of all approved images are known. Check who can write ConfigMaps in this namespace.");
 }
 
+/* The file needs neither an announcement nor a write while it is empty and nothing is wanted: so
+ * a new cluster makes no request. */
 static void look(struct ctl_image *c, struct ctl_values_view *out)
 {
 	const struct model_configmap *rv = state_configmap(c->kind.state, MODEL_RV_CONFIGMAP);
@@ -288,8 +297,8 @@ static void look(struct ctl_image *c, struct ctl_values_view *out)
 	tell_changed(c, rv);
 }
 
-/* Is a part of what follows from the caches not known? Then what is declared stays, and nothing is
- * written. */
+/* An object that cannot be read may be an approved image or hold its values: then nothing may be revoked
+ * or written. */
 bool image_values_unknown(const struct state *s)
 {
 	const struct model_configmap *pcrs = state_configmap(s, MODEL_PCRS_CONFIGMAP),
@@ -301,7 +310,7 @@ bool image_values_unknown(const struct state *s)
 
 /* ---- compute */
 
-/* Becomes what is computed. */
+/* Adopt the result of a complete computation. */
 static void take_computed(struct ctl_image *c)
 {
 	const struct model_cluster *cluster = state_cluster(c->kind.state);
@@ -328,7 +337,7 @@ static void take_computed(struct ctl_image *c)
 	log_info(NULL, "reference values computed", "image=%zu count=%zu", s->n - s->n_refused,
 		to->want.n_boot);
 	if (s->n_refused)
-		log_warn(NULL, "images are not used, there would be too many states",
+		log_warn(NULL, "images refused, there would be too many node states",
 			"image=%zu max=%d", s->n_refused, IMAGE_STATES_MAX);
 	if (s->conflicts)
 		log_warn(NULL, "some combinations contradict each other and are skipped",
@@ -337,6 +346,8 @@ static void take_computed(struct ctl_image *c)
 
 enum computed { COMPUTED, COMPUTING, AWAITED };
 
+/* Compute a slice, unless the values of an image are unknown and nothing has to be revoked. The
+ * marker of ctl/since is always awaited, because it always arrives. */
 static enum computed compute(struct ctl_image *c)
 {
 	struct values *to = &c->values;
@@ -347,7 +358,7 @@ static enum computed compute(struct ctl_image *c)
 	if (s->awaited && (s->since || !s->revokes)) {
 		if (!str_eq(to->awaited, s->awaited))
 			log_warn(NULL,
-				"reference values stay as they are until those of an image are known again",
+				"keeping the current reference values until those of an image are known again",
 				"name=%s", s->awaited);
 		tell_changed(c, state_configmap(c->kind.state, MODEL_RV_CONFIGMAP));
 		free(to->awaited);
@@ -364,6 +375,7 @@ static enum computed compute(struct ctl_image *c)
 
 /* ---- declare */
 
+/* kbs_sync declares objects; these exist in memory only. */
 struct values_obj {
 	struct kobj obj;
 	const char *text;
@@ -390,14 +402,15 @@ static void declare(struct ctl_image *c, const char *name, const char *text)
 	kbs_sync_declare(c->kind.state->sync, KBS_REFVALUE, name, o, render_text);
 }
 
-/* What is gone is forgotten when that is recorded: see forget_gone(). */
+/* A name that is gone already is forgotten once that is recorded: see forget_gone(). */
 static void revoke(struct ctl_image *c, const char *name)
 {
 	if (!state_trustee_gone(state_trustee_observed(c->kind.state, KBS_REFVALUE, name)))
 		kbs_sync_revoke(c->kind.state->sync, KBS_REFVALUE, name);
 }
 
-/* A new boot set waits until its name is written down, where there is a place to write it to. */
+/* Declare the wanted values and revoke the others. A new boot set waits until its name is recorded, if
+ * there is a place to record it. */
 void image_values_declare(struct ctl_kind *k, const struct ctl_look *look)
 {
 	struct ctl_image *c = (struct ctl_image *)k;
@@ -436,7 +449,7 @@ struct op *image_values_announce(
 	cleanup_free char *first = NULL, *payload = NULL;
 	char hex[SHA256_HEX_LEN + 1];
 
-	/* The first time, the existing data is taken over: an older version wrote it. */
+	/* The first announcement includes the existing data, which an older version wrote. */
 	if (!cluster->values_sha256 && rv->data_sha256)
 		first = model_mark_announce(NULL, rv->data_sha256);
 	data_hash(&c->values, rv, hex);
@@ -464,6 +477,7 @@ struct op *image_values_write(
 		k->env->api, &k->acts.ops, &kobj_configmap, k->env->ns, o, ctl_kind_done, a);
 }
 
+/* Errors that time does not solve are shown by every image, so all are woken when that changes. */
 void image_values_ended(
 	struct ctl_image *c, int doing, const struct err *err, const struct k8s_result *r)
 {
@@ -485,6 +499,7 @@ void image_values_ended(
 
 /* ---- step */
 
+/* A computation in progress is dropped, because its input is outdated. */
 void image_values_changed(struct ctl_image *c)
 {
 	c->values.dirty = true;
@@ -503,6 +518,7 @@ bool image_values_refused(const struct ctl_image *c, const char *uid)
 	return false;
 }
 
+/* A Trustee that never had a value (NONE) has nothing to confirm. */
 static bool arrays_confirmed(const struct ctl_image *c)
 {
 	for (int i = 0; i < MODEL_RV_N_ARRAYS; i++) {
@@ -516,7 +532,7 @@ static bool arrays_confirmed(const struct ctl_image *c)
 	return true;
 }
 
-/* Images wait for these two. */
+/* Publish the two facts that images wait for, and wake them when one changes. */
 static void tell(struct ctl_image *c, const struct ctl_values_view *v)
 {
 	struct values *to = &c->values;
@@ -543,7 +559,7 @@ int image_values_look(struct ctl_image *c, struct ctl_look *out)
 	struct ctl_values_view v;
 	enum ctl_values_do d;
 
-	if (image_values_unknown(c->kind.state)) /* a change wakes us */
+	if (image_values_unknown(c->kind.state)) /* a change wakes this key */
 		return CTL_IMAGE_NOTHING;
 	look(c, &v);
 	if (ctl_values_decide(&v) == CTL_VALUES_COMPUTE) {
@@ -553,7 +569,7 @@ int image_values_look(struct ctl_image *c, struct ctl_look *out)
 		case COMPUTING:
 			ctl_look_again(out, 1, "computing");
 			return CTL_IMAGE_NOTHING;
-		case AWAITED: /* is woken by what it waits for */
+		case AWAITED: /* a change of what it waits for wakes this key */
 			return CTL_IMAGE_NOTHING;
 		}
 		look(c, &v);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ApprovedImage: what the caches and the attempts so far show (look), what follows (decide, pure)
- * and the condition. A good entry is used as it is; the label and the Job are only ways to get one.
+ * ApprovedImage: look (caches and earlier attempts), decide (pure) and the condition. A valid entry is
+ * used as it is; the label and the Job are only ways to obtain one.
  */
 #include "config.h"
 
@@ -21,10 +21,12 @@
 
 /* ---- decide */
 
+/* Stop computations, wait until no Trustee holds the values, remove the entry, and only then
+ * release. */
 static enum ctl_image_do decide_deleting(const struct ctl_image_view *v)
 {
 	if (!v->has_finalizer)
-		return CTL_IMAGE_NOTHING; /* ours is removed; others' finalizers are left */
+		return CTL_IMAGE_NOTHING; /* only finalizers of others are left */
 	if (v->old_run)
 		return CTL_IMAGE_REMOVE_OLD_RUN;
 	if (v->run == CTL_IMAGE_RUN_RUNNING)
@@ -33,11 +35,11 @@ static enum ctl_image_do decide_deleting(const struct ctl_image_view *v)
 		return v->status_ok ? CTL_IMAGE_NOTHING : CTL_IMAGE_APPLY_STATUS;
 	if (v->entry != CTL_IMAGE_ENTRY_ABSENT)
 		return v->pcrs_read ? CTL_IMAGE_REMOVE_ENTRY : CTL_IMAGE_READ_PCRS;
-	/* The live list of finalizers is needed to take one out of it. */
+	/* Removing one finalizer requires the live list. */
 	return v->confirmed ? CTL_IMAGE_DROP_FINALIZER : CTL_IMAGE_CONFIRM;
 }
 
-/* The object and its entry stay. */
+/* Release the image once no Trustee holds its values; the object and its entry stay. */
 static enum ctl_image_do decide_retired(const struct ctl_image_view *v)
 {
 	if (!v->has_finalizer || !v->gone)
@@ -63,6 +65,8 @@ static enum ctl_image_do decide_run(const struct ctl_image_view *v)
 	return CTL_IMAGE_NOTHING;
 }
 
+/* Get values: write what is at hand, or read the label, or start a computation. The label knows
+ * nothing of platforms. */
 static enum ctl_image_do decide_values(const struct ctl_image_view *v)
 {
 	if (v->made && !v->announced)
@@ -76,7 +80,7 @@ static enum ctl_image_do decide_values(const struct ctl_image_view *v)
 	switch (v->label) {
 	case CTL_IMAGE_LABEL_ASK:
 		return CTL_IMAGE_ASK_LABEL;
-	case CTL_IMAGE_LABEL_WAIT: /* whichever comes first */
+	case CTL_IMAGE_LABEL_WAIT: /* the label and a computation race */
 	case CTL_IMAGE_LABEL_NONE:
 		return decide_run(v);
 	case CTL_IMAGE_LABEL_GOT:
@@ -87,6 +91,7 @@ static enum ctl_image_do decide_values(const struct ctl_image_view *v)
 	return CTL_IMAGE_NOTHING;
 }
 
+/* Choose the next act; the order is the priority. */
 enum ctl_image_do ctl_image_decide(const struct ctl_image_view *v)
 {
 	bool works = v->served && v->digest_ok, good = v->entry == CTL_IMAGE_ENTRY_GOOD;
@@ -116,13 +121,13 @@ enum ctl_image_do ctl_image_decide(const struct ctl_image_view *v)
 	if (d != CTL_IMAGE_NOTHING)
 		return d;
 	if (works && good && !v->withheld && !v->settled && !v->problem)
-		return CTL_IMAGE_NOTHING; /* is woken when it is */
+		return CTL_IMAGE_NOTHING; /* key "*" wakes it when it is settled */
 	return v->status_ok ? CTL_IMAGE_NOTHING : CTL_IMAGE_APPLY_STATUS;
 }
 
 /* ---- look */
 
-/* What was seen of the label; what is over is asked for again. */
+/* Take the state of the label from memory; when a wait is over, the label is read again. */
 static void look_label(struct image_look *l)
 {
 	uint64_t now = clock_boot_ms();
@@ -136,13 +141,13 @@ static void look_label(struct image_look *l)
 		ctl_look_again(&l->base, (int64_t)(l->info->label_ms - now), AGAIN);
 }
 
-/* Something is still to be had. */
+/* Tell whether values are still missing or unwritten. */
 static bool is_open(const struct image_look *l)
 {
 	return l->v.entry != CTL_IMAGE_ENTRY_GOOD || l->v.incomplete || l->v.made;
 }
 
-/* What a write of this image, or of all values, met. */
+/* Return the problem of a write of this image or of all values, or "". */
 static const char *problem_of(const struct ctl_image *c, const struct image_look *l)
 {
 	return is_open(l) && l->info->problem[0] ? l->info->problem : c->values.problem;
@@ -150,6 +155,7 @@ static const char *problem_of(const struct ctl_image *c, const struct image_look
 
 static void image_wants(struct ctl_image *c, struct image_look *l);
 
+/* Everything that decide needs, without side effects besides the entry in the list of images. */
 static void look_at(
 	struct ctl_image *c, const struct kobj *o, const struct ctl_act *act, struct image_look *l)
 {
@@ -176,7 +182,7 @@ static void look_at(
 	l->v.served = map && !map->plain.obj.deleting && state_cluster(s);
 	l->v.entry = image_entry_state(s, l->m, &l->entry);
 	l->v.run_announced = l->info->nonce[0] && image_entry_announces_run(l->m, l->info->nonce);
-	/* Values that are known and that image-pcrs does not have, or has no longer. */
+	/* Values are known, but image-pcrs does not hold them (any more). */
 	l->v.made = l->info->kept && (l->info->to_write || l->v.entry != CTL_IMAGE_ENTRY_GOOD);
 	l->v.announced = l->v.made &&
 			 model_mark_announces(l->m->pcrs_sha256, image_entry_kept(l->info)->sha256);
@@ -199,7 +205,7 @@ static void look_at(
 	l->v.status_ok = kobj_cond_same(l->m->cond, l->base.want, IMAGE_N_CONDS, o->generation);
 }
 
-/* A look, after which what was computed is at hand. */
+/* Look, take the result of a computation if there is one, and look again with it. */
 static void look_and_take(
 	struct ctl_image *c, const struct kobj *o, const struct ctl_act *act, struct image_look *l)
 {
@@ -212,11 +218,12 @@ static void look_and_take(
 	if (!l->run.message || l->v.made || !state_cluster_decides(c->kind.state))
 		return;
 	if (image_entry_take(l->info, l, &err))
-		log_info(&lc, "the values that were computed are taken", NULL);
+		log_info(&lc, "computed values accepted", NULL);
 	snprintf(l->info->result_why, sizeof(l->info->result_why), "%s", err.text);
 	look_at(c, o, act, l);
 }
 
+/* The look of every key: of one image, or of all combinations. */
 int image_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
 {
 	struct ctl_image *c = (struct ctl_image *)k;
@@ -243,6 +250,7 @@ int image_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, s
 
 /* ---- conditions */
 
+/* Only the variants that spec accepts, and only the first ones, to keep the condition short. */
 static void note_variants(const struct image_look *l, struct strbuf *out)
 {
 	const struct model_variants *s = &l->entry->variants;
@@ -287,14 +295,14 @@ static void want_good(struct ctl_image *c, struct image_look *l)
 		strbuf_addf(&more, " %s", problem_of(c, l));
 	if (l->v.settled && l->v.refused)
 		IMAGE_WANT(l, IMAGE_TOO_MANY_STATES,
-			"Its values are not used: with them, the approved images would have more than %d possible node states. Images approved earlier are not affected. Delete ApprovedImages that no node boots any more.",
+			"The values of this image are not used: with them, the approved images would have more than %d possible node states. Images approved earlier are not affected. Delete ApprovedImages that no node boots any more.",
 			IMAGE_STATES_MAX);
 	else if (l->v.settled)
 		IMAGE_WANT(l, IMAGE_IMAGE_COMMITTED,
 			"A node that boots this image has PCR 4 %s and PCR 14 %s.%s", hex[0],
 			hex[1], strbuf_str(&more));
 	else
-		IMAGE_WANT(l, IMAGE_COMPUTING, "Its values are being written.");
+		IMAGE_WANT(l, IMAGE_COMPUTING, "The values are being written.");
 }
 
 static void want_label(const struct ctl_image *c, struct image_look *l)
@@ -311,7 +319,7 @@ static void want_label(const struct ctl_image *c, struct image_look *l)
 	case CTL_IMAGE_LABEL_ASK:
 	case CTL_IMAGE_LABEL_GOT:
 	case CTL_IMAGE_LABEL_N:
-		/* The condition from before the wait holds until the answer is there. */
+		/* While the label is read again, the previous condition stays. */
 		if (l->info->tries)
 			c->way->want(c, l);
 		else
@@ -319,7 +327,7 @@ static void want_label(const struct ctl_image *c, struct image_look *l)
 	}
 }
 
-/* With platforms there is the Job, and what it cannot be made for, or cannot tell. */
+/* With platforms: the state of the Job, or why no Job can be created or can help. */
 static void want_platforms(const struct ctl_image *c, struct image_look *l)
 {
 	cleanup_strbuf struct strbuf note = STRBUF_INIT;
@@ -339,7 +347,7 @@ static void want_handed_in(struct image_look *l)
 
 	image_platforms_note(&l->platforms, &note);
 	IMAGE_WANT(l, IMAGE_HAND_IN_AWAITED,
-		"Its values are handed in by whoever computes them (tecctl image approve --rootfs DIR REF).%s",
+		"Waiting for values that are computed elsewhere: tecctl image approve --rootfs DIR REF.%s",
 		strbuf_str(&note));
 }
 
@@ -367,9 +375,9 @@ static void image_wants(struct ctl_image *c, struct image_look *l)
 	else if (good)
 		want_good(c, l);
 	else if (changed && l->v.run != CTL_IMAGE_RUN_ENDED)
-		/* After a restart: what counted before is not in memory. */
+		/* Only after a restart; before, the copy in memory would be restored. */
 		IMAGE_WANT(l, IMAGE_VALUES_CHANGED,
-			"The entry of this image in ConfigMap image-pcrs is not what the operator wrote (%s) and is ignored. It is computed again; until then Trustee keeps its current values.",
+			"The entry of this image in ConfigMap image-pcrs is not what the operator wrote (%s) and is ignored. The values are computed again; until then Trustee keeps its current ones.",
 			l->v.entry == CTL_IMAGE_ENTRY_STALE ? "it belongs to another image"
 			: l->v.entry == CTL_IMAGE_ENTRY_BAD ? l->entry->why
 							    : "its hash was not announced");
