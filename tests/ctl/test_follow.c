@@ -178,7 +178,7 @@ Test(ctl_follow, another_cluster_is_refused)
 	fake_api_delete(src.api, &kobj_cluster, NS, "tec");
 	world_run(&w, SETTLE);
 	cr_assert_eq(state()->is, CTL_FOLLOW_UNREACHABLE);
-	cr_assert(strstr(state()->why, "no TrustedExecutionCluster"));
+	cr_assert(strstr(state()->why, "No readable TrustedExecutionCluster"));
 	world_cluster(&src, "tec", "{" ADDRESS "}");
 	world_run(&src, SETTLE);
 	world_machine(&src, "c", "00000000-0000-4000-8000-00000000000c", NULL);

@@ -427,7 +427,7 @@ Test(ctl_follow_spec, a_spec_that_lost_something_there_is_not_copied)
 	source_spec("{\"registration\":null}");
 	cr_assert_eq(state()->is, CTL_FOLLOW_COPYING);
 	cr_assert_eq(state()->behind, 1);
-	cr_assert(strstr(state()->why, "spec there lost"), "%s", state()->why);
+	cr_assert(strstr(state()->why, "source's spec lost"), "%s", state()->why);
 	cr_assert_str_eq(world_str(&w, &kobj_cluster, "tec", "spec/registration/mode"), "Token");
 }
 

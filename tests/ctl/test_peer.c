@@ -286,7 +286,7 @@ Test(ctl_peer, another_cluster_in_its_place_says_nothing)
 	world_cluster(&peer, "tec", "{" ADDRESS "}");
 	boot();
 	cr_assert_str_eq(reason(), "PeerUnknown");
-	cr_assert(strstr(message(), "another one than before"), "%s", message());
+	cr_assert(strstr(message(), "not the same as before"), "%s", message());
 	cr_assert_not(makes("b", ID_B));
 	/* The administrator takes it away. */
 	fake_api_merge(w.api, &kobj_cluster, NS, "tec",

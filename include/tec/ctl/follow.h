@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Follows another operator: while spec.authority is Following, what that one decided is copied into
- * this namespace, so that this one's Trustee can serve the same nodes, and this operator can decide
- * in its place at any time. It reads the other cluster and writes nothing there; of this one it is
- * the only part that writes the copies while it runs.
+ * Follows another operator, the source. While spec.authority is Following, the decisions of the source
+ * are copied into this namespace, so that the Trustee here can serve the same nodes and this operator
+ * can take over at any time. It reads the other cluster and writes nothing there; while it runs, it is
+ * the only writer of the copies here.
  *
- * Every Machine and AttestationKey of this namespace counts as a copy. One that is deleted there is
- * revoked here and deleted. One that a complete list does not show is only revoked, and gets a mark
- * (MODEL_WITHHELD_ANNOTATION) until it shows again. decide is pure: see the two enums. Keys are
- * names of Machines, and of AttestationKeys, which are also the names of their Secrets.
+ * Every Machine and AttestationKey of this namespace counts as a copy. If the source deletes one, it is
+ * revoked and deleted here. If a complete list merely lacks one, it is only revoked and gets a mark
+ * (MODEL_WITHHELD_ANNOTATION) until the source lists it again. decide is pure: see the two enums. Keys
+ * of the queue are names of Machines, and of AttestationKeys, which are also the names of their Secrets.
  *
- * While authority is Self or Frozen, the one that was followed before is the peer: its
- * TrustedExecutionCluster alone is read, and nothing is copied. Until that was read once, or an
- * administrator confirmed that this operator decides (spec.epoch rises, or spec.authority becomes Self,
- * while it runs), it does not: see state_cluster_authority(). A peer that decides with a higher epoch
- * makes this one Frozen. Two that cannot reach each other may both decide: that is seen when they can.
+ * While spec.authority is Self or Frozen, the operator that was followed before is the peer: only its
+ * TrustedExecutionCluster is read, and nothing is copied. This operator does not decide until it has
+ * read the peer once, or an administrator confirmed that it decides (spec.epoch rises, or
+ * spec.authority becomes Self, while it runs): see state_cluster_authority(). A peer that decides with
+ * a higher epoch makes this one Frozen. Two operators that cannot reach each other may both decide; that
+ * is detected when they can.
  */
 #ifndef TEC_CTL_FOLLOW_H
 #define TEC_CTL_FOLLOW_H
@@ -25,83 +26,83 @@
 
 enum ctl_follow_is {
 	CTL_FOLLOW_OFF,         /* authority is not Following */
-	CTL_FOLLOW_CONNECTING,  /* nothing complete was read of the other one yet */
-	CTL_FOLLOW_COPYING,     /* something is still to be copied */
-	CTL_FOLLOW_IN_STEP,     /* what was read last is copied, and in every Trustee of ours */
-	CTL_FOLLOW_UNREACHABLE, /* why says it: no kubeconfig, no connection, no rights */
-	CTL_FOLLOW_OTHER,       /* it is not the cluster that was followed before */
-	CTL_FOLLOW_WENT_BACK, /* much of what was copied is missing there at once: nothing is taken away */
-	CTL_FOLLOW_CONFLICT, /* an object of ours has a copy's name and another content */
+	CTL_FOLLOW_CONNECTING,  /* the source was not read completely yet */
+	CTL_FOLLOW_COPYING,     /* something still has to be copied */
+	CTL_FOLLOW_IN_STEP,     /* everything is copied, and in every Trustee of this cluster */
+	CTL_FOLLOW_UNREACHABLE, /* `why` explains: no kubeconfig, no connection, no rights */
+	CTL_FOLLOW_OTHER,       /* the source is not the cluster that was followed before */
+	CTL_FOLLOW_WENT_BACK,   /* too many copies are missing at the source: nothing is revoked */
+	CTL_FOLLOW_CONFLICT,    /* an object here has the name of a copy but different content */
 };
 
 struct ctl_follow_state {
 	enum ctl_follow_is
-		is;     /* with a peer: OFF, CONNECTING, IN_STEP (it is read), UNREACHABLE, OTHER */
-	char peer[256]; /* "https://host:port namespace", "" while it is not known */
-	char uid[64];   /* of the TrustedExecutionCluster there, likewise */
-	size_t behind;  /* objects that are not copied yet, or still to be taken away */
-	int64_t epoch;  /* of the other one, as it was read last; -1: not known */
-	bool decides_too; /* the peer, with a lower epoch: it does not know of this one */
-	int64_t seen_s; /* wall clock: when the other one was last known to be as we read it; 0: never */
-	char why[512]; /* for people, "" where there is nothing to say */
+		is;     /* for a peer: OFF, CONNECTING, IN_STEP (it is read), UNREACHABLE, OTHER */
+	char peer[256]; /* "https://host:port namespace"; "" while unknown */
+	char uid[64];   /* of the TrustedExecutionCluster there; "" while unknown */
+	size_t behind;  /* objects that still have to be copied, or deleted here */
+	int64_t epoch;  /* of the other cluster when it was last read; -1: unknown */
+	bool decides_too; /* the peer decides with a lower epoch: it does not know of this operator */
+	int64_t seen_s; /* wall clock: when the copy of the other's state was last current; 0: never */
+	char why[512]; /* for people; "": nothing to report */
 };
 
 struct ctl_follow;
-/* Writes the member peer of state, and nothing else of it. */
+/* Writes only the member peer of state. */
 struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct state *state);
 void ctl_follow_free(struct ctl_follow *f); /* NULL is fine */
-/* This process leads from now on: what others wrote of the peer counts no more. Before anything that
- * decides is on. */
+/* This process leads from now on: what others wrote about the peer no longer counts. Called before any
+ * controller that decides is on. */
 void ctl_follow_leads(struct ctl_follow *f);
-void ctl_follow_on(struct ctl_follow *f);  /* it looks at spec.authority itself */
+void ctl_follow_on(struct ctl_follow *f);  /* it follows spec.authority itself */
 void ctl_follow_off(struct ctl_follow *f); /* forgets the source and its keys */
-/* Stays the same object for life; changes are told by fn, those of seen_s alone every 10 s at most. */
+/* The same object for life. Listeners are called on changes; for seen_s alone, at most every 10 s. */
 const struct ctl_follow_state *ctl_follow_state(const struct ctl_follow *f);
 #define CTL_FOLLOW_LISTENERS 4
 void ctl_follow_listen(struct ctl_follow *f, void (*fn)(void *arg), void *arg);
-/* fn: whether the peer may decide changed, so every object may have to be looked at. */
+/* fn is called when state->peer changed, so every object may need another look. */
 void ctl_follow_listen_peer(struct ctl_follow *f, void (*fn)(void *arg), void *arg);
 
 /* ---- the peer */
 
 struct ctl_follow_peer_view {
-	bool known;            /* there is one, and this one is Self or Frozen */
-	bool confirmed;        /* since the last look an administrator said that this one decides */
-	bool read;             /* it can be read now; the rest is of what was read */
-	bool self;             /* this one's spec.authority */
-	bool retired, decides; /* the peer */
+	bool known;     /* there is a peer, and this cluster is Self or Frozen */
+	bool confirmed; /* since the last look, an administrator confirmed that this one decides */
+	bool read;      /* the peer can be read now; the rest is what was read */
+	bool self;      /* spec.authority of this cluster is Self */
+	bool retired, decides; /* the peer is Retired; is Self */
 	bool yields;           /* model_cluster_yields() */
 };
 enum state_peer ctl_follow_peer(const struct ctl_follow_peer_view *v, enum state_peer was);
 
-/* ---- one Machine: all that decide looks at */
+/* ---- one Machine: the input of decide */
 
 enum ctl_follow_secret {
 	CTL_FOLLOW_SECRET_ABSENT,
-	CTL_FOLLOW_SECRET_SAME,     /* the key that is to be copied, owned by our Machine */
-	CTL_FOLLOW_SECRET_DELETING, /* the same, and it will be created again when it is gone */
-	CTL_FOLLOW_SECRET_OTHER,    /* never touched */
+	CTL_FOLLOW_SECRET_SAME,     /* holds the key to copy, owned by our Machine */
+	CTL_FOLLOW_SECRET_DELETING, /* the same, being deleted: created again when it is gone */
+	CTL_FOLLOW_SECRET_OTHER,    /* anything else: never touched */
 	CTL_FOLLOW_SECRET_N,
 };
 
 struct ctl_follow_machine_view {
-	bool may_copy; /* what is read there is complete, and of the cluster that is followed */
-	bool may_take; /* ... and not suspiciously less than before */
-	bool there;    /* the source has it, and is not deleting it */
-	bool deleted;  /* the source deleted it */
-	bool here, deleting, held; /* ours; deletionTimestamp; our finalizer is on it */
-	bool same;                 /* ours has the source's id, and no other delivered key */
-	bool ready;                /* the source noted which key it has */
-	bool waits;                /* its AttestationKey is not copied yet, which a mark names */
-	bool marked;               /* ours has the finalizer and all marks of the source's */
-	bool has_key;              /* the source's Secret is there and holds that key */
+	bool may_copy;             /* the source was read completely, and is the followed cluster */
+	bool may_take;             /* may_copy, and not suspiciously many objects are missing */
+	bool there;                /* the source has it and is not deleting it */
+	bool deleted;              /* the source deleted it */
+	bool here, deleting, held; /* our copy: exists; has a deletionTimestamp; our finalizer */
+	bool same;                 /* ours has the source's ID and no other delivered key */
+	bool ready;                /* the source recorded which key it has */
+	bool waits;                /* the AttestationKey that a mark names is not copied yet */
+	bool marked;               /* ours has the finalizer and all marks of the source */
+	bool has_key;              /* the source's Secret exists and holds that key */
 	enum ctl_follow_secret secret;
 	bool must_read;             /* the API has a Secret that the cache does not show */
-	bool withheld;              /* the mark */
-	bool unused;                /* no Trustee ever had its key, nor a node */
-	bool revoked;               /* nothing of it is declared, and a tombstone says so */
-	bool gone;                  /* every Trustee confirmed that */
-	enum ctl_recorded recorded; /* what has to be known when ours is gone: ctl/record.h */
+	bool withheld;              /* ours has the mark */
+	bool unused;                /* no Trustee and no node ever had its key */
+	bool revoked;               /* nothing of it is declared; it is marked for revocation */
+	bool gone;                  /* every Trustee confirmed the revocation */
+	enum ctl_recorded recorded; /* what must be known once ours is gone: ctl/record.h */
 };
 
 enum ctl_follow_machine_do {
@@ -119,17 +120,17 @@ enum ctl_follow_machine_do {
 };
 enum ctl_follow_machine_do ctl_follow_machine_decide(const struct ctl_follow_machine_view *v);
 
-/* ---- one AttestationKey, or what is left of one: its Secret */
+/* ---- one AttestationKey, or the Secret that a deleted one left */
 
 struct ctl_follow_ak_view {
 	bool may_copy, may_take, there, deleted; /* as above */
 	bool here;
-	bool same;       /* ours has the source's public key and uuid, or no uuid yet */
-	bool creatable;  /* the Machine that it names is copied, or there is none */
-	bool approved;   /* acknowledged by the source: its Machine is bound to it */
-	bool bound;      /* ... and our copy of that Machine to our copy of it */
-	bool stamped;    /* ours has the owner and the marks of that */
-	bool patched;    /* nothing else of ours differs from the source's */
+	bool same;       /* ours has the source's public key, and its UUID or none yet */
+	bool creatable;  /* the Machine that it names is copied, or does not exist */
+	bool approved;   /* by the source: its Machine there is bound to it */
+	bool bound;      /* our copy of that Machine is bound to our copy of the key */
+	bool stamped;    /* ours has the owner and the marks of the approval */
+	bool patched;    /* nothing else of ours differs from the source */
 	bool unapproved; /* the source's Machine is bound to another key now */
 	enum ctl_ak_secret secret;
 	bool secret_held, secret_deleting, secret_live, must_read; /* as in ctl/ak.h */
@@ -140,13 +141,13 @@ struct ctl_follow_ak_view {
 enum ctl_follow_ak_do {
 	CTL_FOLLOW_AK_NOTHING,
 	CTL_FOLLOW_AK_CREATE,
-	CTL_FOLLOW_AK_PATCH,   /* uuid, and no mark that withholds it */
+	CTL_FOLLOW_AK_PATCH,   /* set the UUID, remove the mark that withholds it */
 	CTL_FOLLOW_AK_APPROVE, /* owner and marks */
 	CTL_FOLLOW_AK_UNAPPROVE,
 	CTL_FOLLOW_AK_READ_SECRET,
 	CTL_FOLLOW_AK_CREATE_SECRET,
 	CTL_FOLLOW_AK_WITHHOLD,
-	CTL_FOLLOW_AK_DELETE, /* its Secret is left, and held by our finalizer */
+	CTL_FOLLOW_AK_DELETE, /* our finalizer holds its Secret */
 	CTL_FOLLOW_AK_REVOKE,
 	CTL_FOLLOW_AK_DELETE_SECRET,
 	CTL_FOLLOW_AK_RECORD,
@@ -160,10 +161,10 @@ enum ctl_follow_ak_do ctl_follow_ak_decide(const struct ctl_follow_ak_view *v);
 struct ctl_follow_image_view {
 	bool may_copy, may_take, there, deleted, here, deleting; /* as above */
 	bool same;                                               /* ours has the source's image */
-	bool patched;                                            /* ... and the rest of its spec */
+	bool patched;                                            /* and the rest of its spec */
 	bool has_entry;           /* the source's operator wrote its values */
-	bool announced, written;  /* on ours; into our ConfigMap */
-	bool writable, text_read; /* that one is there; its text is known in this version */
+	bool announced, written;  /* on our copy; in our ConfigMap */
+	bool writable, text_read; /* our ConfigMap exists; its current text is known */
 };
 
 enum ctl_follow_image_do {
@@ -181,14 +182,14 @@ enum ctl_follow_image_do ctl_follow_image_decide(const struct ctl_follow_image_v
 /* ---- one ConfigMap or Secret that the source's spec names */
 
 struct ctl_follow_named_view {
-	bool there;                 /* the source has it, and is not deleting it */
-	bool there_read, here_read; /* it is known what it holds, in its version of now */
-	bool has;                   /* that is something to be copied */
+	bool there;                 /* the source has it and is not deleting it */
+	bool there_read, here_read; /* its content is known in the current version */
+	bool has;                   /* the source's has something to copy */
 	bool here, deleting;
-	bool same;   /* ours holds that too */
-	bool copied; /* ours has the mark of a copy from there */
-	bool own; /* ours may be another one: spec.trusteeServers, which names it, is not copied */
-	bool in_hand; /* what is to be written was just read */
+	bool same;    /* ours has the same content */
+	bool copied;  /* ours has the mark of a copy from there */
+	bool own;     /* ours may differ: spec.trusteeServers, which names it, is not copied */
+	bool in_hand; /* the content to write is in memory */
 };
 
 enum ctl_follow_named_do {
@@ -196,7 +197,7 @@ enum ctl_follow_named_do {
 	CTL_FOLLOW_NAMED_READ_THERE,
 	CTL_FOLLOW_NAMED_READ_HERE,
 	CTL_FOLLOW_NAMED_CREATE,
-	CTL_FOLLOW_NAMED_ADOPT, /* the mark: it is updated from then on */
+	CTL_FOLLOW_NAMED_ADOPT, /* set the mark of a copy: it is updated from then on */
 	CTL_FOLLOW_NAMED_UPDATE,
 	CTL_FOLLOW_NAMED_WAIT,
 	CTL_FOLLOW_NAMED_CONFLICT,

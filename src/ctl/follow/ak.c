@@ -359,7 +359,7 @@ static const struct ctl_do acts[CTL_FOLLOW_AK_N_DO] = {
 		.start = create},
 	[CTL_FOLLOW_AK_PATCH] = {"correct the copy",
 		.flags = CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF, .start = patch},
-	[CTL_FOLLOW_AK_APPROVE] = {"approve, as at the source", "attestation key approved",
+	[CTL_FOLLOW_AK_APPROVE] = {"approve as the source did", "attestation key approved",
 		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF, .start = patch},
 	[CTL_FOLLOW_AK_UNAPPROVE] = {"withdraw the approval",
 		"attestation key no longer approved, as at the source",

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The TrustedExecutionCluster: remembers which one is followed, by the uid of the one there, before
- * anything is copied from it; then copies what its spec asks of nodes, after the ConfigMaps and Secrets
- * that this names. One write for the spec, with the annotation that mirrors it: what the source took out
- * of it is not something that was lost here. Of the peer: what it means for this one that it decides, or
- * never will again.
+ * The TrustedExecutionCluster while following. It records the UID of the followed cluster before
+ * anything is copied; then it copies the parts of spec that concern nodes, after the ConfigMaps and
+ * Secrets that these name. spec and the annotation that mirrors it are written at once, so that a field
+ * removed by the source does not look like one that was lost here. For a peer, it freezes this cluster
+ * when the peer decides, and records when the peer is Retired.
  */
 #include "config.h"
 
@@ -34,20 +34,21 @@ enum cluster_do {
 struct follow_cluster {
 	struct follow_kind base;
 	struct follow_named_set named;
-	char refused[256]; /* how the last write failed; "": it did not */
+	char refused[256]; /* why the last request failed; "": it did not */
 };
 
 struct cluster_look {
 	struct ctl_look base;
 	const struct model_cluster *there, *here;
-	const struct follow_named *named; /* that something is to be done with */
-	const struct follow_named *waits; /* that is waited for */
-	bool conflict;                    /* for a person: one that is not a copy */
+	const struct follow_named *named; /* the object to act on */
+	const struct follow_named *waits; /* the object that is waited for */
+	bool conflict; /* an object that is not a copy: an administrator must act */
 	bool in_step;
 };
 
 /* ---- the peer */
 
+/* React to the peer only while it can be read: its absence proves nothing. */
 static enum cluster_do look_at_peer(const struct ctl_follow *f)
 {
 	struct ctl_follow_peer_view v;
@@ -77,7 +78,7 @@ static struct json_object *member(struct json_object *o, const char *name)
 	return v;
 }
 
-/* What makes have equal to want by RFC 7386. The caller puts it. */
+/* Compute the RFC 7386 merge patch from have to want. The caller puts it. */
 static struct json_object *merge_of(struct json_object *want, struct json_object *have)
 {
 	struct json_object *patch;
@@ -103,8 +104,9 @@ static void put_member(struct json_object *o, const char *name, struct json_obje
 }
 
 /*
- * Makes extended, ours, have what decides which nodes get their key and what the digest has of it
- * (state/digest.h), as there. What makes the API's spec so is the result; NULL: it is equal.
+ * Copy the parts of spec that decide which nodes get their keys, which are those that the digest covers
+ * (state/digest.h), into `extended`, our mirror of spec. Return the merge patch for spec, or NULL if
+ * nothing differs.
  */
 static struct json_object *copy_spec(struct json_object *extended, struct json_object *there)
 {
@@ -151,6 +153,7 @@ static struct json_object *spec_patch(
 
 /* ---- look */
 
+/* Find the first named object that needs an act, and one that is waited for, for the message. */
 static enum cluster_do look_named(struct ctl_kind *k, struct cluster_look *l)
 {
 	static const enum cluster_do acts_of[] = {
@@ -170,7 +173,7 @@ static enum cluster_do look_named(struct ctl_kind *k, struct cluster_look *l)
 			follow_named_look(&f->source.state, k->state, l->here->followed_uid, n);
 
 		if (d == CTL_FOLLOW_NAMED_CONFLICT && !l->conflict) {
-			l->waits = n; /* a person's part is said first */
+			l->waits = n; /* reported first: an administrator must act */
 			l->conflict = true;
 		} else if (d == CTL_FOLLOW_NAMED_CONFLICT || d == CTL_FOLLOW_NAMED_WAIT) {
 			l->waits = l->waits ? l->waits : n;
@@ -193,28 +196,29 @@ static void say(struct ctl_kind *k, const struct cluster_look *l, enum cluster_d
 
 	if (l->there->extended_lost)
 		snprintf(why, size,
-			"spec there lost %.200s, which its condition Installed explains. Nothing of spec is copied until then.",
+			"The source's spec lost %.200s; see its condition Installed. Until that is resolved, spec is not copied.",
 			l->there->extended_lost);
 	else if (d == CLUSTER_NOTHING && l->conflict)
 		snprintf(why, size,
-			"%s %s, which spec names there, exists here with another content and is never overwritten. Delete "
-			"it here: then it is copied.",
+			"%s %s, which the source's spec names, exists here with different content and is never overwritten. "
+			"Delete it here to have it copied.",
 			kind, n->name);
 	else if (n)
-		snprintf(why, size, "%s %s, which spec names there, is not copied yet.%s%s", kind,
-			n->name, *fc->refused ? " " : "", fc->refused);
+		snprintf(why, size, "%s %s, which the source's spec names, is not copied yet.%s%s",
+			kind, n->name, *fc->refused ? " " : "", fc->refused);
 	else
 		snprintf(why, size,
-			"spec.attestation, registration and trustee.keyIsolation are not as there yet.%s%s",
+			"spec.attestation, registration and trustee.keyIsolation do not match the source yet.%s%s",
 			*fc->refused ? " " : "", fc->refused);
 }
 
+/* Objects before spec: a spec that names missing objects would lock nodes out. */
 static enum cluster_do decide(struct ctl_kind *k, struct cluster_look *l)
 {
 	cleanup_json struct json_object *patch = NULL;
 	enum cluster_do d;
 
-	if (l->there->extended_lost) /* what it asks of nodes is not known */
+	if (l->there->extended_lost) /* the source's requirements are unknown */
 		return CLUSTER_NOTHING;
 	d = look_named(k, l);
 	if (d != CLUSTER_NOTHING || l->waits)
@@ -244,7 +248,7 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *a, struct 
 	}
 	if (!l->here->followed_uid)
 		return CLUSTER_NOTE_UID;
-	/* What a source that went back asks is older than what is here. */
+	/* The spec of a source that went back is older than ours. */
 	if (!f->may_copy || f->went_back)
 		return CLUSTER_NOTHING;
 	d = decide(k, l);
@@ -261,7 +265,9 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *a, struct 
 
 /* ---- acts */
 
-/* That it is followed, or will never decide again. */
+/* Records which cluster is followed, or that the peer is Retired. From then on another cluster at
+ * the same address is refused; a retired peer never decides again, so it need not be reachable at
+ * the next start. */
 static struct op *note_uid(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -276,6 +282,7 @@ static struct op *note_uid(
 	return ctl_kind_patch(k, a, &kobj_cluster, a->name, patch);
 }
 
+/* The only change of spec.authority that an operator makes itself: two must not decide. */
 static struct op *freeze(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	struct json_object *meta;
@@ -285,6 +292,7 @@ static struct op *freeze(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 	return ctl_kind_patch(k, a, &kobj_cluster, a->name, patch);
 }
 
+/* The read there may find the connection closed; then the act waits for the next one. */
 static struct op *read_named(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -321,22 +329,24 @@ static struct op *write_spec(
 #define WRITES (CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF)
 
 static const struct ctl_do acts[CLUSTER_N_DO] = {
-	[CLUSTER_NOTE_UID] = {"note which cluster is followed", "the cluster to follow was noted",
+	[CLUSTER_NOTE_UID] = {"record which cluster is followed", "cluster to follow recorded",
 		WRITES, .start = note_uid},
 	[CLUSTER_FREEZE] = {"set spec.authority to Frozen",
-		"the peer decides, spec.authority was set to Frozen",
+		"the peer decides, spec.authority set to Frozen",
 		CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN | CTL_DO_WARNS, .start = freeze},
-	[CLUSTER_NOTE_RETIRED] = {"note that the peer is Retired", "the peer is Retired",
+	[CLUSTER_NOTE_RETIRED] = {"record that the peer is Retired", "the peer is Retired",
 		CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN, .start = note_uid},
-	[CLUSTER_READ_THERE] = {"read what spec names there", .flags = READS, .start = read_named},
-	[CLUSTER_READ_HERE] = {"read what spec names", .flags = READS, .start = read_named},
-	[CLUSTER_CREATE] = {"copy what spec names", .flags = CTL_DO_FOLLOWING,
+	[CLUSTER_READ_THERE] = {"read an object that the source's spec names", .flags = READS,
+		.start = read_named},
+	[CLUSTER_READ_HERE] = {"read an object that spec names", .flags = READS,
+		.start = read_named},
+	[CLUSTER_CREATE] = {"copy an object that spec names", .flags = CTL_DO_FOLLOWING,
 		.start = write_named},
-	[CLUSTER_ADOPT] = {"mark what is the same there", .flags = CTL_DO_FOLLOWING,
+	[CLUSTER_ADOPT] = {"mark an identical object as a copy", .flags = CTL_DO_FOLLOWING,
 		.start = write_named},
-	[CLUSTER_UPDATE] = {"correct what spec names", .flags = CTL_DO_FOLLOWING,
+	[CLUSTER_UPDATE] = {"update an object that spec names", .flags = CTL_DO_FOLLOWING,
 		.start = write_named},
-	[CLUSTER_COPY_SPEC] = {"copy spec", "spec copied, as at the source", WRITES,
+	[CLUSTER_COPY_SPEC] = {"copy spec", "spec copied from the source", WRITES,
 		.start = write_spec},
 };
 
@@ -349,13 +359,14 @@ static void take_named(struct ctl_kind *k, const struct ctl_act *a, struct json_
 		json_get_str(o, "metadata/uid")};
 
 	if (a->doing == CLUSTER_CREATE || a->doing == CLUSTER_UPDATE)
-		log_info(&lc, "copied, spec names it at the source", NULL);
+		log_info(&lc, "copied, the source's spec names it", NULL);
 
 	follow_named_take(&fc->named, o, there);
 	ctl_take_answer(str_eq(json_get_str(o, "kind"), "ConfigMap") ? s->configmaps : s->secrets,
 		o, a->doing == CLUSTER_CREATE);
 }
 
+/* A conflict or a vanished object is routine; any other failure is shown in the condition. */
 static bool ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
@@ -397,7 +408,7 @@ static void map_source_cluster(void *self, const struct kobj *was, const struct 
 	ctl_kind_wake_all(self);
 }
 
-/* Of both sides. */
+/* Wake for a ConfigMap or Secret of either side that spec names. */
 static void map_named(void *self, const struct kobj *was, const struct kobj *now)
 {
 	if (follow_named_has(&((struct follow_cluster *)self)->named, was ? was->name : now->name))

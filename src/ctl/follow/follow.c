@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of it runs, and what is known about it. One function, check(), compares both with what should
- * be; everything that may change the answer only schedules it. Keys are looked at only while the
- * source is read and may be copied; how many are not in step is counted as they are looked at.
+ * Which parts run, and what is known of the source. One function, check(), brings both up to date;
+ * every event only schedules it. Keys are looked at only while the source is being read and may be
+ * copied; each look updates the count of keys that are not in step.
  */
 #include "config.h"
 
@@ -16,11 +16,11 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
-#define TICK_MS      5000 /* how often the age of what was read is looked at */
-#define SOON_MS      500  /* ... after something that happens to every key */
-#define SEEN_S       10   /* ... and listeners hear of nothing but that */
-#define STALE_S      3600 /* how often an Event says that the source is away */
-#define MISSING_MIN  3    /* this many copies, and one of MISSING_PART of all, are too many */
+#define TICK_MS      5000 /* interval of checks while nothing else happens */
+#define SOON_MS      500  /* delay after changes that concern every key */
+#define SEEN_S       10   /* interval of notifications if only seen_s changes */
+#define STALE_S      3600 /* interval of Events while the source is unreachable */
+#define MISSING_MIN  3    /* this many missing copies, and 1 / MISSING_PART of all, are too many */
 #define MISSING_PART 20
 
 /* ---- what the kinds share */
@@ -30,6 +30,7 @@ void follow_kind_forget(struct ctl_kind *k)
 	follow_notes_clear(&follow_kind(k)->notes);
 }
 
+/* Called at the end of each look; only a change schedules a check. */
 void follow_kind_lags(struct ctl_kind *k, const char *name, enum follow_lag lag)
 {
 	struct follow_kind *fk = follow_kind(k);
@@ -38,7 +39,8 @@ void follow_kind_lags(struct ctl_kind *k, const char *name, enum follow_lag lag)
 		follow_check(fk->f);
 }
 
-/* Another object of the name: the one before is gone, whoever saw it go. */
+/* Note a deletion: either a watch event, or another UID under the same name. An object that a new list
+ * merely lacks is not known to be deleted. */
 void follow_kind_saw(
 	struct ctl_kind *k, enum state_of of, const struct kobj *was, const struct kobj *now)
 {
@@ -64,15 +66,17 @@ void follow_kind_wake_source(
 		ctl_runner_wake(k->runner, o->name);
 }
 
-/* ---- much is missing at once */
+/* ---- too many copies missing at once */
 
 struct missing {
 	struct ctl_kind *k;
 	const struct k8s_cache *source;
 	size_t of,
-		n; /* copies of which a Trustee holds something; of these, missing, and not withheld yet */
+		n; /* of: copies that a Trustee holds something of; n: of these, missing at the source
+		      and not withheld yet */
 };
 
+/* Each missing Machine is woken, too, since no event names it. */
 static void count_machine(void *arg, const struct kobj *o)
 {
 	struct missing *m = arg;
@@ -103,13 +107,16 @@ static void count_ak(void *arg, const struct kobj *o)
 	ctl_runner_wake(m->k->runner, o->name);
 }
 
-/* An empty list is never believed. */
+/* Tell whether so many copies are missing that the source was probably restored or emptied. An empty
+ * list is never trusted. */
 static bool is_too_many(const struct missing *m)
 {
 	return (m->n >= MISSING_MIN && m->n * MISSING_PART > m->of) ||
 	       (m->n > 0 && k8s_cache_count(m->source) == 0);
 }
 
+/* Runs before keys are looked at: a source that was restored from an old backup must not lead to
+ * deletions here. */
 void follow_count_missing(struct ctl_follow *f)
 {
 	const struct state *source = &f->source.state, *ours = f->env->state;
@@ -123,18 +130,19 @@ void follow_count_missing(struct ctl_follow *f)
 	if (f->went_back)
 		snprintf(f->went_back_why, sizeof(f->went_back_why),
 			"%zu of %zu Machines with a key and %zu of %zu approved AttestationKeys of this namespace are "
-			"missing there at once, so nothing is deleted or revoked here. If it was restored from an older backup: "
-			"tecctl follow --accept-source deletes what it lacks.",
+			"suddenly missing at the source, so nothing is deleted or revoked here. If the source was restored from an "
+			"older backup, delete what it lacks: tecctl follow --accept-source",
 			machines.n, machines.of, aks.n, aks.of);
-	if (before && !f->went_back) /* its spec counts again */
+	if (before && !f->went_back) /* the source's spec counts again */
 		ctl_kind_wake_all(f->cluster);
 	if (f->went_back && !before)
-		log_warn(NULL, "the operator that is followed went back", "machine=%zu ak=%zu",
-			machines.n, aks.n);
+		log_warn(NULL, "many objects are suddenly missing at the followed operator",
+			"machine=%zu ak=%zu", machines.n, aks.n);
 }
 
 /* ---- what is known of the source */
 
+/* The cluster that follows, or NULL. */
 static const struct model_cluster *followed(const struct ctl_follow *f)
 {
 	const struct model_cluster *c = state_cluster(f->env->state);
@@ -143,7 +151,7 @@ static const struct model_cluster *followed(const struct ctl_follow *f)
 											   : NULL;
 }
 
-/* The one whose other operator is read: to follow it, or as its peer. */
+/* The cluster here whose source or peer must be read, or NULL. */
 static const struct model_cluster *connected(const struct ctl_follow *f)
 {
 	const struct model_cluster *c = followed(f);
@@ -151,7 +159,7 @@ static const struct model_cluster *connected(const struct ctl_follow *f)
 	return c ? c : follow_peer_of(f);
 }
 
-/* NULL: the source may be copied. */
+/* Return why the source must not be copied, or NULL if it may. */
 static const char *why_not(const struct ctl_follow *f, enum ctl_follow_is *is)
 {
 	const struct model_cluster *there = state_cluster(&f->source.state);
@@ -162,19 +170,20 @@ static const char *why_not(const struct ctl_follow *f, enum ctl_follow_is *is)
 		return "The other operator's objects are being read.";
 	*is = CTL_FOLLOW_UNREACHABLE;
 	if (!there)
-		return "There is no TrustedExecutionCluster that can be read in that namespace.";
+		return "No readable TrustedExecutionCluster exists in that namespace.";
 	if (here && here->followed_uid && !str_eq(here->followed_uid, there->obj.uid)) {
 		*is = CTL_FOLLOW_OTHER;
 		return "The TrustedExecutionCluster there is not the one that was followed before. Correct spec.follow, or "
 		       "remove the annotation " MODEL_CLUSTER_FOLLOWED_MARK " to follow this one.";
 	}
 	if (there->authority == MODEL_AUTHORITY_FOLLOWING)
-		return "The operator there follows another one too, so it decides nothing. Set spec.authority to Self on one "
-		       "side.";
+		return "The operator there follows another operator, too, so it decides nothing. Set spec.authority to Self on "
+		       "one side.";
 	*is = CTL_FOLLOW_CONNECTING;
-	return here && here->followed_uid ? NULL : "The cluster to follow is being noted.";
+	return here && here->followed_uid ? NULL : "The cluster to follow is being recorded.";
 }
 
+/* Copied is not enough: a takeover must not find a Trustee that lacks keys. */
 static bool trustees_in_step(const struct state *s)
 {
 	size_t declared, confirmed, revoking;
@@ -196,6 +205,7 @@ static size_t count(const struct ctl_follow *f, enum follow_lag lag)
 	       notes(f->image)->n[lag];
 }
 
+/* Name up to three objects of each kind that have this lag. */
 static void say_names(
 	const struct ctl_follow *f, enum follow_lag lag, const char *text, char out[512])
 {
@@ -213,6 +223,7 @@ static void say_names(
 	snprintf(out, 512, "%.300s: %s", strbuf_str(&names), text);
 }
 
+/* While keys wait to be looked at, the counts are incomplete. */
 static bool is_looking(const struct ctl_follow *f)
 {
 	return queue_due(ctl_runner_queue(f->machine->runner)) > 0 ||
@@ -224,7 +235,7 @@ static bool is_working(const struct ctl_follow *f)
 	return count(f, FOLLOW_BEHIND) > 0 || is_looking(f);
 }
 
-/* The first that holds. */
+/* Determine the state of following; the first problem found wins, and `why` explains it. */
 static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 {
 	const char *reason;
@@ -247,8 +258,7 @@ static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 	}
 	if (count(f, FOLLOW_CONFLICT) > 0) {
 		say_names(f, FOLLOW_CONFLICT,
-			"exists here with another content than there, or its Secret does, and is never overwritten. Delete "
-			"the wrong one.",
+			"the copy or its Secret differs from the source and is never overwritten. Delete the wrong one.",
 			why);
 		return CTL_FOLLOW_CONFLICT;
 	}
@@ -258,7 +268,7 @@ static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 	}
 	if (count(f, FOLLOW_MISSING) > 0) {
 		say_names(f, FOLLOW_MISSING,
-			"no longer there, and nobody saw it deleted. A key is revoked here and given back when it shows "
+			"missing at the source, but no deletion was observed. A key is revoked here until the source lists it "
 			"again; an image stays approved. To delete it here: tecctl follow --confirm-deletes, for an image "
 			"--accept-source.",
 			why);
@@ -266,19 +276,20 @@ static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 	}
 	if (!trustees_in_step(f->env->state)) {
 		snprintf(why, 512,
-			"Waiting until every Trustee of this cluster has what was copied.");
+			"Waiting until every Trustee of this cluster has everything that was copied.");
 		return CTL_FOLLOW_COPYING;
 	}
 	if (count(f, FOLLOW_UNUSED) > 0)
 		say_names(f, FOLLOW_UNUSED,
-			"not there, and no Trustee ever had a key of it. To delete it here: tecctl follow "
+			"missing at the source, and no Trustee ever had its key. To delete it here: tecctl follow "
 			"--confirm-deletes.",
 			why);
 	return CTL_FOLLOW_IN_STEP;
 }
 
-/* ---- telling */
+/* ---- notifications */
 
+/* Repeat the Event each hour while the source is unreachable for longer than spec.follow allows. */
 static void tell_stale(struct ctl_follow *f, const struct model_cluster *c)
 {
 	int64_t now_s = clock_wall_s(), away_s = now_s - f->is.seen_s;
@@ -289,10 +300,12 @@ static void tell_stale(struct ctl_follow *f, const struct model_cluster *c)
 	f->told_stale_s = now_s;
 	k8s_events_post(f->env->events, &kobj_cluster, &c->obj, K8S_EVENT_WARNING, "SourceAway",
 		"Follow",
-		"The operator at %s was last read %lld hours ago. Nodes keep getting their keys as of then. %s",
+		"The operator at %s was last read %lld hours ago. Nodes still receive the keys known at that time. %s",
 		f->is.peer, (long long)(away_s / 3600), f->is.why);
 }
 
+/* Publish the state. Listeners write it into status, so a change of seen_s alone is told at most
+ * every SEEN_S. */
 static void tell(struct ctl_follow *f, const struct ctl_follow_state *now)
 {
 	bool other = now->is != f->is.is || now->behind != f->is.behind ||
@@ -311,7 +324,7 @@ static void tell(struct ctl_follow *f, const struct ctl_follow_state *now)
 		f->listener[i].fn(f->listener[i].arg);
 }
 
-/* What was known before a start, or before the connection ended. */
+/* Carry over what was known before a start or before the connection ended: from memory, or from status. */
 static void remember(struct ctl_follow *f, const struct model_cluster *c,
 	const struct model_cluster *there, struct ctl_follow_state *now)
 {
@@ -356,6 +369,7 @@ static void update(struct ctl_follow *f, const struct model_cluster *c)
 
 /* ---- check */
 
+/* Objects of either side may need an act: names of both are woken. */
 static void wake_all(struct ctl_follow *f)
 {
 	struct ctl_kind *const kinds[] = {f->machine, f->ak, f->image};
@@ -376,7 +390,7 @@ static void kind_set(struct ctl_kind *k, bool on)
 		ctl_kind_off(k);
 }
 
-/* Of the peer nothing is copied. */
+/* Start or stop the kinds. Nothing is copied from a peer, of which only the cluster is read. */
 static void kinds_set(struct ctl_follow *f, const struct model_cluster *c)
 {
 	bool filled = c && follow_source_filled(f);
@@ -397,6 +411,7 @@ void follow_kinds_off(struct ctl_follow *f)
 	kinds_set(f, NULL);
 }
 
+/* Bring connection, kinds and state up to date; deferred to the next turn of the loop by follow_check(). */
 static void check(void *arg)
 {
 	struct ctl_follow *f = arg;
@@ -423,7 +438,7 @@ static void check(void *arg)
 	follow_peer_check(f);
 	update(f, c);
 	follow_peer_tell(f);
-	/* A key that is found in step calls nobody, also the last one. */
+	/* A look that finds its key in step schedules nothing, not even the last one. */
 	if (is_looking(f))
 		follow_soon(f);
 }
@@ -485,6 +500,7 @@ struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct state *state
 	return f;
 }
 
+/* What another leader wrote about the peer is old; this process has to read the peer itself. */
 void ctl_follow_leads(struct ctl_follow *f)
 {
 	if (f->state->peer == STATE_PEER_TOLD)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to src/ctl/follow: the source and what is known of it, and the kinds that copy. */
+/* Private to src/ctl/follow: the source, what is known of it, and the kinds that copy. */
 #ifndef TEC_CTL_FOLLOW_INTERNAL_H
 #define TEC_CTL_FOLLOW_INTERNAL_H
 
@@ -8,13 +8,13 @@
 #include "tec/ctl/follow.h"
 #include "tec/loop/timer.h"
 
-/* ---- note.c: what is known of keys that are not in step; the others have none */
+/* ---- note.c: notes on keys that are not in step; other keys have no note */
 
 enum follow_lag {
 	FOLLOW_IN_STEP,
 	FOLLOW_BEHIND,
-	FOLLOW_MISSING, /* a list does not show it any more */
-	FOLLOW_UNUSED,  /* the same, and no Trustee ever had anything of it: hinders nothing */
+	FOLLOW_MISSING, /* the source no longer lists it */
+	FOLLOW_UNUSED,  /* the same, but no Trustee ever had anything of it: blocks nothing */
 	FOLLOW_CONFLICT,
 	FOLLOW_N_LAGS,
 };
@@ -22,23 +22,23 @@ enum follow_lag {
 struct follow_note {
 	struct table_link link;
 	enum follow_lag lag;
-	bool deleted; /* the source deleted it, and its copy is still to be deleted */
+	bool deleted; /* the source deleted it, and its copy must still be deleted */
 	char name[];
 };
 
 struct follow_notes {
-	struct table table; /* owned; the notes too */
+	struct table table; /* owned, with the notes */
 	size_t n[FOLLOW_N_LAGS];
 };
 bool follow_note_deleted(const struct follow_notes *n, const char *name);
 void follow_note_set_deleted(struct follow_notes *n, const char *name, bool deleted);
-/* True: it is another one than before. */
+/* True: the lag changed. */
 bool follow_note_set_lag(struct follow_notes *n, const char *name, enum follow_lag lag);
 /* Appends up to three names. */
 void follow_note_names(const struct follow_notes *n, enum follow_lag lag, struct strbuf *out);
 void follow_notes_clear(struct follow_notes *n);
 
-/* ---- the kinds. kind comes first. */
+/* ---- the kinds; struct ctl_kind must be the first member */
 
 struct follow_kind {
 	struct ctl_kind kind;
@@ -55,13 +55,13 @@ static inline struct follow_kind *follow_kind(struct ctl_kind *k)
 }
 /* For ctl_kind_conf. */
 void follow_kind_forget(struct ctl_kind *k);
-/* What a step found. */
+/* Records the result of a look. */
 void follow_kind_lags(struct ctl_kind *k, const char *name, enum follow_lag lag);
-/* First line of a map of a source's cache: remembers what was deleted. */
+/* First line of each map of a source cache: notes deletions. */
 void follow_kind_saw(
 	struct ctl_kind *k, enum state_of of, const struct kobj *was, const struct kobj *now);
 void follow_kind_wake(void *kind, const struct kobj *o); /* for k8s_cache_each() */
-/* Wakes what a change concerns, as ctl_kind_wake_index(), by names of the source's objects. */
+/* As ctl_kind_wake_index(), but by the index of the source's cache. */
 void follow_kind_wake_source(
 	struct ctl_kind *k, enum state_of of, unsigned index, const char *value);
 
@@ -73,12 +73,12 @@ enum follow_part {
 	FOLLOW_CA,        /* a Secret's ca.crt */
 };
 
-/* What was last read of one. */
+/* The result of the last read of one object. */
 struct follow_read {
-	char *version;         /* owned: "UID RESOURCEVERSION"; NULL: it was not read */
-	char *keys;            /* owned: of a ConfigMap, as in model/input.h */
-	char copied_from[128]; /* the mark; "": it has none */
-	bool has;              /* what is copied, and its hash */
+	char *version;         /* owned: "UID RESOURCEVERSION"; NULL: not read */
+	char *keys;            /* owned: keys of a ConfigMap, as in model/input.h */
+	char copied_from[128]; /* the mark of a copy; "": it has none */
+	bool has;              /* it has the part that is copied; sha256 is its hash */
 	uint8_t sha256[SHA256_LEN];
 };
 
@@ -86,8 +86,8 @@ struct follow_named {
 	enum follow_part part;
 	char *name; /* owned */
 	struct follow_read there, here;
-	/* Owned: what is to be written, as the source has it. Of a ConfigMap JSON; of a Secret the
-	 * member's base64. NULL: not in hand. */
+	/* Owned: what must be written, from the source: JSON of a ConfigMap, or the base64 of a
+	 * Secret's member. NULL: not in memory. */
 	char *text;
 	struct secret *b64;
 };
@@ -97,18 +97,18 @@ struct follow_named_set {
 	struct follow_named v[FOLLOW_NAMED_MAX];
 	unsigned n;
 };
-/* Those that the spec names now; what is known of them stays. */
+/* Sets the objects that spec names now; what is known of those that stay is kept. */
 void follow_named_want(struct follow_named_set *s, const struct model_cluster *there);
 void follow_named_clear(struct follow_named_set *s); /* and wipes */
 bool follow_named_has(const struct follow_named_set *s, const char *name);
 enum ctl_follow_named_do follow_named_look(const struct state *source, const struct state *ours,
 	const char *followed_uid, struct follow_named *n);
-/* An answer with the whole object. */
+/* Takes an answer with the whole object. */
 void follow_named_take(struct follow_named_set *s, struct json_object *o, bool there);
 const struct kobj_gvk *follow_named_gvk(const struct follow_named *n); /* to read it */
 struct op *follow_named_create(struct ctl_kind *k, struct ctl_act *a, const struct follow_named *n,
 	const char *followed_uid);
-/* adopt: nothing but the mark. */
+/* adopt: write only the mark. */
 struct op *follow_named_patch(struct ctl_kind *k, struct ctl_act *a, const struct follow_named *n,
 	const char *followed_uid, bool adopt);
 
@@ -122,19 +122,19 @@ struct follow_source {
 	struct k8s_watch *watch[FOLLOW_N_WATCHES]; /* owned; NULL: not connected */
 	struct k8s_transport *api;                 /* owned, likewise */
 	char *ns;                                  /* owned, likewise */
-	int n;             /* how many are read: the first ones; 0: not connected */
-	char *from;        /* owned: what spec.follow and its Secret said, NULL: nothing yet */
-	struct op *read;   /* the Secret; in f->ops */
+	int n;             /* watches in use, from the first; 0: not connected */
+	char *from;        /* owned: spec.follow and its Secret's version when read; NULL: none */
+	struct op *read;   /* the read of the Secret; in f->ops */
 	char problem[512]; /* why there is no connection; "": no reason */
 };
 
 void follow_source_init(struct ctl_follow *f);
 void follow_source_fini(struct ctl_follow *f);
-/* Connects as spec.follow of this cluster says, and again when that or the Secret changes. */
+/* Connects as spec.follow of this cluster says, and reconnects when that or the Secret changes. */
 void follow_source_want(struct ctl_follow *f, const struct model_cluster *c);
 void follow_source_close(struct ctl_follow *f);
 bool follow_source_filled(const struct ctl_follow *f);
-/* false: it is read now; else why says why not, as a sentence. */
+/* False: the source is being read; otherwise `why` is a sentence with the reason. */
 bool follow_source_problem(const struct ctl_follow *f, char why[512]);
 int64_t follow_source_seen_s(const struct ctl_follow *f);
 
@@ -149,7 +149,7 @@ struct ctl_follow {
 	struct defer check;
 	struct timer tick;
 	bool on, kinds_on, copies_on;
-	struct { /* this cluster, as it was looked at last */
+	struct { /* this cluster, as of the last check of the peer */
 		char uid[64];
 		enum model_authority authority;
 		int64_t epoch;
@@ -157,10 +157,10 @@ struct ctl_follow {
 	bool may_copy;  /* as of the last check */
 	bool went_back; /* as of the last complete list */
 	char went_back_why[384];
-	char spec_why[512]; /* of the cluster that is not in step; "": nothing to say */
+	char spec_why[512]; /* why spec is not in step; "": it is */
 	struct ctl_follow_state is;
-	int64_t told_seen_s;   /* is.seen_s, when listeners heard of it last */
-	int64_t told_stale_s;  /* when the last Event said that the source is away */
+	int64_t told_seen_s;   /* is.seen_s at the last notification */
+	int64_t told_stale_s;  /* when the last Event SourceAway was posted */
 	const char *told_peer; /* reason of the last Event about the peer, static; NULL: none */
 	int64_t told_peer_s;
 	struct follow_listener {
@@ -172,21 +172,21 @@ struct ctl_follow {
 
 /* ---- peer.c */
 
-/* The cluster here whose peer is to be read; NULL: it has none, or follows. */
+/* The cluster here whose peer must be read; NULL: it has none, or it follows. */
 const struct model_cluster *follow_peer_of(const struct ctl_follow *f);
-/* The peer's, as it can be read now; NULL: it cannot. */
+/* The cluster of the peer, if it can be read now; otherwise NULL. */
 const struct model_cluster *follow_peer_read(const struct ctl_follow *f);
 void follow_peer_view(const struct ctl_follow *f, struct ctl_follow_peer_view *out);
-/* Looks at both, and says in state->peer what that means. */
+/* Compares both clusters and sets state->peer. */
 void follow_peer_check(struct ctl_follow *f);
-void follow_peer_tell(struct ctl_follow *f); /* posts what is wrong, once an hour */
-/* For ctl_follow_state(): what is known, and the reason why not. */
+void follow_peer_tell(struct ctl_follow *f); /* posts an Event about a problem, once an hour */
+/* For ctl_follow_state(): the state of reading the peer, and why it cannot be read. */
 enum ctl_follow_is follow_peer_is(const struct ctl_follow *f, char why[512]);
 
-void follow_check(void *f); /* something changed: looks at all of it in the next turn */
+void follow_check(void *f); /* schedules a check for the next turn of the loop */
 void follow_soon(struct ctl_follow *f);
-void follow_kinds_off(struct ctl_follow *f); /* before the source that they read goes */
-/* A complete list came: how much of what was copied is missing now. */
+void follow_kinds_off(struct ctl_follow *f); /* before the source's caches are emptied */
+/* After a complete list: counts the copies that are missing at the source. */
 void follow_count_missing(struct ctl_follow *f);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ApprovedImage: its copy, and its entry in ConfigMap image-pcrs as the source's operator wrote it,
- * announced on the copy first. No value is computed here. A copy has no finalizer: one that is
- * deleted is gone at once, and ctl/image takes its values back.
+ * Copies ApprovedImages, and their entries of ConfigMap image-pcrs as the source's operator wrote them;
+ * each is announced on the copy first. No values are computed here. A copy has no finalizer: a deleted
+ * one is gone at once, and ctl/image revokes its values.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@
 
 struct follow_image {
 	struct follow_kind base;
-	/* Owned: the text of our ConfigMap in this version, as it was read; NULL: not read. */
+	/* Owned: the text of our ConfigMap and the version it was read in; NULL: not read. */
 	char *text, *text_rv;
 };
 
@@ -31,6 +31,7 @@ struct image_look {
 
 /* ---- decide */
 
+/* Choose the next act; the announcement precedes the entry, as in ctl/image. */
 enum ctl_follow_image_do ctl_follow_image_decide(const struct ctl_follow_image_view *v)
 {
 	if (!v->may_copy || (v->here && v->deleting))
@@ -41,7 +42,7 @@ enum ctl_follow_image_do ctl_follow_image_decide(const struct ctl_follow_image_v
 		return CTL_FOLLOW_IMAGE_NOTHING;
 	if (!v->here)
 		return CTL_FOLLOW_IMAGE_CREATE;
-	if (!v->same) /* a conflict */
+	if (!v->same) /* reported as a conflict */
 		return CTL_FOLLOW_IMAGE_NOTHING;
 	if (!v->patched)
 		return CTL_FOLLOW_IMAGE_PATCH;
@@ -69,6 +70,7 @@ static enum follow_lag lag_of(const struct ctl_follow_image_view *v, enum ctl_fo
 
 /* ---- look */
 
+/* Only entries whose values replay count. */
 static const struct model_pcrs_entry *entry_of(const struct state *s, const char *name)
 {
 	const struct model_configmap *c = state_configmap(s, MODEL_PCRS_CONFIGMAP);
@@ -78,6 +80,7 @@ static const struct model_pcrs_entry *entry_of(const struct state *s, const char
 	return e && !e->why ? e : NULL;
 }
 
+/* The entry of the source counts there only if announced: another client may have written it. */
 static void look_entry(struct ctl_kind *k, struct image_look *l)
 {
 	const struct follow_image *fi = (const struct follow_image *)k;
@@ -136,7 +139,7 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 
 /* ---- acts */
 
-/* null takes a member out of what is patched. */
+/* Render the spec of a copy. In a merge patch, null removes a member. */
 static struct json_object *spec_of(const struct model_image *m, bool patch)
 {
 	static const char *const boot_paths[PCR_BOOT_LAST + 1] = {
@@ -156,6 +159,8 @@ static struct json_object *spec_of(const struct model_image *m, bool patch)
 	return spec;
 }
 
+/* The copy belongs to our cluster. Handed-in images keep that mark, so nothing is computed for
+ * them. */
 static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct model_image *m = ((const struct image_look *)look)->there;
@@ -204,6 +209,7 @@ static struct op *read_text(struct ctl_kind *k, struct ctl_act *a, const struct 
 	return ctl_kind_get(k, a, &kobj_configmap, MODEL_PCRS_CONFIGMAP);
 }
 
+/* Replace our whole file under the version that was read; a conflict means reading it again. */
 static struct op *write_entry(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -216,7 +222,7 @@ static struct op *write_entry(
 		entry ? model_pcrs_edit(fi->text, strlen(fi->text), a->name, entry, &err) : NULL;
 	cleanup_json struct json_object *patch = ctl_patch_new(fi->text_rv, &meta);
 
-	if (!text) /* ours is no object of entries: ctl/image says so once it decides */
+	if (!text) /* our file is not a JSON object: ctl/image reports it once it decides */
 		return NULL;
 	json_add(patch, "data", json_add_str(json_obj(), MODEL_PCRS_FILE, text));
 	return ctl_kind_patch(k, a, &kobj_configmap, MODEL_PCRS_CONFIGMAP, patch);
@@ -229,7 +235,7 @@ static struct op *delete_copy(
 }
 
 static const struct ctl_do acts[CTL_FOLLOW_IMAGE_N_DO] = {
-	[CTL_FOLLOW_IMAGE_CREATE] = {"copy the image", "image approved, as at the source",
+	[CTL_FOLLOW_IMAGE_CREATE] = {"copy the image", "image copied from the source",
 		CTL_DO_FOLLOWING, .start = create},
 	[CTL_FOLLOW_IMAGE_PATCH] = {"correct the copy",
 		.flags = CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF, .start = patch},
@@ -239,7 +245,7 @@ static const struct ctl_do acts[CTL_FOLLOW_IMAGE_N_DO] = {
 		.start = read_text},
 	[CTL_FOLLOW_IMAGE_WRITE] = {"copy the values", "values copied", CTL_DO_FOLLOWING,
 		.start = write_entry},
-	[CTL_FOLLOW_IMAGE_DELETE] = {"delete the copy", "image deleted, as at the source",
+	[CTL_FOLLOW_IMAGE_DELETE] = {"delete the copy", "image deleted, the source deleted it",
 		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = delete_copy},
 };
 
@@ -249,6 +255,7 @@ static void forget_text(struct follow_image *fi)
 	free(steal_ptr(&fi->text_rv));
 }
 
+/* Keep the text of image-pcrs from a read or a write: the next entry may follow at once. */
 static bool ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
@@ -291,7 +298,7 @@ static void map_source_image(void *self, const struct kobj *was, const struct ko
 	map_image(self, was, now);
 }
 
-/* There are few images, and one text has the values of all. */
+/* Wake all images: there are few, and one file holds the values of all. */
 static void map_configmap(void *self, const struct kobj *was, const struct kobj *now)
 {
 	if (str_eq(was ? was->name : now->name, MODEL_PCRS_CONFIGMAP))

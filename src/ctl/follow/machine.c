@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machine: its copy, with the marks as they are at the source but for the uids, and the Secret with
- * its disk key. What ends here is the state in which ctl/machine finds nothing to do. A deletion is
- * remembered by the deletionTimestamp of our own object, whose finalizer goes when every Trustee has
- * confirmed.
+ * Copies Machines with the marks of the source (only UIDs differ), and the Secrets with their disk keys.
+ * A complete copy is in the state in which ctl/machine finds nothing to do. The deletionTimestamp of
+ * our own object remembers a deletion; its finalizer is removed when every Trustee has confirmed.
  */
 #include "config.h"
 
@@ -22,20 +21,21 @@ struct machine_look {
 	struct ctl_look base;
 	struct ctl_follow_machine_view v;
 	const struct model_machine *there, *here; /* NULL: there is none */
-	const struct model_secret *key;           /* the source's; NULL: none to be copied */
-	const char *hashes;                       /* of the mark; NULL: the source has none yet */
+	const struct model_secret *key;           /* the source's Secret; NULL: none to copy */
+	const char *hashes;                       /* for the mark; NULL: the source has none yet */
 	char hex[SHA256_HEX_LEN + 1];
-	const char *bound_key; /* uid for the mark */
+	const char *bound_key; /* UID for the mark */
 	bool ever_bound;
 	char path[RATS_RESOURCE_PATH_MAX];
-	struct ctl_machine_notes notes;
+	struct ctl_machine_notes notes; /* to be recorded before the finalizer is removed */
 };
 
 /* ---- decide */
 
+/* The same order as in ctl/machine: revoke, wait for every Trustee, record, release. */
 static enum ctl_follow_machine_do decide_deleting(const struct ctl_follow_machine_view *v)
 {
-	if (!v->held) /* ours is done; others still hold it */
+	if (!v->held) /* only finalizers of others are left */
 		return CTL_FOLLOW_MACHINE_NOTHING;
 	if (!v->revoked)
 		return CTL_FOLLOW_MACHINE_REVOKE;
@@ -47,11 +47,12 @@ static enum ctl_follow_machine_do decide_deleting(const struct ctl_follow_machin
 					   : CTL_FOLLOW_MACHINE_NOTHING;
 }
 
+/* Create the copy, then its marks, then its Secret: without marks the key would not count. */
 static enum ctl_follow_machine_do decide_copy(const struct ctl_follow_machine_view *v)
 {
 	if (!v->here)
 		return CTL_FOLLOW_MACHINE_CREATE;
-	if (!v->same || v->secret == CTL_FOLLOW_SECRET_OTHER) /* a conflict */
+	if (!v->same || v->secret == CTL_FOLLOW_SECRET_OTHER) /* reported as a conflict */
 		return CTL_FOLLOW_MACHINE_NOTHING;
 	if (v->withheld || (v->ready && !v->waits && !v->marked))
 		return CTL_FOLLOW_MACHINE_MARK;
@@ -60,11 +61,12 @@ static enum ctl_follow_machine_do decide_copy(const struct ctl_follow_machine_vi
 	return v->must_read ? CTL_FOLLOW_MACHINE_READ_SECRET : CTL_FOLLOW_MACHINE_CREATE_SECRET;
 }
 
+/* A Machine deleted at the source is deleted here; one that is merely missing is only withheld. */
 enum ctl_follow_machine_do ctl_follow_machine_decide(const struct ctl_follow_machine_view *v)
 {
 	if (!v->may_copy)
 		return CTL_FOLLOW_MACHINE_NOTHING;
-	if (v->here && v->deleting) /* by the source, or by somebody here: then copied again */
+	if (v->here && v->deleting) /* if someone deleted it here, it is copied again afterwards */
 		return decide_deleting(v);
 	if (v->here && v->deleted)
 		return v->may_take ? CTL_FOLLOW_MACHINE_DELETE : CTL_FOLLOW_MACHINE_NOTHING;
@@ -72,7 +74,7 @@ enum ctl_follow_machine_do ctl_follow_machine_decide(const struct ctl_follow_mac
 		return decide_copy(v);
 	if (!v->here || !v->may_take)
 		return CTL_FOLLOW_MACHINE_NOTHING;
-	if (!v->withheld) /* first: else ctl/machine declares it again */
+	if (!v->withheld) /* before the revocation, or ctl/machine would declare it again */
 		return CTL_FOLLOW_MACHINE_WITHHOLD;
 	return v->revoked ? CTL_FOLLOW_MACHINE_NOTHING : CTL_FOLLOW_MACHINE_REVOKE;
 }
@@ -93,7 +95,8 @@ static enum follow_lag lag_of(const struct ctl_follow_machine_view *v, enum ctl_
 
 /* ---- look */
 
-/* The key that is to be copied, and the hashes of the mark: only what the source noted itself. */
+/* Find the disk key to copy and the hashes for the mark. Only an announced key counts: any client could
+ * have written the Secret. */
 static void look_key(const struct state *source, struct machine_look *l)
 {
 	const struct model_machine *m = l->there;
@@ -104,17 +107,17 @@ static void look_key(const struct state *source, struct machine_look *l)
 		state_machine_announces(m, secret)) {
 		l->key = secret;
 		l->hashes = model_secret_key_sha256(secret, l->hex);
-	} else if (model_machine_delivered(
-			   m)) { /* the key is lost there, and is never made again */
+	} else if (model_machine_delivered(m)) { /* the key is lost there and is never replaced */
 		l->hashes = m->announced;
 	}
 	l->v.ready = l->hashes || state_machine_lost_key(source, m);
 	l->v.has_key = l->key != NULL;
-	/* Older than the source's operator: it approves no key by itself, and neither do we. */
+	/* For a Machine older than its operator, the source approves no key automatically, and
+	 * neither do we. */
 	l->ever_bound = m->bound_at || state_since_is_older(source, &m->obj);
 }
 
-/* The uid of our copy of the key that the source's Machine is bound to. */
+/* Find the UID of our copy of the AttestationKey that the source's Machine is bound to. */
 static void look_bound_key(
 	const struct state *source, const struct state *ours, struct machine_look *l)
 {
@@ -133,11 +136,13 @@ static void look_bound_key(
 		l->bound_key = l->v.waits ? NULL : copy->uid;
 		return;
 	}
-	/* It is gone there: the mark says that there was one, and the uid is nobody's. */
+	/* The key is gone there: the mark keeps recording that one was bound, with a UID that no
+	 * object has. */
 	l->bound_key = l->here && str_eq(l->here->bound_spki, m->bound_spki) ? l->here->bound_key
 									     : m->bound_key;
 }
 
+/* Compare every mark that ctl/machine reads; UIDs are those of our copies. */
 static void look_marks(struct machine_look *l)
 {
 	const struct model_machine *a = l->there, *b = l->here;
@@ -150,6 +155,8 @@ static void look_marks(struct machine_look *l)
 						   b->recalled == a->recalled));
 }
 
+/* Anything that is not exactly the announced key, owned by our copy, is foreign and never
+ * touched. */
 static enum ctl_follow_secret look_secret(const struct state *ours, const struct machine_look *l)
 {
 	const struct model_secret *secret = state_secret(ours, l->here->id);
@@ -184,7 +191,7 @@ static void look_copy(const struct ctl_kind *k, struct machine_look *l)
 	l->v.secret = look_secret(k->state, l);
 }
 
-/* True: nothing of it is to be taken away any more. */
+/* Look at the identity of one key. Return true if no Trustee holds it any more. */
 static bool look_identity(const struct ctl_kind *k, struct machine_look *l, struct ctl_act *act,
 	const struct kobj *ak)
 {
@@ -200,7 +207,8 @@ static bool look_identity(const struct ctl_kind *k, struct machine_look *l, stru
 	return state_trustee_gone(observed);
 }
 
-/* Of one that is only withheld, the identity stays: nothing is released for it. */
+/* Look at what Trustees hold of our copy. A Machine that is only withheld keeps its identities: without
+ * the disk key they release nothing. */
 static void look_trustee(const struct ctl_kind *k, struct machine_look *l, struct ctl_act *act)
 {
 	const struct state *s = k->state;
@@ -218,7 +226,7 @@ static void look_trustee(const struct ctl_kind *k, struct machine_look *l, struc
 	declared = kbs_sync_object(s->sync, KBS_RESOURCE, l->path);
 	if (state_machine_of_id(s, m->id) != m &&
 		!(declared && str_eq(model_secret(declared)->owner_uid, m->obj.uid))) {
-		l->path[0] = '\0'; /* another Machine's */
+		l->path[0] = '\0'; /* it belongs to another Machine */
 		return;
 	}
 	observed = state_trustee_observed(s, KBS_RESOURCE, l->path);
@@ -231,8 +239,8 @@ static void look_trustee(const struct ctl_kind *k, struct machine_look *l, struc
 	ctl_act_wait(act, KBS_RESOURCE, l->path);
 }
 
-/* As in ctl/machine: a Trustee that is set back, and a listener of this operator once it decides
- * again, would still take them. */
+/* As in ctl/machine: a Trustee that is restored from a backup would hold the key, and a listener of this
+ * operator would accept the ID once it decides. */
 static void look_record(const struct ctl_kind *k, struct machine_look *l)
 {
 	const struct ctl_record *r = k->env->record;
@@ -300,7 +308,7 @@ static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 	struct op *op;
 
 	json_add_str(meta, "name", m->obj.name);
-	if (!m->by_listener) { /* an administrator's, which nobody owns */
+	if (!m->by_listener) { /* an administrator created it: it has no owner */
 		json_drop(meta, "annotations");
 		json_drop(meta, "ownerReferences");
 	}
@@ -310,6 +318,8 @@ static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 	return op;
 }
 
+/* Translate the marks of the source: times and hashes are the same, UIDs are those of our
+ * copies. */
 static void add_marks(const struct machine_look *l, struct json_object *marks)
 {
 	const struct model_machine *m = l->there;
@@ -330,7 +340,7 @@ static void add_marks(const struct machine_look *l, struct json_object *marks)
 		ctl_add_mark(marks, o, MODEL_BOUND_KEY_ANNOTATION, bound);
 	if (m->delivered_at)
 		ctl_add_mark(marks, o, MODEL_DELIVERED_AT_ANNOTATION, sent);
-	/* Not every source notes it, and what nobody ever attested for is deleted in time. */
+	/* Older sources do not record this, but a Machine that never attested would expire. */
 	clock_format(m->attested_s ? m->attested_s : clock_wall_s(), attested);
 	if (l->ever_bound && !l->here->attested_s)
 		ctl_add_mark(marks, o, MODEL_LAST_ATTESTED_ANNOTATION, attested);
@@ -393,8 +403,8 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 		if (model_ak_was_approved(model_ak(o)) && model_ak_identity(model_ak(o), name))
 			kbs_sync_withdraw(s->sync, KBS_REFVALUE, name, o->name);
 	}
-	log_info(&lc, "key is being revoked", "reason=\"the operator that is followed %s\"",
-		l->v.deleting ? "deleted the Machine" : "does not show the Machine");
+	log_info(&lc, "key is being revoked", "reason=\"the followed operator %s\"",
+		l->v.deleting ? "deleted the Machine" : "no longer lists the Machine");
 }
 
 static void record(struct ctl_kind *k, const struct ctl_look *look)
@@ -404,7 +414,8 @@ static void record(struct ctl_kind *k, const struct ctl_look *look)
 	ctl_machine_record(k, &l->notes, l->path, l->here);
 }
 
-/* Our finalizer is put on with the marks: without them nothing was delivered. */
+/* Delete the copy. If it has marks it has our finalizer, too, which holds it until it is revoked;
+ * without marks nothing was delivered. */
 static struct op *delete_copy(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
@@ -421,15 +432,15 @@ static const struct ctl_do acts[CTL_FOLLOW_MACHINE_N_DO] = {
 	[CTL_FOLLOW_MACHINE_CREATE_SECRET] = {"copy the key", "key copied", CTL_DO_FOLLOWING,
 		.start = create_secret},
 	[CTL_FOLLOW_MACHINE_WITHHOLD] = {"withhold the key",
-		"key withheld, the operator that is followed does not show the Machine",
+		"key withheld, the followed operator no longer lists the Machine",
 		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_WARNS, .start = patch},
-	[CTL_FOLLOW_MACHINE_DELETE] = {"delete the copy", "Machine deleted, as at the source",
+	[CTL_FOLLOW_MACHINE_DELETE] = {"delete the copy", "Machine deleted, the source deleted it",
 		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = delete_copy},
 	[CTL_FOLLOW_MACHINE_REVOKE] = {"revoke", .flags = CTL_DO_FOLLOWING, .memory = revoke},
 	[CTL_FOLLOW_MACHINE_RECORD] = {"record the deletion", .flags = CTL_DO_FOLLOWING,
 		.memory = record},
 	[CTL_FOLLOW_MACHINE_DROP_FINALIZER] = {"remove the finalizer",
-		"Machine released, Trustee holds nothing of it",
+		"Machine released, no Trustee holds its key",
 		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = patch},
 };
 
@@ -443,7 +454,7 @@ static bool ended(
 		if (good && r->object)
 			ctl_take_answer(k->state->machines, r->object, true);
 		return false;
-	case CTL_FOLLOW_MACHINE_DELETE: /* its answer is the object while a finalizer holds it */
+	case CTL_FOLLOW_MACHINE_DELETE: /* the answer is the object while it has a finalizer */
 		if (good && r->object && json_get(r->object, "metadata/deletionTimestamp"))
 			ctl_take_answer(k->state->machines, r->object, false);
 		return false;
@@ -455,7 +466,7 @@ static bool ended(
 	}
 	if (good && r->object)
 		ctl_take_answer(k->state->secrets, r->object, true);
-	/* A Secret that is there already is not a failure: it has to be read. */
+	/* An existing Secret is not a failure: it has to be read. */
 	a->must_read = !good && (created ? r && r->already_exists : err->kind != ERR_NOT_FOUND);
 	return created && a->must_read;
 }
@@ -469,6 +480,7 @@ static void map_machine(void *self, const struct kobj *was, const struct kobj *n
 	ctl_runner_wake(k->runner, was ? was->name : now->name);
 }
 
+/* A deletion at the source must be noted when it is seen: later the Machine is only missing. */
 static void map_source_machine(void *self, const struct kobj *was, const struct kobj *now)
 {
 	follow_kind_saw(self, STATE_MACHINES, was, now);
@@ -495,6 +507,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	wake_id(self, was ? was->name : now->name);
 }
 
+/* Trustees count for "in step", hence the check. */
 static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 {
 	ctl_acts_wake_waiting(&k->acts, kind, name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ConfigMaps and Secrets that the source's spec names. The caches say in which version one is there,
- * and not all that it holds: it is read on both sides when the version is another one, and what is
- * to be written is kept only from that reading to the write. Of a Secret one member is copied, so that no
- * private key beside a CA comes along.
+ * Copies ConfigMaps and Secrets that the source's spec names. The caches know their versions but not
+ * their content: an object is read on both sides when its version changes, and content is kept only
+ * between that read and the write. Of a Secret only one member is copied, so that a private key beside
+ * a CA is not.
  */
 #include "config.h"
 
@@ -17,10 +17,12 @@
 #include "tec/base/mem.h"
 #include "tec/model/input.h"
 
-#define FRAME_MAX 4096 /* what comes around a member's text */
+#define FRAME_MAX 4096 /* JSON around the text of a member */
 
 /* ---- decide */
 
+/* An object without the mark of a copy is never overwritten. With equal content it is adopted;
+ * otherwise it is a conflict, unless this cluster may have its own (`own`). */
 enum ctl_follow_named_do ctl_follow_named_decide(const struct ctl_follow_named_view *v)
 {
 	if (!v->there)
@@ -31,7 +33,7 @@ enum ctl_follow_named_do ctl_follow_named_decide(const struct ctl_follow_named_v
 		return CTL_FOLLOW_NAMED_NOTHING;
 	if (!v->here)
 		return v->in_hand ? CTL_FOLLOW_NAMED_CREATE : CTL_FOLLOW_NAMED_READ_THERE;
-	if (v->deleting) /* created again when it is gone */
+	if (v->deleting) /* copied again when it is gone */
 		return CTL_FOLLOW_NAMED_WAIT;
 	if (!v->here_read)
 		return CTL_FOLLOW_NAMED_READ_HERE;
@@ -42,7 +44,7 @@ enum ctl_follow_named_do ctl_follow_named_decide(const struct ctl_follow_named_v
 	return v->in_hand ? CTL_FOLLOW_NAMED_UPDATE : CTL_FOLLOW_NAMED_READ_THERE;
 }
 
-/* ---- which ones */
+/* ---- the set */
 
 const struct kobj_gvk *follow_named_gvk(const struct follow_named *n)
 {
@@ -83,6 +85,7 @@ static struct follow_named *find(
 	return NULL;
 }
 
+/* Move an object from the old set, with what is known of it, or add a new one. */
 static void want(struct follow_named_set *now, struct follow_named_set *was, enum follow_part part,
 	const char *name)
 {
@@ -136,6 +139,7 @@ static const struct kobj *cached(const struct state *s, const struct follow_name
 	return k8s_cache_find(n->part == FOLLOW_CONFIGMAP ? s->configmaps : s->secrets, n->name);
 }
 
+/* The UID matters as well: resourceVersions of different objects are not comparable. */
 static bool is_read(const struct follow_read *r, const struct kobj *o)
 {
 	const char *space = r->version ? strchr(r->version, ' ') : NULL;
@@ -145,7 +149,8 @@ static bool is_read(const struct follow_read *r, const struct kobj *o)
 	       strncmp(r->version, o->uid, (size_t)(space - r->version)) == 0;
 }
 
-/* What is a CA is in the cache: nothing else is copied in its place. */
+/* Tell whether the part to copy is usable. The cache knows whether ca.crt holds certificates; nothing
+ * else is copied in its place. */
 static bool is_usable(const struct follow_named *n, const struct kobj *there)
 {
 	const char *ca = n->part == FOLLOW_CA ? model_secret(there)->ca_sha256 : "-";
@@ -153,6 +158,7 @@ static bool is_usable(const struct follow_named *n, const struct kobj *there)
 	return n->there.has && ca && *ca;
 }
 
+/* Content that no write needs next is wiped at once. */
 enum ctl_follow_named_do follow_named_look(const struct state *source, const struct state *ours,
 	const char *followed_uid, struct follow_named *n)
 {
@@ -179,7 +185,7 @@ enum ctl_follow_named_do follow_named_look(const struct state *source, const str
 	return d;
 }
 
-/* ---- what was read */
+/* ---- reading */
 
 static void read_configmap(struct follow_read *r, struct json_object *o)
 {
@@ -194,7 +200,7 @@ static void read_configmap(struct follow_read *r, struct json_object *o)
 	kobj_unref(k);
 }
 
-/* Borrowed from o; NULL: there is none. */
+/* Return the member to copy, borrowed from o, or NULL if it is missing or empty. */
 static struct json_object *member(const struct follow_named *n, struct json_object *o)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
@@ -221,6 +227,8 @@ static void read_secret(const struct follow_named *n, struct follow_read *r, str
 	bytes_sha256(json_object_get_string(v), len, r->sha256);
 }
 
+/* Keep the content for the write that follows; that of a Secret as struct secret, which is
+ * wiped. */
 static void hold_text(struct follow_named *n, struct json_object *o)
 {
 	static const char *const parts[] = {"data", "binaryData"};
@@ -277,7 +285,7 @@ void follow_named_take(struct follow_named_set *s, struct json_object *o, bool t
 			take(&s->v[i], o, there);
 }
 
-/* ---- what is written */
+/* ---- writing */
 
 static void add_mark(struct json_object *meta, const char *followed_uid)
 {
@@ -285,7 +293,7 @@ static void add_mark(struct json_object *meta, const char *followed_uid)
 		json_add_str(json_obj(), MODEL_COPIED_ANNOTATION, followed_uid));
 }
 
-/* null takes a member out, wherever it was. */
+/* Add null for each key that the source does not have, which removes it from our ConfigMap. */
 static void drop_keys(const struct follow_read *have, struct json_object *map)
 {
 	const char *at = NULL;
@@ -301,6 +309,7 @@ static void drop_keys(const struct follow_read *have, struct json_object *map)
 	}
 }
 
+/* A key may move between data and binaryData, so removed keys are null in both. */
 static void add_maps(const struct follow_named *n, struct json_object *o, bool patch)
 {
 	static const char *const parts[] = {"data", "binaryData"};
@@ -318,6 +327,7 @@ static void add_maps(const struct follow_named *n, struct json_object *o, bool p
 	}
 }
 
+/* A copy has its own type and labels: only the data of the source counts. */
 static struct json_object *frame(const struct follow_named *n, const char *followed_uid)
 {
 	bool map = n->part == FOLLOW_CONFIGMAP;

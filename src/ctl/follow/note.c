@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A table by name, and how many of each sort are in it. */
+/* Notes in a table by name, with counts by lag. Most keys are in step and have no note, so memory and
+ * time depend on the number of problems, not of objects. */
 #include "config.h"
 
 #include "follow_internal.h"
@@ -21,6 +22,7 @@ static struct follow_note *find(const struct follow_notes *n, const char *name)
 	return NULL;
 }
 
+/* A new note counts as in step until its lag is set. */
 static struct follow_note *get(struct follow_notes *n, const char *name)
 {
 	struct follow_note *note = find(n, name);
@@ -73,6 +75,7 @@ bool follow_note_set_lag(struct follow_notes *n, const char *name, enum follow_l
 	return true;
 }
 
+/* The order is that of the table: arbitrary, but stable while nothing changes. */
 void follow_note_names(const struct follow_notes *n, enum follow_lag lag, struct strbuf *out)
 {
 	const struct follow_note *note;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The peer: the operator that was followed before, which may have been made to decide meanwhile.
- * Whatever is in doubt counts as its deciding, so that at most one of two that see each other goes on.
+ * The peer: the operator that was followed before, which an administrator may have made the deciding
+ * one in the meantime. In doubt the peer decides, so that of two operators that see each other at most
+ * one does.
  */
 #include "config.h"
 
@@ -14,18 +15,22 @@
 #include "tec/base/log.h"
 #include "tec/ctl/authority.h"
 
-#define TELL_S 3600 /* how often an Event says what is wrong */
+#define TELL_S 3600 /* interval of Events about the same problem */
 
+/* Derive the state of the peer. What can be read outranks what an administrator confirmed;
+ * without either, the former state stays. */
 enum state_peer ctl_follow_peer(const struct ctl_follow_peer_view *v, enum state_peer was)
 {
 	if (v->read)
 		return v->yields ? STATE_PEER_DECIDES : STATE_PEER_FINE;
 	if (v->confirmed)
 		return STATE_PEER_FINE;
-	/* One that decided and is away now may be lost: an administrator knows. */
+	/* A peer that decided and is unreachable now may be lost for good: only an administrator
+	 * knows. */
 	return was == STATE_PEER_DECIDES ? STATE_PEER_UNKNOWN : was;
 }
 
+/* Only Self and Frozen have a peer: Following has a source, Retired decides nothing. */
 const struct model_cluster *follow_peer_of(const struct ctl_follow *f)
 {
 	const struct model_cluster *c = state_cluster(f->env->state);
@@ -37,6 +42,7 @@ const struct model_cluster *follow_peer_of(const struct ctl_follow *f)
 		       : NULL;
 }
 
+/* The UID must be that of the peer: at the same address another cluster may exist now. */
 const struct model_cluster *follow_peer_read(const struct ctl_follow *f)
 {
 	const struct model_cluster *here = follow_peer_of(f), *there;
@@ -48,6 +54,8 @@ const struct model_cluster *follow_peer_read(const struct ctl_follow *f)
 	return there && str_eq(there->obj.uid, model_cluster_peer(here)) ? there : NULL;
 }
 
+/* `confirmed`: since the last check, spec.authority became Self or spec.epoch rose while Self.
+ * Both are done by an administrator who knows that the peer does not decide. */
 void follow_peer_view(const struct ctl_follow *f, struct ctl_follow_peer_view *out)
 {
 	const struct model_cluster *here = follow_peer_of(f), *there = follow_peer_read(f);
@@ -65,7 +73,7 @@ void follow_peer_view(const struct ctl_follow *f, struct ctl_follow_peer_view *o
 	out->yields = model_cluster_yields(here, there);
 }
 
-/* ---- telling */
+/* ---- Events */
 
 static void post(struct ctl_follow *f, const char *reason, const char *message)
 {
@@ -95,6 +103,7 @@ void follow_peer_tell(struct ctl_follow *f)
 		post(f, model_cluster_reason(r), strbuf_str(&text));
 }
 
+/* Update state->peer and wake everything whose permission to decide may have changed. */
 void follow_peer_check(struct ctl_follow *f)
 {
 	static const char *const words[] = {[STATE_PEER_FINE] = "Fine",
@@ -115,8 +124,7 @@ void follow_peer_check(struct ctl_follow *f)
 	if (now == was)
 		return;
 	f->state->peer = now;
-	log_info(
-		NULL, "what is known of the peer changed", "from=%s to=%s", words[was], words[now]);
+	log_info(NULL, "peer state changed", "from=%s to=%s", words[was], words[now]);
 	for (unsigned i = 0; i < f->n_peer_listeners; i++)
 		f->peer_listener[i].fn(f->peer_listener[i].arg);
 	for (unsigned i = 0; i < f->n_listeners; i++)
@@ -135,7 +143,7 @@ enum ctl_follow_is follow_peer_is(const struct ctl_follow *f, char why[512])
 	if (follow_peer_read(f))
 		return CTL_FOLLOW_IN_STEP;
 	snprintf(why, 512, "%s",
-		there ? "The TrustedExecutionCluster in that namespace is another one than before. Correct spec.follow."
-		      : "There is no TrustedExecutionCluster that can be read in that namespace.");
+		there ? "The TrustedExecutionCluster in that namespace is not the same as before. Correct spec.follow."
+		      : "No readable TrustedExecutionCluster exists in that namespace.");
 	return there ? CTL_FOLLOW_OTHER : CTL_FOLLOW_UNREACHABLE;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The source: a second API server, read by watches of the kinds that are copied. Its address and
- * credentials come from the kubeconfig in a Secret, which everybody who may write Secrets here can
- * write: what would make this process read a file or start a program is refused.
+ * credentials come from a kubeconfig in a Secret. Everybody who can write Secrets here can write it, so
+ * a kubeconfig that would make this process read a file or start a program is refused.
  */
 #include "config.h"
 
@@ -17,8 +17,8 @@
 #include "tec/kobj/key.h"
 
 #define KUBECONFIG   "kubeconfig" /* member of the Secret */
-#define RETRY_MS     5000         /* at most, for a source that is away */
-#define PEER_FRESH_S 20
+#define RETRY_MS     5000         /* maximum backoff while the source is unreachable */
+#define PEER_FRESH_S 20           /* a silent connection to a peer is tested after this time */
 
 const enum state_of follow_kinds[FOLLOW_N_WATCHES] = {
 	STATE_CLUSTERS, STATE_MACHINES, STATE_AKS, STATE_IMAGES, STATE_CONFIGMAPS, STATE_SECRETS};
@@ -35,23 +35,24 @@ static int refuse(struct err *err, const char *what)
 	return err_set(err, ERR_INVALID, "member " KUBECONFIG " %s", what);
 }
 
+/* Refuse a kubeconfig that names programs or files, or does not verify the server. */
 static int check_config(const struct k8s_kubeconfig *k, const char *ns, struct err *err)
 {
 	if (k->exec_argv)
 		return refuse(
-			err, "names a program (exec); put a token or a client certificate in it");
+			err, "names a program (exec); use a token or a client certificate instead");
 	if (k->ca_file || k->cert_file || k->key_file || k->token_file)
-		return refuse(
-			err, "names a file; put the data in it (kubectl config view --flatten)");
+		return refuse(err,
+			"names a file; embed the data instead (kubectl config view --flatten)");
 	if (k->insecure || !str_starts(k->server, "https://"))
 		return refuse(err,
-			"does not verify the server's certificate; disk keys come over this connection");
+			"does not verify the server's certificate, but disk keys are sent over this connection");
 	if (!ns)
 		return refuse(err, "names no namespace; set spec.follow.namespace");
 	return kobj_label_valid(ns, strlen(ns)) ? 0 : refuse(err, "names an invalid namespace");
 }
 
-/* It may have listed: before any key is looked at, it is seen how much is missing. */
+/* A watch changed its state and may have listed: count missing copies before any key is looked at. */
 static void on_watch(void *arg)
 {
 	struct ctl_follow *f = arg;
@@ -61,7 +62,7 @@ static void on_watch(void *arg)
 	follow_check(f);
 }
 
-/* Of a peer the cluster alone; that must not hang on a dead connection. */
+/* Start the watches. Of a peer, only the cluster is read, and a dead connection must be noticed soon. */
 static void start_watches(struct ctl_follow *f, const char *ns, bool all)
 {
 	static const char *const labels[FOLLOW_N_WATCHES] = {"followed trustedexecutionclusters",
@@ -85,6 +86,7 @@ static void start_watches(struct ctl_follow *f, const char *ns, bool all)
 	}
 }
 
+/* On failure nothing is left open; the message is for the condition Authority. */
 static int connect_to(struct ctl_follow *f, const struct secret *text, struct err *err)
 {
 	const struct model_cluster *c = state_cluster(f->env->state);
@@ -105,13 +107,14 @@ static int connect_to(struct ctl_follow *f, const struct secret *text, struct er
 	f->source.api = f->env->follow_connect(f->env->follow_connect_arg, k, err);
 	if (!f->source.api)
 		return -1;
-	log_info(NULL, "another operator is followed", "peer=%s", log_esc(f->is.peer));
+	log_info(NULL, "connecting to another operator", "peer=%s", log_esc(f->is.peer));
 	start_watches(f, ns, c && c->authority == MODEL_AUTHORITY_FOLLOWING);
 	return 0;
 }
 
 /* ---- the Secret */
 
+/* Wipes all members of the answer, since only the kubeconfig is needed. */
 static struct secret *member(struct json_object *o)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
@@ -141,14 +144,15 @@ static void on_read(void *arg, const struct err *read_err, const struct k8s_resu
 		snprintf(why, sizeof(why), "The Secret of spec.follow cannot be used: %s.",
 			err.text);
 		say(f, why);
-		log_err(LOG_WARN, NULL, "no connection to the operator that is followed", &err);
+		log_err(LOG_WARN, NULL, "cannot connect to the followed operator", &err);
 	}
 	if (!err_is_set(read_err))
 		follow_check(f);
-	else /* read again with the next tick */
+	else /* the next tick reads it again */
 		free(steal_ptr(&f->source.from));
 }
 
+/* `from` identifies all inputs of the connection; while it is the same, nothing is done. */
 void follow_source_want(struct ctl_follow *f, const struct model_cluster *c)
 {
 	const struct model_secret *secret = state_secret(f->env->state, c->follow_secret);
@@ -173,7 +177,8 @@ void follow_source_want(struct ctl_follow *f, const struct model_cluster *c)
 
 /* ---- life */
 
-/* Its marker: what was there before that operator, and was never noted by it. */
+/* Take the source's marker (ctl/since.h): objects older than it may have had keys that were never
+ * recorded. */
 static void on_configmap(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_follow *f = arg;
@@ -198,6 +203,7 @@ void follow_source_init(struct ctl_follow *f)
 	k8s_cache_listen(s->clusters, on_cluster, f);
 }
 
+/* The kinds stop first, because they read the caches that are cleared here. */
 void follow_source_close(struct ctl_follow *f)
 {
 	struct follow_source *s = &f->source;
@@ -224,7 +230,7 @@ void follow_source_fini(struct ctl_follow *f)
 		k8s_cache_free(f->source.state.cache[follow_kinds[i]]);
 }
 
-/* ---- what is known */
+/* ---- state */
 
 bool follow_source_filled(const struct ctl_follow *f)
 {
@@ -253,6 +259,7 @@ bool follow_source_problem(const struct ctl_follow *f, char why[512])
 	return false;
 }
 
+/* The oldest of the watches counts: the copy is as current as its oldest part. */
 int64_t follow_source_seen_s(const struct ctl_follow *f)
 {
 	int64_t seen_s = INT64_MAX;
