@@ -507,7 +507,7 @@ Test(ctl_trustee_text, names_each_that_is_not_in_sync_and_why)
 		{KBS_TARGET_POPULATING, NULL, NULL,
 			"Trustee at x: policies, values and keys are being sent."},
 		{KBS_TARGET_REFUSED, "HTTP 401 AdminAuthAccess", NULL,
-			"Trustee at x: it refuses what is sent: HTTP 401 AdminAuthAccess."},
+			"Trustee at x: it rejects updates: HTTP 401 AdminAuthAccess."},
 		{KBS_TARGET_IN_SYNC, NULL, NULL, "Changes are being sent to Trustee."},
 	};
 	struct kbs_sync *s = kbs_sync_new();

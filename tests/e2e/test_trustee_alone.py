@@ -174,7 +174,7 @@ def test_pods_that_do_not_start_are_not_ready(plane, place, operator, tmp_path):
     """The earlier Pod serves on, with what was configured before; status says that it is not what is configured now."""
     operator(place)
     head(plane, place)
-    until(plane, place, "kbsconfig-sample", "Ready", "Starting", "0 of 1 Pods are ready. If that lasts, see kubectl logs")
+    until(plane, place, "kbsconfig-sample", "Ready", "Starting", "0 of 1 Pods are ready. If this persists, see kubectl logs")
     TrusteePod(plane, place, str(tmp_path)).run()
     assert until(plane, place, "kbsconfig-sample", "Ready", "Ready")["status"]["isReady"] is True
     toml = CURRENT.replace("authorization_mode =", "type =")
@@ -286,7 +286,7 @@ def test_one_kbsconfig_counts_in_a_namespace(plane, place, operator):
     head(plane, place, "first")
     until(plane, place, "first", "Installed", "Installed")
     make(plane, place, "second", kbsConfigMapName="kbs-config")
-    second = until(plane, place, "second", "Installed", "Conflict", "KbsConfig first has the one Trustee")
+    second = until(plane, place, "second", "Installed", "Conflict", "KbsConfig first already runs the only Trustee")
     assert FINALIZER not in second["metadata"].get("finalizers", [])
     assert second["status"]["isReady"] is False
     assert plane.api("DELETE", url(place, "second"))[0] == 200
@@ -505,7 +505,7 @@ def test_a_restricted_trusteeconfig(plane, place, operator, tmp_path):
     configured(plane, place, "r", "InvalidSpec", "spec.tlsConfig.ciphers contains a name unknown to OpenSSL")
     # What does not fit the edited file is not done: Trustee goes on.
     change(plane, mine, {"spec": {"profileType": "Permissive", "httpsSpec": None, "tlsConfig": None}})
-    configured(plane, place, "r", "Edited", "it has HTTPS, but spec.httpsSpec is not given")
+    configured(plane, place, "r", "Edited", "the file sets HTTPS, but spec.httpsSpec is not set")
     assert plane.get(url(place, "r-kbs-config"))["spec"]["kbsHttpsKeySecretName"] == "r-https-key-secret"
     remove(plane, place, "configmaps", "r-kbs-config")
     configured(plane, place, "r")
@@ -533,7 +533,7 @@ def test_ibm_secure_execution(plane, place, operator):
     assert plane.get(url(place, "se-kbs-config"))["spec"]["ibmSEConfigSpec"] == {"certStorePvc": "se-ibmse-certstore-pvc"}
     mine = url(place, "se", "trusteeconfigs")
     change(plane, mine, {"spec": {"ibmSE": {"pvName": "another"}}})
-    configured(plane, place, "se", "Conflict", "is of volume")
+    configured(plane, place, "se", "Conflict", "uses volume")
     change(plane, mine, {"spec": {"ibmSE": None}})
     configured(plane, place, "se")
     after = plane.get(url(place, "se-kbs-config"))["spec"]

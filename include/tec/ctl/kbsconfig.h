@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * KbsConfig: its Deployment and Service, repaired when they differ, and its status. One controller
- * for each namespace, with a struct state of its own; the names of the objects are fixed, so that of
- * several KbsConfigs one counts: the owner of the Deployment, else the oldest. What is installed
- * stays as it is while something that spec names is missing. decide is pure. Keys are names of
- * KbsConfigs.
+ * The controller of KbsConfig: its Deployment and Service, repaired when they differ, and its status.
+ * There is one controller per namespace, with its own struct state. The names of the objects are fixed,
+ * so only one of several KbsConfigs counts: the owner of the Deployment, or else the oldest. While an
+ * object that spec names is missing, the installation stays as it is. decide is pure. Keys of the queue
+ * are names of KbsConfigs.
  */
 #ifndef TEC_CTL_KBSCONFIG_H
 #define TEC_CTL_KBSCONFIG_H
@@ -19,18 +19,18 @@ enum ctl_kbsconfig_object {
 	CTL_KBSCONFIG_N_OBJECTS,
 };
 
-/* All that decide looks at. */
+/* The input of decide. */
 struct ctl_kbsconfig_view {
 	bool found, deleting, has_finalizer;
-	bool holds;      /* it counts in its namespace */
-	bool renderable; /* all that it names is there and fits */
+	bool holds;      /* it is the one that counts in its namespace */
+	bool renderable; /* all objects that it names exist and fit */
 	enum ctl_install_state object[CTL_KBSCONFIG_N_OBJECTS];
-	/* Of an object that is being deleted with it: there, and controlled by it. */
+	/* Per object: it exists and belongs to this KbsConfig; it is being deleted. */
 	bool owned[CTL_KBSCONFIG_N_OBJECTS], leaving[CTL_KBSCONFIG_N_OBJECTS];
 	bool status_ok;
 };
 
-/* Of each object in the order of enum ctl_kbsconfig_object. */
+/* READ, APPLY and DELETE have one number per object, in the order of enum ctl_kbsconfig_object. */
 enum ctl_kbsconfig_do {
 	CTL_KBSCONFIG_NOTHING,
 	CTL_KBSCONFIG_ADD_FINALIZER,

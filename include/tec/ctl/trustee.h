@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which Trustee servers are administered, how each is reached, and one kbs_push for each. Keys are
- * the names of targets in kbs_sync: the addresses shown to people. The primary one is the cluster's
- * own (Managed) or the one at publicTrusteeAddr (External); every trusteeServers entry with an
- * adminSecret is another. With delivery by volumes the primary one has no push: ctl/cluster
+ * Administers Trustee servers: which ones, how each is reached, and one kbs_push for each. Keys of the
+ * queue are the names of targets in kbs_sync, the addresses shown to people. The primary server is the
+ * cluster's own (Managed) or the one at publicTrusteeAddr (External); each entry of trusteeServers with
+ * an adminSecret is another one. With delivery by volumes, the primary server has no push: ctl/cluster
  * confirms for it.
  *
- * Servers that the cluster object does not own are remembered in ConfigMap tec-trustees before
- * anything is sent to them, so that they are not forgotten when the cluster object is deleted or
- * the operator restarts.
+ * Servers that the cluster object does not own are recorded in ConfigMap tec-trustees before anything
+ * is sent to them, so that they are not forgotten when the cluster object is deleted or the operator
+ * restarts.
  */
 #ifndef TEC_CTL_TRUSTEE_H
 #define TEC_CTL_TRUSTEE_H
 
 #include "tec/ctl/env.h"
 
-/* All that decide looks at, of one server. */
+/* The input of decide, for one server. */
 struct ctl_trustee_view {
 	bool known;    /* it is in the list */
-	bool wanted;   /* by the cluster served, or it may still hold our keys */
-	bool recorded; /* the cluster object's own, or in memory as it is wanted now */
+	bool wanted;   /* the served cluster names it, or it may still hold our keys */
+	bool recorded; /* the cluster object owns it, or memory has its current description */
 	bool volumes;  /* nothing is sent: it reads files, which ctl/cluster mounts and confirms */
-	bool refused;  /* nothing may be sent to it, by spec */
-	bool admin_there, admin_read; /* the Secret with its key; the version there was read */
+	bool refused;  /* spec forbids sending anything to it */
+	bool admin_there, admin_read; /* the Secret with its key exists; was read in this version */
 	bool needs_ca, ca_there, ca_read;
-	bool address;   /* where to connect is known */
-	bool usable;    /* what was read is a key and a certificate */
-	bool connected; /* the push has a transport made from all this */
-	bool reported;  /* it has none, and the reason was reported */
+	bool address;   /* its address is known */
+	bool usable;    /* key and certificate were read and are valid */
+	bool connected; /* the push has a transport made from exactly these inputs */
+	bool reported;  /* it has no transport, and the reason was reported */
 };
 struct ctl_trustee_memory_view {
 	bool read;      /* since it last changed */
 	bool as_wanted; /* it matches the list */
 	bool empty;     /* there is nothing to remember */
-	bool there;     /* the ConfigMap */
+	bool there;     /* the ConfigMap exists */
 };
 
 enum ctl_trustee_do {
@@ -54,20 +54,20 @@ enum ctl_trustee_do ctl_trustee_decide_memory(const struct ctl_trustee_memory_vi
 struct ctl_trustee;
 struct ctl_trustee *ctl_trustee_new(const struct ctl_env *env);
 void ctl_trustee_free(struct ctl_trustee *c);
-/* On before the other controllers, which need to know what Trustee may hold. Off after them:
- * everything declared is forgotten, keys leave memory. */
+/* On before the other controllers, which need to know what Trustee may hold. Off after them: all
+ * declarations are forgotten, and keys leave memory. */
 void ctl_trustee_on(struct ctl_trustee *c);
 void ctl_trustee_off(struct ctl_trustee *c);
-/* The process is about to end: what is declared is still sent, but each Trustee's clean sentinel is
- * not waited for any longer. */
+/* The process is about to end: declarations are still sent, but the clean sentinel of each Trustee is no
+ * longer waited for. */
 void ctl_trustee_finish(struct ctl_trustee *c);
 /* There is nothing left to wait for. */
 bool ctl_trustee_is_finished(const struct ctl_trustee *c);
 
-/* For conditions, in out: which Trustee is not in sync, and why. Returns its text. */
+/* Sets out to sentences for conditions: which Trustee is not in sync, and why. Returns its text. */
 const char *ctl_trustee_why(const struct kbs_sync *sync, struct strbuf *out);
-/* The same about one name: "Trustee at a, b has not confirmed it yet." It changes only when an
- * answer about this name comes, so that a status with it is not written again and again. */
+/* The same for one name: "Trustee at a, b has not confirmed it yet." The text changes only with an
+ * answer about this name, so that a status with it is not written again and again. */
 const char *ctl_trustee_lacking(
 	const struct kbs_sync *sync, enum kbs_kind kind, const char *name, struct strbuf *out);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TrusteeConfig: a KbsConfig and what that names, made by profile and made again when deleted. What a
- * user has edited is kept; when it does not fit what spec asks for, nothing is changed and a condition
- * says so, so that a Trustee that runs goes on. Copies of TLS Secrets follow them. No finalizer:
- * everything goes with its owner. One controller for each namespace. decide is pure. Keys are names
- * of TrusteeConfigs.
+ * The controller of TrusteeConfig. It creates a KbsConfig and the objects that it names, according to
+ * the profile, and creates them again when deleted. What a user has edited is kept; if it does not
+ * match spec, nothing is changed and a condition says so, so that a running Trustee is not affected.
+ * Copies of TLS Secrets are updated with their sources. There is no finalizer: the garbage collector
+ * deletes everything with its owner. There is one controller per namespace. decide is pure. Keys of the
+ * queue are names of TrusteeConfigs.
  */
 #ifndef TEC_CTL_TRUSTEECONFIG_H
 #define TEC_CTL_TRUSTEECONFIG_H
@@ -13,29 +14,29 @@
 #include "tec/ctl/kind.h"
 #include "tec/render/trusteeconfig.h"
 
-/* One of the objects that it makes. */
+/* The state of one of the objects that it creates. */
 enum ctl_child {
-	CTL_CHILD_FINE, /* as wanted, or kept as the user has it, or nothing can be done */
+	CTL_CHILD_FINE, /* current, or edited by a user, or nothing can be done */
 	CTL_CHILD_ABSENT,
-	CTL_CHILD_STALE,    /* made by us, and now to be another one */
-	CTL_CHILD_TLS,      /* edited, and its TLS lines are not those of spec */
-	CTL_CHILD_UNWANTED, /* ours, and not wanted any more */
+	CTL_CHILD_STALE,    /* unedited, but now rendered differently */
+	CTL_CHILD_TLS,      /* edited, and its TLS lines do not match spec */
+	CTL_CHILD_UNWANTED, /* ours, and no longer needed */
 	CTL_CHILD_N,
 };
 
-/* All that decide looks at. */
+/* The input of decide. */
 struct ctl_trusteeconfig_view {
 	bool found, deleting;
-	bool usable; /* spec can be followed: all that it names is there, and nothing is in the way */
+	bool usable; /* spec can be followed: all objects that it names exist, and none is blocked */
 	enum ctl_child child[RENDER_N_CHILDREN];
 	int value; /* the child whose value was just read; -1: none */
 	bool status_ok;
 };
 
-/* Of each child in the order of enum render_trusteeconfig_child. */
+/* READ, MAKE and DELETE have one number per child, in the order of enum render_trusteeconfig_child. */
 enum ctl_trusteeconfig_do {
 	CTL_TRUSTEECONFIG_NOTHING,
-	CTL_TRUSTEECONFIG_READ, /* what it is made of: a TLS Secret, the edited file */
+	CTL_TRUSTEECONFIG_READ, /* the source of a child: a TLS Secret, or the edited file */
 	CTL_TRUSTEECONFIG_MAKE = CTL_TRUSTEECONFIG_READ + RENDER_N_CHILDREN,
 	CTL_TRUSTEECONFIG_DELETE = CTL_TRUSTEECONFIG_MAKE + RENDER_N_CHILDREN,
 	CTL_TRUSTEECONFIG_APPLY_STATUS = CTL_TRUSTEECONFIG_DELETE + RENDER_N_CHILDREN,

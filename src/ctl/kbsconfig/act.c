@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* KbsConfig: the acts, each one request, their Events, and what is installed. */
+/* KbsConfig: the acts, each one request, their Events, and the table of installed objects. */
 #include "config.h"
 
 #include "kbsconfig_internal.h"
@@ -9,6 +9,7 @@
 
 /* ---- the two objects */
 
+/* NULL keeps what is installed, while an input is missing or does not fit. */
 static struct json_object *render(void *self, const struct kobj *owner, unsigned i)
 {
 	const struct ctl_kbsconfig *c = self;
@@ -16,7 +17,7 @@ static struct json_object *render(void *self, const struct kobj *owner, unsigned
 	const struct render_kbsconfig_source from = kbsconfig_source(c->kind.state);
 	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
-	/* An answer may come when an input is gone again. */
+	/* An answer may arrive when an input is gone again. */
 	if (render_kbsconfig_check(m, &from, &why) != KBSCONFIG_IS_INSTALLED)
 		return NULL;
 	return i == CTL_KBSCONFIG_SERVICE ? render_kbsconfig_service(m, c->kind.env->ns, &from)
@@ -24,8 +25,8 @@ static struct json_object *render(void *self, const struct kobj *owner, unsigned
 						    &c->kind.env->kbsconfig_images);
 }
 
-/* False: the Trustee operator made it. Its init container would stay when ours is applied over it,
- * and could not write into what we mount. */
+/* Recognize a Deployment of the upstream Trustee operator (return false: it is replaced). An apply would
+ * keep its init container, which could not write into our mounts. */
 static bool saw(void *self, const struct kobj *owner, unsigned i, struct json_object *o)
 {
 	struct json_object *first = json_get_arr(o, "spec/template/spec/initContainers");
@@ -70,12 +71,12 @@ const struct ctl_install_conf kbsconfig_install = {
 	.saw = saw,
 	.wrote = wrote,
 	.by_digest = true,
-	.replaces_orphans = true, /* left by kubectl delete --cascade=orphan, or by version 0.17 */
+	.replaces_orphans = true, /* from kubectl delete --cascade=orphan, or version 0.17 */
 };
 
 /* ---- how acts start and end */
 
-/* Of which object, and what; false: it is of none. */
+/* Decode an act on an installed object. Return false for any other act. */
 static bool of_object(int d, unsigned *i, enum ctl_install_do *what)
 {
 	if (d < CTL_KBSCONFIG_READ || d >= CTL_KBSCONFIG_DROP_FINALIZER)
@@ -100,7 +101,7 @@ static struct op *start_object(
 		DIE("act %d is not an object's", d);
 	op = ctl_install_start(&c->install, look->o, i, what, ctl_kind_done, a, &err);
 	if (!op)
-		log_err(LOG_ERROR, NULL, "an object cannot be rendered", &err);
+		log_err(LOG_ERROR, NULL, "cannot render an object", &err);
 	return op;
 }
 
@@ -110,7 +111,7 @@ static struct op *add_finalizer(
 	struct json_object *meta;
 	cleanup_json struct json_object *o = ctl_apply_new(&kobj_kbsconfig, look->o, &meta);
 
-	/* A set for server-side apply: those of others stay. */
+	/* Server-side apply treats finalizers as a set: those of others stay. */
 	json_add(meta, "finalizers", json_push_str(json_arr(), MODEL_KBSCONFIG_FINALIZER));
 	return k8s_call_apply(
 		k->env->api, &k->acts.ops, &kobj_kbsconfig, k->env->ns, o, ctl_kind_done, a);
@@ -140,6 +141,7 @@ bool kbsconfig_act_ended(
 		&c->install, k8s_cache_find(k->state->kbsconfigs, a->name), i, what, err, r);
 }
 
+/* Ready changes are routine: only Installed can cause a warning. */
 void kbsconfig_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 {
 	static const char *const false_reasons[KBSCONFIG_N_CONDS] = {
@@ -161,6 +163,7 @@ void kbsconfig_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj
 	}
 }
 
+/* isReady is a field of the upstream Trustee operator's API. */
 void kbsconfig_act_add_status(const struct ctl_look *look, struct json_object *status)
 {
 	json_add_bool(status, "isReady", ((const struct kbsconfig_look *)look)->is_ready);

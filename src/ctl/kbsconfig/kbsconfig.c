@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* KbsConfig: which of them counts, and which a change concerns. */
+/* The controller of KbsConfig: which one counts in its namespace, and which ones a change concerns. */
 #include "config.h"
 
 #include "kbsconfig_internal.h"
 
 #include <string.h>
 
-/* ---- who counts */
+/* ---- which one counts */
 
+/* The owner of the Deployment counts, so that a newer KbsConfig does not take a running Trustee
+ * over; without a Deployment, the oldest that is not being deleted. */
 const struct model_kbsconfig *kbsconfig_holder(const struct state *s)
 {
 	const struct kobj *d = k8s_cache_find(s->deployments, RENDER_KBSCONFIG_DEPLOYMENT);
@@ -33,7 +35,7 @@ struct render_kbsconfig_source kbsconfig_source(const struct state *s)
 	return (struct render_kbsconfig_source){find_input, (void *)s};
 }
 
-/* ---- what a change concerns */
+/* ---- which ones a change concerns */
 
 static void map_kbsconfig(void *self, const struct kobj *was, const struct kobj *now)
 {
@@ -41,14 +43,16 @@ static void map_kbsconfig(void *self, const struct kobj *was, const struct kobj 
 	bool moved = !was || !now || !str_eq(was->uid, now->uid) || was->deleting != now->deleting;
 
 	ctl_runner_wake(c->kind.runner, was ? was->name : now->name);
-	if (moved) /* another one may count now */
+	if (moved) /* another KbsConfig may count now */
 		ctl_kind_wake_all(&c->kind);
 	else if (!str_eq(model_kbsconfig(was)->layout, model_kbsconfig(now)->layout) ||
 		 !str_eq(model_kbsconfig(was)->guard, model_kbsconfig(now)->guard))
-		ctl_install_forget(/* no generation shows it */
+		ctl_install_forget(/* the generation does not show this */
 			&c->install, KBSCONFIG_INPUTS | KBSCONFIG_PORT);
 }
 
+/* Only a change of content matters. The Service depends on the port of kbs-config.toml alone, so
+ * it is rendered again only if that changes. */
 static void map_input(
 	struct ctl_kbsconfig *c, bool secret, const struct kobj *was, const struct kobj *now)
 {
@@ -58,7 +62,7 @@ static void map_input(
 
 	if (a && b && !a->obj.unreadable && !b->obj.unreadable && str_eq(was->uid, now->uid) &&
 		memcmp(a->sha256, b->sha256, sizeof(a->sha256)) == 0)
-		return; /* labels, annotations */
+		return; /* only labels or annotations changed */
 	if (!holder || !model_kbsconfig_names(holder, secret, was ? was->name : now->name))
 		return;
 	ctl_install_forget(&c->install,
@@ -81,6 +85,7 @@ static const char *owner_of(const struct kobj *o)
 	return o && !o->unreadable ? ((const struct model_plain *)o)->owner_uid : NULL;
 }
 
+/* A change of owner may change which KbsConfig counts. */
 static void map_object(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_kbsconfig *c = self;

@@ -10,13 +10,13 @@
 #include "tec/model/plain.h"
 #include "tec/render/kbsconfig.h"
 
-/* Inputs beside the owner: what the KbsConfig names, and of kbs-config.toml the port. */
+/* Inputs besides the owner: the objects that the KbsConfig names, and the port in kbs-config.toml. */
 #define KBSCONFIG_INPUTS 1u
 #define KBSCONFIG_PORT   2u
 
 struct ctl_kbsconfig {
 	struct ctl_kind kind;
-	struct ctl_install install; /* of the one that holds the namespace */
+	struct ctl_install install; /* for the KbsConfig that counts in the namespace */
 };
 
 /* Borrowed from the caches, valid for one step. */
@@ -27,7 +27,7 @@ struct kbsconfig_look {
 	bool is_ready;
 };
 
-/* The KbsConfig that counts; NULL: there is none. Borrowed for the turn. */
+/* The KbsConfig that counts; NULL: none. Borrowed until the loop runs again. */
 const struct model_kbsconfig *kbsconfig_holder(const struct state *s);
 struct render_kbsconfig_source kbsconfig_source(const struct state *s);
 

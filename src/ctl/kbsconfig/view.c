@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* KbsConfig: what the caches show (look), what follows (decide, pure) and the conditions. */
+/* KbsConfig: look (read the caches), decide (pure) and the conditions. */
 #include "config.h"
 
 #include "kbsconfig_internal.h"
@@ -8,19 +8,21 @@
 
 /* ---- decide */
 
+/* Delete the objects, wait until they are gone, and only then release the KbsConfig. */
 static enum ctl_kbsconfig_do decide_deleting(const struct ctl_kbsconfig_view *v)
 {
 	if (!v->has_finalizer)
-		return CTL_KBSCONFIG_NOTHING; /* ours is removed; others' finalizers are left */
+		return CTL_KBSCONFIG_NOTHING; /* only finalizers of others are left */
 	for (int i = 0; i < CTL_KBSCONFIG_N_OBJECTS; i++)
 		if (v->owned[i] && !v->leaving[i])
 			return (enum ctl_kbsconfig_do)(CTL_KBSCONFIG_DELETE + i);
 	for (int i = 0; i < CTL_KBSCONFIG_N_OBJECTS; i++)
-		if (v->owned[i]) /* another's finalizer holds it */
+		if (v->owned[i]) /* being deleted, perhaps held by a finalizer */
 			return v->status_ok ? CTL_KBSCONFIG_NOTHING : CTL_KBSCONFIG_APPLY_STATUS;
 	return CTL_KBSCONFIG_DROP_FINALIZER;
 }
 
+/* While an input is missing (not renderable) what is installed stays as it is. */
 enum ctl_kbsconfig_do ctl_kbsconfig_decide(const struct ctl_kbsconfig_view *v)
 {
 	if (!v->found)
@@ -28,7 +30,7 @@ enum ctl_kbsconfig_do ctl_kbsconfig_decide(const struct ctl_kbsconfig_view *v)
 	if (v->deleting)
 		return decide_deleting(v);
 	if (v->holds && v->renderable && !v->has_finalizer)
-		return CTL_KBSCONFIG_ADD_FINALIZER; /* before there is something to delete */
+		return CTL_KBSCONFIG_ADD_FINALIZER; /* before anything exists that must be deleted */
 	for (int i = 0; v->holds && v->renderable && i < CTL_KBSCONFIG_N_OBJECTS; i++) {
 		switch (ctl_install_decide(CTL_INSTALL_APPLIED, v->object[i])) {
 		case CTL_INSTALL_READ:
@@ -56,6 +58,7 @@ static const char *const object_names[CTL_KBSCONFIG_N_OBJECTS] = {
 	[CTL_KBSCONFIG_SERVICE] = "Service " RENDER_KBSCONFIG_SERVICE,
 };
 
+/* Return the first object in this state, or -1. */
 static int in_state(const struct kbsconfig_look *l, enum ctl_install_state state)
 {
 	for (int i = 0; i < CTL_KBSCONFIG_N_OBJECTS; i++)
@@ -102,7 +105,7 @@ static void want_installed(const struct ctl_kbsconfig *c, struct kbsconfig_look 
 			"Waiting until the Deployment and the Service are deleted.");
 	else if (!l->v.holds)
 		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_FALSE, KBSCONFIG_CONFLICT,
-			"KbsConfig %s has the one Trustee of this namespace. Delete one of them, or use another namespace.",
+			"KbsConfig %s already runs the only Trustee of this namespace. Delete one of them, or use another namespace.",
 			holder ? holder->obj.name : "?");
 	else if (r != KBSCONFIG_IS_INSTALLED)
 		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_FALSE, r, "%s", strbuf_str(&why));
@@ -110,16 +113,17 @@ static void want_installed(const struct ctl_kbsconfig *c, struct kbsconfig_look 
 		want_holder(c, l);
 }
 
-/* Why Pods may never be ready, or where that is said. */
+/* Return a hint why Pods may never become ready, or where to look. */
 static const char *why_not_ready(const struct ctl_kbsconfig *c, const struct kbsconfig_look *l)
 {
 	const struct render_kbsconfig_source from = kbsconfig_source(c->kind.state);
 
 	return render_kbsconfig_has_older_admin(l->m, &from)
-		       ? " Section admin of kbs-config.toml is that of a Trustee before v0.21: a later one does not start with it."
-		       : " If that lasts, see kubectl logs -l app=kbs.";
+		       ? " Section admin of kbs-config.toml has the format of a Trustee before v0.21, and later versions do not start with it."
+		       : " If this persists, see kubectl logs -l app=kbs.";
 }
 
+/* The criteria of `kubectl rollout status`, with a reason for each stage. */
 static void want_ready(const struct ctl_kbsconfig *c, struct kbsconfig_look *l)
 {
 	const struct kobj *o =
@@ -157,6 +161,8 @@ static void want_ready(const struct ctl_kbsconfig *c, struct kbsconfig_look *l)
 
 /* ---- look */
 
+/* base.content identifies what would be written, so that a repeated write without effect is
+ * noticed. */
 static void look_objects(struct ctl_kbsconfig *c, struct kbsconfig_look *l)
 {
 	if (l->v.holds)

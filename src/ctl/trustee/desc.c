@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which servers a cluster's spec names, and the address of each. Pure. */
+/* Derives from spec which servers there are, and how each is reached. Pure. */
 #include "config.h"
 
 #include "trustee_internal.h"
@@ -10,7 +10,7 @@
 #include "tec/render/trustee.h"
 
 #define KBS_SERVICE   "kbs-service"
-#define ADMIN_SERVICE "kbs-admin" /* with the guard */
+#define ADMIN_SERVICE "kbs-admin" /* leads to the admin API if the guard is enabled */
 #define AUTH_SECRET   "trustee-auth"
 
 void trustee_desc_fini(struct trustee_desc *d)
@@ -21,6 +21,7 @@ void trustee_desc_fini(struct trustee_desc *d)
 	memset(d, 0, sizeof(*d));
 }
 
+/* https_only is not compared: it changes whether a server is used, not which one it is. */
 bool trustee_desc_same(const struct trustee_desc *a, const struct trustee_desc *b)
 {
 	return str_eq(a->address, b->address) && str_eq(a->ca_secret, b->ca_secret) &&
@@ -33,13 +34,15 @@ const char *ctl_primary_target(const struct model_cluster *c)
 	return c->public_trustee_addr ? c->public_trustee_addr : KBS_SERVICE;
 }
 
+/* Number 0 is the primary. An entry with the primary's address is the same server and is
+ * skipped. */
 bool trustee_desc_of_cluster(
 	const struct model_cluster *c, unsigned i, struct trustee_desc *out, const char **name)
 {
 	unsigned n = 0;
 
 	memset(out, 0, sizeof(*out));
-	/* A spec that lost something may have lost this. */
+	/* A spec that lost fields may have lost this one, too. */
 	out->https_only = c->plaintext == MODEL_PLAINTEXT_REFUSE || c->extended_lost;
 	if (i == 0) {
 		out->primary = true;
@@ -66,7 +69,7 @@ bool trustee_desc_of_cluster(
 
 /* ---- places */
 
-/* Length of the host in "host[:port]", brackets included. */
+/* Return the length of the host in "host[:port]", including the brackets of an IPv6 address. */
 static int host_len(const char *address)
 {
 	const char *end = address[0] == '[' ? strchr(address, ']') : NULL;
@@ -91,6 +94,7 @@ bool trustee_desc_is_plain(const struct ctl_env *env, const struct trustee_desc 
 	return !d->ca_secret;
 }
 
+/* The name in the URL must be one that the certificate has. */
 static char *host_of_primary(const struct ctl_env *env, const struct trustee_server *s)
 {
 	if (s->desc.address)
@@ -98,8 +102,8 @@ static char *host_of_primary(const struct ctl_env *env, const struct trustee_ser
 	return xasprintf(KBS_SERVICE ".%s.svc", env->ns);
 }
 
-/* The Service that leads to the admin API. When no spec tells, that of the guard if it is there, as
- * kbs-service does not lead there then. */
+/* Return the Service that leads to the admin API. Without a spec it is that of the guard, if it exists:
+ * then kbs-service does not expose the admin API. */
 static const char *admin_service(const struct ctl_env *env, const struct model_cluster *c)
 {
 	const struct k8s_cache *services = env->state->services;
@@ -110,8 +114,9 @@ static const char *admin_service(const struct ctl_env *env, const struct model_c
 	return guarded ? ADMIN_SERVICE : KBS_SERVICE;
 }
 
-/* With the guard, the URL keeps the name that the certificate has, and the connection goes to the
- * other Service. By name while its address cannot be known, so that revocation need not wait. */
+/* Set the place of the cluster's own Trustee. With the guard, the URL keeps the name of the certificate
+ * while the connection goes to the other Service; by name if its address is unknown, so that revocation
+ * need not wait. */
 static bool place_owned(const struct ctl_env *env, const struct model_cluster *c,
 	const struct trustee_server *s, const char *scheme, struct trustee_place *out)
 {
@@ -136,6 +141,8 @@ static bool place_owned(const struct ctl_env *env, const struct model_cluster *c
 	return true;
 }
 
+/* With --kbs-url the primary is reached elsewhere, but its certificate still has the public
+ * name. */
 bool trustee_desc_place(const struct ctl_env *env, const struct model_cluster *c,
 	const struct trustee_server *s, struct trustee_place *out)
 {

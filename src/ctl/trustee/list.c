@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of servers: updated from spec and memory when one of them changes. A server of the same
- * name with another description is another server. A server is not dropped while its Deployment, or
- * something that it may hold, is left.
+ * The list of servers, updated from spec and memory when one of them changes. A server with the same
+ * name but another description is another server. A server stays in the list while its Deployment
+ * exists or it may still hold keys.
  */
 #include "config.h"
 
@@ -16,6 +16,7 @@
 #include "tec/render/trustee.h"
 #include "tec/state/record.h"
 
+/* How many values are sent at a time, unless spec.trustee.window is set. */
 #define WINDOW_OURS   32 /* LocalFs, or the store of this process */
 #define WINDOW_OTHERS 1
 
@@ -34,7 +35,7 @@ void trustee_bytes_fini(struct trustee_bytes *b)
 	memset(b, 0, sizeof(*b));
 }
 
-/* Forgets its connection and what was read for it; it stays in the list. */
+/* Drop the connection and everything read for it; the server stays in the list. */
 static void server_close(const struct ctl_trustee *c, struct trustee_server *s)
 {
 	kbs_push_free(steal_ptr(&s->push));
@@ -61,6 +62,8 @@ void trustee_list_drop(struct ctl_trustee *c, struct trustee_server *s)
 	free(s);
 }
 
+/* Name every recorded revocation to a push, which repeats them to a server that may be a
+ * restored backup. */
 static bool each_revoked(
 	void *trustee, void (*fn)(void *arg, enum kbs_kind kind, const char *name), void *fn_arg)
 {
@@ -72,8 +75,8 @@ static bool each_revoked(
 	return true;
 }
 
-/* The storage of somebody else's Trustee may be LocalJson, which loses or corrupts keys that come at the
- * same time, and does not say so. */
+/* Another owner's Trustee may use LocalJson storage, which silently loses or corrupts keys that are
+ * written at the same time. */
 static unsigned window_of(const struct ctl_trustee *c, const struct trustee_server *s)
 {
 	if (c->window)
@@ -82,6 +85,7 @@ static unsigned window_of(const struct ctl_trustee *c, const struct trustee_serv
 								       : WINDOW_OTHERS;
 }
 
+/* With delivery by volumes there is no push; ctl/cluster confirms to kbs_sync instead. */
 static void server_open(struct ctl_trustee *c, struct trustee_server *s, const char *cluster_uid)
 {
 	const struct kbs_push_conf conf = {.target = s->name,
@@ -89,7 +93,7 @@ static void server_open(struct ctl_trustee *c, struct trustee_server *s, const c
 		.read_back = true,
 		.window = window_of(c, s),
 		.repeat_revoked_ms = c->env->repeat_revoked_ms,
-		/* The store of this process is the API's: they are set back together. */
+		/* The store of this process is that of the API: both are restored together. */
 		.each_revoked = trustee_desc_is_here(c->env, &s->desc) ? NULL : each_revoked,
 		.revoked_arg = c};
 
@@ -103,7 +107,8 @@ static void server_open(struct ctl_trustee *c, struct trustee_server *s, const c
 	log_info(NULL, "Trustee is administered", "trustee=%s", log_esc(s->name));
 }
 
-/* A person's decision, so nothing blocks it, but this is the only warning about it. */
+/* Warn that a removed server keeps its keys. An administrator decided it, so nothing blocks it; this is
+ * the only warning. */
 void trustee_list_tell_left(const struct ctl_trustee *c, const char *name)
 {
 	const struct model_cluster *served = state_cluster(c->env->state);
@@ -114,13 +119,13 @@ void trustee_list_tell_left(const struct ctl_trustee *c, const char *name)
 		log_esc(name));
 	k8s_events_post(c->env->events, &kobj_cluster, &served->obj, K8S_EVENT_WARNING,
 		"TrusteeLeft", "Administer",
-		"Trustee at %s is no longer in spec, so it is no longer administered. It keeps every key it has, and what is "
-		"deleted from now on stays valid there. Delete its data or stop it; or add it to spec again, with its "
+		"Trustee at %s was removed from spec and is no longer administered. It keeps all its keys, and keys that are "
+		"revoked from now on stay valid there. Delete its data or stop it; or add it to spec again, with its "
 		"adminSecret, before anything is deleted.",
 		name);
 }
 
-/* cluster_uid NULL: the server is only kept. */
+/* Add or update a server. cluster_uid NULL: no cluster wants it, it is only kept. */
 static void server_want(struct ctl_trustee *c, const char *name, struct trustee_desc *take_desc,
 	const char *cluster_uid)
 {
@@ -142,8 +147,8 @@ static void server_want(struct ctl_trustee *c, const char *name, struct trustee_
 		c->servers = s;
 	} else if (!trustee_desc_same(&s->desc, take_desc) ||
 		   (cluster_uid && !str_eq(s->cluster_uid, cluster_uid))) {
-		/* Another server, or another cluster's, of the same name: nothing is confirmed any
-		 * more. */
+		/* Another server, or one of another cluster, with the same name: earlier
+		 * confirmations no longer count. */
 		if (!s->desc.owned && take_desc->owned)
 			trustee_list_tell_left(c, name);
 		server_close(c, s);
@@ -155,7 +160,7 @@ static void server_want(struct ctl_trustee *c, const char *name, struct trustee_
 		server_open(c, s, cluster_uid ? cluster_uid : "");
 }
 
-/* Of a server that no cluster names any more. */
+/* Tell whether a server that no cluster names any more may still hold our keys. */
 bool trustee_list_may_hold(const struct ctl_trustee *c, const struct trustee_server *s)
 {
 	const struct ctl_env *env = c->env;
@@ -168,14 +173,14 @@ bool trustee_list_may_hold(const struct ctl_trustee *c, const struct trustee_ser
 		return state_trustee_is_left(env->state);
 	if (state_cluster_unknown(env->state))
 		return true;
-	if (state_cluster(env->state)) /* taken out of spec by a person */
+	if (state_cluster(env->state)) /* an administrator removed it from spec */
 		return false;
 	kbs_sync_counts(env->state->sync, &declared, &confirmed, &revoking);
 	return declared || revoking;
 }
 
-/* Settings of all servers: the policies (without a cluster the last ones stay, after a start the
- * stricter ones), and how many keys are sent at once. */
+/* Update the settings of all servers: the policies and the window. Without a cluster, the last policies
+ * stay; after a start, the stricter ones are assumed. */
 static void want_settings(struct ctl_trustee *c, const struct model_cluster *served)
 {
 	static const struct model_cluster none = {.isolation = MODEL_ISOLATION_PER_MACHINE};
@@ -203,7 +208,7 @@ static void want_by_spec(struct ctl_trustee *c, const struct model_cluster *serv
 		server_want(c, name, &d, served->obj.uid);
 }
 
-/* Only after a start: later the list knows more than memory. */
+/* Add servers from memory, only after a start: later the list is more recent than memory. */
 static void want_by_memory(struct ctl_trustee *c, const struct model_cluster *served)
 {
 	struct trustee_desc d;
@@ -216,8 +221,8 @@ static void want_by_memory(struct ctl_trustee *c, const struct model_cluster *se
 	}
 }
 
-/* Updates the list from spec and memory. A spec that lost fields may have lost servers, and which
- * one is primary: then the list stays until a person restores or confirms it. */
+/* Update the list from spec and memory. A spec that lost fields may have lost servers, or which one is
+ * primary: then the list stays until an administrator restores or confirms it. */
 void trustee_list_update(void *trustee)
 {
 	struct ctl_trustee *c = trustee;
@@ -240,7 +245,7 @@ void trustee_list_update(void *trustee)
 	if (lost && !has_primary && trustee_memory_is_read(c))
 		want_by_spec(c, served);
 	if (!served && !c->servers && state_trustee_is_left(c->env->state)) {
-		/* Perhaps of a cluster that was deleted before we started. */
+		/* Its cluster may have been deleted before this process started. */
 		d = (struct trustee_desc){.primary = true, .owned = true};
 		server_want(c, "kbs-service", &d, NULL);
 	}

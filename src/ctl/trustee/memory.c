@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ConfigMap tec-trustees: the servers that the cluster object does not own, written before a server
- * gets a transport and removed after it left the list. Nothing else reads or writes it. Its text is
- * an array of {"address","adminSecret","caSecret","primary","httpsOnly"}, sorted by address, so
- * that equal memories are equal texts.
+ * ConfigMap tec-trustees, the memory: servers that the cluster object does not own. A server is added
+ * before it gets a transport, and removed after it left the list. Nothing else reads or writes the
+ * ConfigMap. Its text is an array of {"address","adminSecret","caSecret","primary","httpsOnly"}, sorted
+ * by address, so that equal memories have equal text.
  */
 #include "config.h"
 
@@ -19,6 +19,7 @@
 
 /* ---- its text */
 
+/* The text may come from another client: every member may be missing or of another type. */
 bool trustee_memory_desc(const char *json, unsigned i, struct trustee_desc *out)
 {
 	cleanup_json struct json_object *a = NULL;
@@ -47,6 +48,7 @@ static int by_address(const void *a, const void *b)
 	return strcmp((*x)->name, (*y)->name);
 }
 
+/* Servers of the cluster object are left out: the object itself remembers them. */
 static char *text_of(const struct trustee_server *servers)
 {
 	const struct trustee_server *v[TRUSTEE_SERVERS_MAX];
@@ -72,13 +74,13 @@ static char *text_of(const struct trustee_server *servers)
 	return json_text(a);
 }
 
-/* ---- what is known of it */
+/* ---- state */
 
 bool trustee_memory_is_read(const struct ctl_trustee *c)
 {
 	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
 
-	/* An unreadable one is written again, if we know what it said. */
+	/* An unreadable ConfigMap is overwritten, provided that its content was known. */
 	if (!k8s_cache_filled(c->env->state->configmaps) || (o && o->unreadable))
 		return c->memory_known;
 	return o ? str_eq(o->rv, c->memory_rv) : !c->memory_rv;
@@ -139,6 +141,8 @@ struct op *trustee_memory_start(
 	return k8s_call_apply(env->api, &c->acts.ops, &kobj_configmap, env->ns, o, done, arg);
 }
 
+/* Take the answer of a read or write. After a read, the servers found are added to the list
+ * (c->adopt), in case spec no longer names them. */
 bool trustee_memory_done(struct ctl_trustee *c, enum ctl_trustee_do d, const struct err *err,
 	const struct k8s_result *r)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What conditions say about Trustee servers: kbs gives names, states and errors, the sentences are
- * made here. */
+/* Sentences about Trustee servers for conditions. kbs provides only names, states and errors. */
 #include "config.h"
 
 #include "tec/ctl/trustee.h"
@@ -11,7 +10,7 @@ static void add_one(struct strbuf *out, const struct kbs_target_status *t)
 	if (t->text)
 		strbuf_adds(out, t->text);
 	else if (t->error && t->state == KBS_TARGET_REFUSED)
-		strbuf_addf(out, "it refuses what is sent: %s.", t->error);
+		strbuf_addf(out, "it rejects updates: %s.", t->error);
 	else if (t->error)
 		strbuf_addf(out, "%s.", t->error);
 	else if (t->state == KBS_TARGET_POPULATING)

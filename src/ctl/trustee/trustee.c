@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The step of one server, and of the memory. It changes the server's transport, never the list
- * (list.c), except to drop a server that is no longer wanted. A server that the cluster object does
- * not own is written into memory before it gets a transport, and removed from memory after it left
- * the list.
+ * The controller of Trustee servers: the steps of one server and of the memory. A step changes the
+ * transport of its server and never the list (list.c), except to drop a server that is no longer
+ * wanted. A server that the cluster object does not own is written to memory before it gets a
+ * transport, and removed from memory after it left the list.
  */
 #include "config.h"
 
@@ -17,11 +17,11 @@
 #include "tec/model/pod.h"
 #include "tec/model/content.h"
 
-#define MEMBER_MAX 65536
-#define LEAVING_MS 2000
+#define MEMBER_MAX 65536 /* bytes of base64 in one member of a Secret */
+#define LEAVING_MS 2000  /* polling interval until an unwanted server holds none of our keys */
 
-/* The cluster's own Trustee is administered with a Secret that the operator created. The last
- * verdict stays when the cluster object is deleted before its Trustee. */
+/* Decide whether the admin key may be used: for the cluster's own Trustee only the one that this operator
+ * announced. The last verdict stays when the cluster object is deleted before its Trustee. */
 static void judge_admin(const struct model_cluster *served, struct trustee_server *s)
 {
 	if (!s->desc.owned)
@@ -31,6 +31,7 @@ static void judge_admin(const struct model_cluster *served, struct trustee_serve
 			model_cluster_announces(served, s->desc.admin_secret, s->admin.content);
 }
 
+/* Close the connection; the reason appears in condition TrusteeSynced. */
 static void tell(struct trustee_server *s, const char *why)
 {
 	free(steal_ptr(&s->connected_as));
@@ -56,14 +57,14 @@ static void connect_to(struct ctl_trustee *c, struct trustee_server *s, struct t
 		log_err(LOG_WARN, NULL, "Trustee cannot be administered", &err);
 		tell(s, err.text);
 	}
-	/* Not tried again until something changes. */
+	/* Also after a failure: it is not retried until an input changes. */
 	free(s->connected_as);
 	s->connected_as = steal_ptr(&l->as);
 }
 
 /* ---- acts */
 
-/* Takes a member out of a Secret's answer and wipes the answer. */
+/* Take one member from the answer and wipe all members there. */
 static void take_member(struct trustee_bytes *b, struct json_object *o, const char *member)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
@@ -89,10 +90,11 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 	if (s && !err_is_set(err))
 		take_member(
 			admin ? &s->admin : &s->ca, r->object, admin ? "private.key" : "ca.crt");
-	/* Deleted in the meantime: the cache will show it. */
+	/* NOT_FOUND: deleted in the meantime, which the cache will show. */
 	ctl_act_end(a, err->kind == ERR_NOT_FOUND ? &(const struct err)ERR_INIT : err);
 }
 
+/* Most acts change memory only and complete at once; reading a Secret is the only request. */
 static struct queue_next step_server(struct ctl_trustee *c, struct trustee_server *s)
 {
 	struct trustee_look l = {.why = STRBUF_INIT};
@@ -133,7 +135,7 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 	}
 	trustee_view_fini(&l);
 	if (d != CTL_TRUSTEE_DROP && next.verdict == QUEUE_SETTLED && !s->wanted)
-		/* until it holds none of our keys */
+		/* poll until it holds none of our keys */
 		next = ctl_retry(LEAVING_MS, "leaving");
 	return next;
 }
@@ -157,7 +159,7 @@ static struct queue_next step_memory(struct ctl_trustee *c)
 
 	trustee_memory_look(c, &v);
 	d = ctl_trustee_decide_memory(&v);
-	if (d == CTL_TRUSTEE_NOTHING || c->adopt) { /* the update of the list wakes us */
+	if (d == CTL_TRUSTEE_NOTHING || c->adopt) { /* the update of the list wakes this key */
 		ctl_act_drop(ctl_act_find(&c->acts, STATE_TRUSTEE_MEMORY));
 		return ctl_settled();
 	}
@@ -185,14 +187,14 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	return next;
 }
 
-/* ---- what a change concerns */
+/* ---- which servers a change concerns */
 
 static void map_any(void *self, const struct kobj *was, const struct kobj *now)
 {
 	trustee_list_update_soon(self);
 }
 
-/* Only Secrets that a server is reached with. */
+/* Wake the servers that are reached with this Secret. */
 static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_trustee *c = self;
@@ -217,13 +219,14 @@ static void map_service(void *self, const struct kobj *was, const struct kobj *n
 		trustee_list_update_soon(self);
 }
 
+/* The own Trustee may hold keys as long as its Deployment exists. */
 static void map_deployment(void *self, const struct kobj *was, const struct kobj *now)
 {
 	if (!was || !now)
 		trustee_list_update_soon(self);
 }
 
-/* Another process serves now, and may have lost everything. */
+/* Ask Trustee again what it holds: a new Pod or container serves now, and may have lost everything. */
 static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_trustee *c = self;
@@ -277,8 +280,7 @@ void ctl_trustee_off(struct ctl_trustee *c)
 		trustee_list_drop(c, c->servers);
 	trustee_memory_set(c, NULL, NULL);
 	c->memory_known = false;
-	/* Keys leave memory together with the leadership, and what Trustee holds is unknown from
-	 * now on. */
+	/* Keys leave memory with the leadership; what Trustee holds is unknown from now on. */
 	kbs_sync_reset(c->env->state->sync);
 }
 

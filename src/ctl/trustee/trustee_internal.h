@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to src/ctl/trustee: the servers and what is known of each. */
+/* Private to src/ctl/trustee: the servers and what is known of each. Each file calls only those before
+ * it: desc, memory, list, view, trustee. */
 #ifndef TEC_CTL_TRUSTEE_INTERNAL_H
 #define TEC_CTL_TRUSTEE_INTERNAL_H
 
@@ -9,11 +10,11 @@
 
 #define TRUSTEE_SERVERS_MAX 24
 
-/* How a server is described, by spec or by memory. Strings are owned. */
+/* The description of a server, from spec or memory. Strings are owned. */
 struct trustee_desc {
-	char *address;      /* host[:port]; NULL in the primary of a cluster without an address */
+	char *address;      /* host[:port]; NULL: the primary of a cluster without an address */
 	char *ca_secret;    /* NULL: plain http */
-	char *admin_secret; /* with private.key */
+	char *admin_secret; /* has member private.key */
 	bool primary, owned;
 	bool https_only; /* spec.trustee.plaintext is Refuse, or may have been */
 	bool volumes;    /* nothing is sent to it: ctl/cluster mounts files and confirms */
@@ -23,21 +24,21 @@ struct trustee_desc {
 struct trustee_bytes {
 	char *rv;                         /* owned; NULL: never read */
 	struct secret *value;             /* owned; NULL: the Secret has no such member */
-	char content[SHA256_HEX_LEN + 1]; /* hash of all it holds (model/content.h) */
+	char content[SHA256_HEX_LEN + 1]; /* hash of all members (model/content.h) */
 };
 
 struct trustee_server {
 	struct trustee_server *next;
 	struct trustee_desc desc;
 	char *cluster_uid; /* owned */
-	bool wanted;       /* by the cluster served */
+	bool wanted;       /* the served cluster names it */
 	struct trustee_bytes admin, ca;
-	bool admin_ours;       /* the cluster's own Trustee: the admin key is the one announced */
+	bool admin_ours;       /* of the own Trustee: this operator announced the admin key */
 	struct kbs_push *push; /* owned; NULL with delivery by volumes */
-	bool is_target;        /* kbs_sync knows it without a push */
-	char *connected_as;    /* owned: what the transport was made from; NULL: there is none */
+	bool is_target;        /* registered in kbs_sync without a push */
+	char *connected_as;    /* owned: inputs of the transport; NULL: no transport */
 	char *reason;          /* owned: why it is not connected */
-	char name[];           /* of the target */
+	char name[];           /* of the target in kbs_sync */
 };
 
 struct ctl_trustee {
@@ -45,10 +46,10 @@ struct ctl_trustee {
 	struct ctl_runner *runner; /* owned */
 	struct ctl_acts acts;
 	bool on;
-	bool has_policies;              /* kbs_sync knows them */
+	bool has_policies;              /* kbs_sync has the policies */
 	unsigned window;                /* spec.trustee.window; 0: the default of each server */
-	bool memory_known;              /* it was read, or found missing, since the start */
-	bool adopt;                     /* memory was read: its servers must be added to the list */
+	bool memory_known;              /* read, or found missing, since the start */
+	bool adopt;                     /* memory was just read: add its servers to the list */
 	struct trustee_server *servers; /* owned list */
 	struct defer look;
 	char *memory_rv,
@@ -58,38 +59,35 @@ struct ctl_trustee {
 /* Where a server is reached. Strings are owned. */
 struct trustee_place {
 	char *url, *connect_to; /* connect_to NULL: by the URL */
-	const char *service;    /* static: whose address it is; NULL: none of ours */
+	const char *service;    /* static: the Service of the address; NULL: none of ours */
 };
 
-/* What a step looks at; view.c. */
+/* The look of a step; view.c. */
 struct trustee_look {
 	struct ctl_trustee_view v;
 	struct trustee_place place;
-	char *as; /* owned */
+	char *as; /* owned: the inputs of a transport as text, compared with connected_as */
 	struct strbuf why;
 };
-
-/* The files are a line, and each calls only those before it. */
 
 /* ---- desc.c */
 void trustee_desc_fini(struct trustee_desc *d);
 bool trustee_desc_same(const struct trustee_desc *a, const struct trustee_desc *b);
-/* The i-th server that a cluster wants; false: there are no more. *name: of its target, borrowed
- * from c. */
+/* The i-th server of a cluster; false: there are no more. *name: its target, borrowed from c. */
 bool trustee_desc_of_cluster(
 	const struct model_cluster *c, unsigned i, struct trustee_desc *out, const char **name);
-/* Of a server; false: not known yet. The caller frees out's strings. */
+/* Where a server is reached; false: not known yet. The caller frees the strings. */
 bool trustee_desc_place(const struct ctl_env *env, const struct model_cluster *c,
 	const struct trustee_server *s, struct trustee_place *out);
-/* A place may depend on this Service. */
+/* A place depends on this Service. */
 bool trustee_desc_is_service(const char *name);
-/* It is this process: reached without address, certificate and Secret. */
+/* The server is this process, which needs no address, certificate or Secret. */
 bool trustee_desc_is_here(const struct ctl_env *env, const struct trustee_desc *d);
-/* It would be reached in plain text. */
+/* The connection would be plain text. */
 bool trustee_desc_is_plain(const struct ctl_env *env, const struct trustee_desc *d);
 
 /* ---- memory.c */
-/* The i-th server of a memory text; false: there are no more, or it is not such a text. */
+/* The i-th server of a memory text; false: there are no more, or the text is invalid. */
 bool trustee_memory_desc(const char *json, unsigned i, struct trustee_desc *out);
 bool trustee_memory_is_read(const struct ctl_trustee *c);
 void trustee_memory_set(struct ctl_trustee *c, const char *rv, const char *text);

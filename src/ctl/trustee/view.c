@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* State and decision of one server, and why it is not connected. Changes nothing. */
+/* The look at one server, its decision (pure), and why it is not connected. Changes nothing. */
 #include "config.h"
 
 #include "trustee_internal.h"
 
 #include "tec/base/mem.h"
 
+/* Choose the next act. A server that cannot be used is disconnected once, with the reason. */
 enum ctl_trustee_do ctl_trustee_decide(const struct ctl_trustee_view *v)
 {
 	bool whole = !v->refused && v->admin_there && (!v->needs_ca || v->ca_there) && v->address;
@@ -19,7 +20,7 @@ enum ctl_trustee_do ctl_trustee_decide(const struct ctl_trustee_view *v)
 	if (!whole)
 		return v->reported ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_DISCONNECT;
 	if (!v->recorded)
-		return CTL_TRUSTEE_NOTHING; /* memory comes first, and wakes us */
+		return CTL_TRUSTEE_NOTHING; /* memory is written first, and wakes this key */
 	if (!v->admin_read)
 		return CTL_TRUSTEE_READ_ADMIN;
 	if (v->needs_ca && !v->ca_read)
@@ -29,6 +30,7 @@ enum ctl_trustee_do ctl_trustee_decide(const struct ctl_trustee_view *v)
 	return v->connected ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_CONNECT;
 }
 
+/* An empty memory is deleted instead of written. */
 enum ctl_trustee_do ctl_trustee_decide_memory(const struct ctl_trustee_memory_view *v)
 {
 	if (!v->read)
@@ -49,7 +51,7 @@ static const struct kobj *secret_there(const struct ctl_env *env, const char *na
 	return o && !o->deleting ? o : NULL;
 }
 
-/* spec lists the certificates that a CA may have, and this one has others. */
+/* Tell whether spec.tls.caSHA256 forbids the CA of this server. */
 static bool is_ca_refused(const struct ctl_env *env, const struct trustee_server *s)
 {
 	const struct model_cluster *served = state_cluster(env->state);
@@ -87,7 +89,7 @@ static void say_refused(
 	strbuf_adds(out, ", or set spec.trustee.plaintext to Allow.");
 }
 
-/* Why it is not connected, in the order of decide; "" when there is no reason. */
+/* Explain why the server is not connected, in the order of decide; "" if there is no reason. */
 static void say_why(
 	const struct ctl_env *env, const struct trustee_server *s, struct trustee_look *l)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TrusteeConfig: the acts, each one request. A value that a write needs, of a TLS Secret or of the
- * file that a user edited, is read right before it and is in the act (made) until that has ended.
+ * TrusteeConfig: the acts, each one request. A value that a write needs (from a TLS Secret, or the file
+ * that a user edited) is read right before the write and kept in the act (`made`) until the write ends.
  */
 #include "config.h"
 
@@ -17,6 +17,7 @@
 #include "tec/pki/key.h"
 #include "tec/render/kbstls.h"
 
+/* Each kind of act has one number per child. */
 static int child_of(int d)
 {
 	return (d - CTL_TRUSTEECONFIG_READ) % RENDER_N_CHILDREN;
@@ -37,7 +38,8 @@ static struct op *start_read(
 				 render_child_source(l->m, (enum render_trusteeconfig_child)i));
 }
 
-/* Into the act: the value, and what it is of, a content's hash or the file's version. */
+/* Keep the value in the act, with the hash of its content, or with the version of the edited file: the
+ * merged file is written only over that version. */
 static void keep_value(struct ctl_act *a, int i, struct json_object *o)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
@@ -65,6 +67,8 @@ static void keep_value(struct ctl_act *a, int i, struct json_object *o)
 
 /* ---- make */
 
+/* Remember a write that cannot succeed, and why. It is not repeated until the TrusteeConfig or
+ * the child changes; a refusal by the API is retried after a while. */
 static void get_stuck(struct ctl_trusteeconfig *c, const struct model_trusteeconfig *m, int i,
 	bool edited, const struct err *err)
 {
@@ -81,12 +85,12 @@ static void get_stuck(struct ctl_trusteeconfig *c, const struct model_trusteecon
 	s->edited = edited;
 	s->since_ms = clock_boot_ms();
 	snprintf(s->text, sizeof(s->text),
-		edited ? "The TLS settings of spec cannot be put into %s %s: %s."
+		edited ? "The TLS settings of spec cannot be merged into %s %s: %s."
 		       : "%s %s cannot be written: %s.",
 		kind, name, err->text);
 }
 
-/* What was read has no value that a secret can hold. */
+/* The value that was read is empty or too large. */
 static void get_stuck_empty(struct ctl_trusteeconfig *c, const struct model_trusteeconfig *m, int i)
 {
 	enum render_trusteeconfig_child child = (enum render_trusteeconfig_child)i;
@@ -100,7 +104,7 @@ static void get_stuck_empty(struct ctl_trusteeconfig *c, const struct model_trus
 	get_stuck(c, m, i, config, &err);
 }
 
-/* The user's file with our TLS lines. */
+/* Write the user's file with the TLS lines of spec. */
 static struct op *merge_config(struct ctl_trusteeconfig *c, struct ctl_act *a,
 	const struct model_trusteeconfig *m, const struct model_input *in)
 {
@@ -122,6 +126,8 @@ static struct op *merge_config(struct ctl_trusteeconfig *c, struct ctl_act *a,
 	return ctl_kind_patch(&c->kind, a, &kobj_input_configmap, in->obj.name, patch);
 }
 
+/* The hash of the data goes into an annotation, which is how an edit by a user is recognized
+ * later. */
 static struct op *make_configmap(struct ctl_trusteeconfig *c, struct ctl_act *a,
 	const struct trusteeconfig_look *l, enum render_trusteeconfig_child i)
 {
@@ -137,6 +143,8 @@ static struct op *make_configmap(struct ctl_trusteeconfig *c, struct ctl_act *a,
 		c->kind.env->ns, o, ctl_kind_done, a);
 }
 
+/* The admin key is generated here; TLS Secrets are copied. Created by POST only: an existing
+ * Secret is never overwritten. */
 static struct op *make_secret(struct ctl_trusteeconfig *c, struct ctl_act *a,
 	const struct model_trusteeconfig *m, enum render_trusteeconfig_child i)
 {
@@ -153,6 +161,7 @@ static struct op *make_secret(struct ctl_trusteeconfig *c, struct ctl_act *a,
 		c->kind.env->ns, text, ctl_kind_done, a);
 }
 
+/* Create the KbsConfig, or patch only the fields that this profile sets. */
 static struct op *make_kbsconfig(
 	struct ctl_trusteeconfig *c, struct ctl_act *a, const struct model_trusteeconfig *m)
 {
@@ -214,6 +223,7 @@ static void wrote(struct ctl_trusteeconfig *c, const struct model_trusteeconfig 
 	log_info(&lc, gone ? "deleted" : "written", "trustee=%s", m->obj.name);
 }
 
+/* INVALID and DENIED will not pass by waiting, so they are shown in the condition. */
 bool trusteeconfig_act_ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
@@ -225,7 +235,7 @@ bool trusteeconfig_act_ended(
 	if (d == CTL_TRUSTEECONFIG_APPLY_STATUS)
 		return false;
 	if (err_is_set(err)) {
-		/* Other errors may pass with time. */
+		/* Other errors may be temporary. */
 		if (m && (err->kind == ERR_INVALID || err->kind == ERR_DENIED))
 			get_stuck(c, m, i, false, err);
 		return r && r->already_exists;
@@ -281,7 +291,7 @@ void trusteeconfig_act_add_status(const struct ctl_look *look, struct json_objec
 	[CTL_TRUSTEECONFIG_##what... CTL_TRUSTEECONFIG_##what + RENDER_N_CHILDREN - 1]
 
 const struct ctl_do trusteeconfig_acts[CTL_TRUSTEECONFIG_N_DO] = {
-	OF_CHILD(READ) = {"read what an object is made of", .start = start_read},
+	OF_CHILD(READ) = {"read the source of an object", .start = start_read},
 	OF_CHILD(MAKE) = {"write an object", .start = start_make},
 	OF_CHILD(
 		DELETE) = {"delete an object", .flags = CTL_DO_GONE_IS_FINE, .start = start_delete},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* TrusteeConfig: where its objects are, and which of them a change concerns. */
+/* The controller of TrusteeConfig: where its objects are, and which TrusteeConfigs a change concerns. */
 #include "config.h"
 
 #include "trusteeconfig_internal.h"
@@ -62,8 +62,9 @@ void trusteeconfig_unstick(struct ctl_trusteeconfig *c, const char *name)
 		drop(s);
 }
 
-/* ---- what a change concerns */
+/* ---- which ones a change concerns */
 
+/* A new spec may solve what the last write failed for. */
 static void map_trusteeconfig(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_trusteeconfig *c = self;
@@ -79,6 +80,8 @@ struct concerned {
 	const char *name;
 };
 
+/* Names of children begin with that of their TrusteeConfig; the others are named by spec or
+ * shared. */
 static void wake_if_concerned(void *arg, const struct kobj *o)
 {
 	const struct concerned *c = arg;

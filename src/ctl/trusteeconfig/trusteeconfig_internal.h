@@ -8,12 +8,12 @@
 #include "tec/ctl/trusteeconfig.h"
 #include "tec/model/plain.h"
 
-/* Why the last write of a child cannot succeed, until its TrusteeConfig or the child changes. */
+/* Why the write of a child cannot succeed. Valid until its TrusteeConfig or the child changes. */
 struct trusteeconfig_stuck {
-	char *of, *rv; /* owned; name of the TrusteeConfig, version of the child */
+	char *of, *rv; /* owned; name of the TrusteeConfig; version of the child */
 	int child;
-	bool edited; /* by the user; else the API refused it, and it is tried again */
-	uint64_t since_ms;
+	bool edited;       /* because a user edited it; otherwise the API refused it: retried */
+	uint64_t since_ms; /* boot clock */
 	char text[256];
 	LIST_ENTRY(trusteeconfig_stuck) link;
 };
@@ -28,13 +28,13 @@ struct trusteeconfig_look {
 	struct ctl_look base;
 	struct ctl_trusteeconfig_view v;
 	const struct model_trusteeconfig *m;
-	const struct model_kbsconfig *kbs; /* NULL: there is none, or another's */
+	const struct model_kbsconfig *kbs; /* NULL: none, or another owner's */
 	const char *description;           /* static */
 	const char *ns;
 	bool is_ready;
 };
 
-/* The cache of a child's kind, and the child itself: NULL, there is none. Borrowed. */
+/* The cache of a child's kind, and the child itself (NULL: none). Borrowed. */
 struct k8s_cache *trusteeconfig_cache(const struct state *s, int child);
 const struct kobj *trusteeconfig_child(
 	const struct state *s, const struct model_trusteeconfig *m, int child);

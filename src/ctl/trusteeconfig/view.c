@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* TrusteeConfig: what the caches show (look), what follows (decide, pure) and the conditions. */
+/* TrusteeConfig: look (read the caches), decide (pure) and the conditions. */
 #include "config.h"
 
 #include "trusteeconfig_internal.h"
@@ -7,10 +7,11 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 
-#define REFUSED_AGAIN_MS 30000
+#define REFUSED_AGAIN_MS 30000 /* delay before a write that the API refused is retried */
 
 /* ---- decide */
 
+/* A copy needs its value first, so it is read right before the write. */
 static int decide_child(const struct ctl_trusteeconfig_view *v, int i)
 {
 	bool copy = render_child_is_copy((enum render_trusteeconfig_child)i);
@@ -32,9 +33,9 @@ static int decide_child(const struct ctl_trusteeconfig_view *v, int i)
 }
 
 /*
- * Stale copies go before anything is made: while one of a pair is missing the Deployment stays as it
- * is, so that no Pod starts with a new key and an old certificate. What is not wanted goes last: the
- * KbsConfig names it until then.
+ * Return in which of three rounds a child is handled. Stale copies are deleted first: while one of a
+ * pair is missing, the Deployment does not change, so no Pod starts with a new key and an old
+ * certificate. Unwanted children are deleted last, because the KbsConfig names them until then.
  */
 static int turn_of(const struct ctl_trusteeconfig_view *v, int i)
 {
@@ -47,7 +48,7 @@ static int turn_of(const struct ctl_trusteeconfig_view *v, int i)
 enum ctl_trusteeconfig_do ctl_trusteeconfig_decide(const struct ctl_trusteeconfig_view *v)
 {
 	if (!v->found || v->deleting)
-		return CTL_TRUSTEECONFIG_NOTHING; /* what it owns is collected */
+		return CTL_TRUSTEECONFIG_NOTHING; /* the garbage collector deletes what it owns */
 	for (int turn = 0; v->usable && turn < 3; turn++) {
 		for (int i = 0; i < RENDER_N_CHILDREN; i++) {
 			int d = turn_of(v, i) == turn ? decide_child(v, i) : 0;
@@ -64,7 +65,7 @@ enum ctl_trusteeconfig_do ctl_trusteeconfig_decide(const struct ctl_trusteeconfi
 #define WANT(l, which, state, r, ...)                                                              \
 	kobj_cond_want(&(l)->base.want[which], model_trusteeconfig_cond_types[which], state,       \
 		model_trusteeconfig_reason(r), __VA_ARGS__)
-/* The first reason why spec cannot be followed; false, so that a check can return it. */
+/* Set the condition to the reason why spec cannot be followed. False, so that a check can return it. */
 #define REFUSE(l, r, ...)                                                                          \
 	(WANT(l, TRUSTEECONFIG_CONFIGURED, KOBJ_COND_FALSE, r, __VA_ARGS__), false)
 
@@ -112,7 +113,8 @@ static bool source_is_there(struct trusteeconfig_look *l, const struct state *s,
 			name, field);
 	if (!model_input_has(in, key))
 		return REFUSE(l, TRUSTEECONFIG_INPUT_MISSING,
-			"Secret %s has no key %s. Make it of type kubernetes.io/tls.", name, key);
+			"Secret %s has no key %s. Create it with type kubernetes.io/tls.", name,
+			key);
 	return true;
 }
 
@@ -121,7 +123,8 @@ static bool note_name(void *arg, const char *key)
 	return false;
 }
 
-/* An edited kbs-config.toml that the rest would not fit: it would not start. */
+/* Check that kbs-config.toml, which a user may have edited, matches spec: otherwise Trustee would not
+ * start with the objects created here. */
 static bool config_fits(struct trusteeconfig_look *l, const struct model_input *in)
 {
 	const struct model_kbsfile *f = &in->file;
@@ -129,26 +132,28 @@ static bool config_fits(struct trusteeconfig_look *l, const struct model_input *
 	const char *what =
 		f->insecure_http != !l->m->https_secret
 			? (l->m->https_secret
-					  ? "spec.httpsSpec asks for HTTPS, but it has plain HTTP"
-					  : "it has HTTPS, but spec.httpsSpec is not given")
+					  ? "spec.httpsSpec requires HTTPS, but the file sets plain HTTP"
+					  : "the file sets HTTPS, but spec.httpsSpec is not set")
 		: token != (l->m->token_secret != NULL)
-			? (token ? "it signs tokens with a key, but spec.attestationTokenVerificationSpec is not given"
-				 : "it does not name the key of spec.attestationTokenVerificationSpec")
+			? (token ? "the file names a token key, but spec.attestationTokenVerificationSpec is not set"
+				 : "the file does not name the key of spec.attestationTokenVerificationSpec")
 			: NULL;
 
 	if (!f->there)
 		return REFUSE(l, TRUSTEECONFIG_EDITED,
-			"ConfigMap %s has no key kbs-config.toml. Add it, or delete the ConfigMap to have it made again.",
+			"ConfigMap %s has no key kbs-config.toml. Add it, or delete the ConfigMap to have it created again.",
 			in->obj.name);
 	if (!f->why && !what)
 		return true;
 	return REFUSE(l, TRUSTEECONFIG_EDITED,
-		"ConfigMap %s was edited and does not fit: %s. Change it, or delete it to have it made again. Trustee goes on as it is.",
+		"ConfigMap %s was edited and does not match spec: %s. Correct it, or delete it to have it created again. Trustee keeps its current configuration.",
 		in->obj.name, f->why ? f->why : what);
 }
 
 /* ---- children */
 
+/* Compare hashes: content as rendered now, content as rendered earlier (unedited, so it is
+ * updated), or edited by a user (kept; only its TLS lines may have to change). */
 static enum ctl_child configmap_state(
 	const struct model_trusteeconfig *m, const struct model_input *in, int i)
 {
@@ -168,6 +173,7 @@ static enum ctl_child configmap_state(
 		       : CTL_CHILD_FINE;
 }
 
+/* A copy of a missing or unreadable source stays: Trustee keeps running with it. */
 static enum ctl_child copy_state(const struct state *s, const struct model_trusteeconfig *m,
 	const struct model_input *in, int i)
 {
@@ -180,7 +186,7 @@ static enum ctl_child copy_state(const struct state *s, const struct model_trust
 	return str_eq(in->made, hash) ? CTL_CHILD_FINE : CTL_CHILD_STALE;
 }
 
-/* False: it is in the way. */
+/* Look at one child. False: an object of another owner blocks it. */
 static bool look_child(struct trusteeconfig_look *l, const struct state *s, int i)
 {
 	enum render_trusteeconfig_child which = (enum render_trusteeconfig_child)i;
@@ -195,7 +201,7 @@ static bool look_child(struct trusteeconfig_look *l, const struct state *s, int 
 		return REFUSE(l, TRUSTEECONFIG_CONFLICT,
 			"%s %s is too large to be read. Delete it.", kind, o->name);
 	ours = str_eq(owner_of(o, i), l->m->obj.uid);
-	if (!wanted) { /* policies are no secrets, and may have been edited */
+	if (!wanted) { /* policies are kept: they are not secret and may have been edited */
 		l->v.child[i] = ours && !render_child_is_configmap(which) ? CTL_CHILD_UNWANTED
 									  : CTL_CHILD_FINE;
 		return true;
@@ -211,7 +217,7 @@ static bool look_child(struct trusteeconfig_look *l, const struct state *s, int 
 	else if (i == RENDER_CHILD_CLAIM &&
 		 !str_eq(((const struct model_plain *)o)->volume, l->m->volume))
 		return REFUSE(l, TRUSTEECONFIG_CONFLICT,
-			"PersistentVolumeClaim %s is of volume %s, not of spec.ibmSE.pvName. Delete the claim, or set pvName back.",
+			"PersistentVolumeClaim %s uses volume %s, not that of spec.ibmSE.pvName. Delete the claim, or restore pvName.",
 			o->name,
 			((const struct model_plain *)o)->volume
 				? ((const struct model_plain *)o)->volume
@@ -234,7 +240,7 @@ static bool look_kbsconfig(struct trusteeconfig_look *l, const struct state *s)
 	return true;
 }
 
-/* The file stays as the user has it, and has to fit. */
+/* A file that a user edited is kept, so it has to match spec. */
 static bool look_config(struct trusteeconfig_look *l, const struct state *s)
 {
 	const struct kobj *o = trusteeconfig_child(s, l->m, RENDER_CHILD_CONFIG);
@@ -249,7 +255,7 @@ static bool look_stuck(const struct ctl_trusteeconfig *c, struct trusteeconfig_l
 	const struct kobj *o = s ? trusteeconfig_child(c->kind.state, l->m, s->child) : NULL;
 
 	if (!s || !str_eq(s->rv, o ? o->rv : NULL))
-		return true; /* it is another one now */
+		return true; /* the child changed: try again */
 	if (!s->edited) {
 		uint64_t past = clock_boot_ms() - s->since_ms;
 
@@ -285,13 +291,14 @@ static void want_configured(const struct ctl_trusteeconfig *c, struct trusteecon
 		all &= l->v.child[i] == CTL_CHILD_FINE;
 	if (l->v.usable && all)
 		WANT(l, TRUSTEECONFIG_CONFIGURED, KOBJ_COND_TRUE, TRUSTEECONFIG_IS_CONFIGURED,
-			"KbsConfig %s and what it names are there.",
+			"KbsConfig %s and the objects that it names exist.",
 			l->kbs ? l->kbs->obj.name : "");
 	else if (l->v.usable)
 		WANT(l, TRUSTEECONFIG_CONFIGURED, KOBJ_COND_FALSE, TRUSTEECONFIG_CONFIGURING,
-			"The KbsConfig and what it names are being written.");
+			"The KbsConfig and the objects that it names are being written.");
 }
 
+/* The descriptions are those of the upstream Trustee operator, which clients may compare. */
 static void want_ready(struct trusteeconfig_look *l)
 {
 	const struct model_kbsconfig *kbs = l->kbs;
