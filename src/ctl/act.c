@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The acts of one controller, each the record of its key in the queue, and what their requests and
- * answers are made of. An act that succeeds and changes nothing that anyone can see is not repeated
- * at once.
+ * The acts of one controller, each stored as the record of its key in the queue, and helpers for their
+ * requests and answers. An act that succeeds without a visible effect is not repeated at once.
  */
 #include "config.h"
 
@@ -16,8 +15,8 @@
 #include "tec/base/mem.h"
 #include "tec/model/mark.h"
 
-#define STATUS_WAIT_MS 150
-/* While other keys have something in flight, a status waits for them too, but not for longer. */
+#define STATUS_WAIT_MS 150 /* a status is written when its key was quiet for so long */
+/* While other keys have requests in flight, a status waits for them, too, up to this time. */
 #define STATUS_YIELDS_MS 1000
 
 void ctl_acts_init(struct ctl_acts *t, void *self, struct ctl_runner *runner)
@@ -29,6 +28,7 @@ void ctl_acts_init(struct ctl_acts *t, void *self, struct ctl_runner *runner)
 	ctl_runner_bound(runner, &t->ops);
 }
 
+/* Called by the queue; the op was cancelled before. */
 void ctl_act_fini(void *record)
 {
 	struct ctl_act *a = record;
@@ -53,6 +53,7 @@ struct ctl_act *ctl_act_find(const struct ctl_acts *t, const char *name)
 	return queue_record_find(ctl_runner_queue(t->runner), name);
 }
 
+/* The record exists as long as the key is in the queue or waits; its name is that of the queue. */
 struct ctl_act *ctl_act_get(struct ctl_acts *t, const char *name)
 {
 	const char *own;
@@ -63,6 +64,7 @@ struct ctl_act *ctl_act_get(struct ctl_acts *t, const char *name)
 	return a;
 }
 
+/* Dropping an act ends its request, so a bounded runner may continue. */
 void ctl_act_drop(struct ctl_act *a)
 {
 	if (!a)
@@ -72,6 +74,8 @@ void ctl_act_drop(struct ctl_act *a)
 	queue_record_drop(ctl_runner_queue(a->table->runner), a->name);
 }
 
+/* Guard against loops: an act that just succeeded must not be due again, and a key must settle
+ * within CTL_ACTS_MAX acts. The caller then retries with backoff instead. */
 bool ctl_act_begin(struct ctl_act *a, int doing, uint64_t content)
 {
 	bool again = a->last_ok == doing && a->content == content;
@@ -82,8 +86,7 @@ bool ctl_act_begin(struct ctl_act *a, int doing, uint64_t content)
 		a->n_acts = 0;
 		return false;
 	}
-	if (a->last_ok &&
-		a->failed) { /* something worked since: the earlier failure no longer counts */
+	if (a->last_ok && a->failed) { /* a request succeeded since: forget the backoff */
 		a->failed = false;
 		queue_forget_backoff(ctl_runner_queue(a->table->runner), a->name);
 	}
@@ -116,8 +119,8 @@ void ctl_act_end(struct ctl_act *a, const struct err *err)
 	a->err = err->kind;
 	a->retry_after_ms = err->retry_after_ms;
 	/*
-	 * What was live does not prove anything any more; but a failure on the way says nothing
-	 * about the object, and would make every act that needs a proof start over with it.
+	 * After a refusal, live copies no longer prove anything. A transient failure says nothing
+	 * about the object, and clearing them would make acts that need a proof start over.
 	 */
 	if (err_is_set(err) && err->kind != ERR_TRANSIENT) {
 		ctl_live_clear(&a->self);
@@ -126,6 +129,7 @@ void ctl_act_end(struct ctl_act *a, const struct err *err)
 	ctl_runner_wake(a->table->runner, a->name);
 }
 
+/* A failure is reported once, as a retry with backoff; the next step looks again. */
 bool ctl_act_busy(struct ctl_act *a, struct queue_next *out)
 {
 	if (!a)
@@ -142,6 +146,7 @@ bool ctl_act_busy(struct ctl_act *a, struct queue_next *out)
 	return true;
 }
 
+/* A key that waits for Trustee keeps its record, because the record holds what it waits for. */
 void ctl_act_settled(struct ctl_act *a)
 {
 	if (a && a->n_wait) {
@@ -154,6 +159,7 @@ void ctl_act_settled(struct ctl_act *a)
 
 /* ---- waiting for Trustee */
 
+/* A collision only wakes a key without need. */
 static uint64_t wait_hash(enum kbs_kind kind, const char *name)
 {
 	return str_hash(name, strlen(name)) + (uint64_t)kind;
@@ -173,8 +179,8 @@ void ctl_act_wait(struct ctl_act *a, enum kbs_kind kind, const char *name)
 		LIST_INSERT_HEAD(&a->table->waiting, a, waiting);
 	if (a->n_wait < CTL_WAIT_MAX)
 		a->wait[a->n_wait] = wait_hash(kind, name);
-	if (a->n_wait <= CTL_WAIT_MAX) /* MAX + 1: waits for more than can be told apart, is woken
-					  by everything */
+	if (a->n_wait <= CTL_WAIT_MAX) /* MAX + 1: waits for too many names, so every change
+					  wakes it */
 		a->n_wait++;
 }
 
@@ -227,6 +233,7 @@ void ctl_live_set(struct ctl_live *l, struct json_object *o)
 	l->finalizers = f ? json_text(f) : xstrdup("[]");
 }
 
+/* Proves the version, but not the finalizers, which the cache does not keep. */
 void ctl_live_set_cached(struct ctl_live *l, const struct kobj *o)
 {
 	ctl_live_clear(l);
@@ -278,6 +285,7 @@ struct json_object *ctl_patch_of(const struct kobj *o, struct json_object **meta
 	return patch;
 }
 
+/* A mark contains the UID of its object: copied to another object, it counts for nothing. */
 void ctl_add_mark(struct json_object *annotations, const struct kobj *o, const char *annotation,
 	const char *payload)
 {

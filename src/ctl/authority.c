@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Each function appends complete sentences: what is the case, and what an administrator can do. */
 #include "config.h"
 
 #include "tec/ctl/authority.h"
@@ -7,9 +8,9 @@
 
 static void add_behind(const struct ctl_follow_state *s, int64_t now_s, struct strbuf *out)
 {
-	strbuf_addf(out, "%zu objects are still to be copied from %s.", s->behind, s->peer);
+	strbuf_addf(out, "%zu objects still have to be copied from %s.", s->behind, s->peer);
 	if (s->seen_s > 0 && now_s >= s->seen_s)
-		strbuf_addf(out, " It was last read completely %" PRId64 " seconds ago.",
+		strbuf_addf(out, " The last complete read was %" PRId64 " seconds ago.",
 			now_s - s->seen_s);
 }
 
@@ -35,8 +36,8 @@ enum model_cluster_reason ctl_authority_following(
 		return CLUSTER_FOLLOWING_BEHIND;
 	case CTL_FOLLOW_UNREACHABLE:
 		strbuf_addf(out,
-			"The operator that decides%s%s cannot be read: %s What was copied is still served. Check that API "
-			"server and the network path to it; to replace the credentials, next step: tecctl follow.",
+			"The operator that decides%s%s cannot be read: %s Copied keys are still served. Check that API "
+			"server and the network path to it; to replace the credentials: tecctl follow.",
 			s->peer[0] ? " at " : "", s->peer, s->why);
 		return CLUSTER_SOURCE_UNREACHABLE;
 	case CTL_FOLLOW_OTHER:
@@ -45,12 +46,12 @@ enum model_cluster_reason ctl_authority_following(
 		return CLUSTER_SOURCE_DIFFERS;
 	case CTL_FOLLOW_WENT_BACK:
 		strbuf_addf(out,
-			"%s lacks much of what was copied from there, so nothing is deleted or revoked here: %s",
+			"%s lacks many objects that were copied from it, so nothing is deleted or revoked here: %s",
 			s->peer, s->why);
 		return CLUSTER_SOURCE_WENT_BACK;
 	case CTL_FOLLOW_CONFLICT:
 		strbuf_addf(out,
-			"An object has the name of a copy and other content, and is not changed: %s",
+			"An object has the name of a copy but different content, and is not changed: %s",
 			s->why);
 		return CLUSTER_CONFLICT;
 	case CTL_FOLLOW_OFF:
@@ -69,15 +70,16 @@ static void add_decides(const struct ctl_follow_state *s, int64_t epoch, struct 
 		s->peer, s->epoch, epoch);
 }
 
+/* With a doubtful peer the reason is not Self, and this operator does not decide. */
 enum model_cluster_reason ctl_authority_self(
 	enum state_peer peer, const struct ctl_follow_state *s, int64_t epoch, struct strbuf *out)
 {
 	if (s && peer == STATE_PEER_UNKNOWN) {
 		strbuf_addf(out,
-			"The other operator, at %s, may decide, and was not read since this one started. Until it is read, nothing is "
-			"made, approved or deleted here; nodes that registered get their keys. If it is lost for good: tecctl promote "
-			"--from-lost --to THIS_KUBECONFIG. %s",
-			s->peer, s->why[0] ? s->why : "The connection is being made.");
+			"The other operator, at %s, may decide, but was not read since this one started. Until it is read, nothing is "
+			"created, approved or deleted here; registered nodes still get their keys. If it is lost for good: tecctl "
+			"promote --from-lost --to THIS_KUBECONFIG. %s",
+			s->peer, s->why[0] ? s->why : "The connection is being established.");
 		return CLUSTER_PEER_UNKNOWN;
 	}
 	if (s && peer == STATE_PEER_DECIDES) {
@@ -103,7 +105,7 @@ enum model_cluster_reason ctl_authority_frozen(
 		return CLUSTER_PEER_DECIDES;
 	}
 	strbuf_adds(out,
-		"spec.authority is Frozen: nothing is made, approved or deleted. Trustee keeps what it has, and nodes that registered get "
-		"their keys.");
+		"spec.authority is Frozen: nothing is created, approved or deleted. Trustee keeps its keys, and registered nodes still get "
+		"them.");
 	return CLUSTER_FROZEN;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the controllers, private to src/ctl: the acts in flight, one per key at most.
+ * Shared by the controllers, private to src/ctl: the acts in flight, at most one per key.
  *
- * An act exists while a call is in flight, while its end has not been looked at, and while its key
- * waits for Trustee; a settled key has none. Its owner is the table. `done` runs with the act as
- * argument, stores what came, and wakes the key.
+ * An act exists while a request is in flight, until the next step has seen its result, and while its
+ * key waits for Trustee; a settled key has none. The table owns it. `done` gets the act as argument,
+ * stores the answer, and wakes the key.
  */
 #ifndef TEC_CTL_INTERNAL_H
 #define TEC_CTL_INTERNAL_H
@@ -32,32 +32,32 @@
 
 #define CTL_WAIT_MAX 4
 
-/* What a live answer showed of one object: proof that the cached version with this rv is current.
- * Owned strings. */
+/* The result of a live answer about one object: it proves that the cached version with this rv is
+ * current. Owned strings. */
 struct ctl_live {
 	char *rv;
-	char *finalizers; /* JSON array, as in the object; NULL: not known */
+	char *finalizers; /* JSON array as in the object; NULL: unknown */
 };
 
 struct ctl_acts;
 struct ctl_act {
 	struct ctl_acts *table;
-	const char *name;       /* of the key; the queue's */
+	const char *name;       /* of the key; borrowed from the queue */
 	struct op *op;          /* in flight */
-	int doing, last_ok;     /* the kind's enum; 0: none. last_ok: to see an act that succeeds
-			       without effect */
-	uint64_t content;       /* struct ctl_look's, of doing */
+	int doing, last_ok;     /* numbers of acts; 0: none. last_ok: to detect an act that
+			       succeeds without effect */
+	uint64_t content;       /* struct ctl_look.content of `doing` */
 	unsigned n_acts;        /* since the key last settled */
-	uint64_t status_due_ms; /* boot clock: a status is not written before; 0: none is wanted */
-	enum err_kind err; /* how the last call ended; there are many acts, and few have failed */
+	uint64_t status_due_ms; /* boot clock: earliest time of a status; 0: none is wanted */
+	enum err_kind err;      /* of the last request; the kind alone keeps the many acts small */
 	uint32_t retry_after_ms;
-	bool failed;                 /* the key's backoff comes from a call that failed */
-	bool decides;                /* the one in flight is one that is not done while Frozen */
+	bool failed;                 /* the key's backoff comes from a failed request */
+	bool decides;                /* the request in flight would not be made while Frozen */
 	bool must_read;              /* a create met an object that the cache does not show */
 	unsigned event_mask;         /* conditions whose reason changes with the status in flight */
 	struct kobj_cond_want *want; /* owned: the status in flight */
 	struct ctl_live self, secret;
-	/* owned: a disk key, from before it is announced until its create is answered */
+	/* owned: a new disk key, from before its announcement until its create is answered */
 	struct secret *made;
 	char made_sha256[SHA256_HEX_LEN + 1];
 	uint64_t wait[CTL_WAIT_MAX]; /* hashes of the names in Trustee that this key waits for */
@@ -69,33 +69,33 @@ struct ctl_acts {
 	void *self; /* the controller */
 	struct ctl_runner *runner;
 	struct op_scope ops;
-	size_t n_deciding; /* acts in flight that decide */
+	size_t n_deciding; /* requests in flight that would not be made while Frozen */
 	LIST_HEAD(, ctl_act) waiting;
 };
 
-/* The acts are records of the runner's queue: gone with it at the latest. */
+/* The acts are records of the runner's queue and are freed with it at the latest. */
 void ctl_acts_init(struct ctl_acts *t, void *self, struct ctl_runner *runner);
 void ctl_acts_clear(struct ctl_acts *t); /* cancels and frees every act */
 void ctl_act_fini(void *record);         /* for the queue */
 struct queue *ctl_runner_queue(struct ctl_runner *r);
 struct ctl_act *ctl_act_find(const struct ctl_acts *t, const char *name);
-struct ctl_act *ctl_act_get(struct ctl_acts *t, const char *name); /* found or made */
-void ctl_act_drop(struct ctl_act *a);                              /* NULL is fine */
-/* Notes the act about to be started. False: the same act with the same content has just succeeded
- * without a visible effect, or so many that they lead nowhere; wait instead. */
+struct ctl_act *ctl_act_get(struct ctl_acts *t, const char *name); /* found or created */
+void ctl_act_drop(struct ctl_act *a);                              /* NULL is allowed */
+/* Notes the act that is about to start. False: the same act with the same content has just succeeded
+ * without a visible effect, or there were too many acts; retry later instead. */
 #define CTL_ACTS_MAX 32
 bool ctl_act_begin(struct ctl_act *a, int doing, uint64_t content);
 /*
- * Status is written when nothing else has happened for a moment and, for a second at most, while
- * no other key has a call in flight: what is true only until the others are done is never written.
- * False: *out is the answer of the step.
+ * A status is written when its key was quiet for a moment. For a second at most, it also waits for
+ * requests of other keys, so that a transitional state is not written. False: *out is the answer of the
+ * step.
  */
 bool ctl_act_status_due(struct ctl_act *a, struct queue_next *out);
 /* First line of every done. */
 void ctl_act_end(struct ctl_act *a, const struct err *err);
 /* True: *out is the answer of the step (in flight, or waiting after an error). */
 bool ctl_act_busy(struct ctl_act *a, struct queue_next *out);
-/* Nothing is to be done for the key: freed, unless it waits for Trustee. */
+/* Nothing to do for the key: frees the act, unless it waits for Trustee. */
 void ctl_act_settled(struct ctl_act *a);
 /* The key waits until something changes under this name in Trustee. */
 void ctl_act_wait_none(struct ctl_act *a);
@@ -111,35 +111,35 @@ struct queue_next ctl_retry(uint32_t after_ms, const char *static_reason);
 
 #define CTL_CONDS_MAX 4
 
-/* What a look at one key found. First member of the kind's own; all of it is zeroed before each
- * look. Borrowed from the caches, valid for one step. */
+/* The result of a look at one key. First member of the kind's own struct; zeroed before each look.
+ * Borrowed from the caches, valid for one step. */
 struct ctl_look {
-	const struct kobj *o;         /* the object; NULL: there is none, or it cannot be read */
-	const struct kobj_cond *have; /* its conditions, and as they should be */
+	const struct kobj *o;         /* the object; NULL: none, or unreadable */
+	const struct kobj_cond *have; /* its conditions; `want`: as they should be */
 	struct kobj_cond_want want[CTL_CONDS_MAX];
-	uint64_t content;    /* hash of what would be written, where one act writes many things */
+	uint64_t content;    /* hash of what would be written, for acts that write various things */
 	bool over;           /* nothing is left of the key */
-	uint32_t recheck_ms; /* to look again when nothing is to be done; 0: no reason to */
+	uint32_t recheck_ms; /* when to look again if there is nothing to do; 0: no timer */
 	const char *recheck_why;
 };
 
-/* One thing that a step may do. Exactly one of memory and start is set, but for number 0, which is
- * nothing. */
+/* One act that a step may take. Exactly one of memory and start is set, except in number 0, which is no
+ * act. */
 struct ctl_do {
-	const char *name; /* for people: what could not be done */
-	const char *done; /* logged when a request succeeded; NULL: at debug level, by name */
+	const char *name; /* what could not be done, in errors */
+	const char *done; /* logged after a successful request; NULL: at debug level, by name */
 	enum {
 		CTL_DO_ANSWERS_SELF = 1, /* the answer is the key's own object */
 		CTL_DO_GONE_IS_FINE = 2, /* NOT_FOUND is a success */
-		CTL_DO_WARNS = 4,        /* done is logged as a warning */
-		CTL_DO_OR_MEMORY = 8,    /* start may change memory only, and then returns NULL */
-		/* Done also with these values of spec.authority; with Self everything is. */
+		CTL_DO_WARNS = 4,        /* `done` is logged as a warning */
+		CTL_DO_OR_MEMORY = 8,    /* start may change memory only; then it returns NULL */
+		/* Also allowed with these values of spec.authority; Self allows every act. */
 		CTL_DO_FROZEN = 16,
 		CTL_DO_FOLLOWING = 32,
 		CTL_DO_RETIRED = 64,
 	} flags;
 	void (*memory)(struct ctl_kind *k, const struct ctl_look *l);
-	/* One request, whose end is ctl_kind_done(). NULL: it cannot be made now. d: which act. */
+	/* Starts one request that ends with ctl_kind_done(). NULL: not possible now. d: the act. */
 	struct op *(*start)(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
 };
 
@@ -150,24 +150,24 @@ struct ctl_watch {
 
 struct ctl_kind_conf {
 	const char *name;          /* of the queue, in metrics and logs */
-	enum state_of of;          /* whose names the keys are */
+	enum state_of of;          /* the kind whose names are the keys */
 	size_t size, look_size;    /* of the kind's structs around ctl_kind and ctl_look */
-	size_t n_conds;            /* as CTL_CONDS_MAX at most */
-	const struct ctl_do *acts; /* by what look returns */
-	int status;                /* which of them writes the status */
-	bool knows_cached; /* an answer that the cache has already may stand for the object */
+	size_t n_conds;            /* at most CTL_CONDS_MAX */
+	const struct ctl_do *acts; /* by the number that look returns */
+	int status;                /* the act that writes the status */
+	bool knows_cached; /* if the cache has the answer already, its object is used instead */
 	const struct ctl_watch *watches; /* ends with a NULL map */
-	/* Looks and decides: the number of the act. Notes in a what the key waits for. */
+	/* Looks and decides; returns the number of the act. Notes in `a` what the key waits for. */
 	int (*look)(struct ctl_kind *k, const char *name, struct ctl_act *a, struct ctl_look *l);
-	/* How a request ended, after its own object was taken. True: it is fine, though err says
-	 * otherwise. */
+	/* A request ended; its own object was taken already. True: it counts as success even if err is
+	 * set. */
 	bool (*ended)(struct ctl_kind *k, struct ctl_act *a, const struct err *err,
 		const struct k8s_result *r);
-	/* The status was written: Events of the conditions in a->event_mask. */
+	/* The status was written: posts Events for the conditions in a->event_mask. */
 	void (*tell)(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o);
-	/* NULL: nothing of it is in Trustee. */
+	/* A value changed in a Trustee. NULL: the kind has none there. */
 	void (*on_sync)(struct ctl_kind *k, enum kbs_kind kind, const char *name);
-	/* What the status has beside conditions; NULL: nothing. */
+	/* Adds the members of the status besides conditions; NULL: none. */
 	void (*add_status)(const struct ctl_look *l, struct json_object *status);
 	void (*started)(struct ctl_kind *k); /* after on; NULL: nothing */
 	void (*forget)(struct ctl_kind *k);  /* at off and free; NULL: nothing */
@@ -186,15 +186,15 @@ struct ctl_kind {
 struct ctl_kind *ctl_kind_new(const struct ctl_env *env, const struct ctl_kind_conf *conf);
 void ctl_kind_done(void *act, const struct err *err, const struct k8s_result *r);
 
-/* Requests that end with ctl_kind_done(). */
+/* Requests, each ending with ctl_kind_done(). */
 struct op *ctl_kind_get(
 	struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk, const char *name);
 struct op *ctl_kind_patch(struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk,
 	const char *name, struct json_object *patch);
 struct op *ctl_kind_delete(
 	struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk, const struct kobj *o);
-/* Of the key's own object. rv: only of this version; NULL: of any. more_events: bits for
- * a->event_mask beside those of conditions that change. */
+/* For the key's own object. rv: write only to this version; NULL: to any. more_events: bits for
+ * a->event_mask besides those of changed conditions. */
 struct op *ctl_kind_apply_status(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l,
 	const char *rv, unsigned more_events);
 struct op *ctl_kind_start_status(
@@ -204,19 +204,19 @@ struct op *ctl_kind_start_confirm(
 struct op *ctl_kind_start_expire(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d); /* DELETE */
 
-/* The step is to be repeated after this time (an hour at most); of several the earliest counts. */
+/* Repeats the step after this time (an hour at most); of several calls the earliest time counts. */
 void ctl_look_again(struct ctl_look *l, int64_t ms, const char *static_reason);
-/* Whether pendingTTL has passed since then; if not, looks again when it has. */
+/* Tells whether pendingTTL has passed since then; if not, looks again when it has. */
 bool ctl_look_is_overdue(struct ctl_look *l, const struct model_cluster *policy, int64_t since_s);
 
-/* Wakes what a change concerns: the objects with this value in an index (NULL: none), or all. */
+/* Wakes the objects with this value in an index (NULL: none). */
 void ctl_kind_wake_index(struct ctl_kind *k, enum state_of of, unsigned index, const char *value);
-/* For ctl_watch: all, when something changed that other controllers read of a cluster. */
+/* For ctl_watch: wakes all keys when a part of a cluster changed that other controllers read. */
 void ctl_kind_map_cluster(void *kind, const struct kobj *was, const struct kobj *now);
 
-/* ---- what two kinds do alike */
+/* ---- shared by two kinds */
 
-/* Creates the Secret of the AttestationKey l->o; ctl/ak has it. */
+/* Creates the Secret of the AttestationKey l->o; defined in ctl/ak. */
 struct op *ctl_ak_start_secret(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
 /* What has to be recorded before a Machine goes (ctl/record.h): its resource path, its id. Both: how far
@@ -234,26 +234,26 @@ void ctl_live_set(struct ctl_live *l, struct json_object *o);
 void ctl_live_set_cached(struct ctl_live *l, const struct kobj *o); /* without finalizers */
 void ctl_live_clear(struct ctl_live *l);
 bool ctl_live_is(const struct ctl_live *l, const struct kobj *o);
-/* The array with `finalizer` added or taken out; the caller puts it. */
+/* The array with `finalizer` added or removed; the caller puts it. */
 struct json_object *ctl_live_finalizers(const struct ctl_live *l, const char *finalizer, bool add);
 /*
- * Puts the object of an answer into the cache, so that the next look sees it. Not in the place of
- * an object with another uid; one that the cache does not know only as the answer of a create or of
- * a read that looked for it (`created`).
+ * Puts the object of an answer into the cache, so that the next look sees it. It never replaces an
+ * object with another UID. An object that the cache does not know is added only if it was created or
+ * read deliberately (`created`).
  */
 void ctl_take_answer(struct k8s_cache *cache, struct json_object *o, bool created);
 /* {"metadata":{"resourceVersion":rv}}; the caller adds and puts. */
 struct json_object *ctl_patch_new(const char *rv, struct json_object **meta);
-/* The same with the uid: of an object that others make and delete, so that marks never reach the
- * next one of its name. */
+/* The same with the UID, for objects that others create and delete: marks never reach a later object of
+ * the same name. */
 struct json_object *ctl_patch_of(const struct kobj *o, struct json_object **meta);
-/* A mark (model/mark.h) of o among the annotations of such a patch. */
+/* Adds a mark (model/mark.h) for o to the annotations of such a patch. */
 void ctl_add_mark(struct json_object *annotations, const struct kobj *o, const char *annotation,
 	const char *payload);
 /* {"apiVersion","kind","metadata":{"name","uid"}}; the caller adds and puts. */
 struct json_object *ctl_apply_new(
 	const struct kobj_gvk *gvk, const struct kobj *o, struct json_object **meta);
-/* The status to apply, conditions as wanted. */
+/* The status to apply, with the wanted conditions. */
 struct json_object *ctl_status_json(const struct kobj_gvk *gvk, const struct kobj *o,
 	const struct kobj_cond *have, const struct kobj_cond_want *want, size_t n);
 /* Bit i: status or reason of condition i changes. */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys leave memory with the leadership. The controllers that revoke keys do not wait for ever for
- * lists that only the others read: what they have not seen counts as existing.
+ * Keys leave memory with the leadership. Controllers that revoke keys do not wait forever for lists
+ * that only the others read: what they have not seen counts as existing.
  */
 #include "config.h"
 
 #include "tec/ctl/duty.h"
 
+/* Each call returns one step; the caller repeats until NOTHING, so the order below is the order
+ * of events. */
 enum ctl_duty_do ctl_duty_decide(const struct ctl_duty_view *v)
 {
 	if (!v->leads || (v->draining && !v->finishing)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One object at a time, in the order of their uids, in rounds: one that is refused does not hold up
- * the others. What was written is known by its next watch event.
+ * Writes the status of one object at a time, in rounds and in the order of UIDs, so that an object
+ * whose write is refused does not hold up the others. The next watch event shows what was written.
  */
 #include "config.h"
 
@@ -20,8 +20,8 @@
 #include "tec/model/stray.h"
 #include "tec/model/trusteeconfig.h"
 
-#define ROUND_MS 20000 /* none is written twice in it: one may be refused, or the watch late */
-#define NEXT_MS  100
+#define ROUND_MS 20000 /* length of a round: no object is written twice in it */
+#define NEXT_MS  100   /* between two writes */
 
 const struct k8s_cache_type ctl_elsewhere_type = {
 	model_stray_extract, sizeof(struct model_stray), NULL, 0};
@@ -39,7 +39,7 @@ struct ctl_elsewhere {
 	struct op *call;
 	struct timer next;
 	uint64_t round_ms; /* boot clock: when the round began */
-	char *last;        /* owned: uid of the one that was written last in it; NULL: none yet */
+	char *last;        /* owned: UID of the last object of the round; NULL: none yet */
 	bool on;
 };
 
@@ -47,11 +47,12 @@ struct ctl_elsewhere {
 
 struct choice {
 	struct ctl_elsewhere *e;
-	const struct model_stray *first, *behind; /* of all, and of those behind the last one */
+	const struct model_stray *first, *behind; /* the first of all, and the first after `last` */
 	size_t first_kind, behind_kind, kind;
-	int64_t young_s; /* one is not old enough for so long; 0: none */
+	int64_t young_s; /* seconds until the next young object is old enough; 0: none */
 };
 
+/* Skip objects that have a status already: another operator takes care of them. */
 static void consider(void *arg, const struct kobj *o)
 {
 	struct choice *c = arg;
@@ -79,6 +80,7 @@ static void consider(void *arg, const struct kobj *o)
 
 /* ---- the status */
 
+/* Clients wait for the usual conditions, so both are written, as False. */
 static struct json_object *status_of(size_t kind, const struct model_stray *m)
 {
 	static const struct kobj_cond have[N_CONDS];
@@ -91,7 +93,7 @@ static struct json_object *status_of(size_t kind, const struct model_stray *m)
 	kobj_cond_want(&want[0], types[0], KOBJ_COND_FALSE,
 		kind == KBSCONFIGS ? model_kbsconfig_reason(KBSCONFIG_NOT_WATCHED)
 				   : model_trusteeconfig_reason(TRUSTEECONFIG_NOT_WATCHED),
-		"No operator works in namespace %s. Add it to --trustee-namespaces, with a copy of Role and RoleBinding tec-operator-trustee in it, or use another namespace.",
+		"No operator watches namespace %s. Add it to --trustee-namespaces, with a copy of Role and RoleBinding tec-operator-trustee in it, or use another namespace.",
 		m->ns);
 	kobj_cond_want(&want[1], types[1], KOBJ_COND_FALSE,
 		kind == KBSCONFIGS ? model_kbsconfig_reason(KBSCONFIG_NOT_INSTALLED)
@@ -112,11 +114,13 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	struct ctl_elsewhere *e = arg;
 
 	if (err_is_set(err) && err->kind != ERR_NOT_FOUND)
-		log_err(LOG_WARN, NULL, "an object of a namespace that is not watched", err);
+		log_err(LOG_WARN, NULL,
+			"cannot write the status of an object in an unwatched namespace", err);
 	timer_set(&e->next, NEXT_MS);
 }
 
-/* Of this round; NULL: it is over, or only young ones are left, and the timer is set. */
+/* Choose the next object of this round. NULL: the round is over or only young objects are left; then the
+ * timer is set. */
 static const struct model_stray *choose(struct ctl_elsewhere *e, struct choice *c)
 {
 	uint64_t past = clock_boot_ms() - e->round_ms;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* No time passes in here, and nothing waits for ever: the Lease is answered for within 2 s. */
+/* Pure. Nothing waits forever: the request for the Lease has a timeout of 2 s. */
 #include "config.h"
 
 #include "tec/ctl/ending.h"
 
+/* The order is the priority; both halves (controllers, listeners) advance independently. */
 enum ctl_ending_do ctl_ending_decide(const struct ctl_ending_view *v)
 {
 	if (v->controllers && (v->controls_end || v->since_ms >= CTL_ENDING_FINISH_MS))

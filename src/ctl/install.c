@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known of an object is a verdict on one resourceVersion, so nothing must be cleared when
- * the object changes: a new version has no verdict, unless only its status is new. A changed input
- * puts the verdict in doubt, also while a write of what was rendered before is in flight.
+ * Knowledge of an object is a verdict on one resourceVersion. So nothing has to be cleared when the
+ * object changes: a new version has no verdict, unless only its status differs. A changed input puts
+ * the verdict in doubt, even while a write of the former rendering is in flight.
  */
 #include "config.h"
 
@@ -32,12 +32,14 @@ static void forget(struct ctl_install_known *k)
 	*k = (struct ctl_install_known){.rv = NULL};
 }
 
+/* The rendering is dropped, too: it was made from the former input. */
 static void doubt(struct ctl_install_known *k)
 {
 	json_object_put(steal_ptr(&k->want));
 	k->doubt = true;
 }
 
+/* A new generation of the owner means a new spec, so everything is compared again. */
 bool ctl_install_follow(struct ctl_install *in, const struct kobj *owner)
 {
 	bool another = !owner || !str_eq(in->owner_uid, owner->uid);
@@ -65,7 +67,8 @@ void ctl_install_forget(struct ctl_install *in, unsigned inputs)
 			doubt(&in->known[i]);
 }
 
-/* Of the hash that some are rendered with, else of all of it. 0: it cannot be rendered now. */
+/* Digest of a rendering: of the hash that it carries, or else of its whole text. 0: it cannot be rendered
+ * now. */
 static uint64_t digest_of(struct json_object *o)
 {
 	const char *hash = o ? kobj_annotation(o, KOBJ_RENDER_HASH_ANNOTATION) : NULL;
@@ -77,6 +80,8 @@ static uint64_t digest_of(struct json_object *o)
 	return o && d == 0 ? 1 : d;
 }
 
+/* Avoids a GET for each changed input: two renderings are compared instead of rendering and
+ * object. */
 void ctl_install_recheck(struct ctl_install *in, const struct kobj *owner)
 {
 	for (unsigned i = 0; i < in->conf->n; i++) {
@@ -112,19 +117,21 @@ const struct kobj *ctl_install_find(const struct ctl_install *in, unsigned i)
 	return k8s_cache_find(cache_of(in, i), in->conf->objects[i].name);
 }
 
+/* Deployments change their status often; their shape hash leaves the status out. */
 static uint64_t shape_of(const struct ctl_install *in, unsigned i, const struct kobj *o)
 {
 	return in->conf->objects[i].gvk == &kobj_deployment ? ((const struct model_plain *)o)->shape
 							    : 0;
 }
 
-/* Whether what was found of one version holds for the one that is there. */
+/* Tell whether the verdict holds for the version in the cache. */
 static bool is_judged(const struct ctl_install_known *k, const struct kobj *o, uint64_t shape)
 {
 	return !k->doubt && k->rv && (str_eq(k->rv, o->rv) || (shape && shape == k->shape));
 }
 
-/* Of an object that must not be there: only what the owner controls is deleted. */
+/* State of an object that must not exist. Only objects that the owner controls are deleted; without
+ * rendered_too, only those that another operator created. */
 static enum ctl_install_state unwanted_state(
 	const struct model_plain *o, const char *owner_uid, bool rendered_too)
 {
@@ -186,6 +193,7 @@ enum ctl_install_do ctl_install_decide(enum ctl_install_kind kind, enum ctl_inst
 
 /* ---- acts */
 
+/* DELETE carries the UID, so that it never hits a later object of the same name. */
 struct op *ctl_install_start(struct ctl_install *in, const struct kobj *owner, unsigned i,
 	enum ctl_install_do what, k8s_result_fn done, void *arg, struct err *err)
 {
@@ -223,12 +231,12 @@ struct op *ctl_install_start(struct ctl_install *in, const struct kobj *owner, u
 	if (what == CTL_INSTALL_CREATE)
 		return k8s_call_create(api, in->ops, t->gvk, ns, o, 0, done, arg);
 	op = k8s_call_apply(api, in->ops, t->gvk, ns, o, done, arg);
-	if (in->conf->by_digest) /* most answers come after the event */
+	if (in->conf->by_digest) /* the watch event usually arrives before the answer */
 		k8s_call_unless_cached(op, cache_of(in, i));
 	return op;
 }
 
-/* digest: of what was rendered, when that is what is there. */
+/* Record the verdict on one version. digest: of the rendering that the object equals; 0: unknown. */
 static void note(struct ctl_install_known *k, enum ctl_install_state found, const char *rv,
 	uint64_t shape, uint64_t digest)
 {
@@ -246,7 +254,7 @@ static void note_read(struct ctl_install_known *k, enum ctl_install_state found,
 	note(k, found, json_get_str(o, "metadata/resourceVersion"), model_plain_shape(o), digest);
 }
 
-/* Compares what was read with what is rendered. */
+/* Compare an object that was read with its rendering. */
 static void judge(
 	struct ctl_install *in, const struct kobj *owner, unsigned i, struct json_object *o)
 {
@@ -255,7 +263,7 @@ static void judge(
 	bool current;
 
 	in->known[i].doubt = false;
-	/* Before rendering, which may depend on it. */
+	/* Before rendering, which may use what `saw` learns. */
 	if (conf->saw && !conf->saw(in->self, owner, i, o)) {
 		const char *by = kobj_owner_controller(o);
 		bool ours = by ? str_eq(by, owner->uid) : conf->replaces_orphans;
@@ -271,6 +279,8 @@ static void judge(
 		conf->compared(in->self, i, want, o, current);
 }
 
+/* An existing object must be read; a missing one needs no deletion. Both are answers, not
+ * failures. */
 bool ctl_install_failed(struct ctl_install *in, bool *must_read, const struct kobj_gvk *gvk,
 	const char *name, enum ctl_install_do what, const struct err *err,
 	const struct k8s_result *r)
@@ -280,7 +290,7 @@ bool ctl_install_failed(struct ctl_install *in, bool *must_read, const struct ko
 	*must_read = exists || (*must_read && !gone);
 	if (exists || (gone && (what == CTL_INSTALL_READ || what == CTL_INSTALL_DELETE)))
 		return true;
-	/* Other errors may pass with time. */
+	/* Other errors may be temporary. */
 	if (err->kind == ERR_INVALID || err->kind == ERR_DENIED)
 		snprintf(in->problem, sizeof(in->problem), "%s %s cannot be %s: %s", gvk->kind,
 			name, what == CTL_INSTALL_READ ? "read" : "written", err->text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One step for all kinds: look, decide, do. What changes memory only is followed by another look at
- * once; more than a few of them is a mistake that must not spin. A request's answer is put into the
- * cache, so that the next look sees it, and wakes the key.
+ * The step of all kinds: look, decide, act. An act that changes memory only is followed by another look
+ * at once; their number is limited, so that a mistake cannot spin. The answer of a request goes into
+ * the cache, so that the next look sees it, and wakes the key.
  */
 #include "config.h"
 
@@ -15,10 +15,10 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
-#define LOOKS_MAX      4
+#define LOOKS_MAX      4 /* in one step */
 #define RECHECK_MAX_MS (60 * 60 * 1000)
 
-/* The texts of conditions are most of it and need no zeros. */
+/* Zero the look, except the texts of conditions: they are most of its size. */
 static void look_clear(struct ctl_kind *k)
 {
 	struct ctl_look *l = k->look;
@@ -30,7 +30,8 @@ static void look_clear(struct ctl_kind *k)
 	memset((char *)l + after, 0, k->conf->look_size - after);
 }
 
-/* The one place where spec.authority holds an act back, whatever a kind decides. */
+/* Tell whether spec.authority allows the act. This is the only place that enforces it, whatever a kind
+ * decides. */
 static bool may_do(const struct ctl_kind *k, const struct ctl_do *todo)
 {
 	switch (state_cluster_authority(k->state)) {
@@ -46,6 +47,8 @@ static bool may_do(const struct ctl_kind *k, const struct ctl_do *todo)
 	return true;
 }
 
+/* Look, decide, and start one request. A status waits until the key is quiet; an act that is
+ * repeated without effect ends in a retry with backoff. */
 static struct queue_next step(void *self, const struct kobj_key *key)
 {
 	struct ctl_kind *k = self;
@@ -106,6 +109,7 @@ static void log_done(const struct log_ctx *lc, const struct ctl_do *todo)
 		log_info(lc, todo->done, NULL);
 }
 
+/* The answer proves the current version, and shows the object before the watch does. */
 static void take_self(struct ctl_kind *k, struct ctl_act *a, const struct k8s_result *r)
 {
 	const struct kobj *now;
@@ -121,6 +125,7 @@ static void take_self(struct ctl_kind *k, struct ctl_act *a, const struct k8s_re
 		k->conf->tell(k, a, now);
 }
 
+/* Every request of a kind ends here. A conflict is routine: somebody else wrote first. */
 void ctl_kind_done(void *arg, const struct err *err, const struct k8s_result *r)
 {
 	struct ctl_act *a = arg;
@@ -143,7 +148,7 @@ void ctl_kind_done(void *arg, const struct err *err, const struct k8s_result *r)
 		struct err wrapped = *err;
 
 		err_wrap(&wrapped, "%s", todo->name);
-		log_err(err->kind == ERR_CONFLICT ? LOG_DEBUG : LOG_WARN, &lc, "act failed",
+		log_err(err->kind == ERR_CONFLICT ? LOG_DEBUG : LOG_WARN, &lc, "request failed",
 			&wrapped);
 	}
 	free(steal_ptr(&a->want));
@@ -176,6 +181,8 @@ struct op *ctl_kind_start_confirm(
 	return ctl_kind_get(k, a, state_kinds[k->conf->of].gvk, a->name);
 }
 
+/* With the resourceVersion that was confirmed: whatever changed in between prevents the
+ * deletion. */
 struct op *ctl_kind_start_expire(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
@@ -183,6 +190,8 @@ struct op *ctl_kind_start_expire(
 		l->o->name, l->o->uid, l->o->rv, ctl_kind_done, a);
 }
 
+/* The conditions are copied into the act, because Events are posted only once the API has
+ * accepted them. */
 struct op *ctl_kind_apply_status(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l,
 	const char *rv, unsigned more_events)
 {
@@ -219,6 +228,7 @@ void ctl_look_again(struct ctl_look *l, int64_t ms, const char *static_reason)
 	l->recheck_why = static_reason;
 }
 
+/* A TTL of 0 or less disables expiry. */
 bool ctl_look_is_overdue(struct ctl_look *l, const struct model_cluster *policy, int64_t since_s)
 {
 	int64_t left_ms;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every client that may create Secrets can use a name before the operator does, with the right
- * type, members and owner, but cannot write the hash of the content on the owner. So a content is
- * valid only when its hash is announced there, and nothing is POSTed before it is. A text is kept
- * until an announced Secret was seen: killed in between, the next run announces another text beside
- * it.
+ * Every client that may create Secrets can use a name before the operator does, with the right type,
+ * members and owner; but it cannot write the hash of the content on the owner. So content is valid
+ * only if its hash is announced there, and nothing is POSTed before that. The text is kept until an
+ * announced Secret was seen; if the operator is killed in between, its next run announces another text
+ * in addition.
  *
- * Without an announcement a Secret is valid only if it and its owner are older than the marker
- * (ctl/since.h): version 0.1.0 created it, or the Rust operator. Its hash is then announced, once.
- * An invalid one is not touched.
+ * Without an announcement, a Secret is valid only if it and its owner are older than the marker
+ * (ctl/since.h): version 0.1.0 or the Rust operator created it. Its hash is then announced, once. An
+ * invalid Secret is never touched.
  */
 #include "config.h"
 
@@ -48,7 +48,7 @@ void ctl_own_set_text(struct ctl_own *own, struct secret *take_text)
 	own->text = take_text;
 	own->text_hash[0] = '\0';
 	if (take_text && !model_content_of_text(take_text, own->text_hash))
-		DIE("Secret %s: what was rendered has no content", own->name);
+		DIE("Secret %s: the rendered Secret has no content", own->name);
 }
 
 /* ---- state, decision */
@@ -63,6 +63,7 @@ bool ctl_own_text_announced(const struct ctl_own *own, const struct kobj *owner)
 	return own->text && announces(own, owner, own->text_hash);
 }
 
+/* A Secret of another owner is not even read; its content could not make it ours. */
 enum ctl_own_state ctl_own_state(const struct ctl_own *own, const struct kobj *owner)
 {
 	const struct state *s = own->env->state;
@@ -81,6 +82,7 @@ enum ctl_own_state ctl_own_state(const struct ctl_own *own, const struct kobj *o
 		       : CTL_OWN_PLANTED;
 }
 
+/* GOOD needs nothing; PLANTED and FOREIGN are for an administrator. */
 enum ctl_own_do ctl_own_decide(enum ctl_own_state state, bool wanted, bool text_announced)
 {
 	switch (state) {
@@ -103,6 +105,7 @@ enum ctl_own_do ctl_own_decide(enum ctl_own_state state, bool wanted, bool text_
 
 /* ---- acts */
 
+/* In a merge patch, null removes the annotation. */
 void ctl_own_put(struct json_object *annotations, const struct kobj *owner, const char *name,
 	const char *hashes)
 {
@@ -112,6 +115,7 @@ void ctl_own_put(struct json_object *annotations, const struct kobj *owner, cons
 	json_add(annotations, annotation, text ? json_object_new_string(text) : NULL);
 }
 
+/* Generate the content before it is announced, and keep it in memory until it is created. */
 int ctl_own_announce(struct ctl_own *own, const struct kobj *owner, struct json_object *annotations,
 	struct err *err)
 {
@@ -131,9 +135,9 @@ int ctl_own_announce(struct ctl_own *own, const struct kobj *owner, struct json_
 		ctl_own_set_text(own, text);
 	}
 	/*
-	 * An earlier announcement stays, because its create may still arrive; but not once such a
-	 * Secret was seen and is gone: an administrator who deletes a Secret because its content
-	 * leaked does not want the same content back.
+	 * An earlier announcement stays, because its create may still arrive. Once such a Secret was
+	 * seen and is gone, it is removed: an administrator who deletes a Secret because it leaked
+	 * does not want the same content back.
 	 */
 	beside = state == CTL_OWN_ABSENT && announces(own, owner, own->hash)
 			 ? NULL
@@ -164,7 +168,7 @@ struct op *ctl_own_start(struct ctl_own *own, struct op_scope *ops, enum ctl_own
 	DIE("Secret %s: act %d is not a Secret's", own->name, (int)what);
 }
 
-/* Type, members and owner as we render them. */
+/* Tell whether type, members and owner are as rendered here. */
 static bool fits(const struct ctl_own *own, const struct kobj *owner, struct json_object *o)
 {
 	struct json_object *d = json_get_obj(o, "data");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two books, revocations and ids, with a list of what waits for each. A write is the whole text of
- * one ConfigMap, created, or patched under the version that the cache shows: a conflict is written
- * again with what came in between. What is too old is left out of each write.
+ * Two books, revocations and IDs, each with a list of waiting entries. A write is the whole text of one
+ * ConfigMap, which is created, or patched with the resourceVersion in the cache: after a conflict it is
+ * written again with the changes in between. Entries that are too old are left out of each write.
  */
 #include "config.h"
 
@@ -24,9 +24,9 @@
 #include "tec/render/regkey.h"
 
 #define DAY_S     (24 * 60 * 60)
-#define GATHER_MS 300   /* what is deleted together is written together */
-#define FULL_MS   10000 /* until it is looked whether ids have ended */
-/* A listener may still have the key before, so long after another was made. */
+#define GATHER_MS 300   /* collects entries into one write */
+#define FULL_MS   10000 /* polling interval while a book is full */
+/* A listener may use the previous registration key for so long after a new one was created. */
 #define SETTLE_S 60
 
 enum book { REVOKED, IDS, N_BOOKS };
@@ -49,20 +49,20 @@ struct ctl_record {
 	struct timer due;
 	struct backoff backoff;
 	struct waitings waiting[N_BOOKS]; /* owned, oldest first */
-	struct table by_name;
-	bool ids_first;    /* in the last turn */
-	int64_t ids_end_s; /* ctl_record_end_ids() */
+	struct table by_name;             /* of all waiting entries */
+	bool ids_first;                   /* the last write tried IDs first */
+	int64_t ids_end_s;                /* ctl_record_end_ids() */
 	char problem[256];
 };
 
-/* ---- what waits */
+/* ---- waiting entries */
 
 static enum book book_of(enum model_record_kind kind)
 {
 	return kind == MODEL_RECORD_ID ? IDS : REVOKED;
 }
 
-/* Any with this name; key NULL: of any key. */
+/* Find a waiting entry of this name; key NULL: of any key. */
 static struct waiting *find(const struct ctl_record *r, enum model_record_kind kind,
 	const char *name, const struct ctl_runner *waker, const char *key)
 {
@@ -92,14 +92,14 @@ static void wake_all(struct ctl_record *r)
 			ctl_runner_wake(w->waker, w->key);
 }
 
-/* ---- what a record holds */
+/* ---- recorded entries */
 
 static bool id_counts(const struct ctl_record *r, const struct model_record_entry *e)
 {
 	return e->kind == MODEL_RECORD_ID && ctl_record_id_counts(r, e->name);
 }
 
-/* An entry stays when its record is written again. */
+/* Tell whether an entry is kept when its ConfigMap is written again. */
 static bool stays(const struct ctl_record *r, enum book b, const struct model_record_entry *e)
 {
 	if (b == REVOKED)
@@ -118,8 +118,8 @@ static size_t count(const struct ctl_record *r, enum book b, const struct model_
 	return n;
 }
 
-/* Where the next revocations go: the first with a place, else the one with the oldest, which are
- * dropped. -1: none of them can be written. */
+/* Choose the ConfigMap for the next revocations: the first with free entries, or else the one with the
+ * oldest entries, which are dropped. -1: none can be written. */
 static int choose(const struct ctl_record *r, bool *drops)
 {
 	char name[sizeof(MODEL_RECORD_REVOKED) + 10];
@@ -174,6 +174,7 @@ static void add_old(
 
 static void on_done(void *arg, const struct err *err, const struct k8s_result *result);
 
+/* Create or patch one ConfigMap. The UID in the patch keeps it from reaching a replaced object. */
 static void write_text(struct ctl_record *r, const char *name, enum book b, const char *text)
 {
 	const struct model_configmap *m = state_configmap(r->env->state, name);
@@ -203,17 +204,17 @@ static void tell_dropped(struct ctl_record *r)
 {
 	const struct model_cluster *c = state_cluster(r->env->state);
 
-	log_warn(NULL, "no place for more revocations, the oldest are forgotten", NULL);
+	log_warn(NULL, "too many revocations, the oldest are no longer recorded", NULL);
 	if (c)
 		k8s_events_post(r->env->events, &kobj_cluster, &c->obj, K8S_EVENT_WARNING,
 			"RevocationsForgotten", "Revoke",
-			"More was revoked within %d days than is recorded (ConfigMaps " MODEL_RECORD_REVOKED
-			"N), and the oldest revocations were forgotten. They are not repeated when a Trustee is restored to an "
+			"More was revoked within %d days than can be recorded (ConfigMaps " MODEL_RECORD_REVOKED
+			"N), and the oldest revocations were dropped. They are not repeated when a Trustee is restored to an "
 			"older state: do not restore a backup that is older than them.",
 			MODEL_RECORD_DAYS);
 }
 
-/* False: nothing of this book can be written now. */
+/* Write the waiting revocations. False: nothing can be written now. */
 static bool write_revoked(struct ctl_record *r)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -237,6 +238,7 @@ static bool write_revoked(struct ctl_record *r)
 	return true;
 }
 
+/* IDs are never dropped while valid: when the book is full, further ones wait. */
 static bool write_ids(struct ctl_record *r)
 {
 	const struct model_configmap *m = state_configmap(r->env->state, MODEL_RECORD_IDS);
@@ -252,13 +254,14 @@ static bool write_ids(struct ctl_record *r)
 	return true;
 }
 
+/* Start one write, if there is anything to write and nothing in flight. */
 static void work(void *arg)
 {
 	struct ctl_record *r = arg;
 
 	if (r->call)
 		return;
-	r->ids_first = !r->ids_first; /* one that fails does not hold the other back */
+	r->ids_first = !r->ids_first; /* a failing book does not block the other */
 	if (k8s_cache_filled(r->env->state->configmaps) &&
 		(r->ids_first ? write_ids(r) || write_revoked(r)
 			      : write_revoked(r) || write_ids(r)))
@@ -284,7 +287,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 		wake_all(r);
 	if (err_is_set(err) && err->kind != ERR_CONFLICT)
 		log_err(LOG_WARN, NULL,
-			"what was deleted cannot be recorded, finalizers stay until then", err);
+			"cannot record deletions, finalizers stay until they are recorded", err);
 	if (r->by_name.n)
 		timer_set(&r->due,
 			err_is_set(err) ? backoff_next(&r->backoff, BACKOFF_MIN_MS, BACKOFF_MAX_MS)
@@ -293,6 +296,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 
 /* ---- the cache */
 
+/* An entry is done when the cache shows it, whoever wrote it. */
 static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_record *r = arg;
@@ -327,7 +331,8 @@ bool ctl_record_is_wanted(const struct ctl_record *r)
 	return others;
 }
 
-/* One recorded a day ago has a day less left, and may be another deletion of the same name. */
+/* A revocation recorded more than a day ago is recorded again: it expires earlier, and may stem from
+ * another deletion of the same name. */
 enum ctl_recorded ctl_record_state(
 	const struct ctl_record *r, enum model_record_kind kind, const char *name, int64_t at_s)
 {
@@ -340,6 +345,7 @@ enum ctl_recorded ctl_record_state(
 	return *r->problem ? CTL_RECORD_FAILS : CTL_RECORD_WAITS;
 }
 
+/* Several keys may wait for one name; each has its own entry, so that all are woken. */
 void ctl_record_add(struct ctl_record *r, enum model_record_kind kind, const char *name,
 	int64_t at_s, struct ctl_runner *waker, const char *key)
 {
@@ -369,7 +375,7 @@ bool ctl_record_id_counts(const struct ctl_record *r, const char *id)
 {
 	const struct model_cluster *c = state_cluster(r->env->state);
 
-	if (!c) /* what was handed out for a cluster ends with it */
+	if (!c) /* IDs issued for a cluster end with it */
 		return state_cluster_unknown(r->env->state);
 	return (c->reg_machine == MODEL_REG_AT_KEY ||
 		       model_cluster_announced(c, RENDER_REGKEY_CURRENT)) &&

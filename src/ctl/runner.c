@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cache changes run the controller's map at all times, so that it can follow what went away, but
- * keys are taken only while the runner is on. Turning it on maps every object there is as if it had
- * just been added, which makes up for everything missed. A settled key is looked at again within
- * about an hour: the objects of `keys` in a walk, a slice about every minute, so that nothing is
- * kept for a settled key; any other key by a deadline of its own. When all objects of `keys` are to
- * be looked at, as at the start, the walk goes round once as fast as the queue is worked.
+ * Cache changes always run the controller's map, so that it sees deletions, but keys are queued only
+ * while the runner is on. Turning it on maps every existing object as if it had just been added, which
+ * makes up for everything missed. A settled key is stepped again within about an hour: the objects of
+ * `keys` by a walk in slices, one about every minute, so that a settled key costs no memory; any other
+ * key by its own deadline. When all objects of `keys` must be stepped, as at the start, the walk makes
+ * one round as fast as the queue is worked off.
  */
 #include "config.h"
 
@@ -20,9 +20,9 @@
 
 #define CACHES_MAX 8
 #define RESYNC_MS  (60 * 60 * 1000)
-#define N_SLICES   64   /* of a walk through all keys, which takes RESYNC_MS; a power of two */
-#define TURN       64   /* keys due: no more are worked in a turn of the loop (loop/queue.h) */
-#define HURRY_MS   1000 /* and when it is fast, N_SLICES times this at most */
+#define N_SLICES   64   /* slices of a walk, which takes RESYNC_MS; a power of two */
+#define TURN       64   /* keys worked per turn of the loop (loop/queue.h) */
+#define HURRY_MS   1000 /* maximum time between two slices of a fast walk */
 
 struct watched {
 	struct ctl_runner *runner;
@@ -32,7 +32,7 @@ struct watched {
 
 enum runner_state {
 	RUNNER_OFF,
-	RUNNER_STARTS, /* all objects are mapped; to those of `keys` the walk comes */
+	RUNNER_STARTS, /* all objects are being mapped; the walk handles those of `keys` */
 	RUNNER_ON,
 };
 
@@ -43,15 +43,17 @@ struct ctl_runner {
 	struct queue *queue; /* owned */
 	struct watched watched[CACHES_MAX];
 	size_t n_watched;
-	const struct k8s_cache *keys; /* borrowed; NULL: keys are no objects */
+	const struct k8s_cache *keys; /* borrowed; NULL: keys are not names of objects */
 	struct timer walk;            /* while on, with `keys` */
-	unsigned slice;               /* the next one of the walk */
-	unsigned hurry;               /* so many of them are not left to RESYNC_MS */
-	const struct op_scope *ops;   /* borrowed; NULL: without bound */
+	unsigned slice;               /* the next slice of the walk */
+	unsigned hurry;               /* slices left of a fast round */
+	const struct op_scope *ops;   /* borrowed; NULL: no bound on requests in flight */
 	enum runner_state state;
-	bool full;
+	bool full; /* paused, because too many requests are in flight */
 };
 
+/* Run one step. Pauses the queue when too many requests are in flight, and lets a fast walk
+ * continue when the queue is empty. */
 static struct queue_next work(void *arg, const char *key)
 {
 	struct ctl_runner *r = arg;
@@ -74,7 +76,8 @@ static void wake_one(void *arg, const struct kobj *o)
 	ctl_runner_wake(arg, o->name);
 }
 
-/* In a hurry as many slices as make work, so that few objects are not spread over many turns. */
+/* Queue the next slice. A fast walk queues slices until there is work for a turn, so that few objects are
+ * not spread over many turns. */
 static void walk_on(void *arg)
 {
 	struct ctl_runner *r = arg;
@@ -145,6 +148,7 @@ struct queue *ctl_runner_queue(struct ctl_runner *r)
 	return r->queue;
 }
 
+/* Called whenever a request ends. */
 void ctl_runner_resume(struct ctl_runner *r)
 {
 	if (!r->full || r->ops->n >= CTL_RUNNER_IN_FLIGHT)
@@ -153,6 +157,7 @@ void ctl_runner_resume(struct ctl_runner *r)
 	queue_resume(r->queue);
 }
 
+/* While starting, keys of objects are left to the walk: otherwise all would be queued at once. */
 void ctl_runner_wake(struct ctl_runner *r, const char *name)
 {
 	if (r->state == RUNNER_OFF ||
@@ -187,6 +192,7 @@ static void map_one(void *arg, const struct kobj *o)
 	on_change(arg, NULL, o);
 }
 
+/* The walk is started first; then the maps queue the keys that are not names of objects. */
 void ctl_runner_on(struct ctl_runner *r)
 {
 	if (r->state != RUNNER_OFF)

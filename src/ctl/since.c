@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One GET by name, one POST when there is nothing: independent of the ConfigMaps' cache, which need
- * not be filled. The cache is only listened to, in every replica, so that one that becomes leader
- * later still knows a time whose ConfigMap was deleted since. Nothing is overwritten or
- * created again while the time is known.
+ * One GET by name, and one POST if nothing exists: independent of the cache of ConfigMaps, which need
+ * not be filled yet. Every replica also listens to the cache, so that a later leader still knows the
+ * time of a ConfigMap that was deleted in the meantime. While the time is known, nothing is
+ * overwritten or created again.
  */
 #include "config.h"
 
@@ -27,11 +27,12 @@ struct ctl_since {
 	struct timer retry;
 	struct backoff backoff;
 	struct state *state; /* borrowed; its marker_s is written here only */
-	bool on, absent;     /* absent: the API said that there is none */
+	bool on, absent;     /* absent: the API returned NOT_FOUND */
 };
 
 static void look(void *arg);
 
+/* The earliest time wins: a later one would adopt objects that were planted in between. */
 static void learn(struct ctl_since *s, int64_t created_s)
 {
 	bool first = !state_since_known(s->state);
@@ -48,6 +49,7 @@ static void learn(struct ctl_since *s, int64_t created_s)
 
 /* ---- the ConfigMap, by name */
 
+/* Handles the GET and the POST: either returns the object, or leads to the other request. */
 static void on_answer(void *arg, const struct err *err, const struct k8s_result *r)
 {
 	struct ctl_since *s = arg;
@@ -74,6 +76,7 @@ static void on_answer(void *arg, const struct err *err, const struct k8s_result 
 	timer_set(&s->retry, backoff_next(&s->backoff, BACKOFF_MIN_MS, BACKOFF_MAX_MS));
 }
 
+/* Immutable, so that nobody changes it by accident; only its creationTimestamp matters. */
 static struct json_object *configmap(const struct ctl_env *env)
 {
 	struct json_object *o = json_obj(), *meta = json_obj();

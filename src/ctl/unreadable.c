@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* One listener per cache; an Event is posted once for each object that becomes unreadable. */
 #include "config.h"
 
 #include "tec/ctl/unreadable.h"

@@ -130,7 +130,7 @@ Test(ctl_authority, each_state_of_a_follower_has_its_words)
 	} cases[] = {
 		{CTL_FOLLOW_OFF, "FollowingBehind", "Waiting for"},
 		{CTL_FOLLOW_CONNECTING, "FollowingBehind", "Waiting for"},
-		{CTL_FOLLOW_COPYING, "FollowingBehind", "7 objects are still to be copied from P"},
+		{CTL_FOLLOW_COPYING, "FollowingBehind", "7 objects still have to be copied from P"},
 		{CTL_FOLLOW_IN_STEP, "Following", "The operator at P decides"},
 		{CTL_FOLLOW_UNREACHABLE, "SourceUnreachable", "at P cannot be read: WHY"},
 		{CTL_FOLLOW_OTHER, "SourceDiffers", "WHY"},

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TrustedExecutionCluster: installs and repairs Trustee and the listeners' Services, one act per
- * step, and is the only writer of its status. An object is read again when its resourceVersion
- * differs from the one last compared (one GET), so a settled cluster makes no request. What Trustee
- * reads only at its start (certificate, token signers) is followed with one restart for each real
- * change.
+ * The controller of TrustedExecutionCluster. It installs and repairs Trustee and the listeners'
+ * Services, one act per step, and is the only writer of the cluster's status. An object is read again
+ * (one GET) when its resourceVersion differs from the one last compared, so a settled cluster makes no
+ * request. Inputs that Trustee reads only at its start (certificate, token signers) cause one restart
+ * per real change.
  */
 #ifndef TEC_CTL_CLUSTER_H
 #define TEC_CTL_CLUSTER_H
@@ -12,27 +12,27 @@
 #include "tec/ctl/env.h"
 #include "tec/ctl/install.h"
 
-/* All that decide looks at. */
+/* The input of decide. */
 struct ctl_cluster_view {
 	bool found, deleting;
-	bool served;   /* the oldest of its namespace */
-	bool lost;     /* of spec, which the annotation still has: a person must confirm */
+	bool served; /* it is the oldest of its namespace */
+	bool lost; /* spec lost fields that the annotation still has: an administrator must confirm */
 	bool mirrored; /* the annotation matches spec */
-	int todo; /* enum ctl_cluster_do: what the first object needs; 0: none needs anything */
-	bool status_ok; /* or not due yet */
+	int todo; /* enum ctl_cluster_do: the act for the first object that needs one; 0: none */
+	bool status_ok; /* written, or not due yet */
 };
 
 enum ctl_cluster_do {
-	/* Of an object: as in ctl/install.h, so that each is the other by a cast. */
+	/* On an object: the values of ctl/install.h, so that a cast converts them. */
 	CTL_CLUSTER_NOTHING = CTL_INSTALL_NOTHING,
 	CTL_CLUSTER_READ = CTL_INSTALL_READ,
 	CTL_CLUSTER_CREATE = CTL_INSTALL_CREATE,
 	CTL_CLUSTER_APPLY = CTL_INSTALL_APPLY,
 	CTL_CLUSTER_DELETE = CTL_INSTALL_DELETE,
-	/* Of the cluster object itself. */
-	CTL_CLUSTER_ANNOUNCE, /* patch: the hash of a Secret to be created or taken over */
-	CTL_CLUSTER_TIDY,     /* patch: removes announcements and a time that are invalid */
-	CTL_CLUSTER_MIRROR,
+	/* On the cluster object itself. */
+	CTL_CLUSTER_ANNOUNCE, /* patch: add the hash of a Secret that will be created or adopted */
+	CTL_CLUSTER_TIDY, /* patch: remove announcements that are not needed, and an invalid time */
+	CTL_CLUSTER_MIRROR, /* patch: copy spec into the annotation */
 	CTL_CLUSTER_APPLY_STATUS,
 	CTL_CLUSTER_N_DO,
 };
@@ -44,7 +44,7 @@ void ctl_cluster_free(struct ctl_cluster *c);
 void ctl_cluster_on(struct ctl_cluster *c);  /* caches filled and leader */
 void ctl_cluster_off(struct ctl_cluster *c); /* cancels what is in flight */
 
-/* What ctl_env.follow shows has changed. */
+/* ctl_env.follow has changed. */
 void ctl_cluster_look_again(struct ctl_cluster *c);
 
 #endif

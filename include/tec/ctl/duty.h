@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a replica has to start or stop now: the watch of Secrets and the controllers run only on the
- * leader, and only when their lists are there. Pure: the caller does what is decided and asks again
- * until it is NOTHING, whenever one of the facts may have changed.
+ * Decides what a replica must start or stop now. The watch of Secrets and the controllers run only on
+ * the leader, and only once their lists are complete. Pure: whenever one of the facts may have changed,
+ * the caller executes the decisions until it gets NOTHING.
  */
 #ifndef TEC_CTL_DUTY_H
 #define TEC_CTL_DUTY_H
@@ -10,17 +10,17 @@
 #include <stdbool.h>
 
 struct ctl_duty_view {
-	bool leads;           /* holds the Lease, or there is none */
+	bool leads;           /* holds the Lease, or leader election is off */
 	bool draining;        /* the process shuts down: nothing is started */
-	bool finishing;       /* draining, with ctl/trustee on until it has written what it knows */
+	bool finishing;       /* draining, but ctl/trustee stays on until everything is sent */
 	bool reads_secrets;   /* the Secret watch and ctl/since are on */
 	bool since_known;     /* ctl/since */
-	bool all_filled;      /* every list that some controller reads is there */
-	bool revoking_filled; /* ... that a controller reads which revokes keys */
-	bool all_on;          /* controllers */
-	bool revoking_on;     /* ... those that revoke keys, alone or with the others */
-	bool waiting;         /* for the lists that only the others need */
-	bool waited;          /* long enough */
+	bool all_filled;      /* every list that some controller reads is complete */
+	bool revoking_filled; /* every list that a revoking controller reads is complete */
+	bool all_on;          /* all controllers are on */
+	bool revoking_on;     /* the revoking controllers are on, alone or with the others */
+	bool waiting;         /* waiting for lists that only the other controllers need */
+	bool waited;          /* the wait is over */
 };
 
 enum ctl_duty_do {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a process ends after SIGTERM. Pure: the caller does what is decided and asks again until it is
- * WAIT or END; after WAIT it asks again in a moment.
+ * How a process ends after SIGTERM. Pure: the caller executes the decisions until it gets WAIT or END;
+ * after WAIT it asks again shortly.
  *
- * Two things happen side by side. The controllers write what they know and hand back the Lease at
- * once: nothing of theirs is gained by waiting, and another replica goes on with their work. The
- * listeners need no Lease. They go on serving for the delay, in which the Service learns that this
- * replica is not ready; then they accept nothing more and finish what is in flight.
+ * Two things happen in parallel. The controllers send what they know and release the Lease at once, so
+ * that another replica can continue their work. The listeners need no Lease. They keep serving during
+ * the delay, in which the Service learns that this replica is not ready; then they accept no further
+ * connections and complete the requests in flight.
  */
 #ifndef TEC_CTL_ENDING_H
 #define TEC_CTL_ENDING_H
@@ -19,12 +19,12 @@
 struct ctl_ending_view {
 	uint64_t since_ms; /* how long ago the process was told to end */
 	uint64_t delay_ms;
-	bool controllers;  /* are on */
-	bool controls_end; /* ... and have written all they know */
-	bool releasing;    /* the Lease was handed back, or there is none ... */
-	bool released;     /* ... and that was answered */
-	bool draining;     /* the listeners accept nothing more */
-	bool in_flight;    /* requests of nodes */
+	bool controllers;  /* the controllers are on */
+	bool controls_end; /* they have sent everything */
+	bool releasing;    /* the release of the Lease was sent, or there is none */
+	bool released;     /* the release was answered */
+	bool draining;     /* the listeners accept no further connections */
+	bool in_flight;    /* requests of nodes are in flight */
 };
 
 enum ctl_ending_do {

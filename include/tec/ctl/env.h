@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all controllers share: the state they read, the seam they write through, Events. All members
- * are borrowed from cmd/operator.c and outlive every controller.
+ * The environment that all controllers share: the state they read, the transport they write through,
+ * Events. All members are borrowed from cmd/operator.c and outlive every controller.
  */
 #ifndef TEC_CTL_ENV_H
 #define TEC_CTL_ENV_H
@@ -23,13 +23,13 @@ struct ctl_kbs_place {
 	const char *connect_to;     /* "addr:port"; NULL: as the URL says */
 	const struct secret *ca;    /* PEM; NULL: plain http */
 	const struct secret *admin; /* Ed25519 private key, PEM; NULL: in this process */
-	bool in_process;            /* the broker of this process; the rest says nothing */
+	bool in_process;            /* the broker of this process; the other members are unused */
 };
-/* value NULL: the image has no such label. Everything is borrowed for the call. */
+/* value NULL: the image has no such label. All arguments are borrowed for the call. */
 typedef void (*ctl_label_fn)(void *arg, const struct err *err, const char *value, size_t len);
 
-/* What is told while an image's values are computed, a line for people at a time; and how that ended:
- * with a message of model/pcrmsg.h, or with err. */
+/* Progress of a computation of an image's values, one line at a time; and its end, with a message of
+ * model/pcrmsg.h or with err. */
 typedef void (*ctl_said_fn)(void *arg, const char *line);
 typedef void (*ctl_computed_fn)(void *arg, const struct err *err, const char *message, size_t len);
 
@@ -38,40 +38,41 @@ struct ctl_env {
 	struct k8s_transport *api;
 	const char *ns;
 	const struct state *state;
-	/* A label of an image's configuration, from its registry. NULL: nothing can be asked. err:
-	 * as of oci_label_get(). */
+	/* Reads a label of an image's configuration from its registry. NULL: not available. err: as
+	 * for oci_label_get(). */
 	struct op *(*image_label)(void *arg, struct op_scope *scope, const char *reference,
 		const char *label, ctl_label_fn done, void *done_arg);
 	void *image_label_arg;
-	/* Computes an image's values; platforms: ConfigMaps by name, borrowed for the call. NULL: Jobs
-	 * do. */
+	/* Computes an image's values; platforms: ConfigMaps by name, borrowed for the call. NULL: a
+	 * Job computes them. */
 	struct op *(*image_compute)(void *arg, struct op_scope *scope, const char *reference,
 		const char *nonce, struct json_object *platforms, ctl_said_fn said,
 		ctl_computed_fn done, void *done_arg);
 	void *image_compute_arg;
-	/* How much is still under way that an operator no longer does once spec.authority is Frozen:
-	 * acts that were sent, and registrations. NULL: nothing. */
+	/* Returns how many requests are in flight that a Frozen operator would not make: acts and
+	 * registrations. NULL: none. */
 	size_t (*in_flight)(void *arg);
 	void *in_flight_arg;
-	const struct ctl_follow_state *follow; /* ctl_follow_state(); NULL: nothing follows */
+	const struct ctl_follow_state
+		*follow; /* ctl_follow_state(); NULL: ctl/follow is not used */
 	struct k8s_events *events;
 	struct ctl_record *record; /* ctl/record.h; of a TrustedExecutionCluster's namespace */
 	struct render_images images_ref;
 	struct render_kbsconfig_images kbsconfig_images; /* of ctl/kbsconfig alone */
-	/* Of the options of these names, for Jobs that fetch their image; NULL: none. */
+	/* The options of these names, for Jobs that fetch their image; NULL: not set. */
 	const char *registry_mirror, *insecure_registry;
-	/* How a Trustee is reached: cmd gives HTTPS, tests a fake. NULL with err set. */
+	/* Connects to a Trustee: HTTPS from cmd, a fake in tests. Returns NULL with err set. */
 	struct kbs_transport *(*kbs_connect)(
 		void *arg, const struct ctl_kbs_place *place, struct err *err);
 	void *kbs_connect_arg;
-	/* How the API server of the operator that is followed is reached: cmd gives HTTPS, tests a
-	 * fake. Has no file names and no plugin in it. NULL with err set. */
+	/* Connects to the API server of the followed operator: HTTPS from cmd, a fake in tests. The
+	 * configuration names no files and no plugin. Returns NULL with err set. */
 	struct k8s_transport *(*follow_connect)(
 		void *arg, struct k8s_kubeconfig *take_config, struct err *err);
 	void *follow_connect_arg;
-	const char *kbs_url;        /* where the primary one is instead; NULL: as rendered */
-	bool kbs_in_process;        /* this process is the primary one: no Secret is needed */
-	bool standalone;            /* the API has no Services and no Deployments */
+	const char *kbs_url; /* --kbs-url, address of the primary Trustee; NULL: as rendered */
+	bool kbs_in_process; /* this process is the primary Trustee: no Secret is needed */
+	bool standalone;     /* the API has no Services and no Deployments */
 	uint32_t repeat_revoked_ms; /* kbs/push.h; 0: no lease */
 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One Secret that the operator makes for one owner, under a name that may be in use: the hash of
- * its content is announced in an annotation of the owner, then it is POSTed. An existing Secret is
- * used only while its content is announced; one that is not ours is never touched.
+ * One Secret that the operator creates for one owner, under a name that may be in use already. The hash
+ * of its content is announced in an annotation of the owner, then the Secret is POSTed. An existing
+ * Secret is used only while its content is announced; a foreign one is never touched.
  *
- * Embedded in its controller, which looks (ctl_own_state), starts one act at a time and gives the
- * answer to ctl_own_saw(). Nothing calls back but the functions of conf, from within these.
+ * Embedded in its controller, which looks (ctl_own_state), starts one act at a time and passes the
+ * answer to ctl_own_saw(). Only the functions of conf are called back, from within these functions.
  */
 #ifndef TEC_CTL_OWN_H
 #define TEC_CTL_OWN_H
@@ -20,25 +20,25 @@ enum ctl_own_state {
 	CTL_OWN_UNREAD,
 	CTL_OWN_GOOD,
 	CTL_OWN_OLDER,   /* of our form, not announced, but older than the marker */
-	CTL_OWN_PLANTED, /* our name and owner, with content of another client */
-	CTL_OWN_FOREIGN, /* not owned by the owner, or not only */
+	CTL_OWN_PLANTED, /* right name and owner, but content of another client */
+	CTL_OWN_FOREIGN, /* has another owner, or a further one */
 	CTL_OWN_N,
 };
 
 enum ctl_own_do {
-	/* Of the Secret: as in ctl/install.h, so that each is the other by a cast. */
+	/* On the Secret: the values of ctl/install.h, so that a cast converts them. */
 	CTL_OWN_NOTHING = CTL_INSTALL_NOTHING,
 	CTL_OWN_READ = CTL_INSTALL_READ,
 	CTL_OWN_CREATE = CTL_INSTALL_CREATE,
 	CTL_OWN_DELETE = CTL_INSTALL_DELETE,
-	/* Of the owner: a patch with ctl_own_announce(). */
+	/* On the owner: a patch with ctl_own_announce(). */
 	CTL_OWN_ANNOUNCE,
 };
 
 struct ctl_own_conf {
 	/* The hashes that the owner announces for a Secret (model/mark.h); NULL: none. Borrowed. */
 	const char *(*announced)(const struct kobj *owner, const char *secret);
-	/* Renders a new one as JSON text; the caller frees. */
+	/* Renders a new Secret as JSON text; the caller frees. */
 	struct secret *(*make)(
 		void *self, const struct kobj *owner, const char *name, struct err *err);
 	const char *data[2]; /* its members; one or two */
@@ -49,9 +49,9 @@ struct ctl_own {
 	const struct ctl_own_conf *conf; /* static */
 	void *self;
 	const char *name;
-	char *read_rv;                 /* owned: of the version read last */
-	char hash[SHA256_HEX_LEN + 1]; /* of its content; "": not of the form that we render */
-	bool must_read;                /* a create found one that the cache does not show */
+	char *read_rv;                 /* owned: the version read last */
+	char hash[SHA256_HEX_LEN + 1]; /* of its content; "": not in the form rendered here */
+	bool must_read;                /* a create met a Secret that the cache does not show */
 	/* Owned: the JSON text to be POSTed, kept until an announced Secret was seen; and the hash
 	 * of its content. */
 	struct secret *text;
@@ -60,13 +60,13 @@ struct ctl_own {
 
 void ctl_own_init(struct ctl_own *own, const struct ctl_env *env, const struct ctl_own_conf *conf,
 	void *self, const char *name);
-/* Forgets what is known, as for another owner, and frees it. */
+/* Forgets everything, as for another owner. */
 void ctl_own_reset(struct ctl_own *own);
-/* NULL: none any more. */
+/* NULL drops the text. */
 void ctl_own_set_text(struct ctl_own *own, struct secret *take_text);
 
 enum ctl_own_state ctl_own_state(const struct ctl_own *own, const struct kobj *owner);
-/* wanted: it is made when it is absent; text_announced: what would be POSTed is. Pure. */
+/* wanted: create it if absent; text_announced: the text to POST is announced. Pure. */
 enum ctl_own_do ctl_own_decide(enum ctl_own_state state, bool wanted, bool text_announced);
 bool ctl_own_text_announced(const struct ctl_own *own, const struct kobj *owner);
 

@@ -248,7 +248,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	if (!fine) {
 		failed = *err;
 		err_wrap(&failed, "%s", what);
-		log_err(err->kind == ERR_CONFLICT ? LOG_DEBUG : LOG_WARN, &lc, "act failed",
+		log_err(err->kind == ERR_CONFLICT ? LOG_DEBUG : LOG_WARN, &lc, "request failed",
 			&failed);
 	}
 	free(steal_ptr(&a->want));
