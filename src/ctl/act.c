@@ -42,6 +42,7 @@ void ctl_act_fini(void *record)
 	free(a->want);
 }
 
+/* Cancelling comes first: freeing a record asserts that nothing is in flight. */
 void ctl_acts_clear(struct ctl_acts *t)
 {
 	op_scope_cancel(&t->ops);
@@ -111,6 +112,7 @@ bool ctl_act_status_due(struct ctl_act *a, struct queue_next *out)
 	return false;
 }
 
+/* The next step sees the result; nothing is decided here. */
 void ctl_act_end(struct ctl_act *a, const struct err *err)
 {
 	a->table->n_deciding -= a->decides;
@@ -184,6 +186,7 @@ void ctl_act_wait(struct ctl_act *a, enum kbs_kind kind, const char *name)
 		a->n_wait++;
 }
 
+/* name NULL: anything may have changed, so every waiting key is woken. */
 void ctl_acts_wake_waiting(struct ctl_acts *t, enum kbs_kind kind, const char *name)
 {
 	uint64_t hash = name ? wait_hash(kind, name) : 0;
@@ -245,6 +248,7 @@ bool ctl_live_is(const struct ctl_live *l, const struct kobj *o)
 	return l->rv && o && str_eq(l->rv, o->rv);
 }
 
+/* All finalizers are sent, because a merge patch replaces the list. */
 struct json_object *ctl_live_finalizers(const struct ctl_live *l, const char *finalizer, bool add)
 {
 	struct err err = ERR_INIT;
@@ -294,6 +298,7 @@ void ctl_add_mark(struct json_object *annotations, const struct kobj *o, const c
 	json_add_str(annotations, annotation, text);
 }
 
+/* The UID makes the API refuse the apply if the object was replaced by another one. */
 struct json_object *ctl_apply_new(
 	const struct kobj_gvk *gvk, const struct kobj *o, struct json_object **meta)
 {
@@ -316,6 +321,7 @@ struct json_object *ctl_status_json(const struct kobj_gvk *gvk, const struct kob
 	return json_add(out, "status", json_add(json_obj(), "conditions", conditions));
 }
 
+/* A changed message alone is no event. */
 unsigned ctl_cond_changes(const struct kobj_cond *have, const struct kobj_cond_want *want, size_t n)
 {
 	unsigned mask = 0;

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 
+/* The lag is given in objects and, once something was read completely, in seconds. */
 static void add_behind(const struct ctl_follow_state *s, int64_t now_s, struct strbuf *out)
 {
 	strbuf_addf(out, "%zu objects still have to be copied from %s.", s->behind, s->peer);
@@ -20,6 +21,7 @@ static void add_why(const struct ctl_follow_state *s, struct strbuf *out)
 		strbuf_addf(out, " %s", s->why);
 }
 
+/* Only IN_STEP means that this operator could take over without losing keys. */
 enum model_cluster_reason ctl_authority_following(
 	const struct ctl_follow_state *s, int64_t now_s, struct strbuf *out)
 {
@@ -62,6 +64,7 @@ enum model_cluster_reason ctl_authority_following(
 	return CLUSTER_FOLLOWING_BEHIND;
 }
 
+/* The epochs are shown because the higher one wins when both operators claim to decide. */
 static void add_decides(const struct ctl_follow_state *s, int64_t epoch, struct strbuf *out)
 {
 	strbuf_addf(out,
@@ -97,6 +100,7 @@ enum model_cluster_reason ctl_authority_self(
 	return CLUSTER_SELF;
 }
 
+/* A peer that decides is worth more attention than the fact that spec says Frozen. */
 enum model_cluster_reason ctl_authority_frozen(
 	enum state_peer peer, const struct ctl_follow_state *s, int64_t epoch, struct strbuf *out)
 {

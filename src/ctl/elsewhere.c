@@ -109,6 +109,7 @@ static struct json_object *status_of(size_t kind, const struct model_stray *m)
 	return json_add(json_add(o, "metadata", meta), "status", status);
 }
 
+/* NOT_FOUND is fine: the object was deleted, or another one has its name now. */
 static void on_done(void *arg, const struct err *err, const struct k8s_result *r)
 {
 	struct ctl_elsewhere *e = arg;
@@ -139,6 +140,7 @@ static const struct model_stray *choose(struct ctl_elsewhere *e, struct choice *
 	return c->behind;
 }
 
+/* Write the next status, unless a request is in flight; its end sets the timer again. */
 static void step(void *arg)
 {
 	struct ctl_elsewhere *e = arg;
@@ -163,6 +165,7 @@ static void step(void *arg)
 
 /* ---- life */
 
+/* Deletions need nothing; everything else may be an object without a status. */
 static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_elsewhere *e = arg;
@@ -195,6 +198,7 @@ void ctl_elsewhere_free(struct ctl_elsewhere *e)
 	free(e);
 }
 
+/* Turning it on starts a new round, because another replica may have written in between. */
 void ctl_elsewhere_set(struct ctl_elsewhere *e, bool on)
 {
 	if (e->on == on)

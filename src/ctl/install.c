@@ -60,6 +60,7 @@ bool ctl_install_follow(struct ctl_install *in, const struct kobj *owner)
 	return another;
 }
 
+/* Only marks the objects: the next look decides whether a GET is needed. */
 void ctl_install_forget(struct ctl_install *in, unsigned inputs)
 {
 	for (unsigned i = 0; i < in->conf->n; i++)
@@ -141,6 +142,7 @@ static enum ctl_install_state unwanted_state(
 		       : CTL_INSTALL_CURRENT;
 }
 
+/* The checks come in the order of certainty: what must never be written is found first. */
 enum ctl_install_state ctl_install_state(
 	const struct ctl_install *in, const struct kobj *owner, unsigned i)
 {
@@ -169,6 +171,7 @@ enum ctl_install_state ctl_install_state(
 	return judged ? k->found : CTL_INSTALL_UNREAD;
 }
 
+/* CONFLICT, DELETING and UNREADABLE wait for somebody else. */
 enum ctl_install_do ctl_install_decide(enum ctl_install_kind kind, enum ctl_install_state state)
 {
 	switch (state) {
@@ -297,6 +300,7 @@ bool ctl_install_failed(struct ctl_install *in, bool *must_read, const struct ko
 	return false;
 }
 
+/* An answer for a former owner must not be taken for knowledge about the new one's object. */
 bool ctl_install_done(struct ctl_install *in, const struct kobj *owner, unsigned i,
 	enum ctl_install_do what, const struct err *err, const struct k8s_result *r)
 {
@@ -329,6 +333,8 @@ bool ctl_install_done(struct ctl_install *in, const struct kobj *owner, unsigned
 	return true;
 }
 
+/* During the installation writes are expected; afterwards each one is a repair that someone
+ * caused. */
 void ctl_install_tell(const struct ctl_install *in, const struct kobj *owner, bool installed,
 	const struct kobj_gvk *gvk, const char *name)
 {

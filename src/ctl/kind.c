@@ -99,6 +99,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 
 /* ---- requests */
 
+/* Routine acts have no text and appear at debug level only. */
 static void log_done(const struct log_ctx *lc, const struct ctl_do *todo)
 {
 	if (!todo->done)
@@ -257,17 +258,20 @@ void ctl_kind_wake_index(struct ctl_kind *k, enum state_of of, unsigned index, c
 		ctl_runner_wake(k->runner, o->name);
 }
 
+/* Queued in slices by the runner, so that it is cheap even with many objects. */
 void ctl_kind_wake_all(struct ctl_kind *k)
 {
 	ctl_runner_wake_all(k->runner);
 }
 
+/* Most changes of a cluster are status writes, which concern no other controller. */
 void ctl_kind_map_cluster(void *kind, const struct kobj *was, const struct kobj *now)
 {
 	if (!model_cluster_means_the_same(was, now))
 		ctl_kind_wake_all(kind);
 }
 
+/* While off, the caches of this replica are current, but it must not act on them. */
 static void on_sync(void *arg, enum kbs_kind kind, const char *name)
 {
 	struct ctl_kind *k = arg;
@@ -296,6 +300,7 @@ struct ctl_kind *ctl_kind_new(const struct ctl_env *env, const struct ctl_kind_c
 	return k;
 }
 
+/* What is in flight was decided while leading, and must not be continued by a former leader. */
 static void forget(struct ctl_kind *k)
 {
 	ctl_acts_clear(&k->acts);
@@ -314,6 +319,7 @@ void ctl_kind_free(struct ctl_kind *k)
 	free(k);
 }
 
+/* `started` may wake keys, so it runs after the runner is on. */
 void ctl_kind_on(struct ctl_kind *k)
 {
 	if (k->on)

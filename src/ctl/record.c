@@ -75,6 +75,7 @@ static struct waiting *find(const struct ctl_record *r, enum model_record_kind k
 	return NULL;
 }
 
+/* Remove an entry from both its list and the table. */
 static void waiting_free(struct ctl_record *r, struct waiting *w)
 {
 	TAILQ_REMOVE(&r->waiting[book_of(w->kind)], w, next);
@@ -83,6 +84,7 @@ static void waiting_free(struct ctl_record *r, struct waiting *w)
 	free(w);
 }
 
+/* Conditions show the problem, so every key that waits must look again when it changes. */
 static void wake_all(struct ctl_record *r)
 {
 	struct waiting *w;
@@ -109,6 +111,7 @@ static bool stays(const struct ctl_record *r, enum book b, const struct model_re
 	       (e->at_s >= r->ids_end_s || clock_wall_s() < r->ids_end_s + SETTLE_S);
 }
 
+/* Entries that expired do not count: they leave the ConfigMap with the next write. */
 static size_t count(const struct ctl_record *r, enum book b, const struct model_record *record)
 {
 	size_t n = 0;
@@ -149,6 +152,7 @@ static int choose(const struct ctl_record *r, bool *drops)
 
 /* ---- a write */
 
+/* The oldest come first; what does not fit waits for the next write. */
 static void add_waiting(struct ctl_record *r, enum book b, size_t place, struct strbuf *text)
 {
 	struct waiting *w;
@@ -161,6 +165,7 @@ static void add_waiting(struct ctl_record *r, enum book b, size_t place, struct 
 	}
 }
 
+/* Copy the entries that are still needed into the new text. */
 static void add_old(
 	struct ctl_record *r, enum book b, const struct model_record *record, struct strbuf *text)
 {
@@ -200,6 +205,7 @@ static void write_text(struct ctl_record *r, const char *name, enum book b, cons
 				      0, on_done, r));
 }
 
+/* Called before the write, which may still fail: better one warning too many. */
 static void tell_dropped(struct ctl_record *r)
 {
 	const struct model_cluster *c = state_cluster(r->env->state);
@@ -321,6 +327,7 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 
 /* ---- the interface */
 
+/* Any server with its own store is enough, also one named in spec.trusteeServers. */
 bool ctl_record_is_wanted(const struct ctl_record *r)
 {
 	const struct model_cluster *c = state_cluster(r->env->state);
@@ -387,6 +394,7 @@ void ctl_record_end_ids(struct ctl_record *r, int64_t before_s)
 	r->ids_end_s = before_s;
 }
 
+/* Called for each look of the cluster, so the cheap comparison of the count comes first. */
 bool ctl_record_ids_full(const struct ctl_record *r)
 {
 	const struct model_record *ids = state_record(r->env->state, MODEL_RECORD_IDS);
@@ -411,6 +419,7 @@ struct ctl_record *ctl_record_new(const struct ctl_env *env)
 	return r;
 }
 
+/* Waiting names are not lost: the objects that wait still have their finalizers. */
 void ctl_record_off(struct ctl_record *r)
 {
 	struct waiting *w;

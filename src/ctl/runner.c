@@ -167,6 +167,7 @@ void ctl_runner_wake(struct ctl_runner *r, const char *name)
 	ctl_runner_resume(r);
 }
 
+/* Starts a fast round of the walk; a round in progress starts over. */
 void ctl_runner_wake_all(struct ctl_runner *r)
 {
 	assert(r->keys);
@@ -207,6 +208,7 @@ void ctl_runner_on(struct ctl_runner *r)
 	queue_resume(r->queue);
 }
 
+/* Queued keys stay queued but are not worked; turning on again maps everything anyway. */
 void ctl_runner_off(struct ctl_runner *r)
 {
 	r->state = RUNNER_OFF;

@@ -95,6 +95,7 @@ static struct json_object *configmap(const struct ctl_env *env)
 			"start takes over everything that exists by then."));
 }
 
+/* GET first; POST only after NOT_FOUND, so that an existing marker is never replaced. */
 static void look(void *arg)
 {
 	struct ctl_since *s = arg;
@@ -116,6 +117,7 @@ static void look(void *arg)
 
 /* ---- the cache */
 
+/* A deleted marker is reported, because the next start would adopt whatever exists by then. */
 static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_since *s = arg;

@@ -13,6 +13,7 @@ struct ctl_unreadable {
 	} listened[STATE_N_KINDS];
 };
 
+/* A later version of the same object, still unreadable, is not reported again. */
 static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	const struct listened *l = arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AttestationKey: its copy, approved as soon as our copy of its Machine is bound to it, and its
- * Secret. A deleted one is gone at once: what remembers it is the Secret with our finalizer, which
- * goes when every Trustee has confirmed.
+ * Copies AttestationKeys and creates their Secrets. A copy is approved once our copy of its Machine is
+ * bound to it. A deleted AttestationKey is gone at once, so its Secret with our finalizer remembers it
+ * until every Trustee has confirmed the revocation.
  */
 #include "config.h"
 
@@ -22,15 +22,16 @@ struct ak_look {
 	struct ctl_look base;
 	struct ctl_follow_ak_view v;
 	const struct model_ak *there, *here;        /* NULL: there is none */
-	const struct model_machine *machine;        /* ours that it is for */
-	const struct model_machine *source_machine; /* live, with its uuid */
+	const struct model_machine *machine;        /* our copy of its Machine */
+	const struct model_machine *source_machine; /* the live one with its UUID */
 	const struct model_secret *secret;
 	char identity[RATS_IDENTITY_NAME_LEN + 1]; /* to be revoked; "": none */
 };
 
 /* ---- decide */
 
-/* Of what was deleted or withdrawn here already: goes on also while the source went back. */
+/* Revoke and release a key that was deleted or withdrawn here already. This continues even if the source
+ * went back to an older state. */
 static enum ctl_follow_ak_do release(const struct ctl_follow_ak_view *v)
 {
 	if (!v->revoked)
@@ -48,6 +49,7 @@ static enum ctl_follow_ak_do release(const struct ctl_follow_ak_view *v)
 	return v->secret_live ? CTL_FOLLOW_AK_DROP_SECRET_FINALIZER : CTL_FOLLOW_AK_READ_SECRET;
 }
 
+/* As decide_delivery() in ctl/ak, but the finalizer is part of the Secret from its creation. */
 static enum ctl_follow_ak_do decide_secret(const struct ctl_follow_ak_view *v)
 {
 	switch (v->secret) {
@@ -57,13 +59,14 @@ static enum ctl_follow_ak_do decide_secret(const struct ctl_follow_ak_view *v)
 		return v->secret_deleting ? release(v) : CTL_FOLLOW_AK_NOTHING;
 	case CTL_AK_SECRET_STALE:
 		return release(v);
-	case CTL_AK_SECRET_FOREIGN: /* a conflict */
+	case CTL_AK_SECRET_FOREIGN: /* reported as a conflict */
 	case CTL_AK_SECRET_N:
 		break;
 	}
 	return CTL_FOLLOW_AK_NOTHING;
 }
 
+/* Bring a copy up to date. What takes a key from a node (UNAPPROVE) requires may_take. */
 static enum ctl_follow_ak_do decide_copy(const struct ctl_follow_ak_view *v)
 {
 	if (!v->same)
@@ -82,6 +85,8 @@ static enum ctl_follow_ak_do decide_copy(const struct ctl_follow_ak_view *v)
 	return v->stamped ? decide_secret(v) : CTL_FOLLOW_AK_APPROVE;
 }
 
+/* A key that is deleted at the source is deleted here; one that is merely missing is only
+ * withheld. */
 enum ctl_follow_ak_do ctl_follow_ak_decide(const struct ctl_follow_ak_view *v)
 {
 	if (!v->may_copy)
@@ -96,11 +101,12 @@ enum ctl_follow_ak_do ctl_follow_ak_decide(const struct ctl_follow_ak_view *v)
 		return decide_copy(v);
 	if (!v->may_take)
 		return CTL_FOLLOW_AK_NOTHING;
-	if (!v->withheld) /* first: else ctl/ak declares it again */
+	if (!v->withheld) /* before the revocation, or ctl/ak would declare it again */
 		return CTL_FOLLOW_AK_WITHHOLD;
 	return v->revoked ? CTL_FOLLOW_AK_NOTHING : CTL_FOLLOW_AK_REVOKE;
 }
 
+/* Classify the key for the counts: an act or a pending step means behind. */
 static enum follow_lag lag_of(const struct ctl_follow_ak_view *v, enum ctl_follow_ak_do d)
 {
 	if (d != CTL_FOLLOW_AK_NOTHING || (v->here && v->deleted))
@@ -122,7 +128,7 @@ static enum follow_lag lag_of(const struct ctl_follow_ak_view *v, enum ctl_follo
 
 /* ---- look */
 
-/* What the source's operator acknowledged: the Machine's mark, and the key's own. */
+/* Find out whether the source approved this key: both marks must agree, the Machine's and the key's. */
 static void look_source(const struct state *source, struct ak_look *l)
 {
 	const struct model_ak *ak = l->there;
@@ -136,6 +142,7 @@ static void look_source(const struct state *source, struct ak_look *l)
 	l->v.unapproved = m->bound_key && !str_eq(m->bound_key, ak->obj.uid);
 }
 
+/* Compare our copy with the original. The copy of the Machine must exist before that of its key. */
 static void look_copy(const struct state *source, const struct state *ours, struct ak_look *l)
 {
 	const struct model_ak *a = l->there, *b = l->here;
@@ -156,6 +163,7 @@ static void look_copy(const struct state *source, const struct state *ours, stru
 		       (l->v.unapproved || (l->machine && model_ak_is_of(b, l->machine->obj.uid)));
 }
 
+/* Classify the Secret as ctl/ak does, which takes over once this operator decides. */
 static enum ctl_ak_secret secret_of(const struct ak_look *l)
 {
 	const struct model_secret *s = l->secret;
@@ -166,7 +174,7 @@ static enum ctl_ak_secret secret_of(const struct ak_look *l)
 		str_eq(s->owner_uid, l->here->obj.uid))
 		return l->here->public_hash == s->public_hash ? CTL_AK_SECRET_OURS
 							      : CTL_AK_SECRET_FOREIGN;
-	/* As in ctl/ak: of another shape it is none that we made. */
+	/* As in ctl/ak: a Secret of another shape cannot be ours. */
 	if (s->has_ak_finalizer && (s->shape == MODEL_SECRET_AK || s->obj.deleting))
 		return CTL_AK_SECRET_STALE;
 	return CTL_AK_SECRET_FOREIGN;
@@ -189,7 +197,7 @@ static void look_trustee(
 	l->v.revoked =
 		observed == KBS_OBSERVED_NONE || state_trustee_withdrawn(s, l->identity, name);
 	l->v.gone = state_trustee_gone(observed);
-	/* A Trustee that is set back holds it again. */
+	/* A Trustee that is restored from a backup holds it again. */
 	if (l->v.secret_held && l->v.secret_deleting && observed != KBS_OBSERVED_NONE &&
 		ctl_record_is_wanted(k->env->record))
 		l->v.recorded =
@@ -197,6 +205,7 @@ static void look_trustee(
 	ctl_act_wait(act, KBS_REFVALUE, l->identity);
 }
 
+/* Find both objects. An unreadable one counts as neither present nor absent: nothing is done. */
 static void look_both(struct ctl_kind *k, const char *name, struct ak_look *l)
 {
 	struct follow_kind *fk = follow_kind(k);
@@ -218,6 +227,8 @@ static void look_both(struct ctl_kind *k, const char *name, struct ak_look *l)
 	l->base.over = !there && !here && !(l->secret && l->secret->has_ak_finalizer);
 }
 
+/* Trustee is asked about the identity only when something has to be revoked or released: a copy
+ * that is in step costs no lookup. */
 static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
 {
 	struct ak_look *l = (struct ak_look *)out;
@@ -245,7 +256,8 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 
 /* ---- acts */
 
-/* The listener's note says which Machine it saw: ours in the place of the source's. */
+/* Create the copy. The listener's note says which Machine it saw; its UID is replaced by that of our
+ * copy. */
 static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct ak_look *l = (const struct ak_look *)look;
@@ -269,6 +281,7 @@ static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 	return op;
 }
 
+/* Copy time and origin of the approval, so that both operators agree on which key came first. */
 static void add_approval(
 	const struct ak_look *l, struct json_object *meta, struct json_object *marks)
 {
@@ -281,6 +294,8 @@ static void add_approval(
 		json_push(json_arr(), kobj_owner_json(&kobj_machine, m->name, m->uid)));
 }
 
+/* One merge patch with the UID and resourceVersion that were looked at; null removes an
+ * annotation. */
 static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct ak_look *l = (const struct ak_look *)look;
@@ -319,9 +334,11 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 	struct log_ctx lc = {"AttestationKey", k->env->ns, o->name, o->uid};
 
 	if (kbs_sync_withdraw(k->state->sync, KBS_REFVALUE, l->identity, o->name))
-		log_info(&lc, "identity is being revoked", "reason=\"as at the source\"");
+		log_info(&lc, "identity is being revoked", "reason=\"the source revoked it\"");
 }
 
+/* Before the finalizer goes: a Trustee that is restored from a backup would hold the identity
+ * again. */
 static void record(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct ak_look *l = (const struct ak_look *)look;
@@ -342,6 +359,7 @@ static struct op *delete_secret(
 	return ctl_kind_delete(k, a, &kobj_secret, &((const struct ak_look *)l)->secret->obj);
 }
 
+/* Needs the live list of finalizers: the cache knows only whether ours is among them. */
 static struct op *drop_finalizer(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
@@ -362,16 +380,17 @@ static const struct ctl_do acts[CTL_FOLLOW_AK_N_DO] = {
 	[CTL_FOLLOW_AK_APPROVE] = {"approve as the source did", "attestation key approved",
 		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF, .start = patch},
 	[CTL_FOLLOW_AK_UNAPPROVE] = {"withdraw the approval",
-		"attestation key no longer approved, as at the source",
+		"attestation key no longer approved, the source withdrew the approval",
 		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF, .start = patch},
 	[CTL_FOLLOW_AK_READ_SECRET] = {"read the Secret",
 		.flags = CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = read_secret},
 	[CTL_FOLLOW_AK_CREATE_SECRET] = {"create the Secret", .flags = CTL_DO_FOLLOWING,
 		.start = ctl_ak_start_secret},
 	[CTL_FOLLOW_AK_WITHHOLD] = {"withhold the identity",
-		"identity withheld, the operator that is followed does not show the key",
+		"identity withheld, the followed operator no longer lists the key",
 		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_WARNS, .start = patch},
-	[CTL_FOLLOW_AK_DELETE] = {"delete the copy", "attestation key deleted, as at the source",
+	[CTL_FOLLOW_AK_DELETE] = {"delete the copy",
+		"attestation key deleted, the source deleted it",
 		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = delete_copy},
 	[CTL_FOLLOW_AK_REVOKE] = {"revoke the identity", .flags = CTL_DO_FOLLOWING,
 		.memory = revoke},
@@ -380,20 +399,22 @@ static const struct ctl_do acts[CTL_FOLLOW_AK_N_DO] = {
 	[CTL_FOLLOW_AK_RECORD] = {"record the revocation", .flags = CTL_DO_FOLLOWING,
 		.memory = record},
 	[CTL_FOLLOW_AK_DROP_SECRET_FINALIZER] = {"remove the Secret's finalizer",
-		"attestation key released, Trustee holds nothing of it",
+		"attestation key released, no Trustee holds it",
 		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = drop_finalizer},
 };
 
+/* Put the Secret of an answer into the cache, and remember its finalizers for the next patch. */
 static void take_secret(struct ctl_kind *k, struct ctl_act *a, struct json_object *o)
 {
 	if (!o || (a->doing == CTL_FOLLOW_AK_DELETE_SECRET &&
 			  !json_get(o, "metadata/deletionTimestamp")))
-		return; /* a Status: it is gone */
+		return; /* the answer is a Status: the Secret is gone */
 	ctl_live_set(&a->secret, o);
 	ctl_take_answer(k->state->secrets, o,
 		a->doing == CTL_FOLLOW_AK_READ_SECRET || a->doing == CTL_FOLLOW_AK_CREATE_SECRET);
 }
 
+/* Only answers about another object than the copy matter here; ctl/kind took the copy itself. */
 static bool ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
@@ -406,7 +427,7 @@ static bool ended(
 		return false;
 	case CTL_FOLLOW_AK_READ_SECRET:
 	case CTL_FOLLOW_AK_CREATE_SECRET:
-		/* A Secret that is there already is not a failure: it has to be read. */
+		/* An existing Secret is not a failure: it has to be read. */
 		a->must_read =
 			!good && (created ? r && r->already_exists : err->kind != ERR_NOT_FOUND);
 		break;
@@ -430,12 +451,14 @@ static void map_ak(void *self, const struct kobj *was, const struct kobj *now)
 	ctl_runner_wake(k->runner, was ? was->name : now->name);
 }
 
+/* A deletion at the source must be noted when it is seen: later the key is only missing. */
 static void map_source_ak(void *self, const struct kobj *was, const struct kobj *now)
 {
 	follow_kind_saw(self, STATE_AKS, was, now);
 	map_ak(self, was, now);
 }
 
+/* Called for Machines of both sides: a binding changes, or a copy appears. */
 static void map_machine(void *self, const struct kobj *was, const struct kobj *now)
 {
 	const char *id = model_machine(now ? now : was)->id;
@@ -444,6 +467,7 @@ static void map_machine(void *self, const struct kobj *was, const struct kobj *n
 	follow_kind_wake_source(self, STATE_AKS, 0, id);
 }
 
+/* Secrets of other clients are ignored unless an AttestationKey has their name. */
 static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_kind *k = self;
@@ -460,6 +484,7 @@ static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 		ctl_acts_wake_waiting(&k->acts, kind, name);
 }
 
+/* The watches of the source are added here, because ctl_kind_conf knows only our own caches. */
 struct ctl_kind *follow_ak_new(struct ctl_follow *f)
 {
 	static const struct ctl_watch watches[] = {

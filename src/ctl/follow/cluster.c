@@ -95,6 +95,7 @@ static struct json_object *merge_of(struct json_object *want, struct json_object
 	return patch;
 }
 
+/* NULL removes the member, as a missing member of the source does. */
 static void put_member(struct json_object *o, const char *name, struct json_object *v)
 {
 	if (v)
@@ -134,6 +135,8 @@ static struct json_object *copy_spec(struct json_object *extended, struct json_o
 	return NULL;
 }
 
+/* NULL: spec matches. The mirror is written in canonical form, so that equal specs have equal
+ * text. */
 static struct json_object *spec_patch(
 	const struct model_cluster *there, const struct model_cluster *here)
 {
@@ -186,6 +189,7 @@ static enum cluster_do look_named(struct ctl_kind *k, struct cluster_look *l)
 	return CLUSTER_NOTHING;
 }
 
+/* Explain the first thing that is missing; follow.c puts it into the condition. */
 static void say(struct ctl_kind *k, const struct cluster_look *l, enum cluster_do d)
 {
 	const struct follow_cluster *fc = (const struct follow_cluster *)k;
@@ -228,6 +232,8 @@ static enum cluster_do decide(struct ctl_kind *k, struct cluster_look *l)
 	return patch ? CLUSTER_COPY_SPEC : CLUSTER_NOTHING;
 }
 
+/* Nothing of spec is copied before the followed cluster is recorded, nor while the source looks
+ * like an older backup. */
 static int look(struct ctl_kind *k, const char *name, struct ctl_act *a, struct ctl_look *out)
 {
 	struct cluster_look *l = (struct cluster_look *)out;
@@ -306,6 +312,7 @@ static struct op *read_named(
 		      : NULL;
 }
 
+/* ADOPT writes the mark only; the content is equal already. */
 static struct op *write_named(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -350,6 +357,7 @@ static const struct ctl_do acts[CLUSTER_N_DO] = {
 		.start = write_spec},
 };
 
+/* Remember what was read or written, on the side where it was. */
 static void take_named(struct ctl_kind *k, const struct ctl_act *a, struct json_object *o)
 {
 	struct follow_cluster *fc = (struct follow_cluster *)k;
@@ -382,6 +390,7 @@ static bool ended(
 	return false;
 }
 
+/* Content in memory is wiped with the connection. */
 static void forget(struct ctl_kind *k)
 {
 	struct follow_cluster *fc = (struct follow_cluster *)k;

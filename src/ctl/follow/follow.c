@@ -56,6 +56,7 @@ void follow_kind_wake(void *kind, const struct kobj *o)
 	ctl_runner_wake(((struct ctl_kind *)kind)->runner, o->name);
 }
 
+/* The same names exist on both sides, so names of the source are keys here. */
 void follow_kind_wake_source(
 	struct ctl_kind *k, enum state_of of, unsigned index, const char *value)
 {
@@ -92,6 +93,7 @@ static void count_machine(void *arg, const struct kobj *o)
 	ctl_runner_wake(m->k->runner, o->name);
 }
 
+/* As count_machine(), for approved keys. */
 static void count_ak(void *arg, const struct kobj *o)
 {
 	struct missing *m = arg;
@@ -199,6 +201,7 @@ static const struct follow_notes *notes(const struct ctl_kind *k)
 	return &((const struct follow_kind *)k)->notes;
 }
 
+/* Sum over all kinds of objects. */
 static size_t count(const struct ctl_follow *f, enum follow_lag lag)
 {
 	return notes(f->cluster)->n[lag] + notes(f->machine)->n[lag] + notes(f->ak)->n[lag] +
@@ -230,6 +233,7 @@ static bool is_looking(const struct ctl_follow *f)
 	       queue_due(ctl_runner_queue(f->ak->runner)) > 0;
 }
 
+/* BEHIND counts only keys that were looked at; keys in the queue may add to it. */
 static bool is_working(const struct ctl_follow *f)
 {
 	return count(f, FOLLOW_BEHIND) > 0 || is_looking(f);
@@ -343,6 +347,7 @@ static void remember(struct ctl_follow *f, const struct model_cluster *c,
 				       : -1;
 }
 
+/* Compute the published state from scratch; tell() finds out whether it changed. */
 static void update(struct ctl_follow *f, const struct model_cluster *c)
 {
 	struct ctl_follow_state now = {.is = CTL_FOLLOW_OFF, .epoch = -1};
@@ -452,6 +457,7 @@ static void on_tick(void *arg)
 	follow_check(f);
 }
 
+/* For events that come in large numbers: the tick is only moved forward. */
 void follow_soon(struct ctl_follow *f)
 {
 	if (f->on)
@@ -468,6 +474,7 @@ void follow_check(void *arg)
 
 /* ---- life */
 
+/* The kubeconfig may have changed. */
 static void on_our_secret(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_follow *f = arg;
@@ -515,6 +522,7 @@ void ctl_follow_on(struct ctl_follow *f)
 	follow_check(f);
 }
 
+/* STATE_PEER_TOLD: from now on the leader's status tells what is known of the peer. */
 void ctl_follow_off(struct ctl_follow *f)
 {
 	f->on = false;

@@ -55,6 +55,7 @@ enum ctl_follow_image_do ctl_follow_image_decide(const struct ctl_follow_image_v
 	return v->text_read ? CTL_FOLLOW_IMAGE_WRITE : CTL_FOLLOW_IMAGE_READ;
 }
 
+/* A missing image stays approved, so it is only reported. */
 static enum follow_lag lag_of(const struct ctl_follow_image_view *v, enum ctl_follow_image_do d)
 {
 	if (d != CTL_FOLLOW_IMAGE_NOTHING || (v->here && (v->deleting || v->deleted)))
@@ -99,6 +100,7 @@ static void look_entry(struct ctl_kind *k, struct image_look *l)
 	l->v.text_read = l->v.writable && fi->text && str_eq(fi->text_rv, c->plain.obj.rv);
 }
 
+/* Find both objects. An unreadable one counts as neither present nor absent: nothing is done. */
 static void look_both(struct ctl_kind *k, const char *name, struct image_look *l)
 {
 	struct follow_kind *fk = follow_kind(k);
@@ -120,6 +122,7 @@ static void look_both(struct ctl_kind *k, const char *name, struct image_look *l
 	l->base.over = !there && !here;
 }
 
+/* Values are compared only once both objects exist. */
 static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
 {
 	struct image_look *l = (struct image_look *)out;
@@ -186,6 +189,7 @@ static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 	return op;
 }
 
+/* Announce values, or correct the spec; both are merge patches of the version looked at. */
 static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct image_look *l = (const struct image_look *)look;
@@ -292,6 +296,7 @@ static void map_image(void *self, const struct kobj *was, const struct kobj *now
 	ctl_runner_wake(k->runner, was ? was->name : now->name);
 }
 
+/* A deletion at the source must be noted when it is seen: later the image is only missing. */
 static void map_source_image(void *self, const struct kobj *was, const struct kobj *now)
 {
 	follow_kind_saw(self, STATE_IMAGES, was, now);

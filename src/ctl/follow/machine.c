@@ -79,6 +79,7 @@ enum ctl_follow_machine_do ctl_follow_machine_decide(const struct ctl_follow_mac
 	return v->revoked ? CTL_FOLLOW_MACHINE_NOTHING : CTL_FOLLOW_MACHINE_REVOKE;
 }
 
+/* Classify the Machine for the counts: an act or a pending step means behind. */
 static enum follow_lag lag_of(const struct ctl_follow_machine_view *v, enum ctl_follow_machine_do d)
 {
 	if (d != CTL_FOLLOW_MACHINE_NOTHING || (v->here && (v->deleting || v->deleted)))
@@ -172,6 +173,7 @@ static enum ctl_follow_secret look_secret(const struct state *ours, const struct
 	return secret->obj.deleting ? CTL_FOLLOW_SECRET_DELETING : CTL_FOLLOW_SECRET_SAME;
 }
 
+/* A copy with another delivered key is a conflict: one of the two disks would be lost. */
 static void look_copy(const struct ctl_kind *k, struct machine_look *l)
 {
 	const struct state *source = &follow_kind((struct ctl_kind *)k)->f->source.state;
@@ -251,6 +253,7 @@ static void look_record(const struct ctl_kind *k, struct machine_look *l)
 	l->v.recorded = ctl_machine_recorded(r, &l->notes, l->path, m);
 }
 
+/* Find both objects. An unreadable one counts as neither present nor absent: nothing is done. */
 static void look_both(struct ctl_kind *k, const char *name, struct machine_look *l)
 {
 	struct follow_kind *fk = follow_kind(k);
@@ -272,6 +275,7 @@ static void look_both(struct ctl_kind *k, const char *name, struct machine_look 
 	l->base.over = !there && !here;
 }
 
+/* Trustees are asked only about Machines that have to leave them. */
 static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
 {
 	struct machine_look *l = (struct machine_look *)out;
@@ -298,6 +302,8 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 
 /* ---- acts */
 
+/* A listener's Machine gets our cluster as owner; expiry applies to it once this operator
+ * decides. */
 static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct model_machine *m = ((const struct machine_look *)look)->there;
@@ -346,6 +352,7 @@ static void add_marks(const struct machine_look *l, struct json_object *marks)
 		ctl_add_mark(marks, o, MODEL_LAST_ATTESTED_ANNOTATION, attested);
 }
 
+/* Finalizer and marks in one patch: there is no moment with a key but without a finalizer. */
 static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
@@ -376,6 +383,7 @@ static struct op *read_secret(
 	return ctl_kind_get(k, a, &kobj_secret, ((const struct machine_look *)l)->there->id);
 }
 
+/* The key goes from the source's cache into the request without a copy in ordinary memory. */
 static struct op *create_secret(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -389,6 +397,7 @@ static struct op *create_secret(
 	return op;
 }
 
+/* Identities are withdrawn only with the deletion; withholding revokes the disk key alone. */
 static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
@@ -407,6 +416,7 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 		l->v.deleting ? "deleted the Machine" : "no longer lists the Machine");
 }
 
+/* The same records as ctl/machine writes. */
 static void record(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
@@ -444,6 +454,7 @@ static const struct ctl_do acts[CTL_FOLLOW_MACHINE_N_DO] = {
 		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = patch},
 };
 
+/* Only answers about another object than the copy matter here. */
 static bool ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
@@ -493,6 +504,7 @@ static void wake_id(struct ctl_kind *k, const char *id)
 	follow_kind_wake_source(k, STATE_MACHINES, 0, id);
 }
 
+/* A Machine waits for the copy of its AttestationKey, whose UID its mark names. */
 static void map_ak(void *self, const struct kobj *was, const struct kobj *now)
 {
 	const char *a = was ? model_ak(was)->uuid : NULL, *b = now ? model_ak(now)->uuid : NULL;

@@ -103,6 +103,7 @@ static void want(struct follow_named_set *now, struct follow_named_set *was, enu
 	}
 }
 
+/* Objects that spec no longer names are forgotten and their content wiped; copies stay. */
 void follow_named_want(struct follow_named_set *s, const struct model_cluster *there)
 {
 	struct follow_named_set now = {.n = 0};
@@ -117,6 +118,7 @@ void follow_named_want(struct follow_named_set *s, const struct model_cluster *t
 	*s = now;
 }
 
+/* Frees what is kept for a write; struct secret wipes it. */
 void follow_named_clear(struct follow_named_set *s)
 {
 	for (unsigned i = 0; i < s->n; i++)
@@ -187,6 +189,7 @@ enum ctl_follow_named_do follow_named_look(const struct state *source, const str
 
 /* ---- reading */
 
+/* All of data and binaryData counts, in the canonical form of model/input.h. */
 static void read_configmap(struct follow_read *r, struct json_object *o)
 {
 	struct err ignored = ERR_INIT;
@@ -211,6 +214,7 @@ static struct json_object *member(const struct follow_named *n, struct json_obje
 											     : NULL;
 }
 
+/* The hash of the base64 text is enough for a comparison, and needs no decoding. */
 static void read_secret(const struct follow_named *n, struct follow_read *r, struct json_object *o)
 {
 	struct json_object *v = member(n, o);
@@ -253,6 +257,7 @@ static void hold_text(struct follow_named *n, struct json_object *o)
 	n->text = json_text(copy);
 }
 
+/* Store what one read showed, for the side it came from. */
 static void take(struct follow_named *n, struct json_object *o, bool there)
 {
 	struct follow_read *r = there ? &n->there : &n->here;
@@ -275,6 +280,7 @@ static void take(struct follow_named *n, struct json_object *o, bool there)
 		hold_text(n, o);
 }
 
+/* One object may be named in several fields; each gets the answer. */
 void follow_named_take(struct follow_named_set *s, struct json_object *o, bool there)
 {
 	const char *name = json_get_str(o, "metadata/name");
@@ -342,6 +348,7 @@ static struct json_object *frame(const struct follow_named *n, const char *follo
 	return json_add(o, "metadata", meta);
 }
 
+/* A Secret with one member, of type Opaque, whatever the type of the original is. */
 struct op *follow_named_create(struct ctl_kind *k, struct ctl_act *a, const struct follow_named *n,
 	const char *followed_uid)
 {
@@ -355,6 +362,8 @@ struct op *follow_named_create(struct ctl_kind *k, struct ctl_act *a, const stru
 		ctl_kind_done, a);
 }
 
+/* The patch carries the version that was read, so that an edit in between is not overwritten
+ * unseen. */
 struct op *follow_named_patch(struct ctl_kind *k, struct ctl_act *a, const struct follow_named *n,
 	const char *followed_uid, bool adopt)
 {

@@ -36,6 +36,7 @@ static struct follow_note *get(struct follow_notes *n, const char *name)
 	return note;
 }
 
+/* Keeps the table as small as the number of problems. */
 static void drop_if_empty(struct follow_notes *n, struct follow_note *note)
 {
 	if (note->deleted || note->lag != FOLLOW_IN_STEP)
@@ -52,6 +53,7 @@ bool follow_note_deleted(const struct follow_notes *n, const char *name)
 	return note && note->deleted;
 }
 
+/* Clearing a note that does not exist is the common case, and costs one lookup. */
 void follow_note_set_deleted(struct follow_notes *n, const char *name, bool deleted)
 {
 	struct follow_note *note = deleted ? get(n, name) : find(n, name);
@@ -62,6 +64,7 @@ void follow_note_set_deleted(struct follow_notes *n, const char *name, bool dele
 	drop_if_empty(n, note);
 }
 
+/* Counts by lag are updated here and nowhere else. */
 bool follow_note_set_lag(struct follow_notes *n, const char *name, enum follow_lag lag)
 {
 	struct follow_note *note = lag == FOLLOW_IN_STEP ? find(n, name) : get(n, name);

@@ -23,6 +23,7 @@
 const enum state_of follow_kinds[FOLLOW_N_WATCHES] = {
 	STATE_CLUSTERS, STATE_MACHINES, STATE_AKS, STATE_IMAGES, STATE_CONFIGMAPS, STATE_SECRETS};
 
+/* A sentence for the condition, or "" for no problem. */
 static void say(struct ctl_follow *f, const char *text)
 {
 	snprintf(f->source.problem, sizeof(f->source.problem), "%s", text);
@@ -129,6 +130,7 @@ static struct secret *member(struct json_object *o)
 	return text;
 }
 
+/* The answer of the API about the Secret of spec.follow: connect, or explain why not. */
 static void on_read(void *arg, const struct err *read_err, const struct k8s_result *r)
 {
 	struct ctl_follow *f = arg;
@@ -192,6 +194,7 @@ static void on_cluster(void *arg, const struct kobj *was, const struct kobj *now
 	follow_check(arg);
 }
 
+/* The caches exist for life, so that listeners need not be added at each connection. */
 void follow_source_init(struct ctl_follow *f)
 {
 	struct state *s = &f->source.state;
@@ -232,6 +235,7 @@ void follow_source_fini(struct ctl_follow *f)
 
 /* ---- state */
 
+/* All watches in use have delivered a complete list at least once. */
 bool follow_source_filled(const struct ctl_follow *f)
 {
 	for (int i = 0; i < f->source.n; i++)
@@ -240,6 +244,7 @@ bool follow_source_filled(const struct ctl_follow *f)
 	return f->source.n > 0;
 }
 
+/* A problem of the connection outranks those of single watches. */
 bool follow_source_problem(const struct ctl_follow *f, char why[512])
 {
 	const struct follow_source *s = &f->source;

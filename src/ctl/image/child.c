@@ -42,6 +42,7 @@ struct image_child {
 	char why[320]; /* why there is no message */
 };
 
+/* Cancelling the ops ends the child process, too. */
 void image_child_free(struct image_child *ch)
 {
 	if (!ch)
@@ -135,6 +136,7 @@ static void next(struct image_child *ch)
 
 /* ---- struct image_way */
 
+/* A child for other platforms is reported as old, and removed before another one starts. */
 static void child_look(struct ctl_image *c, struct image_look *l)
 {
 	const struct image_child *ch = l->info->child;
@@ -151,6 +153,7 @@ static void child_look(struct ctl_image *c, struct image_look *l)
 		image_job_due(l, ch->attempt, ch->ended_s, false);
 }
 
+/* Three ways to end without values: an error, a rejected message, or one that is incomplete. */
 static void want_ended(struct image_look *l)
 {
 	const struct image_child *ch = l->info->child;
@@ -168,6 +171,7 @@ static void want_ended(struct image_look *l)
 			"The computed values do not cover the current state of every platform. They are computed again later.");
 }
 
+/* Shows the last line of output, so that a long download is visible. */
 static void child_want(const struct ctl_image *c, struct image_look *l)
 {
 	const struct image_child *ch = l->info->child;

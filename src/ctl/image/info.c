@@ -31,6 +31,7 @@ void image_info_rest(const struct ctl_image *c, struct image_info *i)
 	i->nonce[0] = i->note[0] = i->problem[0] = i->result_why[0] = i->unmounted[0] = '\0';
 }
 
+/* Values that are written already stay in force; they are in the ConfigMap. */
 void image_info_stop(const struct ctl_image *c, struct image_info *i, bool handed_in)
 {
 	image_info_rest(c, i);
@@ -50,6 +51,7 @@ struct image_info *image_info_find(const struct ctl_image *c, const struct kobj 
 	return i;
 }
 
+/* An entry of a former object with the same name is dropped, with its attempts. */
 struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o)
 {
 	struct image_info *i = image_info_find(c, o);
@@ -66,6 +68,7 @@ struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o)
 	return i;
 }
 
+/* After any failure: the text may be outdated. */
 void image_info_forget_pcrs(struct ctl_image *c)
 {
 	free(steal_ptr(&c->pcrs_rv));

@@ -47,6 +47,7 @@ static enum ctl_image_do decide_retired(const struct ctl_image_view *v)
 	return v->confirmed ? CTL_IMAGE_DROP_FINALIZER : CTL_IMAGE_CONFIRM;
 }
 
+/* A foreign Job is left alone and blocks the computation; the condition says so. */
 static enum ctl_image_do decide_run(const struct ctl_image_view *v)
 {
 	switch (v->run) {
@@ -272,6 +273,7 @@ static void note_variants(const struct image_look *l, struct strbuf *out)
 	}
 }
 
+/* The condition of an image in force: what a node shows, or why its values are not used. */
 static void want_good(struct ctl_image *c, struct image_look *l)
 {
 	cleanup_strbuf struct strbuf more = STRBUF_INIT;
@@ -305,6 +307,7 @@ static void want_good(struct ctl_image *c, struct image_look *l)
 		IMAGE_WANT(l, IMAGE_COMPUTING, "The values are being written.");
 }
 
+/* The label and the Job compete; while the Job may run, its state is shown. */
 static void want_label(const struct ctl_image *c, struct image_look *l)
 {
 	switch (l->v.label) {
@@ -341,6 +344,7 @@ static void want_platforms(const struct ctl_image *c, struct image_look *l)
 		note.len ? note.data + 1 : "No platform has a PCR 7 value.");
 }
 
+/* Nothing is computed here; somebody has to provide the values. */
 static void want_handed_in(struct image_look *l)
 {
 	cleanup_strbuf struct strbuf note = STRBUF_INIT;
@@ -351,6 +355,7 @@ static void want_handed_in(struct image_look *l)
 		strbuf_str(&note));
 }
 
+/* The order is that of decide: the first thing that keeps the image from counting is shown. */
 static void image_wants(struct ctl_image *c, struct image_look *l)
 {
 	bool good = l->v.entry == CTL_IMAGE_ENTRY_GOOD && !l->v.withheld;

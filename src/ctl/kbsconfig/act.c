@@ -38,6 +38,7 @@ static bool saw(void *self, const struct kobj *owner, unsigned i, struct json_ob
 	return true;
 }
 
+/* Event reasons per object and act; the names are part of the interface. */
 static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_install_do what)
 {
 	static const char *const reasons[CTL_KBSCONFIG_N_OBJECTS][3] = {
@@ -88,6 +89,7 @@ static bool of_object(int d, unsigned *i, enum ctl_install_do *what)
 	return true;
 }
 
+/* ctl/install does the request; the number of the act says which object and what. */
 static struct op *start_object(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -117,6 +119,7 @@ static struct op *add_finalizer(
 		k->env->api, &k->acts.ops, &kobj_kbsconfig, k->env->ns, o, ctl_kind_done, a);
 }
 
+/* The cached list without ours is complete, because the patch carries its resourceVersion. */
 static struct op *drop_finalizer(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -128,6 +131,7 @@ static struct op *drop_finalizer(
 	return ctl_kind_patch(k, a, &kobj_kbsconfig, a->name, patch);
 }
 
+/* The KbsConfig may be gone by now; ctl_install_done() then updates only the cache. */
 bool kbsconfig_act_ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {

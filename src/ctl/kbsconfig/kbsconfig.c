@@ -23,6 +23,7 @@ const struct model_kbsconfig *kbsconfig_holder(const struct state *s)
 	return o ? model_kbsconfig(o) : NULL;
 }
 
+/* Adapter for render/kbsconfig, which must not know the caches. */
 static const struct kobj *find_input(void *state, bool secret, const char *name)
 {
 	const struct state *s = state;
@@ -37,6 +38,7 @@ struct render_kbsconfig_source kbsconfig_source(const struct state *s)
 
 /* ---- which ones a change concerns */
 
+/* Layout and guard come from annotations, which change without a new generation. */
 static void map_kbsconfig(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_kbsconfig *c = self;
@@ -99,6 +101,7 @@ static void map_object(void *self, const struct kobj *was, const struct kobj *no
 		ctl_kind_wake_all(&c->kind);
 }
 
+/* What was compared while leading may be outdated at the next start. */
 static void forget(struct ctl_kind *k)
 {
 	ctl_install_follow(&((struct ctl_kbsconfig *)k)->install, NULL);

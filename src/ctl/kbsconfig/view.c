@@ -67,6 +67,7 @@ static int in_state(const struct kbsconfig_look *l, enum ctl_install_state state
 	return -1;
 }
 
+/* The most severe state of the two objects is shown. */
 static void want_holder(const struct ctl_kbsconfig *c, struct kbsconfig_look *l)
 {
 	const struct ctl_install *in = &c->install;
@@ -92,6 +93,7 @@ static void want_holder(const struct ctl_kbsconfig *c, struct kbsconfig_look *l)
 			"The Deployment and the Service are being written.");
 }
 
+/* Sets v.renderable, too: decide writes nothing while an input is missing or does not fit. */
 static void want_installed(const struct ctl_kbsconfig *c, struct kbsconfig_look *l,
 	const struct model_kbsconfig *holder)
 {
@@ -179,6 +181,7 @@ static void look_objects(struct ctl_kbsconfig *c, struct kbsconfig_look *l)
 	}
 }
 
+/* A KbsConfig that does not count gets a condition, and nothing of it is installed. */
 int kbsconfig_view_look(
 	struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
 {

@@ -4,6 +4,7 @@
 
 #include "tec/ctl/trustee.h"
 
+/* A text (delivery by volumes) is complete; an error is a fragment that gets its context here. */
 static void add_one(struct strbuf *out, const struct kbs_target_status *t)
 {
 	strbuf_addf(out, "%sTrustee at %s: ", out->len ? " " : "", t->name);
@@ -21,6 +22,7 @@ static void add_one(struct strbuf *out, const struct kbs_target_status *t)
 		strbuf_adds(out, "it has not answered yet.");
 }
 
+/* With every server in sync, something is still in flight, otherwise nobody would ask. */
 const char *ctl_trustee_why(const struct kbs_sync *sync, struct strbuf *out)
 {
 	struct kbs_target_status t;
@@ -37,6 +39,7 @@ const char *ctl_trustee_why(const struct kbs_sync *sync, struct strbuf *out)
 	return strbuf_str(out);
 }
 
+/* Names may be on the way although no server is known to differ: hence the general sentence. */
 const char *ctl_trustee_lacking(
 	const struct kbs_sync *sync, enum kbs_kind kind, const char *name, struct strbuf *out)
 {

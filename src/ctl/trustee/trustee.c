@@ -80,6 +80,7 @@ static void take_member(struct trustee_bytes *b, struct json_object *o, const ch
 	json_wipe(data);
 }
 
+/* Both Secrets of a server end here; only the member that is needed is kept. */
 static void on_read(void *arg, const struct err *err, const struct k8s_result *r)
 {
 	struct ctl_act *a = arg;
@@ -140,6 +141,7 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 	return next;
 }
 
+/* The list is updated afterwards, because memory may name further servers. */
 static void on_memory(void *arg, const struct err *err, const struct k8s_result *r)
 {
 	struct ctl_act *a = arg;
@@ -151,6 +153,7 @@ static void on_memory(void *arg, const struct err *err, const struct k8s_result 
 	trustee_list_update_soon(c);
 }
 
+/* Reading comes first, so that servers of an earlier run are not overwritten. */
 static struct queue_next step_memory(struct ctl_trustee *c)
 {
 	struct ctl_trustee_memory_view v;
@@ -170,6 +173,7 @@ static struct queue_next step_memory(struct ctl_trustee *c)
 	return ctl_in_flight();
 }
 
+/* Keys are names of servers, and the name of the memory. */
 static struct queue_next step(void *self, const struct kobj_key *key)
 {
 	struct ctl_trustee *c = self;
@@ -189,6 +193,8 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 
 /* ---- which servers a change concerns */
 
+/* Many objects change at once after a start; the update is deferred to the next turn and runs
+ * once. */
 static void map_any(void *self, const struct kobj *was, const struct kobj *now)
 {
 	trustee_list_update_soon(self);
@@ -270,6 +276,7 @@ void ctl_trustee_on(struct ctl_trustee *c)
 	trustee_list_update(c); /* again, now that the runner accepts keys */
 }
 
+/* Every push is freed, which drops its transport and the keys in it. */
 void ctl_trustee_off(struct ctl_trustee *c)
 {
 	c->on = c->has_policies = false;

@@ -44,6 +44,7 @@ enum ctl_trustee_do ctl_trustee_decide_memory(const struct ctl_trustee_memory_vi
 
 /* ---- one server */
 
+/* A Secret that is being deleted counts as missing: its content may be gone at the next read. */
 static const struct kobj *secret_there(const struct ctl_env *env, const char *name)
 {
 	const struct kobj *o = name ? k8s_cache_find(env->state->secrets, name) : NULL;
@@ -62,6 +63,7 @@ static bool is_ca_refused(const struct ctl_env *env, const struct trustee_server
 	       model_cluster_unlisted_ca(served->ca_sha256, ca->ca_sha256);
 }
 
+/* Says which setting forbids the connection, and the two ways out: a certificate, or Allow. */
 static void say_refused(
 	const struct ctl_env *env, const struct trustee_server *s, struct strbuf *out)
 {
@@ -126,6 +128,8 @@ void trustee_view_fini(struct trustee_look *l)
 	strbuf_fini(&l->why);
 }
 
+/* Fill the view. `as` lists every input of a transport by version, so that a change of any of
+ * them leads to a new connection. */
 void trustee_view_look(
 	const struct ctl_trustee *c, const struct trustee_server *s, struct trustee_look *l)
 {

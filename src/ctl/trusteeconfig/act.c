@@ -25,6 +25,7 @@ static int child_of(int d)
 
 /* ---- read */
 
+/* The file that a user edited, or the TLS Secret that is to be copied. */
 static struct op *start_read(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -179,6 +180,7 @@ static struct op *make_kbsconfig(
 	return ctl_kind_patch(&c->kind, a, &kobj_kbsconfig, o->name, patch);
 }
 
+/* One number per child; what is written depends on its kind and state. */
 static struct op *start_make(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -213,6 +215,7 @@ static struct op *start_delete(
 
 /* ---- ends */
 
+/* A log line only: children appear in the condition, and there are many. */
 static void wrote(struct ctl_trusteeconfig *c, const struct model_trusteeconfig *m, int d)
 {
 	enum render_trusteeconfig_child i = (enum render_trusteeconfig_child)child_of(d);
@@ -257,6 +260,7 @@ bool trusteeconfig_act_ended(
 	return true;
 }
 
+/* Only Configured can warn: Ready changes with the Pods. */
 void trusteeconfig_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 {
 	for (int i = 0; i < TRUSTEECONFIG_N_CONDS; i++) {
@@ -272,6 +276,7 @@ void trusteeconfig_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct 
 	}
 }
 
+/* isReady, statusDescription and kbsConfigRef are fields of the upstream operator's API. */
 void trusteeconfig_act_add_status(const struct ctl_look *look, struct json_object *status)
 {
 	const struct trusteeconfig_look *l = (const struct trusteeconfig_look *)look;

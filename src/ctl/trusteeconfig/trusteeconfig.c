@@ -20,6 +20,7 @@ struct k8s_cache *trusteeconfig_cache(const struct state *s, int child)
 					     : s->claims;
 }
 
+/* Names of children are fixed, so a child is found by name; its owner is checked by the look. */
 const struct kobj *trusteeconfig_child(
 	const struct state *s, const struct model_trusteeconfig *m, int child)
 {
@@ -28,6 +29,7 @@ const struct kobj *trusteeconfig_child(
 	return k8s_cache_find(trusteeconfig_cache(s, child), name);
 }
 
+/* NULL also if the child is not a copy of anything. */
 const struct model_input *trusteeconfig_source(
 	const struct state *s, const struct model_trusteeconfig *m, int child)
 {
@@ -93,6 +95,8 @@ static void wake_if_concerned(void *arg, const struct kobj *o)
 		ctl_runner_wake(c->kind->runner, o->name);
 }
 
+/* Any object may be a child or a source by its name; there are few TrusteeConfigs, so all are
+ * asked. */
 static void map_child(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct concerned c = {self, was ? was->name : now->name};
@@ -100,6 +104,7 @@ static void map_child(void *self, const struct kobj *was, const struct kobj *now
 	k8s_cache_each(c.kind->state->trusteeconfigs, wake_if_concerned, &c);
 }
 
+/* A new leader tries every write again. */
 static void forget(struct ctl_kind *k)
 {
 	struct ctl_trusteeconfig *c = (struct ctl_trusteeconfig *)k;

@@ -45,6 +45,7 @@ static int turn_of(const struct ctl_trusteeconfig_view *v, int i)
 	return v->child[i] == CTL_CHILD_UNWANTED ? 2 : 1;
 }
 
+/* Three rounds, see turn_of(). While spec cannot be followed, only the status is written. */
 enum ctl_trusteeconfig_do ctl_trusteeconfig_decide(const struct ctl_trusteeconfig_view *v)
 {
 	if (!v->found || v->deleting)
@@ -76,6 +77,7 @@ static const char *owner_of(const struct kobj *o, int child)
 					       : model_input(o)->owner_uid;
 }
 
+/* Checks that need nothing but spec. */
 static bool spec_is_usable(struct trusteeconfig_look *l)
 {
 	static const char restricted[] =
@@ -93,6 +95,7 @@ static bool spec_is_usable(struct trusteeconfig_look *l)
 	return true;
 }
 
+/* Secrets of users: each must exist with the expected member before anything is copied. */
 static bool source_is_there(struct trusteeconfig_look *l, const struct state *s, int child)
 {
 	const char *name = render_child_source(l->m, (enum render_trusteeconfig_child)child),
@@ -225,6 +228,7 @@ static bool look_child(struct trusteeconfig_look *l, const struct state *s, int 
 	return true;
 }
 
+/* An existing KbsConfig is patched only if a field of the profile differs. */
 static bool look_kbsconfig(struct trusteeconfig_look *l, const struct state *s)
 {
 	const struct kobj *o = trusteeconfig_child(s, l->m, RENDER_CHILD_KBSCONFIG);
@@ -249,6 +253,8 @@ static bool look_config(struct trusteeconfig_look *l, const struct state *s)
 	return !o || o->deleting || state == CTL_CHILD_STALE || config_fits(l, model_input(o));
 }
 
+/* A write that failed for a lasting reason is not repeated in vain. After a refusal by the API
+ * it is, with a delay: a quota or a right may have been changed. */
 static bool look_stuck(const struct ctl_trusteeconfig *c, struct trusteeconfig_look *l)
 {
 	const struct trusteeconfig_stuck *s = trusteeconfig_stuck(c, l->m->obj.name);
@@ -267,6 +273,7 @@ static bool look_stuck(const struct ctl_trusteeconfig *c, struct trusteeconfig_l
 		l, s->edited ? TRUSTEECONFIG_EDITED : TRUSTEECONFIG_WRITE_REFUSED, "%s", s->text);
 }
 
+/* The first reason wins, and sets the condition; the order is that of the dependencies. */
 static bool is_usable(const struct ctl_trusteeconfig *c, struct trusteeconfig_look *l)
 {
 	const struct state *s = c->kind.state;
@@ -282,6 +289,7 @@ static bool is_usable(const struct ctl_trusteeconfig *c, struct trusteeconfig_lo
 	return look_config(l, s) && look_kbsconfig(l, s) && look_stuck(c, l);
 }
 
+/* If spec cannot be followed, is_usable() has set the condition already. */
 static void want_configured(const struct ctl_trusteeconfig *c, struct trusteeconfig_look *l)
 {
 	bool all = true;
@@ -334,6 +342,7 @@ static bool status_is_written(const struct trusteeconfig_look *l)
 	       str_eq(m->ref, l->kbs ? l->kbs->obj.name : NULL);
 }
 
+/* v.value: a value that the last act read is still in the act, so the write can follow. */
 int trusteeconfig_view_look(
 	struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
 {
