@@ -98,6 +98,8 @@ bool ctl_act_begin(struct ctl_act *a, int doing, uint64_t content)
 	return true;
 }
 
+/* The first call sets the time; a request of the key resets it (ctl_act_begin), so a busy key
+ * writes its status only when it has settled. */
 bool ctl_act_status_due(struct ctl_act *a, struct queue_next *out)
 {
 	uint64_t now = clock_boot_ms();
@@ -175,6 +177,7 @@ void ctl_act_wait_none(struct ctl_act *a)
 	LIST_REMOVE(a, waiting);
 }
 
+/* Called during each look, after ctl_act_wait_none(): the set always matches the last look. */
 void ctl_act_wait(struct ctl_act *a, enum kbs_kind kind, const char *name)
 {
 	if (a->n_wait == 0)

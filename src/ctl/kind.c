@@ -282,6 +282,7 @@ static void on_sync(void *arg, enum kbs_kind kind, const char *name)
 
 /* ---- life */
 
+/* Everything but the runner's switch is set up once: maps run while off, too. */
 struct ctl_kind *ctl_kind_new(const struct ctl_env *env, const struct ctl_kind_conf *conf)
 {
 	struct ctl_kind *k = xcalloc(1, conf->size);

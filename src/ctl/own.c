@@ -147,6 +147,7 @@ int ctl_own_announce(struct ctl_own *own, const struct kobj *owner, struct json_
 	return 0;
 }
 
+/* A copy of the text is sent, because the text is needed again if the create fails. */
 struct op *ctl_own_start(struct ctl_own *own, struct op_scope *ops, enum ctl_own_do what,
 	k8s_result_fn done, void *arg)
 {

@@ -276,6 +276,8 @@ static void work(void *arg)
 		timer_set(&r->due, FULL_MS);
 }
 
+/* Any end of a write. A refusal is shown in the conditions of all waiting objects; a conflict
+ * only means writing again with the newer version. */
 static void on_done(void *arg, const struct err *err, const struct k8s_result *result)
 {
 	struct ctl_record *r = arg;
@@ -378,6 +380,8 @@ const char *ctl_record_problem(const struct ctl_record *r)
 	return r->problem;
 }
 
+/* Without AtKey, and without a registration key that is still announced, no listener accepts any
+ * ID. */
 bool ctl_record_id_counts(const struct ctl_record *r, const char *id)
 {
 	const struct model_cluster *c = state_cluster(r->env->state);

@@ -90,6 +90,7 @@ static void walk_on(void *arg)
 	timer_set(&r->walk, r->hurry > 0 ? HURRY_MS : RESYNC_MS / N_SLICES);
 }
 
+/* The queue is paused until the runner is turned on. */
 struct ctl_runner *ctl_runner_new(
 	struct loop *l, const char *name, const char *ns, ctl_step_fn step, void *self)
 {

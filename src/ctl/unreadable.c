@@ -25,6 +25,7 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 		l->gvk->kind, now->name);
 }
 
+/* One listener for each kind of object, for the life of the caches. */
 struct ctl_unreadable *ctl_unreadable_new(const struct state *s, struct k8s_events *events)
 {
 	struct ctl_unreadable *u = xcalloc(1, sizeof(*u));

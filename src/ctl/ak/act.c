@@ -30,6 +30,7 @@ static struct secret *render_identity(const struct kobj *declared)
 	return secret_new_copy(strbuf_str(&value), value.len);
 }
 
+/* An identity may have several keys under one name, so it is declared for this object. */
 static void declare(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct ak_look *l = (const struct ak_look *)look;
@@ -64,6 +65,7 @@ static void record(struct ctl_kind *k, const struct ctl_look *look)
 
 /* ---- how acts end */
 
+/* Post an Event for each condition that changed, except for routine reasons. */
 void ak_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 {
 	for (int i = 0; i < AK_N_CONDS; i++) {
@@ -255,6 +257,8 @@ static struct op *patch_secret(
 	return ctl_kind_patch(k, a, &kobj_secret, a->name, patch);
 }
 
+/* The Secret is rendered with its finalizer, so there is no moment in which Trustee could have
+ * the key and nothing would remember it. ctl/follow uses this, too. */
 struct op *ctl_ak_start_secret(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
@@ -277,6 +281,8 @@ static struct op *delete_secret(
 	return ctl_kind_delete(k, a, &kobj_secret, &((const struct ak_look *)l)->secret->obj);
 }
 
+/* Two exceptions to the common status: the resourceVersion of the first one, and one extra
+ * Event. */
 static struct op *apply_status(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {

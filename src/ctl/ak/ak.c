@@ -32,6 +32,8 @@ static void on_gone(struct ctl_kind *k, const struct model_ak *was)
 		kbs_sync_forget(k->state->sync, KBS_REFVALUE, name);
 }
 
+/* Wake the key itself, and, when something changed that its competitors depend on, the other
+ * keys of the Machine and those with the same public key. */
 static void map_ak(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_kind *k = self;

@@ -3,6 +3,10 @@
  * AttestationKey: look (read the caches), decide (pure) and the conditions. An identity is declared
  * only for a live approved key, and only once its Secret has our finalizer: so an object in the API
  * remembers everything that Trustee may hold.
+ *
+ * The life of a key: BIND (the mark on the Machine), APPROVE (owner and marks of the key),
+ * CREATE_SECRET, DECLARE. The end: the AttestationKey disappears without a finalizer, its Secret is
+ * found STALE; REVOKE, wait for every Trustee, DELETE_SECRET, RECORD, DROP_SECRET_FINALIZER.
  */
 #include "config.h"
 
@@ -393,6 +397,8 @@ static void look_record(const struct ctl_kind *k, struct ak_look *l)
 
 static void ak_wants(const struct state *s, const char *ns, struct ak_look *l);
 
+/* Look at the AttestationKey and the Secret of this name; either may be missing. An unreadable
+ * object is left alone entirely: treating it as missing would revoke its identity. */
 int ak_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
 {
 	const struct state *s = k->state;
@@ -451,6 +457,7 @@ static void want(
 #define TOO_MANY       TEXT(KBS_LIST_MAX)
 #define HOW_TO_APPROVE "To approve it, set the annotation " MODEL_APPROVED_ANNOTATION "=true."
 
+/* All four reasons end with the same advice: an administrator has to approve the key. */
 static void add_bound_text(const struct ak_look *l, struct strbuf *s)
 {
 	const struct model_machine *m = l->machine;
@@ -527,6 +534,7 @@ static enum model_ak_reason why_text(const struct ak_look *l, struct strbuf *s)
 	return AK_REGISTRATION;
 }
 
+/* An approval that was ignored is mentioned until an administrator sets it again. */
 static void want_approved(const char *ns, struct ak_look *l)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -552,6 +560,7 @@ static void want_approved(const char *ns, struct ak_look *l)
 	want(l, AK_APPROVED, r, strbuf_str(&text));
 }
 
+/* The first obstacle wins, in the order in which it can be removed. */
 static void want_delivered(const struct state *s, struct ak_look *l)
 {
 	const struct ctl_ak_view *v = &l->v;

@@ -88,6 +88,7 @@ static void tell_own(const struct ctl_cluster *c, const struct kobj *cluster, en
 	}
 }
 
+/* A condition that became True is a Normal Event, anything else a Warning. */
 static void post_event(struct ctl_cluster *c, const struct ctl_act *a, const struct kobj *o,
 	enum model_cluster_cond t, const char *action)
 {

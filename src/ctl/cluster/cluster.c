@@ -151,6 +151,8 @@ static void on_sync(void *arg, enum kbs_kind kind, const char *name)
 
 /* ---- life */
 
+/* Listeners that keep counts are added here, before any cache is filled, so that they miss
+ * nothing. */
 struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
 {
 	struct ctl_cluster *c = xcalloc(1, sizeof(*c));

@@ -158,6 +158,8 @@ static const struct kobj *deployment_of(const struct ctl_cluster *c, const char 
 	return d && (!d->owner_uid || str_eq(d->owner_uid, cluster_uid)) ? &d->obj : NULL;
 }
 
+/* Choose the next read, one per step, until every input is known in its current version. Reads
+ * of Secrets come first; that of the Deployment is compared with them. */
 bool cluster_inputs_look(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	const char *name = l->c->trustee_secret;
@@ -232,6 +234,7 @@ void cluster_inputs_refresh(struct ctl_cluster *c, const struct model_cluster *c
 
 /* ---- acts and answers */
 
+/* The version is noted at the start, because a refused read has no answer that carries it. */
 struct op *cluster_inputs_start_tls(
 	struct ctl_cluster *c, const struct cluster_look *l, k8s_result_fn done, void *arg)
 {
@@ -286,6 +289,8 @@ static void take_tls(struct cluster_inputs *in, struct json_object *o)
 	in->tls_hash = xstrdup(hash);
 }
 
+/* A certificate that cannot be parsed gets no expiry date, and the plan replaces it; only the
+ * hash of its text is needed for the template. */
 void cluster_inputs_saw_signer(struct cluster_signer *s, struct json_object *o)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
@@ -335,6 +340,7 @@ void cluster_inputs_saw_deployment(
 	replan(c, cluster);
 }
 
+/* A refused read is final for this version of the Secret; other failures are retried. */
 bool cluster_inputs_tls_done(struct ctl_cluster *c, const struct kobj *cluster,
 	const struct err *err, const struct k8s_result *r)
 {
@@ -358,6 +364,7 @@ bool cluster_inputs_tls_done(struct ctl_cluster *c, const struct kobj *cluster,
 
 /* ---- life */
 
+/* For another cluster object. Signers stay in the list, but nothing is known about them. */
 void cluster_inputs_reset(struct ctl_cluster *c)
 {
 	struct cluster_inputs *in = &c->inputs;

@@ -38,6 +38,7 @@ static void on_machine(void *arg, const struct kobj *was, const struct kobj *now
 		wake(c);
 }
 
+/* Only keys that a listener created and that are not approved count. */
 static void on_ak(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_cluster *c = arg;
@@ -141,6 +142,7 @@ static void want_by_authority(struct cluster_look *l)
 		want(l, CLUSTER_FROZEN, "spec.authority is Frozen.", "");
 }
 
+/* The first obstacle wins: authority, then mode, then the key, then the limits. */
 void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	if (l->v.deleting || !l->v.served)

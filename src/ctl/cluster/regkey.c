@@ -105,6 +105,8 @@ static struct render_regkey_plan plan_of(
 	return plan;
 }
 
+/* Before the look: tell ctl/record which issued IDs have ended, and drop a copied key that is no
+ * longer needed, so that no key stays in memory. */
 void cluster_regkey_refresh(struct ctl_cluster *c, const struct model_cluster *cluster)
 {
 	struct cluster_look l = {.c = cluster};
@@ -124,6 +126,8 @@ void cluster_regkey_refresh(struct ctl_cluster *c, const struct model_cluster *c
 		ctl_own_set_text(copy, NULL); /* of a rotation that was abandoned */
 }
 
+/* Choose the next act of the rotation. COPY takes two steps: read the current key, then create
+ * the previous one from it. */
 void cluster_regkey_look(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	const struct ctl_own *copy = &c->regkey[CLUSTER_REGKEY_PREVIOUS];

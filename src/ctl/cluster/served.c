@@ -119,6 +119,7 @@ static void count_pod(void *arg, const struct kobj *o)
 	}
 }
 
+/* At least one ready Pod with the current files, and none with others. */
 bool cluster_served(const struct ctl_cluster *c)
 {
 	const struct cluster_volumes *v = &c->volumes;

@@ -83,6 +83,7 @@ static bool is_doubtful(const struct model_cluster *c, const struct model_secret
 	       s->obj.created_s > c->obj.created_s;
 }
 
+/* The Event lists hashes, because an administrator can compare them with the CA at hand. */
 static void tell(struct ctl_cluster *ctl, const struct model_cluster *c,
 	const struct model_secret *s, const char *field)
 {

@@ -21,6 +21,7 @@
 #define ADD_MS       10000 /* between two restarts that add files */
 #define TAKE_BACK_MS 2000  /* collects many revocations into few restarts */
 
+/* Also for another cluster or delivery: everything is learned again. */
 void cluster_volumes_fini(struct ctl_cluster *c)
 {
 	struct cluster_volumes *v = &c->volumes;
@@ -153,6 +154,7 @@ static bool is_unreadable(const struct k8s_cache *cache, const char *name)
 	return o && o->unreadable;
 }
 
+/* Only called if some Secret is unreadable, since it visits the whole list. */
 static bool list_unknown(const struct k8s_cache *secrets, const struct render_volumes_list *l)
 {
 	for (size_t i = 0; i < l->n_machines; i++)
@@ -312,6 +314,8 @@ static void say(struct ctl_cluster *c, const struct model_cluster *served, bool 
 
 /* ---- step */
 
+/* Runs before the look, because `wanted` is an input of the rendering. Nothing is decided until
+ * the live Deployment was read: its mounts must not be dropped by accident. */
 uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	struct cluster_volumes *v = &c->volumes;

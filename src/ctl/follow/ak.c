@@ -180,6 +180,7 @@ static enum ctl_ak_secret secret_of(const struct ak_look *l)
 	return CTL_AK_SECRET_FOREIGN;
 }
 
+/* As in ctl/ak, for the key here or for the Secret that it left. */
 static void look_trustee(
 	const struct ctl_kind *k, const char *name, struct ak_look *l, struct ctl_act *act)
 {

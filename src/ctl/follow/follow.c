@@ -489,6 +489,7 @@ static void on_our_cluster(void *arg, const struct kobj *was, const struct kobj 
 	follow_check(arg);
 }
 
+/* All four kinds exist for life and are switched on and off by check(). */
 struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct state *state)
 {
 	struct ctl_follow *f = xcalloc(1, sizeof(*f));
@@ -531,6 +532,7 @@ void ctl_follow_off(struct ctl_follow *f)
 	check(f);
 }
 
+/* Listeners are dropped first: their owners may be gone already. */
 void ctl_follow_free(struct ctl_follow *f)
 {
 	if (!f)

@@ -75,6 +75,7 @@ void follow_peer_view(const struct ctl_follow *f, struct ctl_follow_peer_view *o
 
 /* ---- Events */
 
+/* The same reason is posted once per TELL_S; another reason at once. */
 static void post(struct ctl_follow *f, const char *reason, const char *message)
 {
 	const struct model_cluster *here = follow_peer_of(f);
@@ -88,6 +89,7 @@ static void post(struct ctl_follow *f, const char *reason, const char *message)
 		"Decide", "%s", message);
 }
 
+/* While the connection is being established, an unknown peer is not worth an Event yet. */
 void follow_peer_tell(struct ctl_follow *f)
 {
 	const struct model_cluster *here = follow_peer_of(f);
@@ -132,6 +134,7 @@ void follow_peer_check(struct ctl_follow *f)
 	ctl_kind_wake_all(f->cluster);
 }
 
+/* For the peer, IN_STEP means that it can be read now. */
 enum ctl_follow_is follow_peer_is(const struct ctl_follow *f, char why[512])
 {
 	const struct model_cluster *there = state_cluster(&f->source.state);

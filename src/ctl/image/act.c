@@ -65,6 +65,8 @@ static void label_came(
 	snprintf(i->note, sizeof(i->note), " The image's label is not used: %s.", err.text);
 }
 
+/* The image may have been deleted in the meantime. The answer is never an error of the act: what
+ * is wrong with a label is in the condition. */
 static void on_label(void *arg, const struct err *err, const char *value, size_t len)
 {
 	struct ctl_act *a = arg;
@@ -304,6 +306,7 @@ static struct op *start_run(
 	return op;
 }
 
+/* A child ends at once; a Job disappears later, as its watch shows. */
 static struct op *remove_run(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {

@@ -171,6 +171,8 @@ bool image_entry_take(struct image_info *i, const struct image_look *l, struct e
 
 /* ---- values from outside */
 
+/* Checked like the result of a Job, except for the nonce: the caller has authorized the client.
+ * Equal values are accepted silently. */
 int ctl_image_hand_in(
 	struct ctl_kind *k, const char *name, const char *text, size_t len, struct err *err)
 {

@@ -62,6 +62,7 @@ static void map_cluster(void *self, const struct kobj *was, const struct kobj *n
 	ctl_kind_wake_all(&c->kind);
 }
 
+/* Only boot sets and arrays are of interest; a single key handles all of them. */
 static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 {
 	struct ctl_image *c = (struct ctl_image *)k;

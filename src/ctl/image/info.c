@@ -7,6 +7,7 @@
 
 #include "tec/base/mem.h"
 
+/* A running child process ends with its entry. */
 void image_info_drop(struct ctl_image *c, const char *name)
 {
 	for (struct image_info **pp = &c->infos, *i; (i = *pp); pp = &i->next) {

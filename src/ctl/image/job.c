@@ -190,6 +190,8 @@ static int64_t pending_for(struct image_look *l)
 	return s;
 }
 
+/* A Pod that does not start is explained as far as its status allows; otherwise the text names a
+ * command. */
 static void want_pending(const struct ctl_image *c, struct image_look *l, const char *how)
 {
 	const char *ns = c->kind.env->ns;
@@ -218,6 +220,7 @@ static void note_how(const struct image_look *l, struct strbuf *out)
 			l->job.fetch.why);
 }
 
+/* The condition for each state of the Job, most specific first. */
 static void job_want(const struct ctl_image *c, struct image_look *l)
 {
 	const char *pod = l->job.pod ? l->job.pod->why : NULL;
@@ -276,6 +279,7 @@ static void job_want(const struct ctl_image *c, struct image_look *l)
 
 /* ---- start and removal */
 
+/* The name is noted for image_job_exists(), which sees only the answer. */
 static struct op *job_start(struct ctl_kind *k, struct ctl_act *a, const struct image_look *l)
 {
 	struct image_info *i = l->info;

@@ -15,6 +15,7 @@
 
 /* ---- look */
 
+/* A value is current only if its digest of the variables is that of the ConfigMap. */
 static enum image_platform_state state_of(
 	const struct model_configmap *map, const struct model_platform *value)
 {
@@ -111,6 +112,8 @@ static void note_own(
 	}
 }
 
+/* One sentence for each platform that is not as required, with the step that solves it; then the
+ * registers of platforms that differ from the image. */
 void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
 {
 	unsigned shown = 0;

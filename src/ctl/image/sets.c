@@ -294,6 +294,7 @@ static void collect(struct work *w, const struct image_counted *image)
 
 /* ---- the work */
 
+/* Remember the sizes, so that refuse() can cut everything back. */
 static void begin(struct image_sets *s)
 {
 	struct work *w = s->work;

@@ -60,6 +60,7 @@ static size_t known_at(const struct values *v, const char *name, bool *found)
 	return lo;
 }
 
+/* The array stays sorted, so a name is inserted in place. */
 static struct known *known_get(struct values *v, const char *name)
 {
 	bool found;
@@ -388,6 +389,7 @@ static struct secret *render_text(const struct kobj *o)
 	return secret_new_copy(text, strlen(text));
 }
 
+/* kbs_sync keeps a reference to an object with name and text. */
 static void declare(struct ctl_image *c, const char *name, const char *text)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
@@ -438,6 +440,8 @@ void image_values_declare(struct ctl_kind *k, const struct ctl_look *look)
 
 /* ---- write */
 
+/* The mark on the cluster lists the hashes of data that this operator wrote or is about to
+ * write. */
 struct op *image_values_announce(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -459,6 +463,8 @@ struct op *image_values_announce(
 	return ctl_kind_patch(k, a, &kobj_cluster, cluster->obj.name, patch);
 }
 
+/* An apply with the UID: the ConfigMap may have been replaced, and is then left for the next
+ * step. */
 struct op *image_values_write(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -549,6 +555,8 @@ static void tell(struct ctl_image *c, const struct ctl_values_view *v)
 	ctl_kind_wake_all(&c->kind);
 }
 
+/* The look and the decision of key "*". Computing takes several turns of the loop; the step runs
+ * again after each slice. */
 int image_values_look(struct ctl_image *c, struct ctl_look *out)
 {
 	static const enum ctl_image_do acts[CTL_VALUES_N_DO] = {

@@ -108,6 +108,7 @@ static void record(struct ctl_kind *k, const struct ctl_look *look)
 
 /* ---- how acts end */
 
+/* Losing a key, or waiting for Trustee on deletion, needs attention; everything else is routine. */
 void machine_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 {
 	/* Conditions tell what happens to every Machine; Events are for what an administrator has to
@@ -254,6 +255,7 @@ static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_
 	return ctl_kind_patch(k, a, &kobj_machine, a->name, patch);
 }
 
+/* An apply with the UID: a later Machine of the same name must not inherit the time. */
 struct json_object *ctl_machine_attested_json(const struct model_machine *m, int64_t now_s)
 {
 	struct json_object *meta, *marks = json_obj();

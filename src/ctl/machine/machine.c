@@ -39,6 +39,7 @@ static void on_gone(struct ctl_kind *k, const struct model_machine *was)
 		kbs_sync_revoke(sync, KBS_RESOURCE, path);
 }
 
+/* Wake the Machine, and those with the same ID when it may belong to another one now. */
 static void map_machine(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_kind *k = self;

@@ -3,6 +3,11 @@
  * Machine: look (read the caches), decide (pure) and the conditions. decide keeps the promise that
  * matters: a key is announced only where none was ever delivered, only an announced key is delivered,
  * and an object is released only when no Trustee can still hold its key.
+ *
+ * The life of a key: ANNOUNCE (finalizer and hash on the Machine), CREATE_SECRET, MARK_DELIVERED,
+ * DECLARE. The end, after the deletion of the Machine: REVOKE, wait for every Trustee, RECORD,
+ * DROP_FINALIZER. The operator may be killed after any of these steps; the next look finds where to
+ * continue.
  */
 #include "config.h"
 
@@ -269,6 +274,8 @@ static void look_age(const struct state *s, struct machine_look *l)
 
 static void machine_wants(const struct state *s, const char *ns, struct machine_look *l);
 
+/* The look: everything that decide needs from the caches, from kbs_sync and from the act. Its
+ * order matters, because later parts use what earlier ones found. */
 int machine_view_look(
 	struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
 {
@@ -310,6 +317,7 @@ int machine_view_look(
 	kobj_cond_want(&(l)->base.want[c], model_machine_cond_types[c],                            \
 		(status) ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_machine_reason(r), __VA_ARGS__)
 
+/* KeyLost is final until an administrator acts: no key may replace the lost one. */
 static void want_key_absent(struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_KEY_READY;
@@ -350,6 +358,7 @@ static void want_key_other(const char *ns, struct machine_look *l)
 			      : "");
 }
 
+/* The condition KeyReady: whether the Secret holds the key that was announced. */
 static void want_key(const char *ns, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_KEY_READY;
@@ -376,6 +385,7 @@ static void want_key(const char *ns, struct machine_look *l)
 		want_key_other(ns, l);
 }
 
+/* A binding outlives its AttestationKey, so that not just any key can follow it. */
 static void want_bound(const char *ns, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_AK_BOUND;
@@ -438,6 +448,7 @@ static void want_delivered(const struct state *s, struct machine_look *l)
 			lacking(s, l, l->v.observed_key == KBS_OBSERVED_PRESENT, &why));
 }
 
+/* Ready repeats the first condition that is not True. */
 static void machine_wants(const struct state *s, const char *ns, struct machine_look *l)
 {
 	want_key(ns, l);

@@ -48,6 +48,7 @@ static void server_close(const struct ctl_trustee *c, struct trustee_server *s)
 	free(steal_ptr(&s->reason));
 }
 
+/* Values declared for it are no longer sent; other servers are not affected. */
 void trustee_list_drop(struct ctl_trustee *c, struct trustee_server *s)
 {
 	struct trustee_server **pp = &c->servers;

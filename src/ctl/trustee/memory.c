@@ -86,6 +86,7 @@ bool trustee_memory_is_read(const struct ctl_trustee *c)
 	return o ? str_eq(o->rv, c->memory_rv) : !c->memory_rv;
 }
 
+/* Compares texts: what memory should say, and what it said when last read or written. */
 void trustee_memory_look(const struct ctl_trustee *c, struct ctl_trustee_memory_view *v)
 {
 	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
@@ -121,6 +122,7 @@ static struct json_object *memory_json(const struct ctl_trustee *c, const char *
 	return json_add(o, "data", json_add_str(json_obj(), MEMORY_FILE, text));
 }
 
+/* READ, APPLY or DELETE of the ConfigMap. The delete carries the UID that the cache shows. */
 struct op *trustee_memory_start(
 	struct ctl_trustee *c, enum ctl_trustee_do d, k8s_result_fn done, void *arg)
 {

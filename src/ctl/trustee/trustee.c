@@ -40,6 +40,7 @@ static void tell(struct trustee_server *s, const char *why)
 	kbs_push_set_transport(s->push, NULL, why);
 }
 
+/* No request is made here: the push talks to the server and reports how that ends. */
 static void connect_to(struct ctl_trustee *c, struct trustee_server *s, struct trustee_look *l)
 {
 	const struct ctl_kbs_place place = {.url = l->place.url,
