@@ -169,6 +169,7 @@ static uint64_t wait_hash(enum kbs_kind kind, const char *name)
 	return str_hash(name, strlen(name)) + (uint64_t)kind;
 }
 
+/* Also called when the act is freed, so the list never holds a freed act. */
 void ctl_act_wait_none(struct ctl_act *a)
 {
 	if (!a || a->n_wait == 0)
@@ -215,6 +216,8 @@ struct queue_next ctl_in_flight(void)
 	return (struct queue_next){.verdict = QUEUE_IN_FLIGHT, .reason = "a call is in flight"};
 }
 
+/* after_ms 0: after the backoff of the key, which grows with each retry. The reason appears in
+ * the log. */
 struct queue_next ctl_retry(uint32_t after_ms, const char *static_reason)
 {
 	return (struct queue_next){
@@ -246,6 +249,7 @@ void ctl_live_set_cached(struct ctl_live *l, const struct kobj *o)
 	l->rv = xstrdup(o->rv);
 }
 
+/* An equal resourceVersion is the proof; the cache may still be older than the API. */
 bool ctl_live_is(const struct ctl_live *l, const struct kobj *o)
 {
 	return l->rv && o && str_eq(l->rv, o->rv);
@@ -268,6 +272,8 @@ struct json_object *ctl_live_finalizers(const struct ctl_live *l, const char *fi
 	return add ? json_push_str(out, finalizer) : out;
 }
 
+/* Answers arrive before or after the watch events of the same write. An object that the cache
+ * does not know may have been deleted already, and would stay in the cache. */
 void ctl_take_answer(struct k8s_cache *cache, struct json_object *o, bool created)
 {
 	const char *name = json_get_str(o, "metadata/name"), *uid = json_get_str(o, "metadata/uid");
@@ -278,6 +284,7 @@ void ctl_take_answer(struct k8s_cache *cache, struct json_object *o, bool create
 	k8s_cache_put(cache, o);
 }
 
+/* The API refuses the patch with 409 if the object changed since that version. */
 struct json_object *ctl_patch_new(const char *rv, struct json_object **meta)
 {
 	*meta = json_add_str(json_obj(), "resourceVersion", rv);

@@ -25,6 +25,7 @@ void ctl_install_init(struct ctl_install *in, const struct ctl_env *env,
 	*in = (struct ctl_install){.env = env, .conf = conf, .self = self, .ops = ops};
 }
 
+/* Another owner: nothing learned about the objects is valid. */
 static void forget(struct ctl_install_known *k)
 {
 	free(k->rv);
@@ -104,6 +105,7 @@ void ctl_install_recheck(struct ctl_install *in, const struct kobj *owner)
 
 /* ---- state, decision */
 
+/* Only these three kinds are installed. */
 static struct k8s_cache *cache_of(const struct ctl_install *in, unsigned i)
 {
 	const struct kobj_gvk *gvk = in->conf->objects[i].gvk;

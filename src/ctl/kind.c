@@ -169,6 +169,7 @@ struct op *ctl_kind_patch(struct ctl_kind *k, struct ctl_act *a, const struct ko
 		k->env->api, &k->acts.ops, gvk, k->env->ns, name, patch, ctl_kind_done, a);
 }
 
+/* With the UID, so that a later object of the same name is safe. */
 struct op *ctl_kind_delete(
 	struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk, const struct kobj *o)
 {
@@ -219,6 +220,7 @@ struct op *ctl_kind_start_status(
 
 /* ---- looks */
 
+/* At least 1 ms, because 0 means that there is no timer. */
 void ctl_look_again(struct ctl_look *l, int64_t ms, const char *static_reason)
 {
 	uint32_t in = ms < 1 ? 1 : ms < RECHECK_MAX_MS ? (uint32_t)ms : RECHECK_MAX_MS;
@@ -331,6 +333,7 @@ void ctl_kind_on(struct ctl_kind *k)
 		k->conf->started(k);
 }
 
+/* What is in flight is cancelled; the API may have received it, which the next leader finds out. */
 void ctl_kind_off(struct ctl_kind *k)
 {
 	k->on = false;

@@ -42,6 +42,7 @@ void ctl_own_reset(struct ctl_own *own)
 	own->must_read = false;
 }
 
+/* The hash is that of the content, independent of how the JSON is written. */
 void ctl_own_set_text(struct ctl_own *own, struct secret *take_text)
 {
 	secret_free(own->text);
@@ -189,6 +190,7 @@ static bool fits(const struct ctl_own *own, const struct kobj *owner, struct jso
 	return true;
 }
 
+/* Once an announced Secret exists, the text in memory is no longer needed and is wiped. */
 void ctl_own_saw(struct ctl_own *own, const struct kobj *owner, struct json_object *o)
 {
 	forget_read(own);

@@ -96,6 +96,7 @@ static void wake_all(struct ctl_record *r)
 
 /* ---- recorded entries */
 
+/* Entries in an ID record may be of another kind if a client edited it. */
 static bool id_counts(const struct ctl_record *r, const struct model_record_entry *e)
 {
 	return e->kind == MODEL_RECORD_ID && ctl_record_id_counts(r, e->name);
@@ -393,6 +394,7 @@ bool ctl_record_id_counts(const struct ctl_record *r, const char *id)
 	       rats_ticket_counts(id, rats_ticket_epoch(clock_wall_s(), c->pending_ttl_ms));
 }
 
+/* Called in each step of the cluster, so it only notes the time. */
 void ctl_record_end_ids(struct ctl_record *r, int64_t before_s)
 {
 	r->ids_end_s = before_s;

@@ -117,6 +117,7 @@ void ctl_runner_free(struct ctl_runner *r)
 	free(r);
 }
 
+/* Runs while the runner is off, too; ctl_runner_wake() then drops the key. */
 static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	const struct watched *w = arg;
@@ -178,6 +179,7 @@ void ctl_runner_wake_all(struct ctl_runner *r)
 	walk_on(r);
 }
 
+/* For changes that come in large numbers: the earliest deadline of a key wins. */
 void ctl_runner_wake_after(struct ctl_runner *r, const char *name, uint32_t after_ms)
 {
 	if (r->state != RUNNER_OFF)

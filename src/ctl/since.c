@@ -160,6 +160,7 @@ void ctl_since_free(struct ctl_since *s)
 	free(s);
 }
 
+/* `absent` may be outdated: another leader may have created the marker. */
 void ctl_since_on(struct ctl_since *s)
 {
 	if (s->on)

@@ -147,6 +147,7 @@ struct uid_search {
 	bool found;
 };
 
+/* Clusters have no index by UID; there are very few. */
 static void match_uid(void *arg, const struct kobj *o)
 {
 	struct uid_search *s = arg;

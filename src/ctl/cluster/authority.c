@@ -94,12 +94,14 @@ static void on_image(void *c, const struct kobj *was, const struct kobj *now)
 		touched(c);
 }
 
+/* Only Secrets with disk or public keys count for the digest, in their old or new form. */
 static void on_secret(void *c, const struct kobj *was, const struct kobj *now)
 {
 	if (model_secret(now ? now : was)->shape != MODEL_SECRET_OTHER)
 		touched(c);
 }
 
+/* The digest covers the values of approved images. */
 static void on_configmap(void *c, const struct kobj *was, const struct kobj *now)
 {
 	if (str_eq((was ? was : now)->name, MODEL_PCRS_CONFIGMAP))
@@ -129,6 +131,7 @@ void cluster_authority_watch(struct ctl_cluster *c)
 
 /* ---- status.authority */
 
+/* Acts of all controllers, and registrations that listeners have accepted. */
 static size_t in_flight(const struct ctl_cluster *c)
 {
 	return c->env->in_flight ? c->env->in_flight(c->env->in_flight_arg) : 0;

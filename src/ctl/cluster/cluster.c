@@ -69,6 +69,7 @@ static void wake_one(void *arg, const struct kobj *o)
 	ctl_runner_wake(c->runner, o->name);
 }
 
+/* Most changes concern only the cluster that is served. */
 static void wake_served(struct ctl_cluster *c)
 {
 	const struct model_cluster *served = state_cluster(c->env->state);
@@ -202,6 +203,7 @@ void ctl_cluster_look_again(struct ctl_cluster *c)
 	wake_served(c);
 }
 
+/* Counts are still growing at the start, so the clock of status writes begins now. */
 void ctl_cluster_on(struct ctl_cluster *c)
 {
 	if (c->on)

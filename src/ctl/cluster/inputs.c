@@ -62,6 +62,7 @@ struct cluster_signer *cluster_inputs_signer(struct ctl_cluster *c, unsigned num
 	return c->inputs.signers = s;
 }
 
+/* Called for every change of such a Secret; its deletion needs nothing here. */
 void cluster_inputs_saw_secret(struct ctl_cluster *c, const char *name)
 {
 	if (k8s_cache_find(c->env->state->secrets, name))
@@ -73,6 +74,7 @@ static bool is_planned(const struct ctl_cluster *c, const char *name)
 	return c->inputs.plan.what == RENDER_TOKEN_MAKE && str_eq(c->inputs.plan.name, name);
 }
 
+/* must_read: a create may have reached the API although the cache shows nothing. */
 bool cluster_inputs_want_signer(const struct ctl_cluster *c, const char *name)
 {
 	const struct cluster_signer *s = signer_find(c, render_token_number(name));
@@ -198,6 +200,7 @@ void cluster_inputs_look_plan(const struct ctl_cluster *c, struct cluster_look *
 		cluster_want(l, CTL_CLUSTER_DELETE, CLUSTER_SIGNER, number);
 }
 
+/* Without a Deployment nothing is mounted, so every unused signer may be dropped. */
 static void forget_deployment(struct cluster_inputs *in)
 {
 	free(steal_ptr(&in->deployment_rv));

@@ -66,6 +66,7 @@ static struct json_object *render(void *self, const struct kobj *owner, unsigned
 	}
 }
 
+/* The Service for the admin API exists only with the guard. */
 static bool wanted(void *self, const struct kobj *owner, unsigned i)
 {
 	return i != CLUSTER_ADMIN_SERVICE || render_trustee_has_admin_service(model_cluster(owner));

@@ -14,6 +14,7 @@
 
 /* ---- counts */
 
+/* Many nodes may register in the same second; one step is enough for all of them. */
 static void wake(struct ctl_cluster *c)
 {
 	const struct model_cluster *served = c->on ? state_cluster(c->env->state) : NULL;

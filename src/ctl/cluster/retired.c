@@ -41,6 +41,7 @@ static void ak(void *arg, const struct kobj *o)
 		l->any = !state_trustee_gone(state_trustee_observed_key(l->state, name, o->name));
 }
 
+/* Only Secrets of attestation keys have a finalizer of this operator. */
 static void secret(void *arg, const struct kobj *o)
 {
 	struct left *l = arg;

@@ -18,6 +18,7 @@
 
 /* ---- contents: a hash of all files, as the Pod template carries it */
 
+/* A missing Secret is part of the hash, so its creation changes the contents. */
 static void add_content(
 	struct bytes_sha256_run *run, const char *kind, const char *name, const char *sha256)
 {
@@ -95,6 +96,7 @@ struct pods {
 	const struct model_pod *other, *waits;
 };
 
+/* The condition names one Pod; the choice must not depend on the order of the cache. */
 static const struct model_pod *first_of(const struct model_pod *a, const struct model_pod *b)
 {
 	return a && strcmp(a->obj.name, b->obj.name) < 0 ? a : b;

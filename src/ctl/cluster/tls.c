@@ -42,6 +42,7 @@ bool cluster_tls_is_named(const struct model_cluster *c, const char *secret)
 	return false;
 }
 
+/* Each sentence names the field, because several fields may name Secrets. */
 void cluster_tls_missing(
 	const struct ctl_env *env, const struct model_cluster *c, struct strbuf *out)
 {

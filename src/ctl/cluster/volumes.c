@@ -209,6 +209,7 @@ static bool list_same(char *const *a, size_t n, char *const *b, size_t m)
 	return n == m;
 }
 
+/* Equal names with other contents are a change, too: the Pods must restart. */
 static bool same(const struct render_volumes_list *a, const struct render_volumes_list *b)
 {
 	return str_eq(a->contents, b->contents) &&
@@ -352,6 +353,7 @@ uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster 
 	return wait_ms;
 }
 
+/* The first read of the Deployment is what the decision was waiting for, so the step runs again. */
 void cluster_volumes_saw(
 	struct ctl_cluster *c, const struct model_cluster *served, struct json_object *deployment)
 {
@@ -390,6 +392,7 @@ void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *s
 	v->confirming = false;
 }
 
+/* Only revocations run a step at once; everything else waits for the next one. */
 bool cluster_volumes_on_sync(struct ctl_cluster *c, enum kbs_kind kind, const char *name)
 {
 	struct cluster_volumes *v = &c->volumes;

@@ -61,6 +61,7 @@ static enum cluster_do look_at_peer(const struct ctl_follow *f)
 
 /* ---- spec */
 
+/* An absent text is an empty spec, so that comparing needs no special case. */
 static struct json_object *parse(const char *text)
 {
 	struct err ignored = ERR_INIT;
@@ -404,6 +405,7 @@ static void forget(struct ctl_kind *k)
 
 /* ---- which keys a change concerns */
 
+/* Any change here may switch following on or off. */
 static void map_cluster(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_kind *k = self;
@@ -412,6 +414,7 @@ static void map_cluster(void *self, const struct kobj *was, const struct kobj *n
 	follow_check(follow_kind(k)->f);
 }
 
+/* The keys of this controller are names of our clusters, so all are woken. */
 static void map_source_cluster(void *self, const struct kobj *was, const struct kobj *now)
 {
 	ctl_kind_wake_all(self);

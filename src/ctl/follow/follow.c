@@ -387,6 +387,7 @@ static void wake_all(struct ctl_follow *f)
 	}
 }
 
+/* Both are harmless if the state is the same already. */
 static void kind_set(struct ctl_kind *k, bool on)
 {
 	if (on)
@@ -448,6 +449,7 @@ static void check(void *arg)
 		follow_soon(f);
 }
 
+/* Missing objects may have come back, or been accepted by an administrator, without a new list. */
 static void on_tick(void *arg)
 {
 	struct ctl_follow *f = arg;
@@ -464,6 +466,7 @@ void follow_soon(struct ctl_follow *f)
 		timer_set_earlier(&f->tick, SOON_MS);
 }
 
+/* Deferred, so that many changes in one turn of the loop cause one check. */
 void follow_check(void *arg)
 {
 	struct ctl_follow *f = arg;
@@ -515,6 +518,7 @@ void ctl_follow_leads(struct ctl_follow *f)
 		f->state->peer = STATE_PEER_UNKNOWN;
 }
 
+/* What was confirmed while another replica led is not known here. */
 void ctl_follow_on(struct ctl_follow *f)
 {
 	f->on = true;

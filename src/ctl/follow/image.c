@@ -253,6 +253,7 @@ static const struct ctl_do acts[CTL_FOLLOW_IMAGE_N_DO] = {
 		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = delete_copy},
 };
 
+/* The text is that of our ConfigMap, which other images need as well. */
 static void forget_text(struct follow_image *fi)
 {
 	free(steal_ptr(&fi->text));
@@ -281,6 +282,7 @@ static bool ended(
 	return false;
 }
 
+/* At the end of following, and with the leadership. */
 static void forget(struct ctl_kind *k)
 {
 	forget_text((struct follow_image *)k);

@@ -498,6 +498,7 @@ static void map_source_machine(void *self, const struct kobj *was, const struct 
 	map_machine(self, was, now);
 }
 
+/* Machines of both sides: the ID may exist on one side only. */
 static void wake_id(struct ctl_kind *k, const char *id)
 {
 	ctl_kind_wake_index(k, STATE_MACHINES, 0, id);

@@ -51,11 +51,13 @@ const struct kobj_gvk *follow_named_gvk(const struct follow_named *n)
 	return n->part == FOLLOW_CONFIGMAP ? &kobj_input_configmap : &kobj_input_secret;
 }
 
+/* The one member that is copied; private keys in other members are left out. */
 static const char *member_of(const struct follow_named *n)
 {
 	return n->part == FOLLOW_CA ? "ca.crt" : "key";
 }
 
+/* Called as soon as no write needs the content. */
 static void drop_text(struct follow_named *n)
 {
 	free(steal_ptr(&n->text));
@@ -293,6 +295,7 @@ void follow_named_take(struct follow_named_set *s, struct json_object *o, bool t
 
 /* ---- writing */
 
+/* A copy carries the UID of the cluster that it comes from. */
 static void add_mark(struct json_object *meta, const char *followed_uid)
 {
 	json_add(meta, "annotations",

@@ -31,6 +31,7 @@ static void say(struct ctl_follow *f, const char *text)
 
 /* ---- connecting */
 
+/* All refusals name the member, so that the text makes sense in the condition. */
 static int refuse(struct err *err, const char *what)
 {
 	return err_set(err, ERR_INVALID, "member " KUBECONFIG " %s", what);

@@ -88,6 +88,8 @@ static void on_label(void *arg, const struct err *err, const char *value, size_t
 	ctl_act_end(a, &none);
 }
 
+/* A GET at the registry of the image, which may take long; it does not block the key of another
+ * image. */
 static struct op *ask_label(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
@@ -319,6 +321,7 @@ static struct op *remove_run(
 	return op;
 }
 
+/* The whole text is needed, because a write replaces the file. */
 static struct op *read_pcrs(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {

@@ -96,6 +96,7 @@ static bool keep(struct image_info *i, const char *text)
 	return true;
 }
 
+/* Values that wait to be written are newer than the entry, and are not replaced by it. */
 void image_entry_keep(struct image_info *i, const struct model_pcrs_entry *entry)
 {
 	if (i->to_write || (i->kept && str_eq(image_entry_kept(i)->sha256, entry->sha256)))
@@ -135,6 +136,7 @@ void image_entry_nonce_hash(const char *nonce, char hex[SHA256_HEX_LEN + 1])
 	bytes_to_hex(digest, SHA256_LEN, hex);
 }
 
+/* Unpredictable, so that no other client can prepare a result for it. */
 void image_entry_nonce_make(struct image_info *i)
 {
 	cleanup_secret struct secret *s = secret_new_random(MODEL_PCRMSG_NONCE_LEN / 2);

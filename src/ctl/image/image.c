@@ -52,6 +52,7 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 	}
 }
 
+/* Platforms, PCR 7 and authority all come from the cluster. */
 static void map_cluster(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_image *c = self;

@@ -310,6 +310,7 @@ bool image_job_exists(const struct ctl_image *c, struct image_info *i, const str
 	return true;
 }
 
+/* The number of the attempt survives in memory and determines the next delay. */
 static struct op *job_remove(
 	struct ctl_kind *k, struct ctl_act *a, const struct image_look *l, bool old)
 {
@@ -336,6 +337,7 @@ void image_job_map(void *self, const struct kobj *was, const struct kobj *now)
 	wake(self, now);
 }
 
+/* A Pod names its Job, and the Job its image. */
 void image_job_map_pod(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_image *c = self;

@@ -76,6 +76,7 @@ void image_platforms_look(
 	}
 }
 
+/* Called for each change of a ConfigMap, to find out whether it concerns images. */
 bool image_platforms_name(const struct state *s, const char *name)
 {
 	const struct model_cluster *c = state_cluster(s);

@@ -112,6 +112,8 @@ static struct part *add_part(struct work *w, const char *platform, bool secure_b
 	return p;
 }
 
+/* If PCR 7 is required, only Secure Boot on is combined: the value was computed for it.
+ * Otherwise the bare PCR 7 becomes a set of its own. */
 static void add_platform(struct work *w, const char *name)
 {
 	add_part(w, name, true);
@@ -318,6 +320,7 @@ static void refuse(struct image_sets *s)
 		pcr_mixer_cut(w->part[i].mixer, w->part[i].before);
 }
 
+/* Go on with the next image, whether this one was accepted or refused. */
 static void end(struct image_sets *s)
 {
 	todo_clear(s->work);

@@ -170,6 +170,7 @@ static void forget_gone(struct ctl_image *c)
 	v->n_known = kept;
 }
 
+/* Nothing is wanted: neither boot sets nor values in the arrays. */
 static bool is_empty(const struct values *v)
 {
 	return v->want.n_boot == 0 && str_eq(v->want.array[MODEL_RV_PCR4], "[]") &&
@@ -514,6 +515,7 @@ void image_values_changed(struct ctl_image *c)
 	ctl_runner_wake(c->kind.runner, CTL_IMAGE_ALL);
 }
 
+/* By UID: a new object of the same name was not judged yet. */
 bool image_values_refused(const struct ctl_image *c, const char *uid)
 {
 	const struct image_sets *s = c->values.computed;

@@ -268,7 +268,7 @@ static void note_variants(const struct image_look *l, struct strbuf *out)
 			pcr_boot_path_of(&s->v[i].events) > l->m->boot_path)
 			continue;
 		if (shown++ == VARIANTS_SHOWN) {
-			strbuf_adds(out, " There are more.");
+			strbuf_adds(out, " More variants exist.");
 			return;
 		}
 		pcr_events_value(&s->v[i].events, 4, value);
@@ -301,7 +301,7 @@ static void want_good(struct ctl_image *c, struct image_look *l)
 		strbuf_addf(&more, " %s", problem_of(c, l));
 	if (l->v.settled && l->v.refused)
 		IMAGE_WANT(l, IMAGE_TOO_MANY_STATES,
-			"The values of this image are not used: with them, the approved images would have more than %d possible node states. Images approved earlier are not affected. Delete ApprovedImages that no node boots any more.",
+			"The values of this image are not used: with them, the approved images would have more than %d possible node states. Images approved earlier are not affected. Delete ApprovedImages that no node needs.",
 			IMAGE_STATES_MAX);
 	else if (l->v.settled)
 		IMAGE_WANT(l, IMAGE_IMAGE_COMMITTED,

@@ -29,6 +29,7 @@ bool trustee_desc_same(const struct trustee_desc *a, const struct trustee_desc *
 	       a->owned == b->owned && a->volumes == b->volumes;
 }
 
+/* Without a public address, the name of the Service stands for the primary. */
 const char *ctl_primary_target(const struct model_cluster *c)
 {
 	return c->public_trustee_addr ? c->public_trustee_addr : KBS_SERVICE;
@@ -85,6 +86,7 @@ bool trustee_desc_is_here(const struct ctl_env *env, const struct trustee_desc *
 	return d->primary && !d->volumes && env->kbs_in_process;
 }
 
+/* The connection inside this process needs no encryption. */
 bool trustee_desc_is_plain(const struct ctl_env *env, const struct trustee_desc *d)
 {
 	if (trustee_desc_is_here(env, d))

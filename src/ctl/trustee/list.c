@@ -200,6 +200,7 @@ static void want_settings(struct ctl_trustee *c, const struct model_cluster *ser
 			kbs_push_set_window(s->push, window_of(c, s));
 }
 
+/* Servers that spec does not name keep wanted == false, and are dropped once they hold nothing. */
 static void want_by_spec(struct ctl_trustee *c, const struct model_cluster *served)
 {
 	struct trustee_desc d;
@@ -255,6 +256,7 @@ void trustee_list_update(void *trustee)
 	ctl_runner_wake(c->runner, STATE_TRUSTEE_MEMORY);
 }
 
+/* Deferred to the next turn, because many objects change together. */
 void trustee_list_update_soon(struct ctl_trustee *c)
 {
 	if (c->on)

@@ -76,6 +76,7 @@ static char *text_of(const struct trustee_server *servers)
 
 /* ---- state */
 
+/* By resourceVersion: a change by another client means reading again. */
 bool trustee_memory_is_read(const struct ctl_trustee *c)
 {
 	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);

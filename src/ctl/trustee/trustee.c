@@ -292,6 +292,7 @@ void ctl_trustee_off(struct ctl_trustee *c)
 	kbs_sync_reset(c->env->state->sync);
 }
 
+/* Ends waiting for confirmations; see kbs/push.h. */
 void ctl_trustee_finish(struct ctl_trustee *c)
 {
 	for (struct trustee_server *s = c->servers; s; s = s->next)

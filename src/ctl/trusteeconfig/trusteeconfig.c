@@ -10,6 +10,7 @@
 
 /* ---- objects */
 
+/* Children are of four kinds, each with its own cache. */
 struct k8s_cache *trusteeconfig_cache(const struct state *s, int child)
 {
 	enum render_trusteeconfig_child i = (enum render_trusteeconfig_child)child;

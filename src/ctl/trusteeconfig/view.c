@@ -121,6 +121,7 @@ static bool source_is_there(struct trusteeconfig_look *l, const struct state *s,
 	return true;
 }
 
+/* Returning false stops model_kbsfile_each() at the first name: only existence matters. */
 static bool note_name(void *arg, const char *key)
 {
 	return false;
@@ -332,6 +333,7 @@ static void want_ready(struct trusteeconfig_look *l)
 
 /* ---- look */
 
+/* Conditions and the three fields of the upstream API. */
 static bool status_is_written(const struct trusteeconfig_look *l)
 {
 	const struct model_trusteeconfig *m = l->m;
