@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The acts of one controller, each stored as the record of its key in the queue, and helpers for their
- * requests and answers. An act that succeeds without a visible effect is not repeated at once.
+ * The acts of one controller, each stored as the record of its key in the queue, and helpers for
+ * their requests and answers. An act that succeeds without a visible effect is not repeated at
+ * once.
  */
 #include "config.h"
 

@@ -2,9 +2,9 @@
 /*
  * Shared by the controllers, private to src/ctl: the acts in flight, at most one per key.
  *
- * An act exists while a request is in flight, until the next step has seen its result, and while its
- * key waits for Trustee; a settled key has none. The table owns it. `done` gets the act as argument,
- * stores the answer, and wakes the key.
+ * An act exists while a request is in flight, until the next step has seen its result, and while
+ * its key waits for Trustee; a settled key has none. The table owns it. `done` gets the act as
+ * argument, stores the answer, and wakes the key.
  */
 #ifndef TEC_CTL_INTERNAL_H
 #define TEC_CTL_INTERNAL_H
@@ -81,14 +81,14 @@ struct queue *ctl_runner_queue(struct ctl_runner *r);
 struct ctl_act *ctl_act_find(const struct ctl_acts *t, const char *name);
 struct ctl_act *ctl_act_get(struct ctl_acts *t, const char *name); /* found or created */
 void ctl_act_drop(struct ctl_act *a);                              /* NULL is allowed */
-/* Notes the act that is about to start. False: the same act with the same content has just succeeded
- * without a visible effect, or there were too many acts; retry later instead. */
+/* Notes the act that is about to start. False: the same act with the same content has just
+ * succeeded without a visible effect, or there were too many acts; retry later instead. */
 #define CTL_ACTS_MAX 32
 bool ctl_act_begin(struct ctl_act *a, int doing, uint64_t content);
 /*
  * A status is written when its key was quiet for a moment. For a second at most, it also waits for
- * requests of other keys, so that a transitional state is not written. False: *out is the answer of the
- * step.
+ * requests of other keys, so that a transitional state is not written. False: *out is the answer
+ * of the step.
  */
 bool ctl_act_status_due(struct ctl_act *a, struct queue_next *out);
 /* First line of every done. */
@@ -123,8 +123,8 @@ struct ctl_look {
 	const char *recheck_why;
 };
 
-/* One act that a step may take. Exactly one of memory and start is set, except in number 0, which is no
- * act. */
+/* One act that a step may take. Exactly one of memory and start is set, except in number 0,
+ * which is no act. */
 struct ctl_do {
 	const char *name; /* what could not be done, in errors */
 	const char *done; /* logged after a successful request; NULL: at debug level, by name */
@@ -238,14 +238,14 @@ bool ctl_live_is(const struct ctl_live *l, const struct kobj *o);
 struct json_object *ctl_live_finalizers(const struct ctl_live *l, const char *finalizer, bool add);
 /*
  * Puts the object of an answer into the cache, so that the next look sees it. It never replaces an
- * object with another UID. An object that the cache does not know is added only if it was created or
- * read deliberately (`created`).
+ * object with another UID. An object that the cache does not know is added only if it was created
+ * or read deliberately (`created`).
  */
 void ctl_take_answer(struct k8s_cache *cache, struct json_object *o, bool created);
 /* {"metadata":{"resourceVersion":rv}}; the caller adds and puts. */
 struct json_object *ctl_patch_new(const char *rv, struct json_object **meta);
-/* The same with the UID, for objects that others create and delete: marks never reach a later object of
- * the same name. */
+/* The same with the UID, for objects that others create and delete: marks never reach a later
+ * object of the same name. */
 struct json_object *ctl_patch_of(const struct kobj *o, struct json_object **meta);
 /* Adds a mark (model/mark.h) for o to the annotations of such a patch. */
 void ctl_add_mark(struct json_object *annotations, const struct kobj *o, const char *annotation,

@@ -120,8 +120,8 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	timer_set(&e->next, NEXT_MS);
 }
 
-/* Choose the next object of this round. NULL: the round is over or only young objects are left; then the
- * timer is set. */
+/* Choose the next object of this round. NULL: the round is over or only young objects are left;
+ * then the timer is set. */
 static const struct model_stray *choose(struct ctl_elsewhere *e, struct choice *c)
 {
 	uint64_t past = clock_boot_ms() - e->round_ms;

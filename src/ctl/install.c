@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Knowledge of an object is a verdict on one resourceVersion. So nothing has to be cleared when the
- * object changes: a new version has no verdict, unless only its status differs. A changed input puts
- * the verdict in doubt, even while a write of the former rendering is in flight.
+ * Knowledge of an object is a verdict on one resourceVersion. So nothing has to be cleared when
+ * the object changes: a new version has no verdict, unless only its status differs. A changed
+ * input puts the verdict in doubt, even while a write of the former rendering is in flight.
  */
 #include "config.h"
 
@@ -69,8 +69,8 @@ void ctl_install_forget(struct ctl_install *in, unsigned inputs)
 			doubt(&in->known[i]);
 }
 
-/* Digest of a rendering: of the hash that it carries, or else of its whole text. 0: it cannot be rendered
- * now. */
+/* Digest of a rendering: of the hash that it carries, or else of its whole text. 0: it cannot be
+ * rendered now. */
 static uint64_t digest_of(struct json_object *o)
 {
 	const char *hash = o ? kobj_annotation(o, KOBJ_RENDER_HASH_ANNOTATION) : NULL;
@@ -241,7 +241,8 @@ struct op *ctl_install_start(struct ctl_install *in, const struct kobj *owner, u
 	return op;
 }
 
-/* Record the verdict on one version. digest: of the rendering that the object equals; 0: unknown. */
+/* Record the verdict on one version. digest: of the rendering that the object equals; 0:
+ * unknown. */
 static void note(struct ctl_install_known *k, enum ctl_install_state found, const char *rv,
 	uint64_t shape, uint64_t digest)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The step of all kinds: look, decide, act. An act that changes memory only is followed by another look
- * at once; their number is limited, so that a mistake cannot spin. The answer of a request goes into
- * the cache, so that the next look sees it, and wakes the key.
+ * The step of all kinds: look, decide, act. An act that changes memory only is followed by another
+ * look at once; their number is limited, so that a mistake cannot spin. The answer of a request
+ * goes into the cache, so that the next look sees it, and wakes the key.
  */
 #include "config.h"
 
@@ -30,8 +30,8 @@ static void look_clear(struct ctl_kind *k)
 	memset((char *)l + after, 0, k->conf->look_size - after);
 }
 
-/* Tell whether spec.authority allows the act. This is the only place that enforces it, whatever a kind
- * decides. */
+/* Tell whether spec.authority allows the act. This is the only place that enforces it, whatever
+ * a kind decides. */
 static bool may_do(const struct ctl_kind *k, const struct ctl_do *todo)
 {
 	switch (state_cluster_authority(k->state)) {

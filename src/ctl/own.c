@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every client that may create Secrets can use a name before the operator does, with the right type,
- * members and owner; but it cannot write the hash of the content on the owner. So content is valid
- * only if its hash is announced there, and nothing is POSTed before that. The text is kept until an
- * announced Secret was seen; if the operator is killed in between, its next run announces another text
- * in addition.
+ * Every client that may create Secrets can use a name before the operator does, with the right
+ * type, members and owner; but it cannot write the hash of the content on the owner. So content is
+ * valid only if its hash is announced there, and nothing is POSTed before that. The text is kept
+ * until an announced Secret was seen; if the operator is killed in between, its next run announces
+ * another text in addition.
  *
  * Without an announcement, a Secret is valid only if it and its owner are older than the marker
- * (ctl/since.h): version 0.1.0 or the Rust operator created it. Its hash is then announced, once. An
- * invalid Secret is never touched.
+ * (ctl/since.h): version 0.1.0 or the Rust operator created it. Its hash is then announced, once.
+ * An invalid Secret is never touched.
  */
 #include "config.h"
 

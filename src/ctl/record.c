@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two books, revocations and IDs, each with a list of waiting entries. A write is the whole text of one
- * ConfigMap, which is created, or patched with the resourceVersion in the cache: after a conflict it is
- * written again with the changes in between. Entries that are too old are left out of each write.
+ * Two books, revocations and IDs, each with a list of waiting entries. A write is the whole text
+ * of one ConfigMap, which is created, or patched with the resourceVersion in the cache: after a
+ * conflict it is written again with the changes in between. Entries that are too old are left out
+ * of each write.
  */
 #include "config.h"
 
@@ -122,8 +123,8 @@ static size_t count(const struct ctl_record *r, enum book b, const struct model_
 	return n;
 }
 
-/* Choose the ConfigMap for the next revocations: the first with free entries, or else the one with the
- * oldest entries, which are dropped. -1: none can be written. */
+/* Choose the ConfigMap for the next revocations: the first with free entries, or else the one
+ * with the oldest entries, which are dropped. -1: none can be written. */
 static int choose(const struct ctl_record *r, bool *drops)
 {
 	char name[sizeof(MODEL_RECORD_REVOKED) + 10];
@@ -341,8 +342,8 @@ bool ctl_record_is_wanted(const struct ctl_record *r)
 	return others;
 }
 
-/* A revocation recorded more than a day ago is recorded again: it expires earlier, and may stem from
- * another deletion of the same name. */
+/* A revocation recorded more than a day ago is recorded again: it expires earlier, and may stem
+ * from another deletion of the same name. */
 enum ctl_recorded ctl_record_state(
 	const struct ctl_record *r, enum model_record_kind kind, const char *name, int64_t at_s)
 {

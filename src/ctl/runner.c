@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cache changes always run the controller's map, so that it sees deletions, but keys are queued only
- * while the runner is on. Turning it on maps every existing object as if it had just been added, which
- * makes up for everything missed. A settled key is stepped again within about an hour: the objects of
- * `keys` by a walk in slices, one about every minute, so that a settled key costs no memory; any other
- * key by its own deadline. When all objects of `keys` must be stepped, as at the start, the walk makes
- * one round as fast as the queue is worked off.
+ * Cache changes always run the controller's map, so that it sees deletions, but keys are queued
+ * only while the runner is on. Turning it on maps every existing object as if it had just been
+ * added, which makes up for everything missed. A settled key is stepped again within about an
+ * hour: the objects of `keys` by a walk in slices, one about every minute, so that a settled key
+ * costs no memory; any other key by its own deadline. When all objects of `keys` must be stepped,
+ * as at the start, the walk makes one round as fast as the queue is worked off.
  */
 #include "config.h"
 
@@ -76,8 +76,8 @@ static void wake_one(void *arg, const struct kobj *o)
 	ctl_runner_wake(arg, o->name);
 }
 
-/* Queue the next slice. A fast walk queues slices until there is work for a turn, so that few objects are
- * not spread over many turns. */
+/* Queue the next slice. A fast walk queues slices until there is work for a turn, so that few
+ * objects are not spread over many turns. */
 static void walk_on(void *arg)
 {
 	struct ctl_runner *r = arg;

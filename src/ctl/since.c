@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One GET by name, and one POST if nothing exists: independent of the cache of ConfigMaps, which need
- * not be filled yet. Every replica also listens to the cache, so that a later leader still knows the
- * time of a ConfigMap that was deleted in the meantime. While the time is known, nothing is
- * overwritten or created again.
+ * One GET by name, and one POST if nothing exists: independent of the cache of ConfigMaps, which
+ * need not be filled yet. Every replica also listens to the cache, so that a later leader still
+ * knows the time of a ConfigMap that was deleted in the meantime. While the time is known, nothing
+ * is overwritten or created again.
  */
 #include "config.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reason and message of the condition Authority, for an operator that follows another one or has a peer.
- * Pure. */
+/* Reason and message of the condition Authority, for an operator that follows another one or has
+ * a peer. Pure. */
 #ifndef TEC_CTL_AUTHORITY_H
 #define TEC_CTL_AUTHORITY_H
 

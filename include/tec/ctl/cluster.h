@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The controller of TrustedExecutionCluster. It installs and repairs Trustee and the listeners'
- * Services, one act per step, and is the only writer of the cluster's status. An object is read again
- * (one GET) when its resourceVersion differs from the one last compared, so a settled cluster makes no
- * request. Inputs that Trustee reads only at its start (certificate, token signers) cause one restart
- * per real change.
+ * Services, one act per step, and is the only writer of the cluster's status. An object is read
+ * again (one GET) when its resourceVersion differs from the one last compared, so a settled
+ * cluster makes no request. Inputs that Trustee reads only at its start (certificate, token
+ * signers) cause one restart per real change.
  */
 #ifndef TEC_CTL_CLUSTER_H
 #define TEC_CTL_CLUSTER_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides what a replica must start or stop now. The watch of Secrets and the controllers run only on
- * the leader, and only once their lists are complete. Pure: whenever one of the facts may have changed,
- * the caller executes the decisions until it gets NOTHING.
+ * Decides what a replica must start or stop now. The watch of Secrets and the controllers run only
+ * on the leader, and only once their lists are complete. Pure: whenever one of the facts may have
+ * changed, the caller executes the decisions until it gets NOTHING.
  */
 #ifndef TEC_CTL_DUTY_H
 #define TEC_CTL_DUTY_H

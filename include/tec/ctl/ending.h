@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a process ends after SIGTERM. Pure: the caller executes the decisions until it gets WAIT or END;
- * after WAIT it asks again shortly.
+ * How a process ends after SIGTERM. Pure: the caller executes the decisions until it gets WAIT or
+ * END; after WAIT it asks again shortly.
  *
- * Two things happen in parallel. The controllers send what they know and release the Lease at once, so
- * that another replica can continue their work. The listeners need no Lease. They keep serving during
- * the delay, in which the Service learns that this replica is not ready; then they accept no further
- * connections and complete the requests in flight.
+ * Two things happen in parallel. The controllers send what they know and release the Lease at
+ * once, so that another replica can continue their work. The listeners need no Lease. They keep
+ * serving during the delay, in which the Service learns that this replica is not ready; then they
+ * accept no further connections and complete the requests in flight.
  */
 #ifndef TEC_CTL_ENDING_H
 #define TEC_CTL_ENDING_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The environment that all controllers share: the state they read, the transport they write through,
- * Events. All members are borrowed from cmd/operator.c and outlive every controller.
+ * The environment that all controllers share: the state they read, the transport they write
+ * through, Events. All members are borrowed from cmd/operator.c and outlive every controller.
  */
 #ifndef TEC_CTL_ENV_H
 #define TEC_CTL_ENV_H
@@ -28,8 +28,8 @@ struct ctl_kbs_place {
 /* value NULL: the image has no such label. All arguments are borrowed for the call. */
 typedef void (*ctl_label_fn)(void *arg, const struct err *err, const char *value, size_t len);
 
-/* Progress of a computation of an image's values, one line at a time; and its end, with a message of
- * model/pcrmsg.h or with err. */
+/* Progress of a computation of an image's values, one line at a time; and its end, with a
+ * message of model/pcrmsg.h or with err. */
 typedef void (*ctl_said_fn)(void *arg, const char *line);
 typedef void (*ctl_computed_fn)(void *arg, const struct err *err, const char *message, size_t len);
 

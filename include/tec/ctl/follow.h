@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Follows another operator, the source. While spec.authority is Following, the decisions of the source
- * are copied into this namespace, so that the Trustee here can serve the same nodes and this operator
- * can take over at any time. It reads the other cluster and writes nothing there; while it runs, it is
- * the only writer of the copies here.
+ * Follows another operator, the source. While spec.authority is Following, the decisions of the
+ * source are copied into this namespace, so that the Trustee here can serve the same nodes and
+ * this operator can take over at any time. It reads the other cluster and writes nothing there;
+ * while it runs, it is the only writer of the copies here.
  *
- * Every Machine and AttestationKey of this namespace counts as a copy. If the source deletes one, it is
- * revoked and deleted here. If a complete list merely lacks one, it is only revoked and gets a mark
- * (MODEL_WITHHELD_ANNOTATION) until the source lists it again. decide is pure: see the two enums. Keys
- * of the queue are names of Machines, and of AttestationKeys, which are also the names of their Secrets.
+ * Every Machine and AttestationKey of this namespace counts as a copy. If the source deletes one,
+ * it is revoked and deleted here. If a complete list merely lacks one, it is only revoked and gets
+ * a mark (MODEL_WITHHELD_ANNOTATION) until the source lists it again. decide is pure: see the two
+ * enums. Keys of the queue are names of Machines, and of AttestationKeys, which are also the names
+ * of their Secrets.
  *
- * While spec.authority is Self or Frozen, the operator that was followed before is the peer: only its
- * TrustedExecutionCluster is read, and nothing is copied. This operator does not decide until it has
- * read the peer once, or an administrator confirmed that it decides (spec.epoch rises, or
- * spec.authority becomes Self, while it runs): see state_cluster_authority(). A peer that decides with
- * a higher epoch makes this one Frozen. Two operators that cannot reach each other may both decide; that
- * is detected when they can.
+ * While spec.authority is Self or Frozen, the operator that was followed before is the peer: only
+ * its TrustedExecutionCluster is read, and nothing is copied. This operator does not decide until
+ * it has read the peer once, or an administrator confirmed that it decides (spec.epoch rises, or
+ * spec.authority becomes Self, while it runs): see state_cluster_authority(). A peer that decides
+ * with a higher epoch makes this one Frozen. Two operators that cannot reach each other may both
+ * decide; that is detected when they can.
  */
 #ifndef TEC_CTL_FOLLOW_H
 #define TEC_CTL_FOLLOW_H
@@ -51,12 +52,13 @@ struct ctl_follow;
 /* Writes only the member peer of state. */
 struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct state *state);
 void ctl_follow_free(struct ctl_follow *f); /* NULL is fine */
-/* This process leads from now on: what others wrote about the peer no longer counts. Called before any
- * controller that decides is on. */
+/* This process leads from now on: what others wrote about the peer no longer counts. Called
+ * before any controller that decides is on. */
 void ctl_follow_leads(struct ctl_follow *f);
 void ctl_follow_on(struct ctl_follow *f);  /* it follows spec.authority itself */
 void ctl_follow_off(struct ctl_follow *f); /* forgets the source and its keys */
-/* The same object for life. Listeners are called on changes; for seen_s alone, at most every 10 s. */
+/* The same object for life. Listeners are called on changes; for seen_s alone, at most every 10
+ * s. */
 const struct ctl_follow_state *ctl_follow_state(const struct ctl_follow *f);
 #define CTL_FOLLOW_LISTENERS 4
 void ctl_follow_listen(struct ctl_follow *f, void (*fn)(void *arg), void *arg);

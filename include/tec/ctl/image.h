@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The controller of ApprovedImage: from the image reference to values in Trustee, and back. Per image
- * (keys of the queue are names): values come from the label org.coreos.pcrs, or from the termination
- * message of a Job whose nonce was announced on the image. Both end as an entry of ConfigMap
- * image-pcrs, which counts if its hash is announced on the image, its reference is that of the image
- * and its values replay. With platforms in spec.attestation, only a Job can compute everything. For
- * all images together (key "*"): their combinations are written to trustee-rv-data and declared to
- * Trustee, and former combinations are revoked. A finalizer is removed after that was confirmed.
+ * The controller of ApprovedImage: from the image reference to values in Trustee, and back. Per
+ * image (keys of the queue are names): values come from the label org.coreos.pcrs, or from the
+ * termination message of a Job whose nonce was announced on the image. Both end as an entry of
+ * ConfigMap image-pcrs, which counts if its hash is announced on the image, its reference is that
+ * of the image and its values replay. With platforms in spec.attestation, only a Job can compute
+ * everything. For all images together (key "*"): their combinations are written to trustee-rv-data
+ * and declared to Trustee, and former combinations are revoked. A finalizer is removed after that
+ * was confirmed.
  */
 #ifndef TEC_CTL_IMAGE_H
 #define TEC_CTL_IMAGE_H
@@ -126,9 +127,10 @@ enum ctl_values_do ctl_values_decide(const struct ctl_values_view *v);
 
 struct ctl_kind *ctl_image_new(const struct ctl_env *env);
 
-/* Takes values that were computed elsewhere: a message of model/pcrmsg.h with any nonce. The next steps
- * announce and write them; the condition says when they count. CONFLICT: the image is being deleted;
- * TRANSIENT: the controller has not read it yet; INVALID: the message is unusable. */
+/* Takes values that were computed elsewhere: a message of model/pcrmsg.h with any nonce. The
+ * next steps announce and write them; the condition says when they count. CONFLICT: the image is
+ * being deleted; TRANSIENT: the controller has not read it yet; INVALID: the message is
+ * unusable. */
 int ctl_image_hand_in(struct ctl_kind *k, const char *name, const char *text, size_t len,
 	struct err *err) MUST_CHECK;
 

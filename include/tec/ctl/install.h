@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Installs objects for one owner: a static table, the knowledge of each object, and the act that
- * follows from it. An object is read once and compared with its rendering; a current object is not read
- * again until it changes (status excepted) or one of its inputs does. An object that another owner
- * controls is never written.
+ * follows from it. An object is read once and compared with its rendering; a current object is not
+ * read again until it changes (status excepted) or one of its inputs does. An object that another
+ * owner controls is never written.
  *
- * Embedded in its controller, which chooses the order, starts one act at a time and wakes its key. Only
- * the functions of conf are called back, from within ctl_install_start() and ctl_install_done().
+ * Embedded in its controller, which chooses the order, starts one act at a time and wakes its key.
+ * Only the functions of conf are called back, from within ctl_install_start() and
+ * ctl_install_done().
  */
 #ifndef TEC_CTL_INSTALL_H
 #define TEC_CTL_INSTALL_H
@@ -77,7 +78,8 @@ struct ctl_install_conf {
 	bool replaces_orphans;
 };
 
-/* Knowledge of one object; found is valid for version rv, and for versions that differ only in status. */
+/* Knowledge of one object; found is valid for version rv, and for versions that differ only in
+ * status. */
 struct ctl_install_known {
 	char *rv;       /* owned */
 	uint64_t shape; /* struct model_plain.shape of rv; 0: unknown */
@@ -107,10 +109,11 @@ void ctl_install_init(struct ctl_install *in, const struct ctl_env *env,
 	const struct ctl_install_conf *conf, void *self, struct op_scope *ops);
 /* Forgets everything if the owner (NULL: none) or its generation changed. True: another owner. */
 bool ctl_install_follow(struct ctl_install *in, const struct kobj *owner);
-/* Compares the objects with one of these inputs again, although they did not change; a write in flight
- * does not prove them current. */
+/* Compares the objects with one of these inputs again, although they did not change; a write in
+ * flight does not prove them current. */
 void ctl_install_forget(struct ctl_install *in, unsigned inputs);
-/* by_digest: renders the objects in doubt. Called before ctl_install_state(), if they can be rendered. */
+/* by_digest: renders the objects in doubt. Called before ctl_install_state(), if they can be
+ * rendered. */
 void ctl_install_recheck(struct ctl_install *in, const struct kobj *owner);
 
 /* The object in the cache; NULL: none. Borrowed until the loop runs again. */
@@ -123,8 +126,8 @@ enum ctl_install_do ctl_install_decide(enum ctl_install_kind kind, enum ctl_inst
 struct op *ctl_install_start(struct ctl_install *in, const struct kobj *owner, unsigned i,
 	enum ctl_install_do what, k8s_result_fn done, void *arg, struct err *err);
 /*
- * First line of `done`. owner: the current one, NULL if it is gone; if it is not the owner that the act
- * was for, only the cache is updated. True: success, or an error that needs no retry.
+ * First line of `done`. owner: the current one, NULL if it is gone; if it is not the owner that
+ * the act was for, only the cache is updated. True: success, or an error that needs no retry.
  */
 bool ctl_install_done(struct ctl_install *in, const struct kobj *owner, unsigned i,
 	enum ctl_install_do what, const struct err *err, const struct k8s_result *r);
@@ -132,7 +135,8 @@ bool ctl_install_done(struct ctl_install *in, const struct kobj *owner, unsigned
 bool ctl_install_failed(struct ctl_install *in, bool *must_read, const struct kobj_gvk *gvk,
 	const char *name, enum ctl_install_do what, const struct err *err,
 	const struct k8s_result *r);
-/* Log and Event: an object was written. installed: the installation was complete, so this is a repair. */
+/* Log and Event: an object was written. installed: the installation was complete, so this is a
+ * repair. */
 void ctl_install_tell(const struct ctl_install *in, const struct kobj *owner, bool installed,
 	const struct kobj_gvk *gvk, const char *name);
 

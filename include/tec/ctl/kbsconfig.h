@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The controller of KbsConfig: its Deployment and Service, repaired when they differ, and its status.
- * There is one controller per namespace, with its own struct state. The names of the objects are fixed,
- * so only one of several KbsConfigs counts: the owner of the Deployment, or else the oldest. While an
- * object that spec names is missing, the installation stays as it is. decide is pure. Keys of the queue
- * are names of KbsConfigs.
+ * The controller of KbsConfig: its Deployment and Service, repaired when they differ, and its
+ * status. There is one controller per namespace, with its own struct state. The names of the
+ * objects are fixed, so only one of several KbsConfigs counts: the owner of the Deployment, or
+ * else the oldest. While an object that spec names is missing, the installation stays as it is.
+ * decide is pure. Keys of the queue are names of KbsConfigs.
  */
 #ifndef TEC_CTL_KBSCONFIG_H
 #define TEC_CTL_KBSCONFIG_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The controller of one kind (created by ctl/machine.h, ctl/ak.h, ctl/image.h and others). It looks at a
- * key, decides on one act, starts it and returns; the next step finds the next act. At most one request
- * per key is in flight, and one that succeeded without a visible effect is not repeated at once.
+ * The controller of one kind (created by ctl/machine.h, ctl/ak.h, ctl/image.h and others). It
+ * looks at a key, decides on one act, starts it and returns; the next step finds the next act. At
+ * most one request per key is in flight, and one that succeeded without a visible effect is not
+ * repeated at once.
  */
 #ifndef TEC_CTL_KIND_H
 #define TEC_CTL_KIND_H

@@ -2,8 +2,8 @@
 /*
  * The controller of Machine. It announces the LUKS key on the Machine before it creates the Secret
  * (a key is created once and never again), declares the key to Trustee and writes the status; on
- * deletion it undoes this in reverse. The controller of AttestationKeys writes which key a Machine is
- * bound to. decide is pure: see enum ctl_machine_do. Keys of the queue are Machine names.
+ * deletion it undoes this in reverse. The controller of AttestationKeys writes which key a Machine
+ * is bound to. decide is pure: see enum ctl_machine_do. Keys of the queue are Machine names.
  */
 #ifndef TEC_CTL_MACHINE_H
 #define TEC_CTL_MACHINE_H
@@ -67,7 +67,8 @@ enum ctl_machine_do {
 	CTL_MACHINE_N_DO,
 };
 enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v);
-/* Renders the time of an attestation, applied before a node receives its disk key. The caller puts it. */
+/* Renders the time of an attestation, applied before a node receives its disk key. The caller
+ * puts it. */
 struct json_object *ctl_machine_attested_json(const struct model_machine *m, int64_t now_s);
 
 struct ctl_kind *ctl_machine_new(const struct ctl_env *env);

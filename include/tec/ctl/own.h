@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One Secret that the operator creates for one owner, under a name that may be in use already. The hash
- * of its content is announced in an annotation of the owner, then the Secret is POSTed. An existing
- * Secret is used only while its content is announced; a foreign one is never touched.
+ * One Secret that the operator creates for one owner, under a name that may be in use already. The
+ * hash of its content is announced in an annotation of the owner, then the Secret is POSTed. An
+ * existing Secret is used only while its content is announced; a foreign one is never touched.
  *
  * Embedded in its controller, which looks (ctl_own_state), starts one act at a time and passes the
- * answer to ctl_own_saw(). Only the functions of conf are called back, from within these functions.
+ * answer to ctl_own_saw(). Only the functions of conf are called back, from within these
+ * functions.
  */
 #ifndef TEC_CTL_OWN_H
 #define TEC_CTL_OWN_H

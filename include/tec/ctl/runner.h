@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine of one controller: object changes -> keys -> queue -> step. Steps run only while the runner
- * is on (caches filled, leader). A change of a watched cache maps to the affected keys, never by a scan;
- * without a change, a key is stepped again within about an hour. While CTL_RUNNER_IN_FLIGHT requests are
- * in flight, keys wait in the queue: a key costs far less memory than a request, and its step will
- * decide from newer state. Queued keys cost memory, too: when all objects must be stepped, they are
- * queued in slices, the next one when the last is worked off or after a second.
+ * The engine of one controller: object changes -> keys -> queue -> step. Steps run only while the
+ * runner is on (caches filled, leader). A change of a watched cache maps to the affected keys,
+ * never by a scan; without a change, a key is stepped again within about an hour. While
+ * CTL_RUNNER_IN_FLIGHT requests are in flight, keys wait in the queue: a key costs far less memory
+ * than a request, and its step will decide from newer state. Queued keys cost memory, too: when
+ * all objects must be stepped, they are queued in slices, the next one when the last is worked off
+ * or after a second.
  */
 #ifndef TEC_CTL_RUNNER_H
 #define TEC_CTL_RUNNER_H
@@ -20,7 +21,8 @@
 
 struct ctl_runner;
 typedef struct queue_next (*ctl_step_fn)(void *self, const struct kobj_key *key);
-/* Calls ctl_runner_wake() for every key that the change may concern. was, now: as in k8s/cache.h. */
+/* Calls ctl_runner_wake() for every key that the change may concern. was, now: as in
+ * k8s/cache.h. */
 typedef void (*ctl_map_fn)(void *self, const struct kobj *was, const struct kobj *now);
 
 struct ctl_runner *ctl_runner_new(
@@ -30,7 +32,8 @@ void ctl_runner_free(struct ctl_runner *r);
  * ctl_runner_wake() or ctl_runner_resume(). */
 void ctl_runner_bound(struct ctl_runner *r, const struct op_scope *ops);
 void ctl_runner_resume(struct ctl_runner *r);
-/* The cache whose names are the keys of the runner (most of them, if not all), borrowed for life. */
+/* The cache whose names are the keys of the runner (most of them, if not all), borrowed for
+ * life. */
 void ctl_runner_keys(struct ctl_runner *r, const struct k8s_cache *keys);
 void ctl_runner_watch(struct ctl_runner *r, struct k8s_cache *cache, ctl_map_fn map);
 void ctl_runner_wake(struct ctl_runner *r, const char *name);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The marker: ConfigMap tec-operator-since, created without an owner by the first leader in a namespace.
- * Objects older than the marker existed before this operator and may be adopted; younger ones count only
- * if this operator announced them. Controllers start when the time is known.
+ * The marker: ConfigMap tec-operator-since, created without an owner by the first leader in a
+ * namespace. Objects older than the marker existed before this operator and may be adopted;
+ * younger ones count only if this operator announced them. Controllers start when the time is
+ * known.
  *
- * The time is kept in struct state and never becomes later while the process runs, whatever happens to
- * the ConfigMap. `known` is called once, from the loop.
+ * The time is kept in struct state and never becomes later while the process runs, whatever
+ * happens to the ConfigMap. `known` is called once, from the loop.
  */
 #ifndef TEC_CTL_SINCE_H
 #define TEC_CTL_SINCE_H

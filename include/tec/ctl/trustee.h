@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Administers Trustee servers: which ones, how each is reached, and one kbs_push for each. Keys of the
- * queue are the names of targets in kbs_sync, the addresses shown to people. The primary server is the
- * cluster's own (Managed) or the one at publicTrusteeAddr (External); each entry of trusteeServers with
- * an adminSecret is another one. With delivery by volumes, the primary server has no push: ctl/cluster
- * confirms for it.
+ * Administers Trustee servers: which ones, how each is reached, and one kbs_push for each. Keys of
+ * the queue are the names of targets in kbs_sync, the addresses shown to people. The primary
+ * server is the cluster's own (Managed) or the one at publicTrusteeAddr (External); each entry of
+ * trusteeServers with an adminSecret is another one. With delivery by volumes, the primary server
+ * has no push: ctl/cluster confirms for it.
  *
- * Servers that the cluster object does not own are recorded in ConfigMap tec-trustees before anything
- * is sent to them, so that they are not forgotten when the cluster object is deleted or the operator
- * restarts.
+ * Servers that the cluster object does not own are recorded in ConfigMap tec-trustees before
+ * anything is sent to them, so that they are not forgotten when the cluster object is deleted or
+ * the operator restarts.
  */
 #ifndef TEC_CTL_TRUSTEE_H
 #define TEC_CTL_TRUSTEE_H
@@ -58,8 +58,8 @@ void ctl_trustee_free(struct ctl_trustee *c);
  * declarations are forgotten, and keys leave memory. */
 void ctl_trustee_on(struct ctl_trustee *c);
 void ctl_trustee_off(struct ctl_trustee *c);
-/* The process is about to end: declarations are still sent, but the clean sentinel of each Trustee is no
- * longer waited for. */
+/* The process is about to end: declarations are still sent, but the clean sentinel of each
+ * Trustee is no longer waited for. */
 void ctl_trustee_finish(struct ctl_trustee *c);
 /* There is nothing left to wait for. */
 bool ctl_trustee_is_finished(const struct ctl_trustee *c);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The controller of TrusteeConfig. It creates a KbsConfig and the objects that it names, according to
- * the profile, and creates them again when deleted. What a user has edited is kept; if it does not
- * match spec, nothing is changed and a condition says so, so that a running Trustee is not affected.
- * Copies of TLS Secrets are updated with their sources. There is no finalizer: the garbage collector
- * deletes everything with its owner. There is one controller per namespace. decide is pure. Keys of the
- * queue are names of TrusteeConfigs.
+ * The controller of TrusteeConfig. It creates a KbsConfig and the objects that it names, according
+ * to the profile, and creates them again when deleted. What a user has edited is kept; if it does
+ * not match spec, nothing is changed and a condition says so, so that a running Trustee is not
+ * affected. Copies of TLS Secrets are updated with their sources. There is no finalizer: the
+ * garbage collector deletes everything with its owner. There is one controller per namespace.
+ * decide is pure. Keys of the queue are names of TrusteeConfigs.
  */
 #ifndef TEC_CTL_TRUSTEECONFIG_H
 #define TEC_CTL_TRUSTEECONFIG_H
@@ -33,7 +33,8 @@ struct ctl_trusteeconfig_view {
 	bool status_ok;
 };
 
-/* READ, MAKE and DELETE have one number per child, in the order of enum render_trusteeconfig_child. */
+/* READ, MAKE and DELETE have one number per child, in the order of enum
+ * render_trusteeconfig_child. */
 enum ctl_trusteeconfig_do {
 	CTL_TRUSTEECONFIG_NOTHING,
 	CTL_TRUSTEECONFIG_READ, /* the source of a child: a TLS Secret, or the edited file */

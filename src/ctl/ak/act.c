@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AttestationKey: the acts. Binding is one merge patch of the Machine with the resourceVersion that
- * was decided on, so that only one of two keys wins. A second patch sets owner and marks of the key
- * and removes the administrator's annotation. Secrets are created, get and lose a finalizer, and are
- * deleted; their data is never written.
+ * AttestationKey: the acts. Binding is one merge patch of the Machine with the resourceVersion
+ * that was decided on, so that only one of two keys wins. A second patch sets owner and marks of
+ * the key and removes the administrator's annotation. Secrets are created, get and lose a
+ * finalizer, and are deleted; their data is never written.
  */
 #include "config.h"
 
@@ -144,8 +144,8 @@ bool ak_act_ended(
 
 /* ---- how they start */
 
-/* Return a time later than every other approval of this Machine, even if the wall clock went back: the
- * latest approval is the one that counts. */
+/* Return a time later than every other approval of this Machine, even if the wall clock went
+ * back: the latest approval is the one that counts. */
 static int64_t next_approval_us(const struct state *s, const struct ak_look *l)
 {
 	int64_t at = clock_wall_us();
@@ -210,8 +210,8 @@ static void add_approval(const struct state *s, const struct ak_look *l, struct 
 			kobj_owner_json(&kobj_machine, l->machine->obj.name, l->machine->obj.uid)));
 }
 
-/* Patch the key: approve it, withdraw the approval, or remove an annotation that does not count. In a
- * merge patch, null removes a member. */
+/* Patch the key: approve it, withdraw the approval, or remove an annotation that does not count.
+ * In a merge patch, null removes a member. */
 static struct op *patch_ak(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {

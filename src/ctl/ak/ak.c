@@ -15,8 +15,8 @@ static void wake_uuid(struct ctl_kind *k, const char *uuid)
 	ctl_kind_wake_index(k, STATE_AKS, 0, uuid);
 }
 
-/* Withdraw the identity of a deleted key at once. If the operator is killed before, the Secret with its
- * finalizer leads to the same revocation. */
+/* Withdraw the identity of a deleted key at once. If the operator is killed before, the Secret
+ * with its finalizer leads to the same revocation. */
 static void on_gone(struct ctl_kind *k, const struct model_ak *was)
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];

@@ -54,8 +54,9 @@ static enum ctl_ak_do decide_retired(const struct ctl_ak_view *v)
 	return v->secret_live ? CTL_AK_DROP_SECRET_FINALIZER : CTL_AK_READ_SECRET;
 }
 
-/* Approve the key, or bind its Machine first. A key older than this operator that Trustee cannot verify
- * is approved without binding: nothing is delivered for it, and it does not occupy its Machine. */
+/* Approve the key, or bind its Machine first. A key older than this operator that Trustee cannot
+ * verify is approved without binding: nothing is delivered for it, and it does not occupy its
+ * Machine. */
 static enum ctl_ak_do decide_grant(const struct ctl_ak_view *v)
 {
 	if (!v->verifiable || (v->approved && v->usable))
@@ -155,8 +156,8 @@ static void match_uid(void *arg, const struct kobj *o)
 	s->found |= str_eq(o->uid, s->uid);
 }
 
-/* Tell whether the key has no owner, or a cluster owns it. A key of another Machine is deleted with that
- * Machine and is not taken from it. */
+/* Tell whether the key has no owner, or a cluster owns it. A key of another Machine is deleted
+ * with that Machine and is not taken from it. */
 static bool is_free(const struct state *s, const struct model_ak *ak)
 {
 	struct uid_search search = {.uid = ak->owner_uid, .found = ak->owner_uid == NULL};
@@ -166,8 +167,8 @@ static bool is_free(const struct state *s, const struct model_ak *ak)
 	return search.found;
 }
 
-/* Tell whether the Machine can be bound. Binding marks its disk key as delivered, which requires that
- * the key exists: otherwise the Machine would report a lost key next. */
+/* Tell whether the Machine can be bound. Binding marks its disk key as delivered, which requires
+ * that the key exists: otherwise the Machine would report a lost key next. */
 static bool is_bindable(const struct state *s, const struct model_machine *m)
 {
 	return model_machine_delivered(m) ||
@@ -176,8 +177,8 @@ static bool is_bindable(const struct state *s, const struct model_machine *m)
 	       (state_machine_luks(s, m) == STATE_LUKS_ABSENT && state_machine_lost_key(s, m));
 }
 
-/* Tell whether a listener created this Machine for an ID whose earlier Machine was deleted: its node
- * registered again, and an administrator should know. */
+/* Tell whether a listener created this Machine for an ID whose earlier Machine was deleted: its
+ * node registered again, and an administrator should know. */
 static bool is_of_deleted(const struct state *s, const struct model_machine *m)
 {
 	const struct model_record_entry *e = state_record_of_id(s, m->id);
@@ -228,8 +229,8 @@ static enum ak_why why_not(const struct state *s, const struct ak_look *l)
 	return l->v.usable && !l->v.bindable ? AK_WHY_NO_DISK_KEY : AK_WHY_NOT;
 }
 
-/* Compare the key with the binding of its Machine. The binding decides; owner and marks of the key only
- * follow it. */
+/* Compare the key with the binding of its Machine. The binding decides; owner and marks of the
+ * key only follow it. */
 static void look_bound(const struct state *s, struct ak_look *l, const struct model_machine *m)
 {
 	const struct model_ak *ak = l->ak;
@@ -299,8 +300,8 @@ static void look_secret(struct ak_look *l, const struct ctl_act *act)
 		l->v.secret = CTL_AK_SECRET_FOREIGN;
 }
 
-/* Tell whether a Trustee may still hold this key under that name; if so, wait for its answer. ak: the
- * name of the AttestationKey. */
+/* Tell whether a Trustee may still hold this key under that name; if so, wait for its answer.
+ * ak: the name of the AttestationKey. */
 static bool may_hold(
 	const struct state *s, const char *identity, const char *ak, struct ctl_act *act)
 {
@@ -310,8 +311,8 @@ static bool may_hold(
 	return true;
 }
 
-/* Tell whether every other key of the Machine is gone from Trustee. Declared identities and Secrets with
- * our finalizer are what remembers them. */
+/* Tell whether every other key of the Machine is gone from Trustee. Declared identities and
+ * Secrets with our finalizer are what remembers them. */
 static bool others_clear(const struct state *s, struct ak_look *l, struct ctl_act *act)
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];
@@ -335,8 +336,8 @@ static bool others_clear(const struct state *s, struct ak_look *l, struct ctl_ac
 	return clear;
 }
 
-/* Find an AttestationKey with the same public key that was approved earlier for its Machine: only the
- * first one counts, because a token names one Machine. NULL: this key is the first. */
+/* Find an AttestationKey with the same public key that was approved earlier for its Machine:
+ * only the first one counts, because a token names one Machine. NULL: this key is the first. */
 static const struct kobj *same_key(const struct state *s, const struct model_ak *ak)
 {
 	int64_t theirs, mine = model_ak_approved_us(ak);
@@ -385,8 +386,8 @@ static void look_trustee(
 		ctl_act_wait(act, KBS_REFVALUE, l->identity);
 }
 
-/* Before the last trace of an identity goes, its revocation is recorded: a Trustee that is restored from
- * a backup holds it again. */
+/* Before the last trace of an identity goes, its revocation is recorded: a Trustee that is
+ * restored from a backup holds it again. */
 static void look_record(const struct ctl_kind *k, struct ak_look *l)
 {
 	const struct ctl_record *r = k->env->record;

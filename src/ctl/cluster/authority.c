@@ -137,8 +137,8 @@ static size_t in_flight(const struct ctl_cluster *c)
 	return c->env->in_flight ? c->env->in_flight(c->env->in_flight_arg) : 0;
 }
 
-/* Tell whether the objects of this operator are stable: nothing in flight while Frozen, or all copied
- * while Following. */
+/* Tell whether the objects of this operator are stable: nothing in flight while Frozen, or all
+ * copied while Following. */
 static bool is_settled(const struct ctl_cluster *c, const struct model_cluster *served)
 {
 	const struct ctl_follow_state *f = c->env->follow;
@@ -260,7 +260,8 @@ static void want(
 		status ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r), "%s", message);
 }
 
-/* Report Freezing until the requests that were sent before the operator became Frozen have ended. */
+/* Report Freezing until the requests that were sent before the operator became Frozen have
+ * ended. */
 static void want_frozen(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;

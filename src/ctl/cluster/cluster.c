@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The controller of TrustedExecutionCluster: the step, and which changes wake it. Each step looks at
- * the caches, decides on one act, starts it and returns.
+ * The controller of TrustedExecutionCluster: the step, and which changes wake it. Each step looks
+ * at the caches, decides on one act, starts it and returns.
  */
 #include "config.h"
 
@@ -90,7 +90,8 @@ static void map_cluster(void *self, const struct kobj *was, const struct kobj *n
 		k8s_cache_each(c->env->state->clusters, wake_one, c);
 }
 
-/* Wake for a ConfigMap, Service or Deployment of the table, and for ConfigMaps that the step reads. */
+/* Wake for a ConfigMap, Service or Deployment of the table, and for ConfigMaps that the step
+ * reads. */
 static void map_object(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_cluster *c = self;
@@ -105,7 +106,8 @@ static void map_object(void *self, const struct kobj *was, const struct kobj *no
 			wake_served(c);
 }
 
-/* With delivery by volumes, Pods of Trustee show which files are served; confirmation waits for them. */
+/* With delivery by volumes, Pods of Trustee show which files are served; confirmation waits for
+ * them. */
 static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_cluster *c = self;

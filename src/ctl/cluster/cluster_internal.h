@@ -29,8 +29,8 @@
 #define CLUSTER_DEPLOYMENT "trustee-deployment"
 #define CLUSTER_HASH_SIZE  17 /* with the NUL */
 
-/* The object of an act. First the table of objects.c in the order of installation: what the Deployment
- * mounts is created before the Deployment. */
+/* The object of an act. First the table of objects.c in the order of installation: what the
+ * Deployment mounts is created before the Deployment. */
 enum cluster_object {
 	CLUSTER_DATA,
 	CLUSTER_POLICIES,
@@ -90,9 +90,9 @@ struct cluster_inputs {
 };
 
 /*
- * Delivery by volumes. `wanted` is the list that trustee-deployment is rendered with: a copy of what
- * is declared, updated rarely because each update restarts Trustee. `live` is what the Deployment
- * mounted at one resourceVersion, with its status.
+ * Delivery by volumes. `wanted` is the list that trustee-deployment is rendered with: a copy of
+ * what is declared, updated rarely because each update restarts Trustee. `live` is what the
+ * Deployment mounted at one resourceVersion, with its status.
  */
 struct cluster_volumes {
 	char *uid;          /* owned: of the cluster; NULL: another delivery is configured */
@@ -164,8 +164,8 @@ static inline bool cluster_renders_trustee(
 	return cluster->deploy == MODEL_DEPLOY_MANAGED && !c->env->standalone;
 }
 
-/* A retired operator repairs and creates nothing, with one exception: with delivery by volumes, a key
- * leaves Trustee only by an update of its Deployment. */
+/* A retired operator repairs and creates nothing, with one exception: with delivery by volumes,
+ * a key leaves Trustee only by an update of its Deployment. */
 static inline bool cluster_may(
 	const struct model_cluster *c, enum ctl_cluster_do d, unsigned object)
 {
@@ -214,7 +214,8 @@ void cluster_inputs_saw_deployment(
 	struct ctl_cluster *c, const struct model_cluster *cluster, struct json_object *o);
 /* Plans the signers once all inputs of the plan were read. */
 void cluster_inputs_refresh(struct ctl_cluster *c, const struct model_cluster *cluster);
-/* Finds what must be read before objects are compared. True: nothing is missing, the plan is valid. */
+/* Finds what must be read before objects are compared. True: nothing is missing, the plan is
+ * valid. */
 bool cluster_inputs_look(const struct ctl_cluster *c, struct cluster_look *l);
 /* The next step of the plan. */
 void cluster_inputs_look_plan(const struct ctl_cluster *c, struct cluster_look *l);
@@ -277,8 +278,8 @@ void cluster_authority_want(const struct ctl_cluster *c, struct cluster_look *l)
 void cluster_authority_fini(struct ctl_cluster *c); /* forgets status.authority */
 
 /* ---- retired.c */
-/* With spec.authority Retired: every Trustee confirmed that it holds nothing of this operator, and no
- * object has a finalizer of this operator. Visits all objects. */
+/* With spec.authority Retired: every Trustee confirmed that it holds nothing of this operator,
+ * and no object has a finalizer of this operator. Visits all objects. */
 bool cluster_retired(const struct ctl_cluster *c, const struct model_cluster *served);
 
 /* ---- volumes.c */
@@ -289,7 +290,8 @@ uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster 
 void cluster_volumes_saw(
 	struct ctl_cluster *c, const struct model_cluster *served, struct json_object *deployment);
 void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *served);
-/* The files to mount are not known yet, or too large for the API: nothing that needs them is written. */
+/* The files to mount are not known yet, or too large for the API: nothing that needs them is
+ * written. */
 bool cluster_volumes_hold(const struct ctl_cluster *c);
 /* NULL while cluster_volumes_hold(). */
 struct json_object *cluster_volumes_render(

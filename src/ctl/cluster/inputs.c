@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inputs of Trustee's Deployment and config besides spec: the content of trusteeSecret and the
- * token signers. Each Secret is read once per resourceVersion; only hashes and an expiry date of its
- * data are kept. All inputs are known before any object is compared. An input that becomes
+ * token signers. Each Secret is read once per resourceVersion; only hashes and an expiry date of
+ * its data are kept. All inputs are known before any object is compared. An input that becomes
  * unavailable keeps its last value, so that neither a restart of the operator nor a Secret that is
  * missing for a moment restarts Trustee.
  */
@@ -265,8 +265,8 @@ static bool add_member(struct bytes_sha256_run *run, struct json_object *data, c
 	return len != 0;
 }
 
-/* Take the certificate of trusteeSecret. An incomplete Secret (cert-manager writes the key first) is
- * not given to Trustee; the last complete one stays in use. */
+/* Take the certificate of trusteeSecret. An incomplete Secret (cert-manager writes the key
+ * first) is not given to Trustee; the last complete one stays in use. */
 static void take_tls(struct cluster_inputs *in, struct json_object *o)
 {
 	cleanup_sha256 struct bytes_sha256_run run;

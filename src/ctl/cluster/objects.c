@@ -72,8 +72,8 @@ static bool wanted(void *self, const struct kobj *owner, unsigned i)
 	return i != CLUSTER_ADMIN_SERVICE || render_trustee_has_admin_service(model_cluster(owner));
 }
 
-/* Take the inputs that the Deployment carries. A Deployment of another operator is deleted and created
- * again, because an apply would keep its mounts; one without an owner is left alone. */
+/* Take the inputs that the Deployment carries. A Deployment of another operator is deleted and
+ * created again, because an apply would keep its mounts; one without an owner is left alone. */
 static bool saw(void *self, const struct kobj *owner, unsigned i, struct json_object *o)
 {
 	struct ctl_cluster *c = self;
@@ -87,8 +87,8 @@ static bool saw(void *self, const struct kobj *owner, unsigned i, struct json_ob
 	return true;
 }
 
-/* Note whether certificate or signers differ: then the next write of the Deployment is an update, not
- * a repair. */
+/* Note whether certificate or signers differ: then the next write of the Deployment is an
+ * update, not a repair. */
 static void compared(
 	void *self, unsigned i, struct json_object *want, struct json_object *have, bool current)
 {
@@ -116,11 +116,11 @@ bool cluster_objects_installed(const struct kobj *cluster)
  * any other write of it is a repair.
  *
  * A takeover deletes the Deployment. Trustee then serves no keys from the end of the old Pod until
- * the new one is ready and filled, as in every restart of Trustee; nodes that boot in between retry.
- * The gap is as short as one Pod allows, because everything that the new Pod mounts was created
- * before (the order of the table). No key is lost: the keys are in the Machines' Secrets, from which
- * the new Trustee is filled. Two Trustees at once would not help: one Service would route to both,
- * and the new one is empty at first.
+ * the new one is ready and filled, as in every restart of Trustee; nodes that boot in between
+ * retry. The gap is as short as one Pod allows, because everything that the new Pod mounts was
+ * created before (the order of the table). No key is lost: the keys are in the Machines' Secrets,
+ * from which the new Trustee is filled. Two Trustees at once would not help: one Service would
+ * route to both, and the new one is empty at first.
  */
 static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_install_do what)
 {

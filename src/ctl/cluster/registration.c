@@ -116,8 +116,8 @@ static void want_by_counts(const struct ctl_cluster *c, struct cluster_look *l)
 	}
 }
 
-/* Tell whether the registration key is missing, which only AtKey needs. A Secret that was not read yet
- * counts as valid, so that a start of the operator does not close registration. */
+/* Tell whether the registration key is missing, which only AtKey needs. A Secret that was not
+ * read yet counts as valid, so that a start of the operator does not close registration. */
 static bool lacks_key(const struct ctl_cluster *c, const struct model_cluster *cluster)
 {
 	enum ctl_own_state state = ctl_own_state(&c->regkey[CLUSTER_REGKEY_CURRENT], &cluster->obj);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The registration key. It exists while spec.registration.machine is AtKey and is rotated in the
- * steps of render/regkey.h; the operator may be killed after any of them. The key itself is in memory
- * only between its creation and its POST, and while it is copied.
+ * steps of render/regkey.h; the operator may be killed after any of them. The key itself is in
+ * memory only between its creation and its POST, and while it is copied.
  */
 #include "config.h"
 
@@ -85,8 +85,9 @@ static void look_there(const struct ctl_cluster *c, const struct model_cluster *
 	}
 }
 
-/* Plan the next step of the rotation. When ConfigMap tec-deleted-ids is full, the IDs of further deleted
- * Machines cannot be recorded, so both keys are deleted, which invalidates every issued ID. */
+/* Plan the next step of the rotation. When ConfigMap tec-deleted-ids is full, the IDs of further
+ * deleted Machines cannot be recorded, so both keys are deleted, which invalidates every issued
+ * ID. */
 static struct render_regkey_plan plan_of(
 	const struct ctl_cluster *c, const struct model_cluster *cluster)
 {

@@ -2,7 +2,8 @@
 /*
  * Finds what is left to do before an operator is retired. The other controllers revoke again after
  * each start, and a name that they have not handled yet counts as left. Once every Trustee has
- * confirmed, the condition keeps that fact: a restart while a Trustee is unreachable does not undo it.
+ * confirmed, the condition keeps that fact: a restart while a Trustee is unreachable does not undo
+ * it.
  */
 #include "config.h"
 

@@ -133,8 +133,8 @@ bool cluster_served(const struct ctl_cluster *c)
 	return in.n_ready > 0 && in.n_others == 0;
 }
 
-/* Explain what confirmation waits for. A Pod without a Deployment, or whose node is gone, stays until
- * a user deletes it, so the text names the command. */
+/* Explain what confirmation waits for. A Pod without a Deployment, or whose node is gone, stays
+ * until a user deletes it, so the text names the command. */
 void cluster_served_why(const struct ctl_cluster *c, struct strbuf *out)
 {
 	struct pods in = {.contents = c->volumes.live.contents};
@@ -268,8 +268,8 @@ static void confirm_array(const struct confirm *in, unsigned i)
 
 /*
  * Confirm one reference value. Boot sets are not files: the policy of such a Trustee reads the
- * arrays, and leaving an image out of them revokes it. tpm_svn is the same for all images and not in
- * the installed file. If the file is current, both are as declared.
+ * arrays, and leaving an image out of them revokes it. tpm_svn is the same for all images and not
+ * in the installed file. If the file is current, both are as declared.
  */
 static void confirm_value(void *arg, const char *name)
 {
@@ -294,8 +294,8 @@ static void confirm_value(void *arg, const char *name)
 		confirm(in, KBS_REFVALUE, name, NULL);
 }
 
-/* List the mounted identities. A deleted Secret needs no care here: it changes the contents hash, which
- * makes `keys` false. */
+/* List the mounted identities. A deleted Secret needs no care here: it changes the contents
+ * hash, which makes `keys` false. */
 static void collect_aks(struct confirm *in)
 {
 	for (size_t i = 0; i < in->live->n_aks; i++) {

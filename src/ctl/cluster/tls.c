@@ -76,8 +76,8 @@ void cluster_tls_refused(
 	}
 }
 
-/* Tell whether nodes get a CA that nobody has confirmed. Kubernetes times are whole seconds: a Secret
- * of the same second usually comes from the same manifest as the cluster object. */
+/* Tell whether nodes get a CA that nobody has confirmed. Kubernetes times are whole seconds: a
+ * Secret of the same second usually comes from the same manifest as the cluster object. */
 static bool is_doubtful(const struct model_cluster *c, const struct model_secret *s)
 {
 	return !c->ca_sha256 && s->ca_sha256 && *s->ca_sha256 &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TrustedExecutionCluster: refresh, look, decide (pure), conditions. Counts in the status are written
- * at most every ten seconds (those of registrations every minute), and not within ten seconds of a
- * start, while they are still growing.
+ * TrustedExecutionCluster: refresh, look, decide (pure), conditions. Counts in the status are
+ * written at most every ten seconds (those of registrations every minute), and not within ten
+ * seconds of a start, while they are still growing.
  */
 #include "config.h"
 
@@ -363,8 +363,8 @@ static void want_isolated(struct cluster_look *l)
 	}
 }
 
-/* Tell whether the condition need not be written now: nothing differs, or only the message does and it
- * is too early. flips_too: a changed reason may wait as well. */
+/* Tell whether the condition need not be written now: nothing differs, or only the message does
+ * and it is too early. flips_too: a changed reason may wait as well. */
 static bool may_wait(const struct ctl_cluster *c, struct cluster_look *l, enum model_cluster_cond t,
 	bool flips_too, uint64_t ms)
 {
@@ -384,8 +384,8 @@ static bool may_wait(const struct ctl_cluster *c, struct cluster_look *l, enum m
 	return true;
 }
 
-/* Return true if the status need not be written now. If only a count differs, sets recheck_ms to the
- * time when it may be written. */
+/* Return true if the status need not be written now. If only a count differs, sets recheck_ms to
+ * the time when it may be written. */
 static bool status_ok(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	const struct kobj_cond *synced = &l->c->cond[CLUSTER_TRUSTEE_SYNCED];
@@ -399,7 +399,7 @@ static bool status_ok(const struct ctl_cluster *c, struct cluster_look *l)
 			return false;
 	if (l->v.served && !str_eq(l->c->authority_facts, c->authority.facts))
 		return false;
-	/* After a start, a condition that was True stays until Trustee has answered, which wakes the key. */
+	/* After a start, a True stays until Trustee has answered, which wakes the key. */
 	ok = (state_trustee_is_probing(c->env->state) && synced->status == KOBJ_COND_TRUE &&
 		     synced->observed_generation == l->c->obj.generation) ||
 	     may_wait(c, l, CLUSTER_TRUSTEE_SYNCED, false, COUNTS_MS);

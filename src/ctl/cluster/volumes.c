@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Delivery by volumes, decision: which files Trustee's Pod must have. Each change of the list restarts
- * Trustee, so the list is a copy of what is declared, updated at most every ten seconds, and sooner
- * for revocations. A mounted file that no controller has declared or revoked yet stays: after a start
- * of the operator, nothing is unmounted only because its controller has not run yet. A list that the
- * API would not store is refused, but revoked files are removed in any case.
+ * Delivery by volumes, decision: which files Trustee's Pod must have. Each change of the list
+ * restarts Trustee, so the list is a copy of what is declared, updated at most every ten seconds,
+ * and sooner for revocations. A mounted file that no controller has declared or revoked yet stays:
+ * after a start of the operator, nothing is unmounted only because its controller has not run yet.
+ * A list that the API would not store is refused, but revoked files are removed in any case.
  */
 #include "config.h"
 
@@ -217,8 +217,8 @@ static bool same(const struct render_volumes_list *a, const struct render_volume
 	       list_same(a->aks, a->n_aks, b->aks, b->n_aks);
 }
 
-/* Tell whether a mounted file must be removed, which is urgent. values: some reference value is being
- * revoked, so a change of their file counts, too. */
+/* Tell whether a mounted file must be removed, which is urgent. values: some reference value is
+ * being revoked, so a change of their file counts, too. */
 static bool takes_back(
 	const struct cluster_volumes *v, const struct render_volumes_list *desired, bool values)
 {
@@ -364,8 +364,8 @@ void cluster_volumes_saw(
 		cluster_volumes_step(c, served);
 }
 
-/* An apply of the Deployment begins. The files that it adds may reach Trustee from now on, and may be
- * revoked before the answer arrives, so they count as unknown. */
+/* An apply of the Deployment begins. The files that it adds may reach Trustee from now on, and
+ * may be revoked before the answer arrives, so they count as unknown. */
 void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	struct cluster_volumes *v = &c->volumes;

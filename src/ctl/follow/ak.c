@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies AttestationKeys and creates their Secrets. A copy is approved once our copy of its Machine is
- * bound to it. A deleted AttestationKey is gone at once, so its Secret with our finalizer remembers it
- * until every Trustee has confirmed the revocation.
+ * Copies AttestationKeys and creates their Secrets. A copy is approved once our copy of its
+ * Machine is bound to it. A deleted AttestationKey is gone at once, so its Secret with our
+ * finalizer remembers it until every Trustee has confirmed the revocation.
  */
 #include "config.h"
 
@@ -30,8 +30,8 @@ struct ak_look {
 
 /* ---- decide */
 
-/* Revoke and release a key that was deleted or withdrawn here already. This continues even if the source
- * went back to an older state. */
+/* Revoke and release a key that was deleted or withdrawn here already. This continues even if
+ * the source went back to an older state. */
 static enum ctl_follow_ak_do release(const struct ctl_follow_ak_view *v)
 {
 	if (!v->revoked)
@@ -128,7 +128,8 @@ static enum follow_lag lag_of(const struct ctl_follow_ak_view *v, enum ctl_follo
 
 /* ---- look */
 
-/* Find out whether the source approved this key: both marks must agree, the Machine's and the key's. */
+/* Find out whether the source approved this key: both marks must agree, the Machine's and the
+ * key's. */
 static void look_source(const struct state *source, struct ak_look *l)
 {
 	const struct model_ak *ak = l->there;
@@ -257,8 +258,8 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 
 /* ---- acts */
 
-/* Create the copy. The listener's note says which Machine it saw; its UID is replaced by that of our
- * copy. */
+/* Create the copy. The listener's note says which Machine it saw; its UID is replaced by that of
+ * our copy. */
 static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct ak_look *l = (const struct ak_look *)look;

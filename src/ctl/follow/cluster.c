@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The TrustedExecutionCluster while following. It records the UID of the followed cluster before
- * anything is copied; then it copies the parts of spec that concern nodes, after the ConfigMaps and
- * Secrets that these name. spec and the annotation that mirrors it are written at once, so that a field
- * removed by the source does not look like one that was lost here. For a peer, it freezes this cluster
- * when the peer decides, and records when the peer is Retired.
+ * anything is copied; then it copies the parts of spec that concern nodes, after the ConfigMaps
+ * and Secrets that these name. spec and the annotation that mirrors it are written at once, so
+ * that a field removed by the source does not look like one that was lost here. For a peer, it
+ * freezes this cluster when the peer decides, and records when the peer is Retired.
  */
 #include "config.h"
 
@@ -106,9 +106,9 @@ static void put_member(struct json_object *o, const char *name, struct json_obje
 }
 
 /*
- * Copy the parts of spec that decide which nodes get their keys, which are those that the digest covers
- * (state/digest.h), into `extended`, our mirror of spec. Return the merge patch for spec, or NULL if
- * nothing differs.
+ * Copy the parts of spec that decide which nodes get their keys, which are those that the digest
+ * covers (state/digest.h), into `extended`, our mirror of spec. Return the merge patch for spec,
+ * or NULL if nothing differs.
  */
 static struct json_object *copy_spec(struct json_object *extended, struct json_object *there)
 {

@@ -39,8 +39,8 @@ void follow_kind_lags(struct ctl_kind *k, const char *name, enum follow_lag lag)
 		follow_check(fk->f);
 }
 
-/* Note a deletion: either a watch event, or another UID under the same name. An object that a new list
- * merely lacks is not known to be deleted. */
+/* Note a deletion: either a watch event, or another UID under the same name. An object that a
+ * new list merely lacks is not known to be deleted. */
 void follow_kind_saw(
 	struct ctl_kind *k, enum state_of of, const struct kobj *was, const struct kobj *now)
 {
@@ -109,8 +109,8 @@ static void count_ak(void *arg, const struct kobj *o)
 	ctl_runner_wake(m->k->runner, o->name);
 }
 
-/* Tell whether so many copies are missing that the source was probably restored or emptied. An empty
- * list is never trusted. */
+/* Tell whether so many copies are missing that the source was probably restored or emptied. An
+ * empty list is never trusted. */
 static bool is_too_many(const struct missing *m)
 {
 	return (m->n >= MISSING_MIN && m->n * MISSING_PART > m->of) ||
@@ -272,8 +272,8 @@ static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 	}
 	if (count(f, FOLLOW_MISSING) > 0) {
 		say_names(f, FOLLOW_MISSING,
-			"missing at the source, but no deletion was observed. A key is revoked here until the source lists it "
-			"again; an image stays approved. To delete it here: tecctl follow --confirm-deletes, for an image "
+			"missing at the source, no deletion was observed. A key is revoked here until the source lists it "
+			"again; an image stays approved. To delete it: tecctl follow --confirm-deletes, for an image "
 			"--accept-source.",
 			why);
 		return CTL_FOLLOW_COPYING;
@@ -328,7 +328,8 @@ static void tell(struct ctl_follow *f, const struct ctl_follow_state *now)
 		f->listener[i].fn(f->listener[i].arg);
 }
 
-/* Carry over what was known before a start or before the connection ended: from memory, or from status. */
+/* Carry over what was known before a start or before the connection ended: from memory, or from
+ * status. */
 static void remember(struct ctl_follow *f, const struct model_cluster *c,
 	const struct model_cluster *there, struct ctl_follow_state *now)
 {
@@ -417,7 +418,8 @@ void follow_kinds_off(struct ctl_follow *f)
 	kinds_set(f, NULL);
 }
 
-/* Bring connection, kinds and state up to date; deferred to the next turn of the loop by follow_check(). */
+/* Bring connection, kinds and state up to date; deferred to the next turn of the loop by
+ * follow_check(). */
 static void check(void *arg)
 {
 	struct ctl_follow *f = arg;

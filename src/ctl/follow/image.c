@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies ApprovedImages, and their entries of ConfigMap image-pcrs as the source's operator wrote them;
- * each is announced on the copy first. No values are computed here. A copy has no finalizer: a deleted
- * one is gone at once, and ctl/image revokes its values.
+ * Copies ApprovedImages, and their entries of ConfigMap image-pcrs as the source's operator wrote
+ * them; each is announced on the copy first. No values are computed here. A copy has no finalizer:
+ * a deleted one is gone at once, and ctl/image revokes its values.
  */
 #include "config.h"
 

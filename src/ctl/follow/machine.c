@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies Machines with the marks of the source (only UIDs differ), and the Secrets with their disk keys.
- * A complete copy is in the state in which ctl/machine finds nothing to do. The deletionTimestamp of
- * our own object remembers a deletion; its finalizer is removed when every Trustee has confirmed.
+ * Copies Machines with the marks of the source (only UIDs differ), and the Secrets with their disk
+ * keys. A complete copy is in the state in which ctl/machine finds nothing to do. The
+ * deletionTimestamp of our own object remembers a deletion; its finalizer is removed when every
+ * Trustee has confirmed.
  */
 #include "config.h"
 
@@ -96,8 +97,8 @@ static enum follow_lag lag_of(const struct ctl_follow_machine_view *v, enum ctl_
 
 /* ---- look */
 
-/* Find the disk key to copy and the hashes for the mark. Only an announced key counts: any client could
- * have written the Secret. */
+/* Find the disk key to copy and the hashes for the mark. Only an announced key counts: any
+ * client could have written the Secret. */
 static void look_key(const struct state *source, struct machine_look *l)
 {
 	const struct model_machine *m = l->there;
@@ -209,8 +210,8 @@ static bool look_identity(const struct ctl_kind *k, struct machine_look *l, stru
 	return state_trustee_gone(observed);
 }
 
-/* Look at what Trustees hold of our copy. A Machine that is only withheld keeps its identities: without
- * the disk key they release nothing. */
+/* Look at what Trustees hold of our copy. A Machine that is only withheld keeps its identities:
+ * without the disk key they release nothing. */
 static void look_trustee(const struct ctl_kind *k, struct machine_look *l, struct ctl_act *act)
 {
 	const struct state *s = k->state;
@@ -241,8 +242,8 @@ static void look_trustee(const struct ctl_kind *k, struct machine_look *l, struc
 	ctl_act_wait(act, KBS_RESOURCE, l->path);
 }
 
-/* As in ctl/machine: a Trustee that is restored from a backup would hold the key, and a listener of this
- * operator would accept the ID once it decides. */
+/* As in ctl/machine: a Trustee that is restored from a backup would hold the key, and a listener
+ * of this operator would accept the ID once it decides. */
 static void look_record(const struct ctl_kind *k, struct machine_look *l)
 {
 	const struct ctl_record *r = k->env->record;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies ConfigMaps and Secrets that the source's spec names. The caches know their versions but not
- * their content: an object is read on both sides when its version changes, and content is kept only
- * between that read and the write. Of a Secret only one member is copied, so that a private key beside
- * a CA is not.
+ * Copies ConfigMaps and Secrets that the source's spec names. The caches know their versions but
+ * not their content: an object is read on both sides when its version changes, and content is kept
+ * only between that read and the write. Of a Secret only one member is copied, so that a private
+ * key beside a CA is not.
  */
 #include "config.h"
 
@@ -153,8 +153,8 @@ static bool is_read(const struct follow_read *r, const struct kobj *o)
 	       strncmp(r->version, o->uid, (size_t)(space - r->version)) == 0;
 }
 
-/* Tell whether the part to copy is usable. The cache knows whether ca.crt holds certificates; nothing
- * else is copied in its place. */
+/* Tell whether the part to copy is usable. The cache knows whether ca.crt holds certificates;
+ * nothing else is copied in its place. */
 static bool is_usable(const struct follow_named *n, const struct kobj *there)
 {
 	const char *ca = n->part == FOLLOW_CA ? model_secret(there)->ca_sha256 : "-";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes in a table by name, with counts by lag. Most keys are in step and have no note, so memory and
- * time depend on the number of problems, not of objects. */
+/* Notes in a table by name, with counts by lag. Most keys are in step and have no note, so
+ * memory and time depend on the number of problems, not of objects. */
 #include "config.h"
 
 #include "follow_internal.h"

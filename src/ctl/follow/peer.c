@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The peer: the operator that was followed before, which an administrator may have made the deciding
- * one in the meantime. In doubt the peer decides, so that of two operators that see each other at most
- * one does.
+ * The peer: the operator that was followed before, which an administrator may have made the
+ * deciding one in the meantime. In doubt the peer decides, so that of two operators that see each
+ * other at most one does.
  */
 #include "config.h"
 

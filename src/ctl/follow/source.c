@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The source: a second API server, read by watches of the kinds that are copied. Its address and
- * credentials come from a kubeconfig in a Secret. Everybody who can write Secrets here can write it, so
- * a kubeconfig that would make this process read a file or start a program is refused.
+ * credentials come from a kubeconfig in a Secret. Everybody who can write Secrets here can write
+ * it, so a kubeconfig that would make this process read a file or start a program is refused.
  */
 #include "config.h"
 
@@ -54,7 +54,8 @@ static int check_config(const struct k8s_kubeconfig *k, const char *ns, struct e
 	return kobj_label_valid(ns, strlen(ns)) ? 0 : refuse(err, "names an invalid namespace");
 }
 
-/* A watch changed its state and may have listed: count missing copies before any key is looked at. */
+/* A watch changed its state and may have listed: count missing copies before any key is looked
+ * at. */
 static void on_watch(void *arg)
 {
 	struct ctl_follow *f = arg;
@@ -64,7 +65,8 @@ static void on_watch(void *arg)
 	follow_check(f);
 }
 
-/* Start the watches. Of a peer, only the cluster is read, and a dead connection must be noticed soon. */
+/* Start the watches. Of a peer, only the cluster is read, and a dead connection must be noticed
+ * soon. */
 static void start_watches(struct ctl_follow *f, const char *ns, bool all)
 {
 	static const char *const labels[FOLLOW_N_WATCHES] = {"followed trustedexecutionclusters",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ApprovedImage: the acts, each one request. ConfigMap image-pcrs is written entry by entry with the
- * resourceVersion that was read, and only after the hash of the entry was announced on the image. A
- * computation is announced in the same way.
+ * ApprovedImage: the acts, each one request. ConfigMap image-pcrs is written entry by entry with
+ * the resourceVersion that was read, and only after the hash of the entry was announced on the
+ * image. A computation is announced in the same way.
  */
 #include "config.h"
 
@@ -130,8 +130,8 @@ static void took_pcrs(struct ctl_image *c, struct ctl_act *a, struct json_object
 	ctl_take_answer(c->kind.state->configmaps, o, false);
 }
 
-/* Keep an error that time does not solve, for the status. Return true if the Job exists already, which
- * is not a failure. */
+/* Keep an error that time does not solve, for the status. Return true if the Job exists already,
+ * which is not a failure. */
 static bool failed(
 	struct ctl_image *c, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
@@ -230,7 +230,8 @@ static struct op *add_finalizer(
 		k->env->api, &k->acts.ops, &kobj_image, k->env->ns, o, ctl_kind_done, a);
 }
 
-/* Announce on the image what will be created or counts from now on: the hash of a nonce or an entry. */
+/* Announce on the image what will be created or counts from now on: the hash of a nonce or an
+ * entry. */
 static struct op *mark(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct image_look *l = (const struct image_look *)look;
@@ -363,7 +364,7 @@ const struct ctl_do image_acts[CTL_IMAGE_N_DO] = {
 	[CTL_IMAGE_DECLARE_VALUES] = {"declare the reference values",
 		.flags = CTL_DO_FROZEN | CTL_DO_FOLLOWING | CTL_DO_RETIRED,
 		.memory = image_values_declare},
-	/* A name is recorded before Trustee gets it, and removed from the record after Trustee lost it. */
+	/* A name is recorded before Trustee gets it, and removed once Trustee lost it. */
 	[CTL_IMAGE_ANNOUNCE_VALUES] = {"announce the reference values",
 		.flags = CTL_DO_FOLLOWING | CTL_DO_RETIRED, .start = image_values_announce},
 	[CTL_IMAGE_WRITE_VALUES] = {"write the reference values",

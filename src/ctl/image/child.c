@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where no Jobs run (--standalone), a child process computes an image's values. Its state is in
- * memory: the child ends with this process, and the next process starts another. The caches hold only
- * digests of the platforms, so their ConfigMaps are read first.
+ * memory: the child ends with this process, and the next process starts another. The caches hold
+ * only digests of the platforms, so their ConfigMaps are read first.
  */
 #include "config.h"
 

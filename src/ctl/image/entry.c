@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides whether an entry of image-pcrs is the operator's own. Only the operator writes entries, so
- * one counts only if its hash is announced on the ApprovedImage; or, for an image older than the
- * operator's first start, if nothing was ever announced for it. An entry that counted is kept in
- * memory and restored when another client changes it. The result of a computation is accepted here
- * and nowhere else.
+ * Decides whether an entry of image-pcrs is the operator's own. Only the operator writes entries,
+ * so one counts only if its hash is announced on the ApprovedImage; or, for an image older than
+ * the operator's first start, if nothing was ever announced for it. An entry that counted is kept
+ * in memory and restored when another client changes it. The result of a computation is accepted
+ * here and nowhere else.
  */
 #include "config.h"
 

@@ -131,14 +131,16 @@ void image_info_drop(struct ctl_image *c, const char *name);
 /* Nothing is missing any more: forget all attempts. */
 void image_info_rest(const struct ctl_image *c, struct image_info *i);
 /* This operator does not decide: computations stop, and their results are dropped unless written
- * already. handed_in: values that a person provided are kept, because nobody would be asked again. */
+ * already. handed_in: values that a person provided are kept, because nobody would be asked
+ * again. */
 void image_info_stop(const struct ctl_image *c, struct image_info *i, bool handed_in);
 void image_info_forget_pcrs(struct ctl_image *c); /* the text of image-pcrs */
 
 /* entry.c */
 enum ctl_image_entry image_entry_state(
 	const struct state *s, const struct model_image *m, const struct model_pcrs_entry **entry);
-/* The entry whose values count; NULL: none, or not known yet. Borrowed until the loop runs again. */
+/* The entry whose values count; NULL: none, or not known yet. Borrowed until the loop runs
+ * again. */
 enum image_awaited {
 	IMAGE_NOTHING_AWAITED,
 	IMAGE_VALUES_AWAITED, /* the values counted, and must be computed again */
@@ -148,8 +150,8 @@ const struct model_pcrs_entry *image_entry_counted(
 	const struct ctl_image *c, const struct model_image *m, enum image_awaited *awaited);
 const struct model_pcrs_entry *image_entry_kept(const struct image_info *i); /* NULL: nothing */
 void image_entry_keep(struct image_info *i, const struct model_pcrs_entry *entry);
-/* Keeps new values for writing. was: the current entry of this image, or NULL. False: the values are
- * unchanged or invalid. */
+/* Keeps new values for writing. was: the current entry of this image, or NULL. False: the values
+ * are unchanged or invalid. */
 bool image_entry_made(struct image_info *i, const struct model_pcrs_entry *was,
 	const char *reference, int64_t now_us, const struct model_pcrmsg *m);
 void image_entry_nonce_make(struct image_info *i);
@@ -160,9 +162,9 @@ bool image_entry_announces_run(const struct model_image *m, const char *nonce);
 bool image_entry_take(struct image_info *i, const struct image_look *l, struct err *err);
 
 /*
- * How an image's values are computed: by a Job or by a child process. The rest of this folder does not
- * depend on which it is; it starts one computation with info->nonce, follows its state, and takes the
- * message.
+ * How an image's values are computed: by a Job or by a child process. The rest of this folder does
+ * not depend on which it is; it starts one computation with info->nonce, follows its state, and
+ * takes the message.
  */
 struct image_way {
 	/* Sets v.run, v.due, v.old_run and run. */
@@ -182,8 +184,8 @@ void image_job_started(struct ctl_image *c, const struct k8s_result *r);
 /* After a failed start: tell whether the Job exists already. i may be NULL. */
 bool image_job_exists(
 	const struct ctl_image *c, struct image_info *i, const struct k8s_result *r) MUST_CHECK;
-/* Sets v.due: whether a computation that ended at that time may be replaced; otherwise looks again when
- * it may. attempt: 1 for the first. */
+/* Sets v.due: whether a computation that ended at that time may be replaced; otherwise looks
+ * again when it may. attempt: 1 for the first. */
 void image_job_due(struct image_look *l, unsigned attempt, int64_t ended_s, bool lost);
 /* A Job or one of its Pods changed. */
 void image_job_map(void *self, const struct kobj *was, const struct kobj *now);
@@ -205,8 +207,8 @@ const struct model_platform *image_platforms_value(
 	const struct state *s, const struct model_pcrs_entry *entry, const char *name);
 
 /* sets.c: all boot states of nodes that boot the images in force. */
-/* Each state is a name in ConfigMap trustee-rv-data, and the values of each register are one value of at
- * most SECRET_MAX_LEN in Trustee: this many fit into both. */
+/* Each state is a name in ConfigMap trustee-rv-data, and the values of each register are one
+ * value of at most SECRET_MAX_LEN in Trustee: this many fit into both. */
 #define IMAGE_STATES_MAX 960
 struct image_counted {
 	char *name, *uid; /* owned */
@@ -225,8 +227,8 @@ struct image_sets {
 };
 struct image_sets *image_sets_new(const struct ctl_image *c);
 void image_sets_free(struct image_sets *s); /* NULL is fine */
-/* Computes a slice. True: it was the last one, and this is not called again; a change of an image or an
- * entry starts a new computation. */
+/* Computes a slice. True: it was the last one, and this is not called again; a change of an
+ * image or an entry starts a new computation. */
 bool image_sets_run(struct image_sets *s) MUST_CHECK;
 
 /* values.c: of key "*" */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is remembered of an image object besides the caches: attempts and their results. There are a few
- * dozen images at most, so a list is enough. */
+/* What is remembered of an image object besides the caches: attempts and their results. There
+ * are a few dozen images at most, so a list is enough. */
 #include "config.h"
 
 #include "image_internal.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A Job computes an image's values. It mounts the image as a volume until that proves impossible: the
- * API server drops the volume, a node's runtime does not create the container, or the volumes of a Pod
- * are not mounted in time. Then a new Job is created whose Pod fetches the image instead, with the
- * reason; while such a Job exists, Jobs of other images are created in the same way.
+ * A Job computes an image's values. It mounts the image as a volume until that proves impossible:
+ * the API server drops the volume, a node's runtime does not create the container, or the volumes
+ * of a Pod are not mounted in time. Then a new Job is created whose Pod fetches the image instead,
+ * with the reason; while such a Job exists, Jobs of other images are created in the same way.
  */
 #include "config.h"
 
@@ -95,8 +95,8 @@ static const struct render_pcrjob_fetch *fetch_of(const struct image_look *l)
 
 /* ---- look */
 
-/* Find a running Job for other platforms or variables than the current ones, or one that should mount an
- * image that cannot be mounted. */
+/* Find a running Job for other platforms or variables than the current ones, or one that should
+ * mount an image that cannot be mounted. */
 static void look_old_job(const struct state *s, struct image_look *l)
 {
 	for (const struct kobj *o = k8s_cache_first(s->jobs, 0, l->m->obj.name); o && !l->job.old;
@@ -177,7 +177,8 @@ static void job_look(struct ctl_image *c, struct image_look *l)
 
 /* ---- conditions */
 
-/* Return for how many seconds no container has started, and look again when PENDING_S is reached. */
+/* Return for how many seconds no container has started, and look again when PENDING_S is
+ * reached. */
 static int64_t pending_for(struct image_look *l)
 {
 	const struct kobj *since = l->job.pod ? &l->job.pod->obj : &l->job.now->obj;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The platforms of spec.attestation from the view of one image. A value is current if its entry names
- * the variables that the platform's ConfigMap holds now. An outdated value counts until a current one
- * replaces it, so that an edited or deleted ConfigMap locks no node out. To revoke a value, remove its
- * platform from spec.
+ * The platforms of spec.attestation from the view of one image. A value is current if its entry
+ * names the variables that the platform's ConfigMap holds now. An outdated value counts until a
+ * current one replaces it, so that an edited or deleted ConfigMap locks no node out. To revoke a
+ * value, remove its platform from spec.
  */
 #include "config.h"
 
@@ -30,8 +30,8 @@ static enum image_platform_state state_of(
 	return value->why ? IMAGE_PLATFORM_NONE : IMAGE_PLATFORM_HAVE;
 }
 
-/* Tell whether the value may be used. A lost ConfigMap revokes nothing; one that no longer allows any
- * kernel (validation off) does. */
+/* Tell whether the value may be used. A lost ConfigMap revokes nothing; one that no longer
+ * allows any kernel (validation off) does. */
 static bool has_value(const struct model_configmap *map, const struct model_platform *m)
 {
 	bool any_kernel = m && model_platform_has(m, 4);
@@ -89,7 +89,8 @@ bool image_platforms_name(const struct state *s, const char *name)
 
 /* ---- conditions */
 
-/* Append the registers in which a node of this platform differs from the condition's general text. */
+/* Append the registers in which a node of this platform differs from the condition's general
+ * text. */
 static void note_own(
 	const struct image_platforms *p, const struct image_platform *v, struct strbuf *out)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Selects what is combined. A node has Secure Boot on or off and is of one platform, so value sets are
- * combined only with those of the same state and platform. The events of an entry itself apply to
- * Secure Boot on; variants with Secure Boot off count for images whose spec allows it. PCR 4 and 14 of
- * a platform replace those of the image. If PCR 7 is required, nothing counts without it; otherwise it
- * is a set of its own, for information.
+ * Selects what is combined. A node has Secure Boot on or off and is of one platform, so value sets
+ * are combined only with those of the same state and platform. The events of an entry itself apply
+ * to Secure Boot on; variants with Secure Boot off count for images whose spec allows it. PCR 4
+ * and 14 of a platform replace those of the image. If PCR 7 is required, nothing counts without
+ * it; otherwise it is a set of its own, for information.
  *
  * The number of combinations grows with the square of the number of images, and the builder of an
- * image controls its values. So images are added one by one, oldest first; an image that would lead
- * to more than IMAGE_STATES_MAX states is refused as a whole and does not affect those before it. The
- * work is done in slices, because the event loop waits for each.
+ * image controls its values. So images are added one by one, oldest first; an image that would
+ * lead to more than IMAGE_STATES_MAX states is refused as a whole and does not affect those before
+ * it. The work is done in slices, because the event loop waits for each.
  */
 #include "config.h"
 
@@ -211,8 +211,8 @@ static void add_values(struct work *w, struct part *p, const char *name,
 	w->todo[w->n_todo++] = (struct todo){p, all};
 }
 
-/* Add a value set for every accepted boot path. fwupd's program is started by BootNext, before any boot
- * entry that could fail, so the two never combine. */
+/* Add a value set for every accepted boot path. fwupd's program is started by BootNext, before
+ * any boot entry that could fail, so the two never combine. */
 static void add_paths(struct work *w, struct part *p, const char *name,
 	const struct pcr_events *base, const struct pcr_events *pcr7, enum pcr_boot_path accepted)
 {
@@ -232,8 +232,8 @@ static void add_paths(struct work *w, struct part *p, const char *name,
 	}
 }
 
-/* Add a value set with the values that a platform has of its own (NULL: no platform). PCR 4 of a platform
- * reflects shim's validation, which plays no role with Secure Boot off. */
+/* Add a value set with the values that a platform has of its own (NULL: no platform). PCR 4 of a
+ * platform reflects shim's validation, which plays no role with Secure Boot off. */
 static void add_local(struct work *w, struct part *p, const char *name,
 	const struct pcr_events *base, const struct model_platform *own,
 	enum pcr_boot_path accepted)
@@ -258,8 +258,8 @@ static void add_state(struct work *w, struct part *p, const struct model_pcrs_en
 			add_local(w, p, entry->name, &entry->variants.v[i].events, own, accepted);
 }
 
-/* Add the value sets of an image on a platform. If the platform has only PCR 7, which is not required,
- * its nodes are covered by the sets without a platform. */
+/* Add the value sets of an image on a platform. If the platform has only PCR 7, which is not
+ * required, its nodes are covered by the sets without a platform. */
 static void add_on_platform(struct work *w, struct part *p, const struct model_image *m,
 	const struct model_pcrs_entry *entry)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The combinations of all approved images: one key of the queue, which runs once however many images
- * changed. The operator may be killed anywhere, because the name of a boot set is recorded before it
- * is declared, and removed from the record only after Trustee confirmed that it is gone. Revocation
- * waits for no write. While valid values are being computed again (another client changed them and a
- * restart forgot them), nothing changes, unless an image has to be revoked.
+ * The combinations of all approved images: one key of the queue, which runs once however many
+ * images changed. The operator may be killed anywhere, because the name of a boot set is recorded
+ * before it is declared, and removed from the record only after Trustee confirmed that it is gone.
+ * Revocation waits for no write. While valid values are being computed again (another client
+ * changed them and a restart forgot them), nothing changes, unless an image has to be revoked.
  */
 #include "config.h"
 
@@ -131,8 +131,9 @@ static void take_record(struct values *v, const struct model_configmap *rv)
 	v->declared = false; /* some may be declared now; others an earlier process left */
 }
 
-/* Tell whether a revocation is recorded, or needs no record, and add it otherwise. A Trustee that is
- * restored from a backup holds the boot set again; until it is recorded, the name is kept. */
+/* Tell whether a revocation is recorded, or needs no record, and add it otherwise. A Trustee
+ * that is restored from a backup holds the boot set again; until it is recorded, the name is
+ * kept. */
 static bool is_recorded(struct ctl_image *c, const char *name)
 {
 	struct ctl_record *r = c->kind.env->record;
@@ -248,8 +249,8 @@ static void data_hash(
 	model_configmap_rv_sha256(names, strbuf_str(&file), hex);
 }
 
-/* Report content of trustee-rv-data that was not announced, so another client wrote it. Once for each
- * version. */
+/* Report content of trustee-rv-data that was not announced, so another client wrote it. Once for
+ * each version. */
 static void tell_changed(struct ctl_image *c, const struct model_configmap *rv)
 {
 	const struct model_cluster *cluster = state_cluster(c->kind.state);
@@ -299,8 +300,8 @@ static void look(struct ctl_image *c, struct ctl_values_view *out)
 	tell_changed(c, rv);
 }
 
-/* An object that cannot be read may be an approved image or hold its values: then nothing may be revoked
- * or written. */
+/* An object that cannot be read may be an approved image or hold its values: then nothing may be
+ * revoked or written. */
 bool image_values_unknown(const struct state *s)
 {
 	const struct model_configmap *pcrs = state_configmap(s, MODEL_PCRS_CONFIGMAP),
@@ -412,8 +413,8 @@ static void revoke(struct ctl_image *c, const char *name)
 		kbs_sync_revoke(c->kind.state->sync, KBS_REFVALUE, name);
 }
 
-/* Declare the wanted values and revoke the others. A new boot set waits until its name is recorded, if
- * there is a place to record it. */
+/* Declare the wanted values and revoke the others. A new boot set waits until its name is
+ * recorded, if there is a place to record it. */
 void image_values_declare(struct ctl_kind *k, const struct ctl_look *look)
 {
 	struct ctl_image *c = (struct ctl_image *)k;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ApprovedImage: look (caches and earlier attempts), decide (pure) and the condition. A valid entry is
- * used as it is; the label and the Job are only ways to obtain one.
+ * ApprovedImage: look (caches and earlier attempts), decide (pure) and the condition. A valid
+ * entry is used as it is; the label and the Job are only ways to obtain one.
  *
  * The life of an entry: read the label, or ANNOUNCE_RUN, START_RUN and take the result; then
  * ANNOUNCE_ENTRY, READ_PCRS, WRITE_ENTRY. From there key "*" continues (values.c): it combines all

@@ -25,8 +25,8 @@ static struct json_object *render(void *self, const struct kobj *owner, unsigned
 						    &c->kind.env->kbsconfig_images);
 }
 
-/* Recognize a Deployment of the upstream Trustee operator (return false: it is replaced). An apply would
- * keep its init container, which could not write into our mounts. */
+/* Recognize a Deployment of the upstream Trustee operator (return false: it is replaced). An
+ * apply would keep its init container, which could not write into our mounts. */
 static bool saw(void *self, const struct kobj *owner, unsigned i, struct json_object *o)
 {
 	struct json_object *first = json_get_arr(o, "spec/template/spec/initContainers");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The controller of KbsConfig: which one counts in its namespace, and which ones a change concerns. */
+/* The controller of KbsConfig: which one counts in its namespace, and which ones a change
+ * concerns. */
 #include "config.h"
 
 #include "kbsconfig_internal.h"

@@ -10,7 +10,8 @@
 #include "tec/model/plain.h"
 #include "tec/render/kbsconfig.h"
 
-/* Inputs besides the owner: the objects that the KbsConfig names, and the port in kbs-config.toml. */
+/* Inputs besides the owner: the objects that the KbsConfig names, and the port in
+ * kbs-config.toml. */
 #define KBSCONFIG_INPUTS 1u
 #define KBSCONFIG_PORT   2u
 

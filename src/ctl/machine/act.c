@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machine: the acts. Each is one request, or a change of memory only. The bytes of a new key stay in
- * the secret arena from before their announcement until their create is answered, and go from there
- * into the text of the request (an arena buffer, too). The Machine is written by merge patches with
- * the UID and the resourceVersion that decide saw: an apply would remove what another operator wrote
- * in the meantime.
+ * Machine: the acts. Each is one request, or a change of memory only. The bytes of a new key stay
+ * in the secret arena from before their announcement until their create is answered, and go from
+ * there into the text of the request (an arena buffer, too). The Machine is written by merge
+ * patches with the UID and the resourceVersion that decide saw: an apply would remove what another
+ * operator wrote in the meantime.
  */
 #include "config.h"
 
@@ -176,8 +176,8 @@ static struct op *make_secret(
 	return op;
 }
 
-/* Announce the hash of a new key. After a failed patch the same key is announced again, so that a patch
- * which reached the API after all matches. */
+/* Announce the hash of a new key. After a failed patch the same key is announced again, so that
+ * a patch which reached the API after all matches. */
 static void announce(struct ctl_act *a, const struct machine_look *l, struct json_object *marks)
 {
 	cleanup_free char *hashes = NULL;
@@ -192,8 +192,8 @@ static void announce(struct ctl_act *a, const struct machine_look *l, struct jso
 	ctl_add_mark(marks, &l->m->obj, MODEL_KEY_SHA256_ANNOTATION, hashes);
 }
 
-/* Mark the key as delivered, and reduce the announcement to its hash: other announced keys were never
- * delivered, and must not be accepted later. */
+/* Mark the key as delivered, and reduce the announcement to its hash: other announced keys were
+ * never delivered, and must not be accepted later. */
 static void mark_delivered(
 	const struct machine_look *l, struct json_object *marks, const char *suffix)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The controller of Machine: which Machines a change concerns. One thing is done outside a step: what
- * a Machine declared is withdrawn when its object disappears, because no step can do that any more.
+ * The controller of Machine: which Machines a change concerns. One thing is done outside a step:
+ * what a Machine declared is withdrawn when its object disappears, because no step can do that any
+ * more.
  */
 #include "config.h"
 
@@ -17,8 +18,8 @@ static void wake_id(struct ctl_kind *k, const char *id)
 	ctl_kind_wake_index(k, STATE_MACHINES, 0, id);
 }
 
-/* Withdraw what a deleted Machine declared. If someone removed its finalizer by force, revoke the key:
- * no step of this Machine will. */
+/* Withdraw what a deleted Machine declared. If someone removed its finalizer by force, revoke
+ * the key: no step of this Machine will. */
 static void on_gone(struct ctl_kind *k, const struct model_machine *was)
 {
 	struct kbs_sync *sync = k->state->sync;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Machine: look (read the caches), decide (pure) and the conditions. decide keeps the promise that
- * matters: a key is announced only where none was ever delivered, only an announced key is delivered,
- * and an object is released only when no Trustee can still hold its key.
+ * matters: a key is announced only where none was ever delivered, only an announced key is
+ * delivered, and an object is released only when no Trustee can still hold its key.
  *
  * The life of a key: ANNOUNCE (finalizer and hash on the Machine), CREATE_SECRET, MARK_DELIVERED,
  * DECLARE. The end, after the deletion of the Machine: REVOKE, wait for every Trustee, RECORD,
- * DROP_FINALIZER. The operator may be killed after any of these steps; the next look finds where to
- * continue.
+ * DROP_FINALIZER. The operator may be killed after any of these steps; the next look finds where
+ * to continue.
  */
 #include "config.h"
 
@@ -137,7 +137,8 @@ enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
 
 /* ---- look */
 
-/* Return the worse of two observations: anything but gone wins, because unknown counts as present. */
+/* Return the worse of two observations: anything but gone wins, because unknown counts as
+ * present. */
 static enum kbs_observed worse(enum kbs_observed a, enum kbs_observed b)
 {
 	return state_trustee_gone(a) ? b : a;
@@ -258,8 +259,8 @@ static void look_recall(const struct state *s, struct machine_look *l, struct ct
 	ctl_act_wait(act, KBS_RESOURCE, l->path);
 }
 
-/* Apply pendingTTL, only to Machines that a listener created, and only where nodes can register keys
- * at all. */
+/* Apply pendingTTL, only to Machines that a listener created, and only where nodes can register
+ * keys at all. */
 static void look_age(const struct state *s, struct machine_look *l)
 {
 	const struct model_cluster *policy = state_cluster_policy(s);

@@ -104,8 +104,8 @@ static char *host_of_primary(const struct ctl_env *env, const struct trustee_ser
 	return xasprintf(KBS_SERVICE ".%s.svc", env->ns);
 }
 
-/* Return the Service that leads to the admin API. Without a spec it is that of the guard, if it exists:
- * then kbs-service does not expose the admin API. */
+/* Return the Service that leads to the admin API. Without a spec it is that of the guard, if it
+ * exists: then kbs-service does not expose the admin API. */
 static const char *admin_service(const struct ctl_env *env, const struct model_cluster *c)
 {
 	const struct k8s_cache *services = env->state->services;
@@ -116,9 +116,9 @@ static const char *admin_service(const struct ctl_env *env, const struct model_c
 	return guarded ? ADMIN_SERVICE : KBS_SERVICE;
 }
 
-/* Set the place of the cluster's own Trustee. With the guard, the URL keeps the name of the certificate
- * while the connection goes to the other Service; by name if its address is unknown, so that revocation
- * need not wait. */
+/* Set the place of the cluster's own Trustee. With the guard, the URL keeps the name of the
+ * certificate while the connection goes to the other Service; by name if its address is unknown,
+ * so that revocation need not wait. */
 static bool place_owned(const struct ctl_env *env, const struct model_cluster *c,
 	const struct trustee_server *s, const char *scheme, struct trustee_place *out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of servers, updated from spec and memory when one of them changes. A server with the same
- * name but another description is another server. A server stays in the list while its Deployment
- * exists or it may still hold keys.
+ * The list of servers, updated from spec and memory when one of them changes. A server with the
+ * same name but another description is another server. A server stays in the list while its
+ * Deployment exists or it may still hold keys.
  */
 #include "config.h"
 
@@ -108,8 +108,8 @@ static void server_open(struct ctl_trustee *c, struct trustee_server *s, const c
 	log_info(NULL, "Trustee is administered", "trustee=%s", log_esc(s->name));
 }
 
-/* Warn that a removed server keeps its keys. An administrator decided it, so nothing blocks it; this is
- * the only warning. */
+/* Warn that a removed server keeps its keys. An administrator decided it, so nothing blocks it;
+ * this is the only warning. */
 void trustee_list_tell_left(const struct ctl_trustee *c, const char *name)
 {
 	const struct model_cluster *served = state_cluster(c->env->state);
@@ -180,8 +180,8 @@ bool trustee_list_may_hold(const struct ctl_trustee *c, const struct trustee_ser
 	return declared || revoking;
 }
 
-/* Update the settings of all servers: the policies and the window. Without a cluster, the last policies
- * stay; after a start, the stricter ones are assumed. */
+/* Update the settings of all servers: the policies and the window. Without a cluster, the last
+ * policies stay; after a start, the stricter ones are assumed. */
 static void want_settings(struct ctl_trustee *c, const struct model_cluster *served)
 {
 	static const struct model_cluster none = {.isolation = MODEL_ISOLATION_PER_MACHINE};
@@ -223,8 +223,8 @@ static void want_by_memory(struct ctl_trustee *c, const struct model_cluster *se
 	}
 }
 
-/* Update the list from spec and memory. A spec that lost fields may have lost servers, or which one is
- * primary: then the list stays until an administrator restores or confirms it. */
+/* Update the list from spec and memory. A spec that lost fields may have lost servers, or which
+ * one is primary: then the list stays until an administrator restores or confirms it. */
 void trustee_list_update(void *trustee)
 {
 	struct ctl_trustee *c = trustee;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ConfigMap tec-trustees, the memory: servers that the cluster object does not own. A server is added
- * before it gets a transport, and removed after it left the list. Nothing else reads or writes the
- * ConfigMap. Its text is an array of {"address","adminSecret","caSecret","primary","httpsOnly"}, sorted
- * by address, so that equal memories have equal text.
+ * ConfigMap tec-trustees, the memory: servers that the cluster object does not own. A server is
+ * added before it gets a transport, and removed after it left the list. Nothing else reads or
+ * writes the ConfigMap. Its text is an array of
+ * {"address","adminSecret","caSecret","primary","httpsOnly"}, sorted by address, so that equal
+ * memories have equal text.
  */
 #include "config.h"
 

@@ -20,8 +20,9 @@
 #define MEMBER_MAX 65536 /* bytes of base64 in one member of a Secret */
 #define LEAVING_MS 2000  /* polling interval until an unwanted server holds none of our keys */
 
-/* Decide whether the admin key may be used: for the cluster's own Trustee only the one that this operator
- * announced. The last verdict stays when the cluster object is deleted before its Trustee. */
+/* Decide whether the admin key may be used: for the cluster's own Trustee only the one that this
+ * operator announced. The last verdict stays when the cluster object is deleted before its
+ * Trustee. */
 static void judge_admin(const struct model_cluster *served, struct trustee_server *s)
 {
 	if (!s->desc.owned)
@@ -233,7 +234,8 @@ static void map_deployment(void *self, const struct kobj *was, const struct kobj
 		trustee_list_update_soon(self);
 }
 
-/* Ask Trustee again what it holds: a new Pod or container serves now, and may have lost everything. */
+/* Ask Trustee again what it holds: a new Pod or container serves now, and may have lost
+ * everything. */
 static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_trustee *c = self;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to src/ctl/trustee: the servers and what is known of each. Each file calls only those before
- * it: desc, memory, list, view, trustee. */
+/* Private to src/ctl/trustee: the servers and what is known of each. Each file calls only those
+ * before it: desc, memory, list, view, trustee. */
 #ifndef TEC_CTL_TRUSTEE_INTERNAL_H
 #define TEC_CTL_TRUSTEE_INTERNAL_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TrusteeConfig: the acts, each one request. A value that a write needs (from a TLS Secret, or the file
- * that a user edited) is read right before the write and kept in the act (`made`) until the write ends.
+ * TrusteeConfig: the acts, each one request. A value that a write needs (from a TLS Secret, or the
+ * file that a user edited) is read right before the write and kept in the act (`made`) until the
+ * write ends.
  */
 #include "config.h"
 
@@ -39,8 +40,8 @@ static struct op *start_read(
 				 render_child_source(l->m, (enum render_trusteeconfig_child)i));
 }
 
-/* Keep the value in the act, with the hash of its content, or with the version of the edited file: the
- * merged file is written only over that version. */
+/* Keep the value in the act, with the hash of its content, or with the version of the edited
+ * file: the merged file is written only over that version. */
 static void keep_value(struct ctl_act *a, int i, struct json_object *o)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;

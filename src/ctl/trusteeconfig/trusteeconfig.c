@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The controller of TrusteeConfig: where its objects are, and which TrusteeConfigs a change concerns. */
+/* The controller of TrusteeConfig: where its objects are, and which TrusteeConfigs a change
+ * concerns. */
 #include "config.h"
 
 #include "trusteeconfig_internal.h"

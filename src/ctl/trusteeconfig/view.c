@@ -33,8 +33,8 @@ static int decide_child(const struct ctl_trusteeconfig_view *v, int i)
 }
 
 /*
- * Return in which of three rounds a child is handled. Stale copies are deleted first: while one of a
- * pair is missing, the Deployment does not change, so no Pod starts with a new key and an old
+ * Return in which of three rounds a child is handled. Stale copies are deleted first: while one of
+ * a pair is missing, the Deployment does not change, so no Pod starts with a new key and an old
  * certificate. Unwanted children are deleted last, because the KbsConfig names them until then.
  */
 static int turn_of(const struct ctl_trusteeconfig_view *v, int i)
@@ -66,7 +66,8 @@ enum ctl_trusteeconfig_do ctl_trusteeconfig_decide(const struct ctl_trusteeconfi
 #define WANT(l, which, state, r, ...)                                                              \
 	kobj_cond_want(&(l)->base.want[which], model_trusteeconfig_cond_types[which], state,       \
 		model_trusteeconfig_reason(r), __VA_ARGS__)
-/* Set the condition to the reason why spec cannot be followed. False, so that a check can return it. */
+/* Set the condition to the reason why spec cannot be followed. False, so that a check can return
+ * it. */
 #define REFUSE(l, r, ...)                                                                          \
 	(WANT(l, TRUSTEECONFIG_CONFIGURED, KOBJ_COND_FALSE, r, __VA_ARGS__), false)
 
@@ -127,8 +128,8 @@ static bool note_name(void *arg, const char *key)
 	return false;
 }
 
-/* Check that kbs-config.toml, which a user may have edited, matches spec: otherwise Trustee would not
- * start with the objects created here. */
+/* Check that kbs-config.toml, which a user may have edited, matches spec: otherwise Trustee
+ * would not start with the objects created here. */
 static bool config_fits(struct trusteeconfig_look *l, const struct model_input *in)
 {
 	const struct model_kbsfile *f = &in->file;
