@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * tecctl bootstrap check: the conditions and fields that a node needs in its first boot. Most of
+ * these fields reach a node only when its disk is installed, so mistakes are reported before that.
+ */
 #include "config.h"
 
 #include "tec/show/bootstrap.h"
@@ -10,36 +14,40 @@
 
 /* ---- addresses */
 
+/* Report the three public addresses. publicAttestationKeyRegisterAddr cannot be added later: its
+ * presence is fixed when the cluster object is created. */
 static void judge_addresses(const struct model_cluster *c, struct show_findings *f)
 {
-	static const char edit[] = "set it: kubectl edit tec", what[] = "address";
+	static const char edit[] = "set the field: kubectl edit tec", what[] = "address";
 
 	if (c->public_trustee_addr)
 		show_found(
 			f, SHOW_IS_OK, what, NULL, "publicTrusteeAddr %s", c->public_trustee_addr);
 	else
 		show_found(f, SHOW_IS_NO, what, edit,
-			"publicTrusteeAddr is not set: no node is served without it");
+			"publicTrusteeAddr is not set: no node can be served");
 	if (c->public_register_addr)
 		show_found(f, SHOW_IS_OK, what, NULL, "publicRegisterAddr %s",
 			c->public_register_addr);
 	else if (c->public_ak_addr)
 		show_found(f, SHOW_IS_NOTE, what, edit,
-			"publicRegisterAddr is not set: the host of publicAttestationKeyRegisterAddr is used, and port %d",
+			"publicRegisterAddr is not set: using the host of publicAttestationKeyRegisterAddr with port %d",
 			c->register_port);
 	else
 		show_found(f, SHOW_IS_NO, what, edit,
-			"publicRegisterAddr is not set: new nodes cannot be told where to ask");
+			"publicRegisterAddr is not set: new nodes do not know where to register");
 	if (c->public_ak_addr)
 		show_found(f, SHOW_IS_OK, what, NULL, "publicAttestationKeyRegisterAddr %s",
 			c->public_ak_addr);
 	else
 		show_found(f, SHOW_IS_NO, what,
-			"delete the TrustedExecutionCluster and make it again with the field, which cannot be set later",
-			"publicAttestationKeyRegisterAddr is not set: nodes register no attestation key");
+			"delete the TrustedExecutionCluster and create it again with this field; it cannot be added later",
+			"publicAttestationKeyRegisterAddr is not set: nodes cannot register attestation keys");
 }
 
-/* Nodes keep the servers that are listed when their disk is made. */
+/* Report the additional Trustee servers. A node keeps the list it had when its disk was made, and
+ * a node that knows only servers inside the cluster that it forms cannot boot while that cluster
+ * is down. */
 static void judge_servers(const struct model_cluster *c, struct show_findings *f)
 {
 	bool outside = c->public_trustee_addr && !show_inside_only(c->public_trustee_addr);
@@ -51,38 +59,41 @@ static void judge_servers(const struct model_cluster *c, struct show_findings *f
 				c->server_addr[i], c->server_ca[i]);
 		else
 			show_found(f, SHOW_IS_NOTE, "trusteeServers",
-				"name a Secret with its ca.crt in caSecret; tecctl bootstrap ca makes a CA",
-				"%s: nodes ask it over plain HTTP", c->server_addr[i]);
+				"set caSecret to a Secret with its ca.crt; tecctl bootstrap ca creates a CA",
+				"%s: nodes use plain HTTP", c->server_addr[i]);
 	}
 	if (!c->n_servers)
 		show_found(f, SHOW_IS_NOTE, "trusteeServers",
-			"list the new cluster's address with a CA of tecctl bootstrap ca before nodes are installed",
-			"none: nodes installed now know this Trustee only");
+			"before installing nodes, list the new cluster's address with a CA from tecctl bootstrap ca",
+			"none: nodes installed now know only this Trustee");
 	if (!outside && c->public_trustee_addr)
 		show_found(f, SHOW_IS_NOTE, "servers",
-			"list a server outside of it first, or the nodes cannot start while the cluster is off",
-			"nodes know only servers with names inside a cluster, as of the one that they form");
+			"first list a server outside the cluster; otherwise nodes cannot boot while the cluster is down",
+			"nodes know only cluster-internal server names, possibly of the cluster that they form");
 }
 
 /* ---- what nodes may do */
 
+/* Report who may register and how many. Only Open registration needs no further step by a
+ * person, who otherwise creates Machines or hands out tokens. */
 static void judge_registration(const struct model_cluster *c, struct show_findings *f)
 {
-	const char *next = c->reg_mode == MODEL_REG_MANUAL ? "make a Machine for each node"
+	const char *next = c->reg_mode == MODEL_REG_MANUAL ? "create a Machine for each node"
 			   : c->reg_mode == MODEL_REG_TOKEN
 				   ? "give new nodes a token, as spec.registration.tokenSecret says"
 				   : NULL;
 
 	show_found(f, next ? SHOW_IS_NOTE : SHOW_IS_OK, "limits", next,
-		"mode %s, approval %s; at most %d Machines, %d waiting, %d keys waiting for each",
+		"mode %s, approval %s; limits: %d Machines, %d pending, %d waiting keys each",
 		model_reg_mode_name(c->reg_mode),
 		c->approval == MODEL_APPROVAL_MANUAL ? "Manual" : "Automatic", c->machine_limit,
 		c->pending_limit, c->waiting_keys);
 	if (c->approval == MODEL_APPROVAL_MANUAL)
 		show_found(f, SHOW_IS_NOTE, "approval", "tecctl status, tecctl approve",
-			"each node waits until its key is approved by hand");
+			"each node waits until its key is approved manually");
 }
 
+/* An image counts only once Trustee has its values: "in force" is the condition Committed. */
 static void judge_image(struct json_object *image, struct show_findings *f)
 {
 	struct json_object *c = show_condition(image, "Committed");
@@ -96,7 +107,7 @@ static void judge_image(struct json_object *image, struct show_findings *f)
 	show_advice(SHOW_IMAGE, reason, show_name(image), &next);
 	show_found(f, SHOW_IS_NO, "image", next.len ? strbuf_str(&next) : "tecctl image list",
 		"%s is not in force: %s: %s", show_name(image), reason ? reason : "-",
-		message ? message : "the operator has not looked at it");
+		message ? message : "the operator has not observed it yet");
 }
 
 static void judge_images(const struct show_world *w, struct show_findings *f)
@@ -107,12 +118,13 @@ static void judge_images(const struct show_world *w, struct show_findings *f)
 		show_found(f, SHOW_IS_NO, "image", NULL, "%s", l->problem);
 	else if (!l->n)
 		show_found(f, SHOW_IS_NO, "image", "tecctl image approve REF",
-			"none is approved: every boot is refused");
+			"no image is approved: every boot is refused");
 	for (size_t i = 0; i < l->n; i++)
 		judge_image(l->v[i], f);
 }
 
-/* One that was never written was never confirmed. */
+/* Report every condition that the operator maintains; a missing one is a failure, because what
+ * was never reported was never confirmed. */
 static void judge_conditions(struct json_object *cluster, struct show_findings *f)
 {
 	for (size_t i = 0; i < CLUSTER_N_CONDS; i++) {
@@ -121,8 +133,8 @@ static void judge_conditions(struct json_object *cluster, struct show_findings *
 		if (show_condition(cluster, type))
 			show_found_condition(f, cluster, type);
 		else
-			show_found(f, SHOW_IS_NO, type, "see that the operator runs, and its log",
-				"not known yet");
+			show_found(f, SHOW_IS_NO, type, "check that the operator runs, and its log",
+				"not reported yet");
 	}
 }
 
@@ -141,25 +153,27 @@ void show_bootstrap(
 void show_bootstrap_host(const struct show_endpoint *e, bool named, struct show_findings *f)
 {
 	if (named)
-		show_found(f, SHOW_IS_OK, e->name, NULL, "the certificate is for %s", e->host);
+		show_found(
+			f, SHOW_IS_OK, e->name, NULL, "the certificate is valid for %s", e->host);
 	else
-		show_found(f, SHOW_IS_NO, e->name, "issue it for that name: nodes refuse it",
-			"the certificate in Secret %s is not for %s", e->secret, e->host);
+		show_found(f, SHOW_IS_NO, e->name, "nodes refuse it; reissue it for that name",
+			"the certificate in Secret %s is not valid for %s", e->secret, e->host);
 }
 
+/* status 0: no HTTP answer; ERR_DENIED then is a TLS failure, anything else the network's. */
 void show_bootstrap_answer(
 	const struct show_endpoint *e, int status, const struct err *why, struct show_findings *f)
 {
 	if (!status)
 		show_found(f, SHOW_IS_NO, e->name,
 			why->kind == ERR_DENIED
-				? "see that TLS reaches the server unchanged, and that ca.crt of the Secret is its CA"
-				: "expose it there (k8s/samples/expose), see DNS and firewalls; if only nodes can reach it: --from-node",
+				? "check that no proxy terminates TLS, and that ca.crt in the Secret is the server's CA"
+				: "expose it there (k8s/samples/expose), check DNS and firewalls; if only nodes can reach it: --from-node",
 			"%s: %s", e->url, why->text);
 	else if (!show_endpoint_answers(e, status))
 		show_found(f, SHOW_IS_NO, e->name,
-			status == 503 ? "see the conditions, and the operator's log"
-				      : "see which server, or which proxy, is at this address",
+			status == 503 ? "check the conditions and the operator's log"
+				      : "check which server or proxy answers at this address",
 			"%s: HTTP %d, expected %d", e->url, status, e->expected);
 	else
 		show_found(f, SHOW_IS_OK, e->name, NULL, "%s answers", e->url);

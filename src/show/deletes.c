@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sorted names, as both clusters may have thousands of objects. */
+/* Names are sorted and searched by bisection, as both clusters may have thousands of objects. */
 #include "config.h"
 
 #include "tec/show/deletes.h"
@@ -18,7 +18,7 @@ static const char *const words[SHOW_N_KINDS][2] = {[SHOW_MACHINE] = {"Machine", 
 	[SHOW_KEY] = {"AttestationKey", "AttestationKeys"},
 	[SHOW_IMAGE] = {"ApprovedImage", "ApprovedImages"}};
 
-/* ---- a set of texts */
+/* ---- a set of strings */
 
 struct texts {
 	const char **v; /* owned array of borrowed texts, sorted */
@@ -30,6 +30,8 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Collect the strings at path, sorted for texts_have(). Borrowed from the objects; the caller
+ * frees .v. */
 static struct texts texts_of(struct json_object *const *v, size_t n, const char *path)
 {
 	struct texts t = {.v = xcalloc(n + 1, sizeof(*t.v))};
@@ -51,6 +53,8 @@ static bool texts_have(const struct texts *t, const char *text)
 
 /* ---- which */
 
+/* Whether the target's operator found the original gone and keeps the copy until somebody
+ * confirms. */
 static bool is_withheld(struct json_object *o)
 {
 	struct json_object *marks = json_get_obj(o, "metadata/annotations");
@@ -58,6 +62,8 @@ static bool is_withheld(struct json_object *o)
 	return marks && json_object_object_get_ex(marks, MODEL_WITHHELD_ANNOTATION, NULL);
 }
 
+/* Append the objects of one kind: those absent from the source, or without a source the withheld
+ * ones. */
 static void find_kind(const struct show_world *from, const struct show_world *to,
 	enum show_kind kind, struct show_deletes *out)
 {
@@ -110,6 +116,7 @@ void show_deletes_text(const struct show_deletes *d, struct strbuf *out)
 	}
 }
 
+/* Compared by UID: an object of the same name that was created since then is not the old one. */
 size_t show_deletes_left(const struct show_deletes *d, const struct show_world *now)
 {
 	size_t left = 0;
@@ -134,21 +141,23 @@ static struct show_next refuse(const char *then, const char *why, const char *mo
 	return n;
 }
 
+/* Refuse unless the target follows this source and has read it: absence in a source that was
+ * never read proves nothing. */
 struct show_next show_deletes_next(
 	const struct show_authority *from, const struct show_authority *to)
 {
 	if (!to->known || to->is != MODEL_AUTHORITY_FOLLOWING)
-		return refuse("tecctl machine delete at the cluster that decides",
+		return refuse("use tecctl machine delete at the cluster that decides",
 			"the target does not follow another cluster", "");
 	if (from && from->is == MODEL_AUTHORITY_FOLLOWING)
-		return refuse("name the cluster that decides as --from",
-			"the source does not decide, it follows another cluster", "");
+		return refuse("give the cluster that decides as --from",
+			"the source does not decide: it follows another cluster", "");
 	if (from && to->peer_uid && !str_eq(to->peer_uid, from->uid))
-		return refuse("name the kubeconfig of the cluster that it follows",
+		return refuse("give the kubeconfig of the cluster that it follows",
 			"the target follows another cluster", to->peer ? to->peer : to->peer_uid);
 	if (!to->observed || !to->peer_uid || str_eq(to->reason, "SourceUnreachable") ||
 		str_eq(to->reason, "SourceDiffers"))
-		return refuse("see that the target's operator runs and reaches the source",
+		return refuse("check that the target's operator runs and reaches the source",
 			"the target has not read the cluster that it follows",
 			to->message ? to->message : "");
 	return (struct show_next){.act = SHOW_DO_DONE, .step = SHOW_STEP_FOLLOW};

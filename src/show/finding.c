@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Findings are JSON objects, so that -o json prints exactly what people read. The words of "is" are
+ * part of that format.
+ */
 #include "config.h"
 
 #include "tec/show/finding.h"
@@ -47,6 +51,7 @@ void show_found(struct show_findings *f, enum show_is is, const char *what, cons
 		f->said(f->arg, o);
 }
 
+/* A finding without a known word counts as "no": the loop stops at the last of them. */
 void show_finding_line(struct json_object *finding, bool colours, struct strbuf *out)
 {
 	static const enum show_colour of[] = {SHOW_GOOD, SHOW_WAITS, SHOW_BAD};
@@ -65,8 +70,9 @@ void show_finding_line(struct json_object *finding, bool colours, struct strbuf 
 	}
 }
 
-/* ---- what more than one check looks at */
+/* ---- findings shared by several checks */
 
+/* A condition that resolves without action is a note and does not fail the check. */
 void show_found_condition(struct show_findings *f, struct json_object *cluster, const char *type)
 {
 	struct json_object *c = show_condition(cluster, type);
@@ -93,11 +99,11 @@ void show_found_observed(struct show_findings *f, struct json_object *cluster)
 
 	if (seen != generation)
 		show_found(f, SHOW_IS_NO, "operator",
-			"see that it runs and reaches this API server; see its log",
-			"it has not looked at the TrustedExecutionCluster as it is");
+			"check that it runs and reaches this API server; check its log",
+			"it has not observed the current generation of the TrustedExecutionCluster");
 	else
 		show_found(f, SHOW_IS_OK, "operator", NULL,
-			"it has looked at the TrustedExecutionCluster as it is");
+			"it has observed the current generation of the TrustedExecutionCluster");
 }
 
 void show_found_end(
@@ -106,10 +112,10 @@ void show_found_end(
 	int64_t days = (end_s - now_s) / DAY_S;
 
 	if (end_s <= now_s)
-		show_found(f, SHOW_IS_NO, what, "renew it: nodes refuse it",
-			"the certificate in Secret %s is over", secret);
+		show_found(f, SHOW_IS_NO, what, "nodes refuse it; renew it",
+			"the certificate in Secret %s has expired", secret);
 	else
 		show_found(f, days < SOON_DAYS ? SHOW_IS_NOTE : SHOW_IS_OK, what,
 			days < SOON_DAYS ? "renew it" : NULL,
-			"the certificate in Secret %s is good for %" PRId64 " days", secret, days);
+			"the certificate in Secret %s is valid for %" PRId64 " days", secret, days);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Two clusters as they are now in, one step out. The order of the questions matters: what would make two
- * clusters decide at once is refused before anything else is looked at. */
+/* Pure decisions: the state of two clusters in, one step out. The order of the checks matters:
+ * whatever would let two clusters decide at once is refused before anything else is considered. */
 #include "config.h"
 
 #include "tec/show/handover.h"
@@ -19,8 +19,8 @@
 const struct show_step_words show_steps[SHOW_N_STEPS] = {
 	[SHOW_STEP_FOLLOW] = {"follow", "the target follows the source",
 		"make the target follow the source"},
-	[SHOW_STEP_PREFLIGHT] = {"preflight", "nothing hinders the promotion",
-		"check versions, deletions and the target's Trustee, and make the account for the way back"},
+	[SHOW_STEP_PREFLIGHT] = {"preflight", "nothing prevents the promotion",
+		"check versions, deletions and the target's Trustee, and create the account for the way back"},
 	[SHOW_STEP_FREEZE] = {"freeze", "the source is Frozen and nothing is in flight",
 		"freeze the source: new nodes wait, installed nodes get their keys"},
 	[SHOW_STEP_COPY] = {"copy", "both clusters have the same state",
@@ -30,14 +30,16 @@ const struct show_step_words show_steps[SHOW_N_STEPS] = {
 		"make the source follow the target"},
 };
 
-#define SKEW_MAX_S   60
-#define FIRST_BOOT_S 600
+#define SKEW_MAX_S   60  /* between the clocks of the two API servers */
+#define FIRST_BOOT_S 600 /* a younger Machine without a key is probably still booting */
 #define RUN_AGAIN                                                                                  \
-	"repair that and run the command again, or tecctl promote --abort with the same options: the source decides again"
-#define SEE_OPERATOR "see that the operator there runs, and its log: tecctl doctor"
+	"fix this and run the command again; or run tecctl promote --abort with the same options to let the source decide again"
+#define SEE_OPERATOR "check that the operator there runs, and its log: tecctl doctor"
 
 /* ---- what a cluster shows */
 
+/* Parse spec.authority; the default is Self. false: a value of a later version, which must not be
+ * guessed. */
 static bool authority_of(const char *word, enum model_authority *out)
 {
 	static const char *const words[] = {[MODEL_AUTHORITY_SELF] = "Self",
@@ -53,6 +55,7 @@ static bool authority_of(const char *word, enum model_authority *out)
 	return false;
 }
 
+/* An annotation name has slashes and dots, so the ticket is not read by a path. */
 void show_authority(struct json_object *cluster, struct show_authority *out)
 {
 	struct json_object *c = show_condition(cluster, "Authority"),
@@ -82,6 +85,7 @@ void show_authority(struct json_object *cluster, struct show_authority *out)
 	out->images = json_get_int(status, "images", 0);
 }
 
+/* Compared by id, not by name: the id is what a node's disk key belongs to. */
 size_t show_strangers(
 	const struct show_world *from, const struct show_world *to, const char **first)
 {
@@ -92,7 +96,7 @@ size_t show_strangers(
 		const char *id = json_get_str(l->v[i], "spec/id");
 		struct err unused = ERR_INIT;
 
-		/* More than one with that id is found as well. */
+		/* ERR_CONFLICT: two Machines there have the id, so it is no stranger. */
 		if (id && (show_machine_find(from, id, &unused) || unused.kind == ERR_CONFLICT))
 			continue;
 		if (!n++)
@@ -118,6 +122,7 @@ size_t show_unbound(const struct show_world *w, const char **first)
 	return n;
 }
 
+/* An entry of spec.trusteeServers that repeats the address adds no other server. */
 bool show_asks_only(struct json_object *cluster, const char *address)
 {
 	struct json_object *more = json_get_arr(cluster, "spec/trusteeServers");
@@ -130,7 +135,8 @@ bool show_asks_only(struct json_object *cluster, const char *address)
 	return true;
 }
 
-/* What follows in the gitVersion of a standalone API; NULL: it is another server. */
+/* The version behind the mark in the gitVersion of a standalone API
+ * ("v1.33.0+tec-operator-0.3.0"); NULL: another API server. */
 static const char *standalone_version(const char *git)
 {
 	static const char mark[] = "+tec-operator-";
@@ -144,6 +150,7 @@ bool show_is_standalone(const char *git)
 	return standalone_version(git) != NULL;
 }
 
+/* An image tag is taken for a version only if it starts with a digit; a digest tells none. */
 char *show_operator_version(const char *git, const char *image)
 {
 	const char *version = standalone_version(git), *colon = image ? strrchr(image, ':') : NULL;
@@ -154,6 +161,7 @@ char *show_operator_version(const char *git, const char *image)
 	return version ? xstrdup(version) : NULL;
 }
 
+/* The first colon after the last slash, so that directory names may have colons. */
 int show_place(const char *text, char **file, char **ns, struct err *err)
 {
 	const char *slash = strrchr(text, '/'), *colon = strchr(slash ? slash : text, ':');
@@ -164,7 +172,7 @@ int show_place(const char *text, char **file, char **ns, struct err *err)
 			err, ERR_INVALID, "%.100s does not name a kubeconfig file", log_esc(text));
 	if (colon && !kobj_label_valid(colon + 1, strlen(colon + 1)))
 		return err_set(err, ERR_INVALID,
-			"%.100s: what comes after the colon is not a namespace", log_esc(text));
+			"%.100s: the text after the colon is not a valid namespace", log_esc(text));
 	*file = xstrndup(text, len);
 	*ns = colon ? xstrdup(colon + 1) : NULL;
 	return 0;
@@ -192,6 +200,7 @@ static struct show_next act(enum show_do what, enum show_step step)
 	return (struct show_next){.act = what, .step = step};
 }
 
+/* Whether the operator reports this reason for the current spec; an older report proves nothing. */
 static bool is(const struct show_authority *a, const char *reason)
 {
 	return a->observed && str_eq(a->reason, reason);
@@ -202,7 +211,8 @@ static const char *said(const struct show_authority *a)
 	return a->message ? a->message : a->reason ? a->reason : "";
 }
 
-/* of: "source" or "target". */
+/* Wait until the operator reports the reason. of is "source", "target" or "cluster", for the
+ * message. */
 static struct show_next wait_for(
 	const struct show_authority *a, enum show_step step, const char *of, const char *reason)
 {
@@ -215,20 +225,21 @@ static struct show_next wait_for(
 
 /* ---- following */
 
-/* What waiting does not repair. */
+/* Reasons of a follower that do not resolve by waiting. */
 static const struct {
 	const char *reason, *next;
 } hindrances[] = {
 	{"Conflict",
-		"if no node needs the objects of the target that it names, delete those; else follow in the other direction"},
+		"if no node needs the objects of the target that it names, delete them; otherwise follow in the other direction"},
 	{"SourceDiffers",
-		"name the kubeconfig of the cluster that was followed before, or install the target again"},
+		"give the kubeconfig of the cluster that was followed before, or reinstall the target"},
 	{"SourceWentBack",
-		"if the source was restored from a backup, restore a newer one, or take the older state with tecctl follow --accept-source"},
+		"if the source was restored from a backup, restore a newer one, or accept the older state with tecctl follow --accept-source"},
 };
 
-/* DONE: the follower has copied everything up to now. By their roles in the command: after a promotion its
- * source is the follower. */
+/* Check how far the follower has got. DONE: it has copied everything up to now. leader and
+ * follower are the roles now; the texts use the roles of the command, in which the follower is
+ * the source after a promotion. */
 static struct show_next judge_following(const struct show_authority *leader,
 	const struct show_authority *follower, enum show_step step)
 {
@@ -237,7 +248,7 @@ static struct show_next judge_following(const struct show_authority *leader,
 
 	if (follower->peer_uid && !str_eq(follower->peer_uid, leader->uid))
 		return next(SHOW_DO_REFUSE, step,
-			"name the kubeconfig of the cluster that it follows",
+			"give the kubeconfig of the cluster that it follows",
 			"the %s follows another cluster: %s", of,
 			follower->peer ? follower->peer : follower->peer_uid);
 	for (size_t i = 0; i < ARRAY_LEN(hindrances); i++)
@@ -246,15 +257,15 @@ static struct show_next judge_following(const struct show_authority *leader,
 				follower->reason, said(follower));
 	if (is(follower, "SourceUnreachable"))
 		return next(SHOW_DO_WAIT, step,
-			"the operator must reach the server that the kubeconfig names: see its address, and firewalls",
-			"the operator of the %s does not reach the %s: %s", of, whom,
-			said(follower));
+			"the operator must reach the server in the kubeconfig: check its address and firewalls",
+			"the operator of the %s cannot reach the %s: %s", of, whom, said(follower));
 	if (is(follower, "Following") && follower->peer_uid)
 		return act(SHOW_DO_DONE, step);
 	return wait_for(follower, step, of, "in step");
 }
 
-/* Neither direction of anything begins with these. */
+/* Refuse what no command can start with: one cluster named twice, a spec.authority of a later
+ * version, a Retired cluster. *out is set only if the result is true. */
 static bool refuse_any(const struct show_authority *from, const struct show_authority *to,
 	enum show_step step, struct show_next *out)
 {
@@ -262,18 +273,18 @@ static bool refuse_any(const struct show_authority *from, const struct show_auth
 	static const char *const of[] = {"source", "target"};
 
 	if (from->uid && str_eq(from->uid, to->uid)) {
-		*out = next(SHOW_DO_REFUSE, step, "name two different clusters",
+		*out = next(SHOW_DO_REFUSE, step, "give two different clusters",
 			"source and target are the same cluster");
 		return true;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(both); i++) {
 		if (!both[i]->known)
-			*out = next(SHOW_DO_REFUSE, step, "use the tecctl of its version",
+			*out = next(SHOW_DO_REFUSE, step, "use tecctl of the cluster's version",
 				"spec.authority of the %s has a value that this tecctl does not know",
 				of[i]);
 		else if (both[i]->is == MODEL_AUTHORITY_RETIRED)
 			*out = next(SHOW_DO_REFUSE, step,
-				"make a new TrustedExecutionCluster in its place",
+				"create a new TrustedExecutionCluster in its place",
 				"the %s is Retired, which is permanent", of[i]);
 		else
 			continue;
@@ -282,8 +293,8 @@ static bool refuse_any(const struct show_authority *from, const struct show_auth
 	return false;
 }
 
-/* The target took over from the source and both say that they decide: following would bring back what
- * was deleted since. */
+/* Refuse if the target took over from the source and both claim to decide: following now would
+ * restore what was deleted since the takeover. */
 static bool refuse_later(
 	const struct show_authority *from, const struct show_authority *to, struct show_next *out)
 {
@@ -292,12 +303,14 @@ static bool refuse_later(
 	if (!both || to->epoch <= from->epoch || !from->uid || !str_eq(to->peer_uid, from->uid))
 		return false;
 	*out = next(SHOW_DO_REFUSE, SHOW_STEP_FOLLOW,
-		"exchange --from and --to; or, if the source is to go on, first set spec.authority of the target to Frozen",
+		"exchange --from and --to; or, to keep the source, first set spec.authority of the target to Frozen",
 		"the target decides with a later epoch (%" PRId64 ") than the source (%" PRId64 ")",
 		to->epoch, from->epoch);
 	return true;
 }
 
+/* FOLLOW is also the answer for a target that follows already, until this run has written a
+ * kubeconfig: the old one may have expired. */
 struct show_next show_follow_next(
 	const struct show_authority *from, const struct show_authority *to, bool given)
 {
@@ -307,7 +320,7 @@ struct show_next show_follow_next(
 		return n;
 	if (from->is == MODEL_AUTHORITY_FOLLOWING)
 		return next(SHOW_DO_REFUSE, SHOW_STEP_FOLLOW, "follow the cluster that decides",
-			"the source does not decide, it follows %s",
+			"the source does not decide: it follows %s",
 			from->peer ? from->peer : "another cluster");
 	if (from->is == MODEL_AUTHORITY_FROZEN && to->is == MODEL_AUTHORITY_SELF)
 		return next(SHOW_DO_REFUSE, SHOW_STEP_FOLLOW,
@@ -317,7 +330,7 @@ struct show_next show_follow_next(
 			"the source is Frozen and the target decides");
 	if (to->is == MODEL_AUTHORITY_FOLLOWING) {
 		n = judge_following(from, to, SHOW_STEP_FOLLOW);
-		/* Another kubeconfig repairs nothing of what is refused. */
+		/* A new kubeconfig resolves none of the refusals. */
 		if (given || n.act == SHOW_DO_REFUSE)
 			return n;
 	}
@@ -326,6 +339,7 @@ struct show_next show_follow_next(
 
 /* ---- promoting */
 
+/* Whether the target has a ticket that was not aborted. */
 static bool has_ticket(const struct show_authority *to)
 {
 	return to->ticket && *to->ticket && !str_starts(to->ticket, SHOW_TICKET_ABORTED);
@@ -336,7 +350,8 @@ static bool same_ticket(const struct show_authority *from, const struct show_aut
 	return has_ticket(to) && str_eq(from->ticket, to->ticket);
 }
 
-/* "0.2" of "0.2.1" is what has to be equal. */
+/* Whether two versions agree in major and minor ("0.2" of "0.2.1"): operators exchange state only
+ * within one minor version. */
 static bool same_minor(const char *a, const char *b)
 {
 	size_t n = strcspn(a, ".");
@@ -346,7 +361,8 @@ static bool same_minor(const char *a, const char *b)
 	return strncmp(a, b, n) == 0 && (!b[n] || b[n] == '.');
 }
 
-/* What has to hold before the source is frozen; DONE: it does. */
+/* Check what must hold before the source is frozen. Freezing blocks new nodes, so it must not
+ * start a wait that could have come first. DONE: all checks passed. */
 static struct show_next preflight(const struct show_authority *from,
 	const struct show_authority *to, const struct show_promotion *p)
 {
@@ -354,7 +370,7 @@ static struct show_next preflight(const struct show_authority *from,
 
 	if (p->from_version && p->to_version && !same_minor(p->from_version, p->to_version))
 		return next(SHOW_DO_REFUSE, step, "upgrade the older one first",
-			"the operators are of different versions: %s at the source, %s at the target",
+			"the operators have different versions: %s at the source, %s at the target",
 			p->from_version, p->to_version);
 	if (p->skew_s > SKEW_MAX_S || p->skew_s < -SKEW_MAX_S)
 		return next(SHOW_DO_REFUSE, step, "set both clocks, for example with NTP",
@@ -363,15 +379,16 @@ static struct show_next preflight(const struct show_authority *from,
 		return wait_for(from, step, "source", "Self");
 	if (p->deleting)
 		return next(SHOW_DO_WAIT, step, "tecctl status at the source",
-			"%zu Machines are being deleted at the source, and not all of their keys are known to be revoked",
+			"%zu Machines are being deleted at the source; revocation of their keys is not confirmed yet",
 			p->deleting);
 	if (!to->synced)
 		return next(SHOW_DO_WAIT, step, "tecctl status at the target",
-			"the target's Trustee does not have everything yet");
+			"the target's Trustee has not received everything yet");
 	return act(SHOW_DO_DONE, step);
 }
 
-/* The ticket of the target, without which nothing else is done. */
+/* Put a ticket on the target first; only then may the source be frozen. A run whose own ticket
+ * was replaced meanwhile stops: another tecctl is at work. */
 static struct show_next announce(
 	const struct show_authority *to, const struct show_promotion *p, enum show_step step)
 {
@@ -381,6 +398,7 @@ static struct show_next announce(
 	return act(has_ticket(to) ? SHOW_DO_FREEZE : SHOW_DO_ANNOUNCE, step);
 }
 
+/* The source still decides: follow, preflight, ticket, freeze. */
 static struct show_next promote_from_self(const struct show_authority *from,
 	const struct show_authority *to, const struct show_promotion *p)
 {
@@ -395,7 +413,7 @@ static struct show_next promote_from_self(const struct show_authority *from,
 	case MODEL_AUTHORITY_RETIRED:
 		return next(SHOW_DO_REFUSE, SHOW_STEP_FOLLOW,
 			"tecctl follow makes the target follow the source",
-			"the target is Frozen: it does not follow the source");
+			"the target is Frozen and does not follow the source");
 	}
 	n = judge_following(from, to, SHOW_STEP_FOLLOW);
 	if (n.act == SHOW_DO_DONE)
@@ -408,6 +426,8 @@ static struct show_next promote_from_self(const struct show_authority *from,
 	return n;
 }
 
+/* Let the target take over only when both operators report the same digest of their state; the
+ * counts are for the message alone. */
 static struct show_next compare(const struct show_authority *from, const struct show_authority *to)
 {
 	const enum show_step step = SHOW_STEP_COPY;
@@ -427,7 +447,8 @@ static struct show_next compare(const struct show_authority *from, const struct 
 		from->digest, to->digest);
 }
 
-/* The source is Frozen and the target follows it. */
+/* The source is Frozen and the target follows. The ticket comes before the digests: equal state
+ * under different tickets belongs to two promotions, and neither may end in a takeover. */
 static struct show_next promote_frozen(const struct show_authority *from,
 	const struct show_authority *to, const struct show_promotion *p)
 {
@@ -442,6 +463,8 @@ static struct show_next promote_frozen(const struct show_authority *from,
 	return n.act == SHOW_DO_DONE ? compare(from, to) : n;
 }
 
+/* With the target at Self the takeover has happened; only the same ticket on both shows that it
+ * was this promotion. */
 static struct show_next promote_from_frozen(const struct show_authority *from,
 	const struct show_authority *to, const struct show_promotion *p)
 {
@@ -453,7 +476,7 @@ static struct show_next promote_from_frozen(const struct show_authority *from,
 			return next(SHOW_DO_REFUSE, SHOW_STEP_SWAP,
 				to->epoch > from->epoch
 					? "make the source follow it: tecctl follow, with --from and --to exchanged"
-					: "set spec.authority of the source to Self, or of the target to Frozen and see which one is to decide",
+					: "set spec.authority of the source to Self, or that of the target to Frozen, and choose which one decides",
 				"the target decides, but did not take over from this source in this promotion");
 		if (!is(to, "Self"))
 			return wait_for(to, SHOW_STEP_TAKE, "target", "Self");
@@ -463,10 +486,12 @@ static struct show_next promote_from_frozen(const struct show_authority *from,
 		break;
 	}
 	return next(SHOW_DO_REFUSE, SHOW_STEP_FREEZE,
-		"set spec.authority of the one that decided last to Self",
+		"set spec.authority to Self on the one that decided last",
 		"both clusters are Frozen: no cluster decides");
 }
 
+/* The source follows already: either this promotion is complete, or it runs in the wrong
+ * direction. */
 static struct show_next promote_from_following(
 	const struct show_authority *from, const struct show_authority *to)
 {
@@ -476,8 +501,8 @@ static struct show_next promote_from_following(
 		return next(SHOW_DO_REFUSE, SHOW_STEP_FOLLOW,
 			to->is == MODEL_AUTHORITY_FROZEN
 				? "finish or abort the promotion in the other direction"
-				: "name the cluster that decides as --from",
-			"the source does not decide, it follows %s",
+				: "give the cluster that decides as --from",
+			"the source does not decide: it follows %s",
 			from->peer ? from->peer : "another cluster");
 	n = judge_following(to, from, SHOW_STEP_SWAP);
 	if (n.act == SHOW_DO_DONE)
@@ -485,6 +510,7 @@ static struct show_next promote_from_following(
 	return n;
 }
 
+/* Each state of the source has one function; together they are the steps of enum show_step. */
 struct show_next show_promote_next(const struct show_authority *from,
 	const struct show_authority *to, const struct show_promotion *p)
 {
@@ -506,13 +532,16 @@ struct show_next show_promote_next(const struct show_authority *from,
 
 /* ---- aborting */
 
-/* The ticket of a target that was fenced for the promotion that froze the source. */
+/* Whether the target's ticket is the aborted form of the one that froze the source; a source
+ * without a ticket matches any. */
 static bool is_fenced(const struct show_authority *from, const struct show_authority *to)
 {
 	return to->ticket && str_starts(to->ticket, SHOW_TICKET_ABORTED) &&
 	       (!from->ticket || str_eq(to->ticket + strlen(SHOW_TICKET_ABORTED), from->ticket));
 }
 
+/* The target is fenced before the source is released: a target with a valid ticket could still
+ * take over. */
 static struct show_next abort_frozen(
 	const struct show_authority *from, const struct show_authority *to)
 {
@@ -521,17 +550,18 @@ static struct show_next abort_frozen(
 	if (to->is == MODEL_AUTHORITY_SELF)
 		return next(SHOW_DO_REFUSE, step,
 			"run tecctl promote with the same options, without --abort, to finish it",
-			"the target decides already");
-	/* Of a source that a person froze there is no promotion to fence. */
+			"the target already decides");
+	/* A source that a person froze, without a ticket, has no promotion to fence. */
 	if (is_fenced(from, to) || (!from->ticket && !has_ticket(to)))
 		return act(SHOW_DO_UNFREEZE, step);
 	if (from->ticket && !same_ticket(from, to))
 		return next(SHOW_DO_REFUSE, step,
-			"name its target as --to; or run tecctl promote with the same options, then --abort",
+			"give its target as --to; or run tecctl promote with the same options, then --abort",
 			"the source was frozen to promote another target");
 	return act(SHOW_DO_FENCE, step);
 }
 
+/* A source at Self is not frozen yet; a ticket already on the target is fenced all the same. */
 struct show_next show_abort_next(const struct show_authority *from, const struct show_authority *to)
 {
 	struct show_next n;
@@ -555,12 +585,13 @@ struct show_next show_abort_next(const struct show_authority *from, const struct
 
 /* ---- retiring */
 
+/* Retiring revokes all keys of this cluster, so another cluster must be known to have them. */
 struct show_next show_retire_next(const struct show_authority *at, bool last)
 {
 	bool followed = is(at, "Following") || is(at, "FollowingBehind");
 
 	if (!at->known)
-		return next(SHOW_DO_REFUSE, SHOW_STEP_FOLLOW, "use the tecctl of its version",
+		return next(SHOW_DO_REFUSE, SHOW_STEP_FOLLOW, "use tecctl of the cluster's version",
 			"spec.authority has a value that this tecctl does not know");
 	if (at->is == MODEL_AUTHORITY_RETIRED) {
 		if (is(at, "Retired"))
@@ -571,13 +602,13 @@ struct show_next show_retire_next(const struct show_authority *at, bool last)
 		return act(SHOW_DO_RETIRE, SHOW_STEP_FOLLOW);
 	if (at->is != MODEL_AUTHORITY_FOLLOWING)
 		return next(SHOW_DO_REFUSE, SHOW_STEP_FOLLOW,
-			"tecctl promote hands over first; --last gives up every key",
+			"hand over first with tecctl promote; --last gives up every key",
 			"the cluster %s: no other cluster is known to have its keys",
 			at->is == MODEL_AUTHORITY_SELF ? "decides" : "is Frozen");
 	if (!followed)
 		return next(SHOW_DO_REFUSE, SHOW_STEP_FOLLOW,
-			"see that the cluster that it follows runs; --last gives up every key",
-			"the cluster that decides is not known to be well: %s", said(at));
+			"check that the cluster that it follows runs; --last gives up every key",
+			"the cluster that decides is not known to be healthy: %s", said(at));
 	return act(SHOW_DO_RETIRE, SHOW_STEP_FOLLOW);
 }
 
@@ -592,6 +623,8 @@ int64_t show_next_epoch(const struct show_authority *from, const struct show_aut
 	return epoch + 1;
 }
 
+/* Take over only if the operator itself reports that it has lost the source; a healthy source
+ * needs tecctl promote. */
 static struct show_next from_lost_following(const struct show_authority *to)
 {
 	static const char *const lost[] = {"SourceUnreachable", "SourceWentBack", "SourceDiffers"};
@@ -601,7 +634,7 @@ static struct show_next from_lost_following(const struct show_authority *to)
 			return act(SHOW_DO_TAKE_ALONE, SHOW_STEP_TAKE);
 	if (!to->observed)
 		return wait_for(to, SHOW_STEP_TAKE, "target", "Following");
-	return next(SHOW_DO_REFUSE, SHOW_STEP_TAKE, "tecctl promote hands over between two",
+	return next(SHOW_DO_REFUSE, SHOW_STEP_TAKE, "hand over with tecctl promote",
 		"the cluster that the target follows is not lost: %s", said(to));
 }
 
@@ -610,13 +643,14 @@ struct show_next show_from_lost_next(const struct show_authority *to)
 	const enum show_step step = SHOW_STEP_TAKE;
 
 	if (!to->known)
-		return next(SHOW_DO_REFUSE, step, "use the tecctl of its version",
+		return next(SHOW_DO_REFUSE, step, "use tecctl of the cluster's version",
 			"spec.authority of the target has a value that this tecctl does not know");
 	switch (to->is) {
 	case MODEL_AUTHORITY_FOLLOWING:
 		return from_lost_following(to);
 	case MODEL_AUTHORITY_RETIRED:
-		return next(SHOW_DO_REFUSE, step, "make a new TrustedExecutionCluster in its place",
+		return next(SHOW_DO_REFUSE, step,
+			"create a new TrustedExecutionCluster in its place",
 			"the target is Retired, which is permanent");
 	case MODEL_AUTHORITY_FROZEN:
 		if (is(to, "Frozen"))
@@ -631,7 +665,7 @@ struct show_next show_from_lost_next(const struct show_authority *to)
 	}
 	if (is(to, "PeerDecides"))
 		return next(SHOW_DO_REFUSE, step,
-			"tecctl follow makes the target follow it; then tecctl promote hands over",
+			"make the target follow it with tecctl follow; then hand over with tecctl promote",
 			"the other cluster is not lost: %s", said(to));
 	return wait_for(to, step, "target", to->is == MODEL_AUTHORITY_SELF ? "Self" : "Frozen");
 }
@@ -650,10 +684,10 @@ char *show_last_seen(const struct show_authority *to, int64_t now_s)
 		if (now_s >= us / 1000000)
 			strbuf_addf(&out, ", %" PRId64 " minutes ago", (now_s - us / 1000000) / 60);
 	} else {
-		strbuf_adds(&out, "never read here, or it is not known when");
+		strbuf_adds(&out, "never read here, or at an unknown time");
 	}
 	if (to->is == MODEL_AUTHORITY_FOLLOWING)
-		strbuf_addf(&out, "; then %" PRId64 " objects were not copied yet", to->behind);
-	strbuf_adds(&out, ". What it decided since then is not known here.");
+		strbuf_addf(&out, "; %" PRId64 " objects were not copied then", to->behind);
+	strbuf_adds(&out, ". Its decisions since then are unknown here.");
 	return strbuf_steal(&out);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Tables and details, written directly as text: -o json of these commands prints the objects. */
 #include "config.h"
 
 #include "tec/show/lists.h"
@@ -73,6 +74,7 @@ void show_images(const struct show_world *w, bool colours, struct strbuf *out)
 
 /* ---- one */
 
+/* Append "WHAT text", aligned; nothing for NULL, so that absent fields take no line. */
 static void line(struct strbuf *out, const char *what, const char *text)
 {
 	if (!text)
@@ -90,6 +92,8 @@ static void age_line(const struct show_world *w, struct json_object *o, struct s
 	line(out, "Age:", strbuf_str(&age));
 }
 
+/* Align the reasons at column 20, counted in escaped text: a type of another program may be
+ * longer. */
 static void print_conditions(
 	enum show_kind kind, struct json_object *o, bool colours, struct strbuf *out)
 {
@@ -117,9 +121,11 @@ static void print_conditions(
 		strbuf_addc(out, '\n');
 	}
 	if (!all)
-		strbuf_adds(out, "  none yet; is the operator running? tecctl doctor\n");
+		strbuf_adds(out, "  none yet; check that the operator runs: tecctl doctor\n");
 }
 
+/* Keys that claim the Machine's id but are not bound to it are listed too: one may be waiting for
+ * approval. */
 void show_machine(
 	const struct show_world *w, struct json_object *machine, bool colours, struct strbuf *out)
 {
@@ -146,6 +152,8 @@ void show_machine(
 		line(out, "Next step:", strbuf_str(&next));
 }
 
+/* PCRs 4, 7 and 14 are those that the operator predicts: boot loader and kernel, Secure Boot, MOK
+ * (UEFI PC Client Profile, shim). Each is followed by the events that extend it, in order. */
 static void print_events(const struct pcr_events *e, struct strbuf *out)
 {
 	static const unsigned registers[] = {4, 7, 14};
@@ -166,9 +174,10 @@ static void print_events(const struct pcr_events *e, struct strbuf *out)
 	}
 }
 
+/* Values of one image: the likeliest boot, its variants, and those of named platforms. */
 static void print_entry(const struct model_pcrs_entry *e, struct strbuf *out)
 {
-	strbuf_adds(out, "Values, the likeliest first:\n");
+	strbuf_adds(out, "Values, most likely first:\n");
 	print_events(&e->events, out);
 	for (size_t i = 0; i < e->variants.n; i++) {
 		strbuf_adds(out, "Or, ");

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * First the document (the functions *_json and add_*), then the text from the document (print_*).
+ * The second half must not look at show_world: the two outputs would drift apart.
+ */
 #include "config.h"
 
 #include "tec/show/status.h"
@@ -13,7 +17,7 @@
 #include "tec/show/advice.h"
 #include "tec/show/text.h"
 
-#define WAITING_MAX 20 /* shown in the text; the document has all */
+#define WAITING_MAX 20 /* entries in the text; the document has all */
 
 static const char *const kind_names[SHOW_N_KINDS] = {[SHOW_CLUSTER] = "TrustedExecutionCluster",
 	[SHOW_MACHINE] = "Machine",
@@ -24,9 +28,11 @@ static const char *const kind_names[SHOW_N_KINDS] = {[SHOW_CLUSTER] = "TrustedEx
 
 /* ---- the state of one object */
 
+/* "Deleting" outranks other reasons but Revoking, which tells more. Without any condition the
+ * object is "New": the operator has not reached it. */
 struct show_state show_state_of(enum show_kind kind, struct json_object *o)
 {
-	/* In the order in which they come true. */
+	/* In the order in which they become true: the first that is not names the state. */
 	static const char *const types[SHOW_N_KINDS][5] = {
 		[SHOW_CLUSTER] = {"Installed", "KnownTrusteeAddress", "TrusteeSynced", "Authority"},
 		[SHOW_MACHINE] = {"KeyReady", "AttestationKeyBound", "Delivered"},
@@ -71,7 +77,7 @@ static struct json_object *conditions_json(struct json_object *o)
 	return out;
 }
 
-/* As status.authority has it, beside what spec says. */
+/* status.authority, with the authority that spec requests as "wanted". */
 static struct json_object *authority_json(struct json_object *o)
 {
 	struct json_object *from = json_get_obj(o, "status/authority"), *to = json_obj();
@@ -112,6 +118,7 @@ static void add_server(
 	json_push(out, json_add_bool(s, "administered", administered));
 }
 
+/* All servers that nodes may contact; "administered" are those that the operator writes keys to. */
 static struct json_object *servers_json(struct json_object *cluster)
 {
 	struct json_object *out = json_arr(), *more = json_get_arr(cluster, "spec/trusteeServers");
@@ -127,7 +134,7 @@ static struct json_object *servers_json(struct json_object *cluster)
 	return out;
 }
 
-/* -1: not known. */
+/* How many sets of PCR values the image may boot with; -1: unknown. */
 static int64_t variants_of(const struct model_pcrs *pcrs, const char *name)
 {
 	const struct model_pcrs_entry *e = pcrs ? model_pcrs_find(pcrs, name) : NULL;
@@ -135,6 +142,7 @@ static int64_t variants_of(const struct model_pcrs *pcrs, const char *name)
 	return e && !e->why ? 1 + (int64_t)e->variants.n : -1;
 }
 
+/* The values of all images from their ConfigMap; NULL: absent or unreadable. */
 static struct model_pcrs *read_pcrs(const struct show_world *w)
 {
 	struct json_object *map = show_find(w, SHOW_CONFIGMAP, MODEL_PCRS_CONFIGMAP), *text = NULL;
@@ -146,7 +154,7 @@ static struct model_pcrs *read_pcrs(const struct show_world *w)
 		json_object_get_string(text), (size_t)json_object_get_string_len(text));
 }
 
-/* Of all images together: sets of registers that Trustee takes for an approved boot; -1: not known. */
+/* Count the register sets of all images that Trustee accepts as an approved boot; -1: unknown. */
 static int64_t count_boot_sets(const struct show_world *w)
 {
 	struct json_object *map = show_find(w, SHOW_CONFIGMAP, MODEL_RV_CONFIGMAP), *text = NULL;
@@ -189,6 +197,7 @@ static struct json_object *images_json(const struct show_world *w)
 	return out;
 }
 
+/* Count Machines by state: there may be thousands, so they are not listed one by one. */
 static struct json_object *machines_json(const struct show_world *w)
 {
 	struct json_object *by = json_obj();
@@ -207,6 +216,7 @@ static struct json_object *machines_json(const struct show_world *w)
 		"byState", by);
 }
 
+/* Append the objects of one kind that are not Ready, with the advice for the reason. */
 static void add_waiting(struct json_object *out, const struct show_world *w, enum show_kind kind)
 {
 	for (size_t i = 0; i < w->list[kind].n; i++) {
@@ -253,6 +263,7 @@ struct json_object *show_status(const struct show_world *w)
 
 /* ---- the text */
 
+/* Whether the list of this kind could not be read; then its count says nothing. */
 static bool is_unreadable(struct json_object *s, enum show_kind kind)
 {
 	struct json_object *all = json_get_arr(s, "unreadable");
@@ -264,11 +275,13 @@ static bool is_unreadable(struct json_object *s, enum show_kind kind)
 	return false;
 }
 
+/* Where and how the text is written. */
 struct page {
 	struct strbuf *out;
 	bool colours;
 };
 
+/* Start a section: an empty line between sections, none before the first. */
 static void title(const struct page *p, const char *text)
 {
 	if (p->out->len)
@@ -285,7 +298,7 @@ static void print_modes(const struct page *p, struct json_object *cluster)
 	strbuf_addc(p->out, '\n');
 }
 
-/* Who decides, if it is not this operator, and how far behind it is. */
+/* Tell who decides, if it is not this operator, and how far its copy lags. */
 static void print_authority(const struct page *p, struct json_object *a)
 {
 	const char *wanted = json_get_str(a, "wanted"), *peer = json_get_str(a, "peer");
@@ -296,7 +309,7 @@ static void print_authority(const struct page *p, struct json_object *a)
 	strbuf_adds(p->out, "  This operator does not decide: spec.authority is ");
 	show_safe(p->out, wanted);
 	if (peer) {
-		strbuf_adds(p->out, ", it follows ");
+		strbuf_adds(p->out, ", follows ");
 		show_safe(p->out, peer);
 	}
 	if (behind >= 0)
@@ -313,6 +326,7 @@ static void print_authority(const struct page *p, struct json_object *a)
 	strbuf_addc(p->out, '\n');
 }
 
+/* Print the message of a condition only if it is not True: a good state needs no explanation. */
 static void print_cluster(const struct page *p, struct json_object *s)
 {
 	struct json_object *c = json_get_obj(s, "cluster"), *all = json_get_arr(c, "conditions");
@@ -326,7 +340,7 @@ static void print_cluster(const struct page *p, struct json_object *s)
 		strbuf_adds(p->out, "\n  not readable\n");
 	else if (!c)
 		strbuf_adds(p->out,
-			"\n  There is no TrustedExecutionCluster here. Next step: make one, or give its namespace with -n.\n");
+			"\n  No TrustedExecutionCluster found. Next step: create one, or give its namespace with -n.\n");
 	else
 		print_modes(p, c);
 	print_authority(p, json_get_obj(c, "authority"));
@@ -374,6 +388,7 @@ static void print_servers(const struct page *p, struct json_object *s)
 	show_table_free(t);
 }
 
+/* Colours by word, as the document carries no more than that. */
 static enum show_colour colour_of(enum show_kind kind, const char *state)
 {
 	return str_eq(state, "Ready") ? SHOW_GOOD
@@ -448,7 +463,7 @@ static void print_waiting(const struct page *p, struct json_object *s)
 
 	if (!n)
 		return;
-	title(p, "What waits, and why");
+	title(p, "Waiting, and why");
 	strbuf_addc(p->out, '\n');
 	for (size_t i = 0; i < n && i < WAITING_MAX; i++) {
 		struct json_object *one = json_object_array_get_idx(all, i);
@@ -486,7 +501,7 @@ static void print_unreadable(const struct page *p, struct json_object *s)
 
 	if (!json_object_array_length(all))
 		return;
-	title(p, "Not readable, and so not shown");
+	title(p, "Unreadable, and therefore not shown");
 	strbuf_addc(p->out, '\n');
 	for (size_t i = 0; i < json_object_array_length(all); i++) {
 		struct json_object *one = json_object_array_get_idx(all, i);
@@ -497,6 +512,7 @@ static void print_unreadable(const struct page *p, struct json_object *s)
 	}
 }
 
+/* Built in a buffer of its own, so that title() knows whether it is the first section. */
 void show_status_text(struct json_object *status, bool colours, struct strbuf *out)
 {
 	struct strbuf own = STRBUF_INIT;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Widths are counted in code points: names and reasons are ASCII, and messages stand last. */
+/* Column widths are counted in code points, which is exact for ASCII: names and reasons are
+ * ASCII, and messages come last. Everything is escaped on its way into the output. */
 #include "config.h"
 
 #include "tec/show/text.h"
@@ -12,6 +13,7 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
+/* Escaped when it is set, so that widths are those of the printed text. */
 struct cell {
 	char *text; /* owned, safe; NULL: none */
 	enum show_colour colour;
@@ -29,6 +31,7 @@ struct show_table {
 
 /* ---- one text */
 
+/* str_escape() keeps newlines and tabs, which would break a table. */
 void show_safe(struct strbuf *out, const char *text)
 {
 	size_t from = out->len;
@@ -40,6 +43,7 @@ void show_safe(struct strbuf *out, const char *text)
 			out->data[i] = ' ';
 }
 
+/* json-c escapes only what JSON requires; the rest of the control characters become \uXXXX too. */
 void show_json(struct strbuf *out, struct json_object *o)
 {
 	const char *text = json_object_to_json_string_ext(o,
@@ -66,6 +70,8 @@ void show_text(struct strbuf *out, bool colours, enum show_colour colour, const 
 	strbuf_adds(out, "\033[0m");
 }
 
+/* The same thresholds as kubectl (HumanDuration in k8s.io/apimachinery): two units while they are
+ * small, one after that. */
 void show_age(struct strbuf *out, int64_t s)
 {
 	int64_t m = s / 60, h = m / 60, d = h / 24;
@@ -90,7 +96,7 @@ void show_age(struct strbuf *out, int64_t s)
 		strbuf_addf(out, "%" PRId64 "y", d / 365);
 }
 
-/* ---- YAML: the block style, with every text as JSON writes it */
+/* ---- YAML: block style, with every scalar as JSON writes it (YAML 1.2 is a superset of JSON) */
 
 static bool is_empty(struct json_object *o)
 {
@@ -98,6 +104,7 @@ static bool is_empty(struct json_object *o)
 	       (json_object_is_type(o, json_type_array) && !json_object_array_length(o));
 }
 
+/* Whether the value fits on one line: a scalar, or an empty object or array. */
 static bool is_plain(struct json_object *o)
 {
 	return is_empty(o) || (!json_object_is_type(o, json_type_object) &&
@@ -106,6 +113,7 @@ static bool is_plain(struct json_object *o)
 
 static void yaml_value(struct strbuf *out, struct json_object *o, int depth);
 
+/* inline_first: the first member stands on the line of the "-" of its array. */
 static void yaml_object(struct strbuf *out, struct json_object *o, int depth, bool inline_first)
 {
 	json_object_object_foreach (o, name, v) {
@@ -117,6 +125,7 @@ static void yaml_object(struct strbuf *out, struct json_object *o, int depth, bo
 	}
 }
 
+/* A sequence is not indented below its key, as kubectl prints it. */
 static void yaml_array(struct strbuf *out, struct json_object *o, int depth)
 {
 	for (size_t i = 0; i < json_object_array_length(o); i++) {
@@ -132,7 +141,7 @@ static void yaml_array(struct strbuf *out, struct json_object *o, int depth)
 	}
 }
 
-/* After "name:" or "-". */
+/* Write a value after "name:" or "-", on the same line if it is plain. */
 static void yaml_value(struct strbuf *out, struct json_object *o, int depth)
 {
 	if (is_plain(o)) {
@@ -148,6 +157,8 @@ static void yaml_value(struct strbuf *out, struct json_object *o, int depth)
 		yaml_array(out, o, depth);
 }
 
+/* Built aside and escaped once at the end: JSON quoting leaves some control characters as they
+ * are. */
 void show_yaml(struct strbuf *out, struct json_object *o)
 {
 	cleanup_strbuf struct strbuf yaml = STRBUF_INIT;
@@ -213,6 +224,7 @@ void show_table_age(struct show_table *t, int64_t seconds)
 	show_table_cell(t, SHOW_PLAIN, seconds < 0 ? "<unknown>" : strbuf_str(&age));
 }
 
+/* Count code points: bytes that are not UTF-8 continuation bytes. */
 static size_t width(const char *text)
 {
 	size_t n = 0;
@@ -222,6 +234,8 @@ static size_t width(const char *text)
 	return n;
 }
 
+/* Trailing empty cells are dropped, so that no line ends in spaces. Three spaces between columns,
+ * as kubectl. */
 static void print_row(const struct show_table *t, const struct cell *cells, const size_t *widths,
 	const char *indent, bool colours, struct strbuf *out)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A refusal is an Event about the Machine or one of its keys. Its note is for people; of it only
- * "PCR N is HASH" is read, to say which approved image, if any, has that value.
+ * A refusal is an Event about the Machine or one of its keys. Its note is for people; only "PCR N
+ * is HASH" is parsed from it, to find the approved images that have that value. Anybody who can
+ * create Events can imitate the operator's, so they are evidence, not proof.
  */
 #include "config.h"
 
@@ -24,11 +25,12 @@
 #define REFUSALS_MAX 5
 #define IMAGES_MAX   10
 
-/* ---- what has to be so */
+/* ---- what must hold */
 
 static const char *const hows[] = {
 	[SHOW_STATE_GOOD] = "ok", [SHOW_STATE_PASSES] = "wait", [SHOW_STATE_ACT] = "no"};
 
+/* how is one of SHOW_STATE_*; text and next are copied, next may be NULL. */
 static void add_check(
 	struct json_object *checks, const char *what, int how, const char *text, const char *next)
 {
@@ -38,6 +40,7 @@ static void add_check(
 	json_push(checks, json_add_str(c, "next", next));
 }
 
+/* Report one condition of an object; what names it in the output. */
 static void check_condition(struct json_object *checks, enum show_kind kind, struct json_object *o,
 	const char *type, const char *what)
 {
@@ -47,7 +50,7 @@ static void check_condition(struct json_object *checks, enum show_kind kind, str
 	cleanup_strbuf struct strbuf next = STRBUF_INIT;
 
 	if (!c) {
-		add_check(checks, what, SHOW_STATE_PASSES, "the operator has not looked at it yet",
+		add_check(checks, what, SHOW_STATE_PASSES, "the operator has not observed it yet",
 			"tecctl doctor");
 		return;
 	}
@@ -61,6 +64,8 @@ static void check_condition(struct json_object *checks, enum show_kind kind, str
 		text, next.len ? strbuf_str(&next) : NULL);
 }
 
+/* The bound key and its delivery, then the other keys with this id: a key that waits for approval
+ * is among those. */
 static void check_keys(
 	const struct show_world *w, struct json_object *machine, struct json_object *checks)
 {
@@ -85,6 +90,7 @@ static void check_keys(
 	}
 }
 
+/* No image in force means that every boot is refused, whatever the Machine's state. */
 static void check_images(const struct show_world *w, struct json_object *checks)
 {
 	size_t good = 0;
@@ -100,10 +106,11 @@ static void check_images(const struct show_world *w, struct json_object *checks)
 	text = xasprintf("%zu of %zu in force", good, w->list[SHOW_IMAGE].n);
 	add_check(checks, "approved images", good ? SHOW_STATE_GOOD : SHOW_STATE_ACT, text,
 		good ? NULL
-		     : "Without an approved image every boot is refused: tecctl image approve");
+		     : "Without an approved image, every boot is refused: tecctl image approve");
 }
 
-/* One that does not decide writes no conditions of its copies and takes no new nodes. */
+/* Report an operator that does not decide: it writes no conditions on its copies and accepts no
+ * new nodes. */
 static void check_authority(
 	const struct show_world *w, struct json_object *machine, struct json_object *checks)
 {
@@ -125,12 +132,12 @@ static void check_authority(
 		return;
 	case MODEL_AUTHORITY_FROZEN:
 		add_check(checks, "authority", SHOW_STATE_PASSES,
-			"spec.authority is Frozen: installed nodes get their keys, new ones wait",
+			"spec.authority is Frozen: installed nodes get their keys, new nodes wait",
 			"finish the promotion, or tecctl promote --abort");
 		return;
 	case MODEL_AUTHORITY_RETIRED:
 		add_check(checks, "authority", SHOW_STATE_ACT,
-			"spec.authority is Retired: this cluster gives no key any more",
+			"spec.authority is Retired: this cluster no longer delivers keys",
 			"give the node another server: tec-node rebind-servers");
 		return;
 	}
@@ -142,8 +149,7 @@ static void check_cluster(const struct show_world *w, struct json_object *checks
 
 	if (w->list[SHOW_CLUSTER].problem || !cluster) {
 		add_check(checks, "cluster", SHOW_STATE_ACT,
-			cluster ? "" : "there is no TrustedExecutionCluster that can be read",
-			"tecctl doctor");
+			cluster ? "" : "no readable TrustedExecutionCluster", "tecctl doctor");
 		return;
 	}
 	check_condition(checks, SHOW_CLUSTER, cluster, "Installed", "cluster");
@@ -153,6 +159,8 @@ static void check_cluster(const struct show_world *w, struct json_object *checks
 
 /* ---- refusals */
 
+/* The latest time that an Event carries; events.k8s.io/v1 keeps old clients' times in deprecated*
+ * fields. */
 static const char *event_time(struct json_object *e)
 {
 	static const char *const paths[] = {"series/lastObservedTime", "deprecatedLastTimestamp",
@@ -171,6 +179,7 @@ static bool is_about(struct json_object *e, struct json_object *o)
 	return o && uid && str_eq(uid, json_get_str(o, "metadata/uid"));
 }
 
+/* Whether an Event is about the Machine or one of its keys. By UID: names can be reused. */
 static bool concerns(const struct show_world *w, struct json_object *machine, struct json_object *e)
 {
 	struct json_object *other;
@@ -184,6 +193,7 @@ static bool concerns(const struct show_world *w, struct json_object *machine, st
 	return false;
 }
 
+/* INT64_MIN, the oldest time, for a missing or malformed one. */
 static int64_t time_us(const char *text)
 {
 	int64_t us;
@@ -191,7 +201,8 @@ static int64_t time_us(const char *text)
 	return text && clock_parse(text, &us) == 0 ? us : INT64_MIN;
 }
 
-/* NULL: it says that it is the operator's, which whoever makes Events can write as well. */
+/* Who claims to report the Event; NULL: the operator. Anybody with the right to create Events can
+ * claim that too. */
 static const char *claimed_by(struct json_object *e)
 {
 	const char *who = json_get_str(e, "reportingController"),
@@ -202,6 +213,7 @@ static const char *claimed_by(struct json_object *e)
 	return who && *who ? who : source && *source ? source : "nobody";
 }
 
+/* The operator's before those of others, later before earlier. */
 static bool comes_before(struct json_object *a, struct json_object *b)
 {
 	bool claimed = claimed_by(a) != NULL;
@@ -210,7 +222,8 @@ static bool comes_before(struct json_object *a, struct json_object *b)
 						  : time_us(event_time(a)) > time_us(event_time(b));
 }
 
-/* The operator's, then what others claim, so that they cannot drive it out; of each the latest first. */
+/* Insert an Event into the list of the REFUSALS_MAX that are shown. The operator's come first, so
+ * that others cannot displace them with a flood of Events. */
 static void insert_refusal(struct json_object **found, size_t *n, struct json_object *e)
 {
 	size_t at = *n;
@@ -225,9 +238,10 @@ static void insert_refusal(struct json_object **found, size_t *n, struct json_ob
 	found[at] = e;
 }
 
-/* ---- what the refused node showed, and what is approved */
+/* ---- what the refused node presented, and what is approved */
 
-/* The next "PCR N is HASH" in the note; NULL: none. */
+/* Find the next "PCR N is HASH" in the note and return what follows it; NULL: none. N is at most
+ * 23, HASH exactly a SHA-256. */
 static const char *next_pcr(const char *note, unsigned *pcr, char hex[SHA256_HEX_LEN + 1])
 {
 	while ((note = strstr(note, "PCR "))) {
@@ -249,6 +263,7 @@ static const char *next_pcr(const char *note, unsigned *pcr, char hex[SHA256_HEX
 	return NULL;
 }
 
+/* Whether the events extend the register to this value (hexadecimal). */
 static bool has_value(const struct pcr_events *e, unsigned pcr, const char *hex)
 {
 	uint8_t value[SHA256_LEN];
@@ -260,6 +275,7 @@ static bool has_value(const struct pcr_events *e, unsigned pcr, const char *hex)
 	return str_eq(have, hex);
 }
 
+/* Whether any boot of the image, variants and platforms included, has this value. */
 static bool image_has(const struct model_pcrs_entry *e, unsigned pcr, const char *hex)
 {
 	bool found = has_value(&e->events, pcr, hex);
@@ -271,6 +287,8 @@ static bool image_has(const struct model_pcrs_entry *e, unsigned pcr, const char
 	return found;
 }
 
+/* Append one register: the value shown, the images that have it, and what up to IMAGES_MAX images
+ * expect. */
 static void compare_pcr(
 	const struct model_pcrs *pcrs, unsigned pcr, const char *hex, struct json_object *out)
 {
@@ -297,6 +315,7 @@ static void compare_pcr(
 	json_push(out, json_add(json_add(one, "imagesWithIt", have), "expected", expected));
 }
 
+/* Compare every register that the note names with the values of the approved images. */
 static struct json_object *compared(const struct show_world *w, const char *note)
 {
 	struct json_object *map = show_find(w, SHOW_CONFIGMAP, MODEL_PCRS_CONFIGMAP), *text = NULL,
@@ -314,6 +333,8 @@ static struct json_object *compared(const struct show_world *w, const char *note
 	return out;
 }
 
+/* Only the latest Event is compared, and only if the operator reports it: a claimed value could
+ * send people after a wrong image. */
 static struct json_object *refusals_json(const struct show_world *w, struct json_object *machine)
 {
 	struct json_object *found[REFUSALS_MAX + 1], *out = json_arr();
@@ -354,8 +375,8 @@ struct json_object *show_why(const struct show_world *w, struct json_object *mac
 	json_add_str(out, "state", s.word);
 	check_authority(w, machine, checks);
 	if (show_deleting(machine))
-		add_check(checks, "machine", SHOW_STATE_ACT,
-			"it is being deleted; its keys are revoked", NULL);
+		add_check(checks, "machine", SHOW_STATE_ACT, "being deleted; its keys are revoked",
+			NULL);
 	check_condition(checks, SHOW_MACHINE, machine, "KeyReady", "disk key");
 	check_keys(w, machine, checks);
 	check_condition(checks, SHOW_MACHINE, machine, "Delivered", "delivery to Trustee");
@@ -389,6 +410,7 @@ static void print_check(struct json_object *c, bool colours, struct strbuf *out)
 	}
 }
 
+/* Columns are aligned by hand: "shown" and "expected" values stand below each other. */
 static void print_register(struct json_object *r, struct strbuf *out)
 {
 	struct json_object *have = json_get_arr(r, "imagesWithIt"),
@@ -400,7 +422,7 @@ static void print_register(struct json_object *r, struct strbuf *out)
 	if (!json_object_array_length(have))
 		strbuf_adds(out, "no approved image has");
 	for (size_t i = 0; i < json_object_array_length(have); i++) {
-		strbuf_adds(out, i ? ", " : "is that of ");
+		strbuf_adds(out, i ? ", " : "belongs to image ");
 		show_safe(out, json_object_get_string(json_object_array_get_idx(have, i)));
 	}
 	strbuf_addc(out, '\n');
@@ -421,15 +443,14 @@ static void print_refusals(struct json_object *why, bool colours, struct strbuf 
 	size_t n = json_object_array_length(all);
 
 	if (json_get_str(why, "eventsUnreadable")) {
-		strbuf_adds(out, "\nRefusals are not known: ");
+		strbuf_adds(out, "\nRefusals are unknown: ");
 		show_safe(out, json_get_str(why, "eventsUnreadable"));
 		strbuf_addc(out, '\n');
 		return;
 	}
 	strbuf_addc(out, '\n');
-	show_text(out, colours, SHOW_TITLE, n ? "Refusals and warnings, the latest first" : "");
-	strbuf_adds(out,
-		n ? "\n" : "No Event tells of a refusal; Events are kept for an hour or so.\n");
+	show_text(out, colours, SHOW_TITLE, n ? "Refusals and warnings, latest first" : "");
+	strbuf_adds(out, n ? "\n" : "No refusal Event found; Events are kept for about an hour.\n");
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *one = json_object_array_get_idx(all, i),
 				   *registers = json_get_arr(one, "registers");
@@ -462,8 +483,8 @@ void show_why_text(struct json_object *why, bool colours, struct strbuf *out)
 	show_text(out, colours, SHOW_TITLE, json_get_str(why, "machine"));
 	strbuf_adds(out, ", id ");
 	show_safe(out, json_get_str(why, "id"));
-	strbuf_adds(out, bad ? ": not all that it needs for its disk key is there\n"
-			     : ": all that it needs for its disk key is there\n");
+	strbuf_adds(out, bad ? ": something needed for its disk key is missing\n"
+			     : ": everything needed for its disk key is in place\n");
 	for (size_t i = 0; i < json_object_array_length(checks); i++)
 		print_check(json_object_array_get_idx(checks, i), colours, out);
 	print_refusals(why, colours, out);

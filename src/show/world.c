@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Plain lists, searched from the start: a command reads them once and looks up few objects. */
 #include "config.h"
 
 #include "tec/show/world.h"
@@ -35,6 +36,7 @@ void show_world_take(struct show_world *w, enum show_kind kind, struct json_obje
 	l->v[l->n++] = take_o;
 }
 
+/* RFC 3339 in UTC sorts as text. Names break ties, so that the output is the same in each run. */
 static int compare(const void *a, const void *b)
 {
 	struct json_object *x = *(struct json_object *const *)a,
@@ -73,6 +75,7 @@ bool show_deleting(struct json_object *o)
 	return json_get(o, "metadata/deletionTimestamp") != NULL;
 }
 
+/* A clock behind the API server's counts as age 0, not as unknown. */
 int64_t show_age_of(const struct show_world *w, struct json_object *o)
 {
 	const char *text = json_get_str(o, "metadata/creationTimestamp");
@@ -101,7 +104,7 @@ bool show_is_true(struct json_object *o, const char *type)
 	return str_eq(json_get_str(show_condition(o, type), "status"), "True");
 }
 
-/* ---- what belongs together */
+/* ---- related objects */
 
 struct json_object *show_find(const struct show_world *w, enum show_kind kind, const char *name)
 {
@@ -121,6 +124,7 @@ struct json_object *show_cluster(const struct show_world *w)
 	return l->n ? l->v[0] : NULL;
 }
 
+/* A name wins over an id: names are unique in the namespace, ids need not be. */
 struct json_object *show_machine_find(const struct show_world *w, const char *text, struct err *err)
 {
 	const struct show_list *l = &w->list[SHOW_MACHINE];
@@ -145,6 +149,8 @@ struct json_object *show_machine_find(const struct show_world *w, const char *te
 	return found;
 }
 
+/* By the UID in the Machine's mark: a key of the same name that was created later is not the
+ * bound one. */
 struct json_object *show_machine_key(const struct show_world *w, struct json_object *machine)
 {
 	struct err ignored = ERR_INIT;

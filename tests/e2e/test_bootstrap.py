@@ -225,12 +225,12 @@ def test_an_anchor_without_a_cluster(anchor):
     anchor.wait_for(settled, 30, "Trustee is synced")
     lines = check(anchor)
     bad = found(lines, "no")
-    assert len(bad) == 1 and bad[0].startswith("image: none is approved"), bad
+    assert len(bad) == 1 and bad[0].startswith("image: no image is approved"), bad
     good = found(lines, "ok")
     for port, path in ((anchor.register_port, "ignition"), (anchor.register_ak_port, "register-ak"),
                        (anchor.kbs, "kbs/v0/")):
         assert any(f"https://127.0.0.1:{port}/{path}" in line and line.endswith("answers") for line in good), lines
-    assert sum("the certificate is for 127.0.0.1" in line for line in good) == 3, lines
+    assert sum("the certificate is valid for 127.0.0.1" in line for line in good) == 3, lines
     assert spine.items(anchor, NS, "mach") == [], "who checks makes no Machine"
     ctl = Tecctl(f"{anchor.dir}/kubeconfig")
     _, err = ctl.run("bootstrap", "check", "-n", "nowhere", code=1)
@@ -255,9 +255,9 @@ def test_the_script_for_nodes(anchor, tmp_path):
     swapped = run(script.replace(f":{anchor.kbs}/", f":{anchor.register_port}/"), 1)
     assert "another server" in swapped[2], swapped
     named = run(script.replace("https://127.0.0.1:", "https://127.0.0.2:"), 1)
-    assert all("TLS fails" in line or "no connection" in line for line in named), named
+    assert all("TLS failed" in line or "no connection" in line for line in named), named
     other = script.replace(node_ca(anchor), make_ca_in(tmp_path))
-    assert all("TLS fails" in line for line in run(other, 1))
+    assert all("TLS failed" in line for line in run(other, 1))
 
 
 def make_ca_in(folder):
@@ -298,9 +298,9 @@ def test_an_anchor_that_is_a_cluster(make_world):
     world = make_world().start()
     lines = check(world.cp.admin_kubeconfig, world.ns)
     good, bad = found(lines, "ok"), found(lines, "no")
-    assert "operator: it has looked at the TrustedExecutionCluster as it is" in good, lines
+    assert "operator: it has observed the current generation of the TrustedExecutionCluster" in good, lines
     assert any(line.startswith("address: ") for line in good) and any(line.startswith("limits: ") for line in good), lines
-    assert any(line.startswith("image: none is approved") for line in bad), lines
+    assert any(line.startswith("image: no image is approved") for line in bad), lines
 
 
 def _write(path, text):

@@ -189,7 +189,7 @@ def test_doctor_finds_what_is_wrong(served):
     assert "no Machine in namespace nowhere" in err
     out = Tecctl(served.kubeconfig, "nowhere").out("doctor", code=1)
     assert "there is no TrustedExecutionCluster in namespace nowhere" in out
-    assert "There is no TrustedExecutionCluster here" in Tecctl(served.kubeconfig, "nowhere").out("status")
+    assert "No TrustedExecutionCluster found" in Tecctl(served.kubeconfig, "nowhere").out("status")
 
 
 def test_certificates_that_end_are_found(served, tmp_path):
@@ -201,7 +201,7 @@ def test_certificates_that_end_are_found(served, tmp_path):
               certificate.items() if k != "file"))
     spine.merge(served.plane, served.ns, "tec", "tec", {"spec": {"registerServerSecret": "tls"}})
     out = served.ctl.out("doctor", code=1)
-    assert re.search(r"^note  TLS of /ignition +the certificate in Secret tls is good for [12] days -> renew it$", out,
+    assert re.search(r"^note  TLS of /ignition +the certificate in Secret tls is valid for [12] days -> renew it$", out,
                      re.M), out
     assert "BEGIN" not in out
     config = json.loads(served.ctl.out("ignition", "--address=node.example:9"))["ignition"]
@@ -310,7 +310,7 @@ def test_without_rights(served, tmp_path):
     out = reader.out("status")
     assert name in reader.out("machine", "list")
     if served.name == "cluster":
-        assert "Machines  1\n" in out and "Not readable, and so not shown" in out, out
+        assert "Machines  1\n" in out and "Unreadable, and therefore not shown" in out, out
         assert "AttestationKey: " in out and "Images\n  not readable\n" in out
         _, err = reader.run("key", "list", code=4)
         assert "tecctl doctor" in err

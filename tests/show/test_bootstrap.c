@@ -65,7 +65,7 @@ Test(show_bootstrap, an_anchor_that_is_ready)
 	for (size_t i = 0; i < json_object_array_length(f.all); i++)
 		cr_expect_str_eq(json_get_str(json_object_array_get_idx(f.all, i), "is"), "ok");
 	cr_expect_str_eq(is("kbs.ns.svc, CA in Secret ca"), "ok");
-	cr_expect_str_eq(is("at most 50000 Machines, 10000 waiting, 4 keys"), "ok");
+	cr_expect_str_eq(is("limits: 50000 Machines, 10000 pending, 4 waiting keys"), "ok");
 }
 
 Test(show_bootstrap, what_is_missing_is_named)
@@ -75,7 +75,7 @@ Test(show_bootstrap, what_is_missing_is_named)
 	cr_expect_str_eq(is("publicTrusteeAddr is not set"), "no");
 	cr_expect_str_eq(is("publicRegisterAddr is not set: new nodes"), "no");
 	cr_expect_str_eq(is("publicAttestationKeyRegisterAddr is not set"), "no");
-	cr_expect_str_eq(is("none is approved"), "no");
+	cr_expect_str_eq(is("no image is approved"), "no");
 	cr_expect_str_eq(is("servers"), "");
 	judge(ADDRESSES, GOOD COND("TrusteeSynced", "False", "NotAvailable", "Away."),
 		IMAGE("True", "ValuesKnown") "," IMAGE("False", "ComputationFailed"));
@@ -83,20 +83,20 @@ Test(show_bootstrap, what_is_missing_is_named)
 	cr_expect_str_eq(is("NotAvailable: Away."), "no");
 	cr_expect_str_eq(is("i is in force"), "ok");
 	cr_expect_str_eq(is("i is not in force: ComputationFailed: Why."), "no");
-	cr_expect_str_eq(is("nodes installed now know this Trustee only"), "note");
+	cr_expect_str_eq(is("nodes installed now know only this Trustee"), "note");
 	judge("\"publicAttestationKeyRegisterAddr\":\"a.example\"", GOOD SYNCED, "");
-	cr_expect_str_eq(is("publicRegisterAddr is not set: the host of"), "note");
+	cr_expect_str_eq(is("publicRegisterAddr is not set: using the host of"), "note");
 }
 
 Test(show_bootstrap, servers_inside_of_what_the_nodes_form)
 {
 	judge("\"publicTrusteeAddr\":\"kbs-service:8080\"" SERVERS, GOOD SYNCED, "");
-	cr_expect_str_eq(is("nodes know only servers with names inside a cluster"), "note");
+	cr_expect_str_eq(is("nodes know only cluster-internal server names"), "note");
 	judge("\"publicTrusteeAddr\":\"kbs-service:8080\",\"trusteeServers\":["
 	      "{\"address\":\"anchor.example\"}]",
 		GOOD SYNCED, "");
 	cr_expect_str_eq(is("servers"), "");
-	cr_expect_str_eq(is("anchor.example: nodes ask it over plain HTTP"), "note");
+	cr_expect_str_eq(is("anchor.example: nodes use plain HTTP"), "note");
 }
 
 Test(show_bootstrap, what_people_have_to_do_for_each_node)
@@ -104,7 +104,7 @@ Test(show_bootstrap, what_people_have_to_do_for_each_node)
 	judge(ADDRESSES ",\"registration\":{\"mode\":\"Manual\",\"approval\":\"Manual\","
 			"\"machineLimit\":7}",
 		GOOD SYNCED, "");
-	cr_expect_str_eq(is("mode Manual, approval Manual; at most 7 Machines"), "note");
+	cr_expect_str_eq(is("mode Manual, approval Manual; limits: 7 Machines"), "note");
 	cr_expect_str_eq(is("approval"), "note");
 }
 

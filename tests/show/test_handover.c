@@ -234,7 +234,7 @@ Test(show_handover, both_sides_of_the_swap_are_waited_for)
 	s.reason = "SourceUnreachable";
 	n = show_promote_next(&s, &t, &fresh);
 	cr_expect(n.act == SHOW_DO_WAIT && n.step == SHOW_STEP_SWAP);
-	cr_expect(strstr(n.why, "operator of the source does not reach the target"), "%s", n.why);
+	cr_expect(strstr(n.why, "operator of the source cannot reach the target"), "%s", n.why);
 	s.reason = "Following";
 	n = show_promote_next(&s, &t, &fresh);
 	cr_expect(n.act == SHOW_DO_DONE && n.step == SHOW_N_STEPS);

@@ -81,16 +81,16 @@ Test(show_status, a_populated_system_at_a_glance)
 		"       1  NoApprovedKey\n"
 		"       1  New\n"
 		"\n"
-		"What waits, and why\n"
+		"Waiting, and why\n"
 		"  TrustedExecutionCluster tec: NotAvailable\n"
 		"    Trustee at t is away.\n"
-		"    -> See that Trustee runs and can be reached from the operator: tecctl doctor\n"
+		"    -> Check that Trustee runs and that the operator can reach it: tecctl doctor\n"
 		"  AttestationKey k1: ManualApproval\n"
 		"    An administrator decides.\n"
-		"    -> If it is the node's: tecctl approve k1. If not: tecctl deny k1\n"
+		"    -> If the key belongs to the node: tecctl approve k1. Otherwise: tecctl deny k1\n"
 		"  Machine m2: NoApprovedKey\n"
 		"    No \\u001b[2Jkey.\n"
-		"    -> Boot the node, which registers its key; if a key waits for you, approve it. See: tecctl why m2\n"
+		"    -> Boot the node so that it registers its key; approve the key if it waits for approval. See: tecctl why m2\n"
 		"  Machine m3: New\n");
 	cr_expect_eq(json_get_int(s, "machines/byState/NoApprovedKey", 0), 1);
 }
@@ -109,13 +109,12 @@ Test(show_status, an_operator_that_does_not_decide_says_so)
 				      "Authority", "False", "Conflict", "Machine a.") "]}}]}");
 	s = show_status(&w);
 	show_status_text(s, false, &out);
-	cr_expect(
-		strstr(strbuf_str(&out),
-			"  This operator does not decide: spec.authority is Following, it follows "
-			"https://a:1 n, 3 objects behind, seen 2026-01-01T00:00:00Z\n"),
+	cr_expect(strstr(strbuf_str(&out),
+			  "  This operator does not decide: spec.authority is Following, follows "
+			  "https://a:1 n, 3 objects behind, seen 2026-01-01T00:00:00Z\n"),
 		"%s", strbuf_str(&out));
 	cr_expect(strstr(strbuf_str(&out),
-			  "What waits, and why\n  TrustedExecutionCluster tec: Conflict\n"),
+			  "Waiting, and why\n  TrustedExecutionCluster tec: Conflict\n"),
 		"%s", strbuf_str(&out));
 }
 
@@ -134,7 +133,7 @@ Test(show_status, what_cannot_be_read_is_not_shown_as_absent)
 		"Cluster - in namespace n\n  not readable\n"
 		"\nImages\n  not readable\n"
 		"\nMachines\n  not readable\n"
-		"\nNot readable, and so not shown\n"
+		"\nUnreadable, and therefore not shown\n"
 		"  TrustedExecutionCluster: forbidden\n  Machine: forbidden\n"
 		"  AttestationKey: forbidden\n  ApprovedImage: forbidden\n"
 		"  ConfigMap: forbidden\n  Event: forbidden\n");

@@ -65,15 +65,15 @@ Test(show_why, the_latest_refusal_is_compared_with_what_is_approved)
 			" and PCR 14 is %s.") "," EVENT("other", "04:00", "Not its.") "]}",
 		value, value);
 	why(strbuf_str(&world), &out);
-	cr_expect(strstr(
-		strbuf_str(&out), "Machine m, id 3f1c2b9a-6d0e-4c53-9a7b-2f8e5d104c6f: not all"));
+	cr_expect(strstr(strbuf_str(&out),
+		"Machine m, id 3f1c2b9a-6d0e-4c53-9a7b-2f8e5d104c6f: something needed"));
 	cr_expect(strstr(strbuf_str(&out), "  ok    key ak-1: Delivered: There.\n"), "%s",
 		strbuf_str(&out));
 	expected = xasprintf("  60s ago  AttestationRefused: It is not approved: PCR 4 is " HEX
 			     ", expected %s; PCR 99 is " HEX " and PCR 14 is %s.\n"
 			     "    PCR 4 shown     " HEX ", which no approved image has\n"
 			     "    PCR 4 expected  %s for image fcos\n"
-			     "    PCR 14 shown     %s, which is that of fcos\n"
+			     "    PCR 14 shown     %s, which belongs to image fcos\n"
 			     "    PCR 14 expected  %s for image fcos\n"
 			     "  2m ago  AttestationRefused: Older.\n",
 		value, value, value, value, value);
@@ -91,20 +91,20 @@ Test(show_why, what_is_missing_is_named_with_what_to_do)
 				       "Approved", "False", "ManualApproval", "Wait.") "]}}]}",
 		&out);
 	cr_expect_str_eq(strbuf_str(&out),
-		"Machine m, id i: not all that it needs for its disk key is there\n"
-		"  wait  disk key: the operator has not looked at it yet\n"
+		"Machine m, id i: something needed for its disk key is missing\n"
+		"  wait  disk key: the operator has not observed it yet\n"
 		"        -> tecctl doctor\n"
-		"  wait  attestation key: the operator has not looked at it yet\n"
+		"  wait  attestation key: the operator has not observed it yet\n"
 		"        -> tecctl doctor\n"
 		"  no    another key, k: ManualApproval: Wait.\n"
-		"        -> If it is the node's: tecctl approve k. If not: tecctl deny k\n"
-		"  wait  delivery to Trustee: the operator has not looked at it yet\n"
+		"        -> If the key belongs to the node: tecctl approve k. Otherwise: tecctl deny k\n"
+		"  wait  delivery to Trustee: the operator has not observed it yet\n"
 		"        -> tecctl doctor\n"
-		"  no    cluster: there is no TrustedExecutionCluster that can be read\n"
+		"  no    cluster: no readable TrustedExecutionCluster\n"
 		"        -> tecctl doctor\n"
 		"  no    approved images: 0 of 0 in force\n"
-		"        -> Without an approved image every boot is refused: tecctl image approve\n"
-		"\nNo Event tells of a refusal; Events are kept for an hour or so.\n");
+		"        -> Without an approved image, every boot is refused: tecctl image approve\n"
+		"\nNo refusal Event found; Events are kept for about an hour.\n");
 }
 
 Test(show_why, a_note_of_any_shape_is_only_shown)
@@ -176,7 +176,7 @@ Test(show_why, who_decides_is_said_where_this_cluster_does_not)
 		{"{\"authority\":\"Following\"}", "follows https://anchor ns, which decides",
 			"tecctl why m at that cluster"},
 		{"{\"authority\":\"Frozen\"}", "is Frozen", "--abort"},
-		{"{\"authority\":\"Retired\"}", "gives no key any more", "rebind-servers"},
+		{"{\"authority\":\"Retired\"}", "no longer delivers keys", "rebind-servers"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a person can do about a condition that is not as it should be, from its kind and reason. */
+/* What a person can do about a condition that is not True, looked up by object kind and reason. */
 #ifndef TEC_SHOW_ADVICE_H
 #define TEC_SHOW_ADVICE_H
 
@@ -8,10 +8,10 @@
 #include "tec/base/str.h"
 #include "tec/show/world.h"
 
-/* Appends one sentence, with name in the place of the object's; false: it is not known, or nothing
- * has to be done. */
+/* Appends one sentence of advice with name inserted for the object. false: the reason is unknown
+ * or needs no action; nothing is appended. */
 bool show_advice(enum show_kind kind, const char *reason, const char *name, struct strbuf *out);
-/* Nothing needs to be done but to wait. */
+/* Whether the reason resolves without action: it is shown as waiting, not as an error. */
 bool show_passes(enum show_kind kind, const char *reason);
 
 #endif

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which cluster decides, and the next step when that changes: of tecctl follow, promote and retire. All of it
- * follows from what two TrustedExecutionClusters show, so that a command that was killed goes on when it
- * runs again. The source is the cluster that decides, the target the one that follows it.
+ * Decides the next step when the authority over nodes moves between clusters: for tecctl follow,
+ * promote and retire. Each step follows only from what the two TrustedExecutionClusters show, so
+ * a command that was killed continues when it is run again. The source is the cluster that
+ * decides, the target the one that follows it.
  *
- * A promotion has a ticket, an annotation on both clusters. The target may decide only while both show
- * the same one; each ticket is written to the source before that, so that a change of the source which
- * was decided earlier fails with its resourceVersion.
+ * A promotion has a ticket, an annotation on both clusters. The target may decide only while both
+ * clusters carry the same ticket. Each ticket is written to the source before that, so a write to
+ * the source that was prepared earlier fails on its resourceVersion.
  *
- * A target that decides gets an epoch higher than both had. Of two that decide all the same, as one was
- * made to while the other could not be reached, the one with the lower epoch stops when it reads the
- * other's (ctl/follow.h).
+ * A target that takes over gets an epoch higher than both had. If two clusters decide
+ * nevertheless, because one was promoted while the other was unreachable, the one with the lower
+ * epoch stops when it reads the other's (ctl/follow.h).
  */
 #ifndef TEC_SHOW_HANDOVER_H
 #define TEC_SHOW_HANDOVER_H
@@ -25,38 +26,39 @@
 #include "tec/show/world.h"
 
 #define SHOW_TICKET         "trusted-execution-clusters.io/promotion"
-#define SHOW_TICKET_ABORTED "aborted-" /* and the ticket: no target with it may decide */
+#define SHOW_TICKET_ABORTED "aborted-" /* prefix of a ticket: a target that has it may not decide */
 
-/* What a TrustedExecutionCluster shows of who decides. Strings are borrowed from it, NULL: not there. */
+/* What a TrustedExecutionCluster shows about who decides. Strings are borrowed from it; NULL:
+ * absent. */
 struct show_authority {
 	enum model_authority is;
-	bool known;    /* false: spec.authority is a word of a later version */
-	bool observed; /* the condition Authority is of the current generation */
+	bool known;    /* false: spec.authority has a value of a later version */
+	bool observed; /* the condition Authority is up to date with the generation */
 	bool synced;   /* TrusteeSynced is True */
 	const char *name, *uid, *ticket, *reason, *message;
-	const char *digest, *peer, *peer_uid; /* of status.authority, as all that follows */
+	const char *digest, *peer, *peer_uid; /* from status.authority, like all that follows */
 	int64_t machines, keys, images, behind;
-	int64_t epoch, peer_epoch; /* 0: not there */
+	int64_t epoch, peer_epoch; /* 0: absent */
 	const char *seen;
 };
 void show_authority(struct json_object *cluster, struct show_authority *out);
 
 enum show_do {
-	SHOW_DO_REFUSE, /* why says it, next what to do */
+	SHOW_DO_REFUSE, /* why gives the reason, next what to do */
 	SHOW_DO_WAIT,   /* likewise */
-	SHOW_DO_FOLLOW, /* give the target an account at the source; then its authority is Following */
+	SHOW_DO_FOLLOW, /* give the target an account at the source; set the target to Following */
 	SHOW_DO_ANNOUNCE, /* give the target a ticket */
-	SHOW_DO_FREEZE,   /* the source is Frozen, with the target's ticket */
-	SHOW_DO_TAKE,     /* the target is Self, with show_next_epoch() */
-	SHOW_DO_SWAP,     /* the source is Following, without a ticket */
-	SHOW_DO_FENCE,    /* make the ticket of the target an aborted one */
-	SHOW_DO_UNFREEZE, /* the source is Self, without a ticket */
+	SHOW_DO_FREEZE,   /* set the source to Frozen, with the target's ticket */
+	SHOW_DO_TAKE,     /* set the target to Self, with show_next_epoch() */
+	SHOW_DO_SWAP,     /* set the source to Following, without a ticket */
+	SHOW_DO_FENCE,    /* mark the target's ticket as aborted, so that it cannot decide */
+	SHOW_DO_UNFREEZE, /* set the source to Self, without a ticket */
 	SHOW_DO_RETIRE,
-	SHOW_DO_TAKE_ALONE, /* the same without a source, and without a ticket */
+	SHOW_DO_TAKE_ALONE, /* as SHOW_DO_TAKE, but without a source and without a ticket */
 	SHOW_DO_DONE
 };
 
-/* The steps of a promotion in their order. */
+/* The steps of a promotion, in order. */
 enum show_step {
 	SHOW_STEP_FOLLOW,
 	SHOW_STEP_PREFLIGHT,
@@ -72,54 +74,55 @@ extern const struct show_step_words {
 
 struct show_next {
 	enum show_do act;
-	enum show_step step; /* of a promotion: all before it are done; SHOW_N_STEPS: all are */
+	enum show_step step; /* all steps before it are done; SHOW_N_STEPS: all are done */
 	char why[512];
-	const char *next; /* static; NULL: nothing has to be done */
+	const char *next; /* static; NULL: no action is needed */
 };
 
-/* What else a promotion looks at. */
+/* What a promotion considers besides the two clusters. */
 struct show_promotion {
-	size_t deleting; /* Machines of the source whose deletion is not over */
-	const char *from_version, *to_version; /* of the operators, "0.2.0"; NULL: not known */
-	int64_t skew_s; /* by which the clock of the target's API server is ahead; 0 also: not known */
-	const char *ticket; /* with which this run goes on; NULL: it has just started */
+	size_t deleting;                       /* Machines still being deleted at the source */
+	const char *from_version, *to_version; /* operator versions, "0.2.0"; NULL: unknown */
+	int64_t skew_s;     /* seconds the target API server's clock is ahead; 0 if unknown, too */
+	const char *ticket; /* of this run of tecctl; NULL: the run has just started */
 };
 
-/* given: this run has written the kubeconfig for the target. */
+/* given: this run has already written the kubeconfig for the target. */
 struct show_next show_follow_next(
 	const struct show_authority *from, const struct show_authority *to, bool given);
 struct show_next show_promote_next(const struct show_authority *from,
 	const struct show_authority *to, const struct show_promotion *p);
 struct show_next show_abort_next(
 	const struct show_authority *from, const struct show_authority *to);
-/* The other cluster is lost. */
+/* The next step when the other cluster is lost (tecctl promote --from-lost). */
 struct show_next show_from_lost_next(const struct show_authority *to);
-/* Of a target that takes over; from NULL: the other cluster is lost. */
+/* The epoch for a target that takes over; from NULL: the other cluster is lost. */
 int64_t show_next_epoch(const struct show_authority *from, const struct show_authority *to);
-/* What was copied from the cluster that is lost, and when it was last seen: a sentence for people. The
- * caller frees. */
+/* Describes, in a sentence for people, when the lost cluster was last read and what had not been
+ * copied then. The caller frees. */
 char *show_last_seen(const struct show_authority *to, int64_t now_s);
-/* last: its keys are given up although no other cluster is known to have them. */
+/* last: retire although no other cluster is known to have the keys (--last). */
 struct show_next show_retire_next(const struct show_authority *at, bool last);
 
-/* Machines of the target that the source does not have: following would revoke their keys. *first is the
- * name of one, borrowed from to. */
+/* Counts the Machines that the target has and the source lacks: following would revoke their
+ * keys. *first is the name of one of them, borrowed from to. */
 size_t show_strangers(
 	const struct show_world *from, const struct show_world *to, const char **first);
 
-/* Machines of the last 10 minutes that no AttestationKey is bound to, as of a node in its first boot. *first as above. */
+/* Counts the Machines younger than 10 minutes without a bound AttestationKey: probably nodes in
+ * their first boot. *first as above. */
 size_t show_unbound(const struct show_world *w, const char **first);
-/* Nodes that are installed with this cluster ask no other server than that address. */
+/* Whether nodes installed with this cluster contact no server but that address. */
 bool show_asks_only(struct json_object *cluster, const char *address);
 
-/* Of the gitVersion of a server. */
+/* Whether the gitVersion is that of tec-operator --standalone. */
 bool show_is_standalone(const char *git);
-/* "0.3.0": of the gitVersion of tec-operator --standalone, or of the operator's image; NULL: not in them, which
- * may be NULL. The caller frees. */
+/* The operator's version ("0.3.0") from the gitVersion of tec-operator --standalone, or else from
+ * the tag of the operator's image; either may be NULL. NULL: neither tells it. The caller frees. */
 char *show_operator_version(const char *git, const char *image);
 
-/* "KUBECONFIG[:NS]": a colon after the last slash separates the namespace. *ns is NULL without one; the
- * caller frees both. ERR_INVALID. */
+/* Splits "KUBECONFIG[:NS]" at the first colon after the last slash. *ns is NULL without a
+ * namespace; the caller frees both. ERR_INVALID: no file name, or not a namespace. */
 int show_place(const char *text, char **file, char **ns, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Machines, attestation keys and images one by one: tables with kubectl's look, and all about one. */
+/* Lists of Machines, attestation keys and images as tables in kubectl's style, and all details of
+ * one object. */
 #ifndef TEC_SHOW_LISTS_H
 #define TEC_SHOW_LISTS_H
 
@@ -11,7 +12,8 @@ void show_keys(const struct show_world *w, bool colours, struct strbuf *out);
 void show_images(const struct show_world *w, bool colours, struct strbuf *out);
 void show_machine(
 	const struct show_world *w, struct json_object *machine, bool colours, struct strbuf *out);
-/* Which value sets Trustee takes from nodes with this image, and what each register's is made of. */
+/* Appends the sets of PCR values that Trustee accepts for this image, with the events behind each
+ * register. */
 void show_image(
 	const struct show_world *w, struct json_object *image, bool colours, struct strbuf *out);
 

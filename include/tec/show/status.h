@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The whole system at a glance. What is found is one JSON document, which -o json prints; the text
- * for people is made of that document and of nothing else.
+ * The whole system at a glance. The findings are one JSON document, which -o json prints; the
+ * text for people is rendered from that document alone.
  */
 #ifndef TEC_SHOW_STATUS_H
 #define TEC_SHOW_STATUS_H
@@ -9,13 +9,14 @@
 #include "tec/base/str.h"
 #include "tec/show/world.h"
 
-/* The caller puts it. */
+/* The caller releases the document with json_object_put(). */
 struct json_object *show_status(const struct show_world *w);
 void show_status_text(struct json_object *status, bool colours, struct strbuf *out);
 
 /*
- * In a word: "Ready", or why not. Both are borrowed from the object, message may be NULL. Of a
- * Machine it is the first of KeyReady, AttestationKeyBound and Delivered that is not true.
+ * The state of an object in one word: "Ready", or the reason of the first condition that is not
+ * True, in the order in which they become true (of a Machine: KeyReady, AttestationKeyBound,
+ * Delivered). Both strings are borrowed from the object; message may be NULL.
  */
 struct show_state {
 	const char *word, *message;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text as people read it in a terminal: tables with kubectl's look, ages, colours, JSON, YAML. What comes
- * from an API is another program's text: what str_is_control() names is printed as \uXXXX.
+ * Text for a terminal: tables in kubectl's style, ages, colours, JSON, YAML. What comes from an
+ * API is untrusted: characters that str_is_control() reports are printed as \uXXXX, so they
+ * cannot drive the terminal.
  */
 #ifndef TEC_SHOW_TEXT_H
 #define TEC_SHOW_TEXT_H
@@ -14,23 +15,23 @@
 
 enum show_colour { SHOW_PLAIN, SHOW_GOOD, SHOW_WAITS, SHOW_BAD, SHOW_TITLE, SHOW_DIM };
 
-/* text in a colour; colours false: as SHOW_PLAIN. Safe as above; NULL counts as "". */
+/* Appends text in a colour; plain if colours is false. Escaped as above; NULL counts as "". */
 void show_text(struct strbuf *out, bool colours, enum show_colour colour, const char *text);
-/* Safe, and on one line: a line end becomes a blank. */
+/* Appends text escaped and on one line: newlines and tabs become spaces. */
 void show_safe(struct strbuf *out, const char *text);
-/* "5m12s", "3h4m", "12d": as kubectl. Negative (a clock that is behind) is "0s". */
+/* Appends an age as kubectl prints it: "5m12s", "3h4m", "12d". Negative (clock skew) is "0s". */
 void show_age(struct strbuf *out, int64_t seconds);
-/* Any JSON value as a document. */
+/* Append any JSON value as a document. */
 void show_json(struct strbuf *out, struct json_object *o);
 void show_yaml(struct strbuf *out, struct json_object *o);
 
 #define SHOW_COLUMNS_MAX 8
 struct show_table;
-/* titles: NULL-terminated, SHOW_COLUMNS_MAX at most. */
+/* titles: static, NULL-terminated, at most SHOW_COLUMNS_MAX. */
 struct show_table *show_table_new(const char *const *titles);
 void show_table_free(struct show_table *t);
 void show_table_row(struct show_table *t);
-/* The next cell of the current row; what has no cell is empty. */
+/* Sets the next cell of the current row; cells that are not set stay empty. */
 void show_table_cell(struct show_table *t, enum show_colour colour, const char *text);
 void show_table_age(struct show_table *t, int64_t seconds); /* negative: <unknown> */
 void show_table_print(

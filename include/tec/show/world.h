@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the API holds of one namespace, for programs that show it to people: the objects as JSON,
- * with what belongs together found. It shows what the API says; a list that could not be read says
- * why, and what depends on it is shown as unknown, never as absent.
+ * The objects of one namespace, for programs that show them to people: as JSON, with functions
+ * that find related objects. A list that could not be read carries the reason; what depends on it
+ * is shown as unknown, never as absent.
  */
 #ifndef TEC_SHOW_WORLD_H
 #define TEC_SHOW_WORLD_H
@@ -18,7 +18,7 @@ enum show_kind {
 	SHOW_MACHINE,
 	SHOW_KEY,
 	SHOW_IMAGE,
-	SHOW_CONFIGMAP, /* those that are needed */
+	SHOW_CONFIGMAP, /* only those that the reports need */
 	SHOW_EVENT,
 	SHOW_N_KINDS
 };
@@ -26,8 +26,8 @@ enum show_kind {
 struct show_list {
 	struct json_object **v; /* owned; oldest first, then by name */
 	size_t n;
-	bool read;     /* it was asked for */
-	char *problem; /* owned; why it cannot be read; NULL: it was */
+	bool read;     /* it was requested */
+	char *problem; /* owned; why it could not be read; NULL: it was read */
 };
 
 struct show_world {
@@ -38,30 +38,31 @@ struct show_world {
 void show_world_fini(struct show_world *w);
 #define cleanup_show_world __attribute__((cleanup(show_world_fini)))
 
-/* Takes the object into the list. What is no object with a name is dropped. */
+/* Takes ownership of the object and appends it to the list; drops it if it has no name. */
 void show_world_take(struct show_world *w, enum show_kind kind, struct json_object *take_o);
 void show_world_sort(struct show_world *w);
 void show_world_problem(struct show_world *w, enum show_kind kind, const char *why);
 
-/* Borrowed; NULL: there is none. */
+/* Finds an object by name. Borrowed; NULL: not found. */
 struct json_object *show_find(const struct show_world *w, enum show_kind kind, const char *name);
-/* The TrustedExecutionCluster that is served: the oldest that is not being deleted. */
+/* The TrustedExecutionCluster that is served: the oldest one that is not being deleted. */
 struct json_object *show_cluster(const struct show_world *w);
-/* A Machine by its name or its id, as `MACHINE` on a command line. ERR_NOT_FOUND says what to do;
- * ERR_CONFLICT: two have that id. */
+/* Finds a Machine by name or id, as given on a command line. ERR_NOT_FOUND: the text names the
+ * next step; ERR_CONFLICT: two Machines have that id. */
 struct json_object *show_machine_find(
 	const struct show_world *w, const char *text, struct err *err) MUST_CHECK;
-/* The AttestationKey that holds the Machine; NULL: none. */
+/* The AttestationKey bound to the Machine; NULL: none. */
 struct json_object *show_machine_key(const struct show_world *w, struct json_object *machine);
-/* Keys with the Machine's id that do not hold it; *at starts as 0. NULL after the last. */
+/* Iterates over keys with the Machine's id that are not bound to it; *at starts at 0. NULL after
+ * the last. */
 struct json_object *show_machine_other_key(
 	const struct show_world *w, struct json_object *machine, size_t *at);
 
-const char *show_name(struct json_object *o); /* "" when there is none */
+const char *show_name(struct json_object *o); /* "" if it has none */
 bool show_deleting(struct json_object *o);
-/* Since it was made; -1: unknown. */
+/* Age in seconds; -1: unknown. */
 int64_t show_age_of(const struct show_world *w, struct json_object *o);
-/* A member of status.conditions; NULL: there is none. */
+/* Finds a condition in status.conditions by type; NULL: not found. */
 struct json_object *show_condition(struct json_object *o, const char *type);
 bool show_is_true(struct json_object *o, const char *type);
 
