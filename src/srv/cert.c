@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One k8s_watch with field selector metadata.name=NAME per wanted Secret, each with a cache of its
- * own that holds at most that object. The extracted object carries ca.crt and a ready TLS context;
- * tls.key exists outside OpenSSL only while the context is made.
+ * One k8s_watch with field selector metadata.name=NAME per wanted Secret, each with its own cache
+ * of at most that object. The extracted object carries ca.crt and a ready TLS context; tls.key
+ * exists outside OpenSSL only while the context is being created.
  */
 #include "config.h"
 
@@ -18,8 +18,8 @@
 
 struct secret_obj {
 	struct kobj obj;
-	const char *ca;        /* PEM, NULL: none or unusable */
-	const char *ca_sha256; /* of its certificates; "": there is one, unusable; NULL: none */
+	const char *ca;        /* PEM; NULL: absent or unusable */
+	const char *ca_sha256; /* of its certificates; "": unusable; NULL: absent */
 	struct tls_ctx *tls;
 };
 
@@ -28,9 +28,8 @@ struct srv_cert {
 	char *name;
 	struct k8s_cache *cache;
 	struct k8s_watch *watch;
-	struct tls_ctx
-		*good; /* the last usable context: outlives a Secret that turned to garbage */
-	/* The same of ca.crt: what the listener still serves must be trusted still. */
+	struct tls_ctx *good; /* the last usable context; stays when the Secret becomes unusable */
+	/* The last usable ca.crt, kept for as long as the certificate that it must verify. */
 	char *ca, *ca_sha256;
 	bool wanted;
 };
@@ -41,7 +40,7 @@ struct srv_certs {
 	char *ns;
 	void (*changed)(void *arg);
 	void *arg;
-	char *ca_sha256; /* owned: the certificates that a ca.crt may have; NULL: any */
+	char *ca_sha256; /* owned: certificates that a ca.crt may contain; NULL: any */
 	struct srv_cert *slot[SRV_CERTS_MAX];
 };
 
@@ -50,7 +49,7 @@ static void secret_obj_fini(struct kobj *o)
 	tls_ctx_unref(((struct secret_obj *)o)->tls);
 }
 
-/* The decoded value of data[member]; the json-c text is wiped, as it may be a private key. */
+/* Decode data[member]. The text in json-c's memory is wiped, as it may be a private key. */
 static struct secret *take_data(struct json_object *o, const char *member)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
@@ -73,11 +72,11 @@ static bool has_data(struct json_object *o, const char *member)
 
 static int undecodable(struct err *err)
 {
-	return err_set(
-		err, ERR_INVALID, "missing, empty, not base64, or too long (64 KiB at most)");
+	return err_set(err, ERR_INVALID, "missing, empty, not base64, or longer than 64 KiB");
 }
 
-/* An unusable ca.crt is logged. */
+/* Read ca.crt into the object: usable as PEM and hashes, unusable as empty hashes, which is
+ * logged. */
 static void read_ca(struct kobj_pack *p, struct json_object *o, const struct log_ctx *lc)
 {
 	cleanup_secret struct secret *ca = take_data(o, "ca.crt");
@@ -86,7 +85,7 @@ static void read_ca(struct kobj_pack *p, struct json_object *o, const struct log
 
 	if (!ca && !has_data(o, "ca.crt"))
 		return;
-	/* All bytes of it: a NUL byte would hide what follows it. */
+	/* By length, not as a string: a NUL byte would hide what follows it. */
 	if (!ca)
 		undecodable(&err);
 	else if (pki_cert_read_bundle(
@@ -95,10 +94,11 @@ static void read_ca(struct kobj_pack *p, struct json_object *o, const struct log
 	kobj_pack_str(p, offsetof(struct secret_obj, ca_sha256),
 		err_is_set(&err) ? "" : strbuf_str(&hashes));
 	if (err_is_set(&err))
-		log_err(LOG_WARN, lc, "ca.crt is not usable, the last good one stays", &err);
+		log_err(LOG_WARN, lc, "ca.crt is unusable, keeping the last good one", &err);
 }
 
-/* NULL: none (a Secret may hold a CA alone), or not usable, which is logged. */
+/* Read certificate and key. NULL: absent (a Secret may hold a CA alone), or unusable, which is
+ * logged. */
 static struct tls_ctx *read_identity(struct json_object *o, const struct log_ctx *lc)
 {
 	cleanup_secret struct secret *crt = take_data(o, "tls.crt"), *key = take_data(o, "tls.key");
@@ -111,10 +111,11 @@ static struct tls_ctx *read_identity(struct json_object *o, const struct log_ctx
 	else if (has_data(o, "tls.crt") || has_data(o, "tls.key"))
 		undecodable(&err);
 	if (err_is_set(&err))
-		log_err(LOG_WARN, lc, "certificate not usable, the last good one stays", &err);
+		log_err(LOG_WARN, lc, "certificate is unusable, keeping the last good one", &err);
 	return tls;
 }
 
+/* An unusable member does not fail the object: the cache must show that the Secret exists. */
 static struct kobj *extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack p = KOBJ_PACK_INIT;
@@ -134,12 +135,15 @@ static void forget_ca(struct srv_cert *c)
 	free(steal_ptr(&c->ca_sha256));
 }
 
+/* Whether spec.tls.caSHA256 allows all certificates of this ca.crt; without that field any is
+ * allowed. */
 static bool is_listed(const struct srv_cert *c, const char *ca_sha256)
 {
 	return !model_cluster_unlisted_ca(c->certs->ca_sha256, ca_sha256);
 }
 
-/* What the Secret holds now comes into use, as far as it can be used. o NULL: there is none. */
+/* Put the usable parts of the Secret into use; unusable ones leave the last good parts. o NULL:
+ * the Secret is gone, and so are they. */
 static void take(struct srv_cert *c, const struct secret_obj *o)
 {
 	struct log_ctx lc = {.kind = "Secret", .name = c->name};
@@ -166,17 +170,19 @@ static void take(struct srv_cert *c, const struct secret_obj *o)
 	}
 }
 
+/* The cache's listener: called for each change of the one Secret. */
 static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	struct srv_cert *c = arg;
 
-	if (now && now->unreadable) /* the watch reports it; the certificate in use stays */
+	if (now && now->unreadable) /* the watch reports it; the certificate stays in use */
 		return;
 	take(c, (const struct secret_obj *)now);
 	c->certs->changed(c->certs->arg);
 }
 
-/* Which certificates are listed has changed: what is not listed goes out of use. */
+/* Apply a changed list of allowed certificates: stop using what is no longer allowed, start using
+ * what now is. */
 static void judge_again(struct srv_cert *c)
 {
 	const struct kobj *now = k8s_cache_find(c->cache, c->name);
@@ -190,6 +196,8 @@ static void judge_again(struct srv_cert *c)
 		take(c, (const struct secret_obj *)now);
 }
 
+/* The watch has filled the cache or lost access; whether the listener may serve can depend on
+ * it. */
 static void on_state(void *arg)
 {
 	struct srv_cert *c = arg;
@@ -199,6 +207,7 @@ static void on_state(void *arg)
 
 static const struct k8s_cache_type cache_type = {extract, sizeof(struct secret_obj), NULL, 0};
 
+/* Start to watch one Secret. The watch calls back later, never from here. */
 static struct srv_cert *cert_new(struct srv_certs *certs, const char *name)
 {
 	struct srv_cert *c = xcalloc(1, sizeof(*c));
@@ -267,6 +276,7 @@ static struct srv_cert *lookup(const struct srv_certs *c, const char *name)
 	return NULL;
 }
 
+/* Keep the watch of this name, or start one in a free slot. */
 static void want_one(struct srv_certs *c, const char *name)
 {
 	struct srv_cert *have = lookup(c, name);
@@ -276,7 +286,7 @@ static void want_one(struct srv_certs *c, const char *name)
 		have->wanted = true;
 		return;
 	}
-	/* The CRD checks names too; what reaches a selector is checked here as well. */
+	/* The CRD checks names too, but a selector must not depend on that. */
 	if (!kobj_name_valid(name, strlen(name)))
 		return;
 	for (i = 0; i < SRV_CERTS_MAX; i++) {
@@ -289,7 +299,8 @@ static void want_one(struct srv_certs *c, const char *name)
 	DIE("more than %d TLS Secrets are named", SRV_CERTS_MAX);
 }
 
-_Static_assert(3 + MODEL_CLUSTER_SERVERS_MAX <= SRV_CERTS_MAX, "all that a cluster can name");
+_Static_assert(
+	3 + MODEL_CLUSTER_SERVERS_MAX <= SRV_CERTS_MAX, "a slot for each Secret of a cluster");
 
 size_t srv_certs_of(const struct model_cluster *c, bool ignition, const char *names[SRV_CERTS_MAX])
 {
@@ -305,6 +316,7 @@ size_t srv_certs_of(const struct model_cluster *c, bool ignition, const char *na
 	return n;
 }
 
+/* Store the list of allowed certificates; on a change, judge all Secrets again. */
 static void set_listed(struct srv_certs *c, const char *ca_sha256)
 {
 	if (str_eq(c->ca_sha256, ca_sha256))
@@ -331,7 +343,7 @@ void srv_certs_want(struct srv_certs *c, const char *const *names, size_t n, con
 		if (have)
 			have->wanted = true;
 	}
-	/* Places of names no longer wanted are freed before new ones are taken. */
+	/* Free slots of dropped names first: new ones may need them. */
 	for (i = 0; i < SRV_CERTS_MAX; i++) {
 		if (!c->slot[i] || c->slot[i]->wanted)
 			continue;

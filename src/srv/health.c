@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Three small answers; nothing here touches the API, so a dead API server does not kill the Pod.
+ * Three small answers. None of them contacts the API, so an API server that is down does not make
+ * the kubelet kill the Pod.
  *
- * Every client that reaches the port, even from the kubelet's own address, may connect and say nothing. A
- * probe that fails three times ends the Pod, so a new connection is always accepted: the one idle for
- * longest is closed, of any source. A rate limit would count the kubelet with others at its address.
+ * Any client that reaches the port, even from the kubelet's own address, may connect and stay
+ * silent. Three failed probes end the Pod, so a new connection is always accepted; for it, the
+ * connection that has been idle longest is closed, whatever its source. There is no rate limit:
+ * it would count the kubelet together with other clients at its address.
  */
 #include "config.h"
 
@@ -14,8 +16,8 @@
 #include "tec/srv/metrics.h"
 
 #define CONNECTIONS 64
-#define TIMEOUT_MS  5000 /* a probe's own is 1 to 5 s; also to take a reply */
-#define SCRAPES     4    /* at once; one answer is some ten KiB that a slow reader leaves here */
+#define TIMEOUT_MS  5000 /* for a request and for reading its reply; probes wait 1 to 5 s */
+#define SCRAPES     4    /* at once; a slow reader keeps some ten KiB of reply in memory */
 
 struct srv_health {
 	struct httpd *httpd;
@@ -34,6 +36,7 @@ static void get_healthz(struct httpd_req *r, void *arg)
 	httpd_reply(r, 200, "text/plain; charset=utf-8", "ok\n", 3);
 }
 
+/* A Pod that is not ready gets no traffic, but is not restarted. */
 static void get_readyz(struct httpd_req *r, void *arg)
 {
 	struct srv_health *s = arg;

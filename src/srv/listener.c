@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The served cluster is the oldest in the cache. A listener is closed rather than served in plain
- * text: without an answer when a certificate is named and there never was one, with 503 over the
- * last certificate when it is gone, and with 503 when the cluster refuses plain text.
- * What a connection speaks was decided when it was accepted, so each request compares it with what
- * the cluster says now.
+ * The served cluster is the oldest in the cache. A listener refuses rather than serve in plain
+ * text: it closes connections without an answer while a certificate is named and none was ever
+ * usable, and it answers 503, over the last certificate if there is one, when the Secret is gone
+ * or the cluster refuses plain text.
+ *
+ * A connection's protocol is fixed when it is accepted, so each request compares it with what the
+ * cluster says now.
  */
 #include "config.h"
 
@@ -15,8 +17,8 @@
 #include "tec/base/metric.h"
 #include "tec/state/since.h"
 
-#define API_MS_MAX 10000
-/* Why connections are closed as they come. */
+#define API_MS_MAX 10000 /* a client waits no longer than this for the API */
+/* Reasons for closing connections on accept; they appear in metrics. */
 #define WAITS_FOR_LISTS "starting"
 #define WAITS_FOR_TLS   "no_certificate"
 
@@ -24,8 +26,8 @@ struct srv_listener {
 	struct srv_env env;
 	struct srv_listener_conf conf;
 	struct httpd *httpd;
-	bool tls;    /* it has a certificate */
-	void *state; /* owned: the handlers' */
+	bool tls;    /* the httpd has a certificate */
+	void *state; /* owned; for the handlers */
 };
 
 static const char plain_refused_text[] =
@@ -33,7 +35,7 @@ static const char plain_refused_text[] =
 static struct metric refused = METRIC_COUNTER_INIT("tec_registration_refused_total",
 	"Registrations refused because a limit is reached, by limit.", "limit", NULL);
 
-/* NULL: r may be answered on its connection. */
+/* Why r may not be answered on its connection; NULL: it may. */
 static const char *plain_refused(const struct model_cluster *c, const struct httpd_req *r)
 {
 	const struct srv_listener *s = httpd_req_arg(r);
@@ -41,12 +43,14 @@ static const char *plain_refused(const struct model_cluster *c, const struct htt
 	if (httpd_req_is_tls(r))
 		return NULL;
 	if (s->conf.tls_secret(c))
-		return "This listener speaks TLS only; connect again";
+		return "This listener requires TLS; reconnect with https";
 	if (c->plaintext == MODEL_PLAINTEXT_REFUSE)
 		return plain_refused_text;
 	return NULL;
 }
 
+/* Refuse because this operator does not decide. Self is refused, too, while a peer may have taken
+ * over. 503 asks the node to retry, 410 tells it that retrying is useless. */
 static void refuse_by_authority(const struct model_cluster *c, struct httpd_req *r)
 {
 	switch (c->authority) {
@@ -57,14 +61,15 @@ static void refuse_by_authority(const struct model_cluster *c, struct httpd_req 
 		break;
 	case MODEL_AUTHORITY_RETIRED:
 		httpd_reply_error(r, 410, 0,
-			"spec.authority is Retired: no node can register here any more; use the operator that took over");
+			"spec.authority is Retired: nodes can no longer register here; use the operator that took over");
 		break;
 	case MODEL_AUTHORITY_SELF:
 		httpd_reply_error(r, 503, 30,
-			"It is not known whether another operator decides: no node can register until that is known");
+			"It is unknown whether another operator decides: nodes cannot register until this is known");
 		break;
 	case MODEL_AUTHORITY_FROZEN:
-		httpd_reply_error(r, 503, 30, "spec.authority is Frozen: no node can register now");
+		httpd_reply_error(
+			r, 503, 30, "spec.authority is Frozen: nodes cannot register now");
 	}
 }
 
@@ -73,8 +78,9 @@ const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct
 	const struct model_cluster *c = state_cluster_oldest(env->state);
 	const char *why;
 
-	/* Without Machines and keys the limits of registration would count from zero; a Machine made
-	 * before the marker would seem older than this operator, its key not to be trusted. */
+	/* Without Machines and keys in the caches, the limits would count from zero. A Machine
+	 * created before the marker is known would look older than this operator, and its key would
+	 * not be trusted. */
 	if (!state_filled(env->state, STATE_FOR_LISTENERS) || !state_since_known(env->state))
 		httpd_reply_error(r, 503, 5, "The operator is starting");
 	else if (!c)
@@ -82,10 +88,10 @@ const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct
 	else if ((why = plain_refused(c, r)))
 		httpd_reply_error(r, 503, 5, "%s", why);
 	else if (c->extended_lost)
-		/* Another operator's CRD pruned it: served as it is now, Manual or Token would have
-		 * become Open. */
+		/* Another operator's CRD pruned the spec. Served as it is, registration.mode Manual or
+		 * Token would have become Open. */
 		httpd_reply_error(r, 503, 60,
-			"The cluster lost settings; an administrator has to confirm them");
+			"The cluster lost settings; an administrator must confirm them");
 	else if (!state_cluster_decides(env->state))
 		refuse_by_authority(c, r);
 	else if (c->reg_mode == MODEL_REG_TOKEN)
@@ -96,6 +102,7 @@ const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct
 	return NULL;
 }
 
+/* A second is left for the answer; with little time left, half of it. */
 uint32_t srv_api_ms(const struct httpd_req *r)
 {
 	uint32_t left = httpd_req_ms_left(r);
@@ -106,6 +113,8 @@ uint32_t srv_api_ms(const struct httpd_req *r)
 	return ms ? ms : 1; /* 0 would mean the default */
 }
 
+/* ERR_INVALID and ERR_BUG will not change by a retry, so they are no 503. The reason is logged
+ * only: the client is unknown. */
 void srv_reply_api_error(struct httpd_req *r, const struct err *err)
 {
 	uint32_t wait_s = err->retry_after_ms ? (err->retry_after_ms + 999) / 1000 : 5;
@@ -115,7 +124,7 @@ void srv_reply_api_error(struct httpd_req *r, const struct err *err)
 		httpd_reply_error(r, 500, 0, "Internal error");
 	else
 		httpd_reply_error(
-			r, 503, wait_s, "The cluster API is not available; try again later");
+			r, 503, wait_s, "The cluster API is unavailable; try again later");
 }
 
 void srv_reply_limit(const struct srv_env *env, struct httpd_req *r, enum srv_limit limit)
@@ -136,13 +145,14 @@ void srv_reply_limit(const struct srv_env *env, struct httpd_req *r, enum srv_li
 		if (env->events)
 			k8s_events_post(env->events, &kobj_cluster, &c->obj, K8S_EVENT_WARNING,
 				"RegistrationRefused", "Register",
-				"Nodes are refused: %s. The condition RegistrationOpen has the counts; "
-				"tec-operator(8) says how to remove what is waiting.",
+				"Nodes are refused: %s. The condition RegistrationOpen shows the counts; "
+				"see tec-operator(8) for how to remove waiting registrations.",
 				srv_limit_text(limit));
 	}
 	httpd_reply_error(r, 503, 60, "%s", srv_limit_text(limit));
 }
 
+/* The listener starts closed: httpd_set_waiting() stays in force until the first refresh. */
 struct srv_listener *srv_listener_new(
 	const struct srv_env *env, const struct srv_listener_conf *conf)
 {
@@ -185,12 +195,13 @@ const struct srv_env *srv_listener_env(const struct srv_listener *s)
 	return &s->env;
 }
 
+/* Called on each change of the cluster or a Secret; calling it without a change is harmless. */
 void srv_listener_follow(const struct srv_env *env, struct httpd *h, const char *secret, bool *tls)
 {
 	const struct model_cluster *c = state_cluster_oldest(env->state);
 	struct tls_ctx *ctx = secret ? srv_certs_tls(env->certs, secret) : NULL;
 
-	/* Nothing is said in plain text, not even a refusal, where nodes expect TLS. */
+	/* Where nodes expect TLS, send nothing in plain text, not even a refusal. */
 	httpd_set_waiting(h, !k8s_cache_filled(env->state->clusters) ? WAITS_FOR_LISTS
 			     : secret && !ctx && !*tls               ? WAITS_FOR_TLS
 								     : NULL);
@@ -220,13 +231,15 @@ void srv_listener_refresh(struct srv_listener *s)
 
 /* ---- jobs */
 
+/* The client has gone: end the job. Its API calls are cancelled, their effects are not. */
 static void job_abort(struct op *op)
 {
-	/* What was being created may be made all the same: it is listener-made and unmatched, so
-	 * pendingTTL takes it back. */
+	/* The API may still create the object. It is listener-made and unmatched, so it is deleted
+	 * after pendingTTL. */
 	srv_job_end((struct srv_job *)op);
 }
 
+/* The API did not answer in time. */
 static void on_late(void *arg)
 {
 	struct srv_job *j = arg;
@@ -237,6 +250,7 @@ static void on_late(void *arg)
 	srv_job_end(j);
 }
 
+/* The job belongs to the request's scope: it is cancelled with the request, at the latest. */
 void *srv_job_start(size_t size, struct srv_listener *s, struct httpd_req *req)
 {
 	struct srv_job *j = xcalloc(1, size);
@@ -249,6 +263,7 @@ void *srv_job_start(size_t size, struct srv_listener *s, struct httpd_req *req)
 	return j;
 }
 
+/* Detach the job from the request first, so that the reply cannot cancel it. */
 struct httpd_req *srv_job_reply(struct srv_job *j)
 {
 	op_finish(&j->op);
@@ -261,13 +276,15 @@ void srv_job_settle(struct srv_place **take, const struct err *err, const struct
 
 	if (!place)
 		return;
-	/* Without an answer, or with one in the server's trouble, it may have been made. */
+	/* No answer, or a 5xx: the object may have been created, so the place keeps counting. */
 	if (err_is_set(err) && err->http != 0 && err->http < 500)
 		srv_place_give_back(place);
 	else
 		srv_place_keep(place, err_is_set(err) ? NULL : result->uid);
 }
 
+/* Places that are still held count on: a create may be in flight, and its answer will not be
+ * seen. */
 void srv_job_end(struct srv_job *j)
 {
 	op_scope_cancel(&j->ops);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Object counts move with cache changes; process figures are read from /proc on request. */
+/* Object counts change with the caches; process figures are read from /proc on each scrape. */
 #include "config.h"
 
 #include "tec/srv/metrics.h"
@@ -27,7 +27,7 @@ static struct metric kbsconfigs = METRIC_GAUGE_INIT(
 static struct metric trusteeconfigs = METRIC_GAUGE_INIT(
 	"tec_trusteeconfigs", "TrusteeConfigs seen, by namespace and state.", "namespace", "state");
 static struct metric build = METRIC_GAUGE_INIT(
-	"tec_build_info", "Always 1; the labels say what runs.", "version", "compiler");
+	"tec_build_info", "Always 1; version and compiler are labels.", "version", "compiler");
 static struct metric rss = METRIC_GAUGE_INIT(
 	"process_resident_memory_bytes", "Resident memory size in bytes.", NULL, NULL);
 static struct metric cpu = METRIC_COUNTER_INIT(
@@ -39,7 +39,7 @@ static struct metric started = METRIC_GAUGE_INIT("process_start_time_seconds",
 static struct metric secrets =
 	METRIC_GAUGE_INIT("tec_secrets_in_memory", "Secrets held in locked memory.", NULL, NULL);
 
-/* A file of /proc/self; the caller frees. NULL: it cannot be read. */
+/* Read a file of /proc/self. The caller frees; NULL: unreadable. */
 static char *read_proc(const char *path)
 {
 	struct err ignored = ERR_INIT;
@@ -48,6 +48,7 @@ static char *read_proc(const char *path)
 	return file_read(path, 4096, &len, NULL, &ignored);
 }
 
+/* The second field of statm is the resident set in pages (proc(5)). 0 if it cannot be read. */
 static double read_rss(void)
 {
 	cleanup_free char *text = read_proc("/proc/self/statm");
@@ -58,11 +59,13 @@ static double read_rss(void)
 	return (double)resident * (double)sysconf(_SC_PAGESIZE);
 }
 
-/* Field 22 of /proc/self/stat: clock ticks after boot. */
+/* The start time of the process as a Unix time: field 22 of /proc/self/stat is in clock ticks
+ * after boot (proc(5)). */
 static double read_start(void)
 {
 	cleanup_free char *text = read_proc("/proc/self/stat");
-	char *p = text ? strrchr(text, ')') : NULL; /* the name in parentheses may hold anything */
+	char *p =
+		text ? strrchr(text, ')') : NULL; /* the name in parentheses may contain anything */
 	unsigned long long ticks;
 
 	if (!p ||
@@ -105,6 +108,7 @@ void srv_metrics_render(struct strbuf *out)
 
 /* ---- objects */
 
+/* The first unmet step names the state; the same order as tecctl status shows. */
 static const char *machine_state(const struct kobj *o)
 {
 	const struct model_machine *m = model_machine(o);
@@ -152,6 +156,8 @@ static const char *trusteeconfig_state(const struct kobj *o)
 									  : "waiting";
 }
 
+/* Move one object from state a to state b; NULL: it was added or deleted. Comparing pointers is
+ * enough: the states are string literals of one function. */
 static void count(struct metric *m, const char *label, const char *a, const char *b)
 {
 	if (a == b)
@@ -191,6 +197,7 @@ void srv_metrics_count(const struct state *state)
 	k8s_cache_listen(state->aks, on_ak, NULL);
 }
 
+/* The namespace is the label, as one operator may serve Trustees in several namespaces. */
 void srv_metrics_count_trustees(const struct state *state, const char *ns)
 {
 	k8s_cache_listen(state->kbsconfigs, on_kbsconfig, (void *)ns);

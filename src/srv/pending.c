@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two counters moved by cache changes, and two of the places that no cache shows yet. Places are
- * found by the name of their object, when the cache brings it, and by uuid, to count one Machine's
- * keys. Kept ones are in the order of their end, so those that have ended are at the head.
+ * Two counters updated by cache changes, and two for places whose objects no cache shows yet.
+ * Places are found by object name, when the cache shows the object, and by uuid, to count the
+ * keys of one Machine. Kept places are queued in the order of their expiry, so expired ones are
+ * at the head.
  */
 #include "config.h"
 
@@ -22,24 +23,24 @@
 #include "tec/net/addr.h"
 #include "tec/srv/share.h"
 
-#define KEEP_MS     10000
-#define TELL_MS     60000
-#define SOURCES_MAX 4096
-#define NAME_MAX_   64 /* machine-UUID, or MODEL_AK_NAME_LEN */
+#define KEEP_MS     10000 /* for the cache to show an object */
+#define TELL_MS     60000 /* between two reports of one limit */
+#define SOURCES_MAX 4096  /* bounds the memory for source addresses */
+#define NAME_MAX_   64    /* machine-UUID, or MODEL_AK_NAME_LEN */
 
 static struct metric waiting = METRIC_GAUGE_INIT("tec_registration_pending",
-	"Objects made by listeners that nothing has matched yet, by kind.", "kind", NULL);
+	"Objects created by listeners that nothing has matched yet, by kind.", "kind", NULL);
 
 struct srv_place {
 	struct srv_pending *p;
-	bool key;  /* else a Machine */
-	bool seen; /* in the cache: it counts there */
-	bool kept;
-	uint64_t until_ms; /* of one that is kept */
+	bool key;          /* else a Machine */
+	bool seen;         /* the cache shows the object and counts it */
+	bool kept;         /* the request is over; in the queue */
+	uint64_t until_ms; /* boot time at which a kept place expires */
 	char name[NAME_MAX_];
-	char uuid[UUID_TEXT_LEN + 1]; /* of a key; "": none */
+	char uuid[UUID_TEXT_LEN + 1]; /* of a key; "": without */
 	char peer[ADDR_TEXT_LEN];     /* of a Machine */
-	char *made_uid;               /* owned; NULL: not made, or it is not known */
+	char *made_uid;               /* owned; NULL: not created, or unknown */
 	struct table_link by_name, by_uuid;
 	TAILQ_ENTRY(srv_place) link; /* in kept */
 };
@@ -47,12 +48,12 @@ struct srv_place {
 struct srv_pending {
 	const struct state *state; /* borrowed */
 	size_t pending_machines, pending_aks;
-	size_t machine_places, key_places; /* not seen */
+	size_t machine_places, key_places; /* places whose objects no cache shows */
 	struct srv_share *share;
 	struct table by_name, by_uuid;
 	TAILQ_HEAD(, srv_place) kept;
-	uint64_t told_ms[SRV_LIMIT_N]; /* 0: never */
-	unsigned left_out[SRV_LIMIT_N];
+	uint64_t told_ms[SRV_LIMIT_N];  /* 0: never */
+	unsigned left_out[SRV_LIMIT_N]; /* refusals since the last report */
 };
 
 static const struct {
@@ -62,11 +63,11 @@ static const struct {
 	[SRV_LIMIT_MACHINES] = {"pendingLimit",
 		"Too many Machines wait for their key (registration.pendingLimit)"},
 	[SRV_LIMIT_ALL_MACHINES] = {"machineLimit",
-		"The cluster has all the Machines it may have (registration.machineLimit)"},
+		"The cluster has reached its limit of Machines (registration.machineLimit)"},
 	[SRV_LIMIT_NEVER_ATTESTED] = {"neverAttested",
 		"Too many Machines have not attested yet (half of registration.machineLimit)"},
 	[SRV_LIMIT_SHARE] = {"source",
-		"Too many Machines were made for this address within an hour (registration.pendingLimit)"},
+		"Too many Machines were created for this address within an hour (registration.pendingLimit)"},
 	[SRV_LIMIT_KEYS] = {"pendingKeys",
 		"Too many keys wait for approval (registration.pendingLimit)"},
 	[SRV_LIMIT_WAITING_KEYS] = {"waitingKeysPerMachine",
@@ -85,11 +86,13 @@ const char *srv_limit_text(enum srv_limit l)
 
 /* ---- places */
 
+/* The counter that a place adds to until the cache shows its object. */
 static size_t *counter(struct srv_place *e)
 {
 	return e->key ? &e->p->key_places : &e->p->machine_places;
 }
 
+/* Names are cut to NAME_MAX_, which all names of listeners fit. */
 static struct srv_place *place_new(
 	struct srv_pending *p, bool key, const char *name, const char *uuid, const char *peer)
 {
@@ -120,6 +123,7 @@ static void place_free(struct srv_place *e)
 	free(e);
 }
 
+/* A process without that cache will never see the object, so there is nothing to wait for. */
 void srv_place_keep(struct srv_place *e, const char *made_uid)
 {
 	if (e->seen || !(e->key ? e->p->state->aks : e->p->state->machines)) {
@@ -139,6 +143,7 @@ void srv_place_give_back(struct srv_place *e)
 	place_free(e);
 }
 
+/* An object that the cache did not show in time was not created, or is already gone. */
 static void drop_old(struct srv_pending *p)
 {
 	struct srv_place *e;
@@ -147,7 +152,8 @@ static void drop_old(struct srv_pending *p)
 		place_free(e);
 }
 
-/* The cache shows it. */
+/* The cache shows the object: it counts there from now on. A kept place ends; one of a running
+ * request is only marked, as the request still owns it. */
 static void on_shown(struct srv_pending *p, bool key, const struct kobj *o)
 {
 	struct srv_place *e;
@@ -188,6 +194,7 @@ static void on_ak(void *arg, const struct kobj *was, const struct kobj *now)
 	on_shown(p, true, now);
 }
 
+/* Either cache may be absent; its objects then count only while they are places. */
 struct srv_pending *srv_pending_new(const struct state *state)
 {
 	struct srv_pending *p = xcalloc(1, sizeof(*p));
@@ -202,6 +209,7 @@ struct srv_pending *srv_pending_new(const struct state *state)
 	return p;
 }
 
+/* All listeners must be gone: a place that a request still holds would be left dangling. */
 void srv_pending_free(struct srv_pending *p)
 {
 	struct srv_place *e;
@@ -220,6 +228,8 @@ void srv_pending_free(struct srv_pending *p)
 
 /* ---- limits */
 
+/* Counts include places. never_attested stays 0 until it is known since when attestation is
+ * marked: older Machines would all seem unattested. */
 static struct model_pending counts(struct srv_pending *p)
 {
 	drop_old(p);
@@ -246,6 +256,7 @@ size_t srv_pending_under_way(struct srv_pending *p)
 	return p->machine_places + p->key_places;
 }
 
+/* The cluster's limits before the source's share, so that the reason is the most general one. */
 enum srv_limit srv_pending_machine_limit(
 	struct srv_pending *p, const struct model_cluster *c, const char *peer)
 {
@@ -272,8 +283,8 @@ struct srv_place *srv_pending_take_machine(struct srv_pending *p, const struct m
 	return place_new(p, false, name, NULL, peer);
 }
 
-/* Keys of one uuid that wait: in the cache and on their way. At most limit + 1 steps in the cache:
- * the walk ends as soon as the limit is met. */
+/* Count the waiting keys of one uuid, in the cache and under way. It visits at most limit + 1
+ * keys in the cache: the walk ends as soon as the limit is met. */
 static int count_waiting(struct srv_pending *p, const char *uuid, int limit)
 {
 	const struct kobj *o = p->state->aks ? k8s_cache_first(p->state->aks, 0, uuid) : NULL;
@@ -287,7 +298,8 @@ static int count_waiting(struct srv_pending *p, const char *uuid, int limit)
 	return n;
 }
 
-/* Tried before, and it is not known whether it was made: this is the same object. */
+/* Find the kept place of an earlier attempt with unknown outcome: it is the same object and must
+ * not count twice. */
 static struct srv_place *take_again(struct srv_pending *p, const char *name, const char *uuid)
 {
 	struct srv_place *e;
@@ -304,6 +316,8 @@ static struct srv_place *take_again(struct srv_pending *p, const char *name, con
 	return NULL;
 }
 
+/* The first key of a known Machine passes pendingLimit, so that strangers who fill it cannot lock
+ * out a node. */
 struct srv_place *srv_pending_take_key(struct srv_pending *p, const struct model_cluster *c,
 	const char *name, const char *uuid, bool machine, enum srv_limit *why)
 {
@@ -323,6 +337,7 @@ struct srv_place *srv_pending_take_key(struct srv_pending *p, const struct model
 	return *why == SRV_LIMIT_NONE ? place_new(p, true, name, uuid, NULL) : NULL;
 }
 
+/* MADE wins over OPEN: two requests with the same key may be under way at once. */
 enum srv_under_way srv_pending_key_under_way(
 	struct srv_pending *p, const char *name, const char **uuid)
 {
@@ -354,6 +369,7 @@ const char *srv_pending_made_machine(struct srv_pending *p, const char *name)
 	return NULL;
 }
 
+/* A refused crowd must not flood the log and the API with reports of itself. */
 bool srv_pending_may_tell(struct srv_pending *p, enum srv_limit l, unsigned *left_out)
 {
 	uint64_t now = clock_boot_ms();

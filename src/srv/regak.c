@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PUT/POST -> size, UTF-8 and JSON prescan -> key through OpenSSL -> a Machine that
- * exists, or an id that was handed out here -> known already? -> limits -> POST the Machine (only
- * with such an id, and when there is none) -> POST the key with a note of which Machine was there.
+ * PUT/POST -> size, UTF-8 and JSON prescan -> key through OpenSSL -> a Machine that exists, or an
+ * id that was handed out here -> already known? -> limits -> POST the Machine (only with such an
+ * id, and if none exists) -> POST the key with a note of which Machine existed.
  *
- * A key that exists already under another name (made by the Rust operator) is found by its SPKI
- * hash in the cache; one under its own name by the API's AlreadyExists. A key without uuid never
- * stands in the way of the same key with one: it has a name of its own, and it can only be the
- * node's.
+ * A key that exists under another name (created by the Rust operator) is found by its SPKI hash
+ * in the cache; one under its own name by the API's AlreadyExists. A key without uuid never
+ * blocks the same key with a uuid: it has a different name, and it can only come from the same
+ * node.
  */
 #include "config.h"
 
@@ -23,16 +23,17 @@
 #include "tec/model/machine.h"
 #include "tec/pki/spki.h"
 
-#define SEEN_LEN 128 /* uids have 36 */
+#define SEEN_LEN 128 /* a uid has 36 characters */
 
 struct job {
 	struct srv_job base;
 	char name[MODEL_AK_NAME_LEN + 1];
-	char uuid[UUID_TEXT_LEN + 1]; /* "": none given */
-	char seen[SEEN_LEN + 1];      /* uid of the Machine; "": none was there */
+	char uuid[UUID_TEXT_LEN + 1]; /* "": the request has none */
+	char seen[SEEN_LEN + 1];      /* uid of the Machine; "": none existed */
 	struct pki_spki spki;
 };
 
+/* Errors on port 8001 have the Rust operator's format, not that of port 8000. */
 static const char *error_body(struct strbuf *out, int status, const char *message)
 {
 	strbuf_adds(out, "{\"status\":\"error\",\"message\":");
@@ -48,8 +49,8 @@ static void reply_created(struct httpd_req *r)
 	httpd_reply(r, 201, "application/json", body, sizeof(body) - 1);
 }
 
-/* The key is there already: with this uuid (or the request names none, or none was stored) it is
- * done; else it has to be bound again. */
+/* Answer for a key that exists. With the same uuid (or if the request or the stored key has none)
+ * the registration is complete; with another uuid an administrator must rebind the key. */
 static void reply_duplicate(
 	const struct srv_env *env, struct httpd_req *r, const char *have_uuid, const char *uuid)
 {
@@ -64,8 +65,8 @@ static void reply_duplicate(
 		k8s_events_post(env->events, &kobj_machine, machine, K8S_EVENT_WARNING,
 			"KeyReregistered", "Register",
 			"The attestation key of this Machine was registered again for machine id %s (a reinstalled "
-			"node?). It stays with this Machine. To rebind it, delete its AttestationKey and let the node "
-			"register again.",
+			"node?). It stays bound to this Machine. To rebind it, delete its AttestationKey and let the "
+			"node register again.",
 			uuid);
 	httpd_reply_error(r, 409, 0,
 		"Public key already registered for another machine; an administrator can rebind it by deleting the old "
@@ -74,6 +75,8 @@ static void reply_duplicate(
 
 static void post_key(struct job *j);
 
+/* The API already had a key of this name, and now shows it: a duplicate, or the same key without
+ * a uuid under the old name. */
 static void on_existing(void *arg, const struct err *err, const struct k8s_result *result)
 {
 	struct job *j = arg;
@@ -83,7 +86,7 @@ static void on_existing(void *arg, const struct err *err, const struct k8s_resul
 
 	model_ak_name(j->spki.sha256, MODEL_AK_NAME_SPARE, spare);
 	if (!err_is_set(err) && !have && *j->uuid && !str_eq(j->name, spare)) {
-		/* A listener of version 0.1.0 gave the name to a key without uuid. */
+		/* A listener of version 0.1.0 gave this name to a key without uuid. */
 		memcpy(j->name, spare, sizeof(spare));
 		post_key(j);
 		return;
@@ -96,6 +99,7 @@ static void on_existing(void *arg, const struct err *err, const struct k8s_resul
 	srv_job_end(&j->base);
 }
 
+/* AlreadyExists is not the answer yet: the existing key's uuid decides what the client is told. */
 static void on_created(void *arg, const struct err *err, const struct k8s_result *result)
 {
 	struct job *j = arg;
@@ -119,6 +123,8 @@ static void on_created(void *arg, const struct err *err, const struct k8s_result
 	srv_job_end(&j->base);
 }
 
+/* Create the key. The note of the Machine's uid lets the controller see whether the Machine was
+ * replaced in between. */
 static void post_key(struct job *j)
 {
 	const struct srv_env *env = srv_listener_env(j->base.listener);
@@ -138,8 +144,8 @@ static void note_seen(struct job *j, const char *uid)
 	snprintf(j->seen, sizeof(j->seen), "%s", uid ? uid : "");
 }
 
-/* The Machine by its name, as the API has it. With an id that was handed out here it was just said
- * to exist. */
+/* The API's answer about the Machine of this name. If the id was handed out here, the API has
+ * just said that the Machine exists, so that not finding it is an error. */
 static void on_machine_read(void *arg, const struct err *err, const struct k8s_result *result)
 {
 	struct job *j = arg;
@@ -156,6 +162,7 @@ static void on_machine_read(void *arg, const struct err *err, const struct k8s_r
 	post_key(j);
 }
 
+/* Ask the API, as the cache may lag behind another process that created the Machine. */
 static void read_machine(struct job *j)
 {
 	const struct srv_env *env = srv_listener_env(j->base.listener);
@@ -172,7 +179,7 @@ static void on_machine_created(void *arg, const struct err *err, const struct k8
 	struct log_ctx lc = {.kind = "Machine", .ns = env->ns, .name = name};
 
 	if (err_is_set(err) && result && result->already_exists) {
-		read_machine(j); /* the same node's earlier try, or another listener's */
+		read_machine(j); /* an earlier attempt of the same node, or another listener */
 		return;
 	}
 	srv_job_settle(&j->base.machine, err, result);
@@ -186,6 +193,8 @@ static void on_machine_created(void *arg, const struct err *err, const struct k8
 	post_key(j);
 }
 
+/* With registration.machine AtKey the Machine is created only now, by a client that holds a valid
+ * id. */
 static void post_machine(struct job *j, const struct model_cluster *c)
 {
 	const struct srv_env *env = srv_listener_env(j->base.listener);
@@ -208,7 +217,8 @@ static const struct model_cluster *check_cluster(const struct srv_env *env, stru
 	return NULL;
 }
 
-/* Reads body into spki and uuid ("" when absent). ERR_INVALID's text may be shown to the client. */
+/* Parse the body into spki and uuid ("" if absent). The text of ERR_INVALID is safe to show to
+ * the client. */
 static int read_request(const char *body, size_t len, struct pki_spki *spki,
 	char uuid[UUID_TEXT_LEN + 1], struct err *err)
 {
@@ -218,13 +228,13 @@ static int read_request(const char *body, size_t len, struct pki_spki *spki,
 
 	uuid[0] = '\0';
 	if (!o)
-		return err_wrap(err, "The body is not acceptable JSON");
+		return err_wrap(err, "The body is not valid JSON");
 	if (!json_object_is_type(o, json_type_object))
 		return err_set(err, ERR_INVALID, "The body must be a JSON object");
 	if (json_object_object_get_ex(o, "public_key", &key) &&
 		json_object_object_get_ex(o, "attestation_key", &other))
 		return err_set(err, ERR_INVALID,
-			"public_key and attestation_key are one member: send one of them");
+			"public_key and attestation_key are synonyms: send only one of them");
 	pem = json_get_str(o, key ? "public_key" : "attestation_key");
 	if (!pem)
 		return err_set(
@@ -238,16 +248,17 @@ static int read_request(const char *body, size_t len, struct pki_spki *spki,
 	return pki_spki_parse_pem(pem, strlen(pem), spki, err);
 }
 
-/* What is known and decided of one request before anything is made. */
+/* What is known about a request, and decided, before anything is created. */
 struct registration {
 	struct pki_spki spki;
 	char uuid[UUID_TEXT_LEN + 1]; /* "": none */
 	char name[MODEL_AK_NAME_LEN + 1];
-	char machine_uid[SEEN_LEN + 1]; /* of the Machine with this uuid; "": none is known */
-	bool handed_out;                /* none is known, and a listener handed this uuid out */
+	char machine_uid[SEEN_LEN + 1]; /* of the Machine with this uuid; "": none known */
+	bool handed_out;                /* none known, and a listener handed out this uuid */
 };
 
-/* The cached key that this one repeats: any for a request without uuid, else one with a uuid. */
+/* Find the cached key that this one repeats: any, for a request without uuid; otherwise one that
+ * has a uuid, too. */
 static const struct kobj *find_known(const struct srv_env *env, const struct registration *a)
 {
 	char hex[SHA256_HEX_LEN + 1];
@@ -261,7 +272,7 @@ static const struct kobj *find_known(const struct srv_env *env, const struct reg
 	return NULL;
 }
 
-/* -1: the request has been refused, as the key is there already. */
+/* Refuse a key that exists already or is being created. -1: the request has been answered. */
 static int check_known(const struct srv_env *env, struct httpd_req *r, const struct registration *a)
 {
 	const struct kobj *known = find_known(env, a);
@@ -272,7 +283,7 @@ static int check_known(const struct srv_env *env, struct httpd_req *r, const str
 		return -1;
 	}
 	if (!a->handed_out)
-		return 0; /* the API says it, and nothing else would have been made */
+		return 0; /* the API will detect it, and nothing else is created before */
 	switch (srv_pending_key_under_way(env->pending, a->name, &uuid)) {
 	case SRV_UNDER_WAY_MADE:
 		reply_duplicate(env, r, *uuid ? uuid : NULL, a->uuid);
@@ -286,7 +297,7 @@ static int check_known(const struct srv_env *env, struct httpd_req *r, const str
 	return 0;
 }
 
-/* The Machine with this uuid: in the cache, or made here a moment ago. */
+/* Find the Machine with this uuid: in the cache, or created here a moment ago. */
 static void find_machine(const struct srv_env *env, struct registration *a)
 {
 	cleanup_free char *name = model_machine_name(a->uuid);
@@ -299,18 +310,18 @@ static void find_machine(const struct srv_env *env, struct registration *a)
 	snprintf(a->machine_uid, sizeof(a->machine_uid), "%s", uid ? uid : "");
 }
 
-/* -1: the request has been refused, as its uuid is none that may come here. */
+/* Decide whether a key with this uuid may come here. -1: the request has been refused. */
 static int check_uuid(const struct srv_env *env, struct httpd_req *r, const struct model_cluster *c,
 	struct registration *a)
 {
 	struct log_ctx lc = {.kind = "Machine", .ns = env->ns};
 
 	find_machine(env, a);
-	/* Also with AtRequest: nodes come with ids that were handed out before the change. */
+	/* With AtRequest, too: nodes come with ids that were handed out before the change. */
 	a->handed_out = *a->uuid && !*a->machine_uid && c->reg_mode != MODEL_REG_MANUAL &&
 			srv_regkey_valid(env->regkey, c, a->uuid);
 	if (a->handed_out && !srv_regkey_filled(env->regkey)) {
-		httpd_reply_error(r, 503, 5, "The ids of deleted Machines are being read");
+		httpd_reply_error(r, 503, 5, "The list of deleted Machines is still being read");
 		return -1;
 	}
 	if (a->handed_out && srv_regkey_is_deleted(env->regkey, a->uuid)) {
@@ -322,16 +333,18 @@ static int check_uuid(const struct srv_env *env, struct httpd_req *r, const stru
 		return 0;
 	if (!*a->uuid)
 		httpd_reply_error(r, 403, 0,
-			"A key is registered here with the uuid of its Machine only (registration.machine AtKey)");
+			"The request must include the uuid of a Machine (registration.machine AtKey)");
 	else if (c->reg_mode != MODEL_REG_MANUAL && !srv_regkey_settled(env->regkey, c))
-		httpd_reply_error(r, 503, 5, "The registration key is being made");
+		httpd_reply_error(r, 503, 5, "The registration key is not ready yet");
 	else
 		httpd_reply_error(r, 403, 0,
-			"No Machine has this uuid, and it was not handed out here or is too old: fetch the Ignition "
+			"No Machine has this uuid, and it was not handed out here or has expired: fetch the Ignition "
 			"configuration again");
 	return -1;
 }
 
+/* Take the places, then start the job at its first API call. Both places or none: a key without
+ * its Machine would be useless. */
 static void start(struct srv_listener *s, struct httpd_req *r, const struct model_cluster *c,
 	const struct registration *a)
 {
@@ -364,7 +377,7 @@ static void start(struct srv_listener *s, struct httpd_req *r, const struct mode
 	if (a->handed_out)
 		post_machine(j, c);
 	else if (uuid && !*a->machine_uid)
-		read_machine(j); /* perhaps made a moment ago by another process */
+		read_machine(j); /* another process may have created it a moment ago */
 	else
 		post_key(j);
 }

@@ -2,8 +2,8 @@
 /*
  * GET -> refuse early (mode, address, certificates, version, limits) -> create the Machine ->
  * answer from the cluster as it is then. With registration.machine AtKey nothing is created, and
- * the answer is given at once. HEAD is not routed, so it can never create. Answers of one cluster
- * differ in the id alone: the last one is kept, and the next id put into it.
+ * the answer follows at once. HEAD has no route, so it can never create a Machine. Answers for
+ * one cluster differ only in the id: the last one is kept, and the next id is patched into it.
  */
 #include "config.h"
 
@@ -18,10 +18,10 @@
 #include "tec/model/machine.h"
 #include "tec/render/ignition.h"
 
-/* The last answer, and what it was made of. */
+/* The last answer, and the inputs that it was rendered from. */
 struct page {
-	const struct kobj *cluster; /* owned: a reference; NULL: there is none yet */
-	uint64_t ca;                /* hash of the certificates in it */
+	const struct kobj *cluster; /* owned reference; NULL: no answer yet */
+	uint64_t ca;                /* hash of the CA certificates in it */
 	int minor;
 	char uuid[UUID_TEXT_LEN + 1];
 	struct strbuf text;
@@ -33,6 +33,7 @@ struct job {
 	int minor;
 };
 
+/* Errors on port 8000 have the Rust operator's format, not that of port 8001. */
 static const char *error_body(struct strbuf *out, int status, const char *message)
 {
 	strbuf_addf(out, "{\"code\":%d,\"message\":", status);
@@ -41,8 +42,8 @@ static const char *error_body(struct strbuf *out, int status, const char *messag
 	return "application/json";
 }
 
-/* Which CA each address needs; a named Secret without a usable ca.crt refuses (a node would trust
- * no server, or any server). */
+/* Collect the CA for each address. A named Secret without a usable ca.crt refuses the request: a
+ * node would trust no server, or any server. */
 static int collect_ca(
 	const struct srv_env *env, const struct model_cluster *c, struct render_ignition_ca *ca)
 {
@@ -59,7 +60,7 @@ static int collect_ca(
 	return 0;
 }
 
-/* Would this answer send a node to a plain-text address that the cluster refuses? */
+/* Whether this answer would send a node to a plain-text address that the cluster refuses. */
 static bool plain_refused(const struct model_cluster *c)
 {
 	unsigned i;
@@ -72,7 +73,7 @@ static bool plain_refused(const struct model_cluster *c)
 	return !c->trustee_secret || (c->public_ak_addr && !c->ak_secret);
 }
 
-/* The cluster as it must be to answer at all; NULL: the request has been refused. */
+/* Check everything that an answer needs. NULL: the request has been refused. */
 static const struct model_cluster *usable_cluster(
 	const struct srv_env *env, struct httpd_req *r, struct render_ignition_ca *ca)
 {
@@ -84,21 +85,22 @@ static const struct model_cluster *usable_cluster(
 		httpd_reply_error(r, 503, 30, "spec.publicTrusteeAddr of the cluster is not set");
 	else if (c->reg_mode == MODEL_REG_MANUAL)
 		httpd_reply_error(r, 403, 0,
-			"Machines are made by administrators only (registration.mode Manual)");
+			"Only administrators create Machines (registration.mode Manual)");
 	else if (c->reg_machine == MODEL_REG_AT_KEY && !c->public_ak_addr)
 		httpd_reply_error(r, 503, 60,
-			"registration.machine AtKey needs publicAttestationKeyRegisterAddr");
+			"registration.machine AtKey requires publicAttestationKeyRegisterAddr");
 	else if (plain_refused(c))
 		httpd_reply_error(r, 503, 60,
 			"The cluster refuses plain text and names no TLS Secret for an address");
 	else if (collect_ca(env, c, ca) < 0)
-		httpd_reply_error(r, 503, 10,
-			"A TLS Secret of the cluster is missing or does not have ca.crt");
+		httpd_reply_error(
+			r, 503, 10, "A TLS Secret of the cluster is missing or has no ca.crt");
 	else
 		return c;
 	return NULL;
 }
 
+/* Detects a changed CA only; nobody gains by a collision, so the hash need not be cryptographic. */
 static uint64_t hash_of_ca(const struct render_ignition_ca *ca, unsigned n_servers)
 {
 	const char *pem[2 + MODEL_CLUSTER_SERVERS_MAX] = {ca->trustee, ca->ak};
@@ -110,7 +112,8 @@ static uint64_t hash_of_ca(const struct render_ignition_ca *ca, unsigned n_serve
 	return hash;
 }
 
-/* Ids are random and as long as each other, so nothing else in the text is the last one. */
+/* Replace the id in the kept answer. Ids are random and of equal length, so nothing else in the
+ * text equals the last one. */
 static void page_set_uuid(struct page *p, const char *uuid)
 {
 	char *at = p->text.data, *end = at + p->text.len;
@@ -122,6 +125,7 @@ static void page_set_uuid(struct page *p, const char *uuid)
 	memcpy(p->uuid, uuid, sizeof(p->uuid));
 }
 
+/* The same cached cluster object means the same spec: objects in the cache are never modified. */
 static void page_make(struct page *p, const struct model_cluster *c,
 	const struct render_ignition_ca *ca, const char *uuid, int minor)
 {
@@ -148,6 +152,7 @@ static void page_fini(void *page)
 	strbuf_fini(&p->text);
 }
 
+/* no-store: a proxy that replayed an answer would give two nodes one Machine. */
 static void reply_ignition(struct srv_listener *s, struct httpd_req *r,
 	const struct model_cluster *c, const struct render_ignition_ca *ca, const char *uuid,
 	int minor)
@@ -161,6 +166,8 @@ static void reply_ignition(struct srv_listener *s, struct httpd_req *r,
 	httpd_reply(r, 200, type, p->text.data, p->text.len);
 }
 
+/* The cluster may have changed meanwhile, so all checks are repeated; the Machine then stays
+ * unused and is deleted after pendingTTL. */
 static void on_created(void *arg, const struct err *err, const struct k8s_result *result)
 {
 	struct job *j = arg;
@@ -184,8 +191,8 @@ static void on_created(void *arg, const struct err *err, const struct k8s_result
 	srv_job_end(&j->base);
 }
 
-/* Every answer is a new Machine, so there is nothing a condition could hold for (RFC 9110 section
- * 13). */
+/* Conditional requests are refused: every answer creates a new Machine, so a condition has
+ * nothing to refer to (RFC 9110 section 13). */
 static bool is_conditional(const struct httpd_req *r)
 {
 	static const char *const names[] = {"If-Match", "If-None-Match", "If-Modified-Since",
@@ -198,7 +205,7 @@ static bool is_conditional(const struct httpd_req *r)
 	return false;
 }
 
-/* The Machine is made when its key comes, by a client that shows this id. */
+/* Hand out an id. The Machine is created when a client registers a key with this id. */
 static void answer_at_key(struct srv_listener *s, struct httpd_req *r,
 	const struct model_cluster *c, const struct render_ignition_ca *ca, int minor)
 {
@@ -206,15 +213,16 @@ static void answer_at_key(struct srv_listener *s, struct httpd_req *r,
 	enum srv_limit limit = srv_pending_machine_limit(env->pending, c, httpd_req_peer(r));
 	char uuid[UUID_TEXT_LEN + 1];
 
-	/* A node that could not register later is refused now, before it encrypts its disk. */
+	/* Refuse a node now, before it encrypts its disk, if it could not register later. */
 	if (limit != SRV_LIMIT_NONE)
 		srv_reply_limit(env, r, limit);
 	else if (srv_regkey_make(env->regkey, c, uuid))
 		reply_ignition(s, r, c, ca, uuid, minor);
 	else
-		httpd_reply_error(r, 503, 5, "The registration key is being made");
+		httpd_reply_error(r, 503, 5, "The registration key is not ready yet");
 }
 
+/* Take a place, then create the Machine; on_created() answers. */
 static void create_machine(
 	struct srv_listener *s, struct httpd_req *r, const struct model_cluster *c, int minor)
 {
@@ -253,13 +261,13 @@ static void get_ignition(struct httpd_req *r, void *arg)
 	if (!c)
 		return;
 	if (is_conditional(r)) {
-		httpd_reply_error(r, 412, 0, "Conditional requests are not supported here");
+		httpd_reply_error(r, 412, 0, "Conditional requests are not supported");
 		return;
 	}
 	minor = render_ignition_version(httpd_req_header(r, "Accept"));
 	if (minor < 0) {
 		httpd_reply_error(r, 406, 0,
-			"Ignition 3.2.0 or later is served; the Accept header does not include it");
+			"Only Ignition 3.2.0 or later is served; the Accept header does not include it");
 		return;
 	}
 	if (c->reg_machine == MODEL_REG_AT_KEY)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One k8s_watch per Secret with a cache of its own, as srv/cert.c has them, and one of the record of
- * deleted ids. What a watch brings is
- * taken only when it is a key of the right length; anything else is logged, and the last good one
- * stays. Its announcement comes by another watch, before it or after it, so it is looked at when
- * the key is used.
+ * One k8s_watch per Secret, each with its own cache as in srv/cert.c, and one for the record of
+ * deleted ids. A Secret counts only if it holds a key of the right length; anything else is
+ * logged, and the last good key stays in use. The announcement on the cluster arrives by another
+ * watch, earlier or later, so it is checked when the key is used.
  */
 #include "config.h"
 
@@ -21,14 +20,15 @@
 #include "tec/rats/ticket.h"
 #include "tec/render/regkey.h"
 
-/* How much later than this listener another one may hear of a new key. */
+/* Time within which every other listener learns of a new key. */
 #define SETTLE_MS 10000
 
-_Static_assert(RENDER_REGKEY_LEN == RATS_TICKET_KEY_LEN, "the key that is made is the key of ids");
+_Static_assert(RENDER_REGKEY_LEN == RATS_TICKET_KEY_LEN,
+	"the leader's key and the key of ids have one length");
 
 struct key_obj {
 	struct kobj obj;
-	struct secret *key;              /* NULL: unusable, which was logged */
+	struct secret *key;              /* owned; NULL: unusable (logged) */
 	char sha256[SHA256_HEX_LEN + 1]; /* of the Secret's content */
 };
 
@@ -41,11 +41,11 @@ struct srv_regkey {
 	char *ns;
 	struct k8s_cache *cache[N_KEYS]; /* NULL: not wanted yet */
 	struct k8s_watch *watch[N_KEYS];
-	struct k8s_cache *deleted; /* ConfigMap MODEL_RECORD_IDS alone; NULL: not wanted yet */
+	struct k8s_cache *deleted; /* only ConfigMap MODEL_RECORD_IDS; NULL: not wanted yet */
 	struct k8s_watch *deleted_watch;
-	struct secret *key;    /* owned: the current one, announced when it was taken */
-	struct secret *before; /* owned: what it was; signs until settled_ms */
-	uint64_t settled_ms;
+	struct secret *key;    /* owned: the current one; was announced when it was read */
+	struct secret *before; /* owned: its predecessor, which signs until settled_ms */
+	uint64_t settled_ms;   /* boot time from which the current key signs */
 };
 
 static void key_obj_fini(struct kobj *o)
@@ -53,6 +53,7 @@ static void key_obj_fini(struct kobj *o)
 	secret_free(((struct key_obj *)o)->key);
 }
 
+/* The text in json-c's memory is wiped. NULL: missing, not base64, or of another length. */
 static struct secret *read_key(struct json_object *o)
 {
 	struct json_object *v = json_get(json_get_obj(o, "data"), RENDER_REGKEY_MEMBER);
@@ -69,6 +70,7 @@ static struct secret *read_key(struct json_object *o)
 	return s;
 }
 
+/* An unusable key does not fail the object: the cache must show that the Secret exists. */
 static struct kobj *extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack p = KOBJ_PACK_INIT;
@@ -78,7 +80,7 @@ static struct kobj *extract(struct json_object *o, struct err *err)
 	if (kobj_meta_read(&p, o, &fixed.obj, err) < 0)
 		return NULL;
 	if (!model_content_sha256(o, fixed.sha256) || !(fixed.key = read_key(o)))
-		log_warn(&lc, "registration key not usable, the last good one stays",
+		log_warn(&lc, "registration key is unusable, keeping the last good one",
 			"wanted=\"32 bytes in " RENDER_REGKEY_MEMBER "\"");
 	return kobj_pack_finish(&p, &fixed, sizeof(fixed));
 }
@@ -88,7 +90,8 @@ static struct secret *copy(const struct secret *s)
 	return secret_new_copy(secret_peek(s), secret_len(s));
 }
 
-/* The key in the API, as announced on the cluster; NULL: there is none that may be used. */
+/* The key as the API has it, if the cluster announces it; NULL: there is none, or it may not be
+ * used. */
 static const struct secret *standing(
 	const struct srv_regkey *k, const struct model_cluster *c, enum which i)
 {
@@ -99,7 +102,7 @@ static const struct secret *standing(
 										    : NULL;
 }
 
-/* Takes a new current key over. Gone: for the moment of a rotation, so the last one stays. */
+/* Adopt a new current key. If there is none, as in the moment of a rotation, the last one stays. */
 static void follow(struct srv_regkey *k, const struct model_cluster *c)
 {
 	const struct secret *now = standing(k, c, CURRENT);
@@ -143,7 +146,7 @@ static const struct k8s_cache_type key_type = {extract, sizeof(struct key_obj), 
 static const struct k8s_cache_type record_type = {
 	model_configmap_extract, sizeof(struct model_configmap), NULL, 0};
 
-/* Watches the one object of this name. */
+/* Watch the one object of this name. */
 static void watch_one(struct srv_regkey *k, const struct kobj_gvk *gvk, const char *name,
 	struct k8s_cache *cache, struct k8s_watch **out)
 {
@@ -184,13 +187,13 @@ bool srv_regkey_is_deleted(const struct srv_regkey *k, const char *uuid)
 	const struct kobj *o = k->deleted ? k8s_cache_find(k->deleted, MODEL_RECORD_IDS) : NULL;
 
 	if (o && o->unreadable)
-		return true; /* perhaps */
+		return true; /* it may be; a wrong refusal is safer */
 	return o && model_record_find(
 			    ((const struct model_configmap *)o)->record, MODEL_RECORD_ID, uuid);
 }
 
-/* What signs: the key before, as long as another listener may not have heard of the current one,
- * and only while all of them count it as the previous one. */
+/* The key that signs: the previous one while another listener may not know the current one yet,
+ * provided that the cluster still announces it as the previous one. */
 static const struct secret *signer(const struct srv_regkey *k, const struct model_cluster *c)
 {
 	bool settling = clock_boot_ms() < k->settled_ms;
@@ -198,16 +201,18 @@ static const struct secret *signer(const struct srv_regkey *k, const struct mode
 	return settling && secret_equal(k->before, standing(k, c, PREVIOUS)) ? k->before : k->key;
 }
 
+/* What an id is bound to besides the key: an id of another cluster or mode is invalid here. */
 static struct rats_ticket_scope scope_of(const struct model_cluster *c)
 {
 	return (struct rats_ticket_scope){
 		.cluster_uid = c->obj.uid,
 		.mode = model_reg_mode_name(c->reg_mode),
-		/* Mode Token is not served, so there is no token whose hash could be here. */
+		/* Mode Token is not served, so there is no token to hash. */
 		.token_sha256 = NULL,
 	};
 }
 
+/* The epoch, in units of pendingTTL, lets ids expire without being stored. */
 bool srv_regkey_make(
 	struct srv_regkey *k, const struct model_cluster *c, char out[UUID_TEXT_LEN + 1])
 {
@@ -223,6 +228,8 @@ bool srv_regkey_make(
 	return true;
 }
 
+/* Accept ids of the current and the previous key: a node may have fetched its id before a
+ * rotation. */
 bool srv_regkey_valid(struct srv_regkey *k, const struct model_cluster *c, const char *uuid)
 {
 	uint16_t epoch = rats_ticket_epoch(clock_wall_s(), c->pending_ttl_ms);

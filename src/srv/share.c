@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of sources, also linked from the most to the least recently used. Each has a ring of
- * counts, one for each ten minutes. */
+/* A hash table of sources, which are also linked from the most to the least recently used. Each
+ * has a ring of counts, one for each ten minutes. */
 #include "config.h"
 
 #include "tec/srv/share.h"
@@ -19,7 +19,7 @@
 
 struct source {
 	uint8_t key[ADDR_SOURCE_LEN];
-	uint64_t slot; /* of boot time; n[slot % N_SLOTS] is its count */
+	uint64_t slot; /* last used, in SLOT_MS of boot time; n[slot % N_SLOTS] is its count */
 	uint32_t n[N_SLOTS];
 	struct table_link link;
 	TAILQ_ENTRY(source) age;
@@ -54,6 +54,7 @@ void srv_share_free(struct srv_share *s)
 	free(s);
 }
 
+/* An IPv6 address is cut to its /64: one host can use all of that network. */
 static void make_key(const char *peer, uint8_t key[ADDR_SOURCE_LEN])
 {
 	struct err ignored = ERR_INIT;
@@ -80,6 +81,8 @@ static uint64_t now_slot(void)
 	return clock_boot_ms() / SLOT_MS;
 }
 
+/* Sum the slots of the last hour, backwards from the last one used; older slots hold outdated
+ * counts. */
 size_t srv_share_count(const struct srv_share *s, const char *peer)
 {
 	uint64_t now = now_slot();
@@ -95,6 +98,8 @@ size_t srv_share_count(const struct srv_share *s, const char *peer)
 	return sum;
 }
 
+/* Find or create a source and mark it the most recently used. When the table is full, the least
+ * recently used one is replaced. */
 static struct source *get(struct srv_share *s, const uint8_t key[ADDR_SOURCE_LEN])
 {
 	struct source *o = find(s, key);
@@ -118,6 +123,8 @@ static struct source *get(struct srv_share *s, const uint8_t key[ADDR_SOURCE_LEN
 	return o;
 }
 
+/* Clear the slots between the last use and now: the ring still has counts from an hour ago in
+ * them. */
 void srv_share_add(struct srv_share *s, const char *peer)
 {
 	uint64_t now = now_slot();
@@ -135,6 +142,8 @@ void srv_share_add(struct srv_share *s, const char *peer)
 	o->n[now % N_SLOTS]++;
 }
 
+/* Taken from the last slot used, which may not be the one that it was added to; the sum is the
+ * same. */
 void srv_share_give_back(struct srv_share *s, const char *peer)
 {
 	uint8_t key[ADDR_SOURCE_LEN];

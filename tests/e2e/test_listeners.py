@@ -177,10 +177,10 @@ def test_certificates_change_under_load_without_a_failed_request(cp, ns, serve, 
         for t in threads:
             t.start()
         for i in range(6):
-            bad = op.log_text().count("certificate not usable")
+            bad = op.log_text().count("certificate is unusable")
             spine.make_tls_secret(cp, ns, "tls", {k: "garbage" for k in
                                                   ("tls.crt", "tls.key", "ca.crt")})
-            wait_for(lambda: op.log_text().count("certificate not usable") > bad, 10, "refusal")
+            wait_for(lambda: op.log_text().count("certificate is unusable") > bad, 10, "refusal")
             good = spine.make_certificate(str(tmp_path), f"good{i}")
             spine.make_tls_secret(cp, ns, "tls", good)
             wait_for(lambda: served_certificate(op.register_port) == good["tls.crt"], 10,

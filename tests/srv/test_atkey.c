@@ -14,11 +14,11 @@ TestSuite(srv_atkey, .timeout = SUITE_LIMIT);
 #define MOVED                                                                                      \
 	ERROR("Public key already registered for another machine; an administrator can rebind it " \
 	      "by deleting the old AttestationKey")
-#define NOT_HERE                                                                                   \
-	ERROR("No Machine has this uuid, and it was not handed out here or is too old: fetch the " \
+#define NOT_HERE                                                                                    \
+	ERROR("No Machine has this uuid, and it was not handed out here or has expired: fetch the " \
 	      "Ignition configuration again")
 #define NO_UUID                                                                                    \
-	ERROR("A key is registered here with the uuid of its Machine only (registration.machine "  \
+	ERROR("The request must include the uuid of a Machine (registration.machine "              \
 	      "AtKey)")
 
 #define SPEC_WITH(more)                                                                            \
@@ -213,9 +213,9 @@ Test(srv_atkey, without_the_registration_key_it_is_503)
 
 	rig_open(&r, AT_KEY);
 	rig_ask(&r, r.port, GET_IGNITION, &a);
-	rig_expect(&a, 503, 5, "{\"code\":503,\"message\":\"The registration key is being made\"}",
-		"ignition");
-	expect(&r, KEY_A, MADE_UP, 503, 5, ERROR("The registration key is being made"));
+	rig_expect(&a, 503, 5,
+		"{\"code\":503,\"message\":\"The registration key is not ready yet\"}", "ignition");
+	expect(&r, KEY_A, MADE_UP, 503, 5, ERROR("The registration key is not ready yet"));
 	expect(&r, KEY_A, NULL, 403, 0, NO_UUID);
 	rig_close(&r);
 }

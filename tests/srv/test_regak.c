@@ -15,7 +15,7 @@ TestSuite(srv_regak, .timeout = SUITE_LIMIT);
 #define MOVED                                                                                      \
 	ERROR("Public key already registered for another machine; an administrator can rebind it " \
 	      "by deleting the old AttestationKey")
-#define AWAY ERROR("The cluster API is not available; try again later")
+#define AWAY ERROR("The cluster API is unavailable; try again later")
 
 static void name_of(const char *pem, char out[MODEL_AK_NAME_LEN + 1])
 {
@@ -109,7 +109,7 @@ Test(srv_regak, stores_the_canonical_pem_and_accepts_both_names_and_methods)
 #define KEY_WANTED                                                                                 \
 	"send one PEM block \\\"PUBLIC KEY\\\" (SubjectPublicKeyInfo) with an RSA public key of "  \
 	"2048 to 4096 bits with exponent 65537."
-#define JSON_BAD(what) "The body is not acceptable JSON: JSON: " what
+#define JSON_BAD(what) "The body is not valid JSON: JSON: " what
 
 /* Bodies that are refused with 400; %K stands for a good key. */
 static const struct bad {
@@ -140,9 +140,9 @@ static const struct bad {
 		"public_key is missing: a PEM \\\"PUBLIC KEY\\\" string"},
 	{"{\"Public_Key\":\"%K\"}", "public_key is missing: a PEM \\\"PUBLIC KEY\\\" string"},
 	{"{\"public_key\":5,\"attestation_key\":\"%K\"}",
-		"public_key and attestation_key are one member: send one of them"},
+		"public_key and attestation_key are synonyms: send only one of them"},
 	{"{\"public_key\":\"%K\",\"attestation_key\":\"%K\"}",
-		"public_key and attestation_key are one member: send one of them"},
+		"public_key and attestation_key are synonyms: send only one of them"},
 	{"{\"public_key\":\"%K\",\"uuid\":5}", "uuid must be a lower-case UUID"},
 	{"{\"public_key\":\"%K\",\"uuid\":\"\"}", "uuid must be a lower-case UUID"},
 	{"{\"public_key\":\"%K\",\"uuid\":\"3F1C2B9A-6D0E-4C53-9A7B-2F8E5D104C6F\"}",

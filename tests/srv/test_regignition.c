@@ -149,20 +149,20 @@ static const struct refusal refusals[] = {
 	{"no cluster", NULL, 503, 30, "No TrustedExecutionCluster is installed"},
 	{"no address", "{}", 503, 30, "spec.publicTrusteeAddr of the cluster is not set"},
 	{"Manual", SPEC("\"registration\":{\"mode\":\"Manual\"}"), 403, 0,
-		"Machines are made by administrators only (registration.mode Manual)"},
+		"Only administrators create Machines (registration.mode Manual)"},
 	{"Token", SPEC("\"registration\":{\"mode\":\"Token\"}"), 503, 60,
 		"registration.mode Token has no effect in this version and is not served"},
 	{"plain text refused here", SPEC("\"trustee\":{\"plaintext\":\"Refuse\"}"), 503, 5,
 		"The cluster refuses plain HTTP and names no TLS Secret for this listener"},
 	{"Trustee's Secret missing", SPEC("\"trusteeSecret\":\"none\""), 503, 10,
-		"A TLS Secret of the cluster is missing or does not have ca.crt"},
+		"A TLS Secret of the cluster is missing or has no ca.crt"},
 	{"the key listener's Secret missing",
 		SPEC("\"publicAttestationKeyRegisterAddr\":\"a\","
 		     "\"attestationKeyRegisterSecret\":\"none\""),
-		503, 10, "A TLS Secret of the cluster is missing or does not have ca.crt"},
+		503, 10, "A TLS Secret of the cluster is missing or has no ca.crt"},
 	{"a further server's Secret missing",
 		SPEC("\"trusteeServers\":[{\"address\":\"b\",\"caSecret\":\"none\"}]"), 503, 10,
-		"A TLS Secret of the cluster is missing or does not have ca.crt"},
+		"A TLS Secret of the cluster is missing or has no ca.crt"},
 };
 
 Test(srv_regignition, refuses_before_any_machine_is_made)
@@ -195,7 +195,7 @@ Test(srv_regignition, refuses_a_spec_that_lost_what_its_annotation_has)
 	loop_drain(r.loop);
 	rig_ask(&r, r.port, GET_IGNITION, &a);
 	rig_expect(&a, 503, 60,
-		"{\"code\":503,\"message\":\"The cluster lost settings; an administrator has to "
+		"{\"code\":503,\"message\":\"The cluster lost settings; an administrator must "
 		"confirm them\"}",
 		"lost");
 	cr_assert_eq(rig_posts(&r), 0);
@@ -210,11 +210,11 @@ Test(srv_regignition, refuses_while_the_operator_does_not_decide)
 		const char *body;
 	} cases[] = {
 		{"Frozen", 503, 30,
-			"{\"code\":503,\"message\":\"spec.authority is Frozen: no node can register now\"}"},
+			"{\"code\":503,\"message\":\"spec.authority is Frozen: nodes cannot register now\"}"},
 		{"Following", 503, 30,
 			"{\"code\":503,\"message\":\"spec.authority is Following: nodes register with the operator that decides\"}"},
 		{"Retired", 410, 0,
-			"{\"code\":410,\"message\":\"spec.authority is Retired: no node can register here any more; use the operator that took over\"}"},
+			"{\"code\":410,\"message\":\"spec.authority is Retired: nodes can no longer register here; use the operator that took over\"}"},
 	};
 	struct rig r;
 	struct cli_reply a;
@@ -252,7 +252,7 @@ Test(srv_regignition, refuses_while_another_operator_may_decide)
 	loop_drain(r.loop);
 	rig_ask(&r, r.port, GET_IGNITION, &a);
 	rig_expect(&a, 503, 30,
-		"{\"code\":503,\"message\":\"It is not known whether another operator decides: no node can register until that is known\"}",
+		"{\"code\":503,\"message\":\"It is unknown whether another operator decides: nodes cannot register until this is known\"}",
 		"unknown");
 	cr_assert_eq(rig_posts(&r), 0);
 	rig_close(&r);
@@ -549,13 +549,13 @@ Test(srv_regignition, machine_limit_counts_everybodys_machines)
 	cr_assert_eq(rig_status(&r, r.port, GET_IGNITION), 200);
 	rig_ask(&r, r.port, GET_IGNITION, &a);
 	rig_expect(&a, 503, 60,
-		"{\"code\":503,\"message\":\"The cluster has all the Machines it may have "
+		"{\"code\":503,\"message\":\"The cluster has reached its limit of Machines "
 		"(registration.machineLimit)\"}",
 		"limit");
 	rig_close(&r);
 }
 
-#define AWAY     "{\"code\":503,\"message\":\"The cluster API is not available; try again later\"}"
+#define AWAY     "{\"code\":503,\"message\":\"The cluster API is unavailable; try again later\"}"
 #define INTERNAL "{\"code\":500,\"message\":\"Internal error\"}"
 
 Test(srv_regignition, api_errors_are_neutral_answers)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Port 8081, plain HTTP: GET /healthz (the loop turns), /readyz (caches filled, listeners bound),
- * /metrics. */
+/* Port 8081, plain HTTP: GET /healthz (the event loop responds), /readyz (caches are filled and
+ * listeners bound), /metrics. */
 #ifndef TEC_SRV_HEALTH_H
 #define TEC_SRV_HEALTH_H
 
@@ -10,7 +10,7 @@
 #include "tec/net/httpd.h"
 
 struct srv_health;
-/* ready: false with *why (static) set while not. */
+/* ready returns false, and sets *why to a static text, while the process is not ready. */
 struct srv_health *srv_health_new(
 	struct loop *l, bool (*ready)(void *arg, const char **why), void *arg);
 void srv_health_free(struct srv_health *s);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Port 8001: PUT or POST /register-ak. Validates the key completely before the API is touched, then
- * makes the AttestationKey, whose name follows from the key, so that a duplicate is the API's own
- * 409.
+ * Port 8001: PUT or POST /register-ak. Validates the key completely before it contacts the API,
+ * then creates the AttestationKey. The object's name is derived from the key, so the API server
+ * itself detects duplicates (409).
  */
 #ifndef TEC_SRV_REGAK_H
 #define TEC_SRV_REGAK_H

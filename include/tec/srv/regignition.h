@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Port 8000: GET /ignition-clevis-pin-trustee and /ignition. Makes a Machine with a new UUID, then
- * answers the Ignition that encrypts the root disk for it. Everything that can refuse is checked
- * before the Machine is made.
+ * Port 8000: GET /ignition-clevis-pin-trustee and /ignition. Creates a Machine with a new UUID,
+ * then answers with the Ignition configuration that encrypts the root disk for it. All checks
+ * that can refuse come before the Machine is created.
  */
 #ifndef TEC_SRV_REGIGNITION_H
 #define TEC_SRV_REGIGNITION_H
