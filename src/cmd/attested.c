@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The row is removed by the change that names another server, before a key can be on its way there.
- * When no other server is named, it is written with the time of that. In doubt there is no row.
+ * One sealed row holds the time since when every key delivery has been marked. The row is removed
+ * by the change that names another server, before a key can be on its way there; once no other
+ * server is named, it is written again with the current time. In doubt there is no row: then no
+ * Machine counts as never attested, and none is deleted for that.
  */
 #include "config.h"
 
@@ -35,7 +37,7 @@ struct attested {
 
 /* ---- since when */
 
-/* The time of the row, and of the restoration before it; 0: there is no such row. */
+/* Parse "SINCE RESTORED". A row from before the last restoration does not count: 0. */
 static int64_t parse_row(const char *text, int64_t restored_s)
 {
 	int64_t since_s, restored;
@@ -46,6 +48,7 @@ static int64_t parse_row(const char *text, int64_t restored_s)
 		       : 0;
 }
 
+/* No row is not an error: marks_since_s stays 0. */
 static int read_row(struct attested *a, struct err *err)
 {
 	cleanup_free char *text = NULL;
@@ -64,6 +67,7 @@ static int read_row(struct attested *a, struct err *err)
 	return 0;
 }
 
+/* If the row cannot be written, marks_since_s is 0: nothing is concluded from missing marks. */
 static void set_row(struct attested *a, int64_t since_s)
 {
 	cleanup_free char *text = xasprintf("%" PRId64 " %" PRId64, since_s, a->state->restored_s);
@@ -73,11 +77,11 @@ static void set_row(struct attested *a, int64_t since_s)
 
 	a->state->marks_since_s = rc < 0 ? 0 : since_s;
 	if (rc < 0 && err.kind != ERR_NOT_FOUND)
-		log_err(LOG_ERROR, NULL,
-			"the time since when Machines have to attest cannot be stored", &err);
+		log_err(LOG_ERROR, NULL, "cannot store since when attestations are recorded", &err);
 }
 
-/* Whether no other server has the keys of this cluster, whoever administers it. */
+/* Whether no other server has the keys of this cluster; only then does a missing mark prove
+ * anything. */
 static bool is_alone(const struct attested *a)
 {
 	const struct model_cluster *c = state_cluster_policy(a->state);
@@ -92,7 +96,8 @@ static void take_later(void *arg, const struct kobj *o)
 	*s = o->created_s > *s ? o->created_s : *s;
 }
 
-/* Later than all that is there, whatever the clock said when it was made. */
+/* A time later than the creation of each existing Machine, in case the clock was ahead when one
+ * was created. */
 static int64_t from_now_s(const struct attested *a)
 {
 	int64_t s = clock_wall_s();
@@ -101,6 +106,7 @@ static int64_t from_now_s(const struct attested *a)
 	return s;
 }
 
+/* Until both lists are complete, a server or Machine may be missing from them. */
 void attested_check(struct attested *a)
 {
 	struct state *s = a->state;
@@ -110,7 +116,7 @@ void attested_check(struct attested *a)
 		alone == (s->marks_since_s != 0))
 		return;
 	set_row(a, alone ? from_now_s(a) : 0);
-	s->never_attested = 0; /* none is younger than that */
+	s->never_attested = 0; /* no Machine is younger than marks_since_s */
 }
 
 static void on_cluster(void *arg, const struct kobj *was, const struct kobj *now)
@@ -118,6 +124,7 @@ static void on_cluster(void *arg, const struct kobj *was, const struct kobj *now
 	attested_check(arg);
 }
 
+/* Keep the count of Machines whose node has never had its disk key. */
 static void on_machine(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	struct attested *a = arg;
@@ -134,6 +141,7 @@ static void give(struct broker_held *h)
 	broker_held_end(h, NULL);
 }
 
+/* End the request for a key with an error; text may be empty. */
 static void refuse(struct broker_held *h, enum err_kind kind, const char *text)
 {
 	struct err err = ERR_INIT;
@@ -142,7 +150,7 @@ static void refuse(struct broker_held *h, enum err_kind kind, const char *text)
 	broker_held_end(h, &err);
 }
 
-/* Whose disk key it is; NULL: another resource. */
+/* The Machine whose disk key the path names; NULL: another resource, or no such Machine. */
 static const struct model_machine *machine_of(const struct attested *a, const char *path)
 {
 	char id[UUID_TEXT_LEN + 1];
@@ -150,6 +158,8 @@ static const struct model_machine *machine_of(const struct attested *a, const ch
 	return rats_resource_is_root(path, id) ? state_machine_of_id(a->state, id) : NULL;
 }
 
+/* The API answered the mark. A failed write is harmless if the Machine has an older mark: that
+ * already protects it from deletion. */
 static void on_marked(void *arg, const struct err *err, const struct k8s_result *r)
 {
 	struct broker_held *h = arg;
@@ -160,13 +170,15 @@ static void on_marked(void *arg, const struct err *err, const struct k8s_result 
 		(r->object && json_get(r->object, "metadata/deletionTimestamp"))) {
 		refuse(h, ERR_NOT_FOUND, "");
 	} else if (!err_is_set(err) || (m && !state_machine_never_attested(a->state, m))) {
-		give(h); /* without the mark of today a Machine is not deleted either */
+		give(h); /* marked, or an older mark protects the Machine */
 	} else {
-		log_err(LOG_WARN, NULL, "a node gets no disk key, as it cannot be marked", err);
+		log_err(LOG_WARN, NULL, "disk key withheld, the attestation cannot be recorded",
+			err);
 		refuse(h, ERR_TRANSIENT, "The attestation cannot be recorded.");
 	}
 }
 
+/* One write per Machine and day: a mark of today is as good as a new one. */
 void attested_mark(
 	struct attested *a, struct k8s_transport *api, const char *ns, struct broker_held *h)
 {
@@ -176,7 +188,7 @@ void attested_mark(
 
 	h->arg = a;
 	if (!k8s_cache_filled(a->state->machines)) {
-		refuse(h, ERR_TRANSIENT, "Machines are being listed.");
+		refuse(h, ERR_TRANSIENT, "The list of Machines is still being read.");
 	} else if (!m) {
 		give(h);
 	} else if (m->obj.deleting) {
@@ -201,7 +213,7 @@ struct attested *attested_new(
 	a->here = here;
 	if (read_row(a, err) < 0) {
 		free(a);
-		err_wrap(err, "since when Machines have to attest");
+		err_wrap(err, "cannot read since when attestations are recorded");
 		return NULL;
 	}
 	k8s_cache_listen(state->clusters, on_cluster, a);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Wiring of broker/, and the report of what it refuses: a line in the log and an Event. */
+/* Wiring of broker/, and reporting of its verdicts: a log line for each, and an Event for a
+ * refusal. */
 #include "config.h"
 
 #include "embedded.h"
@@ -20,7 +21,7 @@
 
 #define SIGNER_TABLE "broker/signer"
 #define SIGNER_NAME  "key.pem"
-/* As kbs-config.toml says: a token that outlives its node's approval does so for a minute. */
+/* As in kbs-config.toml: a token outlives the approval of its node by at most a minute. */
 #define TOKEN_S    60
 #define BODY_MAX   65536
 #define N_POLICIES 6
@@ -39,6 +40,8 @@ struct embedded {
 
 /* ---- the signer of tokens */
 
+/* Create the key and commit it at once: a token must not be signed by a key that a crash would
+ * lose. */
 static struct pki_key *make_signer(struct apistore_objects *objects, struct err *err)
 {
 	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
@@ -51,6 +54,7 @@ static struct pki_key *make_signer(struct apistore_objects *objects, struct err 
 	return steal_ptr(&key);
 }
 
+/* Read the key that signs attestation tokens, or create it on the first start. */
 static struct pki_key *load_signer(struct apistore_objects *objects, struct err *err)
 {
 	cleanup_secret struct secret *pem = NULL;
@@ -71,7 +75,8 @@ static struct pki_key *load_signer(struct apistore_objects *objects, struct err 
 
 /* ---- policies */
 
-/* Every text that the operator sends: of both ways to share keys, with and without PCR 7. */
+/* List every policy that the operator may declare, so that the broker recognises them by their
+ * text: both ways to share keys, with and without PCR 7. */
 static void name_policies(struct broker_policy out[N_POLICIES])
 {
 	size_t n = 0;
@@ -92,9 +97,10 @@ static void name_policies(struct broker_policy out[N_POLICIES])
 	}
 }
 
-/* ---- what was refused */
+/* ---- verdicts */
 
-/* The object that it concerns: a Machine only when its own key proved who asks. */
+/* The object that a verdict is about. It is the Machine only if the Machine's own key has
+ * proved who asks; otherwise anybody could raise Events about any Machine. */
 static const struct kobj *concerned(const struct embedded *e, const struct broker_judged *j,
 	const char *spki, const struct kobj_gvk **gvk)
 {
@@ -108,7 +114,7 @@ static const struct kobj *concerned(const struct embedded *e, const struct broke
 	return j->key_proved && *spki ? k8s_cache_first(e->nodes.state->aks, 1, spki) : NULL;
 }
 
-/* Of "address:port". */
+/* The length of the address in "address:port". */
 static int host_len(const char *peer)
 {
 	const char *colon = strrchr(peer, ':');
@@ -116,6 +122,7 @@ static int host_len(const char *peer)
 	return (int)(colon ? colon - peer : (ptrdiff_t)strlen(peer));
 }
 
+/* Log a verdict of the broker; post an Event for a refusal. */
 static void on_judged(void *arg, const struct broker_judged *j)
 {
 	const struct embedded *e = arg;
@@ -143,9 +150,9 @@ static void on_judged(void *arg, const struct broker_judged *j)
 	}
 	log_warn(about ? &lc : NULL, "node refused", "peer=%s spki=%s reason=%s text=%s",
 		log_esc(j->peer), spki, reason, log_esc(j->why));
-	if (about) /* without the port, which would make another Event of each try */
+	if (about) /* without the port: it differs with each attempt and would defeat aggregation */
 		k8s_events_post(e->nodes.events, gvk, about, K8S_EVENT_WARNING,
-			"AttestationRefused", "Attest", "The node at %.*s gets no key. %s",
+			"AttestationRefused", "Attest", "The node at %.*s receives no key. %s",
 			host_len(j->peer), j->peer, j->why);
 }
 
@@ -176,7 +183,7 @@ struct embedded *embedded_new(
 	struct embedded *e;
 
 	if (!signer) {
-		err_wrap(err, "the signer of attestation tokens");
+		err_wrap(err, "cannot load the key that signs attestation tokens");
 		return NULL;
 	}
 	e = xcalloc(1, sizeof(*e));
@@ -205,6 +212,7 @@ struct kbs_transport *embedded_transport(struct embedded *e)
 	return broker_transport_new(e->loop, e->store);
 }
 
+/* The broker holds a key until attested_mark() decides. */
 static void on_held(void *arg, struct broker_held *h)
 {
 	const struct embedded *e = arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The key broker of a standalone operator: broker/ over the sealed rows of the API's database, with a
- * listener for nodes alone. The operator administers it through embedded_transport().
+ * The key broker of a standalone operator: broker/ over sealed rows of the API's database, with a
+ * listener for nodes only. The operator administers it through embedded_transport().
  */
 #ifndef TEC_CMD_EMBEDDED_H
 #define TEC_CMD_EMBEDDED_H
@@ -17,13 +17,13 @@
 
 struct embedded;
 
-/* The objects are borrowed. Makes the signer of tokens when there is none. */
+/* The objects are borrowed. Creates the key that signs tokens if there is none. */
 struct embedded *embedded_new(struct loop *l, struct apistore_objects *objects,
 	const struct options *o, struct err *err) MUST_CHECK;
 void embedded_free(struct embedded *e); /* NULL is fine; after every transport */
 struct kbs_transport *embedded_transport(struct embedded *e); /* the caller frees */
 
-/* Whom keys and refusals are about, and where that is written; borrowed. */
+/* What the broker needs to find Machines and keys, and where it reports refusals; borrowed. */
 struct embedded_nodes {
 	const char *ns;
 	const struct state *state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of tables, and where the last value that was read is kept; the rest is apistore/rows. */
+/* Maps the broker's namespaces to tables, and owns the value that was read last; the rest is in
+ * apistore/rows. */
 #include "config.h"
 
 #include "embedded_store.h"
@@ -11,7 +12,7 @@
 struct rows {
 	struct broker_store base; /* first */
 	struct apistore_objects *objects;
-	void *last; /* owned; wiped */
+	void *last; /* owned, wiped: what rows_get() returned last */
 	size_t last_len;
 };
 
@@ -35,6 +36,7 @@ static int rows_set(struct broker_store *s, enum broker_store_ns ns, const char 
 	return apistore_rows_set(((struct rows *)s)->objects, tables[ns], key, data, len, err);
 }
 
+/* The value is borrowed until the next read, as broker/store.h allows. */
 static int rows_get(struct broker_store *s, enum broker_store_ns ns, const char *key,
 	struct broker_store_value *out, struct err *err)
 {
@@ -59,7 +61,7 @@ static int rows_list(struct broker_store *s, enum broker_store_ns ns, const char
 	return apistore_rows_list(((struct rows *)s)->objects, tables[ns], prefix, fn, arg, err);
 }
 
-/* ---- what was written is durable */
+/* ---- durable writes */
 
 struct settle {
 	struct op op; /* first */
@@ -85,6 +87,8 @@ static void on_stored(void *arg, const struct err *err)
 	free(w);
 }
 
+/* Report when everything written so far is on disk: rows are committed once per turn of the
+ * loop. */
 static struct op *rows_settle(
 	struct broker_store *s, struct op_scope *scope, broker_store_settled_fn fn, void *arg)
 {

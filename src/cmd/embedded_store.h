@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A broker's store (broker/store.h) in sealed rows of the API's database (apistore/rows.h). */
+/* A store for the broker (broker/store.h) in sealed rows of the API's database
+ * (apistore/rows.h). */
 #ifndef TEC_CMD_EMBEDDED_STORE_H
 #define TEC_CMD_EMBEDDED_STORE_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Wiring: two listeners, their certificate, health, and an end without a gap. */
+/* Wiring of the guard: two listeners, their certificate, health, and a shutdown that drops no
+ * request. */
 #include "config.h"
 
 #include "guard.h"
@@ -21,9 +22,9 @@
 #include "tec/srv/health.h"
 
 #define CA_MAX      (1u << 20)
-#define SOURCES_MAX 16384
-#define ENDING_MS   50
-#define LOOK_MS     2000
+#define SOURCES_MAX 16384 /* bounds the memory for rate limits */
+#define ENDING_MS   50    /* between two checks of a shutdown */
+#define LOOK_MS     2000  /* between two probes of Trustee */
 
 struct process {
 	struct options *options;
@@ -47,15 +48,17 @@ static bool is_ready(void *arg, const char **why)
 	return !p->ending && guard_upstream_answers(p->guard);
 }
 
-/* ---- end */
+/* ---- shutdown */
 
+/* Take the next step of the shutdown, as tec-operator does (ctl/ending.h); there is no Lease to
+ * release. */
 static void go_on_ending(void *arg)
 {
 	struct process *p = arg;
 	struct httpd *node = guard_node_httpd(p->guard), *admin = guard_admin_httpd(p->guard);
 	const struct ctl_ending_view v = {.since_ms = clock_boot_ms() - p->ending_ms,
 		.delay_ms = p->options->shutdown_delay_ms,
-		.releasing = true, /* there is no Lease */
+		.releasing = true, /* no Lease to release */
 		.released = true,
 		.draining = p->draining,
 		.in_flight = httpd_in_flight(node) + httpd_in_flight(admin) > 0};
@@ -77,6 +80,7 @@ static void go_on_ending(void *arg)
 	}
 }
 
+/* The first signal starts an orderly shutdown, the second one ends the process at once. */
 static void on_terminate(int signo, void *arg)
 {
 	struct process *p = arg;
@@ -93,13 +97,15 @@ static void on_terminate(int signo, void *arg)
 	timer_set(&p->next_ending, 0);
 }
 
+/* SIGHUP: reread the configuration file, of which only the log options apply, and the
+ * certificate. */
 static void on_hangup(int signo, void *arg)
 {
 	struct process *p = arg;
 	struct err err = ERR_INIT;
 
 	if (options_reload(p->options, &err) < 0)
-		log_err(LOG_ERROR, NULL, "configuration not read again, the earlier one is used",
+		log_err(LOG_ERROR, NULL, "cannot reload the configuration, keeping the current one",
 			&err);
 	log_setup(p->options->log_level, p->options->log_format);
 	if (p->cert)
@@ -108,6 +114,7 @@ static void on_hangup(int signo, void *arg)
 
 /* ---- start */
 
+/* Prepare TLS for an https upstream; without --upstream-ca the system's CAs count. */
 static int read_upstream(struct process *p, struct err *err)
 {
 	const struct options_guard *g = &p->options->guard;
@@ -170,12 +177,13 @@ static int set_up(struct process *p, struct err *err)
 static void warn_about(const struct options_guard *g)
 {
 	if (g->sample)
-		log_warn(NULL, "sample evidence passes, which proves nothing: --tee has sample",
+		log_warn(NULL,
+			"sample evidence is accepted and proves nothing (--tee includes sample)",
 			NULL);
 	if (g->additional)
-		log_warn(NULL, "additional evidence passes unread: --allow-additional", NULL);
+		log_warn(NULL, "additional evidence passes unchecked (--allow-additional)", NULL);
 	if (!g->tls_cert)
-		log_warn(NULL, "nodes are served in plain text: --tls-cert is not given", NULL);
+		log_warn(NULL, "nodes are served in plain text, --tls-cert is not set", NULL);
 }
 
 static void run(struct process *p)

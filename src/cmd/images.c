@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Options, oci/lookup.h and oci/compute.h, put together. */
+/* Combines the options with oci/lookup.h and oci/compute.h. */
 #include "config.h"
 
 #include "images.h"
@@ -14,11 +14,13 @@
 struct images {
 	const struct options *options;
 	struct oci_lookup *lookup;
-	struct oci_computes *computes; /* NULL: Jobs compute */
+	struct oci_computes *computes; /* NULL: values are computed by Jobs */
 	char *tool, *scratch;          /* owned */
 	struct oci_authfile *auth;
 };
 
+/* With --standalone there are no Jobs: a child of this process computes, with its scratch space
+ * in DIR. */
 static void compute_here(struct images *s, struct loop *l)
 {
 	static const char *const argv[] = {"tec-operator", "--compute-image", NULL};
@@ -60,6 +62,7 @@ void images_free(struct images *s)
 	free(s);
 }
 
+/* The credentials are read again for each lookup: their file may have been renewed. */
 struct op *images_label(void *arg, struct op_scope *scope, const char *reference, const char *label,
 	oci_label_fn done, void *done_arg)
 {
@@ -79,6 +82,7 @@ struct op *images_label(void *arg, struct op_scope *scope, const char *reference
 		s->lookup, scope, &conf, reference, label, &config, config != NULL, done, done_arg);
 }
 
+/* The child gets its options as words of a command line; unset ones are left to its defaults. */
 struct op *images_compute(void *arg, struct op_scope *scope, const char *reference,
 	const char *nonce, struct json_object *platforms, oci_said_fn said, oci_computed_fn done,
 	void *done_arg)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct images: what an ApprovedImage's controller has from registries, with what the options say of
- * them: labels (oci/lookup.h) and, with --standalone, values (oci/compute.h). Options are borrowed.
- * Each question is a process of its own, which is this program with another option.
+ * struct images: what the controller of ApprovedImages gets from registries, according to the
+ * options: labels (oci/lookup.h) and, with --standalone, values (oci/compute.h). Options are
+ * borrowed. Each request runs in its own child process: this program with another option.
  */
 #ifndef TEC_CMD_IMAGES_H
 #define TEC_CMD_IMAGES_H
@@ -14,7 +14,7 @@
 
 struct images;
 
-/* NULL: --registry-auth names a file that cannot be used. */
+/* NULL: the file of --registry-auth is unusable. */
 struct images *images_new(struct loop *l, const struct options *o, struct err *err) MUST_CHECK;
 void images_free(struct images *s); /* NULL is fine */
 /* As in struct ctl_env; arg is the struct images. */

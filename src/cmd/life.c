@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of the parts runs, and when: controllers, the watch of Secrets, which certificates are read,
- * and the end. One function, check(), compares what runs with what should; everything that may
- * change the answer only schedules it (parts_check).
+ * Which parts run, and when: controllers, the watch of Secrets, the certificates that are read,
+ * and the shutdown. One function, check(), compares what runs with what should run; everything
+ * that may change the answer only schedules it (parts_check).
  */
 #include "config.h"
 
@@ -17,10 +17,12 @@
 #include "tec/state/cluster.h"
 #include "tec/state/since.h"
 
-#define ENDING_MS 50 /* how often it is looked whether the end can go on */
-/* How long the controllers that revoke keys wait for a list that only the others read. */
+#define ENDING_MS 50 /* between two checks of a shutdown */
+/* How long the controllers that revoke keys wait for a list that only the other controllers
+ * need. */
 #define WAIT_MS 10000
 
+/* Follow the Secrets that the cluster names, and let each listener adopt what has changed. */
 static void want_certs(struct parts *p)
 {
 	const struct model_cluster *c = state_cluster_oldest(&p->state);
@@ -28,7 +30,7 @@ static void want_certs(struct parts *p)
 
 	srv_certs_want(p->certs, names, c ? srv_certs_of(c, p->regignition, names) : 0,
 		c ? c->ca_sha256 : NULL);
-	/* After a change to AtRequest too: nodes still come with the ids handed out before. */
+	/* After a change to AtRequest, too: nodes still come with ids handed out before. */
 	if (c && (c->reg_machine == MODEL_REG_AT_KEY ||
 			 model_cluster_announced(c, RENDER_REGKEY_CURRENT)))
 		srv_regkey_want(p->regkey);
@@ -41,17 +43,19 @@ static void want_certs(struct parts *p)
 			c ? c->trustee_secret : NULL, embedded_tls(p->embedded));
 }
 
+/* Start the controllers that revoke keys, and with `all` the others. Called again with `all`
+ * once every list is complete. */
 static void controllers_on(struct parts *p, bool all)
 {
 	timer_cancel(&p->wait);
 	ctl_follow_leads(p->follow);
 	log_info(NULL, "controllers start", "machine=%zu ak=%zu count=%d",
 		k8s_cache_count(p->state.machines), k8s_cache_count(p->state.aks), all ? 5 : 3);
-	if (p->revoking_on) { /* they start again, with what was not known before */
+	if (p->revoking_on) { /* restart them with the lists that were incomplete */
 		ctl_kind_off(p->machine);
 		ctl_kind_off(p->ak);
 	} else {
-		ctl_trustee_on(p->trustee); /* first: the others ask what Trustee may hold */
+		ctl_trustee_on(p->trustee); /* first: the others ask it what Trustee may hold */
 	}
 	if (all)
 		ctl_cluster_on(p->cluster);
@@ -65,7 +69,7 @@ static void controllers_on(struct parts *p, bool all)
 	p->all_on = all;
 }
 
-/* The controllers that declare what Trustee should hold. */
+/* Stop the controllers that declare what Trustee should hold; what they declared stays. */
 static void declaring_off(struct parts *p)
 {
 	log_info(NULL, "controllers stop", NULL);
@@ -81,10 +85,11 @@ static void controllers_off(struct parts *p)
 {
 	if (!p->finishing)
 		declaring_off(p);
-	ctl_trustee_off(p->trustee); /* forgets what was declared */
+	ctl_trustee_off(p->trustee); /* also forgets what was declared */
 	p->revoking_on = p->all_on = p->finishing = false;
 }
 
+/* A list is missing for too long, as if its kind were not installed: revoke keys without it. */
 static void on_waited(void *arg)
 {
 	struct parts *p = arg;
@@ -92,11 +97,13 @@ static void on_waited(void *arg)
 	p->waited = true;
 	for (int i = 0; i < STATE_N_KINDS; i++)
 		if (!k8s_cache_filled(p->state.cache[i]))
-			log_warn(NULL, "a list is not complete yet, controllers that need it wait",
+			log_warn(NULL,
+				"list is incomplete, the controllers that need it are waiting",
 				"resource=%s", state_kinds[i].gvk->plural);
 	parts_check(p);
 }
 
+/* Without leader election every process leads. */
 static bool leads(const struct k8s_lease *lease)
 {
 	return !lease || k8s_lease_state(lease) == K8S_LEASE_LEADER;
@@ -121,7 +128,7 @@ static struct ctl_duty_view duty_view(const struct parts *p)
 	};
 }
 
-/* False: nothing is left to do. */
+/* Take the next step towards what should run. false: nothing is left to do. */
 static bool do_duty(struct parts *p)
 {
 	const struct ctl_duty_view v = duty_view(p);
@@ -156,6 +163,7 @@ static bool do_duty(struct parts *p)
 	return true;
 }
 
+/* Runs from the loop, once for all reasons that came up in a turn. */
 static void check(void *arg)
 {
 	struct parts *p = arg;
@@ -177,19 +185,19 @@ void parts_check(void *arg)
 	defer_call(&p->check, p->loop, check, p);
 }
 
-/* ---- start, SIGHUP, end */
+/* ---- start, SIGHUP, shutdown */
 
 void parts_reload(struct parts *p)
 {
 	struct err err = ERR_INIT;
 
 	if (options_reload(p->options, &err) < 0) {
-		log_err(LOG_ERROR, NULL, "configuration not read again, the earlier one is used",
+		log_err(LOG_ERROR, NULL, "cannot reload the configuration, keeping the current one",
 			&err);
 		return;
 	}
 	log_setup(p->options->log_level, p->options->log_format);
-	log_info(NULL, "configuration read again", NULL);
+	log_info(NULL, "configuration reloaded", NULL);
 }
 
 static size_t in_flight(const struct parts *p)
@@ -205,6 +213,7 @@ static size_t in_flight(const struct parts *p)
 	return n;
 }
 
+/* A Lease was given up, so another process can lead at once instead of waiting for its expiry. */
 static void on_released(void *arg)
 {
 	struct parts *p = arg;
@@ -213,6 +222,7 @@ static void on_released(void *arg)
 	timer_set(&p->next_ending, 0);
 }
 
+/* Release the Leases only after the controllers have stopped: two must not decide at once. */
 static void release(struct parts *p)
 {
 	p->releasing = true;
@@ -234,6 +244,7 @@ static void each_listener(struct parts *p, void (*fn)(struct httpd *h))
 		fn(embedded_httpd(p->embedded));
 }
 
+/* The delay applies only to a process with listeners: a Service keeps sending it connections. */
 static struct ctl_ending_view ending_view(const struct parts *p)
 {
 	bool serves = p->regignition || p->regak;
@@ -250,6 +261,7 @@ static struct ctl_ending_view ending_view(const struct parts *p)
 	};
 }
 
+/* Take the steps of the shutdown that are due, then look again after ENDING_MS (ctl/ending.h). */
 static void go_on_ending(void *arg)
 {
 	struct parts *p = arg;
@@ -280,6 +292,7 @@ static void go_on_ending(void *arg)
 	}
 }
 
+/* Secrets are watched later, by the leader only (CTL_DUTY_READ). */
 void parts_start(struct parts *p)
 {
 	int i;
@@ -302,10 +315,11 @@ void parts_start(struct parts *p)
 	parts_check(p);
 }
 
+/* Start the shutdown; a second call ends the loop at once. */
 void parts_shutdown(struct parts *p, const char *why)
 {
 	if (p->ending) {
-		log_warn(NULL, "stopped at once", "signal=%s", log_esc(why));
+		log_warn(NULL, "stopping immediately", "signal=%s", log_esc(why));
 		loop_stop(p->loop);
 		return;
 	}
@@ -314,12 +328,12 @@ void parts_shutdown(struct parts *p, const char *why)
 	p->ending_ms = clock_boot_ms();
 	each_listener(p, httpd_leave);
 	if (p->revoking_on) {
-		/* What was sent to Trustee is noted on the objects, so that the next process does
-		 * not send it again. */
+		/* Note on the objects what Trustee has confirmed, so that the next process does not
+		 * send it again. */
 		declaring_off(p);
 		p->finishing = true;
 		ctl_trustee_finish(p->trustee);
 	}
-	parts_check(p); /* keys are not read further */
+	parts_check(p); /* stops the watch of Secrets */
 	timer_set(&p->next_ending, 0);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tec-node: one command, one answer on standard output, what a person should know on standard error.
- * Waiting for servers happens in the loop; for the TPM these commands wait themselves, and a signal that
- * comes meanwhile is taken when the TPM is done. Key material is in locked memory or is wiped; it gets
- * out on standard output only.
+ * tec-node: one command, one answer on standard output, messages for people on standard error.
+ * Servers are awaited in the loop; commands that use the TPM themselves block on it, and a signal
+ * that arrives meanwhile is handled when the TPM is done. Key material is in locked memory or is
+ * wiped; it leaves the process on standard output only.
  */
 #include "config.h"
 
@@ -35,7 +35,7 @@
 
 #define JWE_TEXT_MAX (2u << 20)
 #define REBIND_LOCK  "/run/tec-node-rebind.lock"
-#define B64_CHUNK    30000 /* of three bytes each */
+#define B64_CHUNK    30000 /* a multiple of 3, so that chunks can be joined without padding */
 
 struct node {
 	struct node_options o;
@@ -43,18 +43,18 @@ struct node {
 	struct httpc *client;
 	struct attest_source source;
 	struct op_scope ops;
-	int console; /* also told what standard error is; -1: not */
-	int signo;   /* that ended it */
+	int console; /* gets a copy of the messages; -1: none */
+	int signo;   /* the signal that ended the loop; 0: none */
 	int status;  /* exit status */
-	char *input; /* owned, wiped: standard input */
+	char *input; /* owned, wiped: from standard input */
 	size_t input_len;
-	struct body plain;                  /* what a JWE holds */
-	struct secret *key;                 /* owned: what to encrypt with */
-	char *disk[ATTEST_LUKS2_DISKS_MAX]; /* owned: to rebind */
+	struct body plain;                  /* the plaintext of a JWE */
+	struct secret *key;                 /* owned: to encrypt with */
+	char *disk[ATTEST_LUKS2_DISKS_MAX]; /* owned: paths of the disks to rebind */
 	size_t n_disks, disk_now, n_rebound;
 };
 
-/* On the console there may be a prompt, so it begins a line of its own. */
+/* Print a message. On the console there may be a prompt, so the copy starts on a new line. */
 static void tell(const struct node *n, const char *text)
 {
 	fprintf(stderr, "tec-node: %s\n", text);
@@ -62,12 +62,14 @@ static void tell(const struct node *n, const char *text)
 		dprintf(n->console, "\ntec-node: %s\n", text);
 }
 
+/* Print an error and return the exit status for the fault. */
 static int complain(const struct node *n, enum attest_fault fault, const struct err *err)
 {
 	tell(n, err->text);
 	return (int)fault;
 }
 
+/* Write all of data to standard output; a pipe may take it in parts. */
 static int write_out(const void *data, size_t len)
 {
 	const char *p = data;
@@ -78,7 +80,7 @@ static int write_out(const void *data, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
-			fprintf(stderr, "tec-node: cannot write the answer: %s\n", strerror(errno));
+			fprintf(stderr, "tec-node: cannot write the output: %s\n", strerror(errno));
 			return ATTEST_USAGE;
 		}
 		p += n;
@@ -89,6 +91,8 @@ static int write_out(const void *data, size_t len)
 
 /* ---- the TPM alone */
 
+/* The key itself stays in the TPM; its public half is printed, and kept in --ak-file for other
+ * programs. */
 static int print_ak(struct node *n)
 {
 	struct err err = ERR_INIT;
@@ -102,7 +106,7 @@ static int print_ak(struct node *n)
 	pki_spki_to_pem(&ak, &pem);
 	if (n->o.make && n->o.ak_file &&
 		file_replace(n->o.ak_file, pem.data, pem.len, 0644, &err) < 0)
-		fprintf(stderr, "tec-node: the public half is not kept: %s\n", err.text);
+		fprintf(stderr, "tec-node: cannot save the public key: %s\n", err.text);
 	return write_out(pem.data, pem.len);
 }
 
@@ -128,6 +132,7 @@ static void on_signal(int signo, void *arg)
 	loop_stop(n->loop);
 }
 
+/* End the loop; the status becomes that of the process. */
 static void end(struct node *n, int status)
 {
 	n->status = status;
@@ -139,7 +144,8 @@ static void say(void *arg, const char *text)
 	tell(arg, text);
 }
 
-/* start() begins one thing that ends the loop; -1: *err. */
+/* Run the loop until what start() began has ended it. start() returns -1 with *err set. The
+ * exit status is 128 + N after signal N, as shells report it. */
 static int run_loop(struct node *n, int (*start)(struct node *n, struct err *err))
 {
 	struct loop_signal *term, *intr;
@@ -176,6 +182,7 @@ static void on_registered(
 	end(n, fault == ATTEST_OK ? 0 : complain(n, fault, err));
 }
 
+/* Create the attestation key if necessary, then send it to the server. */
 static int start_register(struct node *n, struct err *err)
 {
 	const struct attest_config *c = &n->o.config;
@@ -188,7 +195,7 @@ static int start_register(struct node *n, struct err *err)
 	e = attest_esys_open(n->o.tcti, err);
 	if (!e || attest_esys_ak_make(e, n->o.ak_handle, &ak, err) < 0) {
 		httpc_tls_unref(tls);
-		err->kind = ERR_TRANSIENT; /* the TPM's, whatever it is */
+		err->kind = ERR_TRANSIENT; /* any error here is the TPM's, not one of usage */
 		return -1;
 	}
 	attest_register_start(
@@ -199,6 +206,8 @@ static int start_register(struct node *n, struct err *err)
 
 /* ---- tokens and resources */
 
+/* Encode in chunks, each in locked memory: a resource may be larger than that memory should
+ * grow. */
 static int write_b64(const struct body *b)
 {
 	size_t done = 0;
@@ -215,6 +224,8 @@ static int write_b64(const struct body *b)
 	return rc == 0 ? write_out("\n", 1) : rc;
 }
 
+/* Encrypt standard input with the server's key. The header names the servers, so that decrypt
+ * needs no configuration. */
 static int write_sealed(struct node *n)
 {
 	cleanup_strbuf struct strbuf header = STRBUF_INIT, jwe = STRBUF_INIT;
@@ -226,14 +237,16 @@ static int write_sealed(struct node *n)
 	return write_out(jwe.data, jwe.len);
 }
 
+/* Each failure was printed as it happened; only the end is left to say. */
 static void tell_given_up(const struct node *n)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 
-	strbuf_addf(&text, "gave up on %s", n->o.config.path ? n->o.config.path : "the token");
+	strbuf_addf(&text, "giving up on %s", n->o.config.path ? n->o.config.path : "the token");
 	tell(n, strbuf_str(&text));
 }
 
+/* The fetch has ended; what to print depends on the command. */
 static void on_fetched(void *arg, struct attest_fetch_answer *a)
 {
 	struct node *n = arg;
@@ -262,6 +275,8 @@ static void on_fetched(void *arg, struct attest_fetch_answer *a)
 	end(n, n->status);
 }
 
+/* Accept a resource that is a key; anything else is a fault of that server, and the next one is
+ * tried. */
 static int accept_key(void *arg, struct body *resource, struct err *err)
 {
 	struct node *n = arg;
@@ -270,7 +285,7 @@ static int accept_key(void *arg, struct body *resource, struct err *err)
 	return n->key ? 0 : -1;
 }
 
-/* A key that does not open it is another server's. */
+/* Accept a key only if it opens the JWE: a server may have another key under the same path. */
 static int accept_opening(void *arg, struct body *resource, struct err *err)
 {
 	struct node *n = arg;
@@ -279,7 +294,7 @@ static int accept_opening(void *arg, struct body *resource, struct err *err)
 	if (!key)
 		return -1;
 	if (jwe_dir_open(key, n->input, n->input_len, &n->plain, err) < 0)
-		return err_wrap(err, "the server's key does not open what was encrypted");
+		return err_wrap(err, "the server's key does not decrypt the input");
 	return 0;
 }
 
@@ -304,6 +319,8 @@ static int read_input(struct node *n, size_t max, struct err *err)
 	return n->input ? 0 : -1;
 }
 
+/* Read the JWE from standard input, and the servers from its protected header. clevis may
+ * append a newline. */
 static int read_jwe(struct node *n, struct err *err)
 {
 	cleanup_json struct json_object *header = NULL;
@@ -318,7 +335,8 @@ static int read_jwe(struct node *n, struct err *err)
 	return 0;
 }
 
-/* A console that cannot be opened is no reason to leave a disk closed. */
+/* Open --console unless standard error is a terminal already. A failure is ignored: a disk must
+ * open without messages, too. */
 static void open_console(struct node *n)
 {
 	if (n->o.console && !isatty(STDERR_FILENO))
@@ -363,6 +381,7 @@ static int start_doctor(struct node *n, struct err *err)
 
 static void next_disk(struct node *n);
 
+/* One disk is done. A disk without a token of this pin is skipped, unless --device names it. */
 static void on_rebound(void *arg, enum attest_fault fault, const struct err *err)
 {
 	struct node *n = arg;
@@ -375,7 +394,7 @@ static void on_rebound(void *arg, enum attest_fault fault, const struct err *err
 	if (!none)
 		n->n_rebound++;
 	if (!none && !n->o.dry_run)
-		printf("%s: bound to the servers of the list\n", log_esc(n->disk[n->disk_now]));
+		printf("%s: bound to the servers in the list\n", log_esc(n->disk[n->disk_now]));
 	n->disk_now++;
 	next_disk(n);
 }
@@ -393,7 +412,7 @@ static void next_disk(struct node *n)
 		return;
 	}
 	if (n->n_rebound == 0)
-		tell(n, "no open LUKS2 disk has a token of clevis's pin trustee; next step: name the disk with --device");
+		tell(n, "no open LUKS2 disk has a token of the clevis pin trustee; next step: give the disk with --device");
 	end(n, n->n_rebound == 0 ? ATTEST_DISK : ATTEST_OK);
 }
 
@@ -401,12 +420,13 @@ static int start_rebind(struct node *n, struct err *err)
 {
 	if (n->n_disks == 0)
 		return err_set(err, ERR_INVALID,
-			"no LUKS2 disk is open; next step: name the disk with --device");
+			"no LUKS2 disk is open; next step: give the disk with --device");
 	next_disk(n);
 	return 0;
 }
 
-/* Two at once would add a token each. Where there is no place for the lock it goes without. */
+/* Rebind under a lock, as two processes at once would add a token each. If the lock file cannot
+ * be created, continue without it. */
 static int run_rebind(struct node *n)
 {
 	int lock = open(REBIND_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), rc;
@@ -426,7 +446,7 @@ static int run_rebind(struct node *n)
 	return rc;
 }
 
-/* ---- all of it */
+/* ---- main */
 
 static int run(struct node *n)
 {
@@ -448,7 +468,8 @@ static int run(struct node *n)
 	}
 }
 
-/* tpm2-tss writes what it thinks to standard error; our own errors say it in words. */
+/* Silence tpm2-tss, which writes to standard error; our own errors report the same in words. A
+ * value that the user has set stays. */
 static void quieten_tss(void)
 {
 	setenv("TSS2_LOG", "all+NONE", 0);
@@ -460,7 +481,7 @@ int main(int argc, char *argv[])
 	int status = 0;
 
 	secret_process_init();
-	/* Not under a limit: what cannot be locked could not be allocated later. */
+	/* Only for root: under RLIMIT_MEMLOCK, later allocations could fail. */
 	if (geteuid() == 0)
 		(void)!mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
 	quieten_tss();

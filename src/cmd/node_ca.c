@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Refuses a file that others can read: its key vouches for every server that nodes will trust. */
 #include "config.h"
 
 #include "node_ca.h"
@@ -21,7 +22,7 @@ int node_ca_read(const char *path, struct pki_ca *out, struct err *err)
 	if (rc == 0 && S_ISREG(st.st_mode) && (st.st_mode & 077)) {
 		pki_ca_fini(out);
 		rc = err_set(err, ERR_INVALID,
-			"other users can read its private key; next step: chmod 0600 FILE");
+			"other users can read the private key; next step: chmod 0600 FILE");
 	}
 	return rc < 0 ? err_wrap(err, "%.120s", log_esc(path)) : 0;
 }

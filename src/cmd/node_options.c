@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One table for the commands. The programs that clevis looks for are names of this one: their few
- * arguments, which clevis dictates, become those of the commands encrypt and decrypt. As clevis passes
- * no options, what they need beside the pin's configuration is in a file.
+ * One table of options, one of commands. The programs that clevis runs are names of this one:
+ * their few arguments, which clevis dictates, become those of the commands encrypt and decrypt.
+ * clevis passes no options, so anything besides the pin's configuration comes from a file.
  */
 #include "config.h"
 
@@ -119,6 +119,8 @@ static const struct conf_program program = {
 
 /* ---- values */
 
+/* Only the owner hierarchy's persistent range is accepted (TCG Registry of Reserved TPM 2.0
+ * Handles): 0x81800000 and above belong to the platform. */
 static int read_handle(const char *text, uint32_t *out, struct err *err)
 {
 	char *end;
@@ -126,7 +128,7 @@ static int read_handle(const char *text, uint32_t *out, struct err *err)
 
 	if (!*text || *end || v < 0x81000000ul || v > 0x817ffffful)
 		return err_set(err, ERR_INVALID,
-			"option --ak-handle is not a persistent handle of the owner (0x81000000 to 0x817fffff): %s",
+			"option --ak-handle is not a persistent handle of the owner hierarchy (0x81000000 to 0x817fffff): %s",
 			log_esc(text));
 	*out = (uint32_t)v;
 	return 0;
@@ -141,8 +143,8 @@ static int read_tpm(struct node_options *o, struct err *err)
 	o->sample = conf_choice(o->conf, "tee") == 1;
 	if (extra && (strlen(extra) != 2 * sizeof(o->extra) ||
 			     bytes_from_hex(extra, strlen(extra), o->extra) < 0))
-		return err_set(err, ERR_INVALID,
-			"option --extra is not 64 hexadecimal digits in lower case");
+		return err_set(
+			err, ERR_INVALID, "option --extra is not 64 lower-case hexadecimal digits");
 	return read_handle(conf_str(o->conf, "ak-handle"), &o->ak_handle, err);
 }
 
@@ -155,6 +157,7 @@ static char *read_cert(const struct node_options *o, struct err *err)
 	return file ? file_read(file, CERT_MAX, &len, NULL, err) : NULL;
 }
 
+/* Add one server of --url. Takes take_url in any case; the certificates apply to https only. */
 static int add_server(struct attest_config *c, char *take_url, const char *cert, struct err *err)
 {
 	struct attest_server *s = &c->server[c->n_servers];
@@ -174,6 +177,7 @@ static int add_server(struct attest_config *c, char *take_url, const char *cert,
 	return 0;
 }
 
+/* Split --url at commas; servers are tried in that order. */
 static int read_servers(struct node_options *o, struct err *err)
 {
 	const char *url = conf_str(o->conf, "url");
@@ -182,7 +186,7 @@ static int read_servers(struct node_options *o, struct err *err)
 	if (err_is_set(err))
 		return -1;
 	if (!url)
-		return err_set(err, ERR_INVALID, "option --url is missing: which server?");
+		return err_set(err, ERR_INVALID, "option --url is required");
 	for (;;) {
 		size_t n = strcspn(url, ",");
 
@@ -209,12 +213,14 @@ static int read_limits(struct node_options *o, struct err *err)
 
 /* ---- commands */
 
+/* The registration has its own server in the configuration; --url fills the list of Trustees,
+ * so it is moved. */
 static int read_register(struct node_options *o, struct err *err)
 {
 	const char *uuid = conf_str(o->conf, "uuid");
 
 	if (uuid && !uuid_valid(uuid, strlen(uuid)))
-		return err_set(err, ERR_INVALID, "option --uuid is not a UUID in lower case: %s",
+		return err_set(err, ERR_INVALID, "option --uuid is not a lower-case UUID: %s",
 			log_esc(uuid));
 	if (read_servers(o, err) < 0)
 		return -1;
@@ -228,7 +234,7 @@ static int read_attest(struct node_options *o, struct err *err)
 {
 	const char *path = conf_str(o->conf, "path"), *toml = conf_str(o->conf, "initdata");
 
-	/* The doctor looks at what there is. */
+	/* The doctor checks what is configured; without --url it checks the rest. */
 	if (o->command == NODE_DOCTOR && !conf_str(o->conf, "url"))
 		return 0;
 	if (read_servers(o, err) < 0 || read_limits(o, err) < 0)
@@ -243,11 +249,12 @@ static int read_attest(struct node_options *o, struct err *err)
 		path++;
 	if (!path || !attest_path_valid(path))
 		return err_set(err, ERR_INVALID,
-			"option --path is not REPOSITORY/TYPE/TAG of letters, digits and .-_");
+			"option --path is not REPOSITORY/TYPE/TAG (letters, digits and .-_)");
 	o->config.path = xstrdup(path);
 	return 0;
 }
 
+/* Accept a name or a number; -1 leaves the group as it is. */
 static int read_group(const char *name, gid_t *out, struct err *err)
 {
 	const struct group *g = name ? getgrnam(name) : NULL;
@@ -257,7 +264,7 @@ static int read_group(const char *name, gid_t *out, struct err *err)
 	if (!name || g)
 		return 0;
 	if (str_to_u64(name, UINT32_MAX - 1, &number) < 0)
-		return err_set(err, ERR_INVALID, "option --socket-group: there is no group %s",
+		return err_set(err, ERR_INVALID, "option --socket-group: group %s not found",
 			log_esc(name));
 	*out = (gid_t)number;
 	return 0;
@@ -269,7 +276,7 @@ static int add_user(struct attest_cdh_conf *c, const char *name, struct err *err
 	uint64_t number = 0;
 
 	if (!p && str_to_u64(name, UINT32_MAX - 1, &number) < 0)
-		return err_set(err, ERR_INVALID, "option --socket-users: there is no user %s",
+		return err_set(err, ERR_INVALID, "option --socket-users: user %s not found",
 			log_esc(name));
 	if (c->n_users == ARRAY_LEN(c->users))
 		return err_set(err, ERR_INVALID, "option --socket-users names more than %zu users",
@@ -323,6 +330,7 @@ static int read_rebind(struct node_options *o, const char *file, struct err *err
 	return read_limits(o, err);
 }
 
+/* Read the values that the command uses. Options of other commands were refused by conf_start(). */
 static int read_command(struct node_options *o, struct err *err)
 {
 	const char *operand = conf_operand(o->conf);
@@ -333,7 +341,7 @@ static int read_command(struct node_options *o, struct err *err)
 		o->make = str_eq(operand, "make");
 		return o->make || str_eq(operand, "show")
 			       ? 0
-			       : err_set(err, ERR_INVALID, "give ak make or ak show");
+			       : err_set(err, ERR_INVALID, "the command is ak make or ak show");
 	case NODE_QUOTE:
 		return 0;
 	case NODE_REGISTER:
@@ -365,7 +373,8 @@ static int read_command(struct node_options *o, struct err *err)
 #define PIN_ENCRYPT "clevis-encrypt-trustee"
 #define PIN_DECRYPT "clevis-decrypt-trustee"
 
-/* The arguments as those of a command. argv: NULL-terminated, of three places; EXIT: answered. */
+/* Translate the arguments of a clevis program into those of a command. out has three places,
+ * the last may be NULL. CONF_EXIT: answered already (--summary). */
 static enum conf_result pin_argv(const char *name, int argc, char *const argv[], char *out[3])
 {
 	bool encrypt = str_eq(name, PIN_ENCRYPT);
@@ -373,11 +382,11 @@ static enum conf_result pin_argv(const char *name, int argc, char *const argv[],
 
 	for (int i = 1; i < argc; i++) {
 		if (str_eq(argv[i], "--summary")) {
-			puts(encrypt ? "Encrypts with a key that Trustee gives after an attestation"
-				     : "Decrypts with a key that Trustee gives after an attestation");
+			puts(encrypt ? "Encrypts with a key that Trustee releases after attestation"
+				     : "Decrypts with a key that Trustee releases after attestation");
 			return CONF_EXIT;
 		}
-		/* clevis hands on "assume yes"; there is nothing to ask here. */
+		/* clevis passes on "assume yes"; the pin asks nothing. */
 		if (str_eq(argv[i], "-y"))
 			continue;
 		if (config || !encrypt) {
@@ -390,7 +399,7 @@ static enum conf_result pin_argv(const char *name, int argc, char *const argv[],
 		fprintf(stderr,
 			"Usage: clevis encrypt trustee CONFIG < PLAINTEXT > JWE\n\n"
 			"CONFIG is JSON: {\"servers\":[{\"url\":URL,\"cert\":PEM},...],\"path\":\"default/ID/root\"}\n"
-			"with num_retries, initdata and attestation_key as clevis-encrypt-trustee(1) says.\n");
+			"num_retries, initdata and attestation_key: see clevis-encrypt-trustee(1).\n");
 		return CONF_BAD;
 	}
 	out[0] = (char *)(uintptr_t)name;
@@ -399,6 +408,7 @@ static enum conf_result pin_argv(const char *name, int argc, char *const argv[],
 	return CONF_RUN;
 }
 
+/* The name that the program was started with selects between the pin's arguments and our own. */
 static enum conf_result parse(struct node_options *o, int argc, char *const argv[])
 {
 	const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
@@ -412,7 +422,8 @@ static enum conf_result parse(struct node_options *o, int argc, char *const argv
 	return r == CONF_RUN ? conf_start(o->conf, pin[2] ? 3 : 2, pin) : r;
 }
 
-/* Which file, when the command line names none. */
+/* Read the default configuration file unless the command line names one. secure_getenv(): a
+ * privileged process does not trust its environment. */
 static int read_default_file(struct node_options *o, struct err *err)
 {
 	const char *file = secure_getenv("TEC_NODE_CONFIG");

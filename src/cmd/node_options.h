@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The command line and the configuration file of tec-node, checked. Everything but `config` and
- * `init_data` is borrowed from argv, from `conf` or static.
+ * `init_data` is borrowed from argv or `conf`, or static.
  */
 #ifndef TEC_CMD_NODE_OPTIONS_H
 #define TEC_CMD_NODE_OPTIONS_H
@@ -29,14 +29,14 @@ enum node_command {
 struct node_options {
 	struct conf *conf; /* owned */
 	enum node_command command;
-	const char *tcti, *ak_file; /* ak_file NULL: nowhere */
+	const char *tcti, *ak_file; /* ak_file NULL: the public key is not saved */
 	uint32_t ak_handle;
-	bool sample; /* evidence that proves nothing */
-	bool make;   /* ak make */
-	uint8_t extra[32];
+	bool sample;         /* evidence that proves nothing */
+	bool make;           /* ak make */
+	uint8_t extra[32];   /* qualifying data of a quote */
 	uint32_t timeout_ms; /* 0: none */
 	/* serve */
-	const char *listen, *socket; /* listen "": not over TCP; socket NULL: none */
+	const char *listen, *socket; /* listen "": no TCP; socket NULL: none */
 	mode_t socket_mode;
 	gid_t socket_group; /* -1: the process's */
 	struct attest_cdh_conf cdh;
@@ -44,12 +44,13 @@ struct node_options {
 	/* rebind-servers */
 	const char *device; /* NULL: all that are open */
 	bool dry_run;
-	/* Servers, path and registration of the options, or of the pin's CONFIG. */
+	/* Servers, path and registration, from the options or from the pin's CONFIG. */
 	struct attest_config config;
 };
 
-/* pin: the name that the program was started with when that is one of the pin's; its arguments are the
- * pin's then. EXIT and BAD as of conf_start(). */
+/* Reads the command line and the configuration file. If the program was started under a name of
+ * the clevis pin, the arguments are those of the pin. CONF_EXIT and CONF_BAD as of
+ * conf_start(). */
 enum conf_result node_options_read(struct node_options *o, int argc, char *const argv[]);
 void node_options_fini(struct node_options *o);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The endpoint with the TPM in a child. At a signal no new request is taken; what is under way may end,
- * so that a child with the TPM is not killed, but not for longer than a service manager waits.
+ * The endpoint for local workloads, with the TPM in a child process. After a signal no new
+ * request is accepted; running ones may finish, so that a child that uses the TPM is not killed,
+ * but for less time than a service manager waits.
  */
 #include "config.h"
 
@@ -21,21 +22,21 @@
 #include "tec/loop/signal.h"
 #include "tec/loop/timer.h"
 
-#define FIRST_FD    3 /* sd_listen_fds(3) */
+#define FIRST_FD    3 /* SD_LISTEN_FDS_START of sd_listen_fds(3) */
 #define SOCKETS_MAX 4
 #define DESCRIPTORS 2048
-#define LEAVE_MS    20000
+#define LEAVE_MS    20000 /* for running requests; systemd waits 90 s by default */
 #define LOOK_MS     50
-#define REST_MS     2000
+#define REST_MS     2000 /* of silence before memory is given back */
 
 struct serve {
 	struct loop *loop;
 	struct attest_cdh *cdh;
 	struct timer look, leave, rest;
-	const char *socket; /* borrowed: made here, and removed at the end */
+	const char *socket; /* borrowed; NULL: no socket file of ours to remove */
 };
 
-/* Between requests, which are rare, the service holds what it needs to wait for the next one. */
+/* Give memory back between requests: they are rare, and the service runs on every node. */
 static void on_rest(void *arg)
 {
 	malloc_trim(0);
@@ -56,6 +57,7 @@ static void on_leave(void *arg)
 	loop_stop(s->loop);
 }
 
+/* Stop as soon as no request and no child is left. */
 static void on_look(void *arg)
 {
 	struct serve *s = arg;
@@ -70,14 +72,15 @@ static void on_signal(int signo, void *arg)
 {
 	struct serve *s = arg;
 
-	if (timer_is_set(&s->leave)) /* somebody does not want to wait */
+	if (timer_is_set(&s->leave)) /* the second signal: stop now */
 		loop_stop(s->loop);
 	httpd_drain(attest_cdh_httpd(s->cdh));
 	timer_set(&s->look, 0);
 	timer_set_earlier(&s->leave, LEAVE_MS);
 }
 
-/* How many sockets a service manager passes; -1: that is not a number, or too many. */
+/* The number of sockets that a service manager passes (sd_listen_fds(3)); LISTEN_PID must be
+ * this process. -1: not a number, or too many. */
 static int passed_sockets(struct err *err)
 {
 	const char *pid = secure_getenv("LISTEN_PID"), *n = secure_getenv("LISTEN_FDS");
@@ -105,6 +108,7 @@ static int listen_local(struct serve *s, const struct node_options *o, struct er
 	return 0;
 }
 
+/* Passed sockets replace --listen and --socket. */
 static int listen_at(struct serve *s, const struct node_options *o, struct err *err)
 {
 	struct httpd *httpd = attest_cdh_httpd(s->cdh);
@@ -116,7 +120,7 @@ static int listen_at(struct serve *s, const struct node_options *o, struct err *
 	if (n != 0)
 		return n > 0 ? 0 : -1;
 	if (!*o->listen && !o->socket)
-		return err_set(err, ERR_INVALID, "option --listen is empty: give --socket");
+		return err_set(err, ERR_INVALID, "option --listen is empty: --socket is required");
 	if (*o->listen && httpd_listen(httpd, o->listen, err) < 0)
 		return -1;
 	return o->socket ? listen_local(s, o, err) : 0;

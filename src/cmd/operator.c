@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tec-operator: the whole machine on one page. main() makes the parts in the order of the launch
- * list, runs the loop, and takes them down in reverse.
+ * tec-operator: the whole program on one page. main() creates the parts in the order of the
+ * launch list, runs the loop, and releases them in reverse.
  *
- * Path of one event:   bytes in net/httpc -> one line in k8s/watch -> k8s/cache -> ctl/runner maps
- * the object to keys -> loop/queue -> ctl/kind: look (machine/view) -> decide -> one op -> done ->
- * queue. Path of one request: net/httpd -> route table in srv/regak -> pki/spki -> k8s_call_create
- * op -> reply. Who may write:       listeners at any time (parts.api); controllers only while
+ * Path of one event: bytes in net/httpc -> one line in k8s/watch -> k8s/cache -> ctl/runner maps
+ * the object to keys -> loop/queue -> ctl/kind: look (machine/view) -> decide -> one op -> done
+ * -> queue.
+ *
+ * Path of one request: net/httpd -> route table in srv/regak -> pki/spki -> k8s_call_create op ->
+ * reply.
+ *
+ * Who may write: listeners at any time (parts.api); controllers only while this process is the
  * leader and all caches are filled (parts.gate).
  */
 #include "config.h"
@@ -38,6 +42,8 @@ static void on_hangup(int signo, void *arg)
 	parts_reload(arg);
 }
 
+/* Run the operator until a signal. With --check-config everything is set up, so that files and
+ * addresses are checked, but nothing starts. */
 static int run(struct options *o, struct err *err)
 {
 	struct parts p;
@@ -70,7 +76,7 @@ static int run(struct options *o, struct err *err)
 	return status;
 }
 
-/* In an init container of Trustee's Pod. */
+/* Run in an init container of Trustee's Pod (--seed). */
 static int seed(const struct options *o, struct err *err)
 {
 	cleanup_strbuf struct strbuf said = STRBUF_INIT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One table is the command line, the configuration file, --help and the sample in etc/. Every value
- * is checked here, so the rest of the program never meets a malformed one.
+ * One table describes the command line, the configuration file, --help and the sample in etc/.
+ * Every value is checked here, so the rest of the program never meets a malformed one.
  */
 #include "config.h"
 
@@ -18,8 +18,8 @@
 #include "tec/kobj/key.h"
 #include "tec/net/addr.h"
 
-#define POD_DELAY_S 5
-/* Five watches each, on one HTTP/2 connection. */
+#define POD_DELAY_S 5 /* default of --shutdown-delay in a Pod */
+/* Each namespace has five watches, all on one HTTP/2 connection. */
 #define TRUSTEE_NAMESPACES_MAX 256
 
 static const struct conf_option table[] = {
@@ -152,6 +152,7 @@ static int read_rate(struct options *o, struct err *err)
 	return 0;
 }
 
+/* Check ADDR:PORT now; it is resolved again when the listener binds. */
 static int read_listen(struct options *o, const char *name, const char **out, struct err *err)
 {
 	struct addr unused;
@@ -162,7 +163,8 @@ static int read_listen(struct options *o, const char *name, const char **out, st
 	return 0;
 }
 
-/* Where a service keeps its state, or a user. */
+/* The default directory of --standalone: for a service (root), or in the user's home. The
+ * caller frees. */
 static char *state_dir(struct err *err)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -178,6 +180,7 @@ static char *state_dir(struct err *err)
 	return NULL;
 }
 
+/* Read the options of --standalone; without it, refuse those that need it. */
 static int read_standalone(struct options *o, struct err *err)
 {
 	const char *dir = conf_str(o->conf, "standalone");
@@ -205,12 +208,12 @@ static int read_standalone(struct options *o, struct err *err)
 			"option --node-ca needs --public-address, without --plain");
 	if (o->kubeconfig)
 		return err_set(err, ERR_INVALID,
-			"options --standalone and --kubeconfig: only one can be given");
+			"options --standalone and --kubeconfig are mutually exclusive");
 	if (o->role != ROLE_ALL)
-		return err_set(
-			err, ERR_INVALID, "option --role: --standalone has one process for all");
+		return err_set(err, ERR_INVALID, "option --role cannot be set with --standalone");
 	if (o->namespace_ && !kobj_label_valid(o->namespace_, strlen(o->namespace_)))
-		return err_set(err, ERR_INVALID, "option --namespace: %s is not a namespace's name",
+		return err_set(err, ERR_INVALID,
+			"option --namespace: %s is not a valid namespace name",
 			log_esc(o->namespace_));
 	o->standalone = *dir ? xstrdup(dir) : state_dir(err);
 	o->leader_elect = false;
@@ -223,7 +226,7 @@ static void read_log(struct options *o)
 	o->log_format = (enum log_format)conf_choice(o->conf, "log-format");
 }
 
-/* In a Pod a Service goes on sending connections for a moment. */
+/* A Service keeps sending connections to a Pod for a moment after its termination has begun. */
 static int read_delay(struct options *o, struct err *err)
 {
 	const char *in_pod = getenv("KUBERNETES_SERVICE_HOST");
@@ -236,6 +239,7 @@ static int read_delay(struct options *o, struct err *err)
 	return 0;
 }
 
+/* "off" is for --standalone only: without this listener a guard would be nothing. */
 static int read_listen_kbs(struct options *o, struct err *err)
 {
 	if (conf_str(o->conf, "standalone") && str_eq(conf_str(o->conf, "listen-kbs"), "off"))
@@ -243,6 +247,7 @@ static int read_listen_kbs(struct options *o, struct err *err)
 	return read_listen(o, "listen-kbs", &o->guard.listen_kbs, err);
 }
 
+/* These options also apply to the broker of --standalone, so they are read in every role. */
 static int read_guard(struct options *o, struct err *err)
 {
 	struct options_guard *g = &o->guard;
@@ -257,7 +262,8 @@ static int read_guard(struct options *o, struct err *err)
 	if (guard_upstream_check(g->upstream, err) < 0)
 		return err_wrap(err, "option --upstream");
 	if (!g->tls_cert != !g->tls_key)
-		return err_set(err, ERR_INVALID, "option --tls-cert and --tls-key go together");
+		return err_set(err, ERR_INVALID,
+			"options --tls-cert and --tls-key must be given together");
 	if (conf_number(o->conf, "max-attestation", 4096, 8 << 20, &bytes, err) < 0 ||
 		conf_number(o->conf, "max-sessions", 1, 1000000, &n, err) < 0 ||
 		conf_number(o->conf, "max-sessions-per-source", 1, 1000000, &per_source, err) < 0 ||
@@ -286,7 +292,8 @@ static int check_namespace(const char *item, struct err *err)
 {
 	return kobj_label_valid(item, strlen(item))
 		       ? 0
-		       : err_set(err, ERR_INVALID, "%s is not a namespace's name", log_esc(item));
+		       : err_set(err, ERR_INVALID, "%s is not a valid namespace name",
+				 log_esc(item));
 }
 
 static int read_controllers(struct options *o, struct err *err)
@@ -304,20 +311,20 @@ static int read_controllers(struct options *o, struct err *err)
 		return -1;
 	if (!o->controls_cluster && !o->controls_trustees)
 		return err_set(err, ERR_INVALID,
-			"option --controllers is empty; next step: cluster, trustee or both");
+			"option --controllers is empty; next step: give cluster, trustee or both");
 	if (o->trustee_namespaces.n > TRUSTEE_NAMESPACES_MAX)
 		return err_set(err, ERR_INVALID,
-			"option --trustee-namespaces: more than %d; next step: a second operator",
+			"option --trustee-namespaces has more than %d namespaces; next step: run a second operator",
 			TRUSTEE_NAMESPACES_MAX);
 	for (size_t i = 0; i < o->trustee_namespaces.n; i++)
 		for (size_t k = 0; k < i; k++)
 			if (str_eq(o->trustee_namespaces.items[i], o->trustee_namespaces.items[k]))
 				return err_set(err, ERR_INVALID,
-					"option --trustee-namespaces: %s is there twice",
+					"option --trustee-namespaces: %s is duplicated",
 					o->trustee_namespaces.items[i]);
 	if (conf_str(o->conf, "standalone") && o->controls_trustees)
 		return err_set(err, ERR_INVALID,
-			"option --controllers: trustee needs a cluster that runs Deployments, which --standalone has not");
+			"option --controllers: trustee requires a cluster that runs Deployments; it is not available with --standalone");
 	return 0;
 }
 
@@ -389,7 +396,7 @@ int options_reload(struct options *o, struct err *err)
 
 	if (!path)
 		return 0;
-	/* The other values are read at the start only: a change of them needs a restart. */
+	/* All other values are read at startup only; changing them needs a restart. */
 	if (conf_parse_file(o->conf, path, err) < 0)
 		return -1;
 	read_log(o);

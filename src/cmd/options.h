@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Command line and configuration file of tec-operator, checked and turned
- * into values. */
+/* Command line and configuration file of tec-operator, checked and turned into values. */
 #ifndef TEC_CMD_OPTIONS_H
 #define TEC_CMD_OPTIONS_H
 
@@ -14,10 +13,10 @@
 /* In the order of --role's choices. */
 enum options_role { ROLE_ALL, ROLE_CONTROLLER, ROLE_REGISTER, ROLE_REGISTER_AK, ROLE_GUARD };
 
-/* --role=guard, and what --standalone has in common with it. NULL: not given. */
+/* Options of --role=guard, some of which --standalone shares. NULL: not given. */
 struct options_guard {
 	const char *upstream, *upstream_ca;
-	const char *listen_kbs, *listen_admin; /* listen_kbs: NULL with off */
+	const char *listen_kbs, *listen_admin; /* listen_kbs NULL: off */
 	const char *tls_cert, *tls_key;        /* both or none */
 	bool sample, additional;
 	size_t attest_max;
@@ -31,10 +30,10 @@ struct options {
 	const char *kubeconfig, *namespace_; /* NULL: not given */
 	bool api_http1;                      /* --api-protocol=http1 */
 	const char *kbs_url;
-	char *standalone; /* owned; the directory; NULL: there is a cluster */
+	char *standalone; /* owned; the directory; NULL: use a Kubernetes cluster */
 	const char *listen_api, *public_address;
 	bool plain;
-	/* files; NULL: not given */
+	/* File names; NULL: not given. */
 	const char *node_ca, *sealing_key, *write_kubeconfig, *restore;
 	bool accept_unverified;
 	struct registries_list registry_mirrors, insecure_registries;
@@ -46,7 +45,7 @@ struct options {
 	uint64_t shutdown_delay_ms;
 	enum options_role role;
 	bool controls_cluster, controls_trustees;  /* --controllers */
-	struct registries_list trustee_namespaces; /* none: that of the operator */
+	struct registries_list trustee_namespaces; /* empty: the operator's namespace */
 	bool leader_elect;
 	enum log_level log_level;
 	enum log_format log_format;
@@ -58,7 +57,7 @@ struct options {
 /* As conf_start(). */
 enum conf_result options_read(struct options *o, int argc, char *const argv[]);
 void options_fini(struct options *o);
-/* SIGHUP: reads the file again; only what is reloadable changes. An error changes nothing. */
+/* Rereads the file on SIGHUP; only reloadable options change. An error changes nothing. */
 int options_reload(struct options *o, struct err *err) MUST_CHECK;
 
 static inline bool options_serves_register(const struct options *o)
@@ -69,7 +68,7 @@ static inline bool options_serves_register_ak(const struct options *o)
 {
 	return o->controls_cluster && (o->role == ROLE_ALL || o->role == ROLE_REGISTER_AK);
 }
-/* Is there a controller at all? */
+/* Whether this role runs controllers. */
 static inline bool options_controls(const struct options *o)
 {
 	return o->role == ROLE_ALL || o->role == ROLE_CONTROLLER;
@@ -83,7 +82,7 @@ static inline bool options_controls_trustees(const struct options *o)
 	return o->controls_trustees && options_controls(o);
 }
 
-/* What the Deployment sets beside options, images and names; dflt: it is not set, or empty. */
+/* An environment variable that the Deployment sets (images and names); dflt if unset or empty. */
 const char *env_or(const char *name, const char *dflt);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Wiring only: how the parts are made and hang together. What runs when is in cmd/life.c. */
+/* Wiring only: creates the parts and connects them. What runs when is decided in cmd/life.c. */
 #include "config.h"
 
 #include "parts.h"
@@ -15,10 +15,11 @@
 #include "tec/srv/metrics.h"
 #include "tec/state/since.h"
 
-/* The lease, a token's life, a minute of leeway: nothing of an old leader is taken after it. */
+/* Lease duration, lifetime of an admin token and a minute of leeway: after that, Trustee
+ * accepts nothing of an earlier leader, which could have restored a revoked key. */
 #define REPEAT_REVOKED_MS (15000 + KBS_TOKEN_LIFE_S * 1000 + 60000)
-/* The Trustee operator's own, where that one would work: the two never do at once, and either takes
- * over. */
+/* The Lease of the Trustee operator, in the namespace where that one would run: the two never
+ * work at the same time, and either takes over from the other. */
 #define TRUSTEE_LEASE       "178dc119.confidentialcontainers.org"
 #define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -36,6 +37,7 @@ void parts_init(struct parts *p, struct options *o, struct loop *take_loop)
 
 /* ---- connect ---- */
 
+/* The environment is read here only; k8s/kubeconfig decides which source wins. */
 static struct k8s_kubeconfig *load_config(const struct options *o, struct err *err)
 {
 	const struct k8s_kubeconfig_from from = {
@@ -51,6 +53,8 @@ static struct k8s_kubeconfig *load_config(const struct options *o, struct err *e
 	return k8s_kubeconfig_choose(&from, err);
 }
 
+/* Open the store, which takes the place of the cluster, and the embedded broker unless
+ * --listen-kbs=off. */
 static int connect_standalone(struct parts *p, struct err *err)
 {
 	p->standalone = standalone_new(p->loop, p->options, err);
@@ -82,21 +86,23 @@ static int connect_cluster(struct parts *p, struct err *err)
 
 int parts_connect(struct parts *p, struct err *err)
 {
-	/* One per connection, and some for ourselves; a Pod's soft limit is often lower. */
+	/* Two listeners' connections and a reserve; the soft limit in a Pod is often lower. */
 	uint64_t want = (uint64_t)p->options->max_connections * 2 + 256;
 	uint64_t descriptors = confine_raise_descriptors(want);
 
 	if (descriptors < want)
-		log_warn(NULL, "the limit of file descriptors is below what the connections need",
+		log_warn(NULL, "file descriptor limit is too low for --max-connections",
 			"count=%" PRIu64, descriptors);
 	return p->options->standalone ? connect_standalone(p, err) : connect_cluster(p, err);
 }
 
 /* ---- watch ---- */
 
+/* Create the caches that this role needs and their watches. Without a cluster no workload can
+ * exist, so caches of workloads count as filled, with nothing in them. */
 int parts_watch(struct parts *p, struct err *err)
 {
-	/* Where another process leads, or may do so, that one's word counts. */
+	/* Where another process may be the leader, its report of the peer counts. */
 	p->state.peer = options_controls_cluster(p->options) && !p->options->leader_elect
 				? STATE_PEER_UNKNOWN
 				: STATE_PEER_TOLD;
@@ -138,6 +144,8 @@ static void on_lease(void *arg, bool leader)
 	parts_check(arg);
 }
 
+/* The identity has a UUID besides the Pod's name: a restarted container must not take itself
+ * for its predecessor. */
 static struct k8s_lease *make_lease(struct parts *p, const char *ns, const char *name)
 {
 	char host[256] = "tec-operator", uuid[UUID_TEXT_LEN + 1];
@@ -151,7 +159,8 @@ static struct k8s_lease *make_lease(struct parts *p, const char *ns, const char 
 	return k8s_lease_new(p->loop, p->api, &conf);
 }
 
-/* ctl/trustee's door to a server. */
+/* Connect ctl/trustee to a Trustee, or to the embedded broker. Requests are sent only while the
+ * Lease is held: a former leader must not write keys. */
 static struct kbs_transport *connect_to_trustee(
 	void *arg, const struct ctl_kbs_place *place, struct err *err)
 {
@@ -182,12 +191,14 @@ static void on_follow(void *arg)
 	ctl_cluster_look_again(arg);
 }
 
+/* The state of the followed cluster's peer decides what may be delivered, so every object is
+ * looked at again. */
 static void on_peer(void *kind)
 {
 	ctl_kind_wake_all(kind);
 }
 
-/* ctl/follow's door to another API server. It only reads, so there is no gate before it. */
+/* Connect ctl/follow to another API server. It only reads there, so it needs no Lease. */
 static struct k8s_transport *connect_to_followed(
 	void *arg, struct k8s_kubeconfig *take_config, struct err *err)
 {
@@ -197,6 +208,7 @@ static struct k8s_transport *connect_to_followed(
 		p->options->api_http1);
 }
 
+/* Create the controllers of KbsConfigs and TrusteeConfigs, with a Lease and a gate of their own. */
 static void control_trustees(struct parts *p)
 {
 	const struct registries_list *places = &p->options->trustee_namespaces;
@@ -210,6 +222,8 @@ static void control_trustees(struct parts *p)
 		trustees_new(p->loop, p->api, p->trustee_gate, p->options, p->ns, parts_check, p);
 }
 
+/* How many writes could still change the copied state; a cluster is Frozen only when none is
+ * left. */
 static size_t in_flight(void *arg)
 {
 	struct parts *p = arg;
@@ -218,7 +232,7 @@ static size_t in_flight(void *arg)
 	       ctl_kind_in_flight(p->image) + (p->pending ? srv_pending_under_way(p->pending) : 0);
 }
 
-/* What the controllers share, but for what is one of them. */
+/* Fill in what the controllers share, except for controllers themselves. */
 static void set_env(struct parts *p, struct k8s_transport *api)
 {
 	struct render_images images = {
@@ -255,6 +269,8 @@ static void set_env(struct parts *p, struct k8s_transport *api)
 	};
 }
 
+/* Create the controllers; they do not run before life.c starts them. All their writes pass the
+ * gate. */
 int parts_control(struct parts *p, struct err *err)
 {
 	struct k8s_transport *api;
@@ -296,6 +312,7 @@ int parts_control(struct parts *p, struct err *err)
 
 /* ---- serve ---- */
 
+/* Ready only if a request could be answered: every listener needs these lists and Secrets. */
 static bool is_ready(void *arg, const char **why)
 {
 	const struct parts *p = arg;
@@ -316,6 +333,8 @@ static bool is_ready(void *arg, const char **why)
 	return !p->regkey || srv_regkey_filled(p->regkey);
 }
 
+/* Create the listeners of this role and bind their ports; they refuse connections until life.c
+ * refreshes them. */
 static int serve_registration(struct parts *p, struct err *err)
 {
 	const struct options *o = p->options;
@@ -355,13 +374,15 @@ static int serve_registration(struct parts *p, struct err *err)
 	return 0;
 }
 
+/* Pass on the values of an image that somebody computed elsewhere and hands in through the API. */
 static int hand_in(void *arg, const char *ns, const char *name, const char *message, size_t len,
 	struct err *err)
 {
 	struct parts *p = arg;
 
 	if (!p->image || !str_eq(ns, p->ns))
-		return err_set(err, ERR_NOT_FOUND, "the operator looks after no image there");
+		return err_set(
+			err, ERR_NOT_FOUND, "no ApprovedImages are managed in that namespace");
 	return ctl_image_hand_in(p->image, name, message, len, err);
 }
 
@@ -378,7 +399,7 @@ int parts_serve(struct parts *p, struct err *err)
 	return p->standalone ? standalone_listen(p->standalone, is_ready, hand_in, p, err) : 0;
 }
 
-/* ---- end ---- */
+/* ---- release ---- */
 
 void parts_fini(struct parts *p)
 {
@@ -396,7 +417,7 @@ void parts_fini(struct parts *p)
 	srv_regkey_free(p->regkey);
 	trustees_free(p->trustees);
 	ctl_record_free(p->env.record);
-	ctl_trustee_free(p->trustee); /* the other controllers learn that its servers are gone */
+	ctl_trustee_free(p->trustee); /* tells the other controllers that its servers are gone */
 	ctl_follow_free(p->follow);
 	ctl_kind_free(p->image);
 	ctl_kind_free(p->ak);
@@ -418,7 +439,7 @@ void parts_fini(struct parts *p)
 	ratelimit_free(p->rate);
 	k8s_transport_free(p->gate);
 	k8s_transport_free(p->trustee_gate);
-	k8s_lease_free(p->lease); /* the gate uses it */
+	k8s_lease_free(p->lease); /* after the gate, which uses it */
 	k8s_lease_free(p->trustee_lease);
 	k8s_transport_free(p->api);
 	standalone_free(p->standalone);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of a running tec-operator and how they hang together. struct parts owns everything in
- * it but the options; parts_fini takes it down in reverse order, from any stage of construction.
+ * The parts of a running tec-operator and their connections. struct parts owns everything in it
+ * except the options; parts_fini() releases it in reverse order, from any stage of construction.
  */
 #ifndef TEC_CMD_PARTS_H
 #define TEC_CMD_PARTS_H
@@ -41,16 +41,16 @@ struct parts {
 	struct loop *loop;
 	char *ns;
 	struct httpc *http;
-	struct standalone *standalone; /* NULL: there is a cluster */
-	struct embedded *embedded;     /* the key broker; NULL: another one is used */
-	struct attested *attested;     /* of a standalone one: who has had its disk key */
-	struct k8s_transport *api;     /* listeners, watches, the lease */
-	struct k8s_transport *gate;    /* the same for controllers while there is a lease */
+	struct standalone *standalone; /* NULL: a Kubernetes cluster is used */
+	struct embedded *embedded;     /* the key broker; NULL: Trustee is elsewhere */
+	struct attested *attested;     /* standalone only: who has received its disk key */
+	struct k8s_transport *api;     /* for listeners, watches and the Lease */
+	struct k8s_transport *gate;    /* the same for controllers, open while the Lease is held */
 	struct k8s_transport *trustee_gate;
 	struct state state; /* owns its caches; NULL: not needed in this role */
 	struct k8s_watch *watch[STATE_N_KINDS];
 	struct k8s_events *events, *ctl_events;
-	struct images *images; /* from registries */
+	struct images *images; /* answers from registries */
 	struct ctl_env env;
 	struct ctl_since *since; /* when this operator was installed */
 	struct ctl_trustee *trustee;
@@ -61,12 +61,12 @@ struct parts {
 	struct ctl_follow *follow;
 	struct ctl_unreadable *unreadable;
 	struct trustees *trustees; /* NULL: not among --controllers */
-	bool revoking_on;          /* ctl/trustee, ctl/machine, ctl/ak: what revokes keys */
-	bool all_on;               /* ... and the others */
-	bool finishing;            /* see ctl/duty.h, as of all of these */
+	bool revoking_on;          /* the controllers that revoke keys run: trustee, machine, ak */
+	bool all_on;               /* ... and all others, too */
+	bool finishing;            /* see ctl/duty.h, as for these all */
 	struct timer wait;
 	bool waited;
-	struct k8s_lease *lease, *trustee_lease; /* NULL: there is no election, or no such work */
+	struct k8s_lease *lease, *trustee_lease; /* NULL: no election, or not this role */
 	unsigned n_releasing;
 	struct srv_certs *certs;
 	struct srv_pending *pending;
@@ -76,9 +76,9 @@ struct parts {
 	struct srv_listener *regak;
 	struct srv_health *health;
 	struct defer check; /* parts_check() */
-	bool ending;        /* told to; ctl/ending.h has what the others mean */
+	bool ending;        /* shutting down; for the next members see ctl/ending.h */
 	bool releasing, released, draining;
-	uint64_t ending_ms; /* since when, boot clock */
+	uint64_t ending_ms; /* boot time at which the shutdown began */
 	struct timer next_ending;
 };
 
@@ -90,12 +90,13 @@ int parts_serve(struct parts *p, struct err *err) MUST_CHECK;
 
 /* ---- life.c */
 
-/* Something changed that decides what should run; arg is the struct parts. */
+/* Schedules a check of what should run; to be called when anything changes that this depends
+ * on. arg is the struct parts. */
 void parts_check(void *arg);
 void parts_start(struct parts *p);
 void parts_reload(struct parts *p);
-/* Hands back the lease, serves on for the shutdown delay, finishes what is in flight (10 s at most),
- * stops the loop. A second call stops at once. */
+/* Starts the shutdown: releases the Lease, serves for the shutdown delay, finishes requests in
+ * flight (10 s at most), then stops the loop. A second call stops it at once. */
 void parts_shutdown(struct parts *p, const char *why);
 void parts_fini(struct parts *p);
 

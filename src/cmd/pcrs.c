@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tec-compute-pcrs: options, one prediction, one printed answer. In the Job's form what was computed
- * is the container's termination message. So whatever an image's files do to this process, it holds no
- * token and can only be wrong about that image. Where an image has to be fetched, a Job does that in
- * another container, which alone has the network and the credentials.
+ * tec-compute-pcrs: options, one prediction, one printed answer. As a Job it writes the result to
+ * the container's termination message, so it needs no token: whatever the files of an image do to
+ * this process, it can only be wrong about that image. If an image must be fetched, the Job does
+ * so in another container, which alone has network access and credentials.
  */
 #include "config.h"
 
@@ -28,8 +28,8 @@
 #include "tec/boot/predict.h"
 #include "tec/net/httpc_late.h"
 
-#define LOG_MAX   (16u << 20)
-#define TRY_LATER 4 /* exit status */
+#define LOG_MAX   (16u << 20) /* bytes of an event log */
+#define TRY_LATER 4           /* exit status */
 #define PRETTY    (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
 
 #define MEMORY_MAX  ((size_t)4 << 30)
@@ -37,11 +37,12 @@
 #define DESCRIPTORS 256u
 #define RESULT_MAX  ((size_t)64 << 20)
 
-/* A file that gets shorter while its headers are mapped: nothing can be said about it. */
+/* SIGBUS: a file was truncated while it was mapped, so nothing can be said about it. Only
+ * async-signal-safe calls here. */
 static void on_sigbus(int signo)
 {
 	static const char text[] =
-		"tec-compute-pcrs: a file of the image became shorter, or could not be read, while it was examined\n";
+		"tec-compute-pcrs: a file of the image was truncated or became unreadable during the examination\n";
 
 	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
 	_exit(1);
@@ -66,6 +67,8 @@ static void close_dir(int fd)
 		close(fd);
 }
 
+/* The registers that a command needs. A Job leaves PCR 7 to the operator, which knows the
+ * platforms. */
 static unsigned registers_of(enum pcrs_command c)
 {
 	switch (c) {
@@ -84,7 +87,8 @@ static unsigned registers_of(enum pcrs_command c)
 	}
 }
 
-/* Of verify without --efivars it is the log that is compared; one without them has no PCR 7. */
+/* Read the firmware variables from --efivars-from-log. verify uses its own log unless --efivars
+ * is given; an empty log then means no PCR 7. */
 static int read_vars(
 	const struct pcrs_options *o, struct boot_vars *vars, bool *have, struct err *err)
 {
@@ -105,6 +109,7 @@ static int read_vars(
 	return 0;
 }
 
+/* Open the directories, predict, and close them again. out is filled only on success. */
 static int predict_of(const struct pcrs_options *o, const struct boot_vars *vars, bool vouched,
 	struct boot_variants *out, struct err *err)
 {
@@ -117,8 +122,8 @@ static int predict_of(const struct pcrs_options *o, const struct boot_vars *vars
 		.vouched = vouched,
 		.uki = o->uki,
 		.validation_off_ok = o->validation_off,
-		/* Verify explains with what it does not accept; of a Job's values the operator
-		 * takes what spec.bootPath says. */
+		/* verify needs the variants that it does not accept, to explain a difference; the
+		 * operator selects from a Job's values according to spec.bootPath. */
 		.path = o->command == PCRS_VERIFY || o->command == PCRS_JOB ? PCR_BOOT_LAST
 									    : o->boot_path,
 		.all_kernels = o->all_kernels};
@@ -137,7 +142,7 @@ static int predict_of(const struct pcrs_options *o, const struct boot_vars *vars
 	return rc;
 }
 
-/* vouched: a platform is known to start what is not signed. */
+/* Predict the values of an image. vouched: a platform is known that starts unsigned programs. */
 static int predict(
 	const struct pcrs_options *o, bool vouched, struct boot_variants *out, struct err *err)
 {
@@ -163,7 +168,7 @@ static int open_file(const char *path, struct err *err)
 static int flush(struct err *err)
 {
 	if (fflush(stdout) == EOF)
-		return err_set_errno(err, ERR_INVALID, errno, "cannot write the answer");
+		return err_set_errno(err, ERR_INVALID, errno, "cannot write the output");
 	return 0;
 }
 
@@ -173,7 +178,8 @@ static int print_json(struct json_object *o, struct err *err)
 	return flush(err);
 }
 
-/* "all" prints {"pcrs":[Pcr...]}, the others their Pcr alone. */
+/* Print the prediction in the Rust tool's format: "all" prints {"pcrs":[Pcr...]}, other
+ * commands their Pcr alone; --variants adds a member. */
 static int print_variants(
 	const struct pcrs_options *o, const struct boot_variants *v, struct err *err)
 {
@@ -196,6 +202,7 @@ static int print_variants(
 	return print_json(answer, err);
 }
 
+/* PCR 11 of a UKI: systemd-stub measures the name and the content of each section. */
 static int run_pcr11(const struct pcrs_options *o, struct err *err)
 {
 	cleanup_pcr_events struct pcr_events events = PCR_EVENTS_INIT;
@@ -211,14 +218,14 @@ static int run_pcr11(const struct pcrs_options *o, struct err *err)
 	if (rc < 0)
 		return -1;
 	if (o->profile >= n_profiles)
-		return err_set(err, ERR_INVALID, "%s has %u profile%s, counted from 0",
+		return err_set(err, ERR_INVALID, "%s has %u profile%s, numbered from 0",
 			log_esc(o->file), n_profiles, n_profiles == 1 ? "" : "s");
 	if (n_profiles > 1)
 		fprintf(stderr,
 			"tec-compute-pcrs: %s has %u profiles; this is PCR 11 of profile %u (--profile)\n",
 			log_esc(o->file), n_profiles, o->profile);
 	answer = pcr_events_one_json(&events, 11);
-	/* The Rust tool calls these events by their sections. */
+	/* The Rust tool names these events after their sections. */
 	list = json_get_arr(answer, "events");
 	for (size_t i = 0; i < events.n; i++) {
 		const char *name = boot_uki_event_name(events.v[i].id);
@@ -230,6 +237,7 @@ static int run_pcr11(const struct pcrs_options *o, struct err *err)
 	return print_json(answer, err);
 }
 
+/* Compare a node's event log with the prediction. Exit status 0: equal, 1: different. */
 static int run_verify(const struct pcrs_options *o, struct err *err)
 {
 	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
@@ -249,7 +257,7 @@ static int run_verify(const struct pcrs_options *o, struct err *err)
 		*err = why;
 		return -1;
 	}
-	/* An image that would not start is the answer, and the log may say what did. */
+	/* That the image cannot start is an answer, too; the log may show what did start. */
 	if ((rc < 0 ? boot_compare_refused(why.text, log, len, &c, err)
 		    : boot_compare_log(&v, o->boot_path, log, len, &c, err)) < 0)
 		return err_wrap(err, "%s", log_esc(o->file));
@@ -259,7 +267,7 @@ static int run_verify(const struct pcrs_options *o, struct err *err)
 	return c.matches ? 0 : 1;
 }
 
-/* As sha256sum prints them. */
+/* Print Authenticode digests in the format of sha256sum. */
 static int run_digest(const struct pcrs_options *o, struct err *err)
 {
 	const char *path;
@@ -281,6 +289,7 @@ static int run_digest(const struct pcrs_options *o, struct err *err)
 	return flush(err);
 }
 
+/* Write one variable to a new file; an existing one is never overwritten. */
 static int write_var(int dir, const char *name, const struct strbuf *text, struct err *err)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -292,6 +301,7 @@ static int write_var(int dir, const char *name, const struct strbuf *text, struc
 	return good ? 0 : err_set_errno(err, ERR_INVALID, why, "cannot write %s", name);
 }
 
+/* Print the name of each file that was written. */
 static int run_extract_vars(const struct pcrs_options *o, struct err *err)
 {
 	cleanup_boot_vars struct boot_vars vars = {.found = {false}};
@@ -317,6 +327,8 @@ static int run_extract_vars(const struct pcrs_options *o, struct err *err)
 
 /* ---- the Job's form */
 
+/* The kubelet reads this file after the container has ended, so it must be complete: write,
+ * then close. */
 static int write_result(const char *path, const struct strbuf *text, struct err *err)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
@@ -326,7 +338,8 @@ static int write_result(const char *path, const struct strbuf *text, struct err 
 	return 0;
 }
 
-/* A platform without a value costs the others nothing. */
+/* Predict the values of each --platform. One that fails carries its reason and does not affect
+ * the others. */
 static int predict_platforms(
 	const struct pcrs_options *o, struct model_platforms *out, struct err *err)
 {
@@ -351,6 +364,8 @@ static int predict_platforms(
 	return 0;
 }
 
+/* Platforms come first: whether one of them vouches for unsigned programs decides about the
+ * image. */
 static int run_job(const struct pcrs_options *o, struct err *err)
 {
 	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
@@ -377,7 +392,8 @@ static int run_job(const struct pcrs_options *o, struct err *err)
 	return status;
 }
 
-/* The folder of the Job's result. -1: there is none, which writing it reports. */
+/* Open the directory of the Job's result. -1: it cannot be opened, which writing the result
+ * will report. */
 static int open_result_dir(const struct pcrs_options *o)
 {
 	const char *slash = o->result ? strrchr(o->result, '/') : NULL;
@@ -388,8 +404,9 @@ static int open_result_dir(const struct pcrs_options *o)
 }
 
 /*
- * The files of an image are read without any right but to read them, and to write the result. Not after a
- * fetch of the same process, which has to remove its own directory.
+ * Drop every right except to read the given files and to write the result, as the files of an
+ * image are untrusted input. Not after a fetch by the same process, which must still remove its
+ * own directory.
  */
 static int confine(const struct pcrs_options *o, struct err *err)
 {
@@ -439,7 +456,7 @@ static int run(const struct pcrs_options *o, struct err *err)
 	}
 }
 
-/* The reference as it is to be approved. */
+/* Print the reference with the digest that was resolved, as ApprovedImages need it. */
 static int print_reference(
 	const struct pcrs_options *o, const struct pcrs_fetched *f, struct err *err)
 {
@@ -447,10 +464,11 @@ static int print_reference(
 
 	printf("%.*s@%s\n", at ? (int)(at - o->fetch) : (int)strlen(o->fetch), o->fetch, f->digest);
 	if (fflush(stdout) == EOF)
-		return err_set_errno(err, ERR_INVALID, errno, "cannot write the answer");
+		return err_set_errno(err, ERR_INVALID, errno, "cannot write the output");
 	return 0;
 }
 
+/* Fetch if asked to, then compute. Exit status 4 tells the Job that a later attempt may succeed. */
 static int run_all(struct pcrs_options *o, struct err *err)
 {
 	struct pcrs_fetched f = {.own = NULL};

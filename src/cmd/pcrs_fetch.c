@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Wiring: options, oci/image.h with the list of boot/needs.h, a loop for this one call. */
+/* Wiring: options, oci/image.h with the file list of boot/needs.h, and a loop for this one call. */
 #include "config.h"
 
 #include "pcrs_fetch.h"
@@ -20,8 +20,8 @@
 #include "tec/oci/image.h"
 #include "tec/oci/serve.h"
 
-#define KEPT_MAX  ((uint64_t)512 << 20)
-#define TOTAL_MAX ((uint64_t)64 << 30)
+#define KEPT_MAX  ((uint64_t)512 << 20) /* bytes of files kept */
+#define TOTAL_MAX ((uint64_t)64 << 30)  /* bytes of all layers, unpacked */
 #define CA_MAX    (1u << 20)
 
 #define MEMORY_MAX  ((size_t)1 << 30)
@@ -48,6 +48,7 @@ static void on_image(void *arg, const struct err *err, const char *digest)
 	loop_stop(r->loop);
 }
 
+/* Open the directory for the files: --into, or a temporary one that pcrs_fetched_fini() removes. */
 static int open_into(struct pcrs_options *o, struct pcrs_fetched *out, struct err *err)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -58,7 +59,7 @@ static int open_into(struct pcrs_options *o, struct pcrs_fetched *out, struct er
 		if (!mkdtemp(out->own)) {
 			free(steal_ptr(&out->own));
 			return err_set_errno(err, ERR_INVALID, errno,
-				"cannot make a directory for the image's files; next step: give --into DIR");
+				"cannot create a directory for the image's files; next step: give --into DIR");
 		}
 	}
 	o->rootfs = o->into ? o->into : out->own;
@@ -69,7 +70,8 @@ static int open_into(struct pcrs_options *o, struct pcrs_fetched *out, struct er
 	return fd;
 }
 
-/* *out NULL: the system's. */
+/* Read --registry-ca. *out NULL: the system's CAs, also if the file does not exist, as a Job
+ * always names one. */
 static int read_ca(const char *path, struct httpc_tls **out, struct err *err)
 {
 	cleanup_free char *text = NULL;
@@ -89,8 +91,8 @@ static int read_ca(const char *path, struct httpc_tls **out, struct err *err)
 }
 
 /*
- * A process that only fetches gives up what it does not need before the first byte comes: who takes it over
- * finds no other registry's credentials in it, and opens no file of the user who runs it.
+ * Confine a process that only fetches before the first byte arrives: an attacker who takes it
+ * over finds no credentials of other registries and can open no file of the user who runs it.
  */
 static int confine(const struct pcrs_options *o, int into_fd, struct err *err)
 {
@@ -102,7 +104,7 @@ static int confine(const struct pcrs_options *o, int into_fd, struct err *err)
 	return o->command == PCRS_FETCH ? oci_confine(&limits, into_fd, err) : 0;
 }
 
-/* Takes auth: of what it holds, the fetch keeps what is for its own hosts. */
+/* Fetch the image. Takes auth, of which the fetch copies only the credentials for its own hosts. */
 static void run(const struct pcrs_options *o, int into_fd, struct httpc_tls *tls,
 	struct oci_authfile *take_auth, struct running *r)
 {
@@ -146,6 +148,7 @@ static void run(const struct pcrs_options *o, int into_fd, struct httpc_tls *tls
 	loop_free(r->loop);
 }
 
+/* Without --into, the command fetch only resolves the digest and writes no files. */
 int pcrs_fetch(struct pcrs_options *o, struct pcrs_fetched *out, struct err *err)
 {
 	struct oci_authfile *auth = NULL;
@@ -171,6 +174,7 @@ int pcrs_fetch(struct pcrs_options *o, struct pcrs_fetched *out, struct err *err
 	return err_is_set(err) ? -1 : 0;
 }
 
+/* Errors are ignored: a leftover in a temporary directory is no reason to fail. */
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)remove(path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The image that tec-compute-pcrs was asked to fetch, as a directory. */
+/* The image that tec-compute-pcrs fetches, as a directory. */
 #ifndef TEC_CMD_PCRS_FETCH_H
 #define TEC_CMD_PCRS_FETCH_H
 
@@ -9,9 +9,10 @@
 
 struct pcrs_fetched {
 	char digest[OCI_DIGEST_LEN + 1]; /* of the reference */
-	char *own;                       /* directory to be deleted; NULL: it is the caller's */
+	char *own;                       /* owned: temporary directory to remove; NULL: none */
 };
-/* Fetches what o->fetch names; o->rootfs is where it is then. pcrs_fetched_fini() in any case. */
+/* Fetches the image o->fetch and sets o->rootfs to its directory. Call pcrs_fetched_fini() in
+ * any case. */
 int pcrs_fetch(struct pcrs_options *o, struct pcrs_fetched *out, struct err *err) MUST_CHECK;
 void pcrs_fetched_fini(struct pcrs_fetched *f);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands, options and what each command takes are tables of base/conf; here is what a value must
- * look like. */
+/* Commands, options and the options of each command are tables for base/conf; the functions
+ * check the values. */
 #include "config.h"
 
 #include "pcrs_options.h"
@@ -15,7 +15,7 @@
 #include "tec/model/pcrmsg.h"
 
 #define REFERENCE_MAX 1024
-#define TIMEOUT_S     "720" /* the Job has 900 s for all it does */
+#define TIMEOUT_S     "720" /* the Job has 900 s in all */
 #define FETCHING      " into registry-mirror insecure-registry registry-auth registry-ca arch timeout"
 
 static const struct conf_option table[] = {
@@ -116,7 +116,7 @@ static int read_platform(struct pcrs_options *o, const char *text, struct err *e
 
 	if (!dir || !dir[1] || !kobj_name_valid(text, len))
 		return err_set(err, ERR_INVALID,
-			"option --platform: %s is not NAME=DIR with the name of a ConfigMap",
+			"option --platform: %s is not NAME=DIR, where NAME is that of a ConfigMap",
 			log_esc(text));
 	for (size_t i = 0; i < o->n_platforms; i++)
 		if (strlen(o->platform[i].name) == len &&
@@ -131,23 +131,25 @@ static int read_platform(struct pcrs_options *o, const char *text, struct err *e
 	return 0;
 }
 
+/* Without a command this is the Job's form, which the operator starts. */
 static int check_job(const struct pcrs_options *o, struct err *err)
 {
 	if (!o->image && !o->nonce)
 		return err_set(err, ERR_INVALID,
-			"no command: give all, pcr4, pcr7, pcr11, pcr14, verify, fetch, digest or extract-vars, or --image and --nonce");
+			"no command: give all, pcr4, pcr7, pcr11, pcr14, verify, fetch, digest or extract-vars; or --image and --nonce");
 	if (!o->image || strlen(o->image) > REFERENCE_MAX || !o->digest)
 		return err_set(err, ERR_INVALID,
-			"option --image needs a reference that ends in @sha256: and 64 hexadecimal digits, at most %d bytes",
+			"option --image requires a reference that ends in @sha256: and 64 hexadecimal digits, at most %d bytes",
 			REFERENCE_MAX);
 	if (!model_pcrmsg_nonce_valid(o->nonce))
 		return err_set(err, ERR_INVALID,
-			"option --nonce needs %d hexadecimal digits in lower case",
+			"option --nonce requires %d lower-case hexadecimal digits",
 			MODEL_PCRMSG_NONCE_LEN);
 	return 0;
 }
 
-/* The Job's form fetches only when it is told where to: its image may be mounted. */
+/* Read the options for fetching. The Job's form fetches only with --into: its image may be
+ * mounted. */
 static int read_fetch(struct pcrs_options *o, struct err *err)
 {
 	static const char *const fetching[] = {"into", "registry-mirror", "insecure-registry",
@@ -167,7 +169,7 @@ static int read_fetch(struct pcrs_options *o, struct err *err)
 				o->command == PCRS_JOB ? "--into DIR" : "--image REF");
 	if (o->fetch && o->rootfs)
 		return err_set(err, ERR_INVALID,
-			"options --rootfs and --%s exclude each other: the files are either there or fetched",
+			"options --rootfs and --%s are mutually exclusive: files are either local or fetched",
 			o->into ? "into" : "image");
 	if (conf_number(o->conf, "timeout", 1, 86400, &seconds, err) < 0)
 		return -1;
@@ -177,7 +179,7 @@ static int read_fetch(struct pcrs_options *o, struct err *err)
 	return registries_insecure(o->conf, &o->insecure, err);
 }
 
-/* Where firmware variables come from, and what else a prediction is told about the nodes. */
+/* Read the sources of firmware variables and what else is known about the nodes. */
 static int read_nodes(struct pcrs_options *o, struct err *err)
 {
 	uint64_t profile;
@@ -187,12 +189,12 @@ static int read_nodes(struct pcrs_options *o, struct err *err)
 	o->efivars_log = conf_str(o->conf, "efivars-from-log");
 	if (o->efivars && o->efivars_log)
 		return err_set(err, ERR_INVALID,
-			"options --efivars and --efivars-from-log exclude each other");
+			"options --efivars and --efivars-from-log are mutually exclusive");
 	if (o->command == PCRS_VERIFY && !o->efivars && (!o->efivars_log || !*o->efivars_log))
 		o->efivars_log = o->file;
 	if (o->efivars_log && !*o->efivars_log)
 		return err_set(err, ERR_INVALID,
-			"option --efivars-from-log needs =LOG with a command other than verify");
+			"option --efivars-from-log requires =LOG except with the command verify");
 	o->validation_off = conf_bool(o->conf, "allow-validation-disabled");
 	o->boot_path = (enum pcr_boot_path)conf_choice(o->conf, "boot-path");
 	o->secure_boot = BOOT_SB_FROM_EFIVARS;
@@ -235,7 +237,7 @@ static int read_values(struct pcrs_options *o, struct err *err)
 			return -1;
 	if (o->command == PCRS_PCR7 && !o->efivars && !o->efivars_log)
 		return err_set(err, ERR_INVALID,
-			"command pcr7 needs --efivars DIR, which holds the firmware's keys, or --efivars-from-log=LOG");
+			"command pcr7 requires --efivars DIR or --efivars-from-log=LOG");
 	return o->command == PCRS_JOB ? check_job(o, err) : 0;
 }
 

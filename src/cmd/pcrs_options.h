@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Command line of tec-compute-pcrs: that of the Rust tool and more, checked and turned into values.
- */
+/* Command line of tec-compute-pcrs (a superset of the Rust tool's), checked and turned into
+ * values. */
 #ifndef TEC_CMD_PCRS_OPTIONS_H
 #define TEC_CMD_PCRS_OPTIONS_H
 
@@ -36,14 +36,14 @@ struct pcrs_options {
 	enum pcrs_command command;
 	const char *file; /* the first operand */
 	const char *rootfs, *efivars, *mok_variables;
-	const char *efivars_log; /* the log to take them from; NULL: none */
+	const char *efivars_log; /* event log with the variables; NULL: none */
 	enum boot_secure_boot secure_boot;
 	bool uki, all_kernels, variants, explain, validation_off;
 	enum pcr_boot_path boot_path;
 	unsigned profile; /* of a UKI */
 	const char *image, *digest, *nonce, *result;
-	/* What is fetched from a registry, and where to; fetch NULL: nothing is. into NULL: into a
-	 * directory for this run alone. */
+	/* Reference to fetch, and the directory for its files. fetch NULL: nothing is fetched;
+	 * into NULL: a temporary directory. */
 	const char *fetch, *into;
 	struct registries_list mirrors, insecure;
 	const char *registry_auth, *registry_ca, *arch;

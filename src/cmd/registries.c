@@ -24,7 +24,7 @@ static int check_host(const char *text, struct err *err)
 	return 0;
 }
 
-/* Blanks around an item are allowed, an empty item is not. */
+/* Spaces around an item are allowed, empty items are not. */
 int registries_read(const struct conf *c, const char *name,
 	int (*check)(const char *, struct err *), struct registries_list *out, struct err *err)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Options about registries, which several programs have. */
+/* Options about registries, shared by several programs. */
 #ifndef TEC_CMD_REGISTRIES_H
 #define TEC_CMD_REGISTRIES_H
 
 #include "tec/base/conf.h"
 
-/* As GOARCH calls it: what an image's index is searched for. */
+/* The name of this architecture in GOARCH, by which image indexes are searched. */
 #if defined(__x86_64__)
 #define REGISTRIES_ARCH "amd64"
 #elif defined(__aarch64__)
@@ -16,9 +16,9 @@
 #error "name this architecture as GOARCH does"
 #endif
 
-/* The texts between commas; owned. */
+/* The items of a comma-separated option; owned. */
 struct registries_list {
-	char *text; /* of which items are parts */
+	char *text; /* the copy that items point into */
 	const char **items;
 	size_t n;
 };
@@ -27,7 +27,7 @@ int registries_mirrors(
 	const struct conf *c, struct registries_list *out, struct err *err) MUST_CHECK;
 int registries_insecure(
 	const struct conf *c, struct registries_list *out, struct err *err) MUST_CHECK;
-/* The items of any option that is such a list; check says what is wrong with one. */
+/* Splits any such option; check sets *err if an item is invalid. */
 int registries_read(const struct conf *c, const char *name,
 	int (*check)(const char *item, struct err *err), struct registries_list *out,
 	struct err *err) MUST_CHECK;

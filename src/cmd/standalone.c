@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Wiring only; the work is done in apistore/. */
+/* Wiring only: opens the store and puts the first objects into it; the API itself is in
+ * apistore/. */
 #include "config.h"
 
 #include "standalone.h"
@@ -26,13 +27,13 @@
 #define CLUSTER_NAME "tec"
 #define CONNECTIONS  2000
 
-extern const struct render_etc_file standalone_crds[]; /* of crd/, made by build-aux/embed.sh */
+extern const struct render_etc_file standalone_crds[]; /* crd/, via build-aux/embed.sh */
 
 struct standalone {
 	struct loop *loop;
 	const struct options *options; /* borrowed */
 	char *dir, *ns, *host, *server;
-	bool made_cluster;
+	bool made_cluster; /* on this start */
 	struct apistore_schema schema;
 	struct apistore_kinds *kinds;
 	struct apistore_gc *gc;
@@ -42,9 +43,10 @@ struct standalone {
 	struct apistore_apiserver *api;
 };
 
-/* ---- where it is */
+/* ---- addresses and files */
 
-/* "127.0.0.1" of "0.0.0.0:6443": where a client on this machine finds it. */
+/* The host at which a client on this machine reaches the listener: "127.0.0.1" for
+ * "0.0.0.0:6443". The caller frees. */
 static char *host_of(const char *listen)
 {
 	const char *colon = strrchr(listen, ':');
@@ -61,12 +63,13 @@ static struct apistore_sealing_conf sealing_of(const struct options *o)
 	return (struct apistore_sealing_conf){o->sealing_key, getenv("CREDENTIALS_DIRECTORY")};
 }
 
-/* --check-config changes nothing on disk: its store is in memory. */
+/* --check-config must change nothing on disk, so its store is in memory. */
 static bool only_checks(const struct standalone *s)
 {
 	return conf_bool(s->options->conf, "check-config");
 }
 
+/* Open the directory with its keys and certificates, which are created if missing. */
 static int open_authority(struct standalone *s, struct err *err)
 {
 	const char *const names[] = {"localhost", "127.0.0.1", "::1", s->host, NULL};
@@ -77,6 +80,7 @@ static int open_authority(struct standalone *s, struct err *err)
 	return s->authority ? 0 : -1;
 }
 
+/* Open the database; our CRDs are compiled in, so a newer program brings its own schemas. */
 static int open_store(struct standalone *s, struct err *err)
 {
 	static const struct apistore_db_conf in_memory = {0};
@@ -97,9 +101,9 @@ static int open_store(struct standalone *s, struct err *err)
 	return 0;
 }
 
-/* ---- what is in it from the start */
+/* ---- initial objects */
 
-/* Makes an object, or applies it when it is there. */
+/* Apply an object, as kubectl apply --server-side --force-conflicts does. */
 static int put(struct standalone *s, const char *path, struct json_object *o, struct err *err)
 {
 	cleanup_free char *text = json_text(o);
@@ -122,7 +126,8 @@ static int put_namespace(struct standalone *s, const char *name, struct err *err
 	return put(s, "/api/v1/namespaces", o, err);
 }
 
-/* The host of --public-address, for a URL (in brackets) or for a certificate; the caller frees. */
+/* The host of --public-address, an IPv6 address with its brackets. The caller frees. *has_port:
+ * a port follows it. */
 static char *public_host(const struct standalone *s, bool *has_port)
 {
 	const char *addr = s->options->public_address, *colon = strrchr(addr, ':');
@@ -131,6 +136,7 @@ static char *public_host(const struct standalone *s, bool *has_port)
 	return xstrndup(addr, *has_port ? (size_t)(colon - addr) : strlen(addr));
 }
 
+/* Create the certificate for nodes; in a certificate an IPv6 address has no brackets. */
 static int make_tls(struct standalone *s, struct err *err)
 {
 	bool has_port;
@@ -143,7 +149,8 @@ static int make_tls(struct standalone *s, struct err *err)
 	return s->tls ? 0 : -1;
 }
 
-/* HOST and the port of a listener, or PORT where the listener is off or takes any; the caller frees. */
+/* HOST and the port of a listener; `port` if the listener is off or picks any port. The caller
+ * frees. */
 static char *reached_at(const char *host, const char *listen, const char *port)
 {
 	const char *colon = listen ? strrchr(listen, ':') : NULL;
@@ -151,7 +158,8 @@ static char *reached_at(const char *host, const char *listen, const char *port)
 	return xasprintf("%s:%s", host, colon && !str_eq(colon, ":0") ? colon + 1 : port);
 }
 
-/* What nodes are told: no plain text and no Machine for who only asks, unless somebody changes it. */
+/* The spec of the first cluster. Its defaults are the strict ones: no plain text, and no
+ * Machine before a node registers its key. */
 static struct json_object *first_spec(const struct standalone *s)
 {
 	const struct options *o = s->options;
@@ -177,7 +185,7 @@ static struct json_object *first_spec(const struct standalone *s)
 	return json_add(spec, "trustee", trustee);
 }
 
-/* The first TrustedExecutionCluster; one that is there stays as it is. */
+/* Create the first TrustedExecutionCluster; an existing one, of any name, is left as it is. */
 static int put_cluster(struct standalone *s, struct err *err)
 {
 	cleanup_free char *path = xasprintf(
@@ -197,6 +205,8 @@ static int put_cluster(struct standalone *s, struct err *err)
 	return put(s, path, o, err);
 }
 
+/* Put in what must exist from the start and commit it. Objects of kinds that are no longer
+ * served are dropped. */
 static int fill(struct standalone *s, struct err *err)
 {
 	if (apistore_unserved_drop(s->objects, err) < 0 || put_namespace(s, "default", err) < 0 ||
@@ -204,7 +214,7 @@ static int fill(struct standalone *s, struct err *err)
 		return -1;
 	if (s->options->plain)
 		log_warn(NULL,
-			"nodes get no certificates: over plain HTTP their disk keys can be read",
+			"nodes get no certificates, their disk keys are readable in plain HTTP",
 			"option=--plain");
 	else if (s->options->public_address && make_tls(s, err) < 0)
 		return -1;
@@ -291,6 +301,8 @@ int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char 
 	return 0;
 }
 
+/* Restore without starting: the directory must hold no objects yet, and --sealing-key must be
+ * that of the backup. */
 int standalone_restore(const struct options *o, struct err *err)
 {
 	const char *const none[] = {NULL};
@@ -303,7 +315,7 @@ int standalone_restore(const struct options *o, struct err *err)
 		return err->kind != ERR_NOT_FOUND
 			       ? -1
 			       : err_wrap(err,
-					 "a backup opens only with the sealing key of the operator that made it, which must be there first");
+					 "a backup can only be opened with the sealing key of the operator that made it; put that key in place first");
 	rc = apistore_db_backup_restore(o->restore, o->standalone,
 		apistore_sealing_key(apistore_authority_sealing(a)), o->accept_unverified, err);
 	apistore_authority_close(a);
@@ -319,19 +331,19 @@ void standalone_say(const struct standalone *s)
 
 	if (!apistore_authority_is_new(s->authority))
 		return;
-	printf("tec-operator: made keys and certificates in %s\n", s->dir);
-	printf("tec-operator: the Kubernetes API is at %s, for clients with an administrator's kubeconfig\n",
+	printf("tec-operator: created keys and certificates in %s\n", s->dir);
+	printf("tec-operator: the Kubernetes API is at %s; clients need the administrator's kubeconfig\n",
 		s->server);
 	if (s->made_cluster)
-		printf("tec-operator: made the TrustedExecutionCluster %s in the namespace %s\n",
+		printf("tec-operator: created the TrustedExecutionCluster %s in namespace %s\n",
 			CLUSTER_NAME, s->ns);
 	else
-		printf("tec-operator: there is no TrustedExecutionCluster in the namespace %s: apply one, or start with --public-address\n",
+		printf("tec-operator: no TrustedExecutionCluster in namespace %s: apply one, or start with --public-address\n",
 			s->ns);
 	if (kubeconfig)
 		printf("tec-operator: next step: KUBECONFIG=%s kubectl get machines\n", kubeconfig);
 	else
-		printf("tec-operator: next step: --write-kubeconfig=FILE says where the administrator's kubeconfig is written\n");
+		printf("tec-operator: next step: start with --write-kubeconfig=FILE to get the administrator's kubeconfig\n");
 	fflush(stdout);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What --standalone puts in the place of a Kubernetes cluster: the objects, and the API server that
- * shows them to kubectl. The controllers reach the objects without HTTP.
+ * What --standalone uses in place of a Kubernetes cluster: the objects, and the API server that
+ * serves them to kubectl. Controllers reach the objects without HTTP.
  */
 #ifndef TEC_CMD_STANDALONE_H
 #define TEC_CMD_STANDALONE_H
@@ -17,7 +17,8 @@
 
 struct standalone;
 
-/* Opens the directory, which is made when it is missing, and puts our kinds into the store. */
+/* Opens the directory, creates it if missing, and adds our kinds and the first objects to the
+ * store. */
 struct standalone *standalone_new(
 	struct loop *l, const struct options *o, struct err *err) MUST_CHECK;
 void standalone_free(struct standalone *s); /* NULL is fine; after every transport */
@@ -27,9 +28,9 @@ struct k8s_transport *standalone_transport(struct standalone *s); /* the caller 
 /* ready, hand_in: see apistore/apiserver.h. */
 int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char **why),
 	apistore_hand_in_fn hand_in, void *arg, struct err *err) MUST_CHECK;
-/* --restore: puts a backup into the directory and says so. */
+/* Restores a backup into the directory (--restore) and reports it. */
 int standalone_restore(const struct options *o, struct err *err) MUST_CHECK;
-/* What the first start made, and the next command: four lines on standard output. */
+/* Prints what the first start created and the next command: four lines on standard output. */
 void standalone_say(const struct standalone *s);
 void standalone_drain(struct standalone *s);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A backup may hold the approval of a key that was revoked since, which only a person can know. The
- * Event is about the TrustedExecutionCluster that has the keys; without one, no key is in use.
+ * A backup may contain the approval of a key that was revoked since, which only a person can
+ * know. The Event is about the TrustedExecutionCluster that has the keys; without one, no key is
+ * in use.
  */
 #include "config.h"
 
@@ -32,7 +33,7 @@ static bool is_approved(struct json_object *key)
 	return false;
 }
 
-/* As many names as there is room for. */
+/* Append the names of approved keys, as many as fit into the note. */
 static void add_names(struct strbuf *note, struct json_object *keys)
 {
 	static const char more[] = " and others (kubectl get attestationkeys)";
@@ -60,13 +61,13 @@ static void make_note(struct strbuf *note, struct json_object *keys, int64_t at_
 	clock_format(at_s, at);
 	strbuf_addf(note,
 		"The store was restored from a backup, or converted from a version before 0.3.0, at %s. "
-		"Machines made until then that have no approved key get one only from an administrator. "
+		"Machines created before that without an approved key get one only from an administrator. "
 		"Delete each AttestationKey that was revoked after the backup was made. Approved keys: ",
 		at);
 	add_names(note, keys);
 }
 
-/* version: of the store, which no earlier Event has in its name. */
+/* Render the Event. version, the store's resourceVersion, makes its name unique. */
 static struct json_object *event_of(
 	const char *ns, struct json_object *cluster, const char *note, uint64_t version)
 {

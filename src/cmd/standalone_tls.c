@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes keep the authority's certificate for as long as they live, so it is in the database, and
- * with it in each backup; it is not the API's, whose key shall be in none. Of the Secret that is
- * there the public part alone is looked at. It is written as text, so that the key is in no JSON
- * object of ours; the store seals it, and the rows.
+ * Nodes keep the CA certificate as long as they live, so the CA is in the database and in each
+ * backup. It is separate from the API's CA, whose key must be in no backup. Of an existing Secret
+ * only the public part is read. The Secret is written as text, so that no JSON object of ours
+ * holds the key; the store seals the Secret and the rows.
  */
 #include "config.h"
 
@@ -26,16 +26,16 @@
 #include "tec/pki/issue.h"
 
 #define TABLE        "standalone/node-tls"
-#define EVERY_MS     (24 * 3600 * 1000)
+#define EVERY_MS     (24 * 3600 * 1000) /* between two checks */
 #define DAY_S        86400
-#define CA_LEFT_DAYS 730
-#define LEFT_DAYS    60
+#define CA_LEFT_DAYS 730 /* validity left at which the CA certificate is renewed */
+#define LEFT_DAYS    60  /* the same for the listeners' certificate */
 
 struct standalone_tls {
 	struct apistore_objects *objects;
-	char *path, *host; /* owned; of the Secret; of the nodes' URL */
+	char *path, *host; /* owned; API path of the Secret; host in the nodes' URLs */
 	struct pki_key *ca_key, *key;
-	struct strbuf ca;
+	struct strbuf ca; /* certificate of the CA, PEM */
 	struct timer next;
 };
 
@@ -63,7 +63,7 @@ static struct pki_key *get_key(struct apistore_objects *objects, const char *nam
 	return pki_key_from_pem(pem, err);
 }
 
-/* Whether pem ends later than in so many days. */
+/* Whether the certificate is valid for more than this many days; false for an unreadable one. */
 static bool lasts(const char *pem, size_t len, int64_t now_s, int64_t days)
 {
 	struct err err = ERR_INIT;
@@ -72,7 +72,8 @@ static bool lasts(const char *pem, size_t len, int64_t now_s, int64_t days)
 	return pki_cert_not_after(pem, len, &end, &err) == 0 && end - now_s > days * DAY_S;
 }
 
-/* Both keys at once, when there is none, and the certificate of a CA that was given. */
+/* Create both keys, or store those of a given CA and its certificate, in one commit: a crash in
+ * between must not leave half of them. */
 static int make_keys(struct apistore_objects *objects, const struct pki_ca *given, struct err *err)
 {
 	cleanup_pki_key struct pki_key *made = given ? NULL : pki_key_new_p256(),
@@ -87,7 +88,7 @@ static int make_keys(struct apistore_objects *objects, const struct pki_ca *give
 	return apistore_objects_commit(objects, err);
 }
 
-/* given: NULL, or the CA of --node-ca, which is taken while there is none. */
+/* Load the keys. given: the CA of --node-ca, used only if there is none yet; or NULL. */
 static int load_keys(struct standalone_tls *t, const struct pki_ca *given, struct err *err)
 {
 	t->ca_key = get_key(t->objects, "ca.key", err);
@@ -100,11 +101,12 @@ static int load_keys(struct standalone_tls *t, const struct pki_ca *given, struc
 	if (t->ca_key && given &&
 		!pki_issue_fits(strbuf_str(&given->cert), given->cert.len, t->ca_key))
 		return err_set(err, ERR_INVALID,
-			"the directory of --standalone has another CA, which its nodes trust; next step: start without the option, or with a new directory");
+			"the directory of --standalone already has another CA, which its nodes trust; next step: start without the option, or with a new directory");
 	t->key = t->ca_key ? get_key(t->objects, "key", err) : NULL;
 	return t->key ? 0 : -1;
 }
 
+/* Load the keys and the certificate of the CA. */
 static int load_rows(struct standalone_tls *t, const char *node_ca, struct err *err)
 {
 	cleanup_pki_ca struct pki_ca given = {.key = NULL};
@@ -118,7 +120,7 @@ static int load_rows(struct standalone_tls *t, const char *node_ca, struct err *
 	if (apistore_rows_get(t->objects, TABLE, "ca.crt", &data, &len, err) < 0) {
 		if (err->kind != ERR_NOT_FOUND)
 			return -1;
-		err_clear(err); /* renew_ca() makes it */
+		err_clear(err); /* renew_ca() creates it */
 		return 0;
 	}
 	strbuf_add(&t->ca, data, len);
@@ -126,7 +128,8 @@ static int load_rows(struct standalone_tls *t, const char *node_ca, struct err *
 	return 0;
 }
 
-/* With its key and its subject kept, so that nodes that have the earlier one trust it. */
+/* Renew the CA certificate with the same key and subject, so that nodes with the earlier
+ * certificate still trust it. */
 static int renew_ca(struct standalone_tls *t, int64_t now_s, struct err *err)
 {
 	cleanup_strbuf struct strbuf made = STRBUF_INIT;
@@ -142,7 +145,7 @@ static int renew_ca(struct standalone_tls *t, int64_t now_s, struct err *err)
 
 /* ---- the Secret */
 
-/* data/`name` of the Secret, "" when there is none; the caller frees. */
+/* Decode data/`name` of the Secret; "" if absent. The caller frees. */
 static char *member(struct json_object *secret, const char *name)
 {
 	cleanup_free char *at = xasprintf("data/%s", name);
@@ -162,6 +165,7 @@ static void add_member(struct strbuf *out, const char *name, const void *data, s
 	strbuf_addc(out, '"');
 }
 
+/* Write the Secret. The text holds the private key and is wiped. */
 static int put(const struct standalone_tls *t, const struct strbuf *cert, struct err *err)
 {
 	cleanup_secret struct secret *pem = pki_key_private_pem(t->key);
@@ -187,6 +191,8 @@ static int put(const struct standalone_tls *t, const struct strbuf *cert, struct
 	return rc;
 }
 
+/* Issue a certificate if the Secret's does not match the CA, the key or the names, or expires
+ * soon. */
 static int renew(struct standalone_tls *t, struct err *err)
 {
 	const char *const names[] = {t->host, "localhost", "127.0.0.1", "::1", NULL};
@@ -207,8 +213,8 @@ static int renew(struct standalone_tls *t, struct err *err)
 		return err_wrap(err, "--public-address");
 	if (put(t, &made, err) < 0)
 		return -1;
-	log_info(NULL, "a certificate for nodes is made", "secret=%s host=%s",
-		STANDALONE_TLS_SECRET, log_esc(t->host));
+	log_info(NULL, "certificate for nodes created", "secret=%s host=%s", STANDALONE_TLS_SECRET,
+		log_esc(t->host));
 	return 0;
 }
 
@@ -218,7 +224,7 @@ static void on_time(void *arg)
 	struct err err = ERR_INIT;
 
 	if (renew(t, &err) < 0)
-		log_err(LOG_ERROR, NULL, "the certificate for nodes cannot be renewed", &err);
+		log_err(LOG_ERROR, NULL, "cannot renew the certificate for nodes", &err);
 	timer_set(&t->next, EVERY_MS);
 }
 

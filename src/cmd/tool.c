@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tecctl: what people use to see and change the system, over the Kubernetes API that holds it. It
- * says what the API says: no controller is linked, and no rule of one is repeated here.
+ * tecctl: lets people see and change the system through the Kubernetes API that holds it. It
+ * reports what the API says: no controller is linked, and none of their rules is repeated here.
  */
 #include "config.h"
 
@@ -72,6 +72,7 @@ static int completion(const struct conf *c, struct err *err)
 		log_esc(conf_operand(c)));
 }
 
+/* Colours only on a terminal, and not against NO_COLOR (https://no-color.org). */
 static int read_options(struct tool *t, struct err *err)
 {
 	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -89,7 +90,8 @@ static int read_options(struct tool *t, struct err *err)
 	return 0;
 }
 
-/* What to do about an error of the connection, where the command did not say it. */
+/* Print the error and the next step, unless the command has named one, and return the exit
+ * status. */
 static int exit_of(const struct tool *t, const struct err *err)
 {
 	if (t->interrupted)
@@ -101,23 +103,24 @@ static int exit_of(const struct tool *t, const struct err *err)
 						  : TOOL_FAILED;
 	switch (err->kind) {
 	case ERR_TRANSIENT:
-		tool_say(stderr, "tecctl: next step: tecctl doctor; %s is from %s",
+		tool_say(stderr, "tecctl: next step: tecctl doctor; the address %s comes from %s",
 			t->server ? t->server : "the server", t->from ? t->from : "nowhere");
 		return TOOL_UNREACHABLE;
 	case ERR_DENIED:
 		tool_say(stderr,
-			"tecctl: next step: tecctl doctor lists what these credentials may do; they are from %s",
+			"tecctl: next step: tecctl doctor lists the rights of these credentials, which come from %s",
 			t->from ? t->from : "nowhere");
 		return TOOL_DENIED;
 	case ERR_CONFLICT:
-		fputs("tecctl: next step: it changed meanwhile; look again, then repeat\n", stderr);
+		fputs("tecctl: next step: the object has changed meanwhile; check it, then repeat\n",
+			stderr);
 		return TOOL_FAILED;
 	default:
 		return TOOL_FAILED;
 	}
 }
 
-/* The command connects itself, or never. */
+/* Whether the command connects by itself, to other places, or never. */
 static bool is_unconnected(size_t command)
 {
 	return command == TOOL_BOOTSTRAP_CA || command == TOOL_BOOTSTRAP_CERT ||
@@ -142,7 +145,7 @@ static int run(struct tool *t)
 	if (rc == 0)
 		rc = commands[command](t, &err);
 	if (rc >= 0 && fflush(stdout) == EOF)
-		rc = err_set(&err, ERR_INVALID, "cannot write the answer");
+		rc = err_set(&err, ERR_INVALID, "cannot write the output");
 	rc = rc < 0 ? exit_of(t, &err) : rc;
 	tool_close(t);
 	return rc;

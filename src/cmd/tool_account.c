@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * k8s/follow-role.yaml, applied to the namespace in use. tec-operator --standalone has the role already, and
- * gives tokens on request; a cluster puts one that does not expire into a Secret. What holds the token
- * is text that is wiped, never a JSON object that stays.
+ * Applies k8s/follow-role.yaml to the namespace in use. tec-operator --standalone has the role
+ * built in and issues tokens on request; a cluster puts a token that does not expire into a
+ * Secret. Text that contains the token is wiped, and no JSON object keeps it.
  */
 #include "config.h"
 
@@ -22,9 +22,9 @@
 
 #define ROLE_FILE    "follow-role.yaml"
 #define TOKEN_SECRET "tec-follow-token"
-#define TOKEN_LIFE_S INT64_C(315360000) /* 10 years; a server may give less */
-#define SOON_S       INT64_C(31536000)
-#define FILL_MS      10000
+#define TOKEN_LIFE_S INT64_C(315360000) /* 10 years; a server may grant less */
+#define SOON_S       INT64_C(31536000)  /* a token that expires sooner is reported */
+#define FILL_MS      10000              /* for the controller to fill the token Secret */
 #define POLL_MS      250
 #define CA_MAX       262144
 #define RBAC         "rbac.authorization.k8s.io"
@@ -33,13 +33,14 @@ static const struct kobj_gvk account_kind = {"", "v1", "ServiceAccount", "servic
 			     role_kind = {RBAC, "v1", "Role", "roles", NULL},
 			     binding_kind = {RBAC, "v1", "RoleBinding", "rolebindings", NULL};
 
-/* ---- which server it is */
+/* ---- the server */
 
 static int ask_version(struct tool *t, struct json_object **version, struct err *err)
 {
 	return tool_ask(t, "GET", "/version", NULL, NULL, version, err);
 }
 
+/* From the API of --standalone, or else from the image of the Deployment in this namespace. */
 int tool_operator_version(struct tool *t, char **version, struct err *err)
 {
 	cleanup_json struct json_object *server = NULL, *deployment = NULL;
@@ -54,13 +55,14 @@ int tool_operator_version(struct tool *t, char **version, struct err *err)
 	deployment = tool_get(t, &kobj_deployment, "tec-operator", err);
 	if (t->interrupted)
 		return -1;
-	err_clear(err); /* it may be elsewhere, or these credentials may not read it */
+	err_clear(err); /* it may run elsewhere, or these credentials may not read it */
 	containers = json_get_arr(deployment, "spec/template/spec/containers");
 	*version = show_operator_version(NULL, json_get_str(json_at(containers, 0), "image"));
 	return 0;
 }
 
-/* A ConfigMap that is not made has the server's time. */
+/* Compare clocks: the answer to a dry-run creation carries the server's time, and nothing is
+ * created. A server that refuses it leaves the skew at 0, unknown. */
 int tool_clock_skew(struct tool *t, int64_t *skew_s, struct err *err)
 {
 	cleanup_json struct json_object *o = json_obj(), *answer = NULL;
@@ -87,6 +89,7 @@ int tool_clock_skew(struct tool *t, int64_t *skew_s, struct err *err)
 
 /* ---- the account */
 
+/* Server-side apply. Takes the text, which may contain a token, and wipes it. */
 static int apply(struct tool *t, const struct kobj_gvk *gvk, const char *name, char *take_text,
 	struct err *err)
 {
@@ -98,7 +101,8 @@ static int apply(struct tool *t, const struct kobj_gvk *gvk, const char *name, c
 		take_text, NULL, err);
 }
 
-/* NULL: not of this server. */
+/* The kind to apply an item as; NULL: this server needs none, as --standalone has the role and
+ * gives tokens. */
 static const struct kobj_gvk *kind_of(const char *kind, bool standalone)
 {
 	if (str_eq(kind, "ServiceAccount"))
@@ -110,6 +114,7 @@ static const struct kobj_gvk *kind_of(const char *kind, bool standalone)
 	return str_eq(kind, "Role") ? &role_kind : &kobj_secret;
 }
 
+/* Put the item into the namespace in use. With --standalone the role is a built-in ClusterRole. */
 static int apply_item(struct tool *t, struct json_object *item, bool standalone, struct err *err)
 {
 	const struct kobj_gvk *gvk = kind_of(json_get_str(item, "kind"), standalone);
@@ -141,15 +146,17 @@ static int apply_all(struct tool *t, bool standalone, struct err *err)
 	return 0;
 }
 
-/* ---- its token */
+/* ---- the token */
 
+/* Warn of a token that expires within a year: the operator that follows would then lose the
+ * source. */
 static void tell_end(struct tool *t, const char *end)
 {
 	int64_t us;
 
 	if (end && clock_parse(end, &us) == 0 && us / 1000000 - clock_wall_s() < SOON_S)
 		tool_say(stderr,
-			"tecctl: the token for %s expires at %s; run tecctl follow again before",
+			"tecctl: the token for %s expires at %s; run tecctl follow again before that",
 			t->server, end);
 }
 
@@ -171,14 +178,15 @@ static int request_token(struct tool *t, struct strbuf *token, struct err *err)
 		strbuf_adds(token, text);
 		tell_end(t, json_get_str(answer, "status/expirationTimestamp"));
 	} else if (rc == 0) {
-		rc = err_set(err, ERR_INVALID, "%.100s gave no token", t->server);
+		rc = err_set(err, ERR_INVALID, "%.100s returned no token", t->server);
 	}
 	json_wipe(answer);
 	json_object_put(answer);
 	return rc;
 }
 
-/* The token that a cluster's controller puts into the Secret; "" when there is no such controller. */
+/* Wait for the token that a cluster's controller writes into the Secret; "" if there is no such
+ * controller, after FILL_MS. */
 static int read_token(struct tool *t, struct strbuf *token, struct err *err)
 {
 	for (uint64_t end = clock_boot_ms() + FILL_MS; clock_boot_ms() < end;) {
@@ -195,15 +203,16 @@ static int read_token(struct tool *t, struct strbuf *token, struct err *err)
 
 /* ---- the kubeconfig */
 
-/* What an operator would refuse to follow. */
+/* Refuse what an operator would refuse to follow: it sends a token that reads every Secret of
+ * the namespace. */
 static int check_config(const struct k8s_kubeconfig *k, struct err *err)
 {
 	if (!str_starts(k->server, "https://"))
 		return err_set(err, ERR_INVALID,
-			"the kubeconfig names a server without TLS, which no operator follows; next step: use the https address");
+			"the kubeconfig has a server without TLS, which operators do not follow; next step: use the https address");
 	if (k->insecure)
 		return err_set(err, ERR_INVALID,
-			"the kubeconfig has insecure-skip-tls-verify, with which nobody is given a token; next step: name the CA in it as certificate-authority");
+			"the kubeconfig has insecure-skip-tls-verify, so no token is sent; next step: set certificate-authority in it");
 	return 0;
 }
 
@@ -228,7 +237,8 @@ static int add_ca(const struct k8s_kubeconfig *k, struct strbuf *out, struct err
 	return 0;
 }
 
-/* JSON, which is YAML. */
+/* Write the kubeconfig as JSON, which is valid YAML. A file name of a CA is replaced by its
+ * content. */
 static int write_kubeconfig(struct tool *t, const struct k8s_kubeconfig *k,
 	const struct strbuf *token, struct strbuf *out, struct err *err)
 {
@@ -252,6 +262,7 @@ static int write_kubeconfig(struct tool *t, const struct k8s_kubeconfig *k,
 	return 0;
 }
 
+/* Whether the address is a loopback one, which the other operator may not reach. */
 static bool is_this_host(const char *server)
 {
 	static const char *const here[] = {"https://127.", "https://localhost", "https://[::1]"};
@@ -286,7 +297,7 @@ int tool_account_make(struct tool *t, struct strbuf *kubeconfig, struct err *err
 		rc = write_kubeconfig(t, k, &token, kubeconfig, err);
 	if (rc == 0 && is_this_host(k->server))
 		tool_say(stderr,
-			"tecctl: the other operator gets the address %s of %s: it has to run on this machine too, or the kubeconfig has to name an address that it reaches",
+			"tecctl: the other operator gets the address %s from %s: it must run on this machine too, or the kubeconfig must have an address that it can reach",
 			k->server, t->from);
 	k8s_kubeconfig_free(k);
 	return rc;

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* The account with which another operator reads a cluster that it follows: made at the one, given to the
- * other as a kubeconfig in a Secret. Both may be repeated. */
+/* The account with which another operator reads the cluster that it follows: created at one
+ * cluster, given to the other as a kubeconfig in a Secret. Both steps may be repeated. */
 #ifndef TEC_CMD_TOOL_ACCOUNT_H
 #define TEC_CMD_TOOL_ACCOUNT_H
 
 #include "tool.h"
 
-#define TOOL_ACCOUNT        "tec-follow" /* the Secret with the kubeconfig has this name too */
-#define TOOL_ACCOUNT_MEMBER "kubeconfig" /* of it */
+#define TOOL_ACCOUNT        "tec-follow" /* name of the account, and of the Secret */
+#define TOOL_ACCOUNT_MEMBER "kubeconfig" /* of the Secret */
 
-/* At the server that t uses, from a file's kubeconfig. Appends the kubeconfig, which has a token. */
+/* Creates the account at the server that t uses and appends a kubeconfig with its token, based
+ * on the kubeconfig file of t. */
 int tool_account_make(struct tool *t, struct strbuf *kubeconfig, struct err *err) MUST_CHECK;
-/* Puts it into the Secret of the server that t uses. */
+/* Stores the kubeconfig in the Secret at the server that t uses. */
 int tool_account_give(struct tool *t, const struct strbuf *kubeconfig, struct err *err) MUST_CHECK;
-/* "0.3.0", of the operator there; NULL: not known. The caller frees. -1: interrupted or unreachable. */
+/* The version of the operator at the server ("0.3.0"); NULL: unknown. The caller frees. -1:
+ * interrupted or unreachable. */
 int tool_operator_version(struct tool *t, char **version, struct err *err) MUST_CHECK;
-/* By how much the server's clock is ahead of ours. 0 also when these credentials may not ask. */
+/* Seconds by which the server's clock is ahead of ours; 0 also if these credentials may not ask. */
 int tool_clock_skew(struct tool *t, int64_t *skew_s, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /tec/v1/backup into a file that appears whole or not at all: written beside its place in a
- * file of another name, synced, and linked, which refuses to overwrite.
+ * Saves GET /tec/v1/backup to a file that appears complete or not at all: written to a temporary
+ * file in the same directory, synced, then linked to its name, which refuses to overwrite.
  */
 #include "config.h"
 
@@ -20,8 +20,8 @@
 #include "tec/base/str.h"
 
 #define BACKUP_PATH "/tec/v1/backup"
-#define BACKUP_MS   3600000u
-#define MAGIC       "SQLite format 3"
+#define BACKUP_MS   3600000u          /* for the whole transfer */
+#define MAGIC       "SQLite format 3" /* with its NUL, the first 16 bytes of a database */
 
 struct backup {
 	struct tool *t;
@@ -32,6 +32,7 @@ struct backup {
 	bool done;
 };
 
+/* Write the piece to the file, and keep the first bytes for the check of the format. */
 static int on_data(void *arg, const char *data, size_t len, struct err *err)
 {
 	struct backup *b = arg;
@@ -56,7 +57,7 @@ static void on_answer(void *arg, const struct err *err, const struct k8s_answer 
 	if (k8s_answer_check(err, answer, b->err) < 0 && b->err->http == 404) {
 		err_clear(b->err);
 		err_set(b->err, ERR_NOT_FOUND,
-			"%.100s is not a tec-operator --standalone; next step: back up the etcd of a cluster by its own means",
+			"%.100s is not a tec-operator --standalone; next step: back up the cluster's etcd with its own tools",
 			b->t->server);
 	}
 	b->done = true;
@@ -76,13 +77,14 @@ static int fetch(struct backup *b, struct err *err)
 	if (tool_run(b->t, &b->done, err) < 0 || err_is_set(err))
 		return -1;
 	if (b->bytes < sizeof(b->head) || memcmp(b->head, MAGIC, sizeof(MAGIC)) != 0)
-		return err_set(err, ERR_INVALID, "what the server sent is no backup");
+		return err_set(err, ERR_INVALID, "the server's answer is not a backup");
 	if (fsync(b->fd) < 0)
 		return err_set_errno(err, ERR_INVALID, errno, "cannot write the backup");
 	return 0;
 }
 
-/* The name while it is written; the caller frees. */
+/* Create the temporary file, readable only by its owner. Returns its name, which the caller
+ * frees. */
 static char *open_beside(const char *file, int *fd, struct err *err)
 {
 	char *tmp = xasprintf("%s.XXXXXX", file);
@@ -90,7 +92,8 @@ static char *open_beside(const char *file, int *fd, struct err *err)
 	*fd = mkostemp(tmp, O_CLOEXEC);
 	if (*fd >= 0 && fchmod(*fd, 0600) == 0)
 		return tmp;
-	err_set_errno(err, ERR_INVALID, errno, "cannot write beside %s", log_esc(file));
+	err_set_errno(
+		err, ERR_INVALID, errno, "cannot create a temporary file for %s", log_esc(file));
 	if (*fd >= 0) {
 		(void)unlink(tmp);
 		close(*fd);
@@ -99,6 +102,7 @@ static char *open_beside(const char *file, int *fd, struct err *err)
 	return NULL;
 }
 
+/* Sync the directory, without which the new name may be lost in a crash. */
 static int sync_dir(const char *file)
 {
 	const char *slash = strrchr(file, '/');
@@ -116,7 +120,7 @@ static int sync_dir(const char *file)
 static int refuse_existing(const char *file, struct err *err)
 {
 	return err_set(err, ERR_INVALID,
-		"%s exists and is not overwritten; next step: name a new file", log_esc(file));
+		"%s exists and is not overwritten; next step: give a new file name", log_esc(file));
 }
 
 int tool_backup(struct tool *t, struct err *err)
@@ -136,16 +140,16 @@ int tool_backup(struct tool *t, struct err *err)
 	close(b.fd);
 	if (rc == 0 && link(tmp, file) < 0)
 		rc = errno == EEXIST ? refuse_existing(file, err)
-				     : err_set_errno(err, ERR_INVALID, errno, "cannot make %s",
+				     : err_set_errno(err, ERR_INVALID, errno, "cannot create %s",
 					       log_esc(file));
 	(void)unlink(tmp);
 	if (rc == 0 && sync_dir(file) < 0)
 		rc = err_set_errno(
-			err, ERR_INVALID, errno, "cannot sync the folder of %s", log_esc(file));
+			err, ERR_INVALID, errno, "cannot sync the directory of %s", log_esc(file));
 	if (rc < 0)
 		return -1;
 	tool_say(stdout,
-		"backup of %s in %s, %llu bytes. To restore: tec-operator --standalone=DIR --restore=%s, with the server's sealing key",
+		"backup of %s saved to %s, %llu bytes. To restore it: tec-operator --standalone=DIR --restore=%s, with the server's sealing key",
 		t->server, file, b.bytes, file);
 	return 0;
 }

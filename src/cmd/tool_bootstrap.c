@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What show/bootstrap judges, and what only asking shows: certificates, and the three servers at the
- * addresses that nodes use, in the order in which a node needs them. */
+/* tecctl bootstrap check: what show/bootstrap finds in the objects, and what only requests can
+ * show: certificates, and the three servers at the addresses that nodes use, in the order in
+ * which a node needs them. */
 #include "config.h"
 
 #include "tool.h"
@@ -37,7 +38,7 @@ static void on_done(void *arg, const struct err *err, const struct httpc_answer 
 	loop_stop(a->t->loop);
 }
 
-/* -1: interrupted. */
+/* Send the endpoint's harmless request and report the answer. -1: interrupted. */
 static int ask(
 	struct tool *t, const struct show_endpoint *e, struct show_findings *f, struct err *err)
 {
@@ -66,14 +67,15 @@ static int ask(
 	return 0;
 }
 
-/* What nodes trust for it, certificates alone. */
+/* Read the CA that nodes trust for this endpoint, certificates only. */
 static int read_ca(
 	struct tool *t, const struct model_cluster *c, struct show_endpoint *e, struct err *err)
 {
 	return e->secret ? tool_secret_ca(t, c, e->secret, &e->ca_pem, err) : 0;
 }
 
-/* A Secret that these credentials may not read is not known to be wrong. */
+/* Report a CA that cannot be read. If these credentials may not read the Secret, that is only a
+ * note: the Secret may be fine. */
 static void found_no_ca(struct show_findings *f, const char *what, const char *of, struct err *err)
 {
 	bool unknown = err->kind == ERR_DENIED;
@@ -83,7 +85,8 @@ static void found_no_ca(struct show_findings *f, const char *what, const char *o
 	err_clear(err);
 }
 
-/* -1: interrupted. What has no address is judged with the addresses. */
+/* Check certificate, CA and answer of one endpoint. One without an address is reported with the
+ * addresses. -1: interrupted. */
 static int check_endpoint(struct tool *t, const struct model_cluster *c, struct show_endpoint *e,
 	struct show_findings *f, struct err *err)
 {
@@ -103,7 +106,7 @@ static int check_endpoint(struct tool *t, const struct model_cluster *c, struct 
 	return ask(t, e, f, err);
 }
 
-/* The CAs of further servers: nodes cannot be told of one that is not there. */
+/* Check the CAs of the additional servers: without its CA a server cannot be given to nodes. */
 static void check_servers(
 	struct tool *t, const struct model_cluster *c, struct show_findings *f, struct err *err)
 {
@@ -133,6 +136,7 @@ static int check_all(struct tool *t, const struct show_world *w, const struct mo
 	return rc;
 }
 
+/* Print the script for --from-node. It needs every endpoint, so a missing one is an error. */
 static int print_script(struct tool *t, const struct model_cluster *c, struct err *err)
 {
 	struct show_endpoint e[SHOW_N_ENDPOINTS];
@@ -156,15 +160,15 @@ static int print_script(struct tool *t, const struct model_cluster *c, struct er
 	return rc;
 }
 
-/* ---- the servers that give disk keys */
+/* ---- the servers that release disk keys */
 
 struct servers {
-	struct strbuf pem[1 + MODEL_CLUSTER_SERVERS_MAX]; /* owned: the CAs of what ca borrows */
+	struct strbuf pem[1 + MODEL_CLUSTER_SERVERS_MAX]; /* owned: the CAs that ca points to */
 	struct render_ignition_ca ca;
 };
 
-/* The same rules as for the Ignition configuration: no address without its CA, and none in plain text
- * where the cluster refuses that. *out: what nodes trust, NULL: nothing. */
+/* Read the CA of one server under the rules of the Ignition configuration: no https address
+ * without its CA, and no plain text if the cluster refuses it. *out: the CA; NULL: plain HTTP. */
 static int read_server(struct tool *t, const struct model_cluster *c, const char *addr,
 	const char *secret, struct strbuf *pem, const char **out, struct err *err)
 {
@@ -206,6 +210,7 @@ static void print_servers(const struct model_cluster *c, const struct servers *s
 	fputs(strbuf_str(&out), stdout);
 }
 
+/* Print the list of servers as tec-node rebind-servers reads it. */
 int tool_bootstrap_servers(struct tool *t, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};
@@ -232,7 +237,8 @@ int tool_bootstrap_check(struct tool *t, struct err *err)
 	struct show_findings f;
 
 	if (conf_bool(t->conf, "from-node") && t->output != TOOL_TEXT)
-		return err_set(err, ERR_INVALID, "option --output: --from-node prints a script");
+		return err_set(err, ERR_INVALID,
+			"option --output is not available with --from-node, which prints a script");
 	o = tool_load_cluster(t, 1u << SHOW_IMAGE, &w, err);
 	if (!o)
 		return -1;

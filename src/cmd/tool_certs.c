@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Certificates of a cluster that does not exist yet. Private keys go into new files of mode 0600, or
- * into a pipe; the CA's into a file only. The Secret is written as text, so that no JSON object of
- * ours holds a key.
+ * Certificates of a cluster that does not exist yet. Private keys go into new files of mode 0600,
+ * or into a pipe; that of the CA only into a file. The Secret is written as text, so that no JSON
+ * object of ours contains a key.
  */
 #include "config.h"
 
@@ -24,10 +24,11 @@
 #include "tec/pki/issue.h"
 
 #define DAY_S       86400
-#define HOSTS_MAX   64
-#define CN_MAX      64
+#define HOSTS_MAX   64 /* in one certificate */
+#define CN_MAX      64 /* characters of a common name (X.520 ub-common-name) */
 #define SECRET_NAME "trustee-tls"
 
+/* Write a new file; an existing one may be somebody's only copy of a key. */
 static int create(const char *file, const struct strbuf *text, struct err *err)
 {
 	if (file_create(file, text->data, text->len, err) == 0)
@@ -35,12 +36,13 @@ static int create(const char *file, const struct strbuf *text, struct err *err)
 	if (err->kind == ERR_CONFLICT) {
 		err_clear(err);
 		return err_set(err, ERR_INVALID,
-			"%s exists and is not overwritten; next step: name a new file",
+			"%s exists and is not overwritten; next step: give a new file name",
 			log_esc(file));
 	}
 	return err_wrap(err, "cannot write");
 }
 
+/* The file has certificate and key; only the certificate is printed. */
 int tool_bootstrap_ca(struct tool *t, struct err *err)
 {
 	const char *file = conf_str(t->conf, "out");
@@ -53,7 +55,7 @@ int tool_bootstrap_ca(struct tool *t, struct err *err)
 
 	if (!file)
 		return err_set(err, ERR_INVALID,
-			"the CA's private key needs a file; next step: --out FILE");
+			"option --out is required for the CA's private key; next step: --out FILE");
 	if (pki_ca_issue(key, NULL, clock_wall_s(), &cert, err) < 0 ||
 		pki_cert_not_after(cert.data, cert.len, &end_s, err) < 0)
 		return -1;
@@ -64,34 +66,36 @@ int tool_bootstrap_ca(struct tool *t, struct err *err)
 	fputs(strbuf_str(&cert), stdout);
 	clock_format(end_s, end);
 	tool_say(stderr,
-		"tecctl: the CA and its private key are in %s, valid until %s. Keep it; whoever has it can pretend to be the cluster. The certificate is printed: put it into a Secret as ca.crt, and name that in spec.trusteeServers",
+		"tecctl: the CA and its private key are in %s, valid until %s. Keep the file secret: its key can impersonate the cluster. Put the printed certificate into a Secret as ca.crt and name that Secret in spec.trusteeServers",
 		file, end);
 	return 0;
 }
 
 /* ---- a Secret */
 
-/* The hosts, NULL-terminated, borrowed from the options. */
+/* Read --host. The result is NULL-terminated and borrowed from the options. */
 static int read_hosts(struct tool *t, const char *hosts[HOSTS_MAX + 1], struct err *err)
 {
 	size_t n = 0;
 
 	for (const char *h; (h = conf_nth(t->conf, "host", n)); n++) {
 		if (n == HOSTS_MAX)
-			return err_set(err, ERR_INVALID, "option --host: more than %d", HOSTS_MAX);
+			return err_set(err, ERR_INVALID,
+				"option --host is given more than %d times", HOSTS_MAX);
 		if (!pki_issue_name_valid(h))
 			return err_set(err, ERR_INVALID,
-				"option --host: %.100s is not a host name or an IP address; next step: without scheme, port and brackets",
+				"option --host: %.100s is not a host name or IP address; next step: give it without scheme, port and brackets",
 				log_esc(h));
 		hosts[n] = h;
 	}
 	hosts[n] = NULL;
 	return n ? 0
 		 : err_set(err, ERR_INVALID,
-			   "the certificate needs a name; next step: --host HOST, as nodes will reach it");
+			   "option --host is required; next step: --host HOST, as nodes will reach the cluster");
 }
 
-/* Appends the certificate; not for longer than its CA. */
+/* Issue a certificate, which must not outlive its CA. A host too long for a common name is
+ * named only among the alternative names. */
 static int issue(const struct pki_ca *ca, const char *const *hosts, const struct pki_key *key,
 	struct strbuf *out, struct err *err)
 {
@@ -113,6 +117,7 @@ static void add_member(struct strbuf *out, const char *name, const void *data, s
 	strbuf_addc(out, '\n');
 }
 
+/* YAML as text. Without -n it has no namespace, so that kubectl chooses it. */
 static void write_secret(struct tool *t, const char *name, const struct pki_ca *ca,
 	const struct strbuf *cert, const struct pki_key *key, struct strbuf *out)
 {
@@ -134,10 +139,10 @@ static int check_names(struct tool *t, const char *name, struct err *err)
 
 	if (!kobj_name_valid(name, strlen(name)))
 		return err_set(err, ERR_INVALID,
-			"option --name: %.100s is not the name of a Secret", log_esc(name));
+			"option --name: %.100s is not a valid name of a Secret", log_esc(name));
 	if (ns && !kobj_label_valid(ns, strlen(ns)))
 		return err_set(err, ERR_INVALID,
-			"option --namespace: %.100s is not a namespace's name", log_esc(ns));
+			"option --namespace: %.100s is not a valid namespace name", log_esc(ns));
 	return 0;
 }
 
@@ -164,10 +169,10 @@ int tool_bootstrap_cert(struct tool *t, struct err *err)
 
 	if (!from)
 		return err_set(err, ERR_INVALID,
-			"the CA is missing; next step: --ca FILE, as made by tecctl bootstrap ca");
+			"option --ca is required; next step: --ca FILE, as created by tecctl bootstrap ca");
 	if (!file && isatty(STDOUT_FILENO))
 		return err_set(err, ERR_INVALID,
-			"a private key is not printed to a terminal; next step: --out FILE, or | kubectl apply -f -");
+			"refusing to print a private key to a terminal; next step: --out FILE, or | kubectl apply -f -");
 	if (read_hosts(t, hosts, err) < 0 || check_names(t, name, err) < 0)
 		return -1;
 	if (node_ca_read(from, &ca, err) < 0)
@@ -180,7 +185,7 @@ int tool_bootstrap_cert(struct tool *t, struct err *err)
 		return -1;
 	clock_format(end_s, end);
 	tool_say(stderr,
-		"tecctl: Secret %s with a certificate valid until %s; next step: kubectl apply -f, and repeat before that day",
+		"tecctl: Secret %s has a certificate valid until %s; next step: kubectl apply -f, and renew it before that date",
 		name, end);
 	return 0;
 }

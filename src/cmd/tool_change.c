@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands that change something. Each names exactly the object that the person saw (uid, and for
- * a patch its version), and asks before it loses a key.
+ * The commands that change something. Each change names exactly the object that the person saw
+ * (its uid, and for a patch its version), and a question precedes each loss of a key.
  */
 #include "config.h"
 
@@ -23,7 +23,7 @@
 
 #define POLL_MS 250
 
-/* ---- asking */
+/* ---- questions */
 
 struct asking {
 	struct tool *t;
@@ -32,6 +32,7 @@ struct asking {
 	bool done;
 };
 
+/* Read a line byte by byte, so that nothing after it is taken from the terminal. */
 static void on_stdin(int fd, bool readable, bool writable, void *arg)
 {
 	struct asking *a = arg;
@@ -52,6 +53,7 @@ int tool_confirm(struct tool *t, const char *question, struct err *err)
 	return t->yes ? 0 : tool_confirm_word(t, question, "yes", err);
 }
 
+/* The loop runs meanwhile, so that Ctrl-C ends the question without a change. */
 int tool_confirm_word(struct tool *t, const char *question, const char *word, struct err *err)
 {
 	struct asking a = {.t = t};
@@ -64,9 +66,9 @@ int tool_confirm_word(struct tool *t, const char *question, const char *word, st
 	if (!isatty(STDIN_FILENO)) {
 		fputc('\n', stderr);
 		return err_set(err, ERR_INVALID,
-			"there is no terminal to ask whether that is meant; next step: --yes");
+			"cannot ask for confirmation without a terminal; next step: --yes");
 	}
-	fprintf(stderr, " Type %s to go on: ", word);
+	fprintf(stderr, " Type %s to continue: ", word);
 	fflush(stderr);
 	in = loop_fd_new(t->loop, STDIN_FILENO, true, false, on_stdin, &a);
 	rc = tool_run(t, &a.done, err);
@@ -80,10 +82,11 @@ int tool_confirm_word(struct tool *t, const char *question, const char *word, st
 
 /* ---- waiting for the operator */
 
-/* 1: it is so; 0: not yet; -1: it will not be. */
+/* 1: reached; 0: not yet; -1: it will not be reached. */
 typedef int (*wait_fn)(struct json_object *o, struct err *err);
 
-/* o is NULL when the object is gone. */
+/* Poll the object until the state is reached or --wait is over. is_so gets NULL if the object
+ * is gone; `what` completes "the operator has not ...". */
 static int wait_until(struct tool *t, const struct kobj_gvk *gvk, const char *name, wait_fn is_so,
 	const char *what, struct err *err)
 {
@@ -117,7 +120,8 @@ static int wait_until(struct tool *t, const struct kobj_gvk *gvk, const char *na
 static int is_approved(struct json_object *o, struct err *err)
 {
 	if (!o)
-		return err_set(err, ERR_NOT_FOUND, "the AttestationKey was deleted meanwhile");
+		return err_set(
+			err, ERR_NOT_FOUND, "the AttestationKey was deleted in the meantime");
 	return show_is_true(o, "Approved");
 }
 
@@ -128,7 +132,8 @@ static int is_gone(struct json_object *o, struct err *err)
 
 /* ---- keys */
 
-/* By the key's name, or the only one that waits for a Machine. Borrowed from w. */
+/* Find the key by its own name, or the only key that waits for the Machine of that name.
+ * Borrowed from w. */
 static struct json_object *find_key(struct tool *t, const struct show_world *w, struct err *err)
 {
 	const char *text = conf_operand(t->conf);
@@ -148,7 +153,7 @@ static struct json_object *find_key(struct tool *t, const struct show_world *w, 
 	while ((other = show_machine_other_key(w, machine, &at))) {
 		if (key) {
 			err_set(err, ERR_CONFLICT,
-				"more than one key waits for Machine %.60s (%.50s, %.50s); next step: approve one of them by its name",
+				"several keys wait for Machine %.60s (%.50s, %.50s); next step: approve one of them by name",
 				show_name(machine), show_name(key), show_name(other));
 			return NULL;
 		}
@@ -170,6 +175,7 @@ static struct json_object *machine_of(const struct show_world *w, struct json_ob
 	return uuid ? show_machine_find(w, uuid, &unused) : NULL;
 }
 
+/* Both lists are needed: what cannot be read must not look as if it did not exist. */
 static int load_keys(struct tool *t, struct show_world *w, struct err *err)
 {
 	if (tool_load(t, 1u << SHOW_MACHINE | 1u << SHOW_KEY, w, err) < 0)
@@ -180,6 +186,7 @@ static int load_keys(struct tool *t, struct show_world *w, struct err *err)
 	return 0;
 }
 
+/* The annotation asks the operator to approve; what it checks is up to the operator. */
 int tool_approve(struct tool *t, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};
@@ -190,18 +197,18 @@ int tool_approve(struct tool *t, struct err *err)
 		return -1;
 	name = show_name(key);
 	if (show_is_true(key, "Approved")) {
-		tool_say(stdout, "attestationkey %s is approved already", name);
+		tool_say(stdout, "attestationkey %s is already approved", name);
 		return 0;
 	}
 	machine = machine_of(&w, key);
 	if (!machine)
 		return err_set(err, ERR_NOT_FOUND,
-			"no Machine has the uuid of AttestationKey %.60s; next step: make the Machine first, or tecctl deny %.60s",
+			"no Machine has the uuid of AttestationKey %.60s; next step: create the Machine first, or tecctl deny %.60s",
 			name, name);
 	holds = show_machine_key(&w, machine);
 	if (holds && holds != key) {
 		cleanup_free char *question = xasprintf(
-			"Key %s becomes the key of Machine %s in the place of %s, which can attest no more.",
+			"Key %s becomes the key of Machine %s and replaces %s, which can no longer attest.",
 			name, show_name(machine), show_name(holds));
 
 		if (tool_confirm(t, question, err) < 0)
@@ -216,17 +223,19 @@ int tool_approve(struct tool *t, struct err *err)
 	return 0;
 }
 
+/* Deletion takes until every Trustee has confirmed the revocation; the finalizer waits for that. */
 static int delete_and_wait(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
 	const char *kind, const char *did, struct err *err)
 {
 	if (tool_delete(t, gvk, o, err) < 0 ||
 		wait_until(t, gvk, show_name(o), is_gone,
-			"deleted it (its keys have to be revoked in every Trustee first)", err) < 0)
+			"deleted it (its keys must first be revoked in every Trustee)", err) < 0)
 		return -1;
 	tool_say(stdout, "%s %s %s", kind, show_name(o), did);
 	return 0;
 }
 
+/* Only by the key's own name: a Machine's name could mean any of its keys. */
 int tool_deny(struct tool *t, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};
@@ -242,7 +251,7 @@ int tool_deny(struct tool *t, struct err *err)
 	machine = machine_of(&w, key);
 	if (show_is_true(key, "Approved") || (machine && show_machine_key(&w, machine) == key)) {
 		cleanup_free char *question = xasprintf(
-			"Key %s is approved: the node of Machine %s cannot open its disk any more until an administrator approves another key of it.",
+			"Key %s is approved: without it, the node of Machine %s cannot open its disk until an administrator approves another key of that node.",
 			show_name(key), machine ? show_name(machine) : "-");
 
 		if (tool_confirm(t, question, err) < 0)
@@ -262,6 +271,8 @@ static int load_machine(
 	return *machine ? 0 : -1;
 }
 
+/* A key belongs to one Machine at a time: a reinstalled node has a new id, and its key must be
+ * released first. */
 int tool_rebind(struct tool *t, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};
@@ -273,16 +284,16 @@ int tool_rebind(struct tool *t, struct err *err)
 	key = show_machine_key(&w, machine);
 	if (!key)
 		return err_set(err, ERR_NOT_FOUND,
-			"Machine %.80s has no key that could be taken off it; next step: tecctl why %.80s",
+			"Machine %.80s has no bound key to remove; next step: tecctl why %.80s",
 			show_name(machine), show_name(machine));
 	question = xasprintf(
-		"Key %s is taken off Machine %s: what is on that Machine's disk can be opened again only after an administrator approves a key for it.",
+		"Key %s is removed from Machine %s: that Machine's disk can be opened again only after an administrator approves a key for it.",
 		show_name(key), show_name(machine));
 	if (tool_confirm(t, question, err) < 0 ||
-		delete_and_wait(t, &kobj_ak, key, "attestationkey", "taken off its Machine", err) <
-			0)
+		delete_and_wait(
+			t, &kobj_ak, key, "attestationkey", "removed from its Machine", err) < 0)
 		return -1;
-	puts("Next step: boot the node; it registers its key for its new Machine. Then: tecctl status");
+	puts("Next step: boot the node, which registers its key for its new Machine. Then: tecctl status");
 	return 0;
 }
 
@@ -295,7 +306,7 @@ int tool_machine_delete(struct tool *t, struct err *err)
 	if (load_machine(t, &w, &machine, err) < 0)
 		return -1;
 	question = xasprintf(
-		"Machine %s is deleted with its disk key: what is on the disk of node %s is lost for good.",
+		"Machine %s is deleted with its disk key: the data on the disk of node %s is lost permanently.",
 		show_name(machine), json_get_str(machine, "spec/id"));
 	if (tool_confirm(t, question, err) < 0)
 		return -1;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * One connection and its requests. Each call runs the loop until its answer has come; a struct on
+ * the stack receives it, which is safe as tool_run() cancels what it does not wait for.
+ */
 #include "config.h"
 
 #include "tool.h"
@@ -20,16 +24,17 @@
 #include "tec/model/pcrs.h"
 #include "tec/show/handover.h"
 
-#define ANSWER_MAX      (48u << 20)
-#define PAGE            "500"
+#define ANSWER_MAX      (48u << 20) /* bytes of one answer */
+#define PAGE            "500"       /* objects per request, as kubectl */
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 
-/* A page of objects as large as the API takes them. */
+/* Limits for a page of objects, each as large as the API accepts. */
 static const struct json_limits limits = {ANSWER_MAX, 64, 4000000, true};
 
 /* ---- kubeconfig */
 
-/* The first file of a list with ':' that exists, or the first one for the error; the caller frees. */
+/* The first file of a ':'-separated list that exists, or else the first one, for the error
+ * message. The caller frees. */
 static char *first_file(const char *list)
 {
 	cleanup_free char *copy = xstrdup(list);
@@ -48,6 +53,8 @@ static char *first_file(const char *list)
 	return first;
 }
 
+/* --kubeconfig, else $KUBECONFIG, else ~/.kube/config, else the Pod's service account, as
+ * kubectl. */
 static struct k8s_kubeconfig *load_config(struct tool *t, struct err *err)
 {
 	const char *option = conf_str(t->conf, "kubeconfig"),
@@ -64,7 +71,7 @@ static struct k8s_kubeconfig *load_config(struct tool *t, struct err *err)
 		t->from = steal_ptr(&usual);
 	if (t->from && !option && !(env && *env) && access(t->from, F_OK) < 0) {
 		err_set(err, ERR_NOT_FOUND,
-			"there is no kubeconfig; next step: --kubeconfig FILE, or KUBECONFIG; of tec-operator --standalone=DIR it is DIR/kubeconfig, or the file of its --write-kubeconfig");
+			"no kubeconfig found; next step: --kubeconfig FILE, or KUBECONFIG; for tec-operator --standalone=DIR it is DIR/kubeconfig, or the file of its --write-kubeconfig");
 		return NULL;
 	}
 	if (t->from)
@@ -73,7 +80,7 @@ static struct k8s_kubeconfig *load_config(struct tool *t, struct err *err)
 	return k8s_kubeconfig_in_cluster(host, port, SERVICE_ACCOUNT, err);
 }
 
-/* NULL ns: the kubeconfig's. */
+/* Set the namespace; ns NULL: that of the kubeconfig, else "default". */
 static int choose_ns(
 	struct tool *t, const struct k8s_kubeconfig *k, const char *ns, struct err *err)
 {
@@ -81,11 +88,12 @@ static int choose_ns(
 		ns = k->namespace_ ? k->namespace_ : "default";
 	if (!kobj_label_valid(ns, strlen(ns)))
 		return err_set(err, ERR_INVALID,
-			"%s is not a namespace's name; next step: -n NAMESPACE", log_esc(ns));
+			"%s is not a valid namespace name; next step: -n NAMESPACE", log_esc(ns));
 	t->ns = xstrdup(ns);
 	return 0;
 }
 
+/* Ends the running tool_run(), and each one after it. */
 static void on_signal(int signo, void *arg)
 {
 	struct tool *t = arg;
@@ -123,6 +131,7 @@ int tool_connect(struct tool *t, const char *place, struct err *err)
 	return 0;
 }
 
+/* Both connections share the loop and its scope. */
 void tool_swap(struct tool *t, struct tool_server *other)
 {
 	struct tool_server mine = {t->api, t->from, t->server, t->ns};
@@ -159,6 +168,7 @@ void tool_close(struct tool *t)
 
 /* ---- waiting */
 
+/* loop_run() can return for another reason than ours, so it is called until *done. */
 int tool_run(struct tool *t, const bool *done, struct err *err)
 {
 	while (!*done && !t->interrupted)
@@ -204,6 +214,7 @@ struct asking {
 	bool done;
 };
 
+/* Collect the body, up to ANSWER_MAX. */
 static int on_data(void *arg, const char *data, size_t len, struct err *err)
 {
 	struct asking *a = arg;
@@ -219,11 +230,12 @@ static void on_answer(void *arg, const struct err *err, const struct k8s_answer 
 {
 	struct asking *a = arg;
 
-	(void)!k8s_answer_check(err, answer, a->err); /* a->err says it */
+	(void)!k8s_answer_check(err, answer, a->err); /* the result is in a->err */
 	a->done = true;
 	loop_stop(a->t->loop);
 }
 
+/* The Kubernetes verb of a method, for the client's metrics. */
 static const char *verb_of(const char *method)
 {
 	static const char *const verbs[][2] = {
@@ -241,6 +253,7 @@ int tool_ask(struct tool *t, const char *method, const char *path, const char *t
 	return tool_ask_text(t, method, path, type, body ? json_text(body) : NULL, out, err);
 }
 
+/* The body and the answer may contain keys: both are wiped. */
 int tool_ask_text(struct tool *t, const char *method, const char *path, const char *type,
 	char *take_body, struct json_object **out, struct err *err)
 {
@@ -262,7 +275,8 @@ int tool_ask_text(struct tool *t, const char *method, const char *path, const ch
 	if (rc == 0 && out) {
 		*out = json_parse(strbuf_str(&a.body), a.body.len, &limits, err);
 		if (!*out)
-			rc = err_wrap(err, "%s: the answer is not of a Kubernetes API", t->server);
+			rc = err_wrap(
+				err, "%s: the answer is not from a Kubernetes API", t->server);
 	}
 	secret_strbuf_fini(&a.body);
 	return rc;
@@ -278,7 +292,8 @@ struct json_object *tool_get(
 	return tool_ask(t, "GET", strbuf_str(&path), NULL, NULL, &o, err) < 0 ? NULL : o;
 }
 
-/* "uid" and, for a patch, "resourceVersion" of what the person has seen. */
+/* The preconditions that name the object as the person saw it: uid and, for a patch,
+ * resourceVersion. */
 static struct json_object *same_object(struct json_object *o, bool version)
 {
 	struct json_object *m = json_add_str(json_obj(), "uid", json_get_str(o, "metadata/uid"));
@@ -325,6 +340,7 @@ int tool_delete(struct tool *t, const struct kobj_gvk *gvk, struct json_object *
 
 /* ---- lists */
 
+/* List in pages; the API server serves all of them from one snapshot. */
 static int list_pages(struct tool *t, const struct kobj_gvk *gvk, enum show_kind kind,
 	struct show_world *w, struct err *err)
 {
@@ -355,6 +371,7 @@ static int list_pages(struct tool *t, const struct kobj_gvk *gvk, enum show_kind
 	return 0;
 }
 
+/* Read the two ConfigMaps that reports need; either may not exist yet. */
 static int get_maps(struct tool *t, struct show_world *w, struct err *err)
 {
 	static const char *const names[] = {MODEL_PCRS_CONFIGMAP, MODEL_RV_CONFIGMAP};
@@ -395,7 +412,7 @@ int tool_load(struct tool *t, unsigned kinds, struct show_world *w, struct err *
 			read++;
 			continue;
 		}
-		/* Rights may be for some kinds only; without an answer there is nothing to show. */
+		/* A 403 may concern this kind only; without an answer there is nothing to show. */
 		show_world_problem(w, (enum show_kind)k, why.text);
 		if (why.kind == ERR_TRANSIENT || (why.kind == ERR_DENIED && why.http != 403)) {
 			*err = why;
@@ -403,7 +420,7 @@ int tool_load(struct tool *t, unsigned kinds, struct show_world *w, struct err *
 		}
 		if (why.kind == ERR_NOT_FOUND && k == SHOW_CLUSTER)
 			return err_set(err, ERR_NOT_FOUND,
-				"%.100s does not know TrustedExecutionClusters; next step: kubectl apply -k crd/, or choose another server",
+				"%.100s has no resource TrustedExecutionCluster; next step: kubectl apply -k crd/, or choose another server",
 				t->server);
 		if (!err_is_set(err))
 			*err = why;
@@ -426,7 +443,7 @@ const struct kobj *tool_load_cluster(
 	cluster = show_cluster(w);
 	if (!cluster) {
 		err_set(err, ERR_NOT_FOUND,
-			"no TrustedExecutionCluster in namespace %.63s; next step: make one, or -n NAMESPACE",
+			"no TrustedExecutionCluster in namespace %.63s; next step: create one, or give -n NAMESPACE",
 			t->ns);
 		return NULL;
 	}

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The child reads files of an image, which are untrusted. It gets a directory of its own, an empty
+ * environment and no kubeconfig; tecctl reads only its output, of bounded size.
+ */
 #include "config.h"
 
 #include "tool_compute.h"
@@ -33,17 +37,18 @@ int tool_compute_init(struct tool_compute *c, struct tool *t, struct err *err)
 
 	*c = (struct tool_compute){.t = t, .file = oci_compute_tool()};
 	if (access(c->file, X_OK) < 0)
-		return err_set(err, ERR_NOT_FOUND,
-			"%.200s is not there; next step: install " PROGRAM, c->file);
+		return err_set(err, ERR_NOT_FOUND, "%.200s not found; next step: install " PROGRAM,
+			c->file);
 	c->dir = xasprintf("%s/tecctl.XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	if (!mkdtemp(c->dir)) {
 		free(steal_ptr(&c->dir));
 		return err_set_errno(err, ERR_INVALID, errno,
-			"cannot make a directory for the image's files; next step: set TMPDIR");
+			"cannot create a directory for the image's files; next step: set TMPDIR");
 	}
 	return 0;
 }
 
+/* Errors are ignored: a leftover in a temporary directory is no reason to fail. */
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)remove(path);
@@ -63,7 +68,7 @@ static int make_dir(const char *path, struct err *err)
 {
 	return mkdir(path, 0700) == 0 || errno == EEXIST
 		       ? 0
-		       : err_set_errno(err, ERR_INVALID, errno, "cannot make %s", log_esc(path));
+		       : err_set_errno(err, ERR_INVALID, errno, "cannot create %s", log_esc(path));
 }
 
 /* ---- the child */
@@ -75,8 +80,9 @@ struct run {
 	bool done;
 };
 
-/* It escapes what comes from outside; what it lets through by mistake does nothing to a terminal. Its own
- * lines are ASCII. */
+/* Pass on the child's messages. The child escapes what comes from outside; should it miss
+ * something, control characters and non-ASCII bytes are replaced here, so that they cannot
+ * drive the terminal. */
 static void on_said(void *arg, const char *data, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -98,7 +104,7 @@ static void on_done(void *arg, const struct err *err, const char *out, size_t le
 	loop_stop(r->t->loop);
 }
 
-/* argv begins with the program's name and ends with NULL. */
+/* Run the child. argv begins with the program's name and ends with NULL. */
 static int run(struct tool_compute *c, const char *const *argv, struct strbuf *out, struct err *err)
 {
 	cleanup_free char *tmp = xasprintf("TMPDIR=%s", c->dir);
@@ -116,12 +122,13 @@ static int run(struct tool_compute *c, const char *const *argv, struct strbuf *o
 		return -1;
 	if (!err_is_set(err))
 		return 0;
-	/* It failed because of the image, not because the API server did not answer. */
+	/* The failure is the image's, not the API server's, which ERR_TRANSIENT would mean. */
 	err->kind = ERR_INVALID;
 	return -1;
 }
 
-/* into NULL: what the reference stands for, and no file. */
+/* Fetch an image, or with into NULL only resolve its digest. Options of ours are passed on by
+ * name. */
 static int fetch(struct tool_compute *c, const char *image, const char *into, char **reference,
 	struct err *err)
 {
@@ -169,6 +176,8 @@ int tool_compute_values(struct tool_compute *c, struct strbuf *out, struct err *
 	return run(c, argv, out, err);
 }
 
+/* Compute as the operator's Job does, so that the operator accepts the result as it would a
+ * Job's. */
 int tool_compute_message(struct tool_compute *c, const char *reference, const char *nonce,
 	struct json_object *platforms, struct strbuf *out, struct err *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * follow --confirm-deletes and --accept-source: deletes copies that the source does not have any more, after
- * they were shown. The target's operator revokes their keys and takes its finalizers off; nothing is
- * written at the source. It may be run again at any time.
+ * follow --confirm-deletes and --accept-source: shows the copies that the source no longer has,
+ * then deletes them. The target's operator revokes their keys and removes its finalizers; nothing
+ * is written at the source. The command may be repeated at any time.
  */
 #include "config.h"
 
@@ -22,15 +22,16 @@
 
 struct takes {
 	struct tool *t;
-	const char *name;          /* static: of the option */
-	struct tool_server source; /* when the source was read */
+	const char *name;          /* static: name of the option */
+	struct tool_server source; /* the connection to the source, once it was used */
 	struct show_world from, to;
-	bool accept; /* from is read */
+	bool accept; /* --accept-source: from is read, too */
 	struct show_findings f;
 	uint64_t end_ms;
 };
 
-/* Everything, or an error: what is missing in part of a list must not count as missing. */
+/* Read all lists of a cluster, or fail: an object missing from a partial list would seem to be
+ * deleted. */
 static int read_all(struct takes *x, const char *end, struct show_world *w, struct err *err)
 {
 	show_world_fini(w);
@@ -42,12 +43,13 @@ static int read_all(struct takes *x, const char *end, struct show_world *w, stru
 			return err_set(err, ERR_DENIED, "the %s: %s", end, w->list[k].problem);
 	if (!show_cluster(w))
 		return err_set(err, ERR_NOT_FOUND,
-			"no TrustedExecutionCluster in namespace %.63s of %.80s; next step: name its namespace after a colon: KUBECONFIG:NS",
+			"no TrustedExecutionCluster in namespace %.63s of %.80s; next step: append its namespace after a colon: KUBECONFIG:NS",
 			x->t->ns, x->t->server);
 	return 0;
 }
 
-/* The target first: show_deletes_find(). It stays the server in use. */
+/* Read the target, then the source; show_deletes_find() needs that order. The target stays the
+ * server in use. */
 static int read_both(struct takes *x, struct err *err)
 {
 	struct tool *t = x->t;
@@ -66,7 +68,7 @@ static int read_both(struct takes *x, struct err *err)
 	return rc;
 }
 
-/* 1: refused, and said. */
+/* Check whether the target may delete copies. 1: no, and reported. */
 static int may(struct takes *x)
 {
 	struct show_authority from = {.name = NULL}, to;
@@ -82,6 +84,7 @@ static int may(struct takes *x)
 	return 1;
 }
 
+/* Ask for the number of objects: typing it shows that the list was read. */
 static int ask(struct takes *x, const struct show_deletes *d, struct err *err)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
@@ -90,13 +93,14 @@ static int ask(struct takes *x, const struct show_deletes *d, struct err *err)
 	show_deletes_text(d, &text);
 	if (x->accept)
 		strbuf_addf(&text,
-			": the target has them, and the source, with %zu Machines, %zu AttestationKeys and %zu ApprovedImages, lacks them.",
+			": the target has them; the source, with %zu Machines, %zu AttestationKeys and %zu ApprovedImages, does not.",
 			x->from.list[SHOW_MACHINE].n, x->from.list[SHOW_KEY].n,
 			x->from.list[SHOW_IMAGE].n);
 	else
-		strbuf_adds(&text, ": the source does not show them, and nobody saw them deleted.");
-	strbuf_adds(
-		&text, " They are deleted at the target, with the disk keys of these Machines.");
+		strbuf_adds(&text,
+			": the source no longer lists them, and their deletion was not observed.");
+	strbuf_adds(&text,
+		" They will be deleted at the target, together with the disk keys of these Machines.");
 	return x->t->yes ? 0 : tool_confirm_word(x->t, strbuf_str(&text), number, err);
 }
 
@@ -109,7 +113,7 @@ static int delete_all(struct takes *x, const struct show_deletes *d, struct err 
 		for (size_t i = 0; i < d->n[k]; i++) {
 			if (tool_delete(x->t, gvk[k], d->v[k][i], err) == 0)
 				continue;
-			/* Gone, or another object of that name meanwhile. */
+			/* Already gone, or replaced by another object of that name. */
 			if (err->kind != ERR_NOT_FOUND && err->kind != ERR_CONFLICT)
 				return -1;
 			err_clear(err);
@@ -117,7 +121,7 @@ static int delete_all(struct takes *x, const struct show_deletes *d, struct err 
 	return 0;
 }
 
-/* Until the operator has revoked them all; 1: not in time, and said. */
+/* Wait until the operator has revoked all of them. 1: not in time, and reported. */
 static int wait_for(struct takes *x, const struct show_deletes *d, struct err *err)
 {
 	cleanup_show_world struct show_world now = {.ns = NULL};
@@ -132,8 +136,8 @@ static int wait_for(struct takes *x, const struct show_deletes *d, struct err *e
 			return 0;
 		if (clock_boot_ms() >= x->end_ms) {
 			show_found(&x->f, SHOW_IS_NO, x->name,
-				"tecctl status at the target: its operator goes on",
-				"%zu of %zu objects are still being deleted: not every Trustee of the target has confirmed it",
+				"tecctl status at the target; its operator continues",
+				"%zu of %zu objects are still being deleted: not every Trustee of the target has confirmed the revocation",
 				left, d->all);
 			return 1;
 		}
@@ -152,7 +156,7 @@ static int take(struct takes *x, struct err *err)
 		return rc;
 	show_deletes_find(x->accept ? &x->from : NULL, &x->to, &d);
 	if (!d.all) {
-		show_found(&x->f, SHOW_IS_OK, x->name, NULL, "nothing is to be deleted");
+		show_found(&x->f, SHOW_IS_OK, x->name, NULL, "nothing to delete");
 		return 0;
 	}
 	show_deletes_text(&d, &text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the kubeconfig to Trustee, in the order in which one thing needs the other. What cannot be
- * looked at without the one before it is not looked at.
+ * tecctl doctor: checks from the kubeconfig to Trustee, in the order in which each depends on the
+ * one before. If a check fails, those that need it are left out.
  */
 #include "config.h"
 
@@ -27,8 +27,9 @@ struct doctor {
 	struct show_findings f;
 };
 
-/* ---- what is found */
+/* ---- findings */
 
+/* Printed at once: a check of an unreachable server can take long. */
 static void print(void *arg, struct json_object *finding)
 {
 	const struct tool *t = arg;
@@ -42,7 +43,8 @@ static void print(void *arg, struct json_object *finding)
 int tool_findings_start(struct tool *t, struct show_findings *f, struct err *err)
 {
 	if (t->output == TOOL_NAME)
-		return err_set(err, ERR_INVALID, "option --output: name is for lists");
+		return err_set(
+			err, ERR_INVALID, "option --output: name is only available for lists");
 	show_findings_init(f);
 	f->said = t->output == TOOL_TEXT ? print : NULL;
 	f->arg = t;
@@ -64,6 +66,7 @@ int tool_findings_end(struct tool *t, struct show_findings *f, int rc)
 
 /* ---- the server */
 
+/* 1: no usable answer, so that nothing else can be checked. -1: interrupted. */
 static int check_server(struct doctor *d, struct err *err)
 {
 	struct tool *t = d->t;
@@ -77,10 +80,10 @@ static int check_server(struct doctor *d, struct err *err)
 			return -1;
 		show_found(&d->f, SHOW_IS_NO, "API server",
 			err->kind == ERR_DENIED && !err->http
-				? "compare certificate-authority and the server's name in the kubeconfig with what it shows: openssl s_client -connect HOST:PORT"
+				? "compare certificate-authority and the server name in the kubeconfig with the server's certificate: openssl s_client -connect HOST:PORT"
 			: err->kind == ERR_DENIED
-				? "get other credentials; of --standalone=DIR they are in DIR/kubeconfig, or the file of --write-kubeconfig"
-				: "see that it runs and that the address is right",
+				? "get other credentials; for --standalone=DIR they are in DIR/kubeconfig, or the file of --write-kubeconfig"
+				: "check that the server runs and that the address is right",
 			"%s", err->text);
 		err_clear(err);
 		return 1;
@@ -91,6 +94,7 @@ static int check_server(struct doctor *d, struct err *err)
 	return 0;
 }
 
+/* Who the server takes us for. */
 static void check_user(struct doctor *d, struct err *err)
 {
 	cleanup_json struct json_object *ask = json_obj(), *answer = NULL;
@@ -105,9 +109,9 @@ static void check_user(struct doctor *d, struct err *err)
 				: "?");
 	else if (err->kind == ERR_DENIED)
 		show_found(&d->f, SHOW_IS_NO, "user",
-			"get other credentials; of --standalone=DIR they are in DIR/kubeconfig, or the file of --write-kubeconfig",
+			"get other credentials; for --standalone=DIR they are in DIR/kubeconfig, or the file of --write-kubeconfig",
 			"%s", err->text);
-	err_clear(err); /* an older server does not know the question */
+	err_clear(err); /* servers before Kubernetes 1.28 do not have this API */
 }
 
 static bool has_resource(struct json_object *list, const char *name)
@@ -118,6 +122,7 @@ static bool has_resource(struct json_object *list, const char *name)
 	return false;
 }
 
+/* false: a kind is missing, so that nothing else can be checked. */
 static bool check_kinds(struct doctor *d, struct err *err)
 {
 	static const struct kobj_gvk *const kinds[] = {
@@ -137,7 +142,7 @@ static bool check_kinds(struct doctor *d, struct err *err)
 			strbuf_addf(&missing, "%s%s", missing.len ? ", " : "", kinds[i]->plural);
 	if (missing.len)
 		show_found(&d->f, SHOW_IS_NO, "kinds", "kubectl apply -k crd/",
-			"the server does not have %s", strbuf_str(&missing));
+			"the server has no resource %s", strbuf_str(&missing));
 	else
 		show_found(&d->f, SHOW_IS_OK, "kinds", NULL, "all four are defined");
 	return !missing.len;
@@ -161,6 +166,8 @@ bool tool_may(struct tool *t, const struct kobj_gvk *gvk, const char *verb, stru
 	return json_get_bool(answer, "status/allowed", false);
 }
 
+/* Ask for the rights that commands need. Without the first four nothing can be shown; the
+ * others are notes. */
 static void check_rights(struct doctor *d, struct err *err)
 {
 	static const struct {
@@ -187,13 +194,13 @@ static void check_rights(struct doctor *d, struct err *err)
 			continue;
 		}
 		if (err_is_set(err)) {
-			show_found(&d->f, SHOW_IS_NOTE, "rights", NULL, "not known: %s", err->text);
+			show_found(&d->f, SHOW_IS_NOTE, "rights", NULL, "unknown: %s", err->text);
 			err_clear(err);
 			return;
 		}
 		show_found(&d->f, rights[i].without, "rights",
-			"ask an administrator for a Role that allows it, if you need it",
-			"may not %s %s in namespace %s, which these need: %s", rights[i].verb,
+			"if you need this, ask an administrator for a Role that allows it",
+			"may not %s %s in namespace %s, needed by: %s", rights[i].verb,
 			rights[i].gvk->plural, d->t->ns, rights[i].commands);
 	}
 	if (have)
@@ -202,6 +209,8 @@ static void check_rights(struct doctor *d, struct err *err)
 
 /* ---- the operator */
 
+/* A Lease that was not renewed within its duration has no holder, whatever it says; but a wrong
+ * clock looks the same. */
 static void check_lease(struct tool *t, struct show_findings *f, struct err *err)
 {
 	cleanup_json struct json_object *lease = tool_get(t, &kobj_lease, "tec-operator", err);
@@ -211,17 +220,17 @@ static void check_lease(struct tool *t, struct show_findings *f, struct err *err
 
 	if (!lease && err->kind == ERR_NOT_FOUND)
 		show_found(f, SHOW_IS_NOTE, "leader", NULL,
-			"there is no Lease: tec-operator --standalone and --leader-elect=false have none");
+			"no Lease found: tec-operator --standalone and --leader-elect=false have none");
 	else if (!lease)
-		show_found(f, SHOW_IS_NOTE, "leader", NULL, "not known: %s", err->text);
+		show_found(f, SHOW_IS_NOTE, "leader", NULL, "unknown: %s", err->text);
 	else if (!holder || !*holder || !text || clock_parse(text, &us) < 0)
-		show_found(f, SHOW_IS_NO, "leader", "kubectl get pods: see that an operator runs",
-			"nobody holds the Lease tec-operator");
+		show_found(f, SHOW_IS_NO, "leader", "kubectl get pods: check that an operator runs",
+			"no process holds the Lease tec-operator");
 	else if ((age = clock_wall_s() - us / 1000000) >
 		 json_get_int(lease, "spec/leaseDurationSeconds", 15))
 		show_found(f, SHOW_IS_NO, "leader",
-			"kubectl get pods: see that an operator runs; and compare the clocks",
-			"%s held the Lease %" PRId64 " s ago, and no longer", holder, age);
+			"kubectl get pods: check that an operator runs; also compare the clocks",
+			"%s renewed the Lease %" PRId64 " s ago, and it has expired", holder, age);
 	else
 		show_found(f, SHOW_IS_OK, "leader", NULL, "%s", holder);
 	err_clear(err);
@@ -254,8 +263,8 @@ bool tool_check_certificate(struct tool *t, struct show_findings *f, const char 
 
 	if (!name) {
 		show_found(f, SHOW_IS_NOTE, what,
-			"name a Secret with a certificate in spec for TLS",
-			"plain HTTP: no Secret is named");
+			"for TLS, name a Secret with a certificate in spec",
+			"plain HTTP: spec names no Secret");
 		return false;
 	}
 	if (tool_secret_member(t, name, "tls.crt", pem, err) < 0 ||
@@ -271,6 +280,7 @@ bool tool_check_certificate(struct tool *t, struct show_findings *f, const char 
 	return true;
 }
 
+/* Operator, conditions, certificates, images: what makes nodes get their keys. */
 static void check_cluster(struct doctor *d, const struct show_world *w, struct err *err)
 {
 	static const struct {
@@ -288,7 +298,7 @@ static void check_cluster(struct doctor *d, const struct show_world *w, struct e
 	if (!cluster) {
 		show_found(&d->f, SHOW_IS_NO, "cluster",
 			"apply one (k8s/samples), or give its namespace with -n",
-			"there is no TrustedExecutionCluster in namespace %s", d->t->ns);
+			"no TrustedExecutionCluster in namespace %s", d->t->ns);
 		return;
 	}
 	tool_check_operator(d->t, &d->f, cluster, err);

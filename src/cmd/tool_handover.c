@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * follow, promote and retire: look at both clusters, do what show/handover says, look again. Nothing is
- * remembered between two looks but the ticket and what was said, so that the command may be killed and
- * run again at any time. A conflict, or a server that is away for a while, is only another look.
+ * follow, promote and retire: look at both clusters, take the step that show/handover decides,
+ * look again. Between two looks only the ticket and the printed messages are remembered, so that
+ * the command may be killed and run again at any time. A conflict, or a server that is briefly
+ * unreachable, only leads to another look.
  */
 #include "config.h"
 
@@ -31,22 +32,24 @@ struct handover {
 	struct tool *t;
 	struct tool_server other; /* the end that t does not use */
 	enum end used;
-	bool both;        /* there are two */
-	const char *name; /* of what is done in one step, static; NULL: a promotion has several */
+	bool both; /* two clusters are involved */
+	const char *
+		name; /* static; of a command with one step; NULL: a promotion, which has several */
 	struct show_next (*decide)(struct handover *h);
 	struct show_findings f;
 	struct show_world world[N_ENDS];
 	struct show_authority a[N_ENDS]; /* borrowed from world */
 	struct show_promotion with;
-	char *version[N_ENDS], *told; /* owned; told: what it waits for, as it was last said */
+	char *version[N_ENDS], *told; /* owned; told: the last "waiting" message */
 	char ticket[UUID_TEXT_LEN + 1];
-	enum show_step step; /* what is before it was said to be done */
+	enum show_step step; /* steps before it were reported as done */
 	bool given[N_ENDS];  /* this run has given the end a kubeconfig */
 	bool follows;        /* and has set its spec.follow */
 	bool confirmed;
 	uint64_t end_ms;
 };
 
+/* Make this end the server in use. */
 static void use(struct handover *h, enum end e)
 {
 	if (h->used != e && h->both)
@@ -54,14 +57,15 @@ static void use(struct handover *h, enum end e)
 	h->used = e;
 }
 
-/* ---- looking */
+/* ---- reading */
 
+/* Name the end in an error, if there are two. */
 static int wrap_end(const struct handover *h, enum end e, struct err *err)
 {
 	return h->both ? err_wrap(err, "the %s", end_names[e]) : -1;
 }
 
-/* Reads the end's TrustedExecutionCluster, and other kinds. */
+/* Read an end's TrustedExecutionCluster, and other kinds. A partial answer is an error. */
 static int read_end(struct handover *h, enum end e, unsigned kinds, struct err *err)
 {
 	struct show_world *w = &h->world[e];
@@ -78,7 +82,7 @@ static int read_end(struct handover *h, enum end e, unsigned kinds, struct err *
 	cluster = show_cluster(w);
 	if (!cluster) {
 		err_set(err, ERR_NOT_FOUND,
-			"no TrustedExecutionCluster in namespace %.63s of %.80s; next step: make one, or name its namespace after a colon: KUBECONFIG:NS",
+			"no TrustedExecutionCluster in namespace %.63s of %.80s; next step: create one, or append its namespace after a colon: KUBECONFIG:NS",
 			h->t->ns, h->t->server);
 		return wrap_end(h, e, err);
 	}
@@ -86,6 +90,8 @@ static int read_end(struct handover *h, enum end e, unsigned kinds, struct err *
 	return 0;
 }
 
+/* Read both ends and decide. The Machines of the source may be many, so they are listed only
+ * when the decision depends on them. */
 static int look(struct handover *h, struct show_next *n, struct err *err)
 {
 	for (enum end e = FROM; e <= (h->both ? TO : FROM); e++)
@@ -94,7 +100,7 @@ static int look(struct handover *h, struct show_next *n, struct err *err)
 	h->with.ticket = h->ticket[0] ? h->ticket : NULL;
 	h->with.deleting = 0;
 	*n = h->decide(h);
-	/* The Machines of a source are worth a list only when nothing else hinders. */
+	/* Deletions matter only if everything else allows the promotion. */
 	if (h->a[FROM].is != MODEL_AUTHORITY_SELF ||
 		(n->act != SHOW_DO_ANNOUNCE && n->act != SHOW_DO_FREEZE))
 		return 0;
@@ -106,7 +112,7 @@ static int look(struct handover *h, struct show_next *n, struct err *err)
 	return 0;
 }
 
-/* Versions and clocks. */
+/* Read versions and clocks, which are compared once, before the first step. */
 static int look_at_servers(struct handover *h, struct err *err)
 {
 	int64_t skew_s[N_ENDS];
@@ -123,7 +129,8 @@ static int look_at_servers(struct handover *h, struct err *err)
 	return 0;
 }
 
-/* What each step needs; 1: something is missing, and said. */
+/* Check the rights that the steps need at both ends. A promotion must not stop half-way for
+ * lack of them. 1: something is missing, and reported. */
 static int look_at_rights(struct handover *h, struct err *err)
 {
 	static const struct {
@@ -149,10 +156,11 @@ static int look_at_rights(struct handover *h, struct err *err)
 	return missing;
 }
 
-/* ---- acting */
+/* ---- changing */
 
-/* Sets spec.authority, the ticket (NULL: it stays, "": it goes), and what else is in spec. A cluster that
- * begins to follow may have followed another one earlier: its operator notes the new one. */
+/* Set spec.authority, the ticket (NULL: unchanged, "": removed) and other fields of spec, at
+ * the version that was read. A cluster that begins to follow may have followed another one
+ * earlier; that mark is removed, so that its operator records the new one. */
 static int patch(struct handover *h, enum end e, const char *authority, const char *ticket,
 	struct json_object *take_spec, struct err *err)
 {
@@ -172,6 +180,7 @@ static int patch(struct handover *h, enum end e, const char *authority, const ch
 	return 0;
 }
 
+/* spec.follow of a cluster that follows this end. */
 static struct json_object *follow_of(struct handover *h, enum end of)
 {
 	struct json_object *follow = json_add_str(json_obj(), "kubeconfigSecret", TOOL_ACCOUNT);
@@ -187,7 +196,8 @@ static struct json_object *epoch_of(
 	return json_add_int(json_obj(), "epoch", show_next_epoch(from, to));
 }
 
-/* The operator of one end can read the other one. Once in a run: what follows may meet a conflict. */
+/* Give the operator of one end access to the other end. Once per run: after a conflict the step
+ * is repeated, and the account still exists. */
 static int give(struct handover *h, enum end of, enum end to, struct err *err)
 {
 	cleanup_wiped_strbuf struct strbuf kubeconfig = STRBUF_INIT;
@@ -204,7 +214,7 @@ static int give(struct handover *h, enum end of, enum end to, struct err *err)
 	return 0;
 }
 
-/* A follower gives up the keys of Machines that its source does not have. */
+/* Refuse if the target has Machines that the source lacks: a follower revokes their keys. */
 static int refuse_strangers(struct handover *h, struct err *err)
 {
 	const char *first = NULL;
@@ -217,10 +227,11 @@ static int refuse_strangers(struct handover *h, struct err *err)
 	if (!n)
 		return 0;
 	return err_set(err, ERR_INVALID,
-		"%zu Machines of the target are not at the source (%.63s), and would lose their disk keys; next step: tecctl machine delete at the target if no node needs them",
+		"%zu Machines of the target do not exist at the source (%.63s) and would lose their disk keys; next step: tecctl machine delete at the target if no node needs them",
 		n, first);
 }
 
+/* A target that follows already keeps its ticket: this may be a repetition within a promotion. */
 static int do_follow(struct handover *h, struct err *err)
 {
 	bool decides = h->a[TO].is != MODEL_AUTHORITY_FOLLOWING;
@@ -235,6 +246,8 @@ static int do_follow(struct handover *h, struct err *err)
 	return 0;
 }
 
+/* The account for the way back is created first: after the takeover the source must be able to
+ * follow. */
 static int do_announce(struct handover *h, struct err *err)
 {
 	char ticket[UUID_TEXT_LEN + 1];
@@ -248,12 +261,13 @@ static int do_announce(struct handover *h, struct err *err)
 	return 0;
 }
 
+/* The ticket goes to the source in the same write that freezes it. */
 static int do_freeze(struct handover *h, struct err *err)
 {
 	if (strlen(h->a[TO].ticket) >= sizeof(h->ticket))
 		return err_set(err, ERR_INVALID,
 			"the annotation " SHOW_TICKET
-			" of the target is not of tecctl; next step: remove it");
+			" of the target is not from tecctl; next step: remove it");
 	strcpy(h->ticket, h->a[TO].ticket);
 	return patch(h, FROM, "Frozen", h->ticket, NULL, err);
 }
@@ -265,7 +279,7 @@ static int do_fence(struct handover *h, struct err *err)
 	return patch(h, TO, NULL, ticket, NULL, err);
 }
 
-/* The cluster's name is typed, or the operand with --yes. Once in a run. */
+/* Confirm by the cluster's name: typed, or as the operand with --yes. Once per run. */
 static int confirm_name(
 	struct handover *h, const char *question, const char *command, struct err *err)
 {
@@ -277,7 +291,8 @@ static int confirm_name(
 			log_esc(given));
 	if (h->t->yes && !given)
 		return err_set(err, ERR_INVALID,
-			"--yes needs the cluster's name; next step: %s --yes %.63s", command, name);
+			"--yes requires the cluster's name; next step: %s --yes %.63s", command,
+			name);
 	if (!h->t->yes && !h->confirmed && tool_confirm_word(h->t, question, name, err) < 0)
 		return -1;
 	h->confirmed = true;
@@ -287,7 +302,7 @@ static int confirm_name(
 static int do_retire(struct handover *h, struct err *err)
 {
 	cleanup_free char *question = xasprintf(
-		"Every disk key of TrustedExecutionCluster %s at %s is revoked from its Trustee, and it never serves a node again.",
+		"Every disk key of TrustedExecutionCluster %s at %s will be revoked from its Trustee, and the cluster will never serve a node again.",
 		h->a[FROM].name, h->t->server);
 
 	if (confirm_name(h, question, "tecctl retire", err) < 0)
@@ -295,6 +310,7 @@ static int do_retire(struct handover *h, struct err *err)
 	return patch(h, FROM, "Retired", NULL, NULL, err);
 }
 
+/* The question tells what would be lost: how old the copy is, and how much it holds. */
 static int do_take_alone(struct handover *h, struct err *err)
 {
 	cleanup_free char *seen = show_last_seen(&h->a[FROM], clock_wall_s()), *question = NULL;
@@ -303,7 +319,7 @@ static int do_take_alone(struct handover *h, struct err *err)
 	if (tool_load(h->t, 1u << SHOW_MACHINE | 1u << SHOW_KEY, &has, err) < 0)
 		return -1;
 	question = xasprintf(
-		"TrustedExecutionCluster %s at %s decides from now on, with %zu Machines and %zu AttestationKeys. %s If the other one still runs, both decide until they reach each other.",
+		"TrustedExecutionCluster %s at %s will decide from now on, with %zu Machines and %zu AttestationKeys. %s If the other cluster still runs, both decide until they reach each other.",
 		h->a[FROM].name, h->t->server, has.list[SHOW_MACHINE].n, has.list[SHOW_KEY].n,
 		seen);
 	if (confirm_name(h, question, "tecctl promote --from-lost", err) < 0)
@@ -311,6 +327,7 @@ static int do_take_alone(struct handover *h, struct err *err)
 	return patch(h, FROM, "Self", "", epoch_of(NULL, &h->a[FROM]), err);
 }
 
+/* One write per step; the next look sees its effect. */
 static int act(struct handover *h, const struct show_next *n, struct err *err)
 {
 	switch (n->act) {
@@ -337,11 +354,12 @@ static int act(struct handover *h, const struct show_next *n, struct err *err)
 	case SHOW_DO_DONE:
 		break;
 	}
-	return err_set(err, ERR_BUG, "the step %d is not one", (int)n->act);
+	return err_set(err, ERR_BUG, "unknown step %d", (int)n->act);
 }
 
-/* ---- until it is done */
+/* ---- the loop */
 
+/* Report what is awaited, once per reason. */
 static void tell(struct handover *h, const char *what)
 {
 	if (str_eq(what, h->told))
@@ -364,30 +382,32 @@ static const char *step_name(const struct handover *h, const struct show_next *n
 		       : show_steps[n->step < SHOW_N_STEPS ? n->step : SHOW_STEP_SWAP].name;
 }
 
-/* What another look may repair: it is told, and nothing else. Any other error ends the command. */
+/* Turn an error that another look may resolve into a wait. false: any other error, which ends
+ * the command. */
 static bool passes(struct handover *h, struct show_next *n, struct err *err)
 {
 	if (h->t->interrupted || (err->kind != ERR_TRANSIENT && err->kind != ERR_CONFLICT))
 		return false;
 	*n = (struct show_next){.act = SHOW_DO_WAIT,
 		.step = h->step,
-		.next = "run the command again: it goes on where it was"};
+		.next = "run the command again: it continues where it stopped"};
 	snprintf(n->why, sizeof(n->why), "%s", err->text);
 	err_clear(err);
 	return true;
 }
 
+/* 1: --timeout is over, and reported. */
 static int wait_once(struct handover *h, const struct show_next *n, struct err *err)
 {
 	tell(h, n->why);
 	if (clock_boot_ms() >= h->end_ms) {
-		show_found(&h->f, SHOW_IS_NO, step_name(h, n), n->next, "not in time: %s", n->why);
+		show_found(&h->f, SHOW_IS_NO, step_name(h, n), n->next, "timed out: %s", n->why);
 		return 1;
 	}
 	return tool_sleep(h->t, POLL_MS, err);
 }
 
-/* 0: it is done; 1: it is not, and said. */
+/* Look, act, look again, until nothing is left. 0: done; 1: refused or timed out, and reported. */
 static int go(struct handover *h, struct err *err)
 {
 	for (;;) {
@@ -412,7 +432,7 @@ static int go(struct handover *h, struct err *err)
 	}
 }
 
-/* Says what go() would do; nothing is changed. */
+/* Report what go() would do; change nothing. */
 static int go_dry(struct handover *h, struct err *err)
 {
 	struct show_next n;
@@ -437,7 +457,7 @@ static int go_dry(struct handover *h, struct err *err)
 
 /* ---- the commands */
 
-/* To what an option names, or to what the options of every command do. */
+/* Connect to the place that an option names, or else as the common options say. */
 static int connect_to(struct handover *h, const char *option, struct err *err)
 {
 	if (tool_connect(h->t, conf_str(h->t->conf, option), err) == 0)
@@ -445,7 +465,7 @@ static int connect_to(struct handover *h, const char *option, struct err *err)
 	return conf_is_set(h->t->conf, option) ? err_wrap(err, "option --%s", option) : -1;
 }
 
-/* Connects, and looks once at what has to be there; end() in any case. */
+/* Connect and check that each cluster exists. Call end() in any case. */
 static int start(struct handover *h, const char *from, struct err *err)
 {
 	struct tool *t = h->t;
@@ -481,20 +501,20 @@ static int end(struct handover *h, int rc)
 	return rc;
 }
 
-/* An option that names a kubeconfig excludes those that do so for every command. */
+/* Check that a required place is given, and that no common option contradicts it. */
 static int check_place(struct tool *t, const char *option, bool needed, struct err *err)
 {
 	static const char *const usual[] = {"kubeconfig", "context", "namespace"};
 
 	if (!conf_is_set(t->conf, option))
 		return needed ? err_set(err, ERR_INVALID,
-					"--%s is missing; next step: --%s KUBECONFIG[:NS]", option,
-					option)
+					"option --%s is required; next step: --%s KUBECONFIG[:NS]",
+					option, option)
 			      : 0;
 	for (size_t i = 0; i < ARRAY_LEN(usual); i++)
 		if (conf_is_set(t->conf, usual[i]))
 			return err_set(err, ERR_INVALID,
-				"option --%s excludes --%s; next step: KUBECONFIG:NS names the namespace",
+				"options --%s and --%s are mutually exclusive; next step: give the namespace as KUBECONFIG:NS",
 				usual[i], option);
 	return 0;
 }
@@ -529,13 +549,14 @@ int tool_follow(struct tool *t, struct err *err)
 	if (check_place(t, "to", false, err) < 0)
 		return -1;
 	if (confirm && (accept || conf_is_set(t->conf, "from")))
-		return err_set(err, ERR_INVALID, "option --confirm-deletes excludes --%s",
+		return err_set(err, ERR_INVALID,
+			"options --confirm-deletes and --%s are mutually exclusive",
 			accept ? "accept-source" : "from");
 	if (confirm)
 		return tool_follow_deletes(t, false, err);
 	if (!conf_is_set(t->conf, "from"))
 		return err_set(err, ERR_INVALID,
-			"--from is missing; next step: --from KUBECONFIG[:NS] of the cluster that decides");
+			"option --from is required; next step: --from KUBECONFIG[:NS] of the cluster that decides");
 	if (accept)
 		return tool_follow_deletes(t, true, err);
 	rc = start(&h, "from", err);
@@ -543,14 +564,15 @@ int tool_follow(struct tool *t, struct err *err)
 		rc = go(&h, err);
 	if (rc == 0)
 		show_found(&h.f, SHOW_IS_OK, h.name, NULL,
-			"the target follows the source and is in step");
+			"the target follows the source and is up to date");
 	if (t->interrupted)
 		tool_say(stderr,
-			"tecctl: interrupted; the target follows the source as soon as spec.authority is Following, and tecctl follow can be run again");
+			"tecctl: interrupted; the target follows the source once its spec.authority is Following. tecctl follow can be run again");
 	return end(&h, rc);
 }
 
-/* They cannot register while the source is Frozen, and are unknown to the target's listener. */
+/* Warn of nodes in their first boot: they cannot register while the source is Frozen, and the
+ * target's listener does not know their ids. */
 static int note_first_boots(struct handover *h, struct err *err)
 {
 	const char *first = NULL;
@@ -563,8 +585,8 @@ static int note_first_boots(struct handover *h, struct err *err)
 	n = show_unbound(&h->world[FROM], &first);
 	if (n)
 		show_found(&h->f, SHOW_IS_NOTE, "registering",
-			"wait until they have registered, or boot those nodes again afterwards",
-			"%zu Machines of the last 10 minutes have no AttestationKey yet (%.63s): their nodes begin their first boot again",
+			"wait until they have registered, or reboot those nodes afterwards",
+			"%zu Machines of the last 10 minutes have no AttestationKey yet (%.63s): their nodes would have to restart their first boot",
 			n, first);
 	return 0;
 }
@@ -582,7 +604,7 @@ static int promote(struct handover *h, struct err *err)
 		rc = dry ? go_dry(h, err) : go(h, err);
 	if (rc == 0 && aborts)
 		show_found(&h->f, SHOW_IS_OK, h->name, NULL,
-			"the source decides, and the target does not take over");
+			"the source decides, and the target will not take over");
 	return rc;
 }
 
@@ -591,7 +613,7 @@ static struct show_next decide_from_lost(struct handover *h)
 	return show_from_lost_next(&h->a[FROM]);
 }
 
-/* The target is the only end. */
+/* Promote without a source (--from-lost): the target is the only end, in the place of FROM. */
 static int promote_alone(struct tool *t, struct err *err)
 {
 	static const char *const others[] = {"from", "abort", "dry-run"};
@@ -600,8 +622,8 @@ static int promote_alone(struct tool *t, struct err *err)
 
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		if (conf_is_set(t->conf, others[i]))
-			return err_set(
-				err, ERR_INVALID, "option --from-lost excludes --%s", others[i]);
+			return err_set(err, ERR_INVALID,
+				"options --from-lost and --%s are mutually exclusive", others[i]);
 	if (check_place(t, "to", true, err) < 0)
 		return -1;
 	rc = start(&h, "to", err);
@@ -612,7 +634,7 @@ static int promote_alone(struct tool *t, struct err *err)
 			"the target decides, with epoch %" PRId64, h.a[FROM].epoch);
 	if (t->interrupted && h.confirmed)
 		tool_say(stderr,
-			"tecctl: interrupted; the operator goes on. The command can be run again");
+			"tecctl: interrupted; the operator continues. The command can be run again");
 	return end(&h, rc);
 }
 
@@ -628,17 +650,18 @@ int tool_promote(struct tool *t, struct err *err)
 	if (conf_bool(t->conf, "from-lost"))
 		return promote_alone(t, err);
 	if (conf_operand(t->conf))
-		return err_set(err, ERR_INVALID, "a name is given only with --from-lost");
+		return err_set(err, ERR_INVALID, "a name is accepted only with --from-lost");
 	if (check_place(t, "from", true, err) < 0 || check_place(t, "to", true, err) < 0)
 		return -1;
 	if (aborts && conf_bool(t->conf, "dry-run"))
-		return err_set(err, ERR_INVALID, "option --dry-run excludes --abort");
+		return err_set(
+			err, ERR_INVALID, "options --dry-run and --abort are mutually exclusive");
 	rc = start(&h, "from", err);
 	if (rc == 0)
 		rc = promote(&h, err);
 	if (t->interrupted)
 		tool_say(stderr,
-			"tecctl: interrupted; installed nodes go on getting their keys. Run the command again to go on, or with --abort to go back");
+			"tecctl: interrupted; installed nodes still get their keys. Run the command again to continue, or with --abort to go back");
 	return end(&h, rc);
 }
 
@@ -647,18 +670,19 @@ static const char *own_address(struct handover *h)
 	return json_get_str(show_cluster(&h->world[FROM]), "spec/publicTrusteeAddr");
 }
 
-/* Nodes have the list of servers in their disks' headers since they were installed. */
+/* Warn of nodes that know only this cluster: their list of servers is in the disk's header
+ * since they were installed. */
 static void warn_of_nodes(struct handover *h)
 {
 	struct json_object *cluster = show_cluster(&h->world[FROM]);
 
 	if (show_asks_only(cluster, own_address(h)))
 		show_found(&h->f, SHOW_IS_NOTE, "nodes",
-			"see that no disk of such a node is needed any more, or tec-node rebind-servers there",
-			"spec.trusteeServers names no other server: nodes that were installed with this cluster ask it alone");
+			"make sure that no disk of such a node is still needed, or run tec-node rebind-servers there",
+			"spec.trusteeServers names no other server: nodes installed with this cluster use no other");
 }
 
-/* Nor have nodes that the other cluster installed, when that names only the one that retires. */
+/* Warn also of the peer's nodes, if the peer names only the cluster that retires. */
 static int warn_of_peer(struct handover *h, struct err *err)
 {
 	struct show_world *w = &h->world[TO];
@@ -672,13 +696,13 @@ static int warn_of_peer(struct handover *h, struct err *err)
 		rc = tool_load(h->t, 1u << SHOW_CLUSTER, w, err);
 	if (rc == 0 && !show_cluster(w))
 		rc = err_set(err, ERR_NOT_FOUND,
-			"no TrustedExecutionCluster in namespace %.63s of %.80s; next step: name its namespace after a colon: KUBECONFIG:NS",
+			"no TrustedExecutionCluster in namespace %.63s of %.80s; next step: append its namespace after a colon: KUBECONFIG:NS",
 			h->t->ns, h->t->server);
 	tool_swap(h->t, &h->other);
 	if (rc == 0 && show_asks_only(show_cluster(w), own_address(h)))
 		show_found(&h->f, SHOW_IS_NOTE, "peer",
 			"set publicTrusteeAddr and trusteeServers of the peer, then tec-node rebind-servers on its nodes",
-			"the peer names only %s, which is retired: its nodes ask no other server",
+			"the peer names only %s, which is being retired: its nodes use no other server",
 			own_address(h));
 	return rc < 0 ? err_wrap(err, "the peer") : 0;
 }
@@ -702,6 +726,6 @@ int tool_retire(struct tool *t, struct err *err)
 			"every key is revoked, and the cluster is Retired");
 	if (t->interrupted && h.confirmed)
 		tool_say(stderr,
-			"tecctl: interrupted; the operator goes on. tecctl retire shows when it has revoked every key");
+			"tecctl: interrupted; the operator continues. Run tecctl retire again to see when every key is revoked");
 	return end(&h, rc);
 }

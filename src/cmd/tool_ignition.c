@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where nodes ask, from the TrustedExecutionCluster; nothing is asked there, as that would make a
- * Machine. */
+/* Renders the URL and CA from the TrustedExecutionCluster. It sends no request there: that
+ * would create a Machine. */
 #include "config.h"
 
 #include "tool.h"
@@ -15,13 +15,14 @@
 #include "tec/show/endpoints.h"
 #include "tec/show/text.h"
 
+/* Printed to standard error, as standard output is the configuration. */
 static void warn(const struct model_cluster *c)
 {
 	if (c->reg_mode == MODEL_REG_MANUAL)
-		fputs("tecctl: nodes will be refused: spec.registration.mode is Manual, so an administrator has to make each Machine\n",
+		fputs("tecctl: nodes will be refused: spec.registration.mode is Manual, so an administrator must create each Machine\n",
 			stderr);
 	else if (c->reg_mode == MODEL_REG_TOKEN)
-		fputs("tecctl: nodes will be refused without a token: add ignition.config.merge[0].httpHeaders with Authorization: Bearer and one made with spec.registration.tokenSecret\n",
+		fputs("tecctl: nodes will be refused without a token: add ignition.config.merge[0].httpHeaders with Authorization: Bearer and a token made with spec.registration.tokenSecret\n",
 			stderr);
 }
 

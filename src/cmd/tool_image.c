@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * image approve and image verify. The values of a directory are computed here and handed in, of which the
- * operator decides alone what counts; of a reference the operator has them computed.
+ * image approve and image verify. With a directory the values are computed here and handed in;
+ * the operator alone decides what counts. With a reference the operator has them computed.
  */
 #include "config.h"
 
@@ -26,12 +26,13 @@
 #include "tec/show/advice.h"
 
 #define POLL_MS    250
-#define NAME_MAX_1 50 /* of a name made from a reference, before its digest */
+#define NAME_MAX_1 50 /* characters of a name made from a reference, without the digest */
 #define NO_NONCE   "00000000000000000000000000000000"
 
 /* ---- names */
 
-/* "debian-01234567" of "registry/a/Debian@sha256:0123456789..."; the caller frees. */
+/* A name for the ApprovedImage: "debian-01234567" for "registry/a/Debian@sha256:0123456789...".
+ * The caller frees. */
 static char *name_of(const char *reference)
 {
 	const char *digest = model_image_digest(reference), *at = strchr(reference, '@');
@@ -50,7 +51,8 @@ static char *name_of(const char *reference)
 		digest);
 }
 
-/* Of files alone, which no registry has: what they compute to. */
+/* A reference for files that are in no registry, made from the values that they compute to. The
+ * caller frees. */
 static char *reference_of_values(const struct strbuf *values)
 {
 	uint8_t digest[SHA256_LEN];
@@ -63,6 +65,7 @@ static char *reference_of_values(const struct strbuf *values)
 
 /* ---- the ApprovedImage */
 
+/* By name if one was given, else by the reference. */
 static struct json_object *find_image(
 	const struct show_world *w, const char *name, const char *reference)
 {
@@ -76,7 +79,7 @@ static struct json_object *find_image(
 	return NULL;
 }
 
-/* Finds it or makes it; *name is its name, the caller frees. */
+/* Find the ApprovedImage or create it. *name is its name, which the caller frees. */
 static int make_image(
 	struct tool *t, const char *reference, bool handed_in, char **name, struct err *err)
 {
@@ -88,17 +91,17 @@ static int make_image(
 
 	if (!model_image_digest(reference))
 		return err_set(err, ERR_INVALID,
-			"%.150s does not end in a digest; next step: REGISTRY/NAME@sha256:..., which skopeo inspect or tec-compute-pcrs fetch prints",
+			"%.150s has no digest; next step: give REGISTRY/NAME@sha256:..., as printed by skopeo inspect or tec-compute-pcrs fetch",
 			log_esc(reference));
 	if (given && !kobj_name_valid(given, strlen(given)))
-		return err_set(err, ERR_INVALID,
-			"option --name: %.100s cannot be the name of an object", log_esc(given));
+		return err_set(err, ERR_INVALID, "option --name: %.100s is not a valid object name",
+			log_esc(given));
 	if (tool_load(t, 1u << SHOW_IMAGE, &w, err) < 0)
 		return -1;
 	have = find_image(&w, given, reference);
 	if (have && !str_eq(json_get_str(have, "spec/image"), reference))
 		return err_set(err, ERR_INVALID,
-			"ApprovedImage %.80s is of another image; next step: --name NAME", given);
+			"ApprovedImage %.80s is for another image; next step: --name NAME", given);
 	*name = have ? xstrdup(show_name(have)) : given ? xstrdup(given) : name_of(reference);
 	if (have)
 		return 0;
@@ -114,13 +117,14 @@ static int make_image(
 	strbuf_adds(&path, "?fieldManager=tecctl");
 	if (tool_ask(t, "POST", strbuf_str(&path), "application/json", o, NULL, err) < 0)
 		return -1;
-	tool_say(stderr, "tecctl: made ApprovedImage %s", *name);
+	tool_say(stderr, "tecctl: created ApprovedImage %s", *name);
 	return 0;
 }
 
-/* ---- handed in */
+/* ---- handing in values */
 
-/* What tec-compute-pcrs is to be given as --platform, as the cluster has it. The caller puts it. */
+/* The --platform options for tec-compute-pcrs, from the platforms that the cluster names. The
+ * caller releases it. */
 static struct json_object *platforms_of(struct tool_compute *c, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};
@@ -143,6 +147,7 @@ static struct json_object *platforms_of(struct tool_compute *c, struct err *err)
 	return out;
 }
 
+/* Compute the values as a Job would and PUT them to the subresource of --standalone. */
 static int hand_in(struct tool_compute *c, const char *name, const char *reference, struct err *err)
 {
 	cleanup_json struct json_object *platforms = platforms_of(c, err), *body = json_obj();
@@ -156,9 +161,9 @@ static int hand_in(struct tool_compute *c, const char *name, const char *referen
 	return tool_ask(c->t, "PUT", strbuf_str(&path), "application/json", body, NULL, err);
 }
 
-/* ---- until it is in force */
+/* ---- waiting until it is in force */
 
-/* Says what is new. */
+/* Print the condition's message when it has changed. */
 static void tell_progress(struct json_object *image, char **told)
 {
 	struct json_object *c = show_condition(image, "Committed");
@@ -180,9 +185,9 @@ static int not_in_time(struct tool *t, struct json_object *image, struct err *er
 	if (!show_advice(SHOW_IMAGE, reason, show_name(image), &next))
 		strbuf_adds(&next, "tecctl doctor");
 	return err_set(err, ERR_INVALID,
-		"it is not in force after %llu s: %.100s; next step: %.100s",
-		(unsigned long long)t->wait_ms / 1000, message ? message : "the operator is silent",
-		strbuf_str(&next));
+		"the image is not in force after %llu s: %.100s; next step: %.100s",
+		(unsigned long long)t->wait_ms / 1000,
+		message ? message : "the operator has reported nothing", strbuf_str(&next));
 }
 
 static int wait_for_image(struct tool *t, const char *name, struct err *err)
@@ -207,7 +212,7 @@ static int wait_for_image(struct tool *t, const char *name, struct err *err)
 	}
 }
 
-/* A cluster's Jobs compute: nobody is asked for values there. */
+/* Refuse --rootfs at a cluster: there, Jobs compute the values, and nothing can be handed in. */
 static int check_standalone(struct tool *t, struct err *err)
 {
 	cleanup_json struct json_object *version = NULL;
@@ -219,7 +224,7 @@ static int check_standalone(struct tool *t, struct err *err)
 	if (text && strstr(text, "+tec-operator-"))
 		return 0;
 	return err_set(err, ERR_INVALID,
-		"option --rootfs is for tec-operator --standalone, and %.60s runs Jobs that compute; next step: tecctl image approve REF",
+		"option --rootfs requires tec-operator --standalone; %.60s computes values in Jobs; next step: tecctl image approve REF",
 		t->server);
 }
 
@@ -237,7 +242,7 @@ static int approve_rootfs(struct tool_compute *c, const char *rootfs, struct err
 	cleanup_strbuf struct strbuf values = STRBUF_INIT;
 	cleanup_free char *reference = NULL, *name = NULL;
 
-	/* What does not compute is never approved. */
+	/* Compute first: an image without values is never approved. */
 	if (check_standalone(c->t, err) < 0 || tool_compute_init(c, c->t, err) < 0 ||
 		open_rootfs(c, rootfs, err) < 0 || tool_compute_values(c, &values, err) < 0)
 		return -1;
@@ -257,7 +262,7 @@ static int approve_reference(struct tool *t, const char *reference, struct err *
 	return wait_for_image(t, name, err);
 }
 
-/* A tag is what it is today. */
+/* Approve the digest that the tag has today; a later push to the tag is not approved. */
 static int approve_tag(struct tool_compute *c, const char *image, struct err *err)
 {
 	cleanup_free char *reference = NULL;
@@ -277,10 +282,10 @@ int tool_image_approve(struct tool *t, struct err *err)
 
 	if (!operand && !image && !rootfs)
 		return err_set(err, ERR_INVALID,
-			"which image? next step: tecctl image approve REF, --image TAG, or --rootfs DIR with tec-operator --standalone");
+			"no image given; next step: tecctl image approve REF, --image TAG, or --rootfs DIR with tec-operator --standalone");
 	if (image && (operand || rootfs))
 		return err_set(err, ERR_INVALID,
-			"option --image excludes REF and --rootfs; next step: give one of them");
+			"option --image cannot be combined with REF or --rootfs; next step: give one of them");
 	if (!image && !rootfs)
 		return approve_reference(t, operand, err);
 	rc = image ? approve_tag(&c, image, err) : approve_rootfs(&c, rootfs, err);
@@ -298,6 +303,7 @@ static bool same_register(const struct pcr_events *a, const struct pcr_events *b
 	       memcmp(x, y, sizeof(x)) == 0;
 }
 
+/* PCR 7 is not compared: it depends on the platform, not on the image alone. */
 static bool same_values(const struct pcr_events *a, const struct pcr_events *b)
 {
 	return same_register(a, b, 4) && same_register(a, b, 14);
@@ -312,7 +318,8 @@ static bool computed_has(const struct model_pcrmsg *m, const struct pcr_events *
 	return found;
 }
 
-/* Every set of values in force is one that the image computes to. */
+/* Check that every set of values in force is one that the image computes to. A variant that was
+ * computed but is not in force is no fault. */
 static int compare(const char *name, const struct model_pcrs_entry *e, const struct model_pcrmsg *m)
 {
 	size_t n_bad = !computed_has(m, &e->events);
@@ -321,15 +328,15 @@ static int compare(const char *name, const struct model_pcrs_entry *e, const str
 		n_bad += !computed_has(m, &e->variants.v[i].events);
 	if (n_bad)
 		tool_say(stdout,
-			"approvedimage %s: %zu of %zu value sets in force are not those of the image; next step: tecctl image explain %s",
+			"approvedimage %s: %zu of %zu value sets in force do not match the image; next step: tecctl image explain %s",
 			name, n_bad, 1 + e->variants.n, name);
 	else
-		tool_say(stdout,
-			"approvedimage %s: all %zu value sets in force are those of the image",
+		tool_say(stdout, "approvedimage %s: all %zu value sets in force match the image",
 			name, 1 + e->variants.n);
 	return n_bad ? TOOL_FAILED : 0;
 }
 
+/* Compute the values again, independently of the operator, from the registry or from --rootfs. */
 static int verify(
 	struct tool *t, struct tool_compute *c, const struct model_pcrs_entry *e, struct err *err)
 {
@@ -375,7 +382,7 @@ int tool_image_verify(struct tool *t, struct err *err)
 	}
 	if (!e || e->why || !model_image_digest(e->reference))
 		return err_set(err, ERR_NOT_FOUND,
-			"there are no values of an ApprovedImage %.80s; next step: tecctl image list",
+			"no values found for ApprovedImage %.80s; next step: tecctl image list",
 			log_esc(name));
 	rc = verify(t, &c, e, err);
 	tool_compute_fini(&c);

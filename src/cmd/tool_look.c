@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands that only look: load, make a document or a table of it (show/), print. */
+/* The commands that only read: load objects, render a document or a table (show/), print it. */
 #include "config.h"
 
 #include "tool.h"
@@ -18,7 +18,7 @@
 
 #define WATCH_MS 2000
 
-/* As -o says, without text. */
+/* Append a document as JSON or YAML, as -o says. */
 static void add_document(enum tool_output output, struct json_object *o, struct strbuf *out)
 {
 	if (output == TOOL_YAML)
@@ -29,13 +29,14 @@ static void add_document(enum tool_output output, struct json_object *o, struct 
 
 static int refuse_name(const struct tool *t, struct err *err)
 {
-	return t->output == TOOL_NAME
-		       ? err_set(err, ERR_INVALID, "option --output: name is for lists")
-		       : 0;
+	return t->output == TOOL_NAME ? err_set(err, ERR_INVALID,
+						"option --output: name is only available for lists")
+				      : 0;
 }
 
 /* ---- what each command prints */
 
+/* Loads what a command needs and appends what it prints. */
 typedef int (*page_fn)(struct tool *t, struct strbuf *out, struct err *err);
 
 static int status_page(struct tool *t, struct strbuf *out, struct err *err)
@@ -74,6 +75,7 @@ static void list_text(
 		show_images(w, t->colours, out);
 }
 
+/* -o json and yaml print the objects themselves, as an array. */
 static int list_page(struct tool *t, struct strbuf *out, struct err *err)
 {
 	enum show_kind kind = list_kinds[conf_command(t->conf)];
@@ -81,7 +83,7 @@ static int list_page(struct tool *t, struct strbuf *out, struct err *err)
 	cleanup_json struct json_object *items = json_arr();
 	unsigned kinds = 1u << kind;
 
-	/* Its table has the key of each Machine. */
+	/* The table shows the key of each Machine. */
 	if (kind == SHOW_MACHINE && t->output == TOOL_TEXT)
 		kinds |= 1u << SHOW_KEY;
 	if (tool_load(t, kinds, &w, err) < 0)
@@ -160,11 +162,11 @@ static int image_page(struct tool *t, struct strbuf *out, struct err *err)
 	return 0;
 }
 
-/* ---- once, or again and again */
+/* ---- once, or repeatedly */
 
 /*
- * What is shown stays while the server is away, and a line says so. On a terminal the page is drawn in
- * place; elsewhere it is printed once for each change.
+ * Print the page again whenever it changes. While the server is unreachable the last page stays,
+ * and a line reports it. On a terminal the page is redrawn in place.
  */
 static int watch(struct tool *t, page_fn page, struct err *err)
 {
@@ -180,7 +182,7 @@ static int watch(struct tool *t, page_fn page, struct err *err)
 				*err = why;
 				return -1;
 			}
-			tool_say(stderr, "tecctl: %s; trying again", why.text);
+			tool_say(stderr, "tecctl: %s; retrying", why.text);
 		} else if (t->colours) {
 			printf("\033[H\033[2J%s", strbuf_str(&now));
 		} else if (first || !str_eq(strbuf_str(&now), strbuf_str(&shown))) {
@@ -190,7 +192,7 @@ static int watch(struct tool *t, page_fn page, struct err *err)
 		strbuf_reset(&shown);
 		strbuf_add(&shown, strbuf_str(&now), now.len);
 		if (fflush(stdout) == EOF)
-			return err_set(err, ERR_INVALID, "cannot write the answer");
+			return err_set(err, ERR_INVALID, "cannot write the output");
 		if (tool_sleep(t, WATCH_MS, err) < 0)
 			return -1;
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The one table of commands and options: parser, --help, manual and completion follow it. */
+/* One table of commands and options, from which the parser, --help, the manual and the
+ * completion are made. */
 #include "config.h"
 
 #include "tool_options.h"

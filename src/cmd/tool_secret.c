@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One member of a Secret, of which the rest (a private key) is wiped at once by k8s/call. */
+/* Reads one member of a Secret; k8s/call wipes the rest, which may be a private key, at once. */
 #include "config.h"
 
 #include "tool_secret.h"
@@ -21,6 +21,7 @@ struct reading {
 	bool done;
 };
 
+/* Member names contain dots ("tls.crt"), so they are not read by a path. */
 static void take(struct reading *r, struct json_object *o)
 {
 	struct json_object *text = NULL;
@@ -31,11 +32,11 @@ static void take(struct reading *r, struct json_object *o)
 	json_object_object_get_ex(json_get_obj(o, "data"), r->member, &text);
 	base64 = json_object_is_type(text, json_type_string) ? json_object_get_string(text) : NULL;
 	if (!base64) {
-		err_set(r->err, ERR_NOT_FOUND, "it has no member %s", r->member);
+		err_set(r->err, ERR_NOT_FOUND, "member %s is missing", r->member);
 		return;
 	}
 	if (bytes_from_b64(base64, strlen(base64), &bytes, &len) < 0)
-		err_set(r->err, ERR_INVALID, "its member %s is not base64", r->member);
+		err_set(r->err, ERR_INVALID, "member %s is not base64", r->member);
 	else
 		strbuf_add(r->out, bytes, len);
 	free(bytes);
@@ -64,6 +65,8 @@ int tool_secret_member(
 	return err_is_set(err) ? err_wrap(err, "Secret %.80s", name) : 0;
 }
 
+/* The same check as the operator's: whoever can write the Secret must not choose the CA of new
+ * nodes. */
 int tool_secret_ca(struct tool *t, const struct model_cluster *c, const char *secret,
 	struct strbuf *out, struct err *err)
 {
@@ -78,7 +81,7 @@ int tool_secret_ca(struct tool *t, const struct model_cluster *c, const char *se
 	if (unlisted)
 		return err_set(err, ERR_INVALID,
 			"ca.crt of Secret %.63s has a certificate that spec.tls.caSHA256 does not list: SHA-256 %.64s; next step: "
-			"list it if it is of your CA, else delete the Secret",
+			"list it if it belongs to your CA, else delete the Secret",
 			secret, unlisted);
 	return 0;
 }

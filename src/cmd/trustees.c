@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Each namespace is a struct place. The first two kinds are watched in every namespace of the
+ * option; the other kinds, which include Secrets, only once a KbsConfig or TrusteeConfig exists
+ * there.
+ */
 #include "config.h"
 
 #include "trustees.h"
@@ -15,7 +20,7 @@
 static const enum state_of watched[] = {STATE_KBSCONFIGS, STATE_TRUSTEECONFIGS, STATE_SERVICES,
 	STATE_DEPLOYMENTS, STATE_INPUT_CONFIGMAPS, STATE_INPUT_SECRETS, STATE_CLAIMS};
 #define N_WATCHED ARRAY_LEN(watched)
-#define N_ALWAYS  2 /* the first ones */
+#define N_ALWAYS  2 /* of the list above, the kinds that are always watched */
 
 struct place {
 	const char *ns; /* borrowed from the options */
@@ -25,7 +30,7 @@ struct place {
 	struct k8s_events *events;
 	struct ctl_env env;
 	struct ctl_kind *kbsconfig, *trusteeconfig;
-	bool reads, on, makes; /* everything is watched; the controllers run */
+	bool reads, on, makes; /* all kinds are watched; each controller runs */
 };
 
 struct trustees {
@@ -33,7 +38,7 @@ struct trustees {
 	void *arg;
 	struct place *places; /* owned; never moved */
 	size_t n;
-	/* Of all namespaces: KbsConfigs, TrusteeConfigs. */
+	/* KbsConfigs and TrusteeConfigs of all namespaces, to mark those that nobody serves. */
 	struct k8s_cache *all[2];
 	struct k8s_watch *all_watch[2];
 	struct ctl_elsewhere *elsewhere;
@@ -51,6 +56,7 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 	on_watch(arg);
 }
 
+/* The environment variables of the Trustee operator's Deployment, and our guard. */
 static struct render_kbsconfig_images images(void)
 {
 	const struct render_kbsconfig_images *d = &render_kbsconfig_images_default;
@@ -65,6 +71,7 @@ static struct render_kbsconfig_images images(void)
 	};
 }
 
+/* Create caches, watches and controllers of one namespace; nothing starts yet. */
 static void place_init(
 	struct place *p, struct loop *l, struct k8s_transport *api, struct k8s_transport *gate)
 {
@@ -104,6 +111,7 @@ static bool is_watched(void *arg, const char *ns)
 	return false;
 }
 
+/* Watch all namespaces for objects outside --trustee-namespaces. */
 static void elsewhere_init(
 	struct trustees *t, struct loop *l, struct k8s_transport *api, struct k8s_transport *gate)
 {
@@ -174,6 +182,7 @@ static void place_read(struct place *p)
 		k8s_watch_start(p->watch[i]);
 }
 
+/* Stop, and forget what was read: a process that does not lead keeps no Secrets. */
 static void place_forget(struct place *p)
 {
 	if (p->on)
@@ -189,6 +198,8 @@ static void place_forget(struct place *p)
 	}
 }
 
+/* Start or stop what this namespace needs now. TrusteeConfigs need more lists than KbsConfigs,
+ * so their controller may start later. */
 static void place_check(struct place *p, bool leads)
 {
 	size_t kbs = k8s_cache_count(p->state.kbsconfigs),

@@ -57,9 +57,9 @@ def served(one):
 def test_a_deletion_that_nobody_saw_is_confirmed(pair):
     source, target, (first, second) = pair
     confirm = ["follow", "--confirm-deletes", "--to", at(target)]
-    assert "nothing is to be deleted" in ctl.out(*confirm)
+    assert "nothing to delete" in ctl.out(*confirm)
     assert "does not follow another cluster" in ctl.out("follow", "--confirm-deletes", "--to", at(source), code=1)
-    assert "excludes --from" in ctl.run(*confirm, "--from", at(source), code=1)[1]
+    assert "--from are mutually exclusive" in ctl.run(*confirm, "--from", at(source), code=1)[1]
     assert target.stop() == 0
     assert Tecctl(f"{source.dir}/kubeconfig", NS).out("machine", "delete", first, "--yes")
     source.wait_for(lambda: machines(source) == {second}, 20, "the deletion at the source")
@@ -70,16 +70,16 @@ def test_a_deletion_that_nobody_saw_is_confirmed(pair):
     assert machines(target) == {first, second} and first in disk_keys(target)
 
     # A person types the number; another word changes nothing.
-    asked = ctl.terminal(*confirm).until("Type 2 to go on: ").type("yes\n")
+    asked = ctl.terminal(*confirm).until("Type 2 to continue: ").type("yes\n")
     assert asked.end() == 1 and "nothing was changed" in asked.seen
     assert f"machine-{first}" in asked.seen
-    assert "no terminal" in ctl.run(*confirm, code=1)[1]
+    assert "without a terminal" in ctl.run(*confirm, code=1)[1]
     assert machines(target) == {first, second}
-    asked = ctl.terminal(*confirm).until("Type 2 to go on: ").type("2\n")
+    asked = ctl.terminal(*confirm).until("Type 2 to continue: ").type("2\n")
     assert asked.end() == 0 and "deleted: 1 Machine (" in asked.seen, asked.seen
     assert machines(target) == {second} and first not in disk_keys(target)
     in_step(target)
-    assert "nothing is to be deleted" in ctl.out(*confirm)
+    assert "nothing to delete" in ctl.out(*confirm)
     assert disk_keys(target) == disk_keys(source)
 
 
@@ -106,7 +106,7 @@ def test_a_restored_source_is_accepted(pair, tmp_path):
     said = ctl.out("promote", "--timeout=10", *places(source, target), code=1)
     assert "SourceWentBack" in said and "--accept-source" in said
 
-    asked = ctl.terminal(*accept).until("Type 6 to go on: ")
+    asked = ctl.terminal(*accept).until("Type 6 to continue: ")
     assert "3 Machines (" in asked.seen and "3 AttestationKeys (" in asked.seen and "2 Machines" in asked.seen
     assert asked.type("6\n").end() == 0, asked.seen
     assert machines(target) == set(first)

@@ -147,7 +147,7 @@ ALL_DONE = [("ok", step) for step in ("follow", "preflight", "freeze", "copy", "
 def test_follow_promote_back_and_retire(cp, played):
     out, err = ctl.run("follow", *played.args())
     assert lines(out) == [("ok", "follow")], out
-    assert "has to run on this machine too" in err
+    assert "must run on this machine too" in err
     target = played.of("target")
     assert played.authorities() == ("Self", "Following")
     assert target["spec"]["follow"] == {"kubeconfigSecret": "tec-follow", "namespace": played.ns["source"]}
@@ -189,12 +189,12 @@ def test_follow_promote_back_and_retire(cp, played):
 
     at = ["--at", played.place("target")]
     _, err = ctl.run("retire", *at, code=1)
-    assert "no terminal" in err
+    assert "without a terminal" in err
     _, err = ctl.run("retire", *at, "--yes", code=1)
     assert "tecctl retire --yes tec" in err
     _, err = ctl.run("retire", *at, "--yes", "other", code=1)
     assert "is tec, not" in err
-    asked = ctl.terminal("retire", *at).until("Type tec to go on: ").type("yes\n")
+    asked = ctl.terminal("retire", *at).until("Type tec to continue: ").type("yes\n")
     assert asked.end() == 1 and "nothing was changed" in asked.seen
     out = ctl.out("retire", "--at", played.place("source"), "--yes", "tec", code=1)
     assert "hand over first with tecctl promote" in out
@@ -216,7 +216,7 @@ def test_a_target_with_machines_of_its_own_is_left_alone(cp, played):
     made(cp, "mach", played.ns["source"], {"id": ID}, "same")
     made(cp, "mach", played.ns["target"], {"id": OTHER_ID}, "own")
     _, err = ctl.run("follow", *played.args(), code=1)
-    assert "1 Machines of the target are not at the source (own)" in err, err
+    assert "1 Machines of the target do not exist at the source (own)" in err, err
     _, err = ctl.run("promote", *played.args(), code=1)
     assert "would lose their disk keys" in err
     assert played.authorities() == ("Self", "Self")
@@ -296,7 +296,7 @@ def test_ctrl_c_is_safe(played):
     ctl.out("follow", *played.args())
     played.reason["source"] = "Freezing"
     asked = ctl.terminal("promote", *played.args()).until("the source is not Frozen yet").interrupt()
-    assert asked.end() == 130 and "Run the command again to go on, or with --abort" in asked.seen
+    assert asked.end() == 130 and "Run the command again to continue, or with --abort" in asked.seen
     played.reason.clear()
     assert lines(ctl.out("promote", *played.args())) == ALL_DONE
 
@@ -477,7 +477,7 @@ def taken(target):
     at = ["promote", "--from-lost", "--timeout=30", "--to", place(target)]
     _, err = ctl.run(*at, "--yes", code=1)
     assert "tecctl promote --from-lost --yes tec" in err
-    asked = ctl.terminal(*at).until("Type tec to go on: ")
+    asked = ctl.terminal(*at).until("Type tec to continue: ")
     assert "was last read at 2" in asked.seen, asked.seen
     assert asked.type("other\n").end() == 1
     assert lines(ctl.out(*at, "--yes", "tec")) == [("ok", "promote")]

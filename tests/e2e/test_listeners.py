@@ -586,8 +586,8 @@ def test_sighup_rereads_the_log_level(serve, tmp_path):
     assert "machine registered" not in op.log_text()
     spine.first_boot(op)
     assert " info " not in op.log_text()
-    for text, said in (("log-level = info\n", "configuration read again"),
-                       ("log-level = loud\n", "configuration not read again")):
+    for text, said in (("log-level = info\n", "configuration reloaded"),
+                       ("log-level = loud\n", "cannot reload the configuration")):
         conf.write_text(text)
         op.proc.signal(signal.SIGHUP)
         wait_for(lambda said=said: said in op.log_text(), 20, said)

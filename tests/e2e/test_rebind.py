@@ -155,7 +155,7 @@ def test_a_disk_gets_the_new_servers(world, disk):
     assert disk.bytes() == before
     status, out, said = disk.rebind()
     assert status == 0, said
-    assert out == f'"{disk.path}": bound to the servers of the list\n'
+    assert out == f'"{disk.path}": bound to the servers in the list\n'
     assert f"https://127.0.0.1:{world.target.kbs} provided the key" in said
     disk.is_bound(world.servers())
     assert disk.opens()
@@ -344,7 +344,7 @@ def test_two_runs_at_once(world, disk):
 def test_without_a_device_open_disks_are_looked_for(world):
     done = subprocess.run([tecnode.BINARY, "rebind-servers", str(world.file)], env=world.node.env, check=False,
                           capture_output=True, text=True, timeout=60)
-    assert done.returncode in (2, 6) and "name the disk with --device" in done.stderr, done
+    assert done.returncode in (2, 6) and "give the disk with --device" in done.stderr, done
 
 
 def test_the_disk_opens_after_the_first_operator_is_gone(world, disk):

@@ -110,21 +110,21 @@ def test_a_person_sees_everything_and_changes_it(served):
 
     # What replaces a key asks; without a terminal it is refused.
     _, err = ctl.run("approve", other, code=1)
-    assert "there is no terminal" in err and "--yes" in err
+    assert "without a terminal" in err and "--yes" in err
     assert not spine.condition(spine.read(served.plane, served.ns, "ak", other), "Approved")["status"] == "True"
     assert ctl.out("approve", other, "--yes") == f"attestationkey {other} approved\n"
-    assert ctl.out("approve", other) == f"attestationkey {other} is approved already\n"
+    assert ctl.out("approve", other) == f"attestationkey {other} is already approved\n"
     served.until("mach", name, "Ready", "AllReady")
 
     _, err = ctl.run("rebind", name, code=1)
     assert "--yes" in err
-    assert f"attestationkey {other} taken off its Machine" in ctl.out("rebind", uuid, "-y")
+    assert f"attestationkey {other} removed from its Machine" in ctl.out("rebind", uuid, "-y")
     served.until("mach", name, "AttestationKeyBound", "NoApprovedKey")
     _, err = ctl.run("rebind", uuid, "-y", code=1)
-    assert "has no key" in err
+    assert "has no bound key" in err
 
     _, err = ctl.run("machine", "delete", name, code=1)
-    assert "lost for good" in err
+    assert "lost permanently" in err
     assert ctl.out("machine", "delete", name, "--yes") == f"machine {name} deleted\n"
     assert not spine.read(served.plane, served.ns, "mach", name)
     assert "No Machines" in ctl.out("machine", "list")
@@ -157,9 +157,9 @@ def test_manual_approval_and_denial(served):
 def test_a_terminal_is_asked_and_watched(served):
     name, _, _ = served.join()
     ctl = served.ctl
-    asked = ctl.terminal("machine", "delete", name).until("Type yes to go on: ").type("no\n")
+    asked = ctl.terminal("machine", "delete", name).until("Type yes to continue: ").type("no\n")
     assert asked.end() == 1 and "nothing was changed" in asked.seen
-    asked = ctl.terminal("machine", "delete", name).until("Type yes to go on: ").interrupt()
+    asked = ctl.terminal("machine", "delete", name).until("Type yes to continue: ").interrupt()
     assert asked.end() == 130
     assert spine.read(served.plane, served.ns, "mach", name)
 
@@ -170,7 +170,7 @@ def test_a_terminal_is_asked_and_watched(served):
     seen.until("Machine late: ").interrupt()
     assert seen.end() == 130
 
-    asked = ctl.terminal("machine", "delete", name).until("Type yes to go on: ").type("yes\n")
+    asked = ctl.terminal("machine", "delete", name).until("Type yes to continue: ").type("yes\n")
     assert asked.end() == 0 and f"machine {name} deleted" in asked.seen
 
 
@@ -188,7 +188,7 @@ def test_doctor_finds_what_is_wrong(served):
     _, err = Tecctl(served.kubeconfig, "nowhere").run("why", "x", code=None)
     assert "no Machine in namespace nowhere" in err
     out = Tecctl(served.kubeconfig, "nowhere").out("doctor", code=1)
-    assert "there is no TrustedExecutionCluster in namespace nowhere" in out
+    assert "no TrustedExecutionCluster in namespace nowhere" in out
     assert "No TrustedExecutionCluster found" in Tecctl(served.kubeconfig, "nowhere").out("status")
 
 
@@ -252,14 +252,14 @@ def test_backup(served, tmp_path):
         assert not os.path.exists(file) and [n for n in os.listdir(tmp_path) if n.startswith("backup")] == []
         return
     _, uuid, _ = served.join()
-    assert re.search(r", \d+ bytes\. To restore: tec-operator", served.ctl.out("backup", file))
+    assert re.search(r", \d+ bytes\. To restore it: tec-operator", served.ctl.out("backup", file))
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
     before = os.stat(file)
     _, err = served.ctl.run("backup", file, code=1)
     assert "exists and is not overwritten" in err and os.stat(file) == before
     os.symlink("nowhere", str(tmp_path / "link"))
     assert "exists" in served.ctl.run("backup", str(tmp_path / "link"), code=1)[1]
-    assert "cannot write beside" in served.ctl.run("backup", str(tmp_path / "no" / "b"), code=1)[1]
+    assert "cannot create a temporary file for" in served.ctl.run("backup", str(tmp_path / "no" / "b"), code=1)[1]
     assert [n for n in os.listdir(tmp_path) if n.startswith("backup.")] == []
     restored = str(tmp_path / "restored")
     os.mkdir(restored, 0o700)
@@ -330,7 +330,7 @@ def test_without_rights(served, tmp_path):
     with open(mine, "w", encoding="utf-8") as f:
         json.dump(config, f)
     _, err = reader.run("status", code=4)
-    assert f"they are from {mine}" in err
+    assert f"which come from {mine}" in err
     assert re.search(r"^no    (API server|user) ", reader.out("doctor", code=1), re.M)
 
 
@@ -369,10 +369,10 @@ def test_a_server_that_is_gone(tmp_path):
     try:
         seen = ctl.terminal("status", "-w").until("Cluster")
         alone.stop(signal.SIGKILL)
-        seen.until("; trying again")
+        seen.until("; retrying")
         out, err = ctl.run("status", code=3)
         assert out == "" and "tecctl: next step: tecctl doctor; https://127.0.0.1:" in err
-        assert re.search(r"^no    API server .* -> see that it runs", ctl.out("doctor", code=1), re.M)
+        assert re.search(r"^no    API server .* -> check that the server runs", ctl.out("doctor", code=1), re.M)
         seen.seen = ""
         alone.start()
         assert seen.until("Cluster").interrupt().end() == 130
@@ -404,7 +404,7 @@ def test_wrong_input(tmp_path):
         assert said in err and "Try 'tecctl --help'." in err, (args, err)
     home = {"HOME": str(tmp_path)}
     _, err = ctl.run("status", code=1, env=home)
-    assert "there is no kubeconfig; next step: --kubeconfig FILE" in err
+    assert "no kubeconfig found; next step: --kubeconfig FILE" in err
     bad = tmp_path / "bad"
     for text in ("", "{", "apiVersion: v1\nkind: Config\n", "a: [", "\x00"):
         bad.write_text(text)

@@ -65,7 +65,7 @@ def told(alone, name, reason):
 def test_a_directory_is_computed_and_in_force(alone, root):
     out, err = alone.ctl.run("image", "approve", "--rootfs", root)
     name = re.fullmatch(r"approvedimage (rootfs-[0-9a-f]{8}) is in force\n", out)[1]
-    assert f"tecctl: made ApprovedImage {name}\n" in err
+    assert f"tecctl: created ApprovedImage {name}\n" in err
     found = entries(alone)
     expected = json.loads(pcrstool.run("all", "-r", root, "--variants").stdout)
     assert found[name]["pcrs"] == expected["pcrs"]
@@ -73,7 +73,7 @@ def test_a_directory_is_computed_and_in_force(alone, root):
     alone.wait_for(lambda: boot_sets(alone), 30, "boot sets")
     # Again: nothing is made twice.
     out, err = alone.ctl.run("image", "approve", "--rootfs", root)
-    assert out == f"approvedimage {name} is in force\n" and "made" not in err
+    assert out == f"approvedimage {name} is in force\n" and "created" not in err
     assert re.search(rf"^  {name} +Ready +[1-9]\d* ", alone.ctl.out("status"), re.M)
     shown = alone.ctl.out("image", "explain", name)
     assert expected["pcrs"][0]["value"] in shown and "Pcr4Shim" in shown
@@ -92,14 +92,14 @@ def test_what_does_not_compute_is_not_approved(alone, root, tmp_path):
         assert out == "" and "tec-compute-pcrs: " in err and "failed with status 1" in err
     assert "cannot open --rootfs" in alone.ctl.run("image", "approve", "--rootfs", tmp_path / "no", code=1)[1]
     assert spine.items(alone, NS, "ai") == []
-    assert "which image?" in alone.ctl.run("image", "approve", code=1)[1]
-    assert "excludes" in alone.ctl.run("image", "approve", "x", "--image", "y", code=1)[1]
-    assert "does not end in a digest" in alone.ctl.run("image", "approve", "quay.io/x/y:latest", code=1)[1]
-    assert "cannot be the name" in alone.ctl.run("image", "approve", IMAGE, "--name=A_b", code=1)[1]
+    assert "no image given" in alone.ctl.run("image", "approve", code=1)[1]
+    assert "cannot be combined" in alone.ctl.run("image", "approve", "x", "--image", "y", code=1)[1]
+    assert "has no digest" in alone.ctl.run("image", "approve", "quay.io/x/y:latest", code=1)[1]
+    assert "is not a valid object name" in alone.ctl.run("image", "approve", IMAGE, "--name=A_b", code=1)[1]
     alone.ctl.run("image", "approve", IMAGE, "--name=a", "--wait=1", code=1)
-    assert "is of another image" in alone.ctl.run(
+    assert "is for another image" in alone.ctl.run(
         "image", "approve", IMAGE.replace("0" * 64, "1" * 64), "--name=a", code=1)[1]
-    assert "there are no values" in alone.ctl.run("image", "verify", "a", code=1)[1]
+    assert "no values found" in alone.ctl.run("image", "verify", "a", code=1)[1]
 
 
 @pytest.fixture
@@ -130,14 +130,14 @@ def test_an_image_is_fetched_from_its_registry(near, alone, root, tmp_path):
     assert out == "approvedimage applied is in force\n"
     out, _ = alone.ctl.run("image", "approve", f"--image={reference}", f"--insecure-registry={host}", "--name=applied")
     assert out == "approvedimage applied is in force\n"
-    assert "are those of the image" in alone.ctl.out("image", "verify", "applied", f"--insecure-registry={host}")
+    assert "match the image" in alone.ctl.out("image", "verify", "applied", f"--insecure-registry={host}")
     other = tmp_path / "other"
     shutil.copytree(root, other)
     for at, _, names in os.walk(other):
         for file in (n for n in names if n == "vmlinuz"):
             shutil.copyfile(pcrstool.debian(*pcrstool.FALLBACK), os.path.join(at, file))
     out, _ = alone.ctl.run("image", "verify", "applied", "--rootfs", other, code=1)
-    assert "are not those of the image" in out
+    assert "do not match the image" in out
     _, err = alone.ctl.run("image", "approve", f"--image={host}/no/such:1", f"--insecure-registry={host}", code=1)
     assert f"{host}/no/such:1" in err
     assert [o["metadata"]["name"] for o in spine.items(alone, NS, "ai")] == ["applied"]
@@ -265,10 +265,10 @@ def test_a_clusters_jobs_compute(make_world, root, tmp_path):
     world = make_world().start()
     ctl = Tecctl(world.cp.admin_kubeconfig, world.ns)
     _, err = ctl.run("image", "approve", "--rootfs", root, "--name=here", code=1)
-    assert "runs Jobs that compute; next step: tecctl image approve REF" in err
+    assert "computes values in Jobs; next step: tecctl image approve REF" in err
     assert spine.items(world.cp, world.ns, "ai") == []
     seen = ctl.terminal("image", "approve", IMAGE, "--wait=600")
-    seen.until("made ApprovedImage fedora-coreos-00000000")
+    seen.until("created ApprovedImage fedora-coreos-00000000")
     job = world.cp.wait_for(lambda: world.cp.get(f"/apis/batch/v1/namespaces/{world.ns}/jobs")["items"], 60, "the Job")[0]
     result = tmp_path / "result"
     args = job["spec"]["template"]["spec"]["containers"][0]["args"]
