@@ -119,6 +119,7 @@ void attested_check(struct attested *a)
 	s->never_attested = 0; /* no Machine is younger than marks_since_s */
 }
 
+/* Another server may have been named or removed. */
 static void on_cluster(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	attested_check(arg);
@@ -136,6 +137,7 @@ static void on_machine(void *arg, const struct kobj *was, const struct kobj *now
 
 /* ---- marks */
 
+/* Release the key to the node. */
 static void give(struct broker_held *h)
 {
 	broker_held_end(h, NULL);
@@ -203,6 +205,7 @@ void attested_mark(
 
 /* ---- life */
 
+/* The listeners are registered for the life of the caches, which end before `a` is freed. */
 struct attested *attested_new(
 	struct apistore_objects *objects, struct state *state, bool here, struct err *err)
 {

@@ -126,6 +126,7 @@ static int host_len(const char *peer)
 static void on_judged(void *arg, const struct broker_judged *j)
 {
 	const struct embedded *e = arg;
+	/* The most specific reason that is known, for the log only. */
 	const char *reason = j->path                     ? "resource"
 			     : j->flaw != RATS_FLAW_NONE ? rats_flaw_name(j->flaw)
 			     : j->pcr >= 0               ? "boot"
@@ -158,6 +159,7 @@ static void on_judged(void *arg, const struct broker_judged *j)
 
 /* ---- life */
 
+/* Sessions and their limits are those of the options; verdicts come back through on_judged(). */
 static void new_attest(struct embedded *e)
 {
 	const struct options_guard *g = &e->options->guard;
@@ -176,6 +178,7 @@ static void new_attest(struct embedded *e)
 	e->attest = broker_attest_new(&conf);
 }
 
+/* The listener comes later (embedded_listen): it needs the state, which needs a transport. */
 struct embedded *embedded_new(
 	struct loop *l, struct apistore_objects *objects, const struct options *o, struct err *err)
 {
@@ -220,6 +223,7 @@ static void on_held(void *arg, struct broker_held *h)
 	attested_mark(e->nodes.attested, e->nodes.api, e->nodes.ns, h);
 }
 
+/* The same limits as for registration; --listen-kbs is also the guard's option. */
 int embedded_listen(struct embedded *e, const struct embedded_nodes *nodes, struct err *err)
 {
 	const struct broker_kbsd_conf conf = {.name = "kbs",

@@ -23,6 +23,7 @@ static const char *const tables[BROKER_STORE_N] = {
 	[BROKER_STORE_ATTESTATION_POLICY] = "broker/attestation_service_policy",
 };
 
+/* A value may be a disk key: wipe it before its memory is reused. */
 static void forget_last(struct rows *r)
 {
 	if (r->last)
@@ -78,6 +79,7 @@ static void settle_abort(struct op *op)
 	free(w);
 }
 
+/* The op ends before its callback, which may free its owner. */
 static void on_stored(void *arg, const struct err *err)
 {
 	struct settle *w = arg;

@@ -40,6 +40,7 @@ struct process {
 	bool ending, draining;
 };
 
+/* A guard without its Trustee is not ready: a Service then prefers another Pod. */
 static bool is_ready(void *arg, const char **why)
 {
 	const struct process *p = arg;
@@ -139,6 +140,7 @@ static int listen_on(struct httpd *h, const char *option, const char *addr, stru
 	return 0;
 }
 
+/* Create everything and bind the addresses. On failure guard_run() releases what exists. */
 static int set_up(struct process *p, struct err *err)
 {
 	const struct options *o = p->options;
@@ -174,6 +176,8 @@ static int set_up(struct process *p, struct err *err)
 	return listen_on(srv_health_httpd(p->health), "listen-health", o->listen_health, err);
 }
 
+/* Settings that are useful for tests only, or weaken what the guard is for, are logged at each
+ * start. */
 static void warn_about(const struct options_guard *g)
 {
 	if (g->sample)
@@ -186,6 +190,7 @@ static void warn_about(const struct options_guard *g)
 		log_warn(NULL, "nodes are served in plain text, --tls-cert is not set", NULL);
 }
 
+/* confine_drop_code() gives back the pages of code that only the start needed. */
 static void run(struct process *p)
 {
 	struct loop_signal *term = loop_signal_new(p->loop, SIGTERM, on_terminate, p),
@@ -202,6 +207,8 @@ static void run(struct process *p)
 	loop_signal_free(hup);
 }
 
+/* The limit of descriptors follows --max-connections: a client may need a connection to
+ * Trustee, too. */
 int guard_run(struct options *o, struct err *err)
 {
 	struct process p = {.options = o, .loop = loop_new()};

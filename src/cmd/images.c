@@ -31,6 +31,7 @@ static void compute_here(struct images *s, struct loop *l)
 	s->computes = oci_computes_new(l, &conf);
 }
 
+/* Children are this program itself (/proc/self/exe), so an update on disk cannot mix versions. */
 struct images *images_new(struct loop *l, const struct options *o, struct err *err)
 {
 	static const char *const argv[] = {"tec-operator", "--lookup-label", NULL};

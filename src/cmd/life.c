@@ -3,6 +3,14 @@
  * Which parts run, and when: controllers, the watch of Secrets, the certificates that are read,
  * and the shutdown. One function, check(), compares what runs with what should run; everything
  * that may change the answer only schedules it (parts_check).
+ *
+ * Start: watches of everything but Secrets -> the Lease -> as the leader, the watch of Secrets ->
+ * all controllers once every list is complete; after WAIT_MS without that, those that revoke keys.
+ *
+ * Shutdown: /readyz fails, and each reply ends its connection -> the controllers note what Trustee
+ * confirmed -> they stop -> the Lease is released; meanwhile the listeners serve for the shutdown
+ * delay -> they accept nothing more -> requests in flight end -> the loop ends. A second signal
+ * ends the loop at once.
  */
 #include "config.h"
 
@@ -81,6 +89,7 @@ static void declaring_off(struct parts *p)
 	ctl_record_off(p->env.record);
 }
 
+/* Trustee's declarations are forgotten last: the other controllers refer to them. */
 static void controllers_off(struct parts *p)
 {
 	if (!p->finishing)
@@ -109,6 +118,7 @@ static bool leads(const struct k8s_lease *lease)
 	return !lease || k8s_lease_state(lease) == K8S_LEASE_LEADER;
 }
 
+/* Everything that ctl_duty_decide() looks at; it has no other input. */
 static struct ctl_duty_view duty_view(const struct parts *p)
 {
 	enum k8s_watch_state secrets = k8s_watch_state(p->watch[STATE_SECRETS]);
@@ -178,6 +188,8 @@ static void check(void *arg)
 		trustees_check(p->trustees, leads(p->trustee_lease) && !p->ending);
 }
 
+/* Deferred: the callers are callbacks of caches and watches, which must not be stopped from
+ * within. */
 void parts_check(void *arg)
 {
 	struct parts *p = arg;
@@ -187,6 +199,7 @@ void parts_check(void *arg)
 
 /* ---- start, SIGHUP, shutdown */
 
+/* A file with an error changes nothing; of a good one only reloadable options apply. */
 void parts_reload(struct parts *p)
 {
 	struct err err = ERR_INIT;
@@ -200,6 +213,7 @@ void parts_reload(struct parts *p)
 	log_info(NULL, "configuration reloaded", NULL);
 }
 
+/* Requests of nodes that are being answered. */
 static size_t in_flight(const struct parts *p)
 {
 	size_t n = 0;
@@ -227,6 +241,7 @@ static void release(struct parts *p)
 {
 	p->releasing = true;
 	p->n_releasing = (p->lease ? 1 : 0) + (p->trustee_lease ? 1 : 0);
+	/* Without a Lease there is nothing to wait for. */
 	p->released = p->n_releasing == 0;
 	if (p->lease)
 		k8s_lease_release(p->lease, on_released, p);
@@ -234,6 +249,7 @@ static void release(struct parts *p)
 		k8s_lease_release(p->trustee_lease, on_released, p);
 }
 
+/* Call fn for each listener for nodes. The health listener answers until the end. */
 static void each_listener(struct parts *p, void (*fn)(struct httpd *h))
 {
 	if (p->regignition)

@@ -4,6 +4,14 @@
  * Servers are awaited in the loop; commands that use the TPM themselves block on it, and a signal
  * that arrives meanwhile is handled when the TPM is done. Key material is in locked memory or is
  * wiped; it leaves the process on standard output only.
+ *
+ * ak, quote           use the TPM here and print the result
+ * register            uses the TPM here, then sends the key in the loop
+ * attest, ...         fetch in the loop; the TPM is used here, or by a child in serve
+ * encrypt, decrypt    the clevis pin; the JWE's header names servers and path
+ * serve               node_serve.c, until a signal
+ * doctor              prints findings as it goes
+ * rebind-servers      one disk after the other
  */
 #include "config.h"
 
@@ -110,6 +118,7 @@ static int print_ak(struct node *n)
 	return write_out(pem.data, pem.len);
 }
 
+/* A quote for tests and support: it is not sent to a server. */
 static int print_quote(struct node *n)
 {
 	struct err err = ERR_INIT;
@@ -124,6 +133,7 @@ static int print_quote(struct node *n)
 
 /* ---- the loop */
 
+/* Only remember it: run_loop() cancels what is in flight. */
 static void on_signal(int signo, void *arg)
 {
 	struct node *n = arg;
@@ -298,6 +308,8 @@ static int accept_opening(void *arg, struct body *resource, struct err *err)
 	return 0;
 }
 
+/* What a resource is accepted for depends on the command; the fetch tries the next server if it
+ * is not. */
 static int start_fetch(struct node *n, struct err *err)
 {
 	struct attest_fetch_request r = {.config = &n->o.config,
@@ -343,6 +355,7 @@ static void open_console(struct node *n)
 		n->console = open(n->o.console, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 }
 
+/* Read standard input before the loop: clevis writes all of it and closes it. */
 static int run_fetch(struct node *n)
 {
 	struct err err = ERR_INIT;
@@ -366,6 +379,7 @@ static void on_examined(void *arg, enum attest_fault fault)
 	end(arg, (int)fault);
 }
 
+/* The doctor prints each finding as it has it. */
 static int start_doctor(struct node *n, struct err *err)
 {
 	const struct attest_doctor_request r = {.client = n->client,
@@ -399,6 +413,8 @@ static void on_rebound(void *arg, enum attest_fault fault, const struct err *err
 	next_disk(n);
 }
 
+/* Disks are rebound one after the other: each takes an attestation, and the TPM serves one at a
+ * time. */
 static void next_disk(struct node *n)
 {
 	const struct attest_rebind_request r = {.servers = &n->o.config,
@@ -416,6 +432,7 @@ static void next_disk(struct node *n)
 	end(n, n->n_rebound == 0 ? ATTEST_DISK : ATTEST_OK);
 }
 
+/* --device, or every LUKS2 disk that is open now. */
 static int start_rebind(struct node *n, struct err *err)
 {
 	if (n->n_disks == 0)
@@ -429,6 +446,7 @@ static int start_rebind(struct node *n, struct err *err)
  * be created, continue without it. */
 static int run_rebind(struct node *n)
 {
+	/* The kernel releases flock(2) when the process ends, however it ends. */
 	int lock = open(REBIND_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), rc;
 
 	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0) {
@@ -448,6 +466,7 @@ static int run_rebind(struct node *n)
 
 /* ---- main */
 
+/* Each command returns an exit status of enum attest_fault, or 0. */
 static int run(struct node *n)
 {
 	switch (n->o.command) {
@@ -475,6 +494,7 @@ static void quieten_tss(void)
 	setenv("TSS2_LOG", "all+NONE", 0);
 }
 
+/* secret_process_init() comes first; keys and input are wiped on every way out. */
 int main(int argc, char *argv[])
 {
 	struct node n = {.plain = BODY_INIT, .console = -1};

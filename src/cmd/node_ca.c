@@ -8,6 +8,8 @@
 #include "tec/base/file.h"
 #include "tec/base/log.h"
 
+/* The mode counts for regular files only: a pipe, as from a secret store, has none worth
+ * checking. */
 int node_ca_read(const char *path, struct pki_ca *out, struct err *err)
 {
 	struct stat st;

@@ -134,6 +134,7 @@ static int read_handle(const char *text, uint32_t *out, struct err *err)
 	return 0;
 }
 
+/* --extra is the qualifying data of a quote: 32 bytes, as a SHA-256. */
 static int read_tpm(struct node_options *o, struct err *err)
 {
 	const char *file = conf_str(o->conf, "ak-file"), *extra = conf_str(o->conf, "extra");
@@ -198,6 +199,7 @@ static int read_servers(struct node_options *o, struct err *err)
 	}
 }
 
+/* `limited` makes --retries count; without it the pin retries for ever. */
 static int read_limits(struct node_options *o, struct err *err)
 {
 	uint64_t seconds, retries;
@@ -230,6 +232,7 @@ static int read_register(struct node_options *o, struct err *err)
 	return 0;
 }
 
+/* The doctor works with what is configured; the other commands need a server, and some a path. */
 static int read_attest(struct node_options *o, struct err *err)
 {
 	const char *path = conf_str(o->conf, "path"), *toml = conf_str(o->conf, "initdata");
@@ -270,6 +273,7 @@ static int read_group(const char *name, gid_t *out, struct err *err)
 	return 0;
 }
 
+/* A name or a number; it is compared with the UID of the peer (SO_PEERCRED). */
 static int add_user(struct attest_cdh_conf *c, const char *name, struct err *err)
 {
 	const struct passwd *p = getpwnam(name);
@@ -285,6 +289,7 @@ static int add_user(struct attest_cdh_conf *c, const char *name, struct err *err
 	return 0;
 }
 
+/* Split --socket-users at commas. Without the option, the socket's mode decides. */
 static int read_users(const char *list, struct attest_cdh_conf *c, struct err *err)
 {
 	while (list) {
@@ -298,6 +303,7 @@ static int read_users(const char *list, struct attest_cdh_conf *c, struct err *e
 	return 0;
 }
 
+/* The mode is octal and at most 0777: a socket has no set-id or sticky bits. */
 static int read_serve(struct node_options *o, struct err *err)
 {
 	const char *mode = conf_str(o->conf, "socket-mode");
@@ -316,6 +322,7 @@ static int read_serve(struct node_options *o, struct err *err)
 	return read_attest(o, err);
 }
 
+/* FILE is what tecctl bootstrap servers prints: servers, each with its CA. */
 static int read_rebind(struct node_options *o, const char *file, struct err *err)
 {
 	size_t len;
@@ -435,6 +442,7 @@ static int read_default_file(struct node_options *o, struct err *err)
 	return file && *file ? conf_parse_file(o->conf, file, err) : 0;
 }
 
+/* The command line wins over the configuration file, which is parsed after it. */
 enum conf_result node_options_read(struct node_options *o, int argc, char *const argv[])
 {
 	struct err err = ERR_INIT;

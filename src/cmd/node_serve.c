@@ -43,6 +43,7 @@ static void on_rest(void *arg)
 	confine_drop_code();
 }
 
+/* Restart the timer with each request: memory is given back only after a pause. */
 static void on_idle(void *arg)
 {
 	struct serve *s = arg;
@@ -50,6 +51,7 @@ static void on_idle(void *arg)
 	timer_set(&s->rest, REST_MS);
 }
 
+/* Requests did not finish in time. */
 static void on_leave(void *arg)
 {
 	struct serve *s = arg;
@@ -68,6 +70,7 @@ static void on_look(void *arg)
 		loop_stop(s->loop);
 }
 
+/* Stop accepting, then wait for running requests. */
 static void on_signal(int signo, void *arg)
 {
 	struct serve *s = arg;
@@ -94,6 +97,7 @@ static int passed_sockets(struct err *err)
 	return (int)value;
 }
 
+/* The socket file is ours from here on, and is removed at the end. */
 static int listen_local(struct serve *s, const struct node_options *o, struct err *err)
 {
 	int fd = addr_listen_local(o->socket, o->socket_mode, o->socket_group, err);
@@ -126,6 +130,8 @@ static int listen_at(struct serve *s, const struct node_options *o, struct err *
 	return o->socket ? listen_local(s, o, err) : 0;
 }
 
+/* Each use of the TPM is a child of this program, so that a TPM that hangs blocks no other
+ * request. */
 int node_serve(const struct node_options *o)
 {
 	struct serve s = {.loop = loop_new()};

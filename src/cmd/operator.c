@@ -37,6 +37,7 @@ static void on_terminate(int signo, void *arg)
 	parts_shutdown(arg, strsignal(signo));
 }
 
+/* SIGHUP rereads the configuration file. */
 static void on_hangup(int signo, void *arg)
 {
 	parts_reload(arg);
@@ -86,6 +87,8 @@ static int seed(const struct options *o, struct err *err)
 	return rc;
 }
 
+/* One program, several roles: --lookup-label and --compute-image are its own children, --seed
+ * runs in an init container, --restore prepares a directory, --role=guard needs no Kubernetes. */
 int main(int argc, char *argv[])
 {
 	struct options o;

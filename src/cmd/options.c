@@ -2,6 +2,10 @@
 /*
  * One table describes the command line, the configuration file, --help and the sample in etc/.
  * Every value is checked here, so the rest of the program never meets a malformed one.
+ *
+ * A new option needs a row in the table, a member of struct options, a line in read_values() or in
+ * one of the functions that it calls, and a paragraph in man/tec-operator.8;
+ * tests/check-config.sh compares the table with the sample and the manual.
  */
 #include "config.h"
 
@@ -131,6 +135,7 @@ static const struct conf_program program = {
 	.n_options = ARRAY_LEN(table),
 };
 
+/* Parse BURST,PER_S or off. Zero is refused: it would lock out everybody. */
 static int read_rate(struct options *o, struct err *err)
 {
 	const char *text = conf_str(o->conf, "rate-limit");
@@ -216,10 +221,12 @@ static int read_standalone(struct options *o, struct err *err)
 			"option --namespace: %s is not a valid namespace name",
 			log_esc(o->namespace_));
 	o->standalone = *dir ? xstrdup(dir) : state_dir(err);
+	/* The lock of the directory admits one process, so there is nobody to elect. */
 	o->leader_elect = false;
 	return o->standalone ? 0 : -1;
 }
 
+/* The two options that SIGHUP can change. */
 static void read_log(struct options *o)
 {
 	o->log_level = (enum log_level)conf_choice(o->conf, "log-level");
@@ -280,6 +287,7 @@ static int read_guard(struct options *o, struct err *err)
 	return 0;
 }
 
+/* An item of --controllers. */
 static int check_controller(const char *item, struct err *err)
 {
 	return str_eq(item, "cluster") || str_eq(item, "trustee")
@@ -288,6 +296,7 @@ static int check_controller(const char *item, struct err *err)
 				 log_esc(item));
 }
 
+/* An item of --trustee-namespaces. Namespaces are DNS labels (RFC 1123). */
 static int check_namespace(const char *item, struct err *err)
 {
 	return kobj_label_valid(item, strlen(item))
@@ -296,6 +305,8 @@ static int check_namespace(const char *item, struct err *err)
 				 log_esc(item));
 }
 
+/* Read which controllers run and where. A namespace given twice would get two controllers that
+ * fight over its objects. */
 static int read_controllers(struct options *o, struct err *err)
 {
 	struct registries_list list = {.text = NULL};
@@ -328,6 +339,8 @@ static int read_controllers(struct options *o, struct err *err)
 	return 0;
 }
 
+/* All options are read in every role, so that a mistake shows even where the option has no
+ * effect. */
 static int read_values(struct options *o, struct err *err)
 {
 	uint64_t n;
@@ -360,6 +373,7 @@ static int read_values(struct options *o, struct err *err)
 	return read_standalone(o, err);
 }
 
+/* conf_refuse() prints the error and the hint at --help. */
 enum conf_result options_read(struct options *o, int argc, char *const argv[])
 {
 	struct err err = ERR_INIT;
@@ -390,6 +404,7 @@ void options_fini(struct options *o)
 	o->conf = NULL;
 }
 
+/* Only the file is read again: the command line cannot change. */
 int options_reload(struct options *o, struct err *err)
 {
 	const char *path = conf_str(o->conf, "config");

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Wiring only: creates the parts and connects them. What runs when is decided in cmd/life.c. */
+/*
+ * Wiring only: creates the parts and connects them. What runs when is decided in cmd/life.c.
+ *
+ * connect  the Kubernetes API, or the store that takes its place and the embedded broker
+ * watch    a cache and a watch for each kind that this role needs
+ * control  Lease -> gate -> controllers, which write through the gate alone
+ * serve    registration listeners, the broker's listener, health, the API of --standalone
+ *
+ * Each step may fail, after which parts_fini() releases what was created until then.
+ */
 #include "config.h"
 
 #include "parts.h"
@@ -18,8 +27,8 @@
 /* Lease duration, lifetime of an admin token and a minute of leeway: after that, Trustee
  * accepts nothing of an earlier leader, which could have restored a revoked key. */
 #define REPEAT_REVOKED_MS (15000 + KBS_TOKEN_LIFE_S * 1000 + 60000)
-/* The Lease of the Trustee operator, in the namespace where that one would run: the two never
- * work at the same time, and either takes over from the other. */
+/* The Lease of the Trustee operator, in the namespace where that operator would run: the two
+ * never work at the same time, and each can take over from the other. */
 #define TRUSTEE_LEASE       "178dc119.confidentialcontainers.org"
 #define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -28,6 +37,7 @@ static void on_cluster_change(void *arg, const struct kobj *was, const struct ko
 	parts_check(arg);
 }
 
+/* Zeroed, so that parts_fini() works from any later stage. */
 void parts_init(struct parts *p, struct options *o, struct loop *take_loop)
 {
 	memset(p, 0, sizeof(*p));
@@ -71,6 +81,7 @@ static int connect_standalone(struct parts *p, struct err *err)
 	return p->embedded ? 0 : -1;
 }
 
+/* Nothing is sent yet: a wrong address shows when the watches start, and is retried. */
 static int connect_cluster(struct parts *p, struct err *err)
 {
 	struct k8s_kubeconfig *k = load_config(p->options, err);
@@ -84,6 +95,7 @@ static int connect_cluster(struct parts *p, struct err *err)
 	return 0;
 }
 
+/* Connect to a Kubernetes cluster, or open our own store. */
 int parts_connect(struct parts *p, struct err *err)
 {
 	/* Two listeners' connections and a reserve; the soft limit in a Pod is often lower. */
@@ -121,6 +133,7 @@ int parts_watch(struct parts *p, struct err *err)
 			continue;
 		p->state.cache[i] = k8s_cache_new(&kind->cache);
 		if (kind->workload && p->standalone) {
+			/* An empty list, so that the cache counts as filled. */
 			k8s_cache_relist_begin(p->state.cache[i]);
 			k8s_cache_relist_end(p->state.cache[i]);
 			continue;
@@ -139,6 +152,7 @@ int parts_watch(struct parts *p, struct err *err)
 
 /* ---- control ---- */
 
+/* Leadership was won or lost; the leader's tasks start or stop in life.c. */
 static void on_lease(void *arg, bool leader)
 {
 	parts_check(arg);
@@ -186,6 +200,7 @@ static struct kbs_transport *connect_to_trustee(
 	return t;
 }
 
+/* The state of following is part of the cluster's status. */
 static void on_follow(void *arg)
 {
 	ctl_cluster_look_again(arg);
@@ -386,6 +401,7 @@ static int hand_in(void *arg, const char *ns, const char *name, const char *mess
 	return ctl_image_hand_in(p->image, name, message, len, err);
 }
 
+/* Health comes last, so that it answers only when the rest is set up. */
 int parts_serve(struct parts *p, struct err *err)
 {
 	const struct options *o = p->options;
@@ -401,6 +417,8 @@ int parts_serve(struct parts *p, struct err *err)
 
 /* ---- release ---- */
 
+/* The order matters: who calls back is released before who is called. Controllers go before the
+ * watches and caches that they listen to, all of them before the transports, and the loop last. */
 void parts_fini(struct parts *p)
 {
 	int i;

@@ -4,6 +4,13 @@
  * the container's termination message, so it needs no token: whatever the files of an image do to
  * this process, it can only be wrong about that image. If an image must be fetched, the Job does
  * so in another container, which alone has network access and credentials.
+ *
+ * all, pcr4, pcr7, pcr14   predict from the image's files and print
+ * pcr11                    PCR 11 of a unified kernel image, printed like the others
+ * verify                   predict, then compare with a node's event log
+ * fetch                    only the files, or only the digest
+ * digest, extract-vars     helpers, which predict nothing
+ * no command               the Job: predict, and write the termination message
  */
 #include "config.h"
 
@@ -50,6 +57,7 @@ static void on_sigbus(int signo)
 
 /* ---- prediction */
 
+/* A missing option is no error: *out keeps its value. */
 static int open_dir(const char *path, const char *option, int *out, struct err *err)
 {
 	if (!path)
@@ -156,6 +164,7 @@ static int predict(
 
 /* ---- answers */
 
+/* O_NONBLOCK: a FIFO must not block; boot/ refuses everything but regular files. */
 static int open_file(const char *path, struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -165,6 +174,7 @@ static int open_file(const char *path, struct err *err)
 	return fd;
 }
 
+/* An answer that was not written completely must not end with status 0. */
 static int flush(struct err *err)
 {
 	if (fflush(stdout) == EOF)
@@ -172,6 +182,7 @@ static int flush(struct err *err)
 	return 0;
 }
 
+/* Indented, as people read it; programs parse it all the same. */
 static int print_json(struct json_object *o, struct err *err)
 {
 	puts(json_object_to_json_string_ext(o, PRETTY));
@@ -434,6 +445,7 @@ static int confine(const struct pcrs_options *o, struct err *err)
 	return 0;
 }
 
+/* Each command prints its answer and returns the exit status, or -1 with err set. */
 static int run(const struct pcrs_options *o, struct err *err)
 {
 	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
@@ -484,6 +496,7 @@ static int run_all(struct pcrs_options *o, struct err *err)
 	return status;
 }
 
+/* The handler for SIGBUS comes first: files are mapped from then on. */
 int main(int argc, char *argv[])
 {
 	struct pcrs_options o;

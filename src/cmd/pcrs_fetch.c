@@ -33,11 +33,13 @@ struct running {
 	char *digest;
 };
 
+/* Progress goes to standard error: standard output is the answer. */
 static void on_progress(void *arg, const char *line)
 {
 	fprintf(stderr, "tec-compute-pcrs: %s\n", line);
 }
 
+/* The fetch ended; its digest is set only on success. */
 static void on_image(void *arg, const struct err *err, const char *digest)
 {
 	struct running *r = arg;

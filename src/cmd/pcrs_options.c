@@ -109,6 +109,7 @@ static const struct conf_program program = {
 	.n_commands = ARRAY_LEN(commands),
 };
 
+/* A name is that of a ConfigMap, which ends up in a path and in the message. */
 static int read_platform(struct pcrs_options *o, const char *text, struct err *err)
 {
 	const char *dir = strchr(text, '=');
@@ -207,6 +208,7 @@ static int read_nodes(struct pcrs_options *o, struct err *err)
 	return 0;
 }
 
+/* An empty text is refused for every option: it is most likely an unset shell variable. */
 static int read_values(struct pcrs_options *o, struct err *err)
 {
 	const char *platform;

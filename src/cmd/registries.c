@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The list is one copy of the option's text, cut at the commas; the items point into it. */
 #include "config.h"
 
 #include "registries.h"
@@ -10,6 +11,7 @@
 #include "tec/base/mem.h"
 #include "tec/oci/registry.h"
 
+/* Parsed only to check it. */
 static int check_mirror(const char *text, struct err *err)
 {
 	struct oci_mirror unused;
@@ -17,6 +19,7 @@ static int check_mirror(const char *text, struct err *err)
 	return oci_mirror_parse(text, &unused, err);
 }
 
+/* An item of --insecure-registry. */
 static int check_host(const char *text, struct err *err)
 {
 	if (!oci_host_valid(text, strlen(text)))

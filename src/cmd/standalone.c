@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Wiring only: opens the store and puts the first objects into it; the API itself is in
- * apistore/. */
+/*
+ * Wiring only: opens the store and puts the first objects into it; the API itself is in apistore/.
+ *
+ * In the directory of --standalone:
+ *
+ *   store.db                      all objects, and sealed rows (broker, certificates for nodes)
+ *   sealing.key                   seals them, unless --sealing-key or a credential does
+ *   ca.*, server.*, token.key     of the API server (apistore/authority.h)
+ *   kubeconfig                    of the administrator, while sealing.key is here too
+ *   scratch                       of the children that compute images
+ */
 #include "config.h"
 
 #include "standalone.h"
@@ -58,6 +67,7 @@ static char *host_of(const char *listen)
 	return xstrdup(!*host || str_eq(host, "0.0.0.0") ? "127.0.0.1" : host);
 }
 
+/* --sealing-key, or the directory of systemd credentials (systemd.exec(5)). */
 static struct apistore_sealing_conf sealing_of(const struct options *o)
 {
 	return (struct apistore_sealing_conf){o->sealing_key, getenv("CREDENTIALS_DIRECTORY")};
@@ -117,6 +127,7 @@ static int put(struct standalone *s, const char *path, struct json_object *o, st
 	return rc;
 }
 
+/* Namespaces must exist before objects in them are accepted. */
 static int put_namespace(struct standalone *s, const char *name, struct err *err)
 {
 	cleanup_json struct json_object *o = json_obj();
@@ -195,6 +206,7 @@ static int put_cluster(struct standalone *s, struct err *err)
 	cleanup_json struct json_object *o = json_obj();
 	struct json_object *items = json_get_arr(list, "items");
 
+	/* Leave what an administrator has made of it since. */
 	if (items && json_object_array_length(items) > 0)
 		return 0;
 	json_add_str(o, "apiVersion", "trusted-execution-clusters.io/v1alpha1");
@@ -227,6 +239,7 @@ static int fill(struct standalone *s, struct err *err)
 
 /* ---- life */
 
+/* Keys, then the store, then the first objects: each needs the one before. */
 struct standalone *standalone_new(struct loop *l, const struct options *o, struct err *err)
 {
 	struct standalone *s = xcalloc(1, sizeof(*s));
@@ -244,6 +257,7 @@ struct standalone *standalone_new(struct loop *l, const struct options *o, struc
 	return NULL;
 }
 
+/* The API server uses the objects, and the objects the kinds. */
 void standalone_free(struct standalone *s)
 {
 	if (!s)
@@ -277,6 +291,7 @@ struct k8s_transport *standalone_transport(struct standalone *s)
 	return apistore_transport_new(s->loop, s->objects);
 }
 
+/* The API is served last, when the objects are complete. */
 int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char **why),
 	apistore_hand_in_fn hand_in, void *arg, struct err *err)
 {
@@ -325,6 +340,7 @@ int standalone_restore(const struct options *o, struct err *err)
 	return rc;
 }
 
+/* Only a start that created the keys prints this. */
 void standalone_say(const struct standalone *s)
 {
 	const char *kubeconfig = apistore_authority_kubeconfig(s->authority);

@@ -20,6 +20,7 @@
 #define OUR_API  "/apis/trusted-execution-clusters.io/v1alpha1/namespaces/%s/"
 #define NOTE_MAX 1024 /* of events.k8s.io */
 
+/* By the condition: the annotation is only a request. */
 static bool is_approved(struct json_object *key)
 {
 	struct json_object *conditions = json_get_arr(key, "status/conditions");
@@ -54,6 +55,7 @@ static void add_names(struct strbuf *note, struct json_object *keys)
 	strbuf_adds(note, n > 0 ? "." : "none.");
 }
 
+/* One text for restored and converted stores: what to do is the same. */
 static void make_note(struct strbuf *note, struct json_object *keys, int64_t at_s)
 {
 	char at[CLOCK_RFC3339_LEN];
@@ -92,6 +94,7 @@ static struct json_object *event_of(
 	return json_add_str(o, "note", note);
 }
 
+/* The API lists by name; one namespace has one cluster that is served. */
 static struct json_object *first_cluster(struct json_object *list)
 {
 	struct json_object *items = json_get_arr(list, "items");
@@ -100,6 +103,7 @@ static struct json_object *first_cluster(struct json_object *list)
 							    : NULL;
 }
 
+/* Through the API, so that validation, defaults and watches apply to it. */
 static int post(struct apistore_objects *objects, const char *ns, struct json_object *event,
 	struct err *err)
 {
@@ -113,6 +117,7 @@ static int post(struct apistore_objects *objects, const char *ns, struct json_ob
 	return rc;
 }
 
+/* The log has the note even if no cluster exists for the Event. */
 int standalone_restored_report(struct apistore_objects *objects, const char *ns, struct err *err)
 {
 	const struct apistore_db *db = apistore_objects_db(objects);

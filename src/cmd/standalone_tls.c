@@ -41,6 +41,7 @@ struct standalone_tls {
 
 /* ---- rows */
 
+/* Rows are sealed by the store; the PEM is wiped here. */
 static int put_key(struct apistore_objects *objects, const char *name, const struct pki_key *key,
 	struct err *err)
 {
@@ -49,6 +50,7 @@ static int put_key(struct apistore_objects *objects, const char *name, const str
 	return apistore_rows_set(objects, TABLE, name, secret_peek(pem), secret_len(pem), err);
 }
 
+/* ERR_NOT_FOUND: no such key yet. */
 static struct pki_key *get_key(struct apistore_objects *objects, const char *name, struct err *err)
 {
 	cleanup_secret struct secret *pem = NULL;
@@ -218,6 +220,7 @@ static int renew(struct standalone_tls *t, struct err *err)
 	return 0;
 }
 
+/* After an error the next attempt is a day later: renewal starts LEFT_DAYS before the expiry. */
 static void on_time(void *arg)
 {
 	struct standalone_tls *t = arg;
@@ -228,6 +231,7 @@ static void on_time(void *arg)
 	timer_set(&t->next, EVERY_MS);
 }
 
+/* The first renewal is part of the start: without a certificate no node could be served. */
 struct standalone_tls *standalone_tls_new(struct loop *l, struct apistore_objects *objects,
 	const char *ns, const char *host, const char *node_ca, struct err *err)
 {

@@ -2,6 +2,10 @@
 /*
  * tecctl: lets people see and change the system through the Kubernetes API that holds it. It
  * reports what the API says: no controller is linked, and none of their rules is repeated here.
+ *
+ * Files: tool_look reads, tool_change and tool_image change, tool_doctor and tool_bootstrap check,
+ * tool_handover and tool_deletes work on two clusters, tool_certs on none. tool_client has the
+ * connection. A command's row is in tool_options.c, its function in the table below.
  */
 #include "config.h"
 
@@ -46,6 +50,7 @@ static int (*const commands[TOOL_N_COMMANDS])(struct tool *t, struct err *err) =
 	[TOOL_RETIRE] = tool_retire,
 };
 
+/* Formatted first, escaped as a whole: any argument may be another program's text. */
 void tool_say(FILE *to, const char *fmt, ...)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT, safe = STRBUF_INIT;
@@ -58,6 +63,7 @@ void tool_say(FILE *to, const char *fmt, ...)
 	fprintf(to, "%s\n", strbuf_str(&safe));
 }
 
+/* Needs no server, so that it works in a shell's startup file. */
 static int completion(const struct conf *c, struct err *err)
 {
 	static const char *const shells[] = {"bash", "zsh", "fish"};
@@ -127,6 +133,7 @@ static bool is_unconnected(size_t command)
 	       command == TOOL_FOLLOW || command == TOOL_PROMOTE || command == TOOL_RETIRE;
 }
 
+/* Every command returns 0, an exit status, or -1 with err set, which exit_of() turns into one. */
 static int run(struct tool *t)
 {
 	size_t command = conf_command(t->conf);
@@ -151,6 +158,8 @@ static int run(struct tool *t)
 	return rc;
 }
 
+/* SIGPIPE is ignored: a closed pager must end in an error of write(2), after which all is
+ * released. */
 int main(int argc, char *argv[])
 {
 	struct tool t = {.conf = conf_new(&tool_program)};

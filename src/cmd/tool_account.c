@@ -122,6 +122,7 @@ static int apply_item(struct tool *t, struct json_object *item, bool standalone,
 
 	if (!gvk)
 		return 0;
+	/* The manifest is the same for every namespace. */
 	json_add_str(json_get_obj(item, "metadata"), "namespace", t->ns);
 	if (subject)
 		json_add_str(subject, "namespace", t->ns);
@@ -132,6 +133,7 @@ static int apply_item(struct tool *t, struct json_object *item, bool standalone,
 	return 0;
 }
 
+/* The manifest is compiled in from k8s/. */
 static int apply_all(struct tool *t, bool standalone, struct err *err)
 {
 	const char *text = render_etc(ROLE_FILE);
@@ -160,6 +162,7 @@ static void tell_end(struct tool *t, const char *end)
 			t->server, end);
 }
 
+/* Request a token for the account (TokenRequest, authentication.k8s.io/v1). The answer is wiped. */
 static int request_token(struct tool *t, struct strbuf *token, struct err *err)
 {
 	cleanup_strbuf struct strbuf path = STRBUF_INIT;
@@ -216,6 +219,7 @@ static int check_config(const struct k8s_kubeconfig *k, struct err *err)
 	return 0;
 }
 
+/* The CA of the kubeconfig, inline: the other operator does not have our files. */
 static int add_ca(const struct k8s_kubeconfig *k, struct strbuf *out, struct err *err)
 {
 	size_t len;
@@ -273,6 +277,7 @@ static bool is_this_host(const char *server)
 	return false;
 }
 
+/* Repeated runs are safe: everything is applied, and a new token does not end an older one. */
 int tool_account_make(struct tool *t, struct strbuf *kubeconfig, struct err *err)
 {
 	struct k8s_kubeconfig *k = k8s_kubeconfig_load(t->from, NULL, err);
@@ -303,6 +308,7 @@ int tool_account_make(struct tool *t, struct strbuf *kubeconfig, struct err *err
 	return rc;
 }
 
+/* The Secret is text that is wiped by apply(). */
 int tool_account_give(struct tool *t, const struct strbuf *kubeconfig, struct err *err)
 {
 	cleanup_wiped_strbuf struct strbuf text = STRBUF_INIT;

@@ -50,6 +50,7 @@ static int on_data(void *arg, const char *data, size_t len, struct err *err)
 	return 0;
 }
 
+/* A 404 means another kind of server, which deserves a better message than "not found". */
 static void on_answer(void *arg, const struct err *err, const struct k8s_answer *answer)
 {
 	struct backup *b = arg;
@@ -64,6 +65,7 @@ static void on_answer(void *arg, const struct err *err, const struct k8s_answer 
 	loop_stop(b->t->loop);
 }
 
+/* The transfer may take long, but a silence of a minute ends it. */
 static int fetch(struct backup *b, struct err *err)
 {
 	struct k8s_request req = {.method = "GET",
@@ -117,12 +119,14 @@ static int sync_dir(const char *file)
 	return rc;
 }
 
+/* Also for a symbolic link: a backup must not end up where somebody else points. */
 static int refuse_existing(const char *file, struct err *err)
 {
 	return err_set(err, ERR_INVALID,
 		"%s exists and is not overwritten; next step: give a new file name", log_esc(file));
 }
 
+/* link(2) refuses an existing name atomically; the check before it only saves the transfer. */
 int tool_backup(struct tool *t, struct err *err)
 {
 	const char *file = conf_operand(t->conf);

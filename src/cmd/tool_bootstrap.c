@@ -26,6 +26,7 @@ struct asked {
 	bool done;
 };
 
+/* Any HTTP status is an answer; err is set only if there was none. */
 static void on_done(void *arg, const struct err *err, const struct httpc_answer *answer)
 {
 	struct asked *a = arg;
@@ -118,6 +119,7 @@ static void check_servers(
 	}
 }
 
+/* The operator first: without it, no condition below can be trusted to be current. */
 static int check_all(struct tool *t, const struct show_world *w, const struct model_cluster *c,
 	struct show_findings *f, struct err *err)
 {
@@ -184,6 +186,7 @@ static int read_server(struct tool *t, const struct model_cluster *c, const char
 	return 0;
 }
 
+/* The first server is publicTrusteeAddr, as nodes try it first. */
 static int read_servers(
 	struct tool *t, const struct model_cluster *c, struct servers *s, struct err *err)
 {
@@ -200,6 +203,7 @@ static int read_servers(
 	return 0;
 }
 
+/* In the format of the pin's configuration, which rebind-servers reads. */
 static void print_servers(const struct model_cluster *c, const struct servers *s)
 {
 	cleanup_json struct json_object *o =
@@ -230,6 +234,7 @@ int tool_bootstrap_servers(struct tool *t, struct err *err)
 
 /* ---- the check */
 
+/* Read the objects once; requests to the servers follow. */
 int tool_bootstrap_check(struct tool *t, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};

@@ -133,6 +133,7 @@ static void write_secret(struct tool *t, const char *name, const struct pki_ca *
 	add_member(out, "tls.key", secret_peek(pem), secret_len(pem));
 }
 
+/* Checked here, as no API server sees them before kubectl apply. */
 static int check_names(struct tool *t, const char *name, struct err *err)
 {
 	const char *ns = conf_str(t->conf, "namespace");
@@ -146,6 +147,7 @@ static int check_names(struct tool *t, const char *name, struct err *err)
 	return 0;
 }
 
+/* To a file of mode 0600, or to a pipe. */
 static int print_secret(const char *file, const struct strbuf *text, struct err *err)
 {
 	if (file)
@@ -155,6 +157,7 @@ static int print_secret(const char *file, const struct strbuf *text, struct err 
 	return 0;
 }
 
+/* The key of the certificate is new each time; only the CA stays. */
 int tool_bootstrap_cert(struct tool *t, struct err *err)
 {
 	const char *from = conf_str(t->conf, "ca"), *file = conf_str(t->conf, "out"),

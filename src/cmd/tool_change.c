@@ -2,6 +2,13 @@
 /*
  * The commands that change something. Each change names exactly the object that the person saw
  * (its uid, and for a patch its version), and a question precedes each loss of a key.
+ *
+ * approve         annotates the key and waits for the condition Approved
+ * deny            deletes the key
+ * rebind          deletes the key that is bound to a Machine, so that another Machine can have it
+ * machine delete  deletes the Machine; its finalizer stays until every Trustee has revoked the keys
+ *
+ * The operator does the work. These commands wait for it (--wait), and repeat nothing themselves.
  */
 #include "config.h"
 
@@ -40,6 +47,7 @@ static void on_stdin(int fd, bool readable, bool writable, void *arg)
 	ssize_t n = read(fd, &c, 1);
 
 	if (n == 1 && c != '\n') {
+		/* A longer line is cut: it is no valid answer anyway. */
 		if (a->len + 1 < sizeof(a->line))
 			a->line[a->len++] = c;
 		return;
@@ -48,6 +56,7 @@ static void on_stdin(int fd, bool readable, bool writable, void *arg)
 	loop_stop(a->t->loop);
 }
 
+/* --yes answers the question in advance. */
 int tool_confirm(struct tool *t, const char *question, struct err *err)
 {
 	return t->yes ? 0 : tool_confirm_word(t, question, "yes", err);
@@ -117,6 +126,7 @@ static int wait_until(struct tool *t, const struct kobj_gvk *gvk, const char *na
 	return 0;
 }
 
+/* A key that disappears while we wait was denied by somebody else. */
 static int is_approved(struct json_object *o, struct err *err)
 {
 	if (!o)
@@ -297,6 +307,7 @@ int tool_rebind(struct tool *t, struct err *err)
 	return 0;
 }
 
+/* The question has the id, too: names of Machines are hard to tell apart. */
 int tool_machine_delete(struct tool *t, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};

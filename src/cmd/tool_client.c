@@ -102,6 +102,7 @@ static void on_signal(int signo, void *arg)
 	loop_stop(t->loop);
 }
 
+/* One loop for all connections of a command. */
 static void start_loop(struct tool *t)
 {
 	t->loop = loop_new();
@@ -110,6 +111,7 @@ static void start_loop(struct tool *t)
 	t->term = loop_signal_new(t->loop, SIGTERM, on_signal, t);
 }
 
+/* The second place of a command shares the loop and the HTTP client of the first. */
 int tool_connect(struct tool *t, const char *place, struct err *err)
 {
 	cleanup_free char *ns = NULL;
@@ -151,6 +153,7 @@ void tool_server_fini(struct tool_server *s)
 	free(s->ns);
 }
 
+/* Cancel first: callbacks of calls in flight would use the transports. */
 void tool_close(struct tool *t)
 {
 	if (t->loop) {
@@ -192,6 +195,7 @@ static void on_time(void *arg)
 	loop_stop(p->t->loop);
 }
 
+/* An interrupt ends it early. */
 int tool_sleep(struct tool *t, uint64_t ms, struct err *err)
 {
 	struct pause p = {t, false};
@@ -226,6 +230,7 @@ static int on_data(void *arg, const char *data, size_t len, struct err *err)
 	return 0;
 }
 
+/* Any end of the request: an answer, an error, or the deadline. */
 static void on_answer(void *arg, const struct err *err, const struct k8s_answer *answer)
 {
 	struct asking *a = arg;
@@ -309,6 +314,7 @@ int tool_annotate(struct tool *t, const struct kobj_gvk *gvk, struct json_object
 	return tool_patch(t, gvk, o, take_annotations, NULL, err);
 }
 
+/* A merge patch (RFC 7386): members that are absent stay, null removes. */
 int tool_patch(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
 	struct json_object *take_annotations, struct json_object *take_spec, struct err *err)
 {
@@ -326,6 +332,7 @@ int tool_patch(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o
 		t, "PATCH", strbuf_str(&path), "application/merge-patch+json", patch, NULL, err);
 }
 
+/* Background propagation, as kubectl: dependents are deleted by the API server. */
 int tool_delete(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o, struct err *err)
 {
 	cleanup_strbuf struct strbuf path = STRBUF_INIT;
@@ -364,6 +371,8 @@ static int list_pages(struct tool *t, const struct kobj_gvk *gvk, enum show_kind
 		for (size_t i = 0; items && i < json_object_array_length(items); i++)
 			show_world_take(
 				w, kind, json_object_get(json_object_array_get_idx(items, i)));
+		/* A token that has expired (410) ends the list with an error; the command can
+		 * be repeated. */
 		more = json_get_str(page, "metadata/continue");
 		free(next);
 		next = more && *more ? xstrdup(more) : NULL;
@@ -388,6 +397,7 @@ static int get_maps(struct tool *t, struct show_world *w, struct err *err)
 	return 0;
 }
 
+/* Lists that fail with 403 are recorded in w. If every list fails, the first error is returned. */
 int tool_load(struct tool *t, unsigned kinds, struct show_world *w, struct err *err)
 {
 	static const struct kobj_gvk *const gvks[SHOW_N_KINDS] = {[SHOW_CLUSTER] = &kobj_cluster,
@@ -432,6 +442,7 @@ int tool_load(struct tool *t, unsigned kinds, struct show_world *w, struct err *
 	return 0;
 }
 
+/* Parse the cluster as the operator does, so that both agree on defaults. */
 const struct kobj *tool_load_cluster(
 	struct tool *t, unsigned kinds, struct show_world *w, struct err *err)
 {

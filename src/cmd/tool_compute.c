@@ -31,6 +31,7 @@
 
 /* ---- directory */
 
+/* The program is checked first, to name what to install. */
 int tool_compute_init(struct tool_compute *c, struct tool *t, struct err *err)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -93,6 +94,7 @@ static void on_said(void *arg, const char *data, size_t len)
 	fflush(stderr);
 }
 
+/* Standard output is complete; it is kept only on success. */
 static void on_done(void *arg, const struct err *err, const char *out, size_t len)
 {
 	struct run *r = arg;
@@ -169,6 +171,7 @@ int tool_compute_fetch(struct tool_compute *c, const char *image, char **referen
 	return make_dir(c->rootfs, err) < 0 ? -1 : fetch(c, image, c->rootfs, reference, err);
 }
 
+/* --variants: all values that the image may legitimately show. */
 int tool_compute_values(struct tool_compute *c, struct strbuf *out, struct err *err)
 {
 	const char *const argv[] = {PROGRAM, "all", "--rootfs", c->rootfs, "--variants", NULL};
@@ -194,6 +197,7 @@ int tool_compute_message(struct tool_compute *c, const char *reference, const ch
 	text = file_read(result, MODEL_PCRMSG_MAX, &len, NULL, err);
 	if (!text)
 		return -1;
+	/* The message is in the file; standard output is dropped. */
 	strbuf_reset(out);
 	strbuf_add(out, text, len);
 	return 0;
@@ -201,6 +205,7 @@ int tool_compute_message(struct tool_compute *c, const char *reference, const ch
 
 /* ---- platforms */
 
+/* oci/compute writes the files, as for the values that an operator computes itself. */
 int tool_compute_platform(struct tool_compute *c, struct json_object *configmap,
 	struct json_object *platforms, struct err *err)
 {

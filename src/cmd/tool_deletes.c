@@ -104,6 +104,7 @@ static int ask(struct takes *x, const struct show_deletes *d, struct err *err)
 	return x->t->yes ? 0 : tool_confirm_word(x->t, strbuf_str(&text), number, err);
 }
 
+/* Delete by UID, so that what was created since the list was read stays. */
 static int delete_all(struct takes *x, const struct show_deletes *d, struct err *err)
 {
 	static const struct kobj_gvk *const gvk[SHOW_N_KINDS] = {
@@ -146,6 +147,7 @@ static int wait_for(struct takes *x, const struct show_deletes *d, struct err *e
 	}
 }
 
+/* Check, show, ask, delete, wait. */
 static int take(struct takes *x, struct err *err)
 {
 	cleanup_show_deletes struct show_deletes d = {.all = 0};
@@ -170,6 +172,7 @@ static int take(struct takes *x, struct err *err)
 	return rc;
 }
 
+/* The result is a finding, as of the other commands of a handover. */
 int tool_follow_deletes(struct tool *t, bool accept, struct err *err)
 {
 	struct takes x = {

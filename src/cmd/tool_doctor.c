@@ -2,6 +2,12 @@
 /*
  * tecctl doctor: checks from the kubeconfig to Trustee, in the order in which each depends on the
  * one before. If a check fails, those that need it are left out.
+ *
+ * kubeconfig and API server -> user -> kinds -> rights -> Lease, Deployment and observed generation
+ * -> conditions of the cluster -> certificates -> images.
+ *
+ * The functions tool_check_*() and tool_findings_*() also serve tecctl bootstrap check and the
+ * commands of a handover.
  */
 #include "config.h"
 
@@ -51,6 +57,7 @@ int tool_findings_start(struct tool *t, struct show_findings *f, struct err *err
 	return 0;
 }
 
+/* Exit status 1 if any finding is "no"; notes do not count. */
 int tool_findings_end(struct tool *t, struct show_findings *f, int rc)
 {
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
@@ -114,6 +121,7 @@ static void check_user(struct doctor *d, struct err *err)
 	err_clear(err); /* servers before Kubernetes 1.28 do not have this API */
 }
 
+/* By its plural, in an APIResourceList. */
 static bool has_resource(struct json_object *list, const char *name)
 {
 	for (size_t i = 0; list && i < json_object_array_length(list); i++)
@@ -150,6 +158,7 @@ static bool check_kinds(struct doctor *d, struct err *err)
 
 /* ---- rights */
 
+/* SelfSubjectAccessReview (authorization.k8s.io/v1): every authenticated user may ask it. */
 bool tool_may(struct tool *t, const struct kobj_gvk *gvk, const char *verb, struct err *err)
 {
 	cleanup_json struct json_object *ask = json_obj(), *answer = NULL;
@@ -236,6 +245,7 @@ static void check_lease(struct tool *t, struct show_findings *f, struct err *err
 	err_clear(err);
 }
 
+/* The Deployment is optional: the operator may run elsewhere, or standalone. */
 void tool_check_operator(
 	struct tool *t, struct show_findings *f, struct json_object *cluster, struct err *err)
 {
@@ -256,6 +266,7 @@ void tool_check_operator(
 
 /* ---- the cluster */
 
+/* A Secret that may not be read is a note, as the operator may well read it. */
 bool tool_check_certificate(struct tool *t, struct show_findings *f, const char *name,
 	const char *what, struct strbuf *pem, struct err *err)
 {
@@ -318,6 +329,7 @@ static void check_cluster(struct doctor *d, const struct show_world *w, struct e
 			"%zu of %zu approved images are in force", good, w->list[SHOW_IMAGE].n);
 }
 
+/* Stop at the first check without which the next ones cannot work. */
 static int check_all(struct doctor *d, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};

@@ -4,6 +4,14 @@
  * look again. Between two looks only the ticket and the printed messages are remembered, so that
  * the command may be killed and run again at any time. A conflict, or a server that is briefly
  * unreachable, only leads to another look.
+ *
+ * follow               one step: the target becomes Following
+ * promote              the steps of enum show_step; see the table in show/handover.c
+ * promote --abort      fences the target's ticket, then unfreezes the source
+ * promote --from-lost  one step, with the target alone
+ * retire               one step, with the cluster that retires
+ *
+ * Servers: t has the one in use, h->other the other one; use() exchanges them.
  */
 #include "config.h"
 
@@ -190,6 +198,7 @@ static struct json_object *follow_of(struct handover *h, enum end of)
 	return json_add(json_obj(), "follow", follow);
 }
 
+/* spec.epoch of a target that takes over; from NULL: the source is lost. */
 static struct json_object *epoch_of(
 	const struct show_authority *from, const struct show_authority *to)
 {
@@ -272,6 +281,7 @@ static int do_freeze(struct handover *h, struct err *err)
 	return patch(h, FROM, "Frozen", h->ticket, NULL, err);
 }
 
+/* From here on no run of tecctl can let this target take over with the old ticket. */
 static int do_fence(struct handover *h, struct err *err)
 {
 	cleanup_free char *ticket = xasprintf(SHOW_TICKET_ABORTED "%s", h->a[TO].ticket);
@@ -299,6 +309,7 @@ static int confirm_name(
 	return 0;
 }
 
+/* The operator revokes; this only asks it to. */
 static int do_retire(struct handover *h, struct err *err)
 {
 	cleanup_free char *question = xasprintf(
@@ -369,6 +380,7 @@ static void tell(struct handover *h, const char *what)
 	h->told = xstrdup(what);
 }
 
+/* A command that was run again reports the steps of earlier runs as done, too. */
 static void say_steps_until(struct handover *h, enum show_step step)
 {
 	for (; !h->name && h->step < step; h->step++)
@@ -376,6 +388,8 @@ static void say_steps_until(struct handover *h, enum show_step step)
 			show_steps[h->step].done);
 }
 
+/* A finding is named after the command, or after the step of a promotion; one that is complete
+ * counts as its last step. */
 static const char *step_name(const struct handover *h, const struct show_next *n)
 {
 	return h->name ? h->name
@@ -422,6 +436,7 @@ static int go(struct handover *h, struct err *err)
 			say_steps_until(h, n.step);
 		if (rc == 0 && n.act == SHOW_DO_DONE)
 			return 0;
+		/* After a change look again at once; its effect may allow the next step. */
 		if (rc == 0 && n.act != SHOW_DO_WAIT && (rc = act(h, &n, err)) == 0)
 			continue;
 		if (rc < 0 && !passes(h, &n, err))
@@ -488,6 +503,7 @@ static int start(struct handover *h, const char *from, struct err *err)
 	return 0;
 }
 
+/* Print the findings, release everything, and return the exit status. */
 static int end(struct handover *h, int rc)
 {
 	for (size_t i = 0; i < N_ENDS; i++) {
@@ -519,6 +535,7 @@ static int check_place(struct tool *t, const char *option, bool needed, struct e
 	return 0;
 }
 
+/* h->follows: a target that was made to follow in this run needs no new kubeconfig. */
 static struct show_next decide_follow(struct handover *h)
 {
 	return show_follow_next(&h->a[FROM], &h->a[TO], h->follows);
@@ -539,6 +556,7 @@ static struct show_next decide_retire(struct handover *h)
 	return show_retire_next(&h->a[FROM], conf_bool(h->t->conf, "last"));
 }
 
+/* Options that exclude each other are refused before any server is contacted. */
 int tool_follow(struct tool *t, struct err *err)
 {
 	struct handover h = {.t = t, .both = true, .name = "follow", .decide = decide_follow};
@@ -591,6 +609,7 @@ static int note_first_boots(struct handover *h, struct err *err)
 	return 0;
 }
 
+/* Rights, versions and clocks are checked once; the loop checks everything else at each look. */
 static int promote(struct handover *h, struct err *err)
 {
 	bool dry = conf_bool(h->t->conf, "dry-run"), aborts = h->decide == decide_abort;
@@ -613,7 +632,7 @@ static struct show_next decide_from_lost(struct handover *h)
 	return show_from_lost_next(&h->a[FROM]);
 }
 
-/* Promote without a source (--from-lost): the target is the only end, in the place of FROM. */
+/* Promote without a source (--from-lost): the target is the only cluster, and is kept as FROM. */
 static int promote_alone(struct tool *t, struct err *err)
 {
 	static const char *const others[] = {"from", "abort", "dry-run"};
@@ -638,6 +657,7 @@ static int promote_alone(struct tool *t, struct err *err)
 	return end(&h, rc);
 }
 
+/* An abort is the same loop with another decision. */
 int tool_promote(struct tool *t, struct err *err)
 {
 	bool aborts = conf_bool(t->conf, "abort");
@@ -665,6 +685,7 @@ int tool_promote(struct tool *t, struct err *err)
 	return end(&h, rc);
 }
 
+/* The address by which nodes know the cluster that retires. */
 static const char *own_address(struct handover *h)
 {
 	return json_get_str(show_cluster(&h->world[FROM]), "spec/publicTrusteeAddr");
@@ -707,6 +728,7 @@ static int warn_of_peer(struct handover *h, struct err *err)
 	return rc < 0 ? err_wrap(err, "the peer") : 0;
 }
 
+/* Warnings come before the question: they may be a reason to say no. */
 int tool_retire(struct tool *t, struct err *err)
 {
 	struct handover h = {.t = t, .name = "retire", .decide = decide_retire};

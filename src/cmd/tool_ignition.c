@@ -26,6 +26,7 @@ static void warn(const struct model_cluster *c)
 			stderr);
 }
 
+/* Without a TLS Secret the URL is plain HTTP, and no CA is needed. */
 int tool_ignition(struct tool *t, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};

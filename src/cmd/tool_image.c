@@ -2,6 +2,13 @@
 /*
  * image approve and image verify. With a directory the values are computed here and handed in;
  * the operator alone decides what counts. With a reference the operator has them computed.
+ *
+ * image approve REF           create the ApprovedImage and wait
+ * image approve --image TAG   resolve the tag to a digest first
+ * image approve --rootfs DIR  compute, create it with the mark "handed in", PUT the values, wait
+ * image verify NAME           compute, compare with the values in force
+ *
+ * All computing is done by a child, tec-compute-pcrs (tool_compute.h).
  */
 #include "config.h"
 
@@ -108,6 +115,7 @@ static int make_image(
 	json_add_str(json_add_str(o, "apiVersion", "trusted-execution-clusters.io/v1alpha1"),
 		"kind", "ApprovedImage");
 	meta = json_add_str(json_obj(), "name", *name);
+	/* The mark makes the operator wait for values instead of computing them. */
 	if (handed_in)
 		json_add(meta, "annotations",
 			json_add_str(json_obj(), MODEL_IMAGE_VALUES, MODEL_IMAGE_HANDED_IN));
@@ -176,6 +184,7 @@ static void tell_progress(struct json_object *image, char **told)
 	*told = xstrdup(message);
 }
 
+/* The condition's advice is better than "tecctl doctor", if there is one. */
 static int not_in_time(struct tool *t, struct json_object *image, struct err *err)
 {
 	struct json_object *c = show_condition(image, "Committed");
@@ -190,6 +199,7 @@ static int not_in_time(struct tool *t, struct json_object *image, struct err *er
 		message ? message : "the operator has reported nothing", strbuf_str(&next));
 }
 
+/* --wait=0 still looks once. */
 static int wait_for_image(struct tool *t, const char *name, struct err *err)
 {
 	uint64_t end = clock_boot_ms() + t->wait_ms;
@@ -228,6 +238,7 @@ static int check_standalone(struct tool *t, struct err *err)
 		t->server);
 }
 
+/* Made absolute for the child. */
 static int open_rootfs(struct tool_compute *c, const char *rootfs, struct err *err)
 {
 	c->rootfs = realpath(rootfs, NULL);
@@ -236,6 +247,7 @@ static int open_rootfs(struct tool_compute *c, const char *rootfs, struct err *e
 	return 0;
 }
 
+/* The reference is the operand, or made from the values if there is none. */
 static int approve_rootfs(struct tool_compute *c, const char *rootfs, struct err *err)
 {
 	const char *operand = conf_operand(c->t->conf);
@@ -273,6 +285,7 @@ static int approve_tag(struct tool_compute *c, const char *image, struct err *er
 	return approve_reference(c->t, reference, err);
 }
 
+/* REF, --image and --rootfs are three ways to name an image; only REF and --rootfs go together. */
 int tool_image_approve(struct tool *t, struct err *err)
 {
 	const char *operand = conf_operand(t->conf), *image = conf_str(t->conf, "image"),
@@ -309,6 +322,7 @@ static bool same_values(const struct pcr_events *a, const struct pcr_events *b)
 	return same_register(a, b, 4) && same_register(a, b, 14);
 }
 
+/* Whether the image computes to these values in any of its variants. */
 static bool computed_has(const struct model_pcrmsg *m, const struct pcr_events *e)
 {
 	bool found = same_values(&m->events, e);
@@ -360,6 +374,7 @@ static int verify(
 	return compare(e->name, e, &m);
 }
 
+/* The values in force are those in the operator's ConfigMap, not those of the ApprovedImage. */
 int tool_image_verify(struct tool *t, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};

@@ -27,6 +27,7 @@ static void add_document(enum tool_output output, struct json_object *o, struct 
 		show_json(out, o);
 }
 
+/* -o name prints names of objects, and a document has none. */
 static int refuse_name(const struct tool *t, struct err *err)
 {
 	return t->output == TOOL_NAME ? err_set(err, ERR_INVALID,
@@ -39,6 +40,7 @@ static int refuse_name(const struct tool *t, struct err *err)
 /* Loads what a command needs and appends what it prints. */
 typedef int (*page_fn)(struct tool *t, struct strbuf *out, struct err *err);
 
+/* ConfigMaps tell the variants; without the right to read them they are shown as unknown. */
 static int status_page(struct tool *t, struct strbuf *out, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};
@@ -58,6 +60,7 @@ static const enum show_kind list_kinds[TOOL_N_COMMANDS] = {[TOOL_MACHINE_LIST] =
 	[TOOL_KEY_LIST] = SHOW_KEY,
 	[TOOL_IMAGE_LIST] = SHOW_IMAGE};
 
+/* An empty list is one sentence, as of kubectl. */
 static void list_text(
 	struct tool *t, enum show_kind kind, const struct show_world *w, struct strbuf *out)
 {
@@ -107,6 +110,7 @@ static int list_page(struct tool *t, struct strbuf *out, struct err *err)
 	return 0;
 }
 
+/* Everything is read: the answer may be in any list. */
 static int why_page(struct tool *t, struct strbuf *out, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};
@@ -126,6 +130,7 @@ static int why_page(struct tool *t, struct strbuf *out, struct err *err)
 	return 0;
 }
 
+/* A Machine is shown with its keys, so both lists are needed. */
 static int machine_page(struct tool *t, struct strbuf *out, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};
@@ -184,6 +189,7 @@ static int watch(struct tool *t, page_fn page, struct err *err)
 			}
 			tool_say(stderr, "tecctl: %s; retrying", why.text);
 		} else if (t->colours) {
+			/* Cursor to the top left corner, erase the screen (ECMA-48 CUP and ED). */
 			printf("\033[H\033[2J%s", strbuf_str(&now));
 		} else if (first || !str_eq(strbuf_str(&now), strbuf_str(&shown))) {
 			printf("%s%s", first ? "" : "---\n", strbuf_str(&now));

@@ -42,6 +42,7 @@ static void take(struct reading *r, struct json_object *o)
 	free(bytes);
 }
 
+/* k8s/call hands out the object and wipes the answer's text afterwards. */
 static void on_secret(void *arg, const struct err *err, const struct k8s_result *result)
 {
 	struct reading *r = arg;
@@ -54,6 +55,7 @@ static void on_secret(void *arg, const struct err *err, const struct k8s_result 
 	loop_stop(r->t->loop);
 }
 
+/* kobj_input_secret keeps every member of data; kobj_secret only those that the operator needs. */
 int tool_secret_member(
 	struct tool *t, const char *name, const char *member, struct strbuf *out, struct err *err)
 {

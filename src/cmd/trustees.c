@@ -101,6 +101,7 @@ static void place_init(
 	k8s_cache_listen(p->state.trusteeconfigs, on_change, p);
 }
 
+/* Whether --trustee-namespaces includes the namespace. */
 static bool is_watched(void *arg, const char *ns)
 {
 	const struct trustees *t = arg;
@@ -124,6 +125,7 @@ static void elsewhere_init(
 	t->elsewhere = ctl_elsewhere_new(l, gate, t->all[0], t->all[1], is_watched, t);
 }
 
+/* Places are never moved: controllers keep pointers to their state. */
 struct trustees *trustees_new(struct loop *l, struct k8s_transport *api, struct k8s_transport *gate,
 	const struct options *o, const char *ns, void (*changed)(void *arg), void *arg)
 {
@@ -142,6 +144,7 @@ struct trustees *trustees_new(struct loop *l, struct k8s_transport *api, struct 
 	return t;
 }
 
+/* Controllers before watches, watches before caches, as in parts_fini(). */
 void trustees_free(struct trustees *t)
 {
 	for (size_t k = 0; t && k < t->n; k++) {
@@ -166,6 +169,7 @@ void trustees_free(struct trustees *t)
 	free(t);
 }
 
+/* The kinds that are always watched; the others follow in place_read(). */
 void trustees_start(struct trustees *t)
 {
 	for (size_t k = 0; k < t->n; k++)
@@ -175,6 +179,7 @@ void trustees_start(struct trustees *t)
 		k8s_watch_start(t->all_watch[i]);
 }
 
+/* Start to watch the remaining kinds. The controllers start when all lists are complete. */
 static void place_read(struct place *p)
 {
 	p->reads = true;

@@ -9,6 +9,8 @@
 
 #include "tec/base/mem.h"
 
+/* One row per kind and reason; a reason that needs no advice has no row. With passes set tecctl
+ * shows the reason in yellow, and no check fails for it. */
 static const struct advice {
 	enum show_kind kind;
 	const char *reason;
@@ -143,6 +145,7 @@ static const struct advice *find(enum show_kind kind, const char *reason)
 	return NULL;
 }
 
+/* An unknown reason, as of a later operator, does not pass, so that people notice it. */
 bool show_passes(enum show_kind kind, const char *reason)
 {
 	const struct advice *a = find(kind, reason);
@@ -150,6 +153,7 @@ bool show_passes(enum show_kind kind, const char *reason)
 	return a && a->passes;
 }
 
+/* The caller escapes the result, which contains the object's name as the API has it. */
 bool show_advice(enum show_kind kind, const char *reason, const char *name, struct strbuf *out)
 {
 	const struct advice *a = find(kind, reason);

@@ -110,6 +110,7 @@ static void judge_image(struct json_object *image, struct show_findings *f)
 		message ? message : "the operator has not observed it yet");
 }
 
+/* An unreadable list is reported as such: it must not count as "no image". */
 static void judge_images(const struct show_world *w, struct show_findings *f)
 {
 	const struct show_list *l = &w->list[SHOW_IMAGE];
@@ -138,6 +139,7 @@ static void judge_conditions(struct json_object *cluster, struct show_findings *
 	}
 }
 
+/* The order of the findings is the order in which an administrator sets these things up. */
 void show_bootstrap(
 	const struct show_world *w, const struct model_cluster *c, struct show_findings *f)
 {
@@ -150,6 +152,7 @@ void show_bootstrap(
 
 /* ---- the three servers */
 
+/* Nodes verify the host name themselves; a certificate for another name locks all of them out. */
 void show_bootstrap_host(const struct show_endpoint *e, bool named, struct show_findings *f)
 {
 	if (named)

@@ -80,6 +80,7 @@ static void find_kind(const struct show_world *from, const struct show_world *to
 	free(there.v);
 }
 
+/* Images are never withheld by an operator, so they are selected only with a source to compare. */
 void show_deletes_find(
 	const struct show_world *from, const struct show_world *to, struct show_deletes *out)
 {
@@ -97,6 +98,7 @@ void show_deletes_fini(struct show_deletes *d)
 	*d = (struct show_deletes){.all = 0};
 }
 
+/* The limit of names applies to all kinds together; what is left out is counted. */
 void show_deletes_text(const struct show_deletes *d, struct strbuf *out)
 {
 	size_t shown = 0;
@@ -133,6 +135,7 @@ size_t show_deletes_left(const struct show_deletes *d, const struct show_world *
 
 /* ---- whether */
 
+/* A refusal: the reason, a detail that may be "", and the next step. */
 static struct show_next refuse(const char *then, const char *why, const char *more)
 {
 	struct show_next n = {.act = SHOW_DO_REFUSE, .step = SHOW_STEP_FOLLOW, .next = then};

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Findings are JSON objects, so that -o json prints exactly what people read. The words of "is" are
- * part of that format.
+ * part of that format:
+ *
+ *   {"check": "limits", "is": "note", "text": "mode Token, ...", "next": "give new nodes a token, ..."}
+ *   note  limits               mode Token, ... -> give new nodes a token, ...
  */
 #include "config.h"
 
@@ -33,6 +36,7 @@ void show_findings_fini(struct show_findings *f)
 	f->all = NULL;
 }
 
+/* The text is not escaped here: JSON keeps it as it is, and show_finding_line() escapes it. */
 void show_found(struct show_findings *f, enum show_is is, const char *what, const char *next,
 	const char *fmt, ...)
 {
@@ -92,6 +96,8 @@ void show_found_condition(struct show_findings *f, struct json_object *cluster, 
 		message ? message : "");
 }
 
+/* Every condition carries the generation that it was computed for; Installed is always
+ * reported, so it stands for all. */
 void show_found_observed(struct show_findings *f, struct json_object *cluster)
 {
 	int64_t generation = json_get_int(cluster, "metadata/generation", 0),
@@ -106,6 +112,7 @@ void show_found_observed(struct show_findings *f, struct json_object *cluster)
 			"it has observed the current generation of the TrustedExecutionCluster");
 }
 
+/* Days are rounded down: a certificate with "0 days" still works today. */
 void show_found_end(
 	struct show_findings *f, const char *what, const char *secret, int64_t end_s, int64_t now_s)
 {

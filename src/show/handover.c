@@ -1,6 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Pure decisions: the state of two clusters in, one step out. The order of the checks matters:
- * whatever would let two clusters decide at once is refused before anything else is considered. */
+/*
+ * Pure decisions: the state of two clusters in, one step out. The order of the checks matters:
+ * whatever would let two clusters decide at once is refused before anything else is considered.
+ *
+ * A promotion, by spec.authority of source and target; T is a ticket:
+ *
+ *   Self        Self              FOLLOW    the target becomes Following
+ *   Self        Following         ANNOUNCE  after the preflight: T on the target
+ *   Self        Following, T      FREEZE    the source becomes Frozen, with T
+ *   Frozen, T   Following, T      TAKE      once both digests are equal, the target becomes Self
+ *   Frozen, T   Self, T           SWAP      the source becomes Following
+ *   Following   Self              DONE      once the source has copied everything
+ *
+ * and its end with --abort, at any time before TAKE:
+ *
+ *   Frozen, T   Following, T      FENCE     the target's ticket becomes "aborted-T"
+ *   Frozen, T   Following, -T     UNFREEZE  the source becomes Self
+ *
+ * All writes carry the resourceVersion that was read: of two runs of tecctl, one meets a conflict.
+ */
 #include "config.h"
 
 #include "tec/show/handover.h"
@@ -105,6 +123,7 @@ size_t show_strangers(
 	return n;
 }
 
+/* By age, as nothing else tells a node in its first boot from one that never comes back. */
 size_t show_unbound(const struct show_world *w, const char **first)
 {
 	const struct show_list *l = &w->list[SHOW_MACHINE];
@@ -183,6 +202,7 @@ int show_place(const char *text, char **file, char **ns, struct err *err)
 static struct show_next next(enum show_do act, enum show_step step, const char *then,
 	const char *fmt, ...) PRINTF_LIKE(4, 5);
 
+/* enum show_do An answer with a reason and, for people, the next step. */
 static struct show_next next(
 	enum show_do act, enum show_step step, const char *then, const char *fmt, ...)
 {
@@ -195,6 +215,7 @@ static struct show_next next(
 	return n;
 }
 
+/* An answer without words: something to do, or nothing left. */
 static struct show_next act(enum show_do what, enum show_step step)
 {
 	return (struct show_next){.act = what, .step = step};
@@ -345,6 +366,7 @@ static bool has_ticket(const struct show_authority *to)
 	return to->ticket && *to->ticket && !str_starts(to->ticket, SHOW_TICKET_ABORTED);
 }
 
+/* Only a valid ticket on both sides counts; an aborted one never matches. */
 static bool same_ticket(const struct show_authority *from, const struct show_authority *to)
 {
 	return has_ticket(to) && str_eq(from->ticket, to->ticket);
@@ -614,6 +636,7 @@ struct show_next show_retire_next(const struct show_authority *at, bool last)
 
 /* ---- without the other cluster */
 
+/* Above all epochs that this operator has ever seen, so that the other side must step down. */
 int64_t show_next_epoch(const struct show_authority *from, const struct show_authority *to)
 {
 	int64_t epoch = to->epoch > to->peer_epoch ? to->epoch : to->peer_epoch;
@@ -638,6 +661,8 @@ static struct show_next from_lost_following(const struct show_authority *to)
 		"the cluster that the target follows is not lost: %s", said(to));
 }
 
+/* Take over only if this operator itself has no contact with a cluster that decides. A source
+ * that answers, or a peer that decides, must hand over by tecctl promote. */
 struct show_next show_from_lost_next(const struct show_authority *to)
 {
 	const enum show_step step = SHOW_STEP_TAKE;
@@ -670,6 +695,7 @@ struct show_next show_from_lost_next(const struct show_authority *to)
 	return wait_for(to, step, "target", to->is == MODEL_AUTHORITY_SELF ? "Self" : "Frozen");
 }
 
+/* The peer's address comes from the API, so it is escaped. */
 char *show_last_seen(const struct show_authority *to, int64_t now_s)
 {
 	struct strbuf out = STRBUF_INIT;

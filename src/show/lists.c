@@ -22,6 +22,7 @@ static enum show_colour colour_of(const struct show_state *s)
 					     : SHOW_BAD;
 }
 
+/* The KEY column tells the bound key, "-" if none: NoApprovedKey in STATE then has its reason. */
 void show_machines(const struct show_world *w, bool colours, struct strbuf *out)
 {
 	static const char *const titles[] = {"NAME", "STATE", "KEY", "AGE", "ID", NULL};
@@ -42,6 +43,7 @@ void show_machines(const struct show_world *w, bool colours, struct strbuf *out)
 	show_table_free(t);
 }
 
+/* A table of one kind with one more column, taken from the objects by a path. */
 static void list(const struct show_world *w, enum show_kind kind, const char *last_title,
 	const char *last_path, bool colours, struct strbuf *out)
 {
@@ -84,6 +86,7 @@ static void line(struct strbuf *out, const char *what, const char *text)
 	strbuf_addc(out, '\n');
 }
 
+/* Relative, as kubectl shows it: the API server's clock may differ from ours. */
 static void age_line(const struct show_world *w, struct json_object *o, struct strbuf *out)
 {
 	cleanup_strbuf struct strbuf age = STRBUF_INIT;
@@ -200,6 +203,8 @@ static void print_entry(const struct model_pcrs_entry *e, struct strbuf *out)
 	}
 }
 
+/* Values come from the ConfigMap that the operator writes; an entry with `why` has none, and
+ * tells the reason. */
 void show_image(
 	const struct show_world *w, struct json_object *image, bool colours, struct strbuf *out)
 {

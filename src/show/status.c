@@ -2,6 +2,20 @@
 /*
  * First the document (the functions *_json and add_*), then the text from the document (print_*).
  * The second half must not look at show_world: the two outputs would drift apart.
+ *
+ * The document:
+ *
+ *   namespace       the one that was read
+ *   cluster         name, registration, approval, authority{}, conditions[]; null: none was found
+ *   trusteeServers  [address, field of spec, whether the operator writes keys there]
+ *   images          [name, image, state, message, variants, ageSeconds]
+ *   bootSets        register sets that are approved; absent: unknown
+ *   machines        total, ready, and the number in each state
+ *   keys            the number of AttestationKeys
+ *   waiting         [kind, name, reason, message, next step, whether it passes without action]
+ *   unreadable      [kind, why]: lists whose absence above proves nothing
+ *
+ * Programs get it with -o json and -o yaml.
  */
 #include "config.h"
 
@@ -62,6 +76,7 @@ struct show_state show_state_of(enum show_kind kind, struct json_object *o)
 
 /* ---- the document */
 
+/* Only the four members that matter to people; times and generations are left out. */
 static struct json_object *conditions_json(struct json_object *o)
 {
 	struct json_object *all = json_get_arr(o, "status/conditions"), *out = json_arr();
@@ -93,6 +108,7 @@ static struct json_object *authority_json(struct json_object *o)
 	return json_add_str(to, "digest", json_get_str(from, "digest"));
 }
 
+/* Defaults of the CRD are filled in here: objects do not store them. */
 static struct json_object *cluster_json(struct json_object *o)
 {
 	struct json_object *c = json_obj();
@@ -107,6 +123,7 @@ static struct json_object *cluster_json(struct json_object *o)
 	return c;
 }
 
+/* Skip an address that is not set. */
 static void add_server(
 	struct json_object *out, const char *address, const char *field, bool administered)
 {
@@ -235,6 +252,8 @@ static void add_waiting(struct json_object *out, const struct show_world *w, enu
 	}
 }
 
+/* What waits is listed in the order in which it blocks the rest: the cluster, images, keys,
+ * Machines. */
 struct json_object *show_status(const struct show_world *w)
 {
 	static const enum show_kind order[] = {SHOW_CLUSTER, SHOW_IMAGE, SHOW_KEY, SHOW_MACHINE};
@@ -397,6 +416,7 @@ static enum show_colour colour_of(enum show_kind kind, const char *state)
 		       : SHOW_BAD;
 }
 
+/* An image without a known number of variants shows "-": its values are not computed yet. */
 static void print_images(const struct page *p, struct json_object *s)
 {
 	static const char *const titles[] = {"NAME", "STATE", "VARIANTS", "AGE", "IMAGE", NULL};
@@ -434,6 +454,7 @@ static void print_images(const struct page *p, struct json_object *s)
 	show_table_free(t);
 }
 
+/* One line per state, in the order in which states were first met. */
 static void print_machines(const struct page *p, struct json_object *s)
 {
 	struct json_object *by = json_get_obj(s, "machines/byState");
@@ -456,6 +477,7 @@ static void print_machines(const struct page *p, struct json_object *s)
 	}
 }
 
+/* At most WAITING_MAX entries: with thousands of Machines the rest is a matter for -o json. */
 static void print_waiting(const struct page *p, struct json_object *s)
 {
 	struct json_object *all = json_get_arr(s, "waiting");
@@ -495,6 +517,7 @@ static void print_waiting(const struct page *p, struct json_object *s)
 			n - WAITING_MAX);
 }
 
+/* Lists that could not be read, usually for lack of rights. */
 static void print_unreadable(const struct page *p, struct json_object *s)
 {
 	struct json_object *all = json_get_arr(s, "unreadable");

@@ -53,6 +53,7 @@ void show_json(struct strbuf *out, struct json_object *o)
 	strbuf_addc(out, '\n');
 }
 
+/* Colours are SGR sequences; the text between them is escaped, so it cannot end or change them. */
 void show_text(struct strbuf *out, bool colours, enum show_colour colour, const char *text)
 {
 	static const char *const codes[] = {[SHOW_GOOD] = "32",
@@ -177,6 +178,7 @@ void show_yaml(struct strbuf *out, struct json_object *o)
 
 /* ---- tables */
 
+/* Cells are kept until the table is printed: widths depend on all rows. */
 struct show_table *show_table_new(const char *const *titles)
 {
 	struct show_table *t = xcalloc(1, sizeof(*t));
@@ -204,6 +206,7 @@ void show_table_row(struct show_table *t)
 	memset(&t->row[t->n++], 0, sizeof(*t->row));
 }
 
+/* A row with too many cells is a bug of the caller, which no input can cause. */
 void show_table_cell(struct show_table *t, enum show_colour colour, const char *text)
 {
 	struct row *r = &t->row[t->n - 1];
@@ -254,6 +257,7 @@ static void print_row(const struct show_table *t, const struct cell *cells, cons
 	strbuf_addc(out, '\n');
 }
 
+/* Columns are as wide as their widest cell; the last one is not padded. */
 void show_table_print(
 	const struct show_table *t, const char *indent, bool colours, struct strbuf *out)
 {

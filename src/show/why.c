@@ -3,6 +3,18 @@
  * A refusal is an Event about the Machine or one of its keys. Its note is for people; only "PCR N
  * is HASH" is parsed from it, to find the approved images that have that value. Anybody who can
  * create Events can imitate the operator's, so they are evidence, not proof.
+ *
+ * Text:
+ *
+ *   Machine m, id UUID: something needed for its disk key is missing
+ *     ok    disk key: KeyMade: ...
+ *     no    attestation key: NoApprovedKey: ...
+ *           -> Boot the node so that it registers its key; ...
+ *
+ *   Refusals and warnings, latest first
+ *     2m ago  AttestationRefused: ...
+ *       PCR 4 shown     HASH, which no approved image has
+ *       PCR 4 expected  HASH for image fcos
  */
 #include "config.h"
 
@@ -143,6 +155,7 @@ static void check_authority(
 	}
 }
 
+/* Without a cluster nothing is served; TrusteeSynced is left out while it was never reported. */
 static void check_cluster(const struct show_world *w, struct json_object *checks)
 {
 	struct json_object *cluster = show_cluster(w);
@@ -172,6 +185,7 @@ static const char *event_time(struct json_object *e)
 	return NULL;
 }
 
+/* An Event without a UID is about nothing that we can identify. */
 static bool is_about(struct json_object *e, struct json_object *o)
 {
 	const char *uid = json_get_str(e, "regarding/uid");
@@ -365,6 +379,8 @@ static struct json_object *refusals_json(const struct show_world *w, struct json
 
 /* ---- together */
 
+/* Checks come in the order in which they come true, so that the first failure is the one to
+ * work on. */
 struct json_object *show_why(const struct show_world *w, struct json_object *machine)
 {
 	struct json_object *out = json_obj(), *checks = json_arr(), *refusals;
@@ -437,6 +453,7 @@ static void print_register(struct json_object *r, struct strbuf *out)
 	}
 }
 
+/* Others than the operator are named as claimants: they can only imitate its Events. */
 static void print_refusals(struct json_object *why, bool colours, struct strbuf *out)
 {
 	struct json_object *all = json_get_arr(why, "refusals");

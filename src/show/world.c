@@ -24,6 +24,7 @@ void show_world_fini(struct show_world *w)
 	memset(w->list, 0, sizeof(w->list));
 }
 
+/* An object without a name cannot be shown or found; an API server never sends one. */
 void show_world_take(struct show_world *w, enum show_kind kind, struct json_object *take_o)
 {
 	struct show_list *l = &w->list[kind];
@@ -86,6 +87,7 @@ int64_t show_age_of(const struct show_world *w, struct json_object *o)
 	return us / 1000000 > w->now_s ? 0 : w->now_s - us / 1000000;
 }
 
+/* A type occurs once (the CRD's list is keyed by it). */
 struct json_object *show_condition(struct json_object *o, const char *type)
 {
 	struct json_object *all = json_get_arr(o, "status/conditions");
@@ -114,6 +116,8 @@ struct json_object *show_find(const struct show_world *w, enum show_kind kind, c
 	return NULL;
 }
 
+/* The lists are sorted by age, so the first that qualifies is the oldest. If all are being
+ * deleted, the oldest of those. */
 struct json_object *show_cluster(const struct show_world *w)
 {
 	const struct show_list *l = &w->list[SHOW_CLUSTER];
@@ -163,6 +167,7 @@ struct json_object *show_machine_key(const struct show_world *w, struct json_obj
 	return NULL;
 }
 
+/* *at is the index to continue from, so no memory is needed between calls. */
 struct json_object *show_machine_other_key(
 	const struct show_world *w, struct json_object *machine, size_t *at)
 {
