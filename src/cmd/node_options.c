@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One table of options, one of commands. The programs that clevis runs are names of this one:
- * their few arguments, which clevis dictates, become those of the commands encrypt and decrypt.
- * clevis passes no options, so anything besides the pin's configuration comes from a file.
+ * Commands and options of tec-node. clevis runs this program under the names of its pin and with
+ * arguments that it dictates; they are translated to the commands encrypt and decrypt. clevis passes no
+ * options, so whatever the pin needs beyond its configuration comes from a file.
  */
 #include "config.h"
 
@@ -32,43 +32,43 @@
 
 static const struct conf_option table[] = {
 	{"tcti", CONF_STRING, "TCTI", ATTEST_TCTI, .group = "TPM",
-		.help = "How to reach the TPM, as tpm2-tss spells it: device:/dev/tpmrm0, swtpm:path=SOCKET..."},
+		.help = "How to reach the TPM, in the notation of tpm2-tss: device:/dev/tpmrm0, swtpm:path=SOCKET..."},
 	{"ak-handle", CONF_STRING, "HANDLE", "0x81010002",
 		.help = "Persistent handle of the attestation key."},
 	{"ak-file", CONF_STRING, "FILE", "/var/tpm/ak.pub",
-		.help = "Where its public half is kept, in PEM; empty: nowhere."},
+		.help = "File for the public part of the attestation key, in PEM; empty: no file."},
 	{"extra", CONF_STRING, "HEX",
-		.help = "64 hexadecimal digits that are signed along with a quote. Default: zeros."},
+		.help = "64 hexadecimal digits to include in the signed quote. Default: zeros."},
 	{"url", CONF_STRING, "URL[,URL...]", .group = "Servers",
-		.help = "Trustee, or several that are tried in this order; with register: the address of the registration."},
+		.help = "URLs of Trustee servers, tried in this order; with register: the URL of the registration listener."},
 	{"cert-file", CONF_STRING, "FILE",
-		.help = "PEM certificates that the servers' certificates have to lead to. Default: the system's."},
-	{"path", CONF_STRING, "REPOSITORY/TYPE/TAG", .help = "Which resource to get."},
-	{"uuid", CONF_STRING, "UUID", .help = "Which Machine the key is of."},
+		.help = "CA certificates (PEM) for the servers. Default: those of the system."},
+	{"path", CONF_STRING, "REPOSITORY/TYPE/TAG", .help = "The resource to get."},
+	{"uuid", CONF_STRING, "UUID", .help = "The Machine that the key belongs to."},
 	{"initdata", CONF_STRING, "TOML",
-		.help = "Init-data to send. PCR 8 is extended with its digest unless that was done."},
+		.help = "Init-data to send. PCR 8 is extended with its digest, unless that has been done."},
 	{"retries", CONF_STRING, "N", "0",
-		.help = "How often to ask all servers again when none gave what was asked for."},
+		.help = "How often to try all servers again when none of them succeeded."},
 	{"timeout", CONF_STRING, "SECONDS", "0",
-		.help = "For all of it, with retries; 0: no limit beside those of single requests."},
+		.help = "Time limit for the whole command including retries; 0: only the limits of single requests."},
 	{"console", CONF_STRING, "FILE",
-		.help = "With encrypt and decrypt: also say here what a person should know, as clevis hides standard error in a boot."},
+		.help = "With encrypt and decrypt: also write messages for people to this file, because clevis hides standard error during boot."},
 	{"tee", CONF_CHOICE, "TEE", "tpm", .choices = "tpm, sample",
-		.help = "Kind of evidence. A sample proves nothing: for tests of a server."},
+		.help = "Kind of evidence. Sample evidence proves nothing; it is for tests of a server."},
 	{"listen", CONF_STRING, "ADDR:PORT", ATTEST_CDH_LISTEN,
-		.help = "With serve: where; empty: nowhere. Only loopback peers are answered. Sockets that systemd passes count instead of this one and --socket."},
-	{"socket", CONF_STRING, "FILE", .help = "With serve: listen at this local socket too."},
+		.help = "With serve: address to listen on; empty: none. Only loopback peers are answered. Sockets passed by systemd replace this address and --socket."},
+	{"socket", CONF_STRING, "FILE", .help = "With serve: also listen on this local socket."},
 	{"socket-mode", CONF_STRING, "MODE", "0660", .help = "Mode of --socket, in octal digits."},
 	{"socket-group", CONF_STRING, "GROUP",
-		.help = "Group of --socket. Default: the process's."},
+		.help = "Group of --socket. Default: that of the process."},
 	{"socket-users", CONF_STRING, "USER[,USER...]",
-		.help = "Who may use local sockets, beside root, by name or number. Default: everybody their mode lets in."},
+		.help = "Users who may use local sockets in addition to root, by name or number. Default: everyone whom the socket's mode admits."},
 	{"aa", CONF_BOOL, "BOOL", "false",
-		.help = "With serve: give tokens and evidence to all who may ask. A token comes with its private key: with both, the disk key can be fetched."},
+		.help = "With serve: give tokens and evidence to every client. A token comes with its private key, and both together can fetch the disk key."},
 	{"device", CONF_FILE, "DEV", .group = "Disks",
-		.help = "With rebind-servers: the LUKS2 disk, or a file that holds one. Default: each that is open."},
+		.help = "With rebind-servers: the LUKS2 disk, or a file that contains one. Default: all open disks."},
 	{"dry-run", CONF_BOOL, "BOOL", "false",
-		.help = "With rebind-servers: check that a server of the list opens the disk, and change nothing."},
+		.help = "With rebind-servers: check that a server of the list opens the disk, without changing anything."},
 	{"config", CONF_FILE, "FILE", .group = "Other options",
 		.help = "Read options from this file. Default: " CONFIG_FILE " if it exists."},
 	{"print-config", CONF_ACTION, .help = "Print a commented configuration file and exit."},
@@ -78,29 +78,29 @@ static const struct conf_option table[] = {
 
 static const struct conf_command commands[] = {
 	[NODE_AK] = {"ak", "make|show",
-		"make the attestation key if there is none, and print it; or only print it",
+		"create the attestation key unless it exists, and print it; or only print it",
 		TPM_OPTIONS " ak-file"},
 	[NODE_QUOTE] = {"quote", NULL, "print evidence as JSON", TPM_OPTIONS " extra"},
 	[NODE_REGISTER] = {"register", NULL,
-		"make the attestation key if there is none, and register it",
+		"create the attestation key unless it exists, and register it",
 		TPM_OPTIONS " ak-file url cert-file uuid"},
 	[NODE_ATTEST] = {"attest", NULL, "attest to a server and print the token",
 		NET_OPTIONS " initdata tee"},
 	[NODE_GET_RESOURCE] = {"get-resource", NULL, "attest and print a resource in base64",
 		NET_OPTIONS " path initdata tee"},
-	[NODE_ENCRYPT] = {"encrypt", "CONFIG", "the clevis pin: encrypt standard input",
+	[NODE_ENCRYPT] = {"encrypt", "CONFIG", "clevis pin: encrypt standard input",
 		TPM_OPTIONS " ak-file timeout console"},
-	[NODE_DECRYPT] = {"decrypt", NULL, "the clevis pin: decrypt standard input",
+	[NODE_DECRYPT] = {"decrypt", NULL, "clevis pin: decrypt standard input",
 		TPM_OPTIONS " timeout console"},
 	[NODE_SERVE] = {"serve", NULL,
-		"answer this machine's workloads over HTTP: resources, tokens, evidence",
+		"serve resources, tokens and evidence to workloads of this machine over HTTP",
 		TPM_OPTIONS
 		" url cert-file initdata tee listen socket socket-mode socket-group socket-users aa"},
 	[NODE_DOCTOR] = {"doctor", NULL,
-		"look at all that an attestation needs, and say what to do",
+		"check everything that an attestation needs, and say what to do",
 		TPM_OPTIONS " url cert-file path tee"},
 	[NODE_REBIND] = {"rebind-servers", "FILE",
-		"bind the disks of this machine to the servers in FILE, as tecctl bootstrap servers prints it",
+		"bind the disks of this machine to the servers in FILE, the output of tecctl bootstrap servers",
 		TPM_OPTIONS " timeout retries device dry-run"},
 };
 
@@ -108,9 +108,9 @@ static const struct conf_program program = {
 	.name = "tec-node",
 	.usage = "COMMAND [OPTION]...",
 	.about =
-		"A node's side of the attestation: its key in the TPM, its evidence, what servers give for it.",
+		"Attests a node: manages its key in the TPM, produces evidence, and fetches resources from servers.",
 	.notes =
-		"Exit status: 0 done, 1 refused by policy, 2 usage, 3 TPM, 4 network, 5 server, 6 disk.",
+		"Exit status: 0 success, 1 refused by policy, 2 usage, 3 TPM, 4 network, 5 server, 6 disk.",
 	.options = table,
 	.n_options = ARRAY_LEN(table),
 	.commands = commands,
@@ -119,8 +119,8 @@ static const struct conf_program program = {
 
 /* ---- values */
 
-/* Only the owner hierarchy's persistent range is accepted (TCG Registry of Reserved TPM 2.0
- * Handles): 0x81800000 and above belong to the platform. */
+/* Accept the owner's persistent handles only: those from 0x81800000 on are the platform's (TPM 2.0 Part
+ * 2, PLATFORM_PERSISTENT). */
 static int read_handle(const char *text, uint32_t *out, struct err *err)
 {
 	char *end;
@@ -128,7 +128,7 @@ static int read_handle(const char *text, uint32_t *out, struct err *err)
 
 	if (!*text || *end || v < 0x81000000ul || v > 0x817ffffful)
 		return err_set(err, ERR_INVALID,
-			"option --ak-handle is not a persistent handle of the owner hierarchy (0x81000000 to 0x817fffff): %s",
+			"option --ak-handle is not an owner's persistent handle (0x81000000 to 0x817fffff): %s",
 			log_esc(text));
 	*out = (uint32_t)v;
 	return 0;
@@ -149,7 +149,7 @@ static int read_tpm(struct node_options *o, struct err *err)
 	return read_handle(conf_str(o->conf, "ak-handle"), &o->ak_handle, err);
 }
 
-/* NULL: no --cert-file, or an error. */
+/* Return the content of --cert-file; NULL without one, or with err set if it cannot be read. */
 static char *read_cert(const struct node_options *o, struct err *err)
 {
 	const char *file = conf_str(o->conf, "cert-file");
@@ -158,7 +158,7 @@ static char *read_cert(const struct node_options *o, struct err *err)
 	return file ? file_read(file, CERT_MAX, &len, NULL, err) : NULL;
 }
 
-/* Add one server of --url. Takes take_url in any case; the certificates apply to https only. */
+/* Append one server. An http:// URL takes no certificate, so a list may mix both schemes. */
 static int add_server(struct attest_config *c, char *take_url, const char *cert, struct err *err)
 {
 	struct attest_server *s = &c->server[c->n_servers];
@@ -166,7 +166,7 @@ static int add_server(struct attest_config *c, char *take_url, const char *cert,
 	if (c->n_servers == ATTEST_SERVERS_MAX || !attest_url_valid(take_url)) {
 		err_set(err, ERR_INVALID,
 			c->n_servers == ATTEST_SERVERS_MAX
-				? "option --url has too many servers: %s"
+				? "option --url names too many servers: %s"
 				: "option --url is not http://HOST[:PORT] or https://HOST[:PORT]: %s",
 			log_esc(take_url));
 		free(take_url);
@@ -187,7 +187,8 @@ static int read_servers(struct node_options *o, struct err *err)
 	if (err_is_set(err))
 		return -1;
 	if (!url)
-		return err_set(err, ERR_INVALID, "option --url is required");
+		return err_set(err, ERR_INVALID,
+			"option --url is missing; next step: give the server's URL");
 	for (;;) {
 		size_t n = strcspn(url, ",");
 
@@ -215,8 +216,7 @@ static int read_limits(struct node_options *o, struct err *err)
 
 /* ---- commands */
 
-/* The registration has its own server in the configuration; --url fills the list of Trustees,
- * so it is moved. */
+/* --url names the registration listener here, so move the first server to `registration`. */
 static int read_register(struct node_options *o, struct err *err)
 {
 	const char *uuid = conf_str(o->conf, "uuid");
@@ -232,12 +232,12 @@ static int read_register(struct node_options *o, struct err *err)
 	return 0;
 }
 
-/* The doctor works with what is configured; the other commands need a server, and some a path. */
+/* Read servers, limits and init-data, and the path for commands that get a resource. */
 static int read_attest(struct node_options *o, struct err *err)
 {
 	const char *path = conf_str(o->conf, "path"), *toml = conf_str(o->conf, "initdata");
 
-	/* The doctor checks what is configured; without --url it checks the rest. */
+	/* doctor checks the servers only if some are given. */
 	if (o->command == NODE_DOCTOR && !conf_str(o->conf, "url"))
 		return 0;
 	if (read_servers(o, err) < 0 || read_limits(o, err) < 0)
@@ -267,20 +267,20 @@ static int read_group(const char *name, gid_t *out, struct err *err)
 	if (!name || g)
 		return 0;
 	if (str_to_u64(name, UINT32_MAX - 1, &number) < 0)
-		return err_set(err, ERR_INVALID, "option --socket-group: group %s not found",
+		return err_set(err, ERR_INVALID, "option --socket-group: no group %s exists",
 			log_esc(name));
 	*out = (gid_t)number;
 	return 0;
 }
 
-/* A name or a number; it is compared with the UID of the peer (SO_PEERCRED). */
+/* Resolve the name once, at startup. A number needs no entry in the user database. */
 static int add_user(struct attest_cdh_conf *c, const char *name, struct err *err)
 {
 	const struct passwd *p = getpwnam(name);
 	uint64_t number = 0;
 
 	if (!p && str_to_u64(name, UINT32_MAX - 1, &number) < 0)
-		return err_set(err, ERR_INVALID, "option --socket-users: user %s not found",
+		return err_set(err, ERR_INVALID, "option --socket-users: no user %s exists",
 			log_esc(name));
 	if (c->n_users == ARRAY_LEN(c->users))
 		return err_set(err, ERR_INVALID, "option --socket-users names more than %zu users",
@@ -314,15 +314,14 @@ static int read_serve(struct node_options *o, struct err *err)
 	o->socket_mode = (mode_t)strtoul(mode, NULL, 8);
 	if (!*mode || strlen(mode) > 4 || mode[strspn(mode, "01234567")] || o->socket_mode > 0777)
 		return err_set(err, ERR_INVALID,
-			"option --socket-mode is not a mode in octal digits, up to 0777: %s",
-			log_esc(mode));
+			"option --socket-mode is not an octal mode up to 0777: %s", log_esc(mode));
 	if (read_group(conf_str(o->conf, "socket-group"), &o->socket_group, err) < 0 ||
 		read_users(conf_str(o->conf, "socket-users"), &o->cdh, err) < 0)
 		return -1;
 	return read_attest(o, err);
 }
 
-/* FILE is what tecctl bootstrap servers prints: servers, each with its CA. */
+/* Read FILE here, so that a malformed list is a usage error before any disk is opened. */
 static int read_rebind(struct node_options *o, const char *file, struct err *err)
 {
 	size_t len;
@@ -375,13 +374,12 @@ static int read_command(struct node_options *o, struct err *err)
 	return 0;
 }
 
-/* ---- the names that clevis knows */
+/* ---- the names that clevis runs */
 
 #define PIN_ENCRYPT "clevis-encrypt-trustee"
 #define PIN_DECRYPT "clevis-decrypt-trustee"
 
-/* Translate the arguments of a clevis program into those of a command. out has three places,
- * the last may be NULL. CONF_EXIT: answered already (--summary). */
+/* Translate clevis's arguments to those of a command. out[2] is NULL for decrypt. EXIT: answered. */
 static enum conf_result pin_argv(const char *name, int argc, char *const argv[], char *out[3])
 {
 	bool encrypt = str_eq(name, PIN_ENCRYPT);
@@ -393,7 +391,7 @@ static enum conf_result pin_argv(const char *name, int argc, char *const argv[],
 				     : "Decrypts with a key that Trustee releases after attestation");
 			return CONF_EXIT;
 		}
-		/* clevis passes on "assume yes"; the pin asks nothing. */
+		/* clevis passes "assume yes" on; this program never asks. */
 		if (str_eq(argv[i], "-y"))
 			continue;
 		if (config || !encrypt) {
@@ -406,7 +404,7 @@ static enum conf_result pin_argv(const char *name, int argc, char *const argv[],
 		fprintf(stderr,
 			"Usage: clevis encrypt trustee CONFIG < PLAINTEXT > JWE\n\n"
 			"CONFIG is JSON: {\"servers\":[{\"url\":URL,\"cert\":PEM},...],\"path\":\"default/ID/root\"}\n"
-			"num_retries, initdata and attestation_key: see clevis-encrypt-trustee(1).\n");
+			"optionally with num_retries, initdata and attestation_key: clevis-encrypt-trustee(1).\n");
 		return CONF_BAD;
 	}
 	out[0] = (char *)(uintptr_t)name;
@@ -425,12 +423,12 @@ static enum conf_result parse(struct node_options *o, int argc, char *const argv
 	if (!str_eq(name, PIN_ENCRYPT) && !str_eq(name, PIN_DECRYPT))
 		return conf_start(o->conf, argc, argv);
 	r = pin_argv(name, argc, argv, pin);
-	/* conf borrows the words, not the array. */
+	/* conf keeps pointers to the words, not to the array. */
 	return r == CONF_RUN ? conf_start(o->conf, pin[2] ? 3 : 2, pin) : r;
 }
 
-/* Read the default configuration file unless the command line names one. secure_getenv(): a
- * privileged process does not trust its environment. */
+/* Read the default file unless the command line names one. clevis may run this as root in an initrd,
+ * so the variable is ignored in a privileged (AT_SECURE) process. */
 static int read_default_file(struct node_options *o, struct err *err)
 {
 	const char *file = secure_getenv("TEC_NODE_CONFIG");

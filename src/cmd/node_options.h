@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command line and the configuration file of tec-node, checked. Everything but `config` and
- * `init_data` is borrowed from argv or `conf`, or static.
+ * The command line and configuration file of tec-node, validated. All strings but those in `config`
+ * are borrowed from argv or `conf`, or static.
  */
 #ifndef TEC_CMD_NODE_OPTIONS_H
 #define TEC_CMD_NODE_OPTIONS_H
@@ -29,7 +29,7 @@ enum node_command {
 struct node_options {
 	struct conf *conf; /* owned */
 	enum node_command command;
-	const char *tcti, *ak_file; /* ak_file NULL: the public key is not saved */
+	const char *tcti, *ak_file; /* ak_file NULL: write no file */
 	uint32_t ak_handle;
 	bool sample;         /* evidence that proves nothing */
 	bool make;           /* ak make */
@@ -42,15 +42,14 @@ struct node_options {
 	struct attest_cdh_conf cdh;
 	const char *console; /* NULL: none */
 	/* rebind-servers */
-	const char *device; /* NULL: all that are open */
+	const char *device; /* NULL: all open disks */
 	bool dry_run;
-	/* Servers, path and registration, from the options or from the pin's CONFIG. */
+	/* Servers, path and registration, from the options or the pin's CONFIG. */
 	struct attest_config config;
 };
 
-/* Reads the command line and the configuration file. If the program was started under a name of
- * the clevis pin, the arguments are those of the pin. CONF_EXIT and CONF_BAD as of
- * conf_start(). */
+/* Read options as conf_start() does. If argv[0] is a name of the clevis pin, the arguments are those
+ * that clevis passes to a pin. Call node_options_fini() whatever the result. */
 enum conf_result node_options_read(struct node_options *o, int argc, char *const argv[]);
 void node_options_fini(struct node_options *o);
 

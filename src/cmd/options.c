@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One table describes the command line, the configuration file, --help and the sample in etc/.
- * Every value is checked here, so the rest of the program never meets a malformed one.
- *
- * A new option needs a row in the table, a member of struct options, a line in read_values() or in
- * one of the functions that it calls, and a paragraph in man/tec-operator.8;
- * tests/check-config.sh compares the table with the sample and the manual.
+ * One table defines the command line, the configuration file, --help and the sample in etc/. Every
+ * value is validated here, so the rest of the program never sees a malformed one.
  */
 #include "config.h"
 
@@ -28,100 +24,101 @@
 
 static const struct conf_option table[] = {
 	{"config", CONF_FILE, "FILE", .group = "General",
-		.help = "Read options from FILE; the command line wins over it."},
+		.help = "Read options from FILE. The command line takes precedence."},
 	{"role", CONF_CHOICE, "ROLE", "all",
 		.choices = "all, controller, register, register-ak, guard",
-		.help = "What this process does: all, controller, register, register-ak, or guard: a proxy before Trustee."},
+		.help = "What this process runs: all, controller, register, register-ak, or guard, a proxy in front of Trustee."},
 	{"log-level", CONF_CHOICE, "LEVEL", "info", .choices = "debug, info, warn, error",
 		.help = "debug, info, warn or error.", .reloadable = true},
 	{"log-format", CONF_CHOICE, "FORMAT", "text", .choices = "text, json",
 		.help = "text (key=value) or json.", .reloadable = true},
 	{"kubeconfig", CONF_STRING, "FILE", .group = "Kubernetes and Trustee",
-		.help = "Kubernetes configuration. Default: $KUBECONFIG, else the Pod's service account."},
+		.help = "Client configuration for Kubernetes. Default: $KUBECONFIG, else the Pod's service account."},
 	{"namespace", CONF_STRING, "NS",
-		.help = "The one namespace managed. Default: $POD_NAMESPACE, the context's, the service account's."},
+		.help = "The namespace to manage. Default: $POD_NAMESPACE, else that of the context, else that of the service account."},
 	{"api-protocol", CONF_CHOICE, "PROTOCOL", "auto", .choices = "auto, http1",
-		.help = "auto: HTTP/2 with an API server that has it; http1: HTTP/1.1 always."},
+		.help = "auto: HTTP/2 if the API server supports it; http1: always HTTP/1.1."},
 	{"leader-elect", CONF_BOOL, "BOOL", "true",
-		.help = "Reconcile only while holding the Lease tec-operator, and for trustee that of the Trustee operator; listeners serve regardless."},
+		.help = "Reconcile only while holding the Lease tec-operator and, for trustee, the Lease of the Trustee operator. Listeners serve without a Lease."},
 	{"controllers", CONF_STRING, "LIST", "cluster",
-		.help = "Which controllers run: cluster (TrustedExecutionClusters and what nodes need) and trustee (KbsConfigs and TrusteeConfigs), with commas between them."},
+		.help = "Comma-separated list of the controllers to run: cluster (TrustedExecutionClusters and what nodes need) and trustee (KbsConfigs and TrusteeConfigs)."},
 	{"trustee-namespaces", CONF_STRING, "LIST",
-		.help = "Namespaces of KbsConfigs and TrusteeConfigs, 256 at most, with commas between them; their Lease is in the first. Default: that of --namespace."},
+		.help = "Comma-separated list of the namespaces of KbsConfigs and TrusteeConfigs, 256 at most. Their Lease is in the first one. Default: that of --namespace."},
 	{"kbs-url", CONF_STRING, "URL",
-		.help = "Where to connect to the cluster's Trustee instead of its Service; changes nothing that is rendered."},
+		.help = "Connect to the cluster's Trustee at this URL instead of its Service. Rendered objects do not change."},
 	{"listen-register", CONF_STRING, "ADDR:PORT", "[::]:8000", .group = "Listeners",
-		.help = "Where nodes fetch their Ignition."},
+		.help = "Where nodes fetch their Ignition configuration."},
 	{"listen-register-ak", CONF_STRING, "ADDR:PORT", "[::]:8001",
 		.help = "Where nodes register attestation keys."},
 	{"listen-health", CONF_STRING, "ADDR:PORT", "[::]:8081",
-		.help = "Serves /healthz, /readyz and /metrics."},
+		.help = "Where /healthz, /readyz and /metrics are served."},
 	{"rate-limit", CONF_STRING, "BURST,PER_S|off", "200,50",
-		.help = "Requests allowed per source address: a burst, and how many more each second."},
+		.help = "Requests allowed per source address: the size of a burst, and the sustained rate per second."},
 	{"max-connections", CONF_STRING, "N", "1500",
-		.help = "Connections per listener. When all are in use, the address with the most connections loses the one that was idle longest."},
+		.help = "Maximum number of connections per listener. When it is reached, the address with the most connections loses its longest idle one."},
 	{"shutdown-delay", CONF_STRING, "SECONDS",
-		.help = "After SIGTERM, serve for so long while /readyz says no. Default: 5 in a Pod, else 0."},
+		.help = "How long to keep serving after SIGTERM, while /readyz returns 503. Default: 5 in a Pod, else 0."},
 	{"standalone", CONF_OPTIONAL, "DIR", .group = "Without a Kubernetes cluster",
-		.help = "Keep all objects in DIR and serve the Kubernetes API from there: no cluster is needed. Without DIR: /var/lib/tec-operator, or tec-operator in $XDG_STATE_HOME (~/.local/state) when not run by root."},
+		.help = "Keep all objects in DIR and serve the Kubernetes API from there; no cluster is needed. Default of DIR: /var/lib/tec-operator for root, else tec-operator in $XDG_STATE_HOME (~/.local/state)."},
 	{"listen-api", CONF_STRING, "ADDR:PORT", "127.0.0.1:6443",
 		.help = "Where --standalone serves the Kubernetes API."},
 	{"public-address", CONF_STRING, "HOST[:PORT]",
-		.help = "With --standalone: make a TrustedExecutionCluster, if there is none, whose nodes reach this machine at HOST and its Trustee at PORT (default: that of --listen-kbs)."},
+		.help = "With --standalone: create a TrustedExecutionCluster, unless one exists, whose nodes reach this machine at HOST and its Trustee at PORT (default: that of --listen-kbs)."},
 	{"plain", CONF_BOOL, "BOOL", "false",
-		.help = "With --public-address, for a lab: the cluster that is made has no TLS, so nodes register and get their disk keys over plain HTTP."},
+		.help = "With --public-address, for a lab: create the cluster without TLS. Nodes register and get their disk keys over plain HTTP."},
 	{"node-ca", CONF_STRING, "FILE",
-		.help = "With --public-address, on the first start: the CA that nodes trust, as made by tecctl bootstrap ca. It is kept in DIR. Default: one is made."},
+		.help = "With --public-address, on the first start: the CA that nodes trust, from tecctl bootstrap ca. It is kept in DIR. Default: a new CA."},
 	{"sealing-key", CONF_STRING, "FILE",
-		.help = "Of --standalone: 32 bytes that seal the Secrets in DIR. Default: the systemd credential tec-operator.sealing-key, else sealing.key in DIR, which is made."},
+		.help = "With --standalone: 32 bytes that seal the Secrets in DIR. Default: the systemd credential tec-operator.sealing-key, else sealing.key in DIR, created if missing."},
 	{"write-kubeconfig", CONF_STRING, "FILE",
-		.help = "Where --standalone writes the administrator's kubeconfig. Default: kubeconfig in DIR while sealing.key in DIR is used, else nowhere, as its key reads every Secret."},
+		.help = "Where --standalone writes the administrator's kubeconfig, whose key can read every Secret. Default: kubeconfig in DIR if sealing.key in DIR is used, else nowhere."},
 	{"restore", CONF_FILE, "FILE",
-		.help = "With --standalone: put the backup FILE into DIR, which holds no objects yet, and exit."},
+		.help = "With --standalone: restore the backup FILE into DIR, which must hold no objects, and exit."},
 	{"accept-unverified", CONF_BOOL, "BOOL", "false",
-		.help = "With --restore: accept a backup in which objects were deleted, added or replaced by older ones. Check what it holds before nodes can reach it."},
-	{"registry-mirror", CONF_STRING, "LIST", .group = "Registries of images",
-		.help = "REGISTRY=HOST[:PORT][/PREFIX],...: hosts that are tried first for a registry's images, in this order."},
+		.help = "With --restore: accept a backup in which objects were deleted, added or replaced by older ones. Check its content before nodes can reach the operator."},
+	{"registry-mirror", CONF_STRING, "LIST", .group = "Image registries",
+		.help = "REGISTRY=HOST[:PORT][/PREFIX],...: hosts to try before a registry for its images, in this order."},
 	{"insecure-registry", CONF_STRING, "LIST",
 		.help = "HOST[:PORT],...: registries, mirrors and token servers to reach over plain HTTP."},
 	{"registry-auth", CONF_STRING, "FILE",
-		.help = "Credentials of registries as in a Secret's .dockerconfigjson; read again for each image."},
+		.help = "Registry credentials, in the format of a Secret's .dockerconfigjson. The file is read again for each image."},
 	{"registry-ca", CONF_STRING, "FILE",
-		.help = "With --standalone: CA certificates (PEM) of registries. Default: the system's."},
+		.help = "With --standalone: CA certificates (PEM) for registries. Default: those of the system."},
 	{"arch", CONF_STRING, "ARCH", REGISTRIES_ARCH,
-		.help = "Of an image for several architectures: amd64, arm64..."},
+		.help = "Architecture to select from a multi-architecture image: amd64, arm64..."},
 	{"listen-kbs", CONF_STRING, "ADDR:PORT|off", "[::]:8080",
-		.group = "What nodes attest to, with --standalone or --role=guard",
-		.help = "Where nodes attest and fetch resources. off, with --standalone only: Trustee is elsewhere."},
+		.group = "Attestation, with --standalone or --role=guard",
+		.help = "Where nodes attest and fetch resources. off, with --standalone only: Trustee runs elsewhere."},
 	{"tee", CONF_CHOICE, "KINDS", "tpm", .choices = "tpm, tpm+sample",
-		.help = "Evidence that passes: tpm, or tpm+sample for tests. A sample proves nothing."},
+		.help = "Evidence to accept: tpm, or tpm+sample for tests. Sample evidence proves nothing."},
 	{"session-time", CONF_STRING, "SECONDS", "300",
-		.help = "How long a handshake that was begun is kept (as Trustee's timeout, in minutes there)."},
+		.help = "How long a started handshake is kept. It corresponds to Trustee's timeout, which is in minutes."},
 	{"max-sessions", CONF_STRING, "N", "10000",
-		.help = "Handshakes begun and not attested yet; above it the source with the most loses one."},
+		.help = "Maximum number of unfinished handshakes. Above it, the source address with the most loses one."},
 	{"max-sessions-per-source", CONF_STRING, "N", "1024",
-		.help = "The same for one source address, behind which there may be many nodes."},
+		.help = "Maximum number of unfinished handshakes of one source address, which many nodes may share."},
 	{"upstream", CONF_STRING, "URL", "http://127.0.0.1:8081", .group = "With --role=guard",
-		.help = "The Trustee behind the guard; plain HTTP to a loopback address only."},
+		.help = "The Trustee that the guard protects. Plain HTTP is allowed to loopback addresses only."},
 	{"upstream-ca", CONF_STRING, "FILE",
-		.help = "CA certificates (PEM) of an https upstream. Default: the system's."},
+		.help = "CA certificates (PEM) for an https upstream. Default: those of the system."},
 	{"listen-admin", CONF_STRING, "ADDR:PORT",
-		.help = "Where the operator reaches Trustee's admin API. Without it, that API is not reachable through the guard."},
+		.help = "Where the operator reaches Trustee's admin API. Default: the guard does not expose that API."},
 	{"tls-cert", CONF_STRING, "FILE",
-		.help = "Certificate chain (PEM) of both; read again when it changes. Without it: plain HTTP."},
+		.help = "Certificate chain (PEM) of both listeners, reloaded when it changes. Without it, they use plain HTTP."},
 	{"tls-key", CONF_STRING, "FILE", .help = "Private key (PEM) of --tls-cert."},
 	{"allow-additional", CONF_BOOL, "BOOL", "false",
-		.help = "Let additional evidence pass, which is not looked into."},
-	{"max-attestation", CONF_STRING, "BYTES", "65536", .help = "Size of an attestation."},
+		.help = "Forward evidence of additional devices without checking it."},
+	{"max-attestation", CONF_STRING, "BYTES", "65536",
+		.help = "Maximum size of an attestation request."},
 	{"check-config", CONF_ACTION, .group = "Other actions",
-		.help = "Check options and files, say what is wrong, start nothing."},
+		.help = "Check the options and the files they name, report errors, and exit."},
 	{"print-config", CONF_ACTION, .help = "Print a commented sample configuration file."},
 	{"seed", CONF_PAIR, "SRC DST",
-		.help = "Copy Trustee's policies from SRC into its storage DST and exit (init container)."},
+		.help = "Copy Trustee's policies from SRC to its storage DST and exit (init container)."},
 	{"lookup-label", CONF_ACTION,
-		.help = "Internal: look up an image's label in a registry; the request is read from standard input."},
+		.help = "Internal: look up an image's label in a registry. The request is read from standard input."},
 	{"compute-image", CONF_ACTION,
-		.help = "Internal: compute an image's values; the request is read from standard input."},
+		.help = "Internal: compute an image's values. The request is read from standard input."},
 	{"version", CONF_ACTION, .letter = 'V', .help = "Print the version and exit."},
 	{"help", CONF_ACTION, .letter = 'h', .help = "Print this help and exit."},
 };
@@ -130,12 +127,12 @@ static const struct conf_program program = {
 	.name = "tec-operator",
 	.usage = "[OPTION]...",
 	.about =
-		"Operator for Trusted Execution Clusters: registers nodes, keeps their disk keys and attestation keys.",
+		"Operator for Trusted Execution Clusters. Registers nodes and manages their disk keys and attestation keys.",
 	.options = table,
 	.n_options = ARRAY_LEN(table),
 };
 
-/* Parse BURST,PER_S or off. Zero is refused: it would lock out everybody. */
+/* Read --rate-limit: BURST,PER_S, neither of them 0, or off. */
 static int read_rate(struct options *o, struct err *err)
 {
 	const char *text = conf_str(o->conf, "rate-limit");
@@ -157,7 +154,7 @@ static int read_rate(struct options *o, struct err *err)
 	return 0;
 }
 
-/* Check ADDR:PORT now; it is resolved again when the listener binds. */
+/* Validate the address only: the listener parses it again when it binds. */
 static int read_listen(struct options *o, const char *name, const char **out, struct err *err)
 {
 	struct addr unused;
@@ -168,8 +165,7 @@ static int read_listen(struct options *o, const char *name, const char **out, st
 	return 0;
 }
 
-/* The default directory of --standalone: for a service (root), or in the user's home. The
- * caller frees. */
+/* Choose the default of --standalone's DIR: a system directory for root, else one of the user. */
 static char *state_dir(struct err *err)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -181,11 +177,14 @@ static char *state_dir(struct err *err)
 	if (home && *home)
 		return xasprintf("%s/.local/state/" PACKAGE_NAME, home);
 	err_set(err, ERR_INVALID,
-		"option --standalone: no home directory; next step: --standalone=DIR");
+		"option --standalone: no home directory; next step: give --standalone=DIR");
 	return NULL;
 }
 
-/* Read the options of --standalone; without it, refuse those that need it. */
+/*
+ * Read --standalone and what depends on it, and refuse options that contradict it. It runs last,
+ * because it overrides --leader-elect: one process owns the directory, so nothing is elected.
+ */
 static int read_standalone(struct options *o, struct err *err)
 {
 	const char *dir = conf_str(o->conf, "standalone");
@@ -215,7 +214,8 @@ static int read_standalone(struct options *o, struct err *err)
 		return err_set(err, ERR_INVALID,
 			"options --standalone and --kubeconfig are mutually exclusive");
 	if (o->role != ROLE_ALL)
-		return err_set(err, ERR_INVALID, "option --role cannot be set with --standalone");
+		return err_set(
+			err, ERR_INVALID, "option --role: --standalone supports role all only");
 	if (o->namespace_ && !kobj_label_valid(o->namespace_, strlen(o->namespace_)))
 		return err_set(err, ERR_INVALID,
 			"option --namespace: %s is not a valid namespace name",
@@ -233,7 +233,7 @@ static void read_log(struct options *o)
 	o->log_format = (enum log_format)conf_choice(o->conf, "log-format");
 }
 
-/* A Service keeps sending connections to a Pod for a moment after its termination has begun. */
+/* The default in a Pod covers the time that Services need to remove it from their endpoints. */
 static int read_delay(struct options *o, struct err *err)
 {
 	const char *in_pod = getenv("KUBERNETES_SERVICE_HOST");
@@ -246,7 +246,7 @@ static int read_delay(struct options *o, struct err *err)
 	return 0;
 }
 
-/* "off" is for --standalone only: without this listener a guard would be nothing. */
+/* Accept off with --standalone only: without this listener a guard has no purpose. */
 static int read_listen_kbs(struct options *o, struct err *err)
 {
 	if (conf_str(o->conf, "standalone") && str_eq(conf_str(o->conf, "listen-kbs"), "off"))
@@ -254,7 +254,7 @@ static int read_listen_kbs(struct options *o, struct err *err)
 	return read_listen(o, "listen-kbs", &o->guard.listen_kbs, err);
 }
 
-/* These options also apply to the broker of --standalone, so they are read in every role. */
+/* Read in every role, because --standalone shares some of these options. */
 static int read_guard(struct options *o, struct err *err)
 {
 	struct options_guard *g = &o->guard;
@@ -269,8 +269,8 @@ static int read_guard(struct options *o, struct err *err)
 	if (guard_upstream_check(g->upstream, err) < 0)
 		return err_wrap(err, "option --upstream");
 	if (!g->tls_cert != !g->tls_key)
-		return err_set(err, ERR_INVALID,
-			"options --tls-cert and --tls-key must be given together");
+		return err_set(
+			err, ERR_INVALID, "options --tls-cert and --tls-key require each other");
 	if (conf_number(o->conf, "max-attestation", 4096, 8 << 20, &bytes, err) < 0 ||
 		conf_number(o->conf, "max-sessions", 1, 1000000, &n, err) < 0 ||
 		conf_number(o->conf, "max-sessions-per-source", 1, 1000000, &per_source, err) < 0 ||
@@ -305,8 +305,7 @@ static int check_namespace(const char *item, struct err *err)
 				 log_esc(item));
 }
 
-/* Read which controllers run and where. A namespace given twice would get two controllers that
- * fight over its objects. */
+/* Refuse duplicate namespaces, because each entry starts watches of its own. */
 static int read_controllers(struct options *o, struct err *err)
 {
 	struct registries_list list = {.text = NULL};
@@ -325,7 +324,7 @@ static int read_controllers(struct options *o, struct err *err)
 			"option --controllers is empty; next step: give cluster, trustee or both");
 	if (o->trustee_namespaces.n > TRUSTEE_NAMESPACES_MAX)
 		return err_set(err, ERR_INVALID,
-			"option --trustee-namespaces has more than %d namespaces; next step: run a second operator",
+			"option --trustee-namespaces lists more than %d; next step: run a second operator",
 			TRUSTEE_NAMESPACES_MAX);
 	for (size_t i = 0; i < o->trustee_namespaces.n; i++)
 		for (size_t k = 0; k < i; k++)
@@ -335,7 +334,7 @@ static int read_controllers(struct options *o, struct err *err)
 					o->trustee_namespaces.items[i]);
 	if (conf_str(o->conf, "standalone") && o->controls_trustees)
 		return err_set(err, ERR_INVALID,
-			"option --controllers: trustee requires a cluster that runs Deployments; it is not available with --standalone");
+			"option --controllers: trustee is not available with --standalone, which cannot run Deployments");
 	return 0;
 }
 
@@ -411,7 +410,7 @@ int options_reload(struct options *o, struct err *err)
 
 	if (!path)
 		return 0;
-	/* All other values are read at startup only; changing them needs a restart. */
+	/* Other values are read at startup only; changing them requires a restart. */
 	if (conf_parse_file(o->conf, path, err) < 0)
 		return -1;
 	read_log(o);

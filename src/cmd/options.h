@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Command line and configuration file of tec-operator, checked and turned into values. */
+/* The command line and configuration file of tec-operator, validated and converted to values. */
 #ifndef TEC_CMD_OPTIONS_H
 #define TEC_CMD_OPTIONS_H
 
@@ -30,7 +30,7 @@ struct options {
 	const char *kubeconfig, *namespace_; /* NULL: not given */
 	bool api_http1;                      /* --api-protocol=http1 */
 	const char *kbs_url;
-	char *standalone; /* owned; the directory; NULL: use a Kubernetes cluster */
+	char *standalone; /* owned; the directory; NULL: use a cluster */
 	const char *listen_api, *public_address;
 	bool plain;
 	/* File names; NULL: not given. */
@@ -54,10 +54,10 @@ struct options {
 	struct options_guard guard;
 };
 
-/* As conf_start(). */
+/* Read options as conf_start() does. Call options_fini() whatever the result. */
 enum conf_result options_read(struct options *o, int argc, char *const argv[]);
 void options_fini(struct options *o);
-/* Rereads the file on SIGHUP; only reloadable options change. An error changes nothing. */
+/* Read the configuration file again, on SIGHUP. Only reloadable options change; on an error, none. */
 int options_reload(struct options *o, struct err *err) MUST_CHECK;
 
 static inline bool options_serves_register(const struct options *o)
@@ -68,7 +68,7 @@ static inline bool options_serves_register_ak(const struct options *o)
 {
 	return o->controls_cluster && (o->role == ROLE_ALL || o->role == ROLE_REGISTER_AK);
 }
-/* Whether this role runs controllers. */
+/* Does this process run any controller? */
 static inline bool options_controls(const struct options *o)
 {
 	return o->role == ROLE_ALL || o->role == ROLE_CONTROLLER;
@@ -82,7 +82,7 @@ static inline bool options_controls_trustees(const struct options *o)
 	return o->controls_trustees && options_controls(o);
 }
 
-/* An environment variable that the Deployment sets (images and names); dflt if unset or empty. */
+/* Return an environment variable that the Deployment sets, or dflt if it is unset or empty. */
 const char *env_or(const char *name, const char *dflt);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands, options and the options of each command are tables for base/conf; the functions
- * check the values. */
+/* Tables of commands, options and the options of each command, for base/conf, and the validation of
+ * their values. */
 #include "config.h"
 
 #include "pcrs_options.h"
@@ -15,58 +15,59 @@
 #include "tec/model/pcrmsg.h"
 
 #define REFERENCE_MAX 1024
-#define TIMEOUT_S     "720" /* the Job has 900 s in all */
+#define TIMEOUT_S     "720" /* less than the 900 s of the whole Job */
 #define FETCHING      " into registry-mirror insecure-registry registry-auth registry-ca arch timeout"
 
 static const struct conf_option table[] = {
 	{"rootfs", CONF_STRING, "DIR", .group = "Options", .letter = 'r',
-		.help = "Root of the image's files. Default: /, with --image /image."},
+		.help = "Root directory of the image's files. Default: /, with --image /image."},
 	{"efivars", CONF_STRING, "DIR",
-		.help = "Firmware variables of the nodes' platform as efivarfs shows them (PK-..., KEK-..., db-..., dbx-..., SecureBoot-...). Without: no PCR 7."},
+		.help = "Firmware variables of the nodes' platform, as files named like those of efivarfs (PK-..., KEK-..., db-..., dbx-..., SecureBoot-...). Default: none, so PCR 7 is not computed."},
 	{"efivars-from-log", CONF_OPTIONAL, "LOG",
-		.help = "Take the firmware variables from a node's event log, which holds them; verify does so with its own log when --efivars is not given."},
+		.help = "Take the firmware variables from a node's event log. verify uses its own log unless --efivars is given."},
 	{"mok-variables", CONF_STRING, "DIR",
-		.help = "A node's /sys/firmware/efi/mok-variables, of which MokListRT, MokListXRT, MokListTrustedRT and MokSBStateRT are read. Without: derived from shim, as on a node without enrolled keys."},
+		.help = "A node's /sys/firmware/efi/mok-variables, from which MokListRT, MokListXRT, MokListTrustedRT and MokSBStateRT are read. Default: values derived from shim, as on a node without enrolled keys."},
 	{"allow-validation-disabled", CONF_BOOL, "BOOL", "false",
-		.help = "Accept MOK variables of a node whose shim does not validate what it starts (mokutil --disable-validation): its PCR 4 does not show which kernel runs."},
+		.help = "Accept MOK variables of a node whose shim does not validate what it starts (mokutil --disable-validation). PCR 4 of such a node does not show which kernel runs."},
 	{"boot-path", CONF_CHOICE, "WHAT", "Strict",
 		.choices = "Strict, AllowFailedEntries, AllowFirmwareUpdates",
-		.help = "What may come before the image's boot loader: nothing, up to two boot entries that failed, or also fwupd's program if the image ships it."},
+		.help = "What may run before the image's boot loader: nothing; up to two failed boot entries; or these and fwupd's program, if the image ships it."},
 	{"profile", CONF_STRING, "N", "0",
-		.help = "Which profile of a unified kernel image is booted; 0 is the first one."},
+		.help = "The profile of a unified kernel image that is booted; 0 is the first one."},
 	{"uki", CONF_BOOL, "BOOL", "false",
-		.help = "The second stage is a unified kernel image. One that has the usual sections is recognized without this option."},
+		.help = "The second stage is a unified kernel image. An image with the usual sections is recognized without this option."},
 	{"secureboot-disabled", CONF_BOOL, "BOOL",
-		.help = "The nodes run without Secure Boot; =false: with it, whatever the firmware variables say. Default: what they say, on without them."},
+		.help = "Assume Secure Boot off on the nodes, or with =false on, whatever the firmware variables say. Default: as in the firmware variables; without these, on."},
 	{"all-kernels", CONF_BOOL, "BOOL", "false",
-		.help = "Offer every kernel of the image, newest first, not only the newest."},
+		.help = "Use every kernel of the image, newest first, instead of only the newest."},
 	{"variants", CONF_BOOL, "BOOL", "false",
-		.help = "Also print every set of values that the image can legitimately show, each with its condition."},
+		.help = "Also print every set of values that the image can legitimately produce, each with its condition."},
 	{"explain", CONF_BOOL, "BOOL", "false",
-		.help = "Print on standard error which file caused which event."},
+		.help = "Print to standard error which file caused which event."},
 	{"image", CONF_STRING, "REF",
-		.help = "Fetch the image with this reference from its registry instead of reading --rootfs. Without a command, as the operator's Job: compute PCR 4 and 14 of the image with this reference, which ends in its digest, and write them as the container's termination message."},
+		.help = "Fetch the image with this reference from its registry instead of reading --rootfs. Without a command, as the operator's Job: compute PCR 4 and 14 of the image with this reference, which must end in a digest, and write them as the container's termination message."},
 	{"nonce", CONF_STRING, "HEX",
 		.help = "Without a command: 32 hexadecimal digits for the message."},
 	{"result", CONF_STRING, "FILE", "/dev/termination-log",
-		.help = "Without a command: where the message goes."},
+		.help = "Without a command: file for the message."},
 	{"platform", CONF_LIST, "NAME=DIR",
-		.help = "Without a command: also compute what is other on the platform NAME, whose variables are in DIR, as for --efivars, --mok-variables or both; up to eight times."},
+		.help = "Without a command: also compute the values that differ on the platform NAME. DIR has its variables, as for --efivars, --mok-variables or both. May be given eight times."},
 	{"into", CONF_STRING, "DIR", .group = "Fetching an image",
-		.help = "Put the files that are needed into this directory, which must be empty, and leave them there. Without: they are deleted in the end."},
+		.help = "Store the required files in this directory, which must be empty, and keep them. Default: a temporary directory."},
 	{"registry-mirror", CONF_STRING, "LIST",
-		.help = "REGISTRY=HOST[:PORT][/PREFIX],...: hosts that are tried first for a registry's images, in this order."},
+		.help = "REGISTRY=HOST[:PORT][/PREFIX],...: hosts to try before a registry for its images, in this order."},
 	{"insecure-registry", CONF_STRING, "LIST",
 		.help = "HOST[:PORT],...: registries, mirrors and token servers to reach over plain HTTP."},
 	{"registry-auth", CONF_STRING, "FILE",
-		.help = "Credentials of registries as in a Secret's .dockerconfigjson; none if the file does not exist."},
+		.help = "Registry credentials, in the format of a Secret's .dockerconfigjson. A missing file means no credentials."},
 	{"registry-ca", CONF_STRING, "FILE",
-		.help = "PEM certificates to trust instead of the system's; the system's if the file does not exist."},
+		.help = "CA certificates (PEM) to trust instead of those of the system. A missing file is ignored."},
 	{"arch", CONF_STRING, "ARCH", REGISTRIES_ARCH,
-		.help = "Of an image for several architectures: amd64, arm64..."},
-	{"timeout", CONF_STRING, "SECONDS", TIMEOUT_S, .help = "For all of the image."},
+		.help = "Architecture to select from a multi-architecture image: amd64, arm64..."},
+	{"timeout", CONF_STRING, "SECONDS", TIMEOUT_S,
+		.help = "Time limit for fetching the whole image."},
 	{"verbose", CONF_ACTION, .group = "Other options", .letter = 'v',
-		.help = "The same as --explain."},
+		.help = "Same as --explain."},
 	{"version", CONF_ACTION, .letter = 'V', .help = "Print the version and exit."},
 	{"help", CONF_ACTION, .letter = 'h', .help = "Print this help and exit."},
 };
@@ -74,24 +75,24 @@ static const struct conf_option table[] = {
 static const struct conf_command commands[] = {
 	[PCRS_ALL] = {"all", NULL, "PCRs 4, 7 and 14 of an image",
 		"rootfs efivars efivars-from-log mok-variables uki secureboot-disabled all-kernels variants explain allow-validation-disabled boot-path image" FETCHING},
-	[PCRS_PCR4] = {"pcr4", NULL, "what was started: shim, second stage, kernel",
+	[PCRS_PCR4] = {"pcr4", NULL, "the programs that were started: shim, second stage, kernel",
 		"rootfs efivars efivars-from-log mok-variables uki secureboot-disabled all-kernels variants explain allow-validation-disabled boot-path image" FETCHING},
 	[PCRS_PCR7] = {"pcr7", NULL,
-		"Secure Boot state, and whose certificates vouched for what was started (needs --efivars)",
+		"Secure Boot state, and the certificates that vouched for the started programs (needs --efivars)",
 		"rootfs efivars efivars-from-log mok-variables uki secureboot-disabled all-kernels variants explain allow-validation-disabled image" FETCHING},
 	[PCRS_PCR11] = {"pcr11", "UKI", "sections of a unified kernel image", "explain profile"},
 	[PCRS_PCR14] = {"pcr14", NULL, "machine owner keys",
 		"rootfs mok-variables explain allow-validation-disabled image" FETCHING},
 	[PCRS_VERIFY] = {"verify", "EVENTLOG",
-		"compare a node's event log with the prediction: the first event that differs in each register, or that it matches",
+		"compare a node's event log with the prediction and print the first event that differs in each register, or that the log matches",
 		"rootfs efivars efivars-from-log mok-variables uki secureboot-disabled all-kernels explain allow-validation-disabled boot-path image" FETCHING},
 	[PCRS_FETCH] = {"fetch", "REF",
-		"from its registry, the files of an image that the other commands read; without --into only its reference with the digest",
+		"fetch the files of an image that the other commands read from its registry; without --into print only the image's reference with its digest",
 		FETCHING},
 	[PCRS_DIGEST] = {"digest", "FILE...",
 		"Authenticode SHA-256 of programs, as firmware measures them", ""},
 	[PCRS_EXTRACT_VARS] = {"extract-vars", "LOG DIR",
-		"the firmware variables that an event log holds, as files for --efivars or a platform's ConfigMap",
+		"extract the firmware variables from an event log, as files for --efivars or for a platform's ConfigMap",
 		""},
 	[PCRS_JOB] = {.options = "rootfs explain image nonce result platform" FETCHING},
 };
@@ -100,16 +101,16 @@ static const struct conf_program program = {
 	.name = "tec-compute-pcrs",
 	.usage = "COMMAND [OPTION]...\n--image=REF --nonce=HEX [OPTION]...",
 	.about =
-		"Computes from an operating system image's files which PCR values its nodes will show.",
+		"Computes the expected PCR values of nodes from the files of an operating system image.",
 	.notes =
-		"Exit status: 0 done (verify: it matches), 1 it failed (verify: it differs), 2 usage, 3 the values do not fit into the Job's message, 4 the registry did not answer, and may later.",
+		"Exit status: 0 success (verify: match), 1 failure (verify: difference), 2 usage, 3 the values do not fit into the Job's message, 4 the registry did not answer (temporary).",
 	.options = table,
 	.n_options = ARRAY_LEN(table),
 	.commands = commands,
 	.n_commands = ARRAY_LEN(commands),
 };
 
-/* A name is that of a ConfigMap, which ends up in a path and in the message. */
+/* Append a platform of --platform. NAME is copied to terminate it; DIR points into conf. */
 static int read_platform(struct pcrs_options *o, const char *text, struct err *err)
 {
 	const char *dir = strchr(text, '=');
@@ -117,12 +118,12 @@ static int read_platform(struct pcrs_options *o, const char *text, struct err *e
 
 	if (!dir || !dir[1] || !kobj_name_valid(text, len))
 		return err_set(err, ERR_INVALID,
-			"option --platform: %s is not NAME=DIR, where NAME is that of a ConfigMap",
+			"option --platform: %s is not NAME=DIR, where NAME is a ConfigMap's name",
 			log_esc(text));
 	for (size_t i = 0; i < o->n_platforms; i++)
 		if (strlen(o->platform[i].name) == len &&
 			memcmp(o->platform[i].name, text, len) == 0)
-			return err_set(err, ERR_INVALID, "option --platform: %s is given twice",
+			return err_set(err, ERR_INVALID, "option --platform: %s is duplicated",
 				o->platform[i].name);
 	if (o->n_platforms == MODEL_PLATFORMS_MAX)
 		return err_set(err, ERR_INVALID, "option --platform is given more than %d times",
@@ -132,7 +133,10 @@ static int read_platform(struct pcrs_options *o, const char *text, struct err *e
 	return 0;
 }
 
-/* Without a command this is the Job's form, which the operator starts. */
+/*
+ * Validate the options of a run without a command, as the operator's Job. The operator finds the
+ * result by image and nonce, so neither may be missing.
+ */
 static int check_job(const struct pcrs_options *o, struct err *err)
 {
 	if (!o->image && !o->nonce)
@@ -144,13 +148,12 @@ static int check_job(const struct pcrs_options *o, struct err *err)
 			REFERENCE_MAX);
 	if (!model_pcrmsg_nonce_valid(o->nonce))
 		return err_set(err, ERR_INVALID,
-			"option --nonce requires %d lower-case hexadecimal digits",
+			"option --nonce needs %d lower-case hexadecimal digits",
 			MODEL_PCRMSG_NONCE_LEN);
 	return 0;
 }
 
-/* Read the options for fetching. The Job's form fetches only with --into: its image may be
- * mounted. */
+/* Read what to fetch. The Job fetches only with --into, since its image is usually mounted. */
 static int read_fetch(struct pcrs_options *o, struct err *err)
 {
 	static const char *const fetching[] = {"into", "registry-mirror", "insecure-registry",
@@ -170,7 +173,7 @@ static int read_fetch(struct pcrs_options *o, struct err *err)
 				o->command == PCRS_JOB ? "--into DIR" : "--image REF");
 	if (o->fetch && o->rootfs)
 		return err_set(err, ERR_INVALID,
-			"options --rootfs and --%s are mutually exclusive: files are either local or fetched",
+			"options --rootfs and --%s exclude each other: files are either read or fetched",
 			o->into ? "into" : "image");
 	if (conf_number(o->conf, "timeout", 1, 86400, &seconds, err) < 0)
 		return -1;
@@ -180,7 +183,7 @@ static int read_fetch(struct pcrs_options *o, struct err *err)
 	return registries_insecure(o->conf, &o->insecure, err);
 }
 
-/* Read the sources of firmware variables and what else is known about the nodes. */
+/* Read what the prediction assumes about the nodes: firmware variables, Secure Boot, boot path. */
 static int read_nodes(struct pcrs_options *o, struct err *err)
 {
 	uint64_t profile;
@@ -208,7 +211,7 @@ static int read_nodes(struct pcrs_options *o, struct err *err)
 	return 0;
 }
 
-/* An empty text is refused for every option: it is most likely an unset shell variable. */
+/* An empty string is never a default here: it usually comes from an unset variable of a script. */
 static int read_values(struct pcrs_options *o, struct err *err)
 {
 	const char *platform;
@@ -239,7 +242,7 @@ static int read_values(struct pcrs_options *o, struct err *err)
 			return -1;
 	if (o->command == PCRS_PCR7 && !o->efivars && !o->efivars_log)
 		return err_set(err, ERR_INVALID,
-			"command pcr7 requires --efivars DIR or --efivars-from-log=LOG");
+			"command pcr7 needs the firmware's keys: give --efivars DIR or --efivars-from-log=LOG");
 	return o->command == PCRS_JOB ? check_job(o, err) : 0;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Command line of tec-compute-pcrs (a superset of the Rust tool's), checked and turned into
- * values. */
+/* The command line of tec-compute-pcrs, validated: the options of the Rust tool, and more. */
 #ifndef TEC_CMD_PCRS_OPTIONS_H
 #define TEC_CMD_PCRS_OPTIONS_H
 
@@ -22,7 +21,7 @@ enum pcrs_command {
 	PCRS_FETCH,
 	PCRS_DIGEST,
 	PCRS_EXTRACT_VARS,
-	PCRS_JOB, /* without a command: the Job's form */
+	PCRS_JOB, /* no command: run as the operator's Job */
 };
 
 struct pcrs_platform {
@@ -36,14 +35,13 @@ struct pcrs_options {
 	enum pcrs_command command;
 	const char *file; /* the first operand */
 	const char *rootfs, *efivars, *mok_variables;
-	const char *efivars_log; /* event log with the variables; NULL: none */
+	const char *efivars_log; /* event log to take efivars from; NULL: none */
 	enum boot_secure_boot secure_boot;
 	bool uki, all_kernels, variants, explain, validation_off;
 	enum pcr_boot_path boot_path;
 	unsigned profile; /* of a UKI */
 	const char *image, *digest, *nonce, *result;
-	/* Reference to fetch, and the directory for its files. fetch NULL: nothing is fetched;
-	 * into NULL: a temporary directory. */
+	/* Image to fetch from a registry, NULL: none; into NULL: into a temporary directory. */
 	const char *fetch, *into;
 	struct registries_list mirrors, insecure;
 	const char *registry_auth, *registry_ca, *arch;

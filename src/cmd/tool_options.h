@@ -5,8 +5,8 @@
 
 #include "tec/base/conf.h"
 
-/* Exit statuses; 2 is a usage error, 130 an interrupt. */
-#define TOOL_FAILED      1 /* failed, or the answer is no */
+/* Exit status; 2 is usage, 130 an interrupt. */
+#define TOOL_FAILED      1 /* failure or a negative result */
 #define TOOL_USAGE       2
 #define TOOL_UNREACHABLE 3
 #define TOOL_DENIED      4
