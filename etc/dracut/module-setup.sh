@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Module of dracut: the clevis pin trustee, with the network that it needs (rd.neednet=1 ip=dhcp on the kernel's command line).
+# dracut module: the clevis pin trustee, with the network that it needs (rd.neednet=1 ip=dhcp on the kernel's command line).
 check() {
 	require_binaries tec-node clevis-encrypt-trustee clevis-decrypt-trustee || return 1
 	return 0
@@ -13,7 +13,7 @@ depends() {
 
 install() {
 	inst_multiple tec-node clevis-encrypt-trustee clevis-decrypt-trustee
-	# tpm2-tss opens its way to the TPM by name.
+	# tpm2-tss loads its TCTI library by name.
 	inst_libdir_file "libtss2-tcti-device.so*" "libgcc_s.so*"
 	[[ -r /etc/ssl/certs/ca-certificates.crt ]] && inst_simple /etc/ssl/certs/ca-certificates.crt
 	[[ -r /etc/pki/tls/certs/ca-bundle.crt ]] && inst_simple /etc/pki/tls/certs/ca-bundle.crt

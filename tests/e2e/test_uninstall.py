@@ -86,7 +86,7 @@ def test_the_right_order_takes_every_key_back(cp, ns, make_world, uninstall, nei
     held = Held(world.kbs.dump())
     assert not held.identities and not [k for k in held.resources.values() if k != b"{}"]
     assert namespace_is_gone(cp, ns) and done.seconds < 45 * PATIENCE, done
-    assert "the kinds stay, as another namespace has machines" in done.stdout
+    assert "the kinds stay, because another namespace has machines" in done.stdout
     assert cp.api("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/machines.{GROUP}")[0] == 200
     again = uninstall("--delete-keys", "--yes")
     assert again.returncode == 0, again
@@ -233,8 +233,8 @@ def test_no_answer_never_counts_as_nothing_there(cp, ns, uninstall, tmp_path, wh
 
 
 @pytest.mark.parametrize("args, word", [
-    (("--delete-keys",), "nobody is there to be asked"), (("--force",), "go with --delete-keys"),
-    (("--yes",), "go with --delete-keys"), (("--purge",), "what is --purge?"),
+    (("--delete-keys",), "no terminal to ask for confirmation"), (("--force",), "require --delete-keys"),
+    (("--yes",), "require --delete-keys"), (("--purge",), "unknown argument --purge"),
     (("--timeout", "soon"), "not a number"), (("--namespace",), "needs a namespace")])
 def test_what_is_not_asked_for_properly_does_nothing(cp, ns, uninstall, args, word):
     made(cp, "mach", ns, {"id": spine.new_uuid()}, "a")
