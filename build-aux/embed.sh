@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Usage: embed.sh TABLE FILE...
-# Prints C source that holds the given files as one table of this name: the only copy of what etc/ and crd/ ship. A policy with the line
-# `pcr7_required := false` is there twice: BASE.rego as it is, BASE-pcr7.rego with the line set to true.
+# Prints C source with the given files as one table of this name, so that the programs contain the files of etc/ and crd/. A policy
+# with the line `pcr7_required := false` is included twice: BASE.rego unchanged, and BASE-pcr7.rego with the line set to true.
 set -eu
 switch='^pcr7_required := false$'
 name=$1
@@ -10,7 +10,7 @@ shift
 n=0
 table=
 
-# Standard input becomes one entry.
+# Print standard input as one array.
 embed() {
 	printf 'static const char file_%d[] = {\n' $n
 	od -An -v -tx1 | sed 's/ *\([0-9a-f][0-9a-f]\)/0x\1,/g'

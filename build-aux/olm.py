@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The OLM bundle and its catalog, made from k8s/, k8s/trustee/ and their samples, so that nothing is written twice.
+"""Generates the OLM bundle and its catalog from k8s/, k8s/trustee/ and their samples, so that nothing is written twice.
 
 olm.py DIR VERSION IMAGE     reads the objects of both overlays from standard input: kubectl kustomize k8s; echo ---;
-                             kubectl kustomize k8s/trustee; and the samples. IMAGE is where the bundle's image will be.
+                             kubectl kustomize k8s/trustee; and the samples. IMAGE is the future location of the bundle's image.
 
-DIR gets manifests/, metadata/annotations.yaml, bundle.Dockerfile and catalog/tec-operator.json. The files hold JSON, which is
-YAML. One operator in one namespace (OwnNamespace) works on both operators' kinds.
+Writes manifests/, metadata/annotations.yaml, bundle.Dockerfile and catalog/tec-operator.json to DIR. The files are JSON, which
+is YAML. One operator in one namespace (OwnNamespace) manages the kinds of both operators.
 """
 
 import copy
@@ -22,8 +22,8 @@ SAMPLE_KINDS = ("TrustedExecutionCluster", "Machine", "ApprovedImage", "KbsConfi
 MANIFESTS = ("Service", "PodDisruptionBudget", "NetworkPolicy")
 DESCRIPTION = """Confidential nodes and the Trustee that serves them.
 
-- TrustedExecutionCluster: registers nodes, keeps the keys of their disks, approves what they may boot.
-- KbsConfig and TrusteeConfig: Trustee alone, as with the Trustee operator, whose objects stay as they are. One namespace has one
+- TrustedExecutionCluster: registers nodes, manages their disk keys, approves the images that they may boot.
+- KbsConfig and TrusteeConfig: only Trustee, as with the Trustee operator, whose objects stay as they are. A namespace has one
   Trustee, of either kind. Never run both operators in one namespace.
 """
 
