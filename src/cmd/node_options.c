@@ -27,6 +27,7 @@
 #define CONFIG_FILE "/etc/tec-node.conf"
 #define CERT_MAX    (256u << 10)
 #define SERVERS_MAX (256u << 10)
+/* Options that several commands take. */
 #define TPM_OPTIONS " tcti ak-handle config"
 #define NET_OPTIONS TPM_OPTIONS " url cert-file timeout retries"
 
@@ -200,7 +201,7 @@ static int read_servers(struct node_options *o, struct err *err)
 	}
 }
 
-/* `limited` makes --retries count; without it the pin retries for ever. */
+/* Commands stop after --retries; only the pin, whose CONFIG may omit num_retries, has no limit. */
 static int read_limits(struct node_options *o, struct err *err)
 {
 	uint64_t seconds, retries;
@@ -257,7 +258,7 @@ static int read_attest(struct node_options *o, struct err *err)
 	return 0;
 }
 
-/* Accept a name or a number; -1 leaves the group as it is. */
+/* Resolve the name once, at startup; -1 leaves the socket's group as it is. */
 static int read_group(const char *name, gid_t *out, struct err *err)
 {
 	const struct group *g = name ? getgrnam(name) : NULL;
@@ -336,7 +337,7 @@ static int read_rebind(struct node_options *o, const char *file, struct err *err
 	return read_limits(o, err);
 }
 
-/* Read the values that the command uses. Options of other commands were refused by conf_start(). */
+/* Read only what the command uses: all commands share the options of the configuration file. */
 static int read_command(struct node_options *o, struct err *err)
 {
 	const char *operand = conf_operand(o->conf);
@@ -413,7 +414,7 @@ static enum conf_result pin_argv(const char *name, int argc, char *const argv[],
 	return CONF_RUN;
 }
 
-/* The name that the program was started with selects between the pin's arguments and our own. */
+/* Parse the command line; a name of the pin in argv[0] selects the command. */
 static enum conf_result parse(struct node_options *o, int argc, char *const argv[])
 {
 	const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];

@@ -22,6 +22,10 @@
 /* Each namespace has five watches, all on one HTTP/2 connection. */
 #define TRUSTEE_NAMESPACES_MAX 256
 
+/*
+ * The order is that of --help and of the sample file. tests/check-config.sh compares names and
+ * defaults with man/tec-operator.8, and the sample with etc/tec-operator.conf.
+ */
 static const struct conf_option table[] = {
 	{"config", CONF_FILE, "FILE", .group = "General",
 		.help = "Read options from FILE. The command line takes precedence."},
@@ -115,6 +119,7 @@ static const struct conf_option table[] = {
 	{"print-config", CONF_ACTION, .help = "Print a commented sample configuration file."},
 	{"seed", CONF_PAIR, "SRC DST",
 		.help = "Copy Trustee's policies from SRC to its storage DST and exit (init container)."},
+	/* The operator runs itself with these two, as confined child processes. */
 	{"lookup-label", CONF_ACTION,
 		.help = "Internal: look up an image's label in a registry. The request is read from standard input."},
 	{"compute-image", CONF_ACTION,
@@ -226,7 +231,7 @@ static int read_standalone(struct options *o, struct err *err)
 	return o->standalone ? 0 : -1;
 }
 
-/* The two options that SIGHUP can change. */
+/* Read the options that are reloadable; also called for SIGHUP. */
 static void read_log(struct options *o)
 {
 	o->log_level = (enum log_level)conf_choice(o->conf, "log-level");
@@ -338,8 +343,7 @@ static int read_controllers(struct options *o, struct err *err)
 	return 0;
 }
 
-/* All options are read in every role, so that a mistake shows even where the option has no
- * effect. */
+/* Read every option whatever the role, so that an error in an unused one is reported as well. */
 static int read_values(struct options *o, struct err *err)
 {
 	uint64_t n;

@@ -110,7 +110,10 @@ static const struct conf_program program = {
 	.n_commands = ARRAY_LEN(commands),
 };
 
-/* Append a platform of --platform. NAME is copied to terminate it; DIR points into conf. */
+/*
+ * Append a platform of --platform. NAME is copied to terminate it; DIR points into conf. Duplicates are
+ * refused, because the message identifies a platform by its name.
+ */
 static int read_platform(struct pcrs_options *o, const char *text, struct err *err)
 {
 	const char *dir = strchr(text, '=');

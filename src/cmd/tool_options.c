@@ -7,6 +7,7 @@
 
 #include "tec/base/mem.h"
 
+/* Commands whose output completes an operand, and options that several commands take. */
 #define MACHINES "machine list -o name"
 #define KEYS     "key list -o name"
 #define IMAGES   "image list -o name"
@@ -81,6 +82,7 @@ static const struct conf_option table[] = {
 		.help = "Print this help and exit; after a command, print the help of the command."},
 };
 
+/* Name, operand in brackets if it is optional, help, and the options beyond the common ones. */
 static const struct conf_command commands[] = {
 	[TOOL_STATUS] = {"status", NULL,
 		"Show the whole system: cluster, Trustee servers, images and Machines; what waits, and why.",
