@@ -127,7 +127,8 @@ static int place_url(struct httpc_call *k, const struct httpc_request *req)
 			"invalid URL: it has no host, or it contains user information");
 	port = auth[0] == '[' ? memchr(auth, ']', (size_t)auth_len) : auth;
 	if (!port)
-		return err_set(&k->err, ERR_INVALID, "invalid URL: the host has no closing bracket");
+		return err_set(
+			&k->err, ERR_INVALID, "invalid URL: the host has no closing bracket");
 	k->origin_key = xstrndup(req->url, (size_t)(auth + auth_len - req->url));
 	port = memchr(port, ':', (size_t)(auth + auth_len - port));
 	host_len = port ? (int)(port - auth) : auth_len;

@@ -48,7 +48,7 @@ static void says(const char *reason, const char *a, const char *b)
 	cr_assert(resource(ID_A), "its nodes get their keys");
 }
 
-#define NEXT "next step: tecctl follow"
+#define NEXT "to replace the credentials: tecctl follow"
 
 Test(ctl_follow_source, away_for_an_hour)
 {
@@ -58,11 +58,11 @@ Test(ctl_follow_source, away_for_an_hour)
 	fake_transport_fault(w.source_f, FAKE_FAULT_500, 1);
 	fake_api_drop_watches(src.api);
 	world_run(&w, 60000);
-	says("SourceUnreachable", "https://source.test:6443", "What was copied is still served");
+	says("SourceUnreachable", "https://source.test:6443", "Copied keys are still served");
 	fake_transport_forget(w.life->f);
 	fake_transport_forget(w.source_f);
 	world_run(&w, 3600 * 1000);
-	says("SourceUnreachable", "https://source.test:6443", "What was copied is still served");
+	says("SourceUnreachable", "https://source.test:6443", "Copied keys are still served");
 	cr_assert_eq(fake_transport_writes(w.life->f), 0);
 	cr_assert_leq(fake_transport_requests(w.source_f), 6 * 3600 / 2, "it is not pressed");
 	/* A node that joined there meanwhile. */

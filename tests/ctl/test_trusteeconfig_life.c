@@ -370,7 +370,7 @@ Test(ctl_trusteeconfig_life, a_claim_of_no_volume_is_named_as_such)
 		"\"ibmSE\":{\"pvName\":\"pv\"}}}");
 	loop_advance(t.loop, 10 * 1000);
 	cr_assert_str_eq(configured("reason"), "Conflict");
-	cr_assert(strstr(configured("message"), "of volume \"\""), "%s", configured("message"));
+	cr_assert(strstr(configured("message"), "uses volume \"\""), "%s", configured("message"));
 }
 
 /* ---- lives that end */

@@ -66,16 +66,17 @@ Test(model_trusteeconfig, what_cannot_be_used_is_a_sentence)
 		{"{\"profileType\":\"\"}", "spec.profileType is neither"},
 		{"{\"profileType\":\"Restricted\",\"ibmSE\":{}}", "spec.ibmSE.pvName is missing"},
 		{"{\"profileType\":\"Restricted\",\"httpsSpec\":{\"tlsSecretName\":\"A_B\"}}",
-			"spec.httpsSpec.tlsSecretName is not the name"},
+			"spec.httpsSpec.tlsSecretName is not a valid object name"},
 		{"{\"profileType\":\"Restricted\",\"tlsConfig\":{\"profile\":\"typo\"}}",
 			"spec.tlsConfig.profile is not"},
 		{CUSTOM("\"minVersion\":\"1.1\""), "spec.tlsConfig.minVersion is not 1.2 or 1.3"},
 		{CUSTOM("\"maxVersion\":\"1.4\""), "spec.tlsConfig.maxVersion is not"},
 		{CUSTOM("\"maxVersion\":\"\\\"\\nx=\\\"\""), "spec.tlsConfig.maxVersion is not"},
-		{CUSTOM("\"ciphers\":[\"TLS_TYPO\"]"), "spec.tlsConfig.ciphers has a name"},
-		{CUSTOM("\"ciphers\":[\"A\\\"\\nx=\\\"\"]"), "spec.tlsConfig.ciphers has a name"},
-		{CUSTOM("\"ciphers\":[7]"), "spec.tlsConfig.ciphers has a name"},
-		{CUSTOM("\"groups\":[\"a:b\"]"), "spec.tlsConfig.groups has a name"},
+		{CUSTOM("\"ciphers\":[\"TLS_TYPO\"]"), "spec.tlsConfig.ciphers contains a name"},
+		{CUSTOM("\"ciphers\":[\"A\\\"\\nx=\\\"\"]"),
+			"spec.tlsConfig.ciphers contains a name"},
+		{CUSTOM("\"ciphers\":[7]"), "spec.tlsConfig.ciphers contains a name"},
+		{CUSTOM("\"groups\":[\"a:b\"]"), "spec.tlsConfig.groups contains a name"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {

@@ -231,7 +231,7 @@ Test(oci_tar, headers_are_checked)
 	/* Names, or pax records, without end. */
 	strbuf_reset(&b);
 	tar_head(&b, &(struct tar_head){.name = "x", .type = 'x', .size = OCI_TAR_EXTRA_MAX + 1});
-	refuse(&b, "more than 1048576 bytes");
+	refuse(&b, "larger than 1048576 bytes");
 	/* What comes after one block of zeros is neither the end nor an entry. */
 	strbuf_reset(&b);
 	tar_end(&b);

@@ -156,8 +156,8 @@ static const struct {
 		"hash of event Pcr4Separator"},
 	{ONE("4", SEP4V, "[" EVENT(Q("EV_SEPARATOR"), "4", "null", Q("Pcr4Separator")) "]"),
 		"hash of event Pcr4Separator"},
-	{ONE("4", Q("00"), "[" SEP4 "]"), "value of PCR 4 is not a SHA-256"},
-	{ONE("4", "4", "[" SEP4 "]"), "value of PCR 4 is not a SHA-256"},
+	{ONE("4", Q("00"), "[" SEP4 "]"), "value of PCR 4 is not a lower-case SHA-256"},
+	{ONE("4", "4", "[" SEP4 "]"), "value of PCR 4 is not a lower-case SHA-256"},
 	{ONE("4", SEP4V, "[" SEP4 "]"), "does not match its events"},
 	{ONE("4", Q(SEPARATOR), "[" SEP4 "]"), "does not match its events"},
 };

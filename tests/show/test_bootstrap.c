@@ -132,5 +132,5 @@ Test(show_bootstrap, what_the_addresses_answer)
 	cr_expect_eq(f.n_no, 5);
 	cr_expect_str_eq(is("https://t/x: HTTP 404, expected 401"), "no");
 	cr_expect_str_eq(is("https://t/x: self-signed"), "no");
-	cr_expect_str_eq(is("the certificate in Secret s is not for t"), "no");
+	cr_expect_str_eq(is("the certificate in Secret s is not valid for t"), "no");
 }

@@ -504,7 +504,7 @@ Test(srv_regignition, accept_chooses_the_version)
 			cli_reply_fini(&a);
 		} else {
 			rig_expect(&a, 406, 0,
-				"{\"code\":406,\"message\":\"Ignition 3.2.0 or later is served; "
+				"{\"code\":406,\"message\":\"Only Ignition 3.2.0 or later is served; "
 				"the Accept header does not include it\"}",
 				text);
 		}
