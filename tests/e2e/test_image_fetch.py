@@ -317,6 +317,6 @@ def test_libcurl_is_loaded_by_what_fetches_alone(scripted, tmp_path):
     (tmp_path / "x").mkdir()
     env = {"LD_LIBRARY_PATH": str(tmp_path / "lib")}
     refused(run("fetch", scripted[0].serve(SMALL), "--into", tmp_path / "x", env=env),
-            "registries cannot be loaded", "libcurl.so.4", "install libcurl")
+            "cannot load the HTTP client for registries", "libcurl.so.4", "install libcurl")
     done = run("digest", pcrstool.debian(*GRUB), env=env)
     assert done.returncode == 0 and done.stderr == "", done

@@ -377,7 +377,7 @@ def test_the_doctor_says_what_to_do(alone, tmp_path):
         status, out, _ = m.node.run("doctor", url, cert, f"--path={m.path}")
         assert status == 0 and out.count(b" ok ") == 5, out
         status, out, _ = m.node.run("doctor", f"{url},http://127.0.0.1:{free_port()}", cert)
-        assert status == 4 and b"Connection refused; is the address right" in out, out
+        assert status == 4 and b"Connection refused; check the address" in out, out
         m.tpm.run("tpm2_pcrextend", f"14:sha256={'5a' * 32}")
         status, out, _ = m.node.run("doctor", url, cert)
         assert status == 1 and b"the boot measurements of this machine are not approved" in out, out

@@ -468,7 +468,7 @@ def test_another_boot_is_refused_in_words_a_person_can_act_on(alone, node, tpm, 
     said(alone, 'msg="node refused"', f"name={node.machine}", "reason=boot", text)
     found = event(alone, node.machine, text)
     assert found["note"].startswith("The node at 127.0.0.1 receives no key. The boot"), found
-    assert found["note"].endswith("for the one that it booted."), found
+    assert found["note"].endswith("for the one it booted."), found
     node.attest(key)
 
     def repeated():

@@ -371,7 +371,7 @@ def test_a_server_that_is_gone(tmp_path):
         alone.stop(signal.SIGKILL)
         seen.until("; retrying")
         out, err = ctl.run("status", code=3)
-        assert out == "" and "tecctl: next step: tecctl doctor; https://127.0.0.1:" in err
+        assert out == "" and "tecctl: next step: tecctl doctor; the address https://127.0.0.1:" in err
         assert re.search(r"^no    API server .* -> check that the server runs", ctl.out("doctor", code=1), re.M)
         seen.seen = ""
         alone.start()

@@ -62,7 +62,7 @@ def test_a_namespace_that_is_not_watched(plane, place, elsewhere, operator):
                                "application/merge-patch+json")
     assert status == 200, answer
     operator(place)
-    o = until(plane, other, "k", "Installed", "NotWatched", f"No operator works in namespace {other}.")
+    o = until(plane, other, "k", "Installed", "NotWatched", f"No operator watches namespace {other}.")
     assert o["status"]["isReady"] is False and "finalizers" not in o["metadata"]
     until(plane, other, "t", "Configured", "NotWatched", plural="trusteeconfigs")
     assert plane.get(url(other, "theirs"))["status"] == {"isReady": True}, "another operator's"
