@@ -99,24 +99,35 @@ static int use_leaf(struct tls_ctx *c, BIO *bio, struct err *err)
 	return rc;
 }
 
-/* All further certificates are intermediates, in any number up to CHAIN_MAX. OpenSSL signals the
- * end of the text as an error. */
-static int use_chain(struct tls_ctx *c, BIO *bio, struct err *err)
+/*
+ * Give each remaining certificate to add(), up to CHAIN_MAX, and return their number. A malformed one
+ * is an error, as is one too many: what was left out would be missed only in a handshake. OpenSSL
+ * signals the end of the text as an error, which the caller clears.
+ */
+static int each_certificate(SSL_CTX *ssl, BIO *bio, bool (*add)(SSL_CTX *ssl, X509 *x),
+	const char *what, struct err *err)
 {
-	for (unsigned n = 0;; n++) {
-		X509 *ca = PEM_read_bio_X509(bio, NULL, no_pass_phrase, NULL);
+	int n = 0;
+	X509 *x;
 
-		if (!ca)
-			break;
-		if (n == CHAIN_MAX || SSL_CTX_add0_chain_cert(c->ssl, ca) != 1) {
-			X509_free(ca);
-			return set_openssl_error(err, "certificate chain");
-		}
+	while ((x = PEM_read_bio_X509(bio, NULL, no_pass_phrase, NULL)) != NULL) {
+		bool ok = n++ < CHAIN_MAX && add(ssl, x);
+
+		X509_free(x);
+		if (n > CHAIN_MAX)
+			return err_set(
+				err, ERR_INVALID, "%s: more than %d certificates", what, CHAIN_MAX);
+		if (!ok)
+			return set_openssl_error(err, what);
 	}
 	if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
-		return set_openssl_error(err, "certificate chain");
-	ERR_clear_error();
-	return 0;
+		return set_openssl_error(err, what);
+	return n;
+}
+
+static bool add_intermediate(SSL_CTX *ssl, X509 *x)
+{
+	return SSL_CTX_add1_chain_cert(ssl, x) == 1;
 }
 
 static int use_certificates(struct tls_ctx *c, const void *pem, size_t len, struct err *err)
@@ -127,9 +138,12 @@ static int use_certificates(struct tls_ctx *c, const void *pem, size_t len, stru
 	if (!bio)
 		return set_openssl_error(err, "certificate");
 	rc = use_leaf(c, bio, err);
-	if (rc == 0)
-		rc = use_chain(c, bio, err);
+	/* All further certificates are intermediates. */
+	if (rc == 0 &&
+		each_certificate(c->ssl, bio, add_intermediate, "certificate chain", err) < 0)
+		rc = -1;
 	BIO_free(bio);
+	ERR_clear_error();
 	return rc;
 }
 
@@ -182,23 +196,25 @@ static int go_on(int ok, X509_STORE_CTX *store)
 }
 
 /* The CAs are also announced to clients, which choose their certificate by them. */
+static bool add_client_ca(SSL_CTX *ssl, X509 *ca)
+{
+	return X509_STORE_add_cert(SSL_CTX_get_cert_store(ssl), ca) == 1 &&
+	       SSL_CTX_add_client_CA(ssl, ca) == 1;
+}
+
 int tls_ctx_ask_clients(struct tls_ctx *c, const void *ca_pem, size_t ca_len, struct err *err)
 {
+	static const char what[] = "cannot load the CA of client certificates";
 	BIO *bio = BIO_new_mem_buf(ca_pem, ca_len > PEM_MAX ? 0 : (int)ca_len);
-	X509_STORE *store = SSL_CTX_get_cert_store(c->ssl);
-	unsigned n = 0;
+	int n;
 
 	ERR_clear_error();
-	for (X509 *ca;
-		bio && n < CHAIN_MAX && (ca = PEM_read_bio_X509(bio, NULL, no_pass_phrase, NULL));
-		n++) {
-		if (X509_STORE_add_cert(store, ca) != 1 || SSL_CTX_add_client_CA(c->ssl, ca) != 1)
-			n = CHAIN_MAX;
-		X509_free(ca);
-	}
+	n = bio ? each_certificate(c->ssl, bio, add_client_ca, what, err) : 0;
 	BIO_free(bio);
-	if (n == 0 || n > CHAIN_MAX)
-		return set_openssl_error(err, "cannot load the CA of client certificates");
+	if (n < 0)
+		return -1;
+	if (n == 0)
+		return set_openssl_error(err, what);
 	ERR_clear_error();
 	SSL_CTX_set_session_id_context(c->ssl, (const unsigned char *)"tec", 3);
 	SSL_CTX_set_verify(c->ssl, SSL_VERIFY_PEER, go_on);

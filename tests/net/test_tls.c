@@ -95,6 +95,61 @@ Test(net_tls, never_asks_for_a_pass_phrase)
 	testing_pem_fini(&pem);
 }
 
+/* Ask for certificates of the n CAs that cas concatenates, followed by text. */
+static int ask(const char *cas, size_t n, const char *text, struct err *err)
+{
+	struct testing_pem pem = testing_make_pem(1, 3600);
+	struct err ignored = ERR_INIT;
+	struct tls_ctx *c = make(pem.cert, pem.key, &ignored);
+	cleanup_free char *all = xasprintf("%s%s", cas, text);
+	int rc = tls_ctx_ask_clients(c, all, strlen(all), err);
+
+	cr_assert_eq(ERR_peek_error(), 0);
+	if (rc == 0)
+		cr_assert_eq(sk_X509_NAME_num(SSL_CTX_get_client_CA_list(tls_ctx_ssl(c))), n);
+	tls_ctx_unref(c);
+	testing_pem_fini(&pem);
+	return rc;
+}
+
+Test(net_tls, takes_every_ca_of_clients_or_none)
+{
+	cleanup_strbuf struct strbuf cas = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(ask("", 0, "", &err), -1);
+	cr_assert_eq(err.kind, ERR_INVALID);
+	for (size_t n = 1; n <= 17; n++) {
+		struct testing_pem ca = testing_make_pem((long)n, 3600);
+
+		strbuf_adds(&cas, ca.cert);
+		testing_pem_fini(&ca);
+		err = (struct err)ERR_INIT;
+		cr_assert_eq(ask(strbuf_str(&cas), n, "# the end\n", &err), n <= 16 ? 0 : -1,
+			"%zu: %s", n, err.text);
+		cr_assert_eq(err.kind, n <= 16 ? ERR_NONE : ERR_INVALID);
+	}
+}
+
+Test(net_tls, refuses_a_malformed_ca_of_clients)
+{
+	static const char *const malformed[] = {
+		"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+		"-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----\n",
+		"-----BEGIN CERTIFICATE-----\nMIIB\n",
+	};
+	struct testing_pem ca = testing_make_pem(2, 3600);
+
+	for (size_t i = 0; i < ARRAY_LEN(malformed); i++) {
+		cleanup_free char *text = xasprintf("%s%s", malformed[i], ca.cert);
+		struct err err = ERR_INIT;
+
+		cr_assert_eq(ask(ca.cert, 1, text, &err), -1, "%zu", i);
+		cr_assert_eq(err.kind, ERR_INVALID);
+	}
+	testing_pem_fini(&ca);
+}
+
 Test(net_tls, lives_as_long_as_its_last_reference)
 {
 	struct testing_pem pem = testing_make_pem(1, 3600);

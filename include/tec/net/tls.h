@@ -29,7 +29,8 @@ struct ssl_ctx_st *tls_ctx_ssl(struct tls_ctx *c);  /* net/ only */
 /*
  * Request an optional certificate from every client; call it before the context is used. A certificate
  * that fails verification against the CAs (PEM) does not end the handshake, so that the request can be
- * refused with a reason: authorization must check tls_client_of(). ERR_INVALID: no CA.
+ * refused with a reason: authorization must check tls_client_of(). ERR_INVALID: no CA, a malformed one,
+ * or more than 16.
  */
 int tls_ctx_ask_clients(
 	struct tls_ctx *c, const void *ca_pem, size_t ca_len, struct err *err) MUST_CHECK;
