@@ -216,6 +216,7 @@ static int bind_local(int fd, const struct sockaddr_un *un, mode_t mode)
 int addr_listen_local(const char *path, mode_t mode, gid_t group, struct err *err)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	bool bound;
 	int fd, sys;
 
 	if (*path != '/' || strlen(path) >= sizeof(un.sun_path))
@@ -224,11 +225,13 @@ int addr_listen_local(const char *path, mode_t mode, gid_t group, struct err *er
 			sizeof(un.sun_path) - 1);
 	memcpy(un.sun_path, path, strlen(path));
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	bound = fd >= 0 && bind_local(fd, &un, mode) == 0;
 	/* No client can connect before listen(), so the group is set before the first one. */
-	if (fd < 0 || bind_local(fd, &un, mode) < 0 ||
-		(group != (gid_t)-1 && lchown(path, (uid_t)-1, group) < 0) ||
+	if (!bound || (group != (gid_t)-1 && lchown(path, (uid_t)-1, group) < 0) ||
 		listen(fd, SOMAXCONN) < 0) {
 		sys = errno;
+		if (bound)
+			unlink(path);
 		if (fd >= 0)
 			close(fd);
 		return err_set_errno(

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -238,6 +239,27 @@ Test(net_addr, a_local_socket_has_its_mode_and_replaces_only_a_stale_one)
 	cr_assert_eq(addr_listen_local(long_path, 0600, (gid_t)-1, &err), -1);
 	err = (struct err)ERR_INIT;
 	cr_assert_eq(addr_listen_local("relative", 0600, (gid_t)-1, &err), -1);
+}
+
+/* Only a privileged process may give the socket to a group that it does not belong to. */
+Test(net_addr, a_local_socket_that_failed_leaves_no_file)
+{
+	char dir[] = "/tmp/test_addr.XXXXXX", path[64];
+	struct err err = ERR_INIT;
+	struct stat st;
+
+	cr_assert_not_null(mkdtemp(dir));
+	cr_assert_eq(chmod(dir, 0777), 0);
+	snprintf(path, sizeof(path), "%s/s", dir);
+	if (geteuid() == 0)
+		cr_assert_eq(seteuid(65534), 0);
+	cr_assert_eq(addr_listen_local(path, 0640, 54321, &err), -1);
+	cr_assert_eq(err.sys, EPERM);
+	cr_assert_eq(stat(path, &st), -1);
+	cr_assert_eq(errno, ENOENT);
+	if (getuid() == 0)
+		cr_assert_eq(seteuid(0), 0);
+	cr_assert_eq(rmdir(dir), 0);
 }
 
 Test(net_addr, a_source_is_an_ipv4_address_or_an_ipv6_64)
