@@ -365,14 +365,17 @@ static void on_silence(void *arg)
 static void call_launch(struct httpc_call *k)
 {
 	struct httpc_multi *m = k->origin->pool->multi;
+	CURLMcode refused = CURLM_OK;
 	CURLcode rc;
 
 	line_leave(k);
 	k->easy = easy_take(k->c);
 	rc = httpc_call_setup(k);
-	if (rc || curl_multi_add_handle(m->m, k->easy)) {
+	if (!rc)
+		refused = curl_multi_add_handle(m->m, k->easy);
+	if (rc || refused) {
 		err_set(&k->err, ERR_INVALID, "%s %s: %s", k->method, k->where,
-			curl_easy_strerror(rc));
+			rc ? curl_easy_strerror(rc) : curl_multi_strerror(refused));
 		easy_give(k->c, steal_ptr(&k->easy));
 		k->origin->n_first -= !k->yields;
 		k->origin = NULL; /* origin_pump(), the caller, frees it if it is empty */

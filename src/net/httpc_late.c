@@ -36,6 +36,7 @@
 	X(curl_multi_remove_handle)                                                                \
 	X(curl_multi_setopt)                                                                       \
 	X(curl_multi_socket_action)                                                                \
+	X(curl_multi_strerror)                                                                     \
 	X(curl_slist_append)                                                                       \
 	X(curl_slist_free_all)
 
@@ -185,6 +186,11 @@ CURLMsg *curl_multi_info_read(CURLM *multi, int *waiting)
 CURLMcode curl_multi_socket_action(CURLM *multi, curl_socket_t fd, int events, int *running)
 {
 	return lib.f.curl_multi_socket_action(multi, fd, events, running);
+}
+
+const char *curl_multi_strerror(CURLMcode code)
+{
+	return lib.f.curl_multi_strerror(code);
 }
 
 /* ---- the rest */

@@ -5,6 +5,9 @@
 
 #include "net/httpc_testing.h"
 
+#include <curl/curl.h>
+#include <dlfcn.h>
+
 static void setup_plain(void)
 {
 	srv = (struct server){0};
@@ -136,6 +139,33 @@ Test(httpc, requests_that_cannot_be_sent_are_invalid)
 		cr_assert_eq(r.err.kind, ERR_INVALID, "%zu", i);
 	}
 	cr_assert_eq(srv.sh->reqs, 0);
+}
+
+static bool add_fails;
+
+/* Replaces libcurl's function in this program. */
+CURLMcode curl_multi_add_handle(CURLM *multi, CURL *easy)
+{
+	union {
+		void *symbol;
+		CURLMcode (*fn)(CURLM *multi, CURL *easy);
+	} real = {.symbol = dlsym(RTLD_NEXT, "curl_multi_add_handle")};
+
+	return add_fails ? CURLM_OUT_OF_MEMORY : real.fn(multi, easy);
+}
+
+Test(httpc, a_transfer_that_curl_refuses_says_why)
+{
+	struct res r = {0};
+	struct httpc_request req = {.url = url_of("/ok"), .deadline_ms = 5000};
+
+	add_fails = true;
+	(void)start_req(&req, false, &r);
+	wait_for(&r.done);
+	cr_assert_eq(r.err.kind, ERR_INVALID);
+	cr_assert_not_null(
+		strstr(r.err.text, curl_multi_strerror(CURLM_OUT_OF_MEMORY)), "%s", r.err.text);
+	add_fails = false;
 }
 
 Test(httpc, an_unusable_request_can_be_cancelled)
