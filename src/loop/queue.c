@@ -183,8 +183,8 @@ static void retry(struct queue *q, struct entry *e, const struct queue_next *nex
 	schedule(q, e, after);
 }
 
-/* Act on the verdict of work. A key forgotten during its work gets no resync, because its object is
- * gone. */
+/* Act on the verdict of work. A key forgotten during its work gets neither a retry nor a resync,
+ * because its object is gone. */
 static void apply(struct queue *q, struct entry *e, const struct queue_next *next)
 {
 	bool forgotten = e->forgotten;
@@ -201,7 +201,8 @@ static void apply(struct queue *q, struct entry *e, const struct queue_next *nex
 	case QUEUE_IN_FLIGHT:
 		return;
 	case QUEUE_RETRY:
-		retry(q, e, next);
+		if (!forgotten)
+			retry(q, e, next);
 		return;
 	}
 	DIE("queue %s: unknown verdict %d", q->conf.name, (int)next->verdict);

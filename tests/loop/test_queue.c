@@ -304,6 +304,25 @@ Test(loop_queue, a_forgotten_key_has_no_deadline_and_no_backoff)
 	cr_assert_eq(n_work, 3);
 }
 
+Test(loop_queue, a_key_forgotten_by_its_work_is_not_retried)
+{
+	static const uint32_t after_ms[] = {0, 300};
+
+	make(0);
+	inside = forget_self;
+	for (size_t i = 0; i < ARRAY_LEN(after_ms); i++) {
+		next = (struct queue_next){QUEUE_RETRY, after_ms[i], "unreachable"};
+		queue_add(queue, "a");
+		loop_advance(loop, 10000000);
+		cr_assert_eq(n_work, i + 1);
+	}
+	inside = NULL;
+	next = (struct queue_next){QUEUE_RETRY, 300, "unreachable"};
+	queue_add(queue, "a"); /* a new object of that name is retried */
+	loop_advance(loop, 300);
+	cr_assert_eq(n_work, 4);
+}
+
 static void forget_other(const char *key)
 {
 	queue_forget(queue, str_eq(key, "a") ? "b" : "a");

@@ -46,8 +46,9 @@ struct queue *queue_new(
 void queue_free(struct queue *q); /* pending keys and records are dropped */
 void queue_add(struct queue *q, const char *key);
 void queue_add_after(struct queue *q, const char *key, uint32_t after_ms);
-void queue_forget(
-	struct queue *q, const char *key); /* object deleted: drop its deadline and backoff */
+/* The object was deleted: drop the key's deadline and backoff. Called by the key's own work, it also
+ * makes the verdict have no effect. */
+void queue_forget(struct queue *q, const char *key);
 void queue_forget_backoff(struct queue *q, const char *key); /* an operation for it succeeded */
 size_t queue_due(const struct queue *q); /* number of due keys, without the one in work */
 void queue_pause(struct queue *q);       /* keeps keys but runs none (not the leader) */

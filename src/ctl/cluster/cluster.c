@@ -53,11 +53,13 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	if (d != CTL_CLUSTER_NOTHING)
 		return cluster_act_start(c, a ? a : ctl_act_get(&c->acts, key->name), &l, d);
 	ctl_act_drop(a);
-	if (!l.v.found)
-		ctl_runner_forget(c->runner, key->name);
 	if (wait_ms)
 		cluster_recheck(&l, wait_ms);
-	return l.recheck_ms ? ctl_retry(l.recheck_ms, "due") : ctl_settled();
+	if (l.recheck_ms)
+		return ctl_retry(l.recheck_ms, "due");
+	if (!l.v.found)
+		ctl_runner_forget(c->runner, key->name);
+	return ctl_settled();
 }
 
 /* ---- which clusters a change concerns */
