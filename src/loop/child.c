@@ -126,6 +126,19 @@ static void on_dead(int fd, bool readable, bool writable, void *arg)
 	child_free(c);
 }
 
+/* Reap by blocking waits at teardown, so that a loop is never freed with zombies left. */
+static void reap_dying(struct loop *l)
+{
+	while (l->dying) {
+		struct child *c = l->dying;
+
+		l->dying = c->next_dying;
+		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		child_free(c);
+	}
+}
+
 /* Kill the child without waiting, and keep the struct until the child can be reaped. */
 static void child_abandon(struct child *c)
 {
@@ -141,20 +154,8 @@ static void child_abandon(struct child *c)
 	if (c->next_dying)
 		c->next_dying->prev_dying = &c->next_dying;
 	c->loop->dying = c;
+	c->loop->reap = reap_dying;
 	c->pidfd.watch = loop_fd_new(c->loop, c->pidfd.fd, true, false, on_dead, c);
-}
-
-/* Reap by blocking waits at teardown, so that a loop is never freed with zombies left. */
-void child_reap_dying(struct loop *l)
-{
-	while (l->dying) {
-		struct child *c = l->dying;
-
-		l->dying = c->next_dying;
-		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
-			;
-		child_free(c);
-	}
 }
 
 static void on_abort(struct op *op)

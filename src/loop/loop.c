@@ -95,7 +95,8 @@ void loop_free(struct loop *l)
 {
 	if (!l)
 		return;
-	child_reap_dying(l);
+	if (l->dying)
+		l->reap(l); /* blocks, but not for long: they were killed */
 	if (l->in_turn || l->n_timers || l->pending || l->running || l->n_fds || l->n_signals ||
 		l->n_children)
 		DIE("freeing a loop with %zu timers, %d deferred calls, %zu descriptors, %zu "

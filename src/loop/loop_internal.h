@@ -30,7 +30,8 @@ struct loop {
 	uint64_t timer_seq;
 	struct defer *pending, **pending_tail; /* run in the next turn */
 	struct defer *running;                 /* still to run in this turn */
-	struct child *dying;                   /* killed, not yet reaped; owned */
+	struct child *dying;                   /* child.c's: killed, not yet reaped; owned */
+	void (*reap)(struct loop *l);          /* child.c's: waits for all of them */
 	size_t n_fds, n_signals, n_children;
 	unsigned n_ran;       /* callbacks run in this turn */
 	unsigned n_unpolled;  /* turns since descriptors were last polled */
@@ -43,7 +44,5 @@ struct loop {
 unsigned timer_run_due(struct loop *l);
 /* The earliest deadline; UINT64_MAX if there is none. */
 uint64_t timer_next_ms(const struct loop *l);
-/* Wait for all killed children; blocks, for teardown only. */
-void child_reap_dying(struct loop *l);
 
 #endif
