@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Shared by h2c.c (sites and their queues), h2c_call.c (one request), h2c_session.c (HTTP/2:
- * nghttp2's callbacks) and h2c_io.c (connecting, TLS, reading and writing). A call is in the queue of
- * its site, on one connection, or over. A call that is over or has data is also in a list of calls to
- * deliver. The op owns the call. A connection belongs to its site; a site without calls and
- * connections is freed.
- */
+/* The structs of h2c.c, which its tests look into. */
 #ifndef TEC_NET_H2C_INTERNAL_H
 #define TEC_NET_H2C_INTERNAL_H
 
 #include <nghttp2/nghttp2.h>
-#include <openssl/ssl.h>
 #include <sys/queue.h>
 
 #include "tec/loop/timer.h"
 #include "tec/net/h2c.h"
 
+#include "h2c_wire.h"
 #include "httpc_internal.h"
 
 #define H2C_DIAL_MS    10000u  /* from connecting to the server's SETTINGS */
@@ -27,9 +21,6 @@
 #define H2C_FIRST_MS   50u /* after a request that others yield to, the next one is likely so soon */
 #define H2C_CONNS_MAX                                                                              \
 	32u /* per site; more than one only if the server allows fewer streams than watches */
-#define H2C_RAW_LEN    65536u /* one recv() */
-#define H2C_RECORD_LEN 16384u /* one SSL_read(), one SSL_write() */
-#define H2C_WIRE_MAX   65536u /* buffered bytes that the socket did not accept */
 #define H2C_HEADER_MAX 65536u /* of an answer: names, values and 32 per field (RFC 9113 6.5.2) */
 #define H2C_STREAM_WIN (4 * 1024 * 1024)
 #define H2C_CONN_WIN   (1024 * 1024 * 1024)
@@ -47,7 +38,7 @@ struct h2c_call {
 	int32_t stream;
 	bool queued, ready, over, no_h2;
 	bool head;   /* the header of the final answer is complete */
-	bool *freed; /* on the stack of h2c_call_deliver(): set if on_data frees the call */
+	bool *freed; /* on the stack of call_deliver(): set if on_data frees the call */
 	unsigned tries;
 	struct timer deadline, silence;
 
@@ -89,9 +80,7 @@ struct h2c_conn {
 	TAILQ_ENTRY(h2c_conn) link;
 	enum h2c_conn_state state;
 	struct op_scope dial; /* the connect operation, in CONNECTING */
-	int fd;
-	struct loop_fd *reads, *writes; /* writes: only while the socket is full */
-	SSL *ssl;                       /* NULL: plain bytes */
+	struct h2c_wire wire;
 	nghttp2_session *session;
 	struct h2c_calls calls;
 	size_t n_calls, n_long, n_yielding; /* all; those that are long-lived; those that yield */
@@ -99,13 +88,9 @@ struct h2c_conn {
 	struct timer timer;
 	uint64_t heard_ms, idle_ms; /* boot clock: last byte, last request ended */
 	bool pinged;
-	bool used;         /* a request was sent on it */
-	bool unwritable;   /* send() failed; recv() will report the reason */
-	const uint8_t *in; /* into c->raw: not yet decrypted */
-	size_t in_len;
+	bool used;            /* a request was sent on it */
 	const uint8_t *frame; /* not yet encrypted; owned by nghttp2 until the next call */
 	size_t frame_len;
-	struct strbuf wire; /* encrypted, but not accepted by the socket yet */
 };
 TAILQ_HEAD(h2c_conns, h2c_conn);
 
@@ -135,54 +120,13 @@ struct h2c {
 	struct h2c_calls answers, streams; /* to deliver */
 	struct defer deliver;
 	size_t n_calls;
-	bool *gone; /* on the stack of h2c_deliver(): set if the h2c is freed in it */
-	BIO_METHOD *bio;
+	bool *gone; /* on the stack of deliver(): set if the h2c is freed in it */
+	struct h2c_wires wires;
 	nghttp2_session_callbacks *callbacks;
 	nghttp2_option *option;
-	uint8_t *raw, *plain; /* buffers of the current read; plain is wiped after use */
 };
 
-/* h2c.c */
-struct h2c_site *h2c_site_get(
-	struct h2c *c, const char *origin, const char *connect_to, struct httpc_tls *tls);
-void h2c_site_wake(struct h2c_site *s);                        /* something may have to be sent */
-void h2c_site_fail(struct h2c_site *s, const struct err *err); /* ends all queued calls */
-void h2c_deliver(struct h2c *c); /* must be the last action of a loop callback: c may be freed */
-void h2c_deliver_soon(struct h2c *c);
-
-/* h2c_call.c */
-/* If the call's site is NULL, the request is invalid and the call is over. Otherwise queue it. */
-struct h2c_call *h2c_call_new(struct h2c *c, struct op_scope *scope,
-	const struct httpc_request *req, httpc_data_fn on_data, httpc_done_fn done, void *arg);
-void h2c_call_forget(struct h2c_call *k); /* wipes what only sending needs */
-void h2c_call_ready(struct h2c_call *k); /* queues its delivery, in the order that h2c.h promises */
-void h2c_call_leave(struct h2c_call *k); /* leaves its queue or connection, and nghttp2 */
-void h2c_call_over(struct h2c_call *k, enum err_kind kind, const char *text); /* NULL: success */
-void h2c_call_queue(struct h2c_call *k);   /* its site will send it */
-void h2c_call_retry(struct h2c_call *k);   /* after the server refused it unprocessed */
-void h2c_call_deliver(struct h2c_call *k); /* data of a stream, and its end; may free the h2c */
-void h2c_call_end(struct h2c_call *k);     /* calls done; may free the h2c */
-
-/* h2c_session.c */
-void h2c_session_setup(struct h2c *c);
-void h2c_session_start(struct h2c_conn *n);
-bool h2c_site_holds(const struct h2c_site *s, const struct h2c_call *k); /* k must yield now */
-bool h2c_session_has_place(
-	const struct h2c_conn *n, const struct h2c_call *k); /* n can send k now */
-bool h2c_session_only_long(const struct h2c_conn *n);        /* long-lived streams fill n */
-void h2c_session_send(struct h2c_conn *n, struct h2c_call *k);
-int h2c_session_feed(struct h2c_conn *n, const uint8_t *data, size_t len, struct err *err);
-
-/* h2c_io.c */
-void h2c_io_setup(struct h2c *c);
-void h2c_conn_dial(struct h2c_site *s);
-struct h2c_conn *h2c_conn_new(struct h2c_site *s);
-void h2c_conn_begin(struct h2c_conn *n, int take_fd); /* the socket is connected */
-void h2c_conn_set_state(struct h2c_conn *n, enum h2c_conn_state state, const char *reason);
-void h2c_conn_write(struct h2c_conn *n); /* once per turn; may free n */
-void h2c_conn_free(struct h2c_conn *n);  /* asserts that it has no calls */
-/* Free n and end its calls with err. If n never carried a request, queued calls end as well, because
- * another connection would fail in the same way. */
-void h2c_conn_lose(struct h2c_conn *n, const struct err *err);
+/* For tests: use a connected socket for the requests to an origin without TLS. */
+void h2c_adopt(struct h2c *c, const char *origin, int take_fd);
 
 #endif

@@ -131,7 +131,7 @@ static void connect_pair(void)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd) < 0)
 		DIE("socketpair: %d", errno);
 	play.fd = fd[1];
-	h2c_conn_begin(h2c_conn_new(h2c_site_get(play.h2, ORIGIN, NULL, NULL)), fd[0]);
+	h2c_adopt(play.h2, ORIGIN, fd[0]);
 }
 
 static void say(const void *data, size_t len)

@@ -342,7 +342,6 @@ static inline void h2s_turns(unsigned n)
 /* A connection that needs neither TLS nor dialling; raw: the test writes the server's bytes. */
 static inline struct h2s_conn *h2s_plain(bool raw)
 {
-	struct h2c_site *s = h2c_site_get(h2, "http://test", NULL, NULL);
 	struct h2s_conn *c;
 	int fd[2];
 
@@ -351,7 +350,7 @@ static inline struct h2s_conn *h2s_plain(bool raw)
 	c = h2s_conn(fd[1]);
 	if (!raw)
 		h2s_session(c);
-	h2c_conn_begin(h2c_conn_new(s), fd[0]);
+	h2c_adopt(h2, "http://test", fd[0]);
 	return c;
 }
 

@@ -383,11 +383,11 @@ Test(h2c_hostile, a_server_that_does_not_read_holds_nothing_but_one_record)
 	h2_send(&req, false, &r);
 	for (int i = 0; i < 1000; i++)
 		loop_turn(l, 0);
-	cr_assert_gt(n->wire.len, 0);
-	cr_assert_leq(n->wire.len, H2C_RECORD_LEN);
+	cr_assert_gt(n->wire.out.len, 0);
+	cr_assert_leq(n->wire.out.len, H2C_RECORD_LEN);
 	cr_assert_leq(TAILQ_FIRST(&n->calls)->sent, len / 2);
 	h2s_turns(3000);
-	cr_assert_eq(n->wire.len, 0);
+	cr_assert_eq(n->wire.out.len, 0);
 	cr_assert_eq(TAILQ_FIRST(&n->calls)->sent, len);
 	cr_assert_not(r.done);
 }
