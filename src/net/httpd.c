@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Listeners: which connections are accepted, which one is closed when all are in use, and how a server
- * starts and stops. libevhtp accepts, creates the (TLS) bufferevent and owns the connection.
+ * starts and stops. libevhtp accepts, creates the (TLS) bufferevent and owns the connection. It stands
+ * on httpd_req.c (requests, routes, replies), which stands on httpd_peer.c (one connection).
  *
- * Path of one request: before_accept() -> httpd_peer_new() -> httpd_guard_read() collects and checks
- * head and body -> dispatch() -> httpd_serve() -> the handler -> httpd_reply() -> httpd_peer_send() ->
- * flushed(), then the next request of the connection.
+ * Path of one request: before_accept() -> httpd_peer_new() -> on_read() collects and checks head and
+ * body -> dispatch() -> serve() -> the handler -> httpd_reply() -> httpd_peer_send() -> flushed(), then
+ * the next request of the connection.
  */
 #include "config.h"
 
@@ -18,7 +19,6 @@
 #include <evhtp/evhtp.h>
 #include <openssl/ssl.h>
 
-#include "tec/base/clock.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
@@ -27,7 +27,6 @@
 #include "net_internal.h"
 
 #define ACCEPT_PAUSE_MS 200
-#define NOISE_MS        10000
 #define TURN_ACCEPTS    64
 
 const struct httpd_conf httpd_conf_default = {
@@ -39,41 +38,9 @@ const struct httpd_conf httpd_conf_default = {
 	.yield_ms = 1000,
 };
 
-static struct metric connections =
-	METRIC_GAUGE_INIT("tec_http_connections", "Open connections.", "listener", NULL);
-static struct metric refused_total = METRIC_COUNTER_INIT("tec_http_refused_connections_total",
-	"Connections closed before their first request.", "listener", "reason");
 static struct metric evicted_total = METRIC_COUNTER_INIT("tec_http_evicted_connections_total",
 	"Connections closed to make room for a source with fewer, or for a newer connection.",
 	"listener", NULL);
-
-/* ---- counts and logs */
-
-void httpd_count_connection(const struct httpd *h, int change)
-{
-	metric_add(&connections, h->conf.name, NULL, change);
-}
-
-void httpd_count_refused(const struct httpd *h, const char *reason)
-{
-	metric_add(&refused_total, h->conf.name, reason, 1);
-}
-
-/* Rate-limit a kind of log line; *left_out is the number of lines suppressed since the last one. */
-bool httpd_may_log(struct httpd *h, enum httpd_noise kind, unsigned *left_out)
-{
-	struct httpd_quiet *q = &h->quiet[kind];
-	uint64_t now = clock_boot_ms();
-
-	if (now < q->until_ms) {
-		q->left_out++;
-		return false;
-	}
-	*left_out = q->left_out;
-	q->left_out = 0;
-	q->until_ms = now + NOISE_MS;
-	return true;
-}
 
 /* ---- accepting */
 
@@ -94,11 +61,11 @@ static void on_accept_error(struct evconnlistener *listener, void *arg)
 	int sys = errno;
 	unsigned left_out;
 
-	httpd_count_refused(h, "accept");
+	httpd_peer_refused(h, "accept");
 	for (unsigned i = 0; i < h->n_listeners; i++)
 		evconnlistener_disable(h->listeners[i]);
 	timer_set(&h->accept_pause, ACCEPT_PAUSE_MS);
-	if (httpd_may_log(h, HTTPD_NOISE_ACCEPT, &left_out))
+	if (httpd_peer_may_log(h, HTTPD_NOISE_ACCEPT, &left_out))
 		log_warn(NULL, "cannot accept connections at the moment",
 			"server=%s errno=%d reason=%s count=%u", h->conf.name, sys,
 			log_esc(strerror(sys)), left_out + 1);
@@ -137,7 +104,7 @@ static void evict(struct httpd *h, struct httpd_peer *p)
 	unsigned left_out;
 
 	metric_add(&evicted_total, h->conf.name, NULL, 1);
-	if (httpd_may_log(h, HTTPD_NOISE_EVICTED, &left_out)) {
+	if (httpd_peer_may_log(h, HTTPD_NOISE_EVICTED, &left_out)) {
 		addr_format(httpd_peer_addr(p), peer);
 		log_warn(NULL,
 			"all connections are in use: closed the longest idle one of the source with the most",
@@ -190,8 +157,8 @@ static evhtp_res before_accept(evhtp_connection_t *conn, void *arg)
 		fcntl(conn->sock, F_SETFD, FD_CLOEXEC);
 		return EVHTP_RES_OK;
 	}
-	httpd_count_refused(h, reason);
-	if (httpd_may_log(h, HTTPD_NOISE_REFUSED, &left_out)) {
+	httpd_peer_refused(h, reason);
+	if (httpd_peer_may_log(h, HTTPD_NOISE_REFUSED, &left_out)) {
 		addr_format(conn->saddr, peer);
 		log_warn(NULL, "connection refused", "server=%s peer=%s reason=%s count=%u",
 			h->conf.name, peer, reason, left_out + 1);
@@ -226,7 +193,7 @@ struct httpd *httpd_new(struct loop *l, const struct httpd_conf *conf)
 	evhtp_set_pre_accept_cb(h->htp, before_accept, h);
 	evhtp_set_post_accept_cb(h->htp, after_accept, h);
 	timer_init(&h->accept_pause, l, accept_again, h);
-	httpd_guard_init(h);
+	httpd_peer_setup(h, &httpd_req_calls);
 	return h;
 }
 
@@ -323,7 +290,7 @@ static void close_plain(struct httpd *h)
 	while (p) {
 		struct httpd_peer *next = LIST_NEXT(p, link);
 
-		if (!httpd_peer_is_tls(p))
+		if (!httpd_peer_ssl(p))
 			httpd_peer_close(p);
 		p = next;
 	}

@@ -10,14 +10,10 @@
  */
 #include "config.h"
 
-#include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
 
 #include "net_internal.h"
-
-static struct metric refused_total = METRIC_COUNTER_INIT("tec_http_refused_bodies_total",
-	"Requests refused because request bodies used too much memory.", "listener", NULL);
 
 static struct metric held_bytes = METRIC_GAUGE_INIT("tec_http_body_bytes",
 	"Bytes of large request bodies in memory, by sender: known (authenticated) or stranger.",
@@ -27,9 +23,9 @@ static size_t known, strangers;  /* accounted bytes, of all listeners */
 static struct share *being_read; /* owned; strangers' bodies being read; NULL: none */
 static size_t n_being_read;
 
-/* Remove the body from those being read. The share is freed with the last one, as no listener owns
- * it. */
-static void leave(struct httpd_body *b)
+/* A complete body can no longer be refused, but counts until its request ends. The share is freed with
+ * the last body that is being read, as no listener owns it. */
+void httpd_body_read(struct httpd_body *b)
 {
 	if (!b->in_share)
 		return;
@@ -42,33 +38,20 @@ static void leave(struct httpd_body *b)
 }
 
 /* Note that bytes have arrived, so that the body is not the longest idle one. */
-static void touch(struct httpd_peer *p)
+static void touch(struct httpd_body *b, const struct sockaddr *sa)
 {
 	uint8_t source[ADDR_SOURCE_LEN];
 
-	if (p->body.in_share) {
-		share_active(being_read, &p->body.place);
+	if (b->in_share) {
+		share_active(being_read, &b->place);
 		return;
 	}
 	if (!being_read)
 		being_read = share_new();
-	addr_source(httpd_peer_addr(p), source);
-	share_join(being_read, &p->body.place, source);
+	addr_source(sa, source);
+	share_join(being_read, &b->place, source);
 	n_being_read++;
-	p->body.in_share = true;
-}
-
-static void note_refused(struct httpd_peer *p)
-{
-	char peer[ADDR_TEXT_LEN];
-	unsigned left_out;
-
-	metric_add(&refused_total, p->httpd->conf.name, NULL, 1);
-	if (!httpd_may_log(p->httpd, HTTPD_NOISE_BODY, &left_out))
-		return;
-	addr_format(httpd_peer_addr(p), peer);
-	log_warn(NULL, "request bodies use too much memory: refused one",
-		"server=%s peer=%s count=%u", p->httpd->conf.name, peer, left_out + 1);
+	b->in_share = true;
 }
 
 /* Replace the accounted size of this body in the total of its kind. */
@@ -81,55 +64,40 @@ static void count(struct httpd_body *b, size_t held)
 	metric_set(&held_bytes, b->known ? "known" : "stranger", NULL, (double)*all);
 }
 
-static bool room_for_known(const struct httpd_peer *p, size_t more)
-{
-	return known + more <= HTTPD_KNOWN_MAX;
-}
-
 /* Refuse other bodies until this one fits, or until this one is next to be refused. */
-static bool room_for_stranger(struct httpd_peer *p, size_t more)
+static bool room_for_stranger(
+	struct httpd_body *b, const struct sockaddr *sa, size_t more, httpd_body_refuse_fn refuse)
 {
-	touch(p);
+	touch(b, sa);
 	while (strangers + more > HTTPD_STRANGERS_MAX) {
-		struct httpd_peer *idlest =
-			container_of(share_idlest(being_read), struct httpd_peer, body.place);
+		struct httpd_body *idlest =
+			container_of(share_idlest(being_read), struct httpd_body, place);
 
-		if (idlest == p)
+		if (idlest == b)
 			return false;
-		note_refused(idlest);
-		httpd_guard_refuse(idlest, 503);
+		refuse(idlest);
 	}
 	return true;
 }
 
 /* Called for each piece that arrives. Bodies up to HTTPD_BODY_SMALL are free: the number of
  * connections bounds them. */
-bool httpd_body_grow(struct httpd_peer *p, size_t len)
+bool httpd_body_grow(
+	struct httpd_body *b, const struct sockaddr *sa, size_t len, httpd_body_refuse_fn refuse)
 {
-	struct httpd_body *b = &p->body;
 	size_t more = len - b->held;
 
 	if (len <= HTTPD_BODY_SMALL || len <= b->held)
 		return true;
-	if (!(b->known ? room_for_known(p, more) : room_for_stranger(p, more))) {
-		note_refused(p);
+	if (!(b->known ? known + more <= HTTPD_KNOWN_MAX : room_for_stranger(b, sa, more, refuse)))
 		return false;
-	}
 	count(b, len);
 	return true;
 }
 
-/* A complete body can no longer be refused, but counts until its request ends. */
-void httpd_body_read(struct httpd_peer *p)
+void httpd_body_end(struct httpd_body *b)
 {
-	leave(&p->body);
-}
-
-void httpd_body_end(struct httpd_peer *p)
-{
-	struct httpd_body *b = &p->body;
-
-	leave(b);
+	httpd_body_read(b);
 	if (b->held > 0)
 		count(b, 0);
 	b->known = false;

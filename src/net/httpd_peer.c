@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One connection: its state, its output, its deadlines and its end. The last reply is followed by a
- * lingering close, so that a reset does not destroy it (RFC 9112 section 9.6). Input is handled by
- * httpd_guard.c. libevhtp's own callbacks run only from here, at points where they are harmless.
+ * One connection: its state, its input, its output, its deadlines and its end. What its requests mean
+ * is not known here: httpd_req.c hands in the functions that serve them (struct httpd_peer_calls).
  *
  *   HANDSHAKE (TLS) -> HEAD -> BODY -> BUSY -> FLUSH -> HEAD ...    a persistent connection
  *                                      BUSY -> STREAM -> FLUSH      a watch
@@ -11,11 +10,21 @@
  *
  * The timer means, by state: HANDSHAKE, HEAD, BODY, BUSY: the request's deadline, or idleness between
  * requests; STREAM: progress of a slow reader; FLUSH: the reply must be read; LINGER: the wait ends.
+ *
+ * Input passes a guard between the bufferevent and libevhtp. It collects bytes, checks a head as a
+ * whole, waits for the body, and only then makes libevhtp start a request. libevhtp's parser only ever
+ * reads a constant line: it corrupts split, pipelined or unusual requests, so no byte of a peer reaches
+ * it. The guard limits what it buffers, and what it refuses gets a complete reply. It does not wait for
+ * a large body if the head is sufficient to refuse the request.
+ *
+ * The last reply is followed by a lingering close, so that a reset does not destroy it (RFC 9112
+ * section 9.6). libevhtp's own callbacks run only from here, at points where they are harmless.
  */
 #include "config.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -29,10 +38,49 @@
 #include "tec/base/clock.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/base/metric.h"
+#include "tec/base/secret.h"
 
 #include "net_internal.h"
 
+#define LINGER_MS     2000
+#define NOISE_MS      10000
 #define WRITE_NOW_MAX 16384
+
+static const char canonical[] = "GET / HTTP/1.0\r\n\r\n";
+static const char continue_line[] = "HTTP/1.1 100 Continue\r\n\r\n";
+
+static struct metric connections =
+	METRIC_GAUGE_INIT("tec_http_connections", "Open connections.", "listener", NULL);
+static struct metric refused_total = METRIC_COUNTER_INIT("tec_http_refused_connections_total",
+	"Connections closed before their first request.", "listener", "reason");
+static struct metric refused_bodies = METRIC_COUNTER_INIT("tec_http_refused_bodies_total",
+	"Requests refused because request bodies used too much memory.", "listener", NULL);
+
+/* ---- counts and logs */
+
+void httpd_peer_refused(const struct httpd *h, const char *reason)
+{
+	metric_add(&refused_total, h->conf.name, reason, 1);
+}
+
+/* Rate-limit a kind of log line; *left_out is the number of lines suppressed since the last one. */
+bool httpd_peer_may_log(struct httpd *h, enum httpd_noise kind, unsigned *left_out)
+{
+	struct httpd_quiet *q = &h->quiet[kind];
+	uint64_t now = clock_boot_ms();
+
+	if (now < q->until_ms) {
+		q->left_out++;
+		return false;
+	}
+	*left_out = q->left_out;
+	q->left_out = 0;
+	q->until_ms = now + NOISE_MS;
+	return true;
+}
+
+/* ---- states */
 
 /* The permitted transitions. */
 static bool may_move(enum httpd_peer_state from, enum httpd_peer_state to)
@@ -56,7 +104,7 @@ static bool may_move(enum httpd_peer_state from, enum httpd_peer_state to)
 	return false;
 }
 
-void httpd_peer_set_state(struct httpd_peer *p, enum httpd_peer_state to)
+static void set_state(struct httpd_peer *p, enum httpd_peer_state to)
 {
 	if (!may_move(p->state, to))
 		DIE("connection of %s: invalid transition from state %d to %d", p->httpd->conf.name,
@@ -77,11 +125,6 @@ bool httpd_peer_yields(const struct httpd_peer *p)
 
 	return yield_ms == 0 || (p->state != HTTPD_PEER_BUSY && p->state != HTTPD_PEER_STREAM &&
 					clock_boot_ms() - p->place.active_ms >= yield_ms);
-}
-
-bool httpd_peer_is_tls(const struct httpd_peer *p)
-{
-	return p->conn->ssl;
 }
 
 struct ssl_st *httpd_peer_ssl(const struct httpd_peer *p)
@@ -157,7 +200,7 @@ static void on_output(void *arg);
  * system calls to watch the socket, which is a tenth of the cost of a connection. So write directly if
  * possible; on_output() follows in a later turn in both cases.
  */
-void httpd_peer_write(struct httpd_peer *p, const char *data, size_t len)
+static void peer_write(struct httpd_peer *p, const char *data, size_t len)
 {
 	size_t done = write_now(p, data, len);
 
@@ -174,18 +217,18 @@ void httpd_peer_write(struct httpd_peer *p, const char *data, size_t len)
 /* End libevhtp's request without its own reply, and write ours. */
 void httpd_peer_send(struct httpd_peer *p, const struct strbuf *out, bool last)
 {
-	httpd_peer_set_state(p, HTTPD_PEER_FLUSH);
+	set_state(p, HTTPD_PEER_FLUSH);
 	p->closing = last;
 	timer_set(&p->timer, p->httpd->conf.idle_ms); /* the client must read the reply in time */
 	evhtp_send_reply_end(p->ereq);
-	httpd_peer_write(p, out->data, out->len);
+	peer_write(p, out->data, out->len);
 }
 
 /* Begin a stream. The request's deadline no longer applies; only a reader that stops reading is
  * disconnected. */
 void httpd_peer_stream(struct httpd_peer *p)
 {
-	httpd_peer_set_state(p, HTTPD_PEER_STREAM);
+	set_state(p, HTTPD_PEER_STREAM);
 	timer_cancel(&p->timer);
 	p->given = p->taken = 0;
 }
@@ -201,28 +244,289 @@ size_t httpd_peer_add(struct httpd_peer *p, const void *data, size_t len)
 {
 	assert(p->state == HTTPD_PEER_STREAM);
 	p->given += len;
-	httpd_peer_write(p, data, len);
+	peer_write(p, data, len);
 	if (output_is_empty(p))
 		return 0;
-	p->req->blocked = true;
 	if (!timer_is_set(&p->timer))
 		expect_progress(p);
 	return output_len(p);
 }
 
+/* ---- input */
+
+/* Remove the first n bytes of the input, wiping them if the listener handles keys. */
+static void drop_input(struct httpd_peer *p, size_t n)
+{
+	if (p->httpd->conf.wipe && n > 0)
+		secret_wipe(p->in.data, n);
+	strbuf_drop(&p->in, n);
+	if (p->in.len == 0)
+		strbuf_fini(&p->in);
+}
+
+static void resume_reading(struct httpd_peer *p)
+{
+	if (p->stopped) {
+		p->stopped = false;
+		bufferevent_enable(p->bev, EV_READ);
+	}
+}
+
+/*
+ * Copy the bufferevent's input to ours. Moving its chains would be cheaper, but a chain may have
+ * 32 KiB and hold one byte, so a slow sender would cost 32 KiB per byte.
+ */
+static void absorb(struct httpd_peer *p)
+{
+	struct evbuffer *input = bufferevent_get_input(p->bev);
+	char buf[4096];
+	int n;
+
+	while ((n = evbuffer_remove(input, buf, sizeof(buf))) > 0)
+		strbuf_add(&p->in, buf, (size_t)n);
+}
+
+/* While a request is served, buffer one more head's worth of input; beyond that stop reading, and
+ * TCP makes the peer wait. */
+static void bound_input(struct httpd_peer *p)
+{
+	if (p->in.len <= p->httpd->conf.limits.head) {
+		resume_reading(p);
+	} else if (!p->stopped) {
+		p->stopped = true;
+		bufferevent_disable(p->bev, EV_READ);
+	}
+}
+
+/* Send a complete error response and linger. The rest of the input is discarded: there is no
+ * reliable boundary to the next request. */
+static void refuse(struct httpd_peer *p, int status)
+{
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	p->httpd->calls->refusal(p->httpd, status, &out);
+	httpd_body_end(&p->body);
+	drop_input(p, p->in.len);
+	set_state(p, HTTPD_PEER_LINGER);
+	timer_set(&p->timer, LINGER_MS);
+	/* Read on and discard: closing with unread bytes would reset the connection, and the reply could
+	 * be lost. */
+	resume_reading(p);
+	peer_write(p, out.data, out.len);
+}
+
+/* Refuse a request whose body would use too much memory, possibly for the body of another. */
+static void refuse_body(struct httpd_body *b)
+{
+	struct httpd_peer *p = container_of(b, struct httpd_peer, body);
+	char peer[ADDR_TEXT_LEN];
+	unsigned left_out;
+
+	metric_add(&refused_bodies, p->httpd->conf.name, NULL, 1);
+	if (httpd_peer_may_log(p->httpd, HTTPD_NOISE_BODY, &left_out)) {
+		addr_format(p->conn->saddr, peer);
+		log_warn(NULL, "request bodies use too much memory: refused one",
+			"server=%s peer=%s count=%u", p->httpd->conf.name, peer, left_out + 1);
+	}
+	refuse(p, 503);
+}
+
+/* Start the deadline of a request at its first byte; that of the first request runs since
+ * accept. */
+static void note_start(struct httpd_peer *p)
+{
+	if (p->started)
+		return;
+	p->started = true;
+	if (p->n_requests > 0)
+		timer_set(&p->timer, p->httpd->conf.request_ms);
+}
+
+/* Search only new bytes, with an overlap of three for a split CRLFCRLF, so that the cost is
+ * linear. */
+static size_t find_head_end(struct httpd_peer *p)
+{
+	size_t from = p->scanned > 3 ? p->scanned - 3 : 0;
+	const char *end = memmem(p->in.data + from, p->in.len - from, "\r\n\r\n", 4);
+
+	p->scanned = p->in.len;
+	return end ? (size_t)(end - p->in.data) + 4 : 0;
+}
+
+/* Process the head of a request. True: it is complete and valid. */
+static bool pump_head(struct httpd_peer *p)
+{
+	const struct httphead_limits *limits = &p->httpd->conf.limits;
+	size_t head_len;
+	int status;
+
+	if (!p->blank_dropped && p->in.len >= 2 && memcmp(p->in.data, "\r\n", 2) == 0) {
+		p->blank_dropped = true;
+		strbuf_drop(&p->in, 2);
+	}
+	if (p->in.len == 0)
+		return false;
+	note_start(p);
+	if ((p->in.data[0] < 'A' || p->in.data[0] > 'Z') && p->in.data[0] != '\r') {
+		refuse(p, 400); /* another protocol, such as TLS: there will be no end of a head */
+		return false;
+	}
+	head_len = find_head_end(p);
+	if (head_len == 0) {
+		if (p->in.len > limits->head)
+			refuse(p, memchr(p->in.data, '\n', p->in.len) ? 431 : 414);
+		return false;
+	}
+	status = httphead_check(p->in.data, head_len, limits, &p->head);
+	if (status != 0) {
+		refuse(p, status);
+		return false;
+	}
+	p->chunks = (struct chunks){.state = CHUNKS_SIZE};
+	set_state(p, HTTPD_PEER_BODY);
+	return true;
+}
+
+/* Decide whether to wait for the body. If not, the request is dispatched without it. */
+static bool wants_body(struct httpd_peer *p)
+{
+	if (!p->head.chunked && p->head.body_len <= HTTPD_BODY_SMALL)
+		return true;
+	p->req = p->httpd->calls->begin(p, p->in.data, p->head.head_len);
+	if (p->httpd->calls->wants_body(p->req, &p->body.known)) {
+		p->httpd->calls->end(p->req); /* it is made again with the body */
+		return true;
+	}
+	p->head.body_len = 0;
+	return false;
+}
+
+/* Decode a chunked body in place as it arrives; bytes after its end, which belong to the next
+ * request, move up. */
+static void take_chunks(struct httpd_peer *p)
+{
+	const size_t at = p->head.head_len + p->head.body_len, was = p->in.len;
+	size_t used = 0, got = 0;
+	int status = chunks_take(&p->chunks, p->in.data + at, was - at,
+		p->httpd->conf.limits.body - p->head.body_len, &used, &got);
+
+	memmove(p->in.data + at + got, p->in.data + at + used, was - at - used);
+	p->in.len = was - used + got;
+	if (p->httpd->conf.wipe)
+		secret_wipe(p->in.data + p->in.len, was - p->in.len);
+	p->in.data[p->in.len] = '\0';
+	p->head.body_len += got;
+	if (status != 0)
+		refuse(p, status);
+}
+
+static bool has_body(const struct httpd_peer *p)
+{
+	return p->head.chunked ? p->chunks.state == CHUNKS_DONE
+			       : p->in.len >= p->head.head_len + p->head.body_len;
+}
+
+/* libevhtp's callback for a complete request, called inside dispatch(). */
+static void on_request(evhtp_request_t *ereq, void *arg)
+{
+	struct httpd *h = arg;
+	struct httpd_peer *p = h->dispatching;
+
+	assert(p && !p->ereq && p->req);
+	p->ereq = ereq;
+	h->calls->serve(p->req);
+}
+
+/*
+ * Give libevhtp a request: the canonical line goes into its input, and its parser calls on_request().
+ * Bytes that arrived after the request must leave the bufferevent first. The line is prepended because
+ * the end of a plain socket's input buffer is frozen.
+ */
+static void dispatch(struct httpd_peer *p)
+{
+	struct httpd *h = p->httpd;
+	size_t need = p->head.head_len + p->head.body_len;
+	bool gone = false;
+
+	absorb(p);
+	set_state(p, HTTPD_PEER_BUSY);
+	if (!p->req)
+		p->req = h->calls->begin(p, p->in.data, need);
+	drop_input(p, need);
+	httpd_body_read(&p->body);
+	p->n_requests++;
+	share_active(h->share, &p->place);
+	evbuffer_prepend(bufferevent_get_input(p->bev), canonical, sizeof(canonical) - 1);
+	h->dispatching = p;
+	p->gone = &gone;
+	p->evhtp_read(p->bev, p->evhtp_arg);
+	h->dispatching = NULL;
+	if (gone || !p->ereq) {
+		log_error(NULL, "libevhtp refused a validated request", "server=%s", h->conf.name);
+		if (!gone)
+			httpd_peer_close(p);
+		return;
+	}
+	p->gone = NULL;
+	bound_input(p);
+}
+
+/* Process what has arrived until more is needed or a request is dispatched. Called for new input
+ * and after each reply, as a client may pipeline. */
+static void pump(struct httpd_peer *p)
+{
+	if (p->state == HTTPD_PEER_HEAD && pump_head(p) && !wants_body(p)) {
+		dispatch(p);
+		return;
+	}
+	if (p->state == HTTPD_PEER_BODY && p->head.chunked)
+		take_chunks(p);
+	if (p->state == HTTPD_PEER_BODY && !httpd_body_grow(&p->body, p->conn->saddr,
+						   p->in.len - p->head.head_len, refuse_body)) {
+		refuse_body(&p->body);
+		return;
+	}
+	if (p->state == HTTPD_PEER_BODY && has_body(p)) {
+		dispatch(p);
+		return;
+	}
+	if (p->state != HTTPD_PEER_HEAD && p->state != HTTPD_PEER_BODY)
+		return;
+	resume_reading(p);
+	if (p->state == HTTPD_PEER_BODY && p->head.expect_continue && !p->continued) {
+		p->continued = true;
+		peer_write(p, continue_line, sizeof(continue_line) - 1);
+	}
+}
+
+/* In LINGER input is discarded; while a request is served it is only buffered. */
+static void on_read(struct bufferevent *bev, void *arg)
+{
+	struct httpd_peer *p = arg;
+
+	if (p->state == HTTPD_PEER_LINGER) {
+		struct evbuffer *input = bufferevent_get_input(bev);
+
+		evbuffer_drain(input, evbuffer_get_length(input));
+		return;
+	}
+	absorb(p);
+	if (p->state == HTTPD_PEER_HEAD || p->state == HTTPD_PEER_BODY)
+		pump(p);
+	else
+		bound_input(p);
+}
+
+/* ---- the end of a reply */
+
 /* All buffered bytes of a stream were sent: the caller may add more. */
 static void stream_drained(struct httpd_peer *p)
 {
-	struct httpd_req *r = p->req;
-
 	timer_cancel(&p->timer);
 	/* Free libevhtp's parser, which has 8 KiB and is not needed while a stream lasts. Not
 	 * earlier, because a stream may begin inside the parser's callback. */
 	evhtp_safe_free(p->conn->parser, free);
-	if (!r->blocked)
-		return;
-	r->blocked = false;
-	r->drained_fn(r->drained_arg);
+	p->httpd->calls->drained(p->req);
 }
 
 /* Tell the peer that no more data follows, while its input can still be read. */
@@ -256,10 +560,10 @@ static void end_connection(struct httpd_peer *p)
 		httpd_peer_close(p);
 		return;
 	}
-	httpd_guard_drop(p, p->in.len);
-	httpd_peer_set_state(p, HTTPD_PEER_LINGER);
-	timer_set(&p->timer, HTTPD_LINGER_MS);
-	httpd_guard_go_on(p);
+	drop_input(p, p->in.len);
+	set_state(p, HTTPD_PEER_LINGER);
+	timer_set(&p->timer, LINGER_MS);
+	resume_reading(p);
 	half_close(p);
 }
 
@@ -269,7 +573,7 @@ static void flushed(struct httpd_peer *p)
 {
 	evhtp_request_set_keepalive(p->ereq, 1);
 	p->ereq = NULL;
-	httpd_leave_route(p);
+	p->httpd->calls->written(p);
 	if (!p->conn->parser)
 		p->conn->parser = htparser_new(); /* freed by a stream; libevhtp initialises it */
 	p->evhtp_write(p->bev, p->evhtp_arg);
@@ -277,12 +581,12 @@ static void flushed(struct httpd_peer *p)
 		end_connection(p);
 		return;
 	}
-	httpd_peer_set_state(p, HTTPD_PEER_HEAD);
+	set_state(p, HTTPD_PEER_HEAD);
 	p->started = p->blank_dropped = p->continued = false;
 	p->scanned = 0;
 	share_active(p->httpd->share, &p->place);
 	timer_set(&p->timer, p->httpd->conf.idle_ms);
-	httpd_guard_pump(p);
+	pump(p);
 }
 
 /* All output was written. libevhtp's own write callback would free a connection without a request,
@@ -321,8 +625,8 @@ static void log_handshake(struct httpd_peer *p)
 
 	while ((e = bufferevent_get_openssl_error(p->bev)) != 0)
 		last = ERR_GET_LIB(e) ? e : last;
-	httpd_count_refused(p->httpd, "handshake");
-	if (last == 0 || !httpd_may_log(p->httpd, HTTPD_NOISE_HANDSHAKE, &left_out))
+	httpd_peer_refused(p->httpd, "handshake");
+	if (last == 0 || !httpd_peer_may_log(p->httpd, HTTPD_NOISE_HANDSHAKE, &left_out))
 		return;
 	addr_format(p->conn->saddr, peer);
 	reason = ERR_reason_error_string(last);
@@ -349,7 +653,7 @@ static void read_now(struct httpd_peer *p)
 	why = SSL_get_error(ssl, n);
 	clear_errors();
 	if (p->in.len > 0)
-		httpd_guard_pump(p);
+		pump(p);
 	else if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE)
 		httpd_peer_close(p);
 }
@@ -373,7 +677,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	struct httpd_peer *p = arg;
 
 	if (what & BEV_EVENT_CONNECTED) {
-		httpd_peer_set_state(p, HTTPD_PEER_HEAD);
+		set_state(p, HTTPD_PEER_HEAD);
 		share_active(p->httpd->share, &p->place);
 		read_now(p);
 		return;
@@ -394,7 +698,7 @@ static void close_stopped(struct httpd_peer *p)
 	char peer[ADDR_TEXT_LEN];
 	unsigned left_out;
 
-	if (httpd_may_log(p->httpd, HTTPD_NOISE_STOPPED, &left_out)) {
+	if (httpd_peer_may_log(p->httpd, HTTPD_NOISE_STOPPED, &left_out)) {
 		addr_format(p->conn->saddr, peer);
 		log_info(NULL, "closed a client that does not read its stream",
 			"server=%s peer=%s count=%u", p->httpd->conf.name, peer, left_out + 1);
@@ -409,19 +713,18 @@ static void on_timeout(void *arg)
 
 	switch (p->state) {
 	case HTTPD_PEER_HANDSHAKE:
-		httpd_count_refused(p->httpd, "handshake_timeout");
+		httpd_peer_refused(p->httpd, "handshake_timeout");
 		httpd_peer_close(p);
 		return;
 	case HTTPD_PEER_HEAD:
 	case HTTPD_PEER_BODY:
 		if (p->started)
-			httpd_guard_refuse(p, 408);
+			refuse(p, 408);
 		else
 			httpd_peer_close(p);
 		return;
 	case HTTPD_PEER_BUSY:
-		p->req->keep_alive = false;
-		httpd_reply_error(p->req, 408, 0, "the request was not answered in time");
+		p->httpd->calls->late(p->req);
 		return;
 	case HTTPD_PEER_STREAM:
 		if (p->given - output_len(p) != p->taken)
@@ -445,16 +748,16 @@ static evhtp_res on_connection_fini(evhtp_connection_t *conn, void *arg)
 	if (p->gone)
 		*p->gone = true;
 	if (p->req)
-		httpd_req_free(p->req);
+		p->httpd->calls->end(p->req);
 	defer_cancel(&p->sent);
 	timer_fini(&p->timer);
-	httpd_guard_drop(p, p->in.len);
-	httpd_body_end(p);
+	drop_input(p, p->in.len);
+	httpd_body_end(&p->body);
 	LIST_REMOVE(p, link);
 	p->httpd->n_peers--;
 	share_leave(p->httpd->share, &p->place);
-	httpd_leave_route(p);
-	httpd_count_connection(p->httpd, -1);
+	p->httpd->calls->written(p);
+	metric_add(&connections, p->httpd->conf.name, NULL, -1);
 	free(p);
 	return EVHTP_RES_OK;
 }
@@ -474,13 +777,21 @@ void httpd_peer_new(struct httpd *h, evhtp_connection_t *conn)
 	h->n_peers++;
 	addr_source(conn->saddr, source);
 	share_join(h->share, &p->place, source);
-	httpd_count_connection(h, 1);
+	metric_add(&connections, h->conf.name, NULL, 1);
 	timer_init(&p->timer, h->loop, on_timeout, p);
 	timer_set(&p->timer, h->conf.request_ms);
 	if (conn->ssl) /* no wake-ups for a writable socket in the handshake */
 		bufferevent_disable(p->bev, EV_WRITE);
 	bufferevent_getcb(p->bev, &p->evhtp_read, &p->evhtp_write, &p->evhtp_event, &p->evhtp_arg);
-	bufferevent_setcb(p->bev, httpd_guard_read, on_write, on_event, p);
+	bufferevent_setcb(p->bev, on_read, on_write, on_event, p);
 	evhtp_connection_set_hook(
 		conn, evhtp_hook_on_connection_fini, (evhtp_hook)on_connection_fini, p);
+}
+
+/* The guard sends 100 Continue itself, after it has accepted the head. */
+void httpd_peer_setup(struct httpd *h, const struct httpd_peer_calls *calls)
+{
+	h->calls = calls;
+	evhtp_disable_flag(h->htp, EVHTP_FLAG_ENABLE_100_CONT);
+	evhtp_set_gencb(h->htp, on_request, h);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by httpd.c (listeners), httpd_peer.c (one connection: states, writing, deadlines),
- * httpd_guard.c (input and framing), httpd_body.c (memory accounting of bodies), httpd_req.c
- * (requests, routes) and httpd_reply.c (responses).
+ * Shared by httpd.c (listeners), httpd_req.c (requests, routes, replies), httpd_peer.c (one connection)
+ * and httpd_body.c (memory accounting of bodies); each calls only those after it.
  */
 #ifndef TEC_NET_INTERNAL_H
 #define TEC_NET_INTERNAL_H
@@ -29,7 +28,6 @@ struct evhtp_request;
 struct ssl_st;
 
 #define HTTPD_LISTENERS_MAX 4
-#define HTTPD_UNMATCHED     "unmatched" /* route label of requests without a route */
 
 /* Events that outsiders can cause at will are logged at most once per 10 s and kind, with the number
  * of suppressed lines. */
@@ -50,7 +48,8 @@ struct httpd_quiet {
 struct httpd {
 	struct loop *loop; /* borrowed */
 	struct httpd_conf conf;
-	struct evhtp *htp; /* owned; holds a reference to our SSL_CTX */
+	const struct httpd_peer_calls *calls; /* static */
+	struct evhtp *htp;                    /* owned; holds a reference to our SSL_CTX */
 	struct evconnlistener *listeners[HTTPD_LISTENERS_MAX]; /* owned */
 	unsigned n_listeners;
 	struct timer accept_pause;     /* out of descriptors: accepting resumes when it fires */
@@ -124,47 +123,30 @@ struct httpd_peer {
 	char text[ADDR_TEXT_LEN]; /* the address as text, formatted on first use */
 };
 
-struct httpd_req {
-	struct httpd_peer *peer;
-	struct op_scope ops;
-	const struct httpd_route *route; /* NULL: unmatched */
-	enum httpd_method method;        /* 0: a method that no route can have */
-	bool keep_alive, http10, has_length, is_head;
-	uint64_t start_us;
-	struct strbuf headers; /* header lines of the reply */
-	httpd_gone_fn gone_fn;
-	void *gone_arg;
-	bool chunked, blocked; /* of a stream; blocked: drained_fn must be called */
-	httpd_drained_fn drained_fn;
-	void *drained_arg;
-	size_t data_len;
-	const char *target;        /* into data */
-	const char *path;          /* part of data, after the body */
-	char *fields, *fields_end; /* into data: lines "Name: value\0...\n" */
-	const char *body;
-	size_t body_len;
-	char data[]; /* head and body, NUL, the path with its NUL */
+/* What httpd_req.c does for a connection. The request is in p->req from begin() to end(). */
+struct httpd_peer_calls {
+	/* data: the head, or head and body; p->head describes it. */
+	struct httpd_req *(*begin)(struct httpd_peer *p, const char *data, size_t len);
+	/* False if the request will be refused whatever its body is; it has only its head. */
+	bool (*wants_body)(struct httpd_req *r, bool *known);
+	void (*serve)(struct httpd_req *r);
+	void (*late)(struct httpd_req *r);     /* the deadline of a request being served */
+	void (*drained)(struct httpd_req *r);  /* of a stream: all that was added is sent */
+	void (*end)(struct httpd_req *r);      /* without a reply */
+	void (*written)(struct httpd_peer *p); /* the reply is written, or never will be */
+	void (*refusal)(struct httpd *h, int status, struct strbuf *out); /* a closing reply */
 };
 
-/* httpd_guard.c */
-void httpd_guard_init(struct httpd *h);
-void httpd_guard_read(struct bufferevent *bev, void *arg); /* arg: the peer */
-void httpd_guard_pump(struct httpd_peer *p);           /* processes buffered input; may free p */
-void httpd_guard_drop(struct httpd_peer *p, size_t n); /* removes n processed bytes */
-void httpd_guard_go_on(struct httpd_peer *p);          /* resumes reading if it was stopped */
-void httpd_guard_refuse(struct httpd_peer *p, int status);
-
 /* httpd_body.c. grow: the body being read now has len bytes; false: there is no room. It may refuse
- * the requests of others to make room. read: the body is complete. end: its memory is free. */
-bool httpd_body_grow(struct httpd_peer *p, size_t len);
-void httpd_body_read(struct httpd_peer *p);
-void httpd_body_end(struct httpd_peer *p);
+ * the bodies of others to make room. read: the body is complete. end: its memory is free. */
+typedef void (*httpd_body_refuse_fn)(struct httpd_body *b);
+bool httpd_body_grow(
+	struct httpd_body *b, const struct sockaddr *sa, size_t len, httpd_body_refuse_fn refuse);
+void httpd_body_read(struct httpd_body *b);
+void httpd_body_end(struct httpd_body *b);
 
 /* httpd_peer.c */
-#define HTTPD_LINGER_MS 2000
-void httpd_peer_set_state(struct httpd_peer *p, enum httpd_peer_state to);
-void httpd_peer_write(
-	struct httpd_peer *p, const char *data, size_t len); /* all, after earlier data */
+void httpd_peer_setup(struct httpd *h, const struct httpd_peer_calls *calls);
 void httpd_peer_new(struct httpd *h, struct evhtp_connection *conn);
 void httpd_peer_close(struct httpd_peer *p); /* at once; frees p */
 bool httpd_peer_is_idle(const struct httpd_peer *p);
@@ -175,25 +157,13 @@ void httpd_peer_send(struct httpd_peer *p, const struct strbuf *out, bool last);
  * httpd_peer_add() returns the number of bytes that wait for the socket. */
 void httpd_peer_stream(struct httpd_peer *p);
 size_t httpd_peer_add(struct httpd_peer *p, const void *data, size_t len);
-bool httpd_peer_is_tls(const struct httpd_peer *p);
 struct ssl_st *httpd_peer_ssl(const struct httpd_peer *p); /* NULL: plain */
 const struct sockaddr *httpd_peer_addr(const struct httpd_peer *p);
-bool httpd_peer_user(const struct httpd_peer *p, uint32_t *uid); /* false: not a local socket */
-
-/* httpd_reply.c */
-void httpd_refusal(struct httpd *h, int status, struct strbuf *out); /* a whole closing reply */
+bool httpd_peer_user(const struct httpd_peer *p, uint32_t *uid);    /* false: not a local socket */
+void httpd_peer_refused(const struct httpd *h, const char *reason); /* counts one */
+bool httpd_peer_may_log(struct httpd *h, enum httpd_noise kind, unsigned *left_out);
 
 /* httpd_req.c */
-struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t len);
-void httpd_req_free(struct httpd_req *r); /* without a reply */
-void httpd_serve(struct httpd_req *r);
-/* False if the request will be refused whatever its body is. */
-bool httpd_req_wants_body(struct httpd_req *r, bool *known);
-void httpd_leave_route(struct httpd_peer *p); /* the reply is written, or never will be */
-
-/* httpd.c */
-void httpd_count_connection(const struct httpd *h, int change);
-void httpd_count_refused(const struct httpd *h, const char *reason);
-bool httpd_may_log(struct httpd *h, enum httpd_noise kind, unsigned *left_out);
+extern const struct httpd_peer_calls httpd_req_calls;
 
 #endif
