@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "tec/base/mem.h"
-#include "tec/ctl/elsewhere.h"
+#include "tec/ctl/unwatched.h"
 #include "tec/ctl/kbsconfig.h"
 #include "tec/ctl/trusteeconfig.h"
 #include "tec/k8s/watch.h"
@@ -41,7 +41,7 @@ struct trustees {
 	/* KbsConfigs and TrusteeConfigs of all namespaces, to mark those that nobody serves. */
 	struct k8s_cache *all[2];
 	struct k8s_watch *all_watch[2];
-	struct ctl_elsewhere *elsewhere;
+	struct ctl_unwatched *unwatched;
 };
 
 static void on_watch(void *arg)
@@ -113,16 +113,16 @@ static bool is_watched(void *arg, const char *ns)
 }
 
 /* Watch all namespaces for objects outside --trustee-namespaces. */
-static void elsewhere_init(
+static void unwatched_init(
 	struct trustees *t, struct loop *l, struct k8s_transport *api, struct k8s_transport *gate)
 {
 	for (size_t i = 0; i < N_ALWAYS; i++) {
 		const struct k8s_watch_conf conf = {.gvk = state_kinds[watched[i]].gvk};
 
-		t->all[i] = k8s_cache_new(&ctl_elsewhere_type);
+		t->all[i] = k8s_cache_new(&ctl_unwatched_type);
 		t->all_watch[i] = k8s_watch_new(l, api, t->all[i], &conf);
 	}
-	t->elsewhere = ctl_elsewhere_new(l, gate, t->all[0], t->all[1], is_watched, t);
+	t->unwatched = ctl_unwatched_new(l, gate, t->all[0], t->all[1], is_watched, t);
 }
 
 /* Places are never moved: controllers keep pointers to their state. */
@@ -140,7 +140,7 @@ struct trustees *trustees_new(struct loop *l, struct k8s_transport *api, struct 
 		t->places[i].ns = o->trustee_namespaces.n ? o->trustee_namespaces.items[i] : ns;
 		place_init(&t->places[i], l, api, gate);
 	}
-	elsewhere_init(t, l, api, gate);
+	unwatched_init(t, l, api, gate);
 	return t;
 }
 
@@ -160,7 +160,7 @@ void trustees_free(struct trustees *t)
 	}
 	if (!t)
 		return;
-	ctl_elsewhere_free(t->elsewhere);
+	ctl_unwatched_free(t->unwatched);
 	for (size_t i = 0; i < N_ALWAYS; i++) {
 		k8s_watch_free(t->all_watch[i]);
 		k8s_cache_free(t->all[i]);
@@ -234,5 +234,5 @@ void trustees_check(struct trustees *t, bool leads)
 {
 	for (size_t k = 0; k < t->n; k++)
 		place_check(&t->places[k], leads);
-	ctl_elsewhere_set(t->elsewhere, leads);
+	ctl_unwatched_set(t->unwatched, leads);
 }

@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "tec/ctl/elsewhere.h"
+#include "tec/ctl/unwatched.h"
 
 #include <string.h>
 
@@ -23,14 +23,14 @@
 #define ROUND_MS 20000 /* length of a round: no object is written twice in it */
 #define NEXT_MS  100   /* between two writes */
 
-const struct k8s_cache_type ctl_elsewhere_type = {
+const struct k8s_cache_type ctl_unwatched_type = {
 	model_stray_extract, sizeof(struct model_stray), NULL, 0};
 
 enum { KBSCONFIGS, TRUSTEECONFIGS, N_KINDS };
 static const struct kobj_gvk *const gvks[N_KINDS] = {&kobj_kbsconfig, &kobj_trusteeconfig};
 #define N_CONDS 2 /* of either kind: the second one is Ready */
 
-struct ctl_elsewhere {
+struct ctl_unwatched {
 	struct k8s_transport *api;        /* borrowed */
 	struct k8s_cache *cache[N_KINDS]; /* borrowed */
 	bool (*watched)(void *arg, const char *ns);
@@ -46,7 +46,7 @@ struct ctl_elsewhere {
 /* ---- which one */
 
 struct choice {
-	struct ctl_elsewhere *e;
+	struct ctl_unwatched *u;
 	const struct model_stray *first, *behind; /* the first of all, and the first after `last` */
 	size_t first_kind, behind_kind, kind;
 	int64_t young_s; /* seconds until the next young object is old enough; 0: none */
@@ -59,9 +59,9 @@ static void consider(void *arg, const struct kobj *o)
 	const struct model_stray *m = model_stray(o);
 	int64_t left;
 
-	if (o->unreadable || o->deleting || m->told || c->e->watched(c->e->arg, m->ns))
+	if (o->unreadable || o->deleting || m->told || c->u->watched(c->u->arg, m->ns))
 		return;
-	left = o->created_s + CTL_ELSEWHERE_WAIT_S - clock_wall_s();
+	left = o->created_s + CTL_UNWATCHED_WAIT_S - clock_wall_s();
 	if (left > 0) {
 		c->young_s = !c->young_s || left < c->young_s ? left : c->young_s;
 		return;
@@ -70,7 +70,7 @@ static void consider(void *arg, const struct kobj *o)
 		c->first = m;
 		c->first_kind = c->kind;
 	}
-	if (c->e->last && strcmp(o->uid, c->e->last) <= 0)
+	if (c->u->last && strcmp(o->uid, c->u->last) <= 0)
 		return;
 	if (!c->behind || strcmp(o->uid, c->behind->obj.uid) < 0) {
 		c->behind = m;
@@ -112,55 +112,55 @@ static struct json_object *status_of(size_t kind, const struct model_stray *m)
 /* NOT_FOUND is fine: the object was deleted, or another one has its name now. */
 static void on_done(void *arg, const struct err *err, const struct k8s_result *r)
 {
-	struct ctl_elsewhere *e = arg;
+	struct ctl_unwatched *u = arg;
 
 	if (err_is_set(err) && err->kind != ERR_NOT_FOUND)
 		log_err(LOG_WARN, NULL,
 			"cannot write the status of an object in an unwatched namespace", err);
-	timer_set(&e->next, NEXT_MS);
+	timer_set(&u->next, NEXT_MS);
 }
 
 /* Choose the next object of this round. NULL: the round is over or only young objects are left;
  * then the timer is set. */
-static const struct model_stray *choose(struct ctl_elsewhere *e, struct choice *c)
+static const struct model_stray *choose(struct ctl_unwatched *u, struct choice *c)
 {
-	uint64_t past = clock_boot_ms() - e->round_ms;
+	uint64_t past = clock_boot_ms() - u->round_ms;
 
 	for (c->kind = 0; c->kind < N_KINDS; c->kind++)
-		k8s_cache_each(e->cache[c->kind], consider, c);
+		k8s_cache_each(u->cache[c->kind], consider, c);
 	if (!c->behind && c->first && past >= ROUND_MS) {
-		e->round_ms = clock_boot_ms();
+		u->round_ms = clock_boot_ms();
 		c->behind = c->first;
 		c->behind_kind = c->first_kind;
 	}
 	if (!c->behind && c->first)
-		timer_set(&e->next, ROUND_MS - past);
+		timer_set(&u->next, ROUND_MS - past);
 	if (!c->behind && c->young_s > 0)
-		timer_set_earlier(&e->next, (uint64_t)c->young_s * 1000);
+		timer_set_earlier(&u->next, (uint64_t)c->young_s * 1000);
 	return c->behind;
 }
 
 /* Write the next status, unless a request is in flight; its end sets the timer again. */
 static void step(void *arg)
 {
-	struct ctl_elsewhere *e = arg;
-	struct choice c = {.e = e};
+	struct ctl_unwatched *u = arg;
+	struct choice c = {.u = u};
 	cleanup_json struct json_object *o = NULL;
 	const struct model_stray *m;
 	size_t kind;
 
-	if (!e->on || e->call)
+	if (!u->on || u->call)
 		return;
-	m = choose(e, &c);
+	m = choose(u, &c);
 	kind = c.behind_kind;
 	if (!m)
 		return;
-	free(e->last);
-	e->last = xstrdup(m->obj.uid);
+	free(u->last);
+	u->last = xstrdup(m->obj.uid);
 	o = status_of(kind, m);
 	log_info(&(struct log_ctx){gvks[kind]->kind, m->ns, m->plain, m->obj.uid},
 		"its namespace is not watched", NULL);
-	op_hold(&e->call, k8s_call_apply_status(e->api, &e->ops, gvks[kind], m->ns, o, on_done, e));
+	op_hold(&u->call, k8s_call_apply_status(u->api, &u->ops, gvks[kind], m->ns, o, on_done, u));
 }
 
 /* ---- life */
@@ -168,46 +168,46 @@ static void step(void *arg)
 /* Deletions need nothing; everything else may be an object without a status. */
 static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 {
-	struct ctl_elsewhere *e = arg;
+	struct ctl_unwatched *u = arg;
 
-	if (now && e->on && !e->call)
-		timer_set_earlier(&e->next, NEXT_MS);
+	if (now && u->on && !u->call)
+		timer_set_earlier(&u->next, NEXT_MS);
 }
 
-struct ctl_elsewhere *ctl_elsewhere_new(struct loop *l, struct k8s_transport *api,
+struct ctl_unwatched *ctl_unwatched_new(struct loop *l, struct k8s_transport *api,
 	struct k8s_cache *kbsconfigs, struct k8s_cache *trusteeconfigs,
 	bool (*watched)(void *arg, const char *ns), void *arg)
 {
-	struct ctl_elsewhere *e = xcalloc(1, sizeof(*e));
+	struct ctl_unwatched *u = xcalloc(1, sizeof(*u));
 
-	*e = (struct ctl_elsewhere){
+	*u = (struct ctl_unwatched){
 		.api = api, .cache = {kbsconfigs, trusteeconfigs}, .watched = watched, .arg = arg};
-	timer_init(&e->next, l, step, e);
+	timer_init(&u->next, l, step, u);
 	for (size_t i = 0; i < N_KINDS; i++)
-		k8s_cache_listen(e->cache[i], on_change, e);
-	return e;
+		k8s_cache_listen(u->cache[i], on_change, u);
+	return u;
 }
 
-void ctl_elsewhere_free(struct ctl_elsewhere *e)
+void ctl_unwatched_free(struct ctl_unwatched *u)
 {
-	if (!e)
+	if (!u)
 		return;
-	op_scope_cancel(&e->ops);
-	timer_fini(&e->next);
-	free(e->last);
-	free(e);
+	op_scope_cancel(&u->ops);
+	timer_fini(&u->next);
+	free(u->last);
+	free(u);
 }
 
 /* Turning it on starts a new round, because another replica may have written in between. */
-void ctl_elsewhere_set(struct ctl_elsewhere *e, bool on)
+void ctl_unwatched_set(struct ctl_unwatched *u, bool on)
 {
-	if (e->on == on)
+	if (u->on == on)
 		return;
-	e->on = on;
-	op_cancel(&e->call);
-	timer_cancel(&e->next);
-	free(steal_ptr(&e->last));
-	e->round_ms = clock_boot_ms();
+	u->on = on;
+	op_cancel(&u->call);
+	timer_cancel(&u->next);
+	free(steal_ptr(&u->last));
+	u->round_ms = clock_boot_ms();
 	if (on)
-		timer_set(&e->next, 0);
+		timer_set(&u->next, 0);
 }

@@ -9,7 +9,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
-#include "tec/ctl/elsewhere.h"
+#include "tec/ctl/unwatched.h"
 #include "tec/kobj/gvk.h"
 
 static struct {
@@ -18,7 +18,7 @@ static struct {
 	struct fake_transport *f;
 	struct k8s_transport *seam;
 	struct k8s_cache *kbsconfigs, *trusteeconfigs;
-	struct ctl_elsewhere *e;
+	struct ctl_unwatched *e;
 } t;
 
 static void quiet(enum log_level level, const char *line, void *arg)
@@ -39,14 +39,14 @@ static void up(void)
 	t.f = fake_transport_new(t.loop);
 	fake_transport_set_api(t.f, t.api);
 	t.seam = fake_transport_seam(t.f);
-	t.kbsconfigs = k8s_cache_new(&ctl_elsewhere_type);
-	t.trusteeconfigs = k8s_cache_new(&ctl_elsewhere_type);
-	t.e = ctl_elsewhere_new(t.loop, t.seam, t.kbsconfigs, t.trusteeconfigs, watched, NULL);
+	t.kbsconfigs = k8s_cache_new(&ctl_unwatched_type);
+	t.trusteeconfigs = k8s_cache_new(&ctl_unwatched_type);
+	t.e = ctl_unwatched_new(t.loop, t.seam, t.kbsconfigs, t.trusteeconfigs, watched, NULL);
 }
 
 static void down(void)
 {
-	ctl_elsewhere_free(t.e);
+	ctl_unwatched_free(t.e);
 	k8s_cache_free(t.kbsconfigs);
 	k8s_cache_free(t.trusteeconfigs);
 	k8s_transport_free(t.seam);
@@ -56,7 +56,7 @@ static void down(void)
 	clock_fake_stop();
 }
 
-TestSuite(ctl_elsewhere, .init = up, .fini = down);
+TestSuite(ctl_unwatched, .init = up, .fini = down);
 
 /* In the API, and as the watch of all namespaces shows it. */
 static void show(struct k8s_cache *c, const struct kobj_gvk *gvk, const char *ns, const char *name)
@@ -80,7 +80,7 @@ static const char *reason(const struct kobj_gvk *gvk, const char *ns, const char
 	return s ? s : "";
 }
 
-Test(ctl_elsewhere, each_is_told_once_by_its_namespace)
+Test(ctl_unwatched, each_is_told_once_by_its_namespace)
 {
 	show(t.kbsconfigs, &kobj_kbsconfig, "a", "k");
 	show(t.kbsconfigs, &kobj_kbsconfig, "b", "k"); /* the same name */
@@ -88,7 +88,7 @@ Test(ctl_elsewhere, each_is_told_once_by_its_namespace)
 	show(t.trusteeconfigs, &kobj_trusteeconfig, "a", "k");
 	loop_advance(t.loop, 60 * 1000);
 	cr_assert_eq(fake_transport_requests(t.f), 0, "another one leads");
-	ctl_elsewhere_set(t.e, true);
+	ctl_unwatched_set(t.e, true);
 	for (int i = 0; i < 50; i++) { /* what is written comes back by the watch */
 		loop_advance(t.loop, 100);
 		show(t.kbsconfigs, &kobj_kbsconfig, "a", "k");
@@ -103,11 +103,11 @@ Test(ctl_elsewhere, each_is_told_once_by_its_namespace)
 	cr_assert_eq(fake_transport_requests(t.f), 3, "%zu", fake_transport_requests(t.f));
 }
 
-Test(ctl_elsewhere, another_operator_has_a_moment_to_say_something)
+Test(ctl_unwatched, another_operator_has_a_moment_to_say_something)
 {
-	ctl_elsewhere_set(t.e, true);
+	ctl_unwatched_set(t.e, true);
 	show(t.kbsconfigs, &kobj_kbsconfig, "a", "k");
-	loop_advance(t.loop, (CTL_ELSEWHERE_WAIT_S - 2) * 1000);
+	loop_advance(t.loop, (CTL_UNWATCHED_WAIT_S - 2) * 1000);
 	cr_assert_eq(fake_transport_requests(t.f), 0);
 	fake_api_merge(t.api, &kobj_kbsconfig, "a", "k", "{\"status\":{\"isReady\":false}}");
 	show(t.kbsconfigs, &kobj_kbsconfig, "a", "k");
@@ -115,7 +115,7 @@ Test(ctl_elsewhere, another_operator_has_a_moment_to_say_something)
 	cr_assert_eq(fake_transport_requests(t.f), 0);
 }
 
-Test(ctl_elsewhere, one_that_is_refused_does_not_hold_up_the_others)
+Test(ctl_unwatched, one_that_is_refused_does_not_hold_up_the_others)
 {
 	struct fake_expect *e = fake_transport_expect(t.f, "PATCH",
 		"/apis/confidentialcontainers.org/v1alpha1/namespaces/a/kbsconfigs/k/status*");
@@ -125,7 +125,7 @@ Test(ctl_elsewhere, one_that_is_refused_does_not_hold_up_the_others)
 		"{\"kind\":\"Status\",\"code\":403,\"reason\":\"Forbidden\",\"message\":\"no\"}");
 	show(t.kbsconfigs, &kobj_kbsconfig, "a", "k");
 	show(t.kbsconfigs, &kobj_kbsconfig, "b", "k");
-	ctl_elsewhere_set(t.e, true);
+	ctl_unwatched_set(t.e, true);
 	for (int i = 0; i < 200; i++) {
 		loop_advance(t.loop, 1000);
 		show(t.kbsconfigs, &kobj_kbsconfig, "b", "k");
