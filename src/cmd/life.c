@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "tec/base/clock.h"
-#include "tec/ctl/duty.h"
+#include "tec/ctl/leader_tasks.h"
 #include "tec/ctl/ending.h"
 #include "tec/render/regkey.h"
 #include "tec/state/cluster.h"
@@ -118,12 +118,12 @@ static bool leads(const struct k8s_lease *lease)
 	return !lease || k8s_lease_state(lease) == K8S_LEASE_LEADER;
 }
 
-/* Everything that ctl_duty_decide() looks at; it has no other input. */
-static struct ctl_duty_view duty_view(const struct parts *p)
+/* Everything that ctl_leader_tasks_decide() looks at; it has no other input. */
+static struct ctl_leader_tasks_view duty_view(const struct parts *p)
 {
 	enum k8s_watch_state secrets = k8s_watch_state(p->watch[STATE_SECRETS]);
 
-	return (struct ctl_duty_view){
+	return (struct ctl_leader_tasks_view){
 		.leads = leads(p->lease),
 		.draining = p->ending,
 		.finishing = p->finishing,
@@ -141,32 +141,32 @@ static struct ctl_duty_view duty_view(const struct parts *p)
 /* Take the next step towards what should run. false: nothing is left to do. */
 static bool do_duty(struct parts *p)
 {
-	const struct ctl_duty_view v = duty_view(p);
+	const struct ctl_leader_tasks_view v = duty_view(p);
 
-	switch (ctl_duty_decide(&v)) {
-	case CTL_DUTY_NOTHING:
+	switch (ctl_leader_tasks_decide(&v)) {
+	case CTL_LEADER_TASKS_NOTHING:
 		return false;
-	case CTL_DUTY_STOP:
+	case CTL_LEADER_TASKS_STOP:
 		controllers_off(p);
 		break;
-	case CTL_DUTY_FORGET:
+	case CTL_LEADER_TASKS_FORGET:
 		k8s_watch_stop(p->watch[STATE_SECRETS]);
 		k8s_cache_clear(p->state.secrets);
 		ctl_since_off(p->since);
 		timer_cancel(&p->wait);
 		p->waited = false;
 		break;
-	case CTL_DUTY_READ:
+	case CTL_LEADER_TASKS_READ:
 		k8s_watch_start(p->watch[STATE_SECRETS]);
 		ctl_since_on(p->since);
 		break;
-	case CTL_DUTY_START_ALL:
+	case CTL_LEADER_TASKS_START_ALL:
 		controllers_on(p, true);
 		break;
-	case CTL_DUTY_START_REVOKING:
+	case CTL_LEADER_TASKS_START_REVOKING:
 		controllers_on(p, false);
 		break;
-	case CTL_DUTY_WAIT:
+	case CTL_LEADER_TASKS_WAIT:
 		timer_set(&p->wait, WAIT_MS);
 		break;
 	}
@@ -308,7 +308,7 @@ static void go_on_ending(void *arg)
 	}
 }
 
-/* Secrets are watched later, by the leader only (CTL_DUTY_READ). */
+/* Secrets are watched later, by the leader only (CTL_LEADER_TASKS_READ). */
 void parts_start(struct parts *p)
 {
 	int i;

@@ -63,7 +63,7 @@ struct parts {
 	struct trustees *trustees; /* NULL: not among --controllers */
 	bool revoking_on;          /* the controllers that revoke keys run: trustee, machine, ak */
 	bool all_on;               /* ... and all others, too */
-	bool finishing;            /* see ctl/duty.h, as for these all */
+	bool finishing;            /* see ctl/leader_tasks.h, as for these all */
 	struct timer wait;
 	bool waited;
 	struct k8s_lease *lease, *trustee_lease; /* NULL: no election, or not this role */

@@ -4,12 +4,12 @@
  * on the leader, and only once their lists are complete. Pure: whenever one of the facts may have
  * changed, the caller executes the decisions until it gets NOTHING.
  */
-#ifndef TEC_CTL_DUTY_H
-#define TEC_CTL_DUTY_H
+#ifndef TEC_CTL_LEADER_TASKS_H
+#define TEC_CTL_LEADER_TASKS_H
 
 #include <stdbool.h>
 
-struct ctl_duty_view {
+struct ctl_leader_tasks_view {
 	bool leads;           /* holds the Lease, or leader election is off */
 	bool draining;        /* the process shuts down: nothing is started */
 	bool finishing;       /* draining, but ctl/trustee stays on until everything is sent */
@@ -23,16 +23,16 @@ struct ctl_duty_view {
 	bool waited;          /* the wait is over */
 };
 
-enum ctl_duty_do {
-	CTL_DUTY_NOTHING,
-	CTL_DUTY_STOP,           /* all controllers */
-	CTL_DUTY_FORGET,         /* stop reading Secrets, and forget them and the wait */
-	CTL_DUTY_READ,           /* start reading Secrets and ctl/since */
-	CTL_DUTY_START_ALL,      /* controllers; those that revoke keys start again */
-	CTL_DUTY_START_REVOKING, /* only those that revoke keys */
-	CTL_DUTY_WAIT,           /* start the wait */
+enum ctl_leader_tasks_do {
+	CTL_LEADER_TASKS_NOTHING,
+	CTL_LEADER_TASKS_STOP,           /* all controllers */
+	CTL_LEADER_TASKS_FORGET,         /* stop reading Secrets, and forget them and the wait */
+	CTL_LEADER_TASKS_READ,           /* start reading Secrets and ctl/since */
+	CTL_LEADER_TASKS_START_ALL,      /* controllers; those that revoke keys start again */
+	CTL_LEADER_TASKS_START_REVOKING, /* only those that revoke keys */
+	CTL_LEADER_TASKS_WAIT,           /* start the wait */
 };
 
-enum ctl_duty_do ctl_duty_decide(const struct ctl_duty_view *v);
+enum ctl_leader_tasks_do ctl_leader_tasks_decide(const struct ctl_leader_tasks_view *v);
 
 #endif
