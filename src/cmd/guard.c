@@ -14,7 +14,7 @@
 #include "tec/base/confine.h"
 #include "tec/base/file.h"
 #include "tec/base/mem.h"
-#include "tec/ctl/ending.h"
+#include "tec/ctl/shutdown.h"
 #include "tec/guard/certfile.h"
 #include "tec/guard/proxy.h"
 #include "tec/loop/signal.h"
@@ -51,32 +51,32 @@ static bool is_ready(void *arg, const char **why)
 
 /* ---- shutdown */
 
-/* Take the next step of the shutdown, as tec-operator does (ctl/ending.h); there is no Lease to
+/* Take the next step of the shutdown, as tec-operator does (ctl/shutdown.h); there is no Lease to
  * release. */
 static void go_on_ending(void *arg)
 {
 	struct process *p = arg;
 	struct httpd *node = guard_node_httpd(p->guard), *admin = guard_admin_httpd(p->guard);
-	const struct ctl_ending_view v = {.since_ms = clock_boot_ms() - p->ending_ms,
+	const struct ctl_shutdown_view v = {.since_ms = clock_boot_ms() - p->ending_ms,
 		.delay_ms = p->options->shutdown_delay_ms,
 		.releasing = true, /* no Lease to release */
 		.released = true,
 		.draining = p->draining,
 		.in_flight = httpd_in_flight(node) + httpd_in_flight(admin) > 0};
 
-	switch (ctl_ending_decide(&v)) {
-	case CTL_ENDING_DRAIN:
+	switch (ctl_shutdown_decide(&v)) {
+	case CTL_SHUTDOWN_DRAIN:
 		p->draining = true;
 		httpd_drain(node);
 		httpd_drain(admin);
 		timer_set(&p->next_ending, 0);
 		return;
-	case CTL_ENDING_END:
+	case CTL_SHUTDOWN_END:
 		loop_stop(p->loop);
 		return;
-	case CTL_ENDING_WAIT:
-	case CTL_ENDING_STOP:
-	case CTL_ENDING_RELEASE:
+	case CTL_SHUTDOWN_WAIT:
+	case CTL_SHUTDOWN_STOP:
+	case CTL_SHUTDOWN_RELEASE:
 		timer_set(&p->next_ending, ENDING_MS);
 	}
 }

@@ -20,7 +20,7 @@
 
 #include "tec/base/clock.h"
 #include "tec/ctl/leader_tasks.h"
-#include "tec/ctl/ending.h"
+#include "tec/ctl/shutdown.h"
 #include "tec/render/regkey.h"
 #include "tec/state/cluster.h"
 #include "tec/state/since.h"
@@ -261,11 +261,11 @@ static void each_listener(struct parts *p, void (*fn)(struct httpd *h))
 }
 
 /* The delay applies only to a process with listeners: a Service keeps sending it connections. */
-static struct ctl_ending_view ending_view(const struct parts *p)
+static struct ctl_shutdown_view ending_view(const struct parts *p)
 {
 	bool serves = p->regignition || p->regak;
 
-	return (struct ctl_ending_view){
+	return (struct ctl_shutdown_view){
 		.since_ms = clock_boot_ms() - p->ending_ms,
 		.delay_ms = serves ? p->options->shutdown_delay_ms : 0,
 		.controllers = p->revoking_on,
@@ -277,31 +277,31 @@ static struct ctl_ending_view ending_view(const struct parts *p)
 	};
 }
 
-/* Take the steps of the shutdown that are due, then look again after ENDING_MS (ctl/ending.h). */
+/* Take the steps of the shutdown that are due, then look again after ENDING_MS (ctl/shutdown.h). */
 static void go_on_ending(void *arg)
 {
 	struct parts *p = arg;
 
 	for (;;) {
-		const struct ctl_ending_view v = ending_view(p);
+		const struct ctl_shutdown_view v = ending_view(p);
 
-		switch (ctl_ending_decide(&v)) {
-		case CTL_ENDING_WAIT:
+		switch (ctl_shutdown_decide(&v)) {
+		case CTL_SHUTDOWN_WAIT:
 			timer_set(&p->next_ending, ENDING_MS);
 			return;
-		case CTL_ENDING_STOP:
+		case CTL_SHUTDOWN_STOP:
 			controllers_off(p);
 			break;
-		case CTL_ENDING_RELEASE:
+		case CTL_SHUTDOWN_RELEASE:
 			release(p);
 			break;
-		case CTL_ENDING_DRAIN:
+		case CTL_SHUTDOWN_DRAIN:
 			p->draining = true;
 			each_listener(p, httpd_drain);
 			if (p->standalone)
 				standalone_drain(p->standalone);
 			break;
-		case CTL_ENDING_END:
+		case CTL_SHUTDOWN_END:
 			loop_stop(p->loop);
 			return;
 		}

@@ -76,7 +76,7 @@ struct parts {
 	struct srv_listener *regak;
 	struct srv_health *health;
 	struct defer check; /* parts_check() */
-	bool ending;        /* shutting down; for the next members see ctl/ending.h */
+	bool ending;        /* shutting down; for the next members see ctl/shutdown.h */
 	bool releasing, released, draining;
 	uint64_t ending_ms; /* boot time at which the shutdown began */
 	struct timer next_ending;

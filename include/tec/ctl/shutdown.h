@@ -8,15 +8,15 @@
  * serving during the delay, in which the Service learns that this replica is not ready; then they
  * accept no further connections and complete the requests in flight.
  */
-#ifndef TEC_CTL_ENDING_H
-#define TEC_CTL_ENDING_H
+#ifndef TEC_CTL_SHUTDOWN_H
+#define TEC_CTL_SHUTDOWN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CTL_ENDING_FINISH_MS 10000 /* for the controllers, and then for the requests in flight */
+#define CTL_SHUTDOWN_FINISH_MS 10000 /* for the controllers, and then for the requests in flight */
 
-struct ctl_ending_view {
+struct ctl_shutdown_view {
 	uint64_t since_ms; /* how long ago the process was told to end */
 	uint64_t delay_ms;
 	bool controllers;  /* the controllers are on */
@@ -27,14 +27,14 @@ struct ctl_ending_view {
 	bool in_flight;    /* requests of nodes are in flight */
 };
 
-enum ctl_ending_do {
-	CTL_ENDING_WAIT,
-	CTL_ENDING_STOP,    /* the controllers */
-	CTL_ENDING_RELEASE, /* the Lease */
-	CTL_ENDING_DRAIN,   /* the listeners */
-	CTL_ENDING_END,
+enum ctl_shutdown_do {
+	CTL_SHUTDOWN_WAIT,
+	CTL_SHUTDOWN_STOP,    /* the controllers */
+	CTL_SHUTDOWN_RELEASE, /* the Lease */
+	CTL_SHUTDOWN_DRAIN,   /* the listeners */
+	CTL_SHUTDOWN_END,
 };
 
-enum ctl_ending_do ctl_ending_decide(const struct ctl_ending_view *v);
+enum ctl_shutdown_do ctl_shutdown_decide(const struct ctl_shutdown_view *v);
 
 #endif
