@@ -23,7 +23,7 @@
 #include "tec/ctl/shutdown.h"
 #include "tec/render/regkey.h"
 #include "tec/state/cluster.h"
-#include "tec/state/since.h"
+#include "tec/state/adoption_cutoff.h"
 
 #define ENDING_MS 50 /* between two checks of a shutdown */
 /* How long the controllers that revoke keys wait for a list that only the other controllers
@@ -128,7 +128,7 @@ static struct ctl_leader_tasks_view duty_view(const struct parts *p)
 		.draining = p->ending,
 		.finishing = p->finishing,
 		.reads_secrets = secrets != K8S_WATCH_IDLE && secrets != K8S_WATCH_STOPPED,
-		.since_known = state_since_known(&p->state),
+		.cutoff_known = state_adoption_cutoff_known(&p->state),
 		.all_filled = state_filled(&p->state, STATE_FOR_ALL),
 		.revoking_filled = state_filled(&p->state, STATE_FOR_REVOKING),
 		.all_on = p->all_on,
@@ -152,13 +152,13 @@ static bool do_duty(struct parts *p)
 	case CTL_LEADER_TASKS_FORGET:
 		k8s_watch_stop(p->watch[STATE_SECRETS]);
 		k8s_cache_clear(p->state.secrets);
-		ctl_since_off(p->since);
+		ctl_adoption_cutoff_off(p->since);
 		timer_cancel(&p->wait);
 		p->waited = false;
 		break;
 	case CTL_LEADER_TASKS_READ:
 		k8s_watch_start(p->watch[STATE_SECRETS]);
-		ctl_since_on(p->since);
+		ctl_adoption_cutoff_on(p->since);
 		break;
 	case CTL_LEADER_TASKS_START_ALL:
 		controllers_on(p, true);

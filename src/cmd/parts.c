@@ -22,7 +22,7 @@
 #include "tec/base/uuid.h"
 #include "tec/kbs/client.h"
 #include "tec/srv/metrics.h"
-#include "tec/state/since.h"
+#include "tec/state/adoption_cutoff.h"
 
 /* Lease duration, lifetime of an admin token and a minute of leeway: after that, Trustee
  * accepts nothing of an earlier leader, which could have restored a revoked key. */
@@ -309,7 +309,7 @@ int parts_control(struct parts *p, struct err *err)
 		return -1;
 	set_env(p, api);
 	p->env.record = ctl_record_new(&p->env);
-	p->since = ctl_since_new(&p->env, &p->state, parts_check, p);
+	p->since = ctl_adoption_cutoff_new(&p->env, &p->state, parts_check, p);
 	p->trustee = ctl_trustee_new(&p->env);
 	p->cluster = ctl_cluster_new(&p->env);
 	p->machine = ctl_machine_new(&p->env);
@@ -339,7 +339,7 @@ static bool is_ready(void *arg, const char **why)
 	if (!state_filled(&p->state, STATE_FOR_LISTENERS))
 		return false;
 	*why = "the time of the first start is being recorded";
-	if (!state_since_known(&p->state))
+	if (!state_adoption_cutoff_known(&p->state))
 		return false;
 	*why = "TLS Secrets are being read";
 	if (p->certs && !srv_certs_filled(p->certs))
@@ -441,7 +441,7 @@ void parts_fini(struct parts *p)
 	ctl_kind_free(p->ak);
 	ctl_kind_free(p->machine);
 	ctl_cluster_free(p->cluster);
-	ctl_since_free(p->since);
+	ctl_adoption_cutoff_free(p->since);
 	for (i = 0; i < STATE_N_KINDS; i++)
 		k8s_watch_free(p->watch[i]);
 	images_free(p->images);

@@ -21,7 +21,7 @@
 #include "tec/ctl/image.h"
 #include "tec/ctl/machine.h"
 #include "tec/ctl/record.h"
-#include "tec/ctl/since.h"
+#include "tec/ctl/adoption_cutoff.h"
 #include "tec/ctl/trustee.h"
 #include "tec/ctl/unreadable.h"
 #include "tec/k8s/client.h"
@@ -52,7 +52,7 @@ struct parts {
 	struct k8s_events *events, *ctl_events;
 	struct images *images; /* answers from registries */
 	struct ctl_env env;
-	struct ctl_since *since; /* when this operator was installed */
+	struct ctl_adoption_cutoff *since; /* when this operator was installed */
 	struct ctl_trustee *trustee;
 	struct ctl_cluster *cluster;
 	struct ctl_kind *machine;

@@ -27,7 +27,7 @@
 #include "tec/state/ak.h"
 #include "tec/state/cluster.h"
 #include "tec/state/machine.h"
-#include "tec/state/since.h"
+#include "tec/state/adoption_cutoff.h"
 #include "tec/state/trustee.h"
 
 #define CTL_WAIT_MAX 4

@@ -22,7 +22,7 @@ enum ctl_leader_tasks_do ctl_leader_tasks_decide(const struct ctl_leader_tasks_v
 		return CTL_LEADER_TASKS_NOTHING;
 	if (!v->reads_secrets)
 		return CTL_LEADER_TASKS_READ;
-	if (!v->since_known || v->all_on)
+	if (!v->cutoff_known || v->all_on)
 		return CTL_LEADER_TASKS_NOTHING;
 	if (v->all_filled)
 		return CTL_LEADER_TASKS_START_ALL;

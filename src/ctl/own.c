@@ -7,7 +7,7 @@
  * another text in addition.
  *
  * Without an announcement, a Secret is valid only if it and its owner are older than the marker
- * (ctl/since.h): version 0.1.0 or the Rust operator created it. Its hash is then announced, once.
+ * (ctl/adoption_cutoff.h): version 0.1.0 or the Rust operator created it. Its hash is then announced, once.
  * An invalid Secret is never touched.
  */
 #include "config.h"
@@ -21,7 +21,7 @@
 #include "tec/model/content.h"
 #include "tec/model/mark.h"
 #include "tec/state/kinds.h"
-#include "tec/state/since.h"
+#include "tec/state/adoption_cutoff.h"
 
 void ctl_own_init(struct ctl_own *own, const struct ctl_env *env, const struct ctl_own_conf *conf,
 	void *self, const char *name)
@@ -78,7 +78,8 @@ enum ctl_own_state ctl_own_state(const struct ctl_own *own, const struct kobj *o
 		return CTL_OWN_UNREAD;
 	if (announces(own, owner, own->hash))
 		return CTL_OWN_GOOD;
-	return own->hash[0] && state_since_is_older(s, &o->obj) && state_since_is_older(s, owner)
+	return own->hash[0] && state_adoption_cutoff_is_after(s, &o->obj) &&
+			       state_adoption_cutoff_is_after(s, owner)
 		       ? CTL_OWN_OLDER
 		       : CTL_OWN_PLANTED;
 }

@@ -15,7 +15,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
-#include "tec/state/since.h"
+#include "tec/state/adoption_cutoff.h"
 
 #define API_MS_MAX 10000 /* a client waits no longer than this for the API */
 /* Reasons for closing connections on accept; they appear in metrics. */
@@ -81,7 +81,8 @@ const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct
 	/* Without Machines and keys in the caches, the limits would count from zero. A Machine
 	 * created before the marker is known would look older than this operator, and its key would
 	 * not be trusted. */
-	if (!state_filled(env->state, STATE_FOR_LISTENERS) || !state_since_known(env->state))
+	if (!state_filled(env->state, STATE_FOR_LISTENERS) ||
+		!state_adoption_cutoff_known(env->state))
 		httpd_reply_error(r, 503, 5, "The operator is starting");
 	else if (!c)
 		httpd_reply_error(r, 503, 30, "No TrustedExecutionCluster is installed");

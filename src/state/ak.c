@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "tec/state/since.h"
+#include "tec/state/adoption_cutoff.h"
 
 /* bound_at means that this operator bound a key before, even if that key is gone: then nothing is
  * inherited any more. */
@@ -17,7 +17,8 @@ bool state_ak_is_inherited(
 {
 	return !m->bound_at && !ak->obj.deleting && ak->spki_sha256 &&
 	       ak->cond[AK_APPROVED].status == KOBJ_COND_TRUE && model_ak_is_of(ak, m->obj.uid) &&
-	       state_since_is_older(s, &ak->obj) && state_since_is_older(s, &m->obj);
+	       state_adoption_cutoff_is_after(s, &ak->obj) &&
+	       state_adoption_cutoff_is_after(s, &m->obj);
 }
 
 /* Order keys to be inherited: the youngest counts, because it was approved last. */

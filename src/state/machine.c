@@ -8,7 +8,7 @@
 #include "tec/base/clock.h"
 #include "tec/model/mark.h"
 #include "tec/state/cluster.h"
-#include "tec/state/since.h"
+#include "tec/state/adoption_cutoff.h"
 
 /* Iteration is by age, so of equal rank the oldest wins. */
 const struct model_machine *state_machine_of_id(const struct state *s, const char *id)
@@ -86,8 +86,8 @@ bool state_machine_inherits(
 	char hex[SHA256_HEX_LEN + 1];
 
 	return state_machine_luks(s, m) == STATE_LUKS_OK && !m->announced &&
-	       !model_machine_delivered(m) && state_since_is_older(s, &m->obj) &&
-	       state_since_is_older(s, &secret->obj) &&
+	       !model_machine_delivered(m) && state_adoption_cutoff_is_after(s, &m->obj) &&
+	       state_adoption_cutoff_is_after(s, &secret->obj) &&
 	       (!m->old_key_sha256 ||
 		       str_eq(m->old_key_sha256, model_secret_key_sha256(secret, hex)));
 }
@@ -96,5 +96,5 @@ bool state_machine_inherits(
 bool state_machine_lost_key(const struct state *s, const struct model_machine *m)
 {
 	return m->has_finalizer && !m->announced && !model_machine_delivered(m) &&
-	       state_since_is_older(s, &m->obj);
+	       state_adoption_cutoff_is_after(s, &m->obj);
 }

@@ -13,9 +13,10 @@ TestSuite(ctl_image_entry, .init = images_up, .fini = images_down);
 /* When this operator was first started here. */
 static void since(const char *when)
 {
-	cleanup_free char *text = xasprintf("{\"metadata\":{\"name\":\"" CTL_SINCE_CONFIGMAP
-					    "\",\"creationTimestamp\":\"%s\"}}",
-		when);
+	cleanup_free char *text =
+		xasprintf("{\"metadata\":{\"name\":\"" CTL_ADOPTION_CUTOFF_CONFIGMAP
+			  "\",\"creationTimestamp\":\"%s\"}}",
+			when);
 
 	fake_api_put(w.api, &kobj_configmap, NS, text);
 }

@@ -8,7 +8,7 @@
 #include "tec/base/mem.h"
 #include "tec/ctl/leader_tasks.h"
 
-#define LEADER .leads = true, .reads_secrets = true, .since_known = true
+#define LEADER .leads = true, .reads_secrets = true, .cutoff_known = true
 
 Test(ctl_leader_tasks, decides)
 {
@@ -48,12 +48,12 @@ Test(ctl_leader_tasks, decides)
 			CTL_LEADER_TASKS_NOTHING},
 		{"the Lease was lost",
 			{.reads_secrets = true,
-				.since_known = true,
+				.cutoff_known = true,
 				.revoking_on = true,
 				.all_on = true},
 			CTL_LEADER_TASKS_STOP},
 		{"the Lease was lost, controllers are off",
-			{.reads_secrets = true, .since_known = true}, CTL_LEADER_TASKS_FORGET},
+			{.reads_secrets = true, .cutoff_known = true}, CTL_LEADER_TASKS_FORGET},
 		{"the Lease was lost in the wait", {.waiting = true}, CTL_LEADER_TASKS_FORGET},
 		{"shutting down, before the controllers started", {LEADER, .draining = true},
 			CTL_LEADER_TASKS_FORGET},
@@ -108,7 +108,7 @@ Test(ctl_leader_tasks, settles_and_never_runs_without_the_lease)
 			.draining = bits & 2,
 			.finishing = bits & 4,
 			.reads_secrets = bits & 8,
-			.since_known = bits & 16,
+			.cutoff_known = bits & 16,
 			.all_filled = bits & 32,
 			.revoking_filled = bits & 64,
 			.all_on = bits & 128,

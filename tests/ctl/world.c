@@ -19,7 +19,7 @@
 #include "tec/model/secretobj.h"
 #include "tec/pki/spki.h"
 #include "tec/rats/names.h"
-#include "tec/state/since.h"
+#include "tec/state/adoption_cutoff.h"
 
 static void quiet(enum log_level level, const char *line, void *arg)
 {
@@ -130,7 +130,7 @@ void world_boot(struct world *w, const char *controllers)
 		.events = l->events,
 		.images_ref = render_images_default};
 	l->env.record = l->record = ctl_record_new(&l->env);
-	l->since = ctl_since_new(&l->env, &l->state, on_since, w);
+	l->since = ctl_adoption_cutoff_new(&l->env, &l->state, on_since, w);
 	l->trustee = ctl_trustee_new(&l->env);
 	l->cluster = ctl_cluster_new(&l->env);
 	l->machine = ctl_machine_new(&l->env);
@@ -145,10 +145,10 @@ void world_boot(struct world *w, const char *controllers)
 	for (int i = 0; i < 100 && !state_filled(&l->state, STATE_FOR_ALL); i++)
 		loop_advance(w->loop, 100);
 	cr_assert(state_filled(&l->state, STATE_FOR_ALL));
-	if (!world_get(w, &kobj_configmap, CTL_SINCE_CONFIGMAP))
+	if (!world_get(w, &kobj_configmap, CTL_ADOPTION_CUTOFF_CONFIGMAP))
 		clock_fake_advance(1000); /* what was put before the first life is older */
-	ctl_since_on(l->since);
-	for (int i = 0; i < 100 && !state_since_known(&l->state); i++)
+	ctl_adoption_cutoff_on(l->since);
+	for (int i = 0; i < 100 && !state_adoption_cutoff_known(&l->state); i++)
 		loop_advance(w->loop, 100);
 	fake_transport_forget(l->f);
 	if (w->arm)
@@ -181,7 +181,7 @@ void world_kill(struct world *w)
 	ctl_kind_free(l->ak);
 	ctl_kind_free(l->machine);
 	ctl_cluster_free(l->cluster);
-	ctl_since_free(l->since);
+	ctl_adoption_cutoff_free(l->since);
 	for (int i = 0; i < STATE_N_KINDS; i++)
 		k8s_watch_free(l->watch[i]);
 	kbs_sync_free(l->state.sync);
@@ -315,8 +315,8 @@ const char *world_marked(
 
 void world_since(struct world *w)
 {
-	if (world_get(w, &kobj_configmap, CTL_SINCE_CONFIGMAP))
-		fake_api_delete(w->api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
+	if (world_get(w, &kobj_configmap, CTL_ADOPTION_CUTOFF_CONFIGMAP))
+		fake_api_delete(w->api, &kobj_configmap, NS, CTL_ADOPTION_CUTOFF_CONFIGMAP);
 	clock_fake_advance(2000);
 	fake_api_put(
 		w->api, &kobj_configmap, NS, "{\"metadata\":{\"name\":\"tec-operator-since\"}}");

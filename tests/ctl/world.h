@@ -15,7 +15,7 @@
 #include "tec/ctl/image.h"
 #include "tec/ctl/machine.h"
 #include "tec/ctl/record.h"
-#include "tec/ctl/since.h"
+#include "tec/ctl/adoption_cutoff.h"
 #include "tec/ctl/trustee.h"
 #include "tec/k8s/watch.h"
 
@@ -38,7 +38,7 @@ struct life {
 	struct k8s_events *events;
 	struct ctl_env env;
 	struct ctl_record *record;
-	struct ctl_since *since;
+	struct ctl_adoption_cutoff *since;
 	struct ctl_trustee *trustee;
 	struct ctl_cluster *cluster;
 	struct ctl_kind *machine;

@@ -13,8 +13,8 @@ struct ctl_leader_tasks_view {
 	bool leads;           /* holds the Lease, or leader election is off */
 	bool draining;        /* the process shuts down: nothing is started */
 	bool finishing;       /* draining, but ctl/trustee stays on until everything is sent */
-	bool reads_secrets;   /* the Secret watch and ctl/since are on */
-	bool since_known;     /* ctl/since */
+	bool reads_secrets;   /* the Secret watch and ctl/adoption_cutoff are on */
+	bool cutoff_known;    /* ctl/adoption_cutoff */
 	bool all_filled;      /* every list that some controller reads is complete */
 	bool revoking_filled; /* every list that a revoking controller reads is complete */
 	bool all_on;          /* all controllers are on */
@@ -27,7 +27,7 @@ enum ctl_leader_tasks_do {
 	CTL_LEADER_TASKS_NOTHING,
 	CTL_LEADER_TASKS_STOP,           /* all controllers */
 	CTL_LEADER_TASKS_FORGET,         /* stop reading Secrets, and forget them and the wait */
-	CTL_LEADER_TASKS_READ,           /* start reading Secrets and ctl/since */
+	CTL_LEADER_TASKS_READ,           /* start reading Secrets and ctl/adoption_cutoff */
 	CTL_LEADER_TASKS_START_ALL,      /* controllers; those that revoke keys start again */
 	CTL_LEADER_TASKS_START_REVOKING, /* only those that revoke keys */
 	CTL_LEADER_TASKS_WAIT,           /* start the wait */

@@ -37,7 +37,7 @@ struct state {
 		};
 	};
 	struct kbs_sync *sync; /* borrowed; NULL: in a role without controllers */
-	/* When this operator was first started here, wall clock, from ctl/since; INT64_MIN:
+	/* When this operator was first started here, wall clock, from ctl/adoption_cutoff; INT64_MIN:
 	 * unknown; 0 in a role without controllers, which does not read it: nothing is older. */
 	int64_t marker_s;
 	/* When the store was last restored from a backup, wall clock; 0: never. */

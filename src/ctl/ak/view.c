@@ -195,9 +195,9 @@ static enum ak_why why_bound(const struct state *s, const struct ak_look *l)
 		return AK_WHY_HAS_KEY;
 	if (m->bound_at && !str_eq(m->bound_key, l->ak->obj.uid))
 		return AK_WHY_HAD_KEY;
-	if (!m->bound_at && !l->v.inherited && state_since_is_older(s, &m->obj))
+	if (!m->bound_at && !l->v.inherited && state_adoption_cutoff_is_after(s, &m->obj))
 		return AK_WHY_WAS_THERE;
-	if (!m->bound_at && !l->v.inherited && state_since_was_restored(s, &m->obj))
+	if (!m->bound_at && !l->v.inherited && state_adoption_cutoff_was_restored(s, &m->obj))
 		return AK_WHY_RESTORED;
 	return AK_WHY_NOT;
 }
@@ -256,7 +256,7 @@ static void look_approval(const struct state *s, struct ak_look *l)
 
 	l->v.verifiable = l->v.usable = ak->spki_sha256 != NULL;
 	l->v.withheld = state_cluster_withholds(s, ak->withheld);
-	l->v.invalid = !l->v.verifiable && !state_since_is_older(s, &ak->obj);
+	l->v.invalid = !l->v.verifiable && !state_adoption_cutoff_is_after(s, &ak->obj);
 	l->v.annotated = ak->approve_wanted && judged;
 	l->v.ignored = ak->approve_wanted && !judged;
 	if (m && m->id_valid && !m->obj.deleting) {

@@ -116,7 +116,7 @@ static void look_key(const struct state *source, struct machine_look *l)
 	l->v.has_key = l->key != NULL;
 	/* For a Machine older than its operator, the source approves no key automatically, and
 	 * neither do we. */
-	l->ever_bound = m->bound_at || state_since_is_older(source, &m->obj);
+	l->ever_bound = m->bound_at || state_adoption_cutoff_is_after(source, &m->obj);
 }
 
 /* Find the UID of our copy of the AttestationKey that the source's Machine is bound to. */

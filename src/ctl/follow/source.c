@@ -182,7 +182,7 @@ void follow_source_want(struct ctl_follow *f, const struct model_cluster *c)
 
 /* ---- life */
 
-/* Take the source's marker (ctl/since.h): objects older than it may have had keys that were never
+/* Take the source's marker (ctl/adoption_cutoff.h): objects older than it may have had keys that were never
  * recorded. */
 static void on_configmap(void *arg, const struct kobj *was, const struct kobj *now)
 {

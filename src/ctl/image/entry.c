@@ -29,7 +29,7 @@ enum ctl_image_entry image_entry_state(
 	const struct state *s, const struct model_image *m, const struct model_pcrs_entry **entry)
 {
 	const struct model_configmap *map = state_configmap(s, MODEL_PCRS_CONFIGMAP);
-	int64_t since = state_since_s(s);
+	int64_t since = state_adoption_cutoff_s(s);
 
 	*entry = map && map->pcrs ? model_pcrs_find(map->pcrs, m->obj.name) : NULL;
 	if (!*entry)
@@ -64,7 +64,7 @@ const struct model_pcrs_entry *image_entry_counted(
 	if (i && i->kept && !i->to_write)
 		return image_entry_kept(i);
 	if (state == CTL_IMAGE_ENTRY_UNKNOWN)
-		*awaited = IMAGE_SINCE_AWAITED;
+		*awaited = IMAGE_CUTOFF_AWAITED;
 	else if (m->pcrs_sha256)
 		*awaited = IMAGE_VALUES_AWAITED;
 	return NULL;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "tec/ctl/since.h"
+#include "tec/ctl/adoption_cutoff.h"
 
 /* The combinations depend on these members only; a status write must not compute them again. */
 static void map_image(void *self, const struct kobj *was, const struct kobj *now)
@@ -45,7 +45,8 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 
 	if (str_eq(name, MODEL_RV_CONFIGMAP)) {
 		ctl_runner_wake(c->kind.runner, CTL_IMAGE_ALL);
-	} else if (str_eq(name, MODEL_PCRS_CONFIGMAP) || str_eq(name, CTL_SINCE_CONFIGMAP) ||
+	} else if (str_eq(name, MODEL_PCRS_CONFIGMAP) ||
+		   str_eq(name, CTL_ADOPTION_CUTOFF_CONFIGMAP) ||
 		   is_another_platform(c->kind.state, was, now)) {
 		image_values_changed(c);
 		ctl_kind_wake_all(&c->kind);

@@ -144,7 +144,7 @@ enum ctl_image_entry image_entry_state(
 enum image_awaited {
 	IMAGE_NOTHING_AWAITED,
 	IMAGE_VALUES_AWAITED, /* the values counted, and must be computed again */
-	IMAGE_SINCE_AWAITED,  /* the marker of ctl/since, the age of this operator */
+	IMAGE_CUTOFF_AWAITED, /* the marker of ctl/adoption_cutoff, the age of this operator */
 };
 const struct model_pcrs_entry *image_entry_counted(
 	const struct ctl_image *c, const struct model_image *m, enum image_awaited *awaited);

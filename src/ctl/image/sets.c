@@ -83,7 +83,7 @@ static void count_in(void *arg, const struct kobj *o)
 	if (goes || !held || !m->digest_ok)
 		return;
 	entry = image_entry_counted(in->c, m, &awaited);
-	s->since |= awaited == IMAGE_SINCE_AWAITED;
+	s->since |= awaited == IMAGE_CUTOFF_AWAITED;
 	if (awaited != IMAGE_NOTHING_AWAITED && !s->awaited)
 		s->awaited = xstrdup(o->name);
 	if (!entry)

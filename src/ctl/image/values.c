@@ -350,7 +350,7 @@ static void take_computed(struct ctl_image *c)
 enum computed { COMPUTED, COMPUTING, AWAITED };
 
 /* Compute a slice, unless the values of an image are unknown and nothing has to be revoked. The
- * marker of ctl/since is always awaited, because it always arrives. */
+ * marker of ctl/adoption_cutoff is always awaited, because it always arrives. */
 static enum computed compute(struct ctl_image *c)
 {
 	struct values *to = &c->values;

@@ -17,7 +17,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/log.h"
 #include "tec/ctl/trustee.h"
-#include "tec/ctl/since.h"
+#include "tec/ctl/adoption_cutoff.h"
 #include "tec/model/mark.h"
 
 #define AGAIN          "label-or-job"
@@ -377,7 +377,7 @@ static void image_wants(struct ctl_image *c, struct image_look *l)
 			"spec.image does not end in a complete SHA-256 digest (@sha256: and 64 hexadecimal digits).");
 	else if (!l->v.served || l->v.entry == CTL_IMAGE_ENTRY_UNKNOWN)
 		IMAGE_WANT(l, IMAGE_COMPUTING,
-			"Waiting for a TrustedExecutionCluster and its ConfigMaps image-pcrs and " CTL_SINCE_CONFIGMAP
+			"Waiting for a TrustedExecutionCluster and its ConfigMaps image-pcrs and " CTL_ADOPTION_CUTOFF_CONFIGMAP
 			".");
 	else if (c->values.problem[0] || (!good && problem_of(c, l)[0]))
 		IMAGE_WANT(l, IMAGE_COMPUTATION_FAILED, "%s", problem_of(c, l));

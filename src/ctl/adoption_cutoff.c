@@ -7,7 +7,7 @@
  */
 #include "config.h"
 
-#include "tec/ctl/since.h"
+#include "tec/ctl/adoption_cutoff.h"
 
 #include "tec/base/backoff.h"
 #include "tec/base/clock.h"
@@ -16,9 +16,9 @@
 #include "tec/base/mem.h"
 #include "tec/k8s/call.h"
 #include "tec/loop/timer.h"
-#include "tec/state/since.h"
+#include "tec/state/adoption_cutoff.h"
 
-struct ctl_since {
+struct ctl_adoption_cutoff {
 	const struct ctl_env *env; /* borrowed */
 	void (*known)(void *arg);
 	void *arg;
@@ -33,9 +33,9 @@ struct ctl_since {
 static void look(void *arg);
 
 /* The earliest time wins: a later one would adopt objects that were planted in between. */
-static void learn(struct ctl_since *s, int64_t created_s)
+static void learn(struct ctl_adoption_cutoff *s, int64_t created_s)
 {
-	bool first = !state_since_known(s->state);
+	bool first = !state_adoption_cutoff_known(s->state);
 
 	if (!first && created_s >= s->state->marker_s)
 		return;
@@ -52,14 +52,14 @@ static void learn(struct ctl_since *s, int64_t created_s)
 /* Handles the GET and the POST: either returns the object, or leads to the other request. */
 static void on_answer(void *arg, const struct err *err, const struct k8s_result *r)
 {
-	struct ctl_since *s = arg;
+	struct ctl_adoption_cutoff *s = arg;
 	const char *text = r->object ? json_get_str(r->object, "metadata/creationTimestamp") : NULL;
 	int64_t us;
 
 	if (text && clock_parse(text, &us) == 0) {
 		if (s->absent)
 			log_info(NULL, "first start in this namespace, its time is recorded",
-				"name=%s", CTL_SINCE_CONFIGMAP);
+				"name=%s", CTL_ADOPTION_CUTOFF_CONFIGMAP);
 		learn(s, us / 1000000);
 		return;
 	}
@@ -70,7 +70,7 @@ static void on_answer(void *arg, const struct err *err, const struct k8s_result 
 	}
 	if (err_is_set(err))
 		log_err(LOG_WARN, NULL,
-			"ConfigMap " CTL_SINCE_CONFIGMAP
+			"ConfigMap " CTL_ADOPTION_CUTOFF_CONFIGMAP
 			" can be neither read nor created; no controller starts until then",
 			err);
 	timer_set(&s->retry, backoff_next(&s->backoff, BACKOFF_MIN_MS, BACKOFF_MAX_MS));
@@ -81,7 +81,7 @@ static struct json_object *configmap(const struct ctl_env *env)
 {
 	struct json_object *o = json_obj(), *meta = json_obj();
 
-	json_add_str(meta, "name", CTL_SINCE_CONFIGMAP);
+	json_add_str(meta, "name", CTL_ADOPTION_CUTOFF_CONFIGMAP);
 	json_add_str(meta, "namespace", env->ns);
 	json_add(meta, "labels",
 		json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"));
@@ -98,11 +98,11 @@ static struct json_object *configmap(const struct ctl_env *env)
 /* GET first; POST only after NOT_FOUND, so that an existing marker is never replaced. */
 static void look(void *arg)
 {
-	struct ctl_since *s = arg;
+	struct ctl_adoption_cutoff *s = arg;
 	cleanup_json struct json_object *o = NULL;
 	struct op *op;
 
-	if (!s->on || s->call || state_since_known(s->state))
+	if (!s->on || s->call || state_adoption_cutoff_known(s->state))
 		return;
 	if (s->absent) {
 		o = configmap(s->env);
@@ -110,7 +110,7 @@ static void look(void *arg)
 			s->env->api, &s->ops, &kobj_configmap, s->env->ns, o, 0, on_answer, s);
 	} else {
 		op = k8s_call_get(s->env->api, &s->ops, &kobj_configmap, s->env->ns,
-			CTL_SINCE_CONFIGMAP, on_answer, s);
+			CTL_ADOPTION_CUTOFF_CONFIGMAP, on_answer, s);
 	}
 	op_hold(&s->call, op);
 }
@@ -120,15 +120,15 @@ static void look(void *arg)
 /* A deleted marker is reported, because the next start would adopt whatever exists by then. */
 static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 {
-	struct ctl_since *s = arg;
+	struct ctl_adoption_cutoff *s = arg;
 
-	if (!str_eq((was ? was : now)->name, CTL_SINCE_CONFIGMAP))
+	if (!str_eq((was ? was : now)->name, CTL_ADOPTION_CUTOFF_CONFIGMAP))
 		return;
 	if (now)
 		learn(s, now->created_s);
 	else if (s->on)
 		log_warn(NULL,
-			"ConfigMap " CTL_SINCE_CONFIGMAP
+			"ConfigMap " CTL_ADOPTION_CUTOFF_CONFIGMAP
 			" was deleted. Its time stays valid until this process ends; the next start creates another one and takes over what "
 			"is older",
 			NULL);
@@ -136,10 +136,10 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 
 /* ---- life */
 
-struct ctl_since *ctl_since_new(
+struct ctl_adoption_cutoff *ctl_adoption_cutoff_new(
 	const struct ctl_env *env, struct state *state, void (*known)(void *arg), void *arg)
 {
-	struct ctl_since *s = xcalloc(1, sizeof(*s));
+	struct ctl_adoption_cutoff *s = xcalloc(1, sizeof(*s));
 
 	s->env = env;
 	s->known = known;
@@ -151,7 +151,7 @@ struct ctl_since *ctl_since_new(
 	return s;
 }
 
-void ctl_since_free(struct ctl_since *s)
+void ctl_adoption_cutoff_free(struct ctl_adoption_cutoff *s)
 {
 	if (!s)
 		return;
@@ -161,7 +161,7 @@ void ctl_since_free(struct ctl_since *s)
 }
 
 /* `absent` may be outdated: another leader may have created the marker. */
-void ctl_since_on(struct ctl_since *s)
+void ctl_adoption_cutoff_on(struct ctl_adoption_cutoff *s)
 {
 	if (s->on)
 		return;
@@ -171,7 +171,7 @@ void ctl_since_on(struct ctl_since *s)
 	look(s);
 }
 
-void ctl_since_off(struct ctl_since *s)
+void ctl_adoption_cutoff_off(struct ctl_adoption_cutoff *s)
 {
 	s->on = false;
 	op_scope_cancel(&s->ops);

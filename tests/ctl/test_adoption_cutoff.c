@@ -7,7 +7,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
-#include "tec/state/since.h"
+#include "tec/state/adoption_cutoff.h"
 #include "tec/base/mem.h"
 
 #define START 1800000000
@@ -27,7 +27,7 @@ static void down(void)
 	world_stop(&w);
 }
 
-TestSuite(ctl_since, .init = up, .fini = down);
+TestSuite(ctl_adoption_cutoff, .init = up, .fini = down);
 
 static void on_known(void *arg)
 {
@@ -36,52 +36,52 @@ static void on_known(void *arg)
 
 static struct json_object *marker(void)
 {
-	return world_get(&w, &kobj_configmap, CTL_SINCE_CONFIGMAP);
+	return world_get(&w, &kobj_configmap, CTL_ADOPTION_CUTOFF_CONFIGMAP);
 }
 
 static struct state own[2];
 
 /* A second operator's, on the same API. */
-static struct ctl_since *another(struct state *state)
+static struct ctl_adoption_cutoff *another(struct state *state)
 {
-	return ctl_since_new(&w.life->env, state, on_known, NULL);
+	return ctl_adoption_cutoff_new(&w.life->env, state, on_known, NULL);
 }
 
-Test(ctl_since, the_first_leader_makes_it_and_it_has_no_owner)
+Test(ctl_adoption_cutoff, the_first_leader_makes_it_and_it_has_no_owner)
 {
 	world_boot(&w, "");
 	cr_assert(marker());
 	cr_assert_null(json_get(marker(), "metadata/ownerReferences"));
 	cr_assert(json_get_bool(marker(), "immutable", false));
-	cr_assert(state_since_known(w.life->env.state));
-	cr_assert_eq(state_since_s(w.life->env.state), clock_wall_s());
+	cr_assert(state_adoption_cutoff_known(w.life->env.state));
+	cr_assert_eq(state_adoption_cutoff_s(w.life->env.state), clock_wall_s());
 }
 
-Test(ctl_since, a_later_life_takes_the_time_that_is_there_without_a_write)
+Test(ctl_adoption_cutoff, a_later_life_takes_the_time_that_is_there_without_a_write)
 {
 	int64_t first;
 
 	world_boot(&w, "");
-	first = state_since_s(w.life->env.state);
+	first = state_adoption_cutoff_s(w.life->env.state);
 	world_kill(&w);
 	clock_fake_advance(3600 * 1000);
 	world_boot(&w, "");
-	cr_assert_eq(state_since_s(w.life->env.state), first);
+	cr_assert_eq(state_adoption_cutoff_s(w.life->env.state), first);
 	cr_assert_eq(fake_transport_writes(w.life->f), 0);
 }
 
-Test(ctl_since, of_two_that_make_it_at_once_one_time_counts)
+Test(ctl_adoption_cutoff, of_two_that_make_it_at_once_one_time_counts)
 {
-	struct ctl_since *a, *b;
+	struct ctl_adoption_cutoff *a, *b;
 
 	world_boot(&w, "");
-	fake_api_delete(w.api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
+	fake_api_delete(w.api, &kobj_configmap, NS, CTL_ADOPTION_CUTOFF_CONFIGMAP);
 	world_run(&w, 100);
 	fake_api_hold_watches(w.api, true);
 	a = another(&own[0]);
 	b = another(&own[1]);
-	ctl_since_on(a);
-	ctl_since_on(b);
+	ctl_adoption_cutoff_on(a);
+	ctl_adoption_cutoff_on(b);
 	world_run(&w, 1000);
 	cr_assert_eq(n_known, 2);
 	cr_assert_eq(own[0].marker_s, own[1].marker_s);
@@ -89,29 +89,29 @@ Test(ctl_since, of_two_that_make_it_at_once_one_time_counts)
 	fake_api_hold_watches(w.api, false);
 	world_run(&w, 1000);
 	cr_assert_eq(n_known, 2); /* told once */
-	ctl_since_free(a);
-	ctl_since_free(b);
+	ctl_adoption_cutoff_free(a);
+	ctl_adoption_cutoff_free(b);
 }
 
-Test(ctl_since, nothing_is_known_before_it_is_turned_on)
+Test(ctl_adoption_cutoff, nothing_is_known_before_it_is_turned_on)
 {
-	struct ctl_since *s;
+	struct ctl_adoption_cutoff *s;
 
 	world_boot(&w, "");
-	fake_api_delete(w.api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
+	fake_api_delete(w.api, &kobj_configmap, NS, CTL_ADOPTION_CUTOFF_CONFIGMAP);
 	world_run(&w, 100);
 	s = another(&own[0]);
 	world_run(&w, 60000);
-	cr_assert(!state_since_known(&own[0]));
+	cr_assert(!state_adoption_cutoff_known(&own[0]));
 	cr_assert_null(marker());
-	ctl_since_on(s);
-	ctl_since_off(s); /* no leader any more: the call under way is cancelled */
+	ctl_adoption_cutoff_on(s);
+	ctl_adoption_cutoff_off(s); /* no leader any more: the call under way is cancelled */
 	world_run(&w, 60000);
-	cr_assert(!state_since_known(&own[0]));
-	ctl_since_on(s);
+	cr_assert(!state_adoption_cutoff_known(&own[0]));
+	ctl_adoption_cutoff_on(s);
 	world_run(&w, 1000);
-	cr_assert(state_since_known(&own[0]));
-	ctl_since_free(s);
+	cr_assert(state_adoption_cutoff_known(&own[0]));
+	ctl_adoption_cutoff_free(s);
 }
 
 static void count_refused(enum log_level level, const char *line, void *arg)
@@ -120,58 +120,58 @@ static void count_refused(enum log_level level, const char *line, void *arg)
 		++*(unsigned *)arg;
 }
 
-Test(ctl_since, while_the_API_refuses_it_waits_longer_and_longer)
+Test(ctl_adoption_cutoff, while_the_API_refuses_it_waits_longer_and_longer)
 {
 	static unsigned refused;
-	struct ctl_since *s;
+	struct ctl_adoption_cutoff *s;
 
 	world_boot(&w, "");
-	fake_api_delete(w.api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
+	fake_api_delete(w.api, &kobj_configmap, NS, CTL_ADOPTION_CUTOFF_CONFIGMAP);
 	world_run(&w, 100);
 	s = another(&own[1]);
 	log_capture(count_refused, &refused);
 	fake_transport_fault(w.life->f, FAKE_FAULT_500, 1);
-	ctl_since_on(s);
+	ctl_adoption_cutoff_on(s);
 	world_run(&w, 10 * 60 * 1000);
 	fake_transport_fault(w.life->f, FAKE_FAULT_500, 0);
 	log_capture(NULL, NULL);
 	cr_expect_geq(refused, 20, "%u", refused); /* every 30 s at the latest */
 	cr_expect_leq(refused, 32, "%u", refused); /* and doubling until then */
 	world_run(&w, 31000);
-	cr_expect(state_since_known(&own[0]));
-	ctl_since_free(s);
+	cr_expect(state_adoption_cutoff_known(&own[0]));
+	ctl_adoption_cutoff_free(s);
 }
 
-Test(ctl_since, one_deleted_while_running_is_not_made_again_and_the_time_stays)
+Test(ctl_adoption_cutoff, one_deleted_while_running_is_not_made_again_and_the_time_stays)
 {
 	int64_t first;
 
 	world_boot(&w, "");
-	first = state_since_s(w.life->env.state);
+	first = state_adoption_cutoff_s(w.life->env.state);
 	clock_fake_advance(5000);
-	fake_api_delete(w.api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
+	fake_api_delete(w.api, &kobj_configmap, NS, CTL_ADOPTION_CUTOFF_CONFIGMAP);
 	world_run(&w, 60000);
 	cr_assert_null(marker());
-	cr_assert_eq(state_since_s(w.life->env.state), first);
+	cr_assert_eq(state_adoption_cutoff_s(w.life->env.state), first);
 	/* nor does one that another client makes later count */
 	fake_api_put(w.api, &kobj_configmap, NS,
-		"{\"metadata\":{\"name\":\"" CTL_SINCE_CONFIGMAP "\"}}");
+		"{\"metadata\":{\"name\":\"" CTL_ADOPTION_CUTOFF_CONFIGMAP "\"}}");
 	world_run(&w, 1000);
-	cr_assert_eq(state_since_s(w.life->env.state), first);
-	ctl_since_off(w.life->since);
-	ctl_since_on(w.life->since); /* leader again */
+	cr_assert_eq(state_adoption_cutoff_s(w.life->env.state), first);
+	ctl_adoption_cutoff_off(w.life->since);
+	ctl_adoption_cutoff_on(w.life->since); /* leader again */
 	world_run(&w, 1000);
-	cr_assert_eq(state_since_s(w.life->env.state), first);
+	cr_assert_eq(state_adoption_cutoff_s(w.life->env.state), first);
 	cr_assert_eq(fake_transport_writes(w.life->f), 0);
 }
 
-Test(ctl_since, an_api_that_refuses_is_asked_again_ever_more_rarely)
+Test(ctl_adoption_cutoff, an_api_that_refuses_is_asked_again_ever_more_rarely)
 {
 	struct fake_expect *e;
-	struct ctl_since *s;
+	struct ctl_adoption_cutoff *s;
 
 	world_boot(&w, "");
-	fake_api_delete(w.api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
+	fake_api_delete(w.api, &kobj_configmap, NS, CTL_ADOPTION_CUTOFF_CONFIGMAP);
 	world_run(&w, 100);
 	fake_transport_forget(w.life->f);
 	e = fake_transport_expect(w.life->f, "POST", PATH "*");
@@ -179,31 +179,31 @@ Test(ctl_since, an_api_that_refuses_is_asked_again_ever_more_rarely)
 	fake_expect_answer(
 		e, 403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no rights\"}");
 	s = another(&own[0]);
-	ctl_since_on(s);
+	ctl_adoption_cutoff_on(s);
 	world_run(&w, 5 * 60000);
-	cr_assert(!state_since_known(&own[0]));
+	cr_assert(!state_adoption_cutoff_known(&own[0]));
 	cr_assert_leq(fake_transport_requests(w.life->f), 40);
 	world_run(&w, 20 * 60000);
-	cr_assert(state_since_known(&own[0]));
-	ctl_since_free(s);
+	cr_assert(state_adoption_cutoff_known(&own[0]));
+	ctl_adoption_cutoff_free(s);
 }
 
-Test(ctl_since, any_fault_ends_the_same)
+Test(ctl_adoption_cutoff, any_fault_ends_the_same)
 {
 	for (int fault = FAKE_FAULT_409; fault <= FAKE_FAULT_SILENCE; fault++) {
-		struct ctl_since *s;
+		struct ctl_adoption_cutoff *s;
 
 		world_stop(&w);
 		world_start(&w);
 		world_boot(&w, "");
-		fake_api_delete(w.api, &kobj_configmap, NS, CTL_SINCE_CONFIGMAP);
+		fake_api_delete(w.api, &kobj_configmap, NS, CTL_ADOPTION_CUTOFF_CONFIGMAP);
 		world_run(&w, 100);
 		fake_transport_fault(w.life->f, (enum fake_fault)fault, 2);
 		s = another(&own[0]);
-		ctl_since_on(s);
+		ctl_adoption_cutoff_on(s);
 		world_run(&w, 10 * 60000);
-		cr_assert(state_since_known(&own[0]), "fault %d", fault);
-		ctl_since_free(s);
+		cr_assert(state_adoption_cutoff_known(&own[0]), "fault %d", fault);
+		ctl_adoption_cutoff_free(s);
 	}
 }
 
@@ -217,7 +217,7 @@ static void adopt_before(const char *text)
 	world_run(&w, 1000);
 }
 
-Test(ctl_since, an_administrator_may_set_a_later_time_that_has_passed)
+Test(ctl_adoption_cutoff, an_administrator_may_set_a_later_time_that_has_passed)
 {
 	static const struct {
 		const char *text;
@@ -237,16 +237,16 @@ Test(ctl_since, an_administrator_may_set_a_later_time_that_has_passed)
 
 	world_cluster(&w, "tec", "{}");
 	world_boot(&w, "");
-	marker_s = state_since_s(w.life->env.state);
+	marker_s = state_adoption_cutoff_s(w.life->env.state);
 	clock_fake_advance(2 * 3600 * 1000);
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		adopt_before(t[i].text);
-		cr_assert_eq(state_since_s(w.life->env.state), t[i].s ? START + t[i].s : marker_s,
-			"%s", t[i].text);
+		cr_assert_eq(state_adoption_cutoff_s(w.life->env.state),
+			t[i].s ? START + t[i].s : marker_s, "%s", t[i].text);
 	}
 }
 
-Test(ctl_since, without_a_marker_nothing_is_older)
+Test(ctl_adoption_cutoff, without_a_marker_nothing_is_older)
 {
 	struct state state;
 
@@ -256,5 +256,5 @@ Test(ctl_since, without_a_marker_nothing_is_older)
 	adopt_before("\"2027-01-15T09:00:00Z\"");
 	state = w.life->state;
 	state.marker_s = INT64_MIN;
-	cr_assert_eq(state_since_s(&state), INT64_MIN);
+	cr_assert_eq(state_adoption_cutoff_s(&state), INT64_MIN);
 }

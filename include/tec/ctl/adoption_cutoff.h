@@ -8,23 +8,24 @@
  * The time is kept in struct state and never becomes later while the process runs, whatever
  * happens to the ConfigMap. `known` is called once, from the loop.
  */
-#ifndef TEC_CTL_SINCE_H
-#define TEC_CTL_SINCE_H
+#ifndef TEC_CTL_ADOPTION_CUTOFF_H
+#define TEC_CTL_ADOPTION_CUTOFF_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "tec/ctl/env.h"
 
-#define CTL_SINCE_CONFIGMAP "tec-operator-since"
+#define CTL_ADOPTION_CUTOFF_CONFIGMAP "tec-operator-since"
 
-struct ctl_since;
+struct ctl_adoption_cutoff;
 /* Writes state->marker_s; known(arg) is called when it is set for the first time. */
-struct ctl_since *ctl_since_new(
+struct ctl_adoption_cutoff *ctl_adoption_cutoff_new(
 	const struct ctl_env *env, struct state *state, void (*known)(void *arg), void *arg);
-void ctl_since_free(struct ctl_since *s);
+void ctl_adoption_cutoff_free(struct ctl_adoption_cutoff *s);
 /* On: this replica leads. Reads the ConfigMap and creates it if there is none. */
-void ctl_since_on(struct ctl_since *s);
-void ctl_since_off(struct ctl_since *s); /* cancels what is in flight; the time stays */
+void ctl_adoption_cutoff_on(struct ctl_adoption_cutoff *s);
+void ctl_adoption_cutoff_off(
+	struct ctl_adoption_cutoff *s); /* cancels what is in flight; the time stays */
 
 #endif
