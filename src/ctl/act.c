@@ -20,17 +20,8 @@
 /* While other keys have requests in flight, a status waits for them, too, up to this time. */
 #define STATUS_YIELDS_MS 1000
 
-void ctl_acts_init(struct ctl_acts *t, void *self, struct ctl_runner *runner)
-{
-	memset(t, 0, sizeof(*t));
-	t->self = self;
-	t->runner = runner;
-	LIST_INIT(&t->waiting);
-	ctl_runner_bound(runner, &t->ops);
-}
-
 /* Called by the queue; the op was cancelled before. */
-void ctl_act_fini(void *record)
+static void act_fini(void *record)
 {
 	struct ctl_act *a = record;
 
@@ -41,6 +32,21 @@ void ctl_act_fini(void *record)
 	ctl_live_clear(&a->secret);
 	secret_free(a->made);
 	free(a->want);
+}
+
+/* One runner for one table, which bounds the requests in flight. */
+struct ctl_runner *ctl_acts_init(struct ctl_acts *t, const struct ctl_env *env, const char *name,
+	ctl_step_fn step, void *self)
+{
+	const struct queue_conf conf = {
+		.name = name, .record_size = sizeof(struct ctl_act), .record_fini = act_fini};
+
+	memset(t, 0, sizeof(*t));
+	t->self = self;
+	t->runner = ctl_runner_new(env->loop, &conf, env->ns, step, self);
+	LIST_INIT(&t->waiting);
+	ctl_runner_bound(t->runner, &t->ops);
+	return t->runner;
 }
 
 /* Cancelling comes first: freeing a record asserts that nothing is in flight. */

@@ -73,11 +73,11 @@ struct ctl_acts {
 	LIST_HEAD(, ctl_act) waiting;
 };
 
-/* The acts are records of the runner's queue and are freed with it at the latest. */
-void ctl_acts_init(struct ctl_acts *t, void *self, struct ctl_runner *runner);
+/* Returns a new runner (as ctl_runner_new()), whose queue has the acts as records and frees them at
+ * the latest. The caller owns the runner. */
+struct ctl_runner *ctl_acts_init(struct ctl_acts *t, const struct ctl_env *env, const char *name,
+	ctl_step_fn step, void *self);
 void ctl_acts_clear(struct ctl_acts *t); /* cancels and frees every act */
-void ctl_act_fini(void *record);         /* for the queue */
-struct queue *ctl_runner_queue(struct ctl_runner *r);
 struct ctl_act *ctl_act_find(const struct ctl_acts *t, const char *name);
 struct ctl_act *ctl_act_get(struct ctl_acts *t, const char *name); /* found or created */
 void ctl_act_drop(struct ctl_act *a);                              /* NULL is allowed */

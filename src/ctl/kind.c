@@ -293,9 +293,8 @@ struct ctl_kind *ctl_kind_new(const struct ctl_env *env, const struct ctl_kind_c
 	k->env = env;
 	k->state = env->state;
 	k->look = xcalloc(1, conf->look_size);
-	k->runner = ctl_runner_new(env->loop, conf->name, env->ns, step, k);
+	k->runner = ctl_acts_init(&k->acts, env, conf->name, step, k);
 	ctl_runner_keys(k->runner, env->state->cache[conf->of]);
-	ctl_acts_init(&k->acts, k, k->runner);
 	for (const struct ctl_watch *w = conf->watches; w->map; w++)
 		ctl_runner_watch(k->runner, env->state->cache[w->of], w->map);
 	if (conf->on_sync)

@@ -9,7 +9,7 @@
  */
 #include "config.h"
 
-#include "ctl_internal.h"
+#include "tec/ctl/runner.h"
 
 #include <assert.h>
 #include <string.h>
@@ -92,16 +92,14 @@ static void walk_on(void *arg)
 
 /* The queue is paused until the runner is turned on. */
 struct ctl_runner *ctl_runner_new(
-	struct loop *l, const char *name, const char *ns, ctl_step_fn step, void *self)
+	struct loop *l, const struct queue_conf *conf, const char *ns, ctl_step_fn step, void *self)
 {
-	const struct queue_conf conf = {
-		.name = name, .record_size = sizeof(struct ctl_act), .record_fini = ctl_act_fini};
 	struct ctl_runner *r = xcalloc(1, sizeof(*r));
 
 	r->ns = xstrdup(ns);
 	r->step = step;
 	r->self = self;
-	r->queue = queue_new(l, &conf, work, r);
+	r->queue = queue_new(l, conf, work, r);
 	timer_init(&r->walk, l, walk_on, r);
 	queue_pause(r->queue);
 	return r;

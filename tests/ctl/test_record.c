@@ -26,7 +26,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 static void boot(const char *controllers)
 {
 	world_boot(&w, controllers);
-	waker = ctl_runner_new(w.loop, "test", NS, step, NULL);
+	waker = ctl_runner_new(w.loop, &(struct queue_conf){.name = "test"}, NS, step, NULL);
 	ctl_runner_on(waker);
 	n_woken = 0;
 }

@@ -58,7 +58,7 @@ static void up(void)
 	memset(&t, 0, sizeof(t));
 	t.loop = loop_new();
 	t.cache = k8s_cache_new(&state_kinds[STATE_SERVICES].cache);
-	t.r = ctl_runner_new(t.loop, "test", "ns", step, &t);
+	t.r = ctl_runner_new(t.loop, &(struct queue_conf){.name = "test"}, "ns", step, &t);
 	ctl_runner_watch(t.r, t.cache, map);
 }
 

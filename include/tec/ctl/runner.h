@@ -25,13 +25,15 @@ typedef struct queue_next (*ctl_step_fn)(void *self, const struct kobj_key *key)
  * k8s/cache.h. */
 typedef void (*ctl_map_fn)(void *self, const struct kobj *was, const struct kobj *now);
 
-struct ctl_runner *ctl_runner_new(
-	struct loop *l, const char *name, const char *ns, ctl_step_fn step, void *self);
+/* conf: the name of the queue and the records of its keys (ctl/act.c). */
+struct ctl_runner *ctl_runner_new(struct loop *l, const struct queue_conf *conf, const char *ns,
+	ctl_step_fn step, void *self);
 void ctl_runner_free(struct ctl_runner *r);
 /* The scope whose requests are counted, borrowed for life. When a request ends, its owner calls
  * ctl_runner_wake() or ctl_runner_resume(). */
 void ctl_runner_bound(struct ctl_runner *r, const struct op_scope *ops);
 void ctl_runner_resume(struct ctl_runner *r);
+struct queue *ctl_runner_queue(struct ctl_runner *r);
 /* The cache whose names are the keys of the runner (most of them, if not all), borrowed for
  * life. */
 void ctl_runner_keys(struct ctl_runner *r, const struct k8s_cache *keys);

@@ -166,8 +166,7 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
 	ctl_own_init(&c->auth, env, &cluster_own_auth, c, "trustee-auth");
 	cluster_regkey_init(c);
 	cluster_registration_watch(c);
-	c->runner = ctl_runner_new(env->loop, "cluster", env->ns, step, c);
-	ctl_acts_init(&c->acts, c, c->runner);
+	c->runner = ctl_acts_init(&c->acts, env, "cluster", step, c);
 	ctl_install_init(&c->install, env, &cluster_objects, c, &c->acts.ops);
 	ctl_runner_watch(c->runner, env->state->clusters, map_cluster);
 	ctl_runner_watch(c->runner, env->state->configmaps, map_object);

@@ -258,8 +258,7 @@ struct ctl_trustee *ctl_trustee_new(const struct ctl_env *env)
 	struct ctl_trustee *c = xcalloc(1, sizeof(*c));
 
 	c->env = env;
-	c->runner = ctl_runner_new(env->loop, "trustee", env->ns, step, c);
-	ctl_acts_init(&c->acts, c, c->runner);
+	c->runner = ctl_acts_init(&c->acts, env, "trustee", step, c);
 	ctl_runner_watch(c->runner, env->state->clusters, map_any);
 	ctl_runner_watch(c->runner, env->state->configmaps, map_configmap);
 	ctl_runner_watch(c->runner, env->state->services, map_service);
