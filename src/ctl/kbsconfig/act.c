@@ -14,7 +14,7 @@ static struct json_object *render(void *self, const struct kobj *owner, unsigned
 {
 	const struct ctl_kbsconfig *c = self;
 	const struct model_kbsconfig *m = model_kbsconfig(owner);
-	const struct render_kbsconfig_source from = kbsconfig_source(c->kind.state);
+	const struct render_kbsconfig_source from = kbsconfig_view_source(c->kind.state);
 	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
 	/* An answer may arrive when an input is gone again. */

@@ -1,41 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The controller of KbsConfig: which one counts in its namespace, and which ones a change
- * concerns. */
+/* The controller of KbsConfig: which ones a change concerns. */
 #include "config.h"
 
 #include "kbsconfig_internal.h"
 
 #include <string.h>
-
-/* ---- which one counts */
-
-/* The owner of the Deployment counts, so that a newer KbsConfig does not take a running Trustee
- * over; without a Deployment, the oldest that is not being deleted. */
-const struct model_kbsconfig *kbsconfig_holder(const struct state *s)
-{
-	const struct kobj *d = k8s_cache_find(s->deployments, RENDER_KBSCONFIG_DEPLOYMENT);
-	const char *owner = d && !d->unreadable ? ((const struct model_plain *)d)->owner_uid : NULL;
-	const struct kobj *o = owner ? k8s_cache_first(s->kbsconfigs, 1, owner) : NULL;
-
-	if (o)
-		return model_kbsconfig(o);
-	for (o = k8s_cache_first(s->kbsconfigs, 0, MODEL_KBSCONFIG_ALL); o && o->deleting;)
-		o = k8s_cache_next(s->kbsconfigs, 0, o);
-	return o ? model_kbsconfig(o) : NULL;
-}
-
-/* Adapter for render/kbsconfig, which must not know the caches. */
-static const struct kobj *find_input(void *state, bool secret, const char *name)
-{
-	const struct state *s = state;
-
-	return k8s_cache_find(secret ? s->input_secrets : s->input_configmaps, name);
-}
-
-struct render_kbsconfig_source kbsconfig_source(const struct state *s)
-{
-	return (struct render_kbsconfig_source){find_input, (void *)s};
-}
 
 /* ---- which ones a change concerns */
 
@@ -61,7 +30,7 @@ static void map_input(
 {
 	const struct model_input *a = (const struct model_input *)was,
 				 *b = (const struct model_input *)now;
-	const struct model_kbsconfig *holder = kbsconfig_holder(c->kind.state);
+	const struct model_kbsconfig *holder = kbsconfig_view_holder(c->kind.state);
 
 	if (a && b && !a->obj.unreadable && !b->obj.unreadable && str_eq(was->uid, now->uid) &&
 		memcmp(a->sha256, b->sha256, sizeof(a->sha256)) == 0)

@@ -28,11 +28,10 @@ struct kbsconfig_look {
 	bool is_ready;
 };
 
-/* The KbsConfig that counts; NULL: none. Borrowed until the loop runs again. */
-const struct model_kbsconfig *kbsconfig_holder(const struct state *s);
-struct render_kbsconfig_source kbsconfig_source(const struct state *s);
-
 /* view.c */
+/* The KbsConfig that counts; NULL: none. Borrowed until the loop runs again. */
+const struct model_kbsconfig *kbsconfig_view_holder(const struct state *s);
+struct render_kbsconfig_source kbsconfig_view_source(const struct state *s);
 int kbsconfig_view_look(
 	struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out);
 

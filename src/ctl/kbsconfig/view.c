@@ -1,10 +1,41 @@
 /* SPDX-License-Identifier: MIT */
-/* KbsConfig: look (read the caches), decide (pure) and the conditions. */
+/* KbsConfig: which one counts in its namespace, look (read the caches), decide (pure) and the
+ * conditions. */
 #include "config.h"
 
 #include "kbsconfig_internal.h"
 
 #include "tec/base/log.h"
+
+/* ---- which one counts */
+
+/* The owner of the Deployment counts, so that a newer KbsConfig does not take a running Trustee
+ * over; without a Deployment, the oldest that is not being deleted. */
+const struct model_kbsconfig *kbsconfig_view_holder(const struct state *s)
+{
+	const struct kobj *d = k8s_cache_find(s->deployments, RENDER_KBSCONFIG_DEPLOYMENT);
+	const char *owner = d && !d->unreadable ? ((const struct model_plain *)d)->owner_uid : NULL;
+	const struct kobj *o = owner ? k8s_cache_first(s->kbsconfigs, 1, owner) : NULL;
+
+	if (o)
+		return model_kbsconfig(o);
+	for (o = k8s_cache_first(s->kbsconfigs, 0, MODEL_KBSCONFIG_ALL); o && o->deleting;)
+		o = k8s_cache_next(s->kbsconfigs, 0, o);
+	return o ? model_kbsconfig(o) : NULL;
+}
+
+/* Adapter for render/kbsconfig, which must not know the caches. */
+static const struct kobj *find_input(void *state, bool secret, const char *name)
+{
+	const struct state *s = state;
+
+	return k8s_cache_find(secret ? s->input_secrets : s->input_configmaps, name);
+}
+
+struct render_kbsconfig_source kbsconfig_view_source(const struct state *s)
+{
+	return (struct render_kbsconfig_source){find_input, (void *)s};
+}
 
 /* ---- decide */
 
@@ -97,7 +128,7 @@ static void want_holder(const struct ctl_kbsconfig *c, struct kbsconfig_look *l)
 static void want_installed(const struct ctl_kbsconfig *c, struct kbsconfig_look *l,
 	const struct model_kbsconfig *holder)
 {
-	const struct render_kbsconfig_source from = kbsconfig_source(c->kind.state);
+	const struct render_kbsconfig_source from = kbsconfig_view_source(c->kind.state);
 	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 	enum model_kbsconfig_reason r = render_kbsconfig_check(l->m, &from, &why);
 
@@ -118,7 +149,7 @@ static void want_installed(const struct ctl_kbsconfig *c, struct kbsconfig_look 
 /* Return a hint why Pods may never become ready, or where to look. */
 static const char *why_not_ready(const struct ctl_kbsconfig *c, const struct kbsconfig_look *l)
 {
-	const struct render_kbsconfig_source from = kbsconfig_source(c->kind.state);
+	const struct render_kbsconfig_source from = kbsconfig_view_source(c->kind.state);
 
 	return render_kbsconfig_has_older_admin(l->m, &from)
 		       ? " Section admin of kbs-config.toml has the format of a Trustee before v0.21, and later versions do not start with it."
@@ -188,7 +219,7 @@ int kbsconfig_view_look(
 	struct ctl_kbsconfig *c = (struct ctl_kbsconfig *)k;
 	struct kbsconfig_look *l = (struct kbsconfig_look *)out;
 	const struct kobj *o = k8s_cache_find(k->state->kbsconfigs, name);
-	const struct model_kbsconfig *holder = kbsconfig_holder(k->state);
+	const struct model_kbsconfig *holder = kbsconfig_view_holder(k->state);
 
 	l->base.over = !o;
 	if (!o || o->unreadable)
