@@ -69,17 +69,29 @@ static void keep_value(struct ctl_act *a, int i, struct json_object *o)
 
 /* ---- make */
 
+void trusteeconfig_act_unstick(struct ctl_trusteeconfig *c, const char *name)
+{
+	struct trusteeconfig_stuck *s = trusteeconfig_view_stuck(c, name);
+
+	if (!s)
+		return;
+	LIST_REMOVE(s, link);
+	free(s->of);
+	free(s->rv);
+	free(s);
+}
+
 /* Remember a write that cannot succeed, and why. It is not repeated until the TrusteeConfig or
  * the child changes; a refusal by the API is retried after a while. */
 static void get_stuck(struct ctl_trusteeconfig *c, const struct model_trusteeconfig *m, int i,
 	bool edited, const struct err *err)
 {
-	const struct kobj *o = trusteeconfig_child(c->kind.state, m, i);
+	const struct kobj *o = trusteeconfig_view_child(c->kind.state, m, i);
 	cleanup_free char *name = render_child_name(m, (enum render_trusteeconfig_child)i);
 	const char *kind = render_child_gvk((enum render_trusteeconfig_child)i)->kind;
 	struct trusteeconfig_stuck *s = xcalloc(1, sizeof(*s));
 
-	trusteeconfig_unstick(c, m->obj.name);
+	trusteeconfig_act_unstick(c, m->obj.name);
 	LIST_INSERT_HEAD(&c->stuck, s, link);
 	s->of = xstrdup(m->obj.name);
 	s->rv = xstrdup(o ? o->rv : NULL);
@@ -168,7 +180,7 @@ static struct op *make_kbsconfig(
 	struct ctl_trusteeconfig *c, struct ctl_act *a, const struct model_trusteeconfig *m)
 {
 	const struct ctl_env *env = c->kind.env;
-	const struct kobj *o = trusteeconfig_child(env->state, m, RENDER_CHILD_KBSCONFIG);
+	const struct kobj *o = trusteeconfig_view_child(env->state, m, RENDER_CHILD_KBSCONFIG);
 	cleanup_json struct json_object *patch =
 		render_child_kbsconfig(m, env->ns, o ? model_kbsconfig(o) : NULL);
 
@@ -192,7 +204,7 @@ static struct op *start_make(
 
 	if (i == RENDER_CHILD_CONFIG && l->v.child[i] == CTL_CHILD_TLS)
 		return merge_config(
-			c, a, l->m, model_input(trusteeconfig_child(k->state, l->m, i)));
+			c, a, l->m, model_input(trusteeconfig_view_child(k->state, l->m, i)));
 	if (render_child_is_configmap(i))
 		return make_configmap(c, a, l, i);
 	if (render_child_is_secret(i))
@@ -211,7 +223,7 @@ static struct op *start_delete(
 	int i = child_of(d);
 
 	return ctl_kind_delete(k, a, render_child_gvk((enum render_trusteeconfig_child)i),
-		trusteeconfig_child(k->state, l->m, i));
+		trusteeconfig_view_child(k->state, l->m, i));
 }
 
 /* ---- ends */
@@ -253,11 +265,11 @@ bool trusteeconfig_act_ended(
 		return true;
 	}
 	secret_free(steal_ptr(&a->made));
-	trusteeconfig_unstick(c, a->name);
+	trusteeconfig_act_unstick(c, a->name);
 	if (m)
 		wrote(c, m, d);
 	if (d < CTL_TRUSTEECONFIG_DELETE)
-		ctl_take_answer(trusteeconfig_cache(k->state, i), r->object, true);
+		ctl_take_answer(trusteeconfig_view_cache(k->state, i), r->object, true);
 	return true;
 }
 

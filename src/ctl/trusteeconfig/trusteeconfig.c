@@ -1,70 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The controller of TrusteeConfig: where its objects are, and which TrusteeConfigs a change
- * concerns. */
+/* The controller of TrusteeConfig: which ones a change concerns. */
 #include "config.h"
 
 #include "trusteeconfig_internal.h"
 
-#include <stdlib.h>
-
 #include "tec/base/mem.h"
-
-/* ---- objects */
-
-/* Children are of four kinds, each with its own cache. */
-struct k8s_cache *trusteeconfig_cache(const struct state *s, int child)
-{
-	enum render_trusteeconfig_child i = (enum render_trusteeconfig_child)child;
-
-	return render_child_is_configmap(i)  ? s->input_configmaps
-	       : render_child_is_secret(i)   ? s->input_secrets
-	       : i == RENDER_CHILD_KBSCONFIG ? s->kbsconfigs
-					     : s->claims;
-}
-
-/* Names of children are fixed, so a child is found by name; its owner is checked by the look. */
-const struct kobj *trusteeconfig_child(
-	const struct state *s, const struct model_trusteeconfig *m, int child)
-{
-	cleanup_free char *name = render_child_name(m, (enum render_trusteeconfig_child)child);
-
-	return k8s_cache_find(trusteeconfig_cache(s, child), name);
-}
-
-/* NULL also if the child is not a copy of anything. */
-const struct model_input *trusteeconfig_source(
-	const struct state *s, const struct model_trusteeconfig *m, int child)
-{
-	const char *name = render_child_source(m, (enum render_trusteeconfig_child)child);
-
-	return name ? model_input(k8s_cache_find(s->input_secrets, name)) : NULL;
-}
-
-struct trusteeconfig_stuck *trusteeconfig_stuck(const struct ctl_trusteeconfig *c, const char *name)
-{
-	struct trusteeconfig_stuck *s;
-
-	LIST_FOREACH (s, &c->stuck, link)
-		if (str_eq(s->of, name))
-			return s;
-	return NULL;
-}
-
-static void drop(struct trusteeconfig_stuck *s)
-{
-	LIST_REMOVE(s, link);
-	free(s->of);
-	free(s->rv);
-	free(s);
-}
-
-void trusteeconfig_unstick(struct ctl_trusteeconfig *c, const char *name)
-{
-	struct trusteeconfig_stuck *s = trusteeconfig_stuck(c, name);
-
-	if (s)
-		drop(s);
-}
 
 /* ---- which ones a change concerns */
 
@@ -75,7 +15,7 @@ static void map_trusteeconfig(void *self, const struct kobj *was, const struct k
 	const char *name = was ? was->name : now->name;
 
 	if (!was || !now || was->generation != now->generation)
-		trusteeconfig_unstick(c, name);
+		trusteeconfig_act_unstick(c, name);
 	ctl_runner_wake(c->kind.runner, name);
 }
 
@@ -112,7 +52,7 @@ static void forget(struct ctl_kind *k)
 	struct ctl_trusteeconfig *c = (struct ctl_trusteeconfig *)k;
 
 	while (!LIST_EMPTY(&c->stuck))
-		drop(LIST_FIRST(&c->stuck));
+		trusteeconfig_act_unstick(c, LIST_FIRST(&c->stuck)->of);
 }
 
 struct ctl_kind *ctl_trusteeconfig_new(const struct ctl_env *env)

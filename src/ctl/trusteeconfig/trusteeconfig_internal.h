@@ -34,23 +34,23 @@ struct trusteeconfig_look {
 	bool is_ready;
 };
 
+/* view.c */
 /* The cache of a child's kind, and the child itself (NULL: none). Borrowed. */
-struct k8s_cache *trusteeconfig_cache(const struct state *s, int child);
-const struct kobj *trusteeconfig_child(
+struct k8s_cache *trusteeconfig_view_cache(const struct state *s, int child);
+const struct kobj *trusteeconfig_view_child(
 	const struct state *s, const struct model_trusteeconfig *m, int child);
-const struct model_input *trusteeconfig_source(
+const struct model_input *trusteeconfig_view_source(
 	const struct state *s, const struct model_trusteeconfig *m, int child);
 /* NULL: none. */
-struct trusteeconfig_stuck *trusteeconfig_stuck(
+struct trusteeconfig_stuck *trusteeconfig_view_stuck(
 	const struct ctl_trusteeconfig *c, const char *name);
-void trusteeconfig_unstick(struct ctl_trusteeconfig *c, const char *name);
-
-/* view.c */
 int trusteeconfig_view_look(
 	struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out);
 
 /* act.c */
 extern const struct ctl_do trusteeconfig_acts[CTL_TRUSTEECONFIG_N_DO];
+/* What could not be written is tried again. */
+void trusteeconfig_act_unstick(struct ctl_trusteeconfig *c, const char *name);
 bool trusteeconfig_act_ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r);
 void trusteeconfig_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* TrusteeConfig: look (read the caches), decide (pure) and the conditions. */
+/* TrusteeConfig: where its objects are, look (read the caches), decide (pure) and the conditions. */
 #include "config.h"
 
 #include "trusteeconfig_internal.h"
@@ -8,6 +8,49 @@
 #include "tec/base/json.h"
 
 #define REFUSED_AGAIN_MS 30000 /* delay before a write that the API refused is retried */
+
+/* ---- objects */
+
+/* Children are of four kinds, each with its own cache. */
+struct k8s_cache *trusteeconfig_view_cache(const struct state *s, int child)
+{
+	enum render_trusteeconfig_child i = (enum render_trusteeconfig_child)child;
+
+	return render_child_is_configmap(i)  ? s->input_configmaps
+	       : render_child_is_secret(i)   ? s->input_secrets
+	       : i == RENDER_CHILD_KBSCONFIG ? s->kbsconfigs
+					     : s->claims;
+}
+
+/* Names of children are fixed, so a child is found by name; its owner is checked by the look. */
+const struct kobj *trusteeconfig_view_child(
+	const struct state *s, const struct model_trusteeconfig *m, int child)
+{
+	cleanup_free char *name = render_child_name(m, (enum render_trusteeconfig_child)child);
+
+	return k8s_cache_find(trusteeconfig_view_cache(s, child), name);
+}
+
+/* NULL also if the child is not a copy of anything. */
+const struct model_input *trusteeconfig_view_source(
+	const struct state *s, const struct model_trusteeconfig *m, int child)
+{
+	const char *name = render_child_source(m, (enum render_trusteeconfig_child)child);
+
+	return name ? model_input(k8s_cache_find(s->input_secrets, name)) : NULL;
+}
+
+/* Return the write of this TrusteeConfig that cannot succeed, or NULL. */
+struct trusteeconfig_stuck *trusteeconfig_view_stuck(
+	const struct ctl_trusteeconfig *c, const char *name)
+{
+	struct trusteeconfig_stuck *s;
+
+	LIST_FOREACH (s, &c->stuck, link)
+		if (str_eq(s->of, name))
+			return s;
+	return NULL;
+}
 
 /* ---- decide */
 
@@ -101,7 +144,7 @@ static bool source_is_there(struct trusteeconfig_look *l, const struct state *s,
 {
 	const char *name = render_child_source(l->m, (enum render_trusteeconfig_child)child),
 		   *key = render_child_source_key((enum render_trusteeconfig_child)child);
-	const struct model_input *in = trusteeconfig_source(s, l->m, child);
+	const struct model_input *in = trusteeconfig_view_source(s, l->m, child);
 	const char *field =
 		child <= RENDER_CHILD_HTTPS_CERT ? "httpsSpec" : "attestationTokenVerificationSpec";
 
@@ -182,7 +225,7 @@ static enum ctl_child configmap_state(
 static enum ctl_child copy_state(const struct state *s, const struct model_trusteeconfig *m,
 	const struct model_input *in, int i)
 {
-	const struct model_input *source = trusteeconfig_source(s, m, i);
+	const struct model_input *source = trusteeconfig_view_source(s, m, i);
 	char hash[SHA256_HEX_LEN + 1];
 
 	if (!source || source->obj.unreadable)
@@ -195,7 +238,7 @@ static enum ctl_child copy_state(const struct state *s, const struct model_trust
 static bool look_child(struct trusteeconfig_look *l, const struct state *s, int i)
 {
 	enum render_trusteeconfig_child which = (enum render_trusteeconfig_child)i;
-	const struct kobj *o = trusteeconfig_child(s, l->m, i);
+	const struct kobj *o = trusteeconfig_view_child(s, l->m, i);
 	bool wanted = render_child_wanted(l->m, which), ours;
 	const char *kind = render_child_gvk(which)->kind;
 
@@ -233,7 +276,7 @@ static bool look_child(struct trusteeconfig_look *l, const struct state *s, int 
 /* An existing KbsConfig is patched only if a field of the profile differs. */
 static bool look_kbsconfig(struct trusteeconfig_look *l, const struct state *s)
 {
-	const struct kobj *o = trusteeconfig_child(s, l->m, RENDER_CHILD_KBSCONFIG);
+	const struct kobj *o = trusteeconfig_view_child(s, l->m, RENDER_CHILD_KBSCONFIG);
 	struct json_object *patch;
 
 	if (!look_child(l, s, RENDER_CHILD_KBSCONFIG))
@@ -249,7 +292,7 @@ static bool look_kbsconfig(struct trusteeconfig_look *l, const struct state *s)
 /* A file that a user edited is kept, so it has to match spec. */
 static bool look_config(struct trusteeconfig_look *l, const struct state *s)
 {
-	const struct kobj *o = trusteeconfig_child(s, l->m, RENDER_CHILD_CONFIG);
+	const struct kobj *o = trusteeconfig_view_child(s, l->m, RENDER_CHILD_CONFIG);
 	enum ctl_child state = l->v.child[RENDER_CHILD_CONFIG];
 
 	return !o || o->deleting || state == CTL_CHILD_STALE || config_fits(l, model_input(o));
@@ -259,8 +302,8 @@ static bool look_config(struct trusteeconfig_look *l, const struct state *s)
  * it is, with a delay: a quota or a right may have been changed. */
 static bool look_stuck(const struct ctl_trusteeconfig *c, struct trusteeconfig_look *l)
 {
-	const struct trusteeconfig_stuck *s = trusteeconfig_stuck(c, l->m->obj.name);
-	const struct kobj *o = s ? trusteeconfig_child(c->kind.state, l->m, s->child) : NULL;
+	const struct trusteeconfig_stuck *s = trusteeconfig_view_stuck(c, l->m->obj.name);
+	const struct kobj *o = s ? trusteeconfig_view_child(c->kind.state, l->m, s->child) : NULL;
 
 	if (!s || !str_eq(s->rv, o ? o->rv : NULL))
 		return true; /* the child changed: try again */
@@ -366,7 +409,7 @@ int trusteeconfig_view_look(
 				     act->last_ok < CTL_TRUSTEECONFIG_MAKE
 			     ? act->last_ok - CTL_TRUSTEECONFIG_READ
 			     : -1;
-	kbs = trusteeconfig_child(k->state, l->m, RENDER_CHILD_KBSCONFIG);
+	kbs = trusteeconfig_view_child(k->state, l->m, RENDER_CHILD_KBSCONFIG);
 	if (kbs && !kbs->unreadable && str_eq(model_kbsconfig(kbs)->owner_uid, o->uid))
 		l->kbs = model_kbsconfig(kbs);
 	want_configured(c, l);
