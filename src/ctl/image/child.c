@@ -43,7 +43,7 @@ struct image_child {
 };
 
 /* Cancelling the ops ends the child process, too. */
-void image_child_free(struct image_child *ch)
+static void child_free(struct image_child *ch)
 {
 	if (!ch)
 		return;
@@ -150,7 +150,7 @@ static void child_look(struct ctl_image *c, struct image_look *l)
 	l->run = (struct image_run){ch->nonce, ch->message};
 	l->v.run = ch->ended ? CTL_IMAGE_RUN_ENDED : CTL_IMAGE_RUN_RUNNING;
 	if (ch->ended)
-		image_job_due(l, ch->attempt, ch->ended_s, false);
+		image_info_due(l, ch->attempt, ch->ended_s, false);
 }
 
 /* Three ways to end without values: an error, a rejected message, or one that is incomplete. */
@@ -192,7 +192,7 @@ static struct op *child_start(struct ctl_kind *k, struct ctl_act *a, const struc
 	struct image_info *i = l->info;
 	struct image_child *ch = xcalloc(1, sizeof(*ch));
 
-	image_child_free(i->child);
+	child_free(i->child);
 	i->child = ch;
 	ch->c = (struct ctl_image *)k;
 	ch->image = xstrdup(i->name);
@@ -218,8 +218,14 @@ static struct op *child_remove(
 
 	if (!old)
 		i->attempts = i->child->attempt;
-	image_child_free(steal_ptr(&i->child));
+	child_free(steal_ptr(&i->child));
 	return NULL;
 }
 
-const struct image_way image_by_child = {child_look, child_want, child_start, child_remove};
+static void child_forget(struct image_info *i)
+{
+	child_free(steal_ptr(&i->child));
+}
+
+const struct image_way image_by_child = {
+	child_look, child_want, child_start, child_remove, child_forget};

@@ -134,6 +134,9 @@ void image_info_rest(const struct ctl_image *c, struct image_info *i);
  * already. handed_in: values that a person provided are kept, because nobody would be asked
  * again. */
 void image_info_stop(const struct ctl_image *c, struct image_info *i, bool handed_in);
+/* Sets v.due: whether a computation that ended at that time may be replaced; otherwise looks
+ * again when it may. attempt: 1 for the first. lost: it had a result that nobody read. */
+void image_info_due(struct image_look *l, unsigned attempt, int64_t ended_s, bool lost);
 void image_info_forget_pcrs(struct ctl_image *c); /* the text of image-pcrs */
 
 /* entry.c */
@@ -175,6 +178,8 @@ struct image_way {
 	struct op *(*start)(struct ctl_kind *k, struct ctl_act *a, const struct image_look *l);
 	struct op *(*remove)(
 		struct ctl_kind *k, struct ctl_act *a, const struct image_look *l, bool old);
+	/* Ends what runs and frees what info holds of it. NULL: it holds nothing. */
+	void (*forget)(struct image_info *i);
 };
 extern const struct image_way image_by_job, image_by_child;
 
@@ -184,15 +189,9 @@ void image_job_started(struct ctl_image *c, const struct k8s_result *r);
 /* After a failed start: tell whether the Job exists already. i may be NULL. */
 bool image_job_exists(
 	const struct ctl_image *c, struct image_info *i, const struct k8s_result *r) MUST_CHECK;
-/* Sets v.due: whether a computation that ended at that time may be replaced; otherwise looks
- * again when it may. attempt: 1 for the first. */
-void image_job_due(struct image_look *l, unsigned attempt, int64_t ended_s, bool lost);
 /* A Job or one of its Pods changed. */
 void image_job_map(void *self, const struct kobj *was, const struct kobj *now);
 void image_job_map_pod(void *self, const struct kobj *was, const struct kobj *now);
-
-/* child.c */
-void image_child_free(struct image_child *ch); /* ends it; NULL is fine */
 
 /* platforms.c. entry: a good one, or NULL. */
 void image_platforms_look(

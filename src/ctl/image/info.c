@@ -5,9 +5,20 @@
 
 #include "image_internal.h"
 
+#include "tec/base/clock.h"
 #include "tec/base/mem.h"
 
-/* A running child process ends with its entry. */
+#define RETRY_S     60 /* doubles with each attempt */
+#define LOST_S      10 /* delay after a result was lost */
+#define RETRY_MAX_S 3600
+
+/* What the last computation left is dropped; one that still runs in a child process ends. */
+static void forget_run(const struct ctl_image *c, struct image_info *i)
+{
+	if (c->way->forget)
+		c->way->forget(i);
+}
+
 void image_info_drop(struct ctl_image *c, const char *name)
 {
 	for (struct image_info **pp = &c->infos, *i; (i = *pp); pp = &i->next) {
@@ -15,7 +26,7 @@ void image_info_drop(struct ctl_image *c, const char *name)
 			continue;
 		*pp = i->next;
 		model_pcrs_free(i->kept);
-		image_child_free(i->child);
+		forget_run(c, i);
 		free(i->name);
 		free(i->uid);
 		free(i);
@@ -28,7 +39,7 @@ void image_info_rest(const struct ctl_image *c, struct image_info *i)
 {
 	i->label = c->kind.env->image_label ? CTL_IMAGE_LABEL_ASK : CTL_IMAGE_LABEL_NONE;
 	i->tries = i->attempts = 0;
-	image_child_free(steal_ptr(&i->child));
+	forget_run(c, i);
 	i->nonce[0] = i->note[0] = i->problem[0] = i->result_why[0] = i->unmounted[0] = '\0';
 }
 
@@ -68,6 +79,27 @@ struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o)
 	c->infos = i;
 	return i;
 }
+
+/* ---- the next attempt */
+
+/* The delay doubles from RETRY_S up to RETRY_MAX_S with each attempt. */
+void image_info_due(struct image_look *l, unsigned attempt, int64_t ended_s, bool lost)
+{
+	int64_t delay_s = RETRY_S, left_s;
+
+	for (unsigned i = attempt; i > 1 && delay_s < RETRY_MAX_S; i--)
+		delay_s *= 2;
+	if (delay_s > RETRY_MAX_S)
+		delay_s = RETRY_MAX_S;
+	if (lost)
+		delay_s = LOST_S;
+	left_s = ended_s + delay_s - clock_wall_s();
+	l->v.due = left_s <= 0;
+	if (left_s > 0)
+		ctl_look_again(&l->base, left_s * 1000, "job");
+}
+
+/* ---- the text of image-pcrs */
 
 /* After any failure: the text may be outdated. */
 void image_info_forget_pcrs(struct ctl_image *c)

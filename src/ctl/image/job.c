@@ -18,9 +18,6 @@
 #include "tec/model/job.h"
 #include "tec/model/pod.h"
 
-#define JOB_RETRY_S        60 /* doubles with each attempt */
-#define JOB_LOST_S         10 /* delay after its Pod was deleted before its message was read */
-#define JOB_RETRY_MAX_S    3600
 #define FOREIGN_RECHECK_MS 30000
 #define PENDING_S          30  /* until a Pod that does not start is reported */
 #define MOUNT_S            120 /* until volumes that are not mounted count as failed */
@@ -123,23 +120,6 @@ static void look_pods(const struct state *s, struct image_look *l)
 	}
 }
 
-/* The delay doubles from JOB_RETRY_S up to JOB_RETRY_MAX_S with each attempt. */
-void image_job_due(struct image_look *l, unsigned attempt, int64_t ended_s, bool lost)
-{
-	int64_t delay_s = JOB_RETRY_S, left_s;
-
-	for (unsigned i = attempt; i > 1 && delay_s < JOB_RETRY_MAX_S; i--)
-		delay_s *= 2;
-	if (delay_s > JOB_RETRY_MAX_S)
-		delay_s = JOB_RETRY_MAX_S;
-	if (lost)
-		delay_s = JOB_LOST_S;
-	left_s = ended_s + delay_s - clock_wall_s();
-	l->v.due = left_s <= 0;
-	if (left_s > 0)
-		job_again(l, left_s * 1000);
-}
-
 /* A Job counts only if the image owns it and announced its nonce: any client could have created
  * it. */
 static void job_look(struct ctl_image *c, struct image_look *l)
@@ -170,7 +150,7 @@ static void job_look(struct ctl_image *c, struct image_look *l)
 		l->v.run = CTL_IMAGE_RUN_RUNNING;
 	} else {
 		l->v.run = CTL_IMAGE_RUN_ENDED;
-		image_job_due(l, l->job.now->attempt, l->job.now->finished_s,
+		image_info_due(l, l->job.now->attempt, l->job.now->finished_s,
 			l->job.now->state == MODEL_JOB_COMPLETE && !l->job.pod);
 	}
 }
@@ -320,7 +300,7 @@ static struct op *job_remove(
 	return ctl_kind_delete(k, a, &kobj_job, old ? &l->job.old->obj : &l->job.now->obj);
 }
 
-const struct image_way image_by_job = {job_look, job_want, job_start, job_remove};
+const struct image_way image_by_job = {job_look, job_want, job_start, job_remove, NULL};
 
 /* ---- which image a change wakes */
 
