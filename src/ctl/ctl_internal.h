@@ -93,6 +93,10 @@ bool ctl_act_begin(struct ctl_act *a, int doing, uint64_t content);
 bool ctl_act_status_due(struct ctl_act *a, struct queue_next *out);
 /* First line of every done. */
 void ctl_act_end(struct ctl_act *a, const struct err *err);
+/* After a request to read or (created) to create an object: notes whether it must be read. True: it
+ * exists already, which is no failure. */
+bool ctl_act_must_read(
+	struct ctl_act *a, const struct err *err, const struct k8s_result *r, bool created);
 /* True: *out is the answer of the step (in flight, or waiting after an error). */
 bool ctl_act_busy(struct ctl_act *a, struct queue_next *out);
 /* Nothing to do for the key: frees the act, unless it waits for Trustee. */

@@ -207,36 +207,23 @@ static void look_trustee(
 	ctl_act_wait(act, KBS_REFVALUE, l->identity);
 }
 
-/* Find both objects. An unreadable one counts as neither present nor absent: nothing is done. */
-static void look_both(struct ctl_kind *k, const char *name, struct ak_look *l)
-{
-	struct follow_kind *fk = follow_kind(k);
-	const struct kobj *there = k8s_cache_find(fk->f->source.state.aks, name);
-	const struct kobj *here = k8s_cache_find(k->state->aks, name);
-
-	l->base.o = here;
-	l->here = here && !here->unreadable ? model_ak(here) : NULL;
-	l->secret = state_secret(k->state, name);
-	if (!here)
-		follow_note_set_deleted(&fk->notes, name, false);
-	l->v.may_copy = fk->f->may_copy && !(there && there->unreadable) &&
-			!(here && here->unreadable) && !(l->secret && l->secret->obj.unreadable);
-	l->v.may_take = l->v.may_copy && !fk->f->went_back;
-	l->v.deleted = (there && there->deleting) || follow_note_deleted(&fk->notes, name);
-	l->v.there = there && !there->unreadable && !there->deleting;
-	l->there = l->v.there ? model_ak(there) : NULL;
-	l->v.here = l->here != NULL;
-	l->base.over = !there && !here && !(l->secret && l->secret->has_ak_finalizer);
-}
-
 /* Trustee is asked about the identity only when something has to be revoked or released: a copy
  * that is in step costs no lookup. */
 static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
 {
 	struct ak_look *l = (struct ak_look *)out;
+	struct follow_pair p = follow_kind_look(k, name, out);
 	enum ctl_follow_ak_do d;
 
-	look_both(k, name, l);
+	l->secret = state_secret(k->state, name);
+	l->base.over &= !(l->secret && l->secret->has_ak_finalizer);
+	l->v.may_copy = p.may_copy && !(l->secret && l->secret->obj.unreadable);
+	l->v.may_take = l->v.may_copy && p.may_take;
+	l->v.deleted = p.deleted;
+	l->there = p.there ? model_ak(p.there) : NULL;
+	l->here = p.here ? model_ak(p.here) : NULL;
+	l->v.there = l->there != NULL;
+	l->v.here = l->here != NULL;
 	if (l->there)
 		look_copy(&follow_kind(k)->f->source.state, k->state, l);
 	l->v.secret = secret_of(l);
@@ -266,7 +253,6 @@ static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 	const struct model_ak *ak = l->there;
 	cleanup_strbuf struct strbuf key = STRBUF_INIT;
 	cleanup_json struct json_object *o = NULL;
-	struct op *op;
 
 	model_ak_public_key(ak, &key);
 	o = model_ak_new_json(ak->obj.name, strbuf_str(&key), ak->uuid);
@@ -277,10 +263,7 @@ static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 			o, l->machine && str_eq(ak->machine_seen, l->source_machine->obj.uid)
 				   ? l->machine->obj.uid
 				   : ak->machine_seen);
-	op = k8s_call_create(
-		k->env->api, &k->acts.ops, &kobj_ak, k->env->ns, o, 0, ctl_kind_done, a);
-	k8s_call_unless_cached(op, k->state->aks);
-	return op;
+	return follow_kind_create(k, a, o);
 }
 
 /* Copy time and origin of the approval, so that both operators agree on which key came first. */
@@ -349,12 +332,6 @@ static void record(struct ctl_kind *k, const struct ctl_look *look)
 		l->secret->obj.name);
 }
 
-static struct op *delete_copy(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
-{
-	return ctl_kind_delete(k, a, &kobj_ak, l->o);
-}
-
 static struct op *delete_secret(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
@@ -393,7 +370,7 @@ static const struct ctl_do acts[CTL_FOLLOW_AK_N_DO] = {
 		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_WARNS, .start = patch},
 	[CTL_FOLLOW_AK_DELETE] = {"delete the copy",
 		"attestation key deleted, the source deleted it",
-		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = delete_copy},
+		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = follow_kind_start_delete},
 	[CTL_FOLLOW_AK_REVOKE] = {"revoke the identity", .flags = CTL_DO_FOLLOWING,
 		.memory = revoke},
 	[CTL_FOLLOW_AK_DELETE_SECRET] = {"delete the Secret",
@@ -420,7 +397,7 @@ static void take_secret(struct ctl_kind *k, struct ctl_act *a, struct json_objec
 static bool ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
-	bool good = !err_is_set(err), created = a->doing == CTL_FOLLOW_AK_CREATE_SECRET;
+	bool good = !err_is_set(err), exists = false;
 
 	switch ((enum ctl_follow_ak_do)a->doing) {
 	case CTL_FOLLOW_AK_CREATE:
@@ -429,9 +406,7 @@ static bool ended(
 		return false;
 	case CTL_FOLLOW_AK_READ_SECRET:
 	case CTL_FOLLOW_AK_CREATE_SECRET:
-		/* An existing Secret is not a failure: it has to be read. */
-		a->must_read =
-			!good && (created ? r && r->already_exists : err->kind != ERR_NOT_FOUND);
+		exists = ctl_act_must_read(a, err, r, a->doing == CTL_FOLLOW_AK_CREATE_SECRET);
 		break;
 	case CTL_FOLLOW_AK_DELETE_SECRET:
 	case CTL_FOLLOW_AK_DROP_SECRET_FINALIZER:
@@ -441,24 +416,10 @@ static bool ended(
 	}
 	if (good)
 		take_secret(k, a, r->object);
-	return created && a->must_read;
+	return exists;
 }
 
 /* ---- which keys a change concerns */
-
-static void map_ak(void *self, const struct kobj *was, const struct kobj *now)
-{
-	struct ctl_kind *k = self;
-
-	ctl_runner_wake(k->runner, was ? was->name : now->name);
-}
-
-/* A deletion at the source must be noted when it is seen: later the key is only missing. */
-static void map_source_ak(void *self, const struct kobj *was, const struct kobj *now)
-{
-	follow_kind_saw(self, STATE_AKS, was, now);
-	map_ak(self, was, now);
-}
 
 /* Called for Machines of both sides: a binding changes, or a copy appears. */
 static void map_machine(void *self, const struct kobj *was, const struct kobj *now)
@@ -486,13 +447,17 @@ static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 		ctl_acts_wake_waiting(&k->acts, kind, name);
 }
 
-/* The watches of the source are added here, because ctl_kind_conf knows only our own caches. */
 struct ctl_kind *follow_ak_new(struct ctl_follow *f)
 {
 	static const struct ctl_watch watches[] = {
-		{STATE_AKS, map_ak},
+		{STATE_AKS, follow_kind_map},
 		{STATE_MACHINES, map_machine},
 		{STATE_SECRETS, map_secret},
+		{.map = NULL},
+	};
+	static const struct ctl_watch of_source[] = {
+		{STATE_AKS, follow_kind_map_source},
+		{STATE_MACHINES, map_machine},
 		{.map = NULL},
 	};
 	static const struct ctl_kind_conf conf = {
@@ -509,10 +474,6 @@ struct ctl_kind *follow_ak_new(struct ctl_follow *f)
 		.on_sync = on_sync,
 		.forget = follow_kind_forget,
 	};
-	struct ctl_kind *k = ctl_kind_new(f->env, &conf);
 
-	follow_kind(k)->f = f;
-	ctl_runner_watch(k->runner, f->source.state.aks, map_source_ak);
-	ctl_runner_watch(k->runner, f->source.state.machines, map_machine);
-	return k;
+	return follow_kind_new(f, &conf, of_source);
 }

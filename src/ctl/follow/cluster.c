@@ -387,7 +387,7 @@ static bool ended(
 	if (!err_is_set(err) && r->object && a->doing >= CLUSTER_READ_THERE &&
 		a->doing <= CLUSTER_UPDATE)
 		take_named(k, a, r->object);
-	follow_check(fc->base.f);
+	follow_kind_check(fc->base.f);
 	return false;
 }
 
@@ -411,7 +411,7 @@ static void map_cluster(void *self, const struct kobj *was, const struct kobj *n
 	struct ctl_kind *k = self;
 
 	ctl_runner_wake(k->runner, was ? was->name : now->name);
-	follow_check(follow_kind(k)->f);
+	follow_kind_check(follow_kind(k)->f);
 }
 
 /* The keys of this controller are names of our clusters, so all are woken. */
@@ -435,6 +435,12 @@ struct ctl_kind *follow_cluster_new(struct ctl_follow *f)
 		{STATE_SECRETS, map_named},
 		{.map = NULL},
 	};
+	static const struct ctl_watch of_source[] = {
+		{STATE_CLUSTERS, map_source_cluster},
+		{STATE_CONFIGMAPS, map_named},
+		{STATE_SECRETS, map_named},
+		{.map = NULL},
+	};
 	static const struct ctl_kind_conf conf = {
 		.name = "follow",
 		.of = STATE_CLUSTERS,
@@ -448,11 +454,6 @@ struct ctl_kind *follow_cluster_new(struct ctl_follow *f)
 		.ended = ended,
 		.forget = forget,
 	};
-	struct ctl_kind *k = ctl_kind_new(f->env, &conf);
 
-	follow_kind(k)->f = f;
-	ctl_runner_watch(k->runner, f->source.state.clusters, map_source_cluster);
-	ctl_runner_watch(k->runner, f->source.state.configmaps, map_named);
-	ctl_runner_watch(k->runner, f->source.state.secrets, map_named);
-	return k;
+	return follow_kind_new(f, &conf, of_source);
 }

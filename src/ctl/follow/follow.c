@@ -17,55 +17,10 @@
 #include "tec/base/mem.h"
 
 #define TICK_MS      5000 /* interval of checks while nothing else happens */
-#define SOON_MS      500  /* delay after changes that concern every key */
 #define SEEN_S       10   /* interval of notifications if only seen_s changes */
 #define STALE_S      3600 /* interval of Events while the source is unreachable */
 #define MISSING_MIN  3    /* this many missing copies, and 1 / MISSING_PART of all, are too many */
 #define MISSING_PART 20
-
-/* ---- what the kinds share */
-
-void follow_kind_forget(struct ctl_kind *k)
-{
-	follow_notes_clear(&follow_kind(k)->notes);
-}
-
-/* Called at the end of each look; only a change schedules a check. */
-void follow_kind_lags(struct ctl_kind *k, const char *name, enum follow_lag lag)
-{
-	struct follow_kind *fk = follow_kind(k);
-
-	if (follow_note_set_lag(&fk->notes, name, lag))
-		follow_check(fk->f);
-}
-
-/* Note a deletion: either a watch event, or another UID under the same name. An object that a
- * new list merely lacks is not known to be deleted. */
-void follow_kind_saw(
-	struct ctl_kind *k, enum state_of of, const struct kobj *was, const struct kobj *now)
-{
-	struct follow_kind *fk = follow_kind(k);
-	struct k8s_cache *cache = fk->f->source.state.cache[of];
-
-	if (k->on && was && (now ? !str_eq(was->uid, now->uid) : k8s_cache_saw_delete(cache)))
-		follow_note_set_deleted(&fk->notes, was->name, true);
-}
-
-void follow_kind_wake(void *kind, const struct kobj *o)
-{
-	ctl_runner_wake(((struct ctl_kind *)kind)->runner, o->name);
-}
-
-/* The same names exist on both sides, so names of the source are keys here. */
-void follow_kind_wake_source(
-	struct ctl_kind *k, enum state_of of, unsigned index, const char *value)
-{
-	const struct k8s_cache *cache = follow_kind(k)->f->source.state.cache[of];
-
-	for (const struct kobj *o = value ? k8s_cache_first(cache, index, value) : NULL; o;
-		o = k8s_cache_next(cache, index, o))
-		ctl_runner_wake(k->runner, o->name);
-}
 
 /* ---- too many copies missing at once */
 
@@ -119,7 +74,7 @@ static bool is_too_many(const struct missing *m)
 
 /* Runs before keys are looked at: a source that was restored from an old backup must not lead to
  * deletions here. */
-void follow_count_missing(struct ctl_follow *f)
+static void count_missing(struct ctl_follow *f)
 {
 	const struct state *source = &f->source.state, *ours = f->env->state;
 	struct missing machines = {.k = f->machine, .source = source->machines};
@@ -168,7 +123,7 @@ static const char *why_not(const struct ctl_follow *f, enum ctl_follow_is *is)
 	const struct model_cluster *here = state_cluster_policy(f->env->state);
 
 	*is = CTL_FOLLOW_CONNECTING;
-	if (!follow_source_filled(f))
+	if (!follow_source_filled(&f->source))
 		return "The other operator's objects are being read.";
 	*is = CTL_FOLLOW_UNREACHABLE;
 	if (!there)
@@ -245,7 +200,7 @@ static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 	const char *reason;
 	enum ctl_follow_is is;
 
-	if (follow_source_problem(f, why))
+	if (follow_source_problem(&f->source, why))
 		return CTL_FOLLOW_UNREACHABLE;
 	reason = why_not(f, &is);
 	if (reason) {
@@ -339,7 +294,7 @@ static void remember(struct ctl_follow *f, const struct model_cluster *c,
 	snprintf(now->uid, sizeof(now->uid), "%s", uid ? uid : "");
 	if (!now->peer[0] && c->followed_uid && c->authority_peer)
 		snprintf(now->peer, sizeof(now->peer), "%s", c->authority_peer);
-	now->seen_s = follow_source_seen_s(f);
+	now->seen_s = follow_source_seen_s(&f->source);
 	if (now->seen_s == 0)
 		now->seen_s = same ? f->is.seen_s : c->followed_uid ? c->peer_seen_s : 0;
 	now->epoch = there             ? there->epoch
@@ -400,7 +355,7 @@ static void kind_set(struct ctl_kind *k, bool on)
 /* Start or stop the kinds. Nothing is copied from a peer, of which only the cluster is read. */
 static void kinds_set(struct ctl_follow *f, const struct model_cluster *c)
 {
-	bool filled = c && follow_source_filled(f);
+	bool filled = c && follow_source_filled(&f->source);
 	bool copies = filled && c->authority == MODEL_AUTHORITY_FOLLOWING;
 
 	if (f->kinds_on == filled && f->copies_on == copies)
@@ -413,13 +368,8 @@ static void kinds_set(struct ctl_follow *f, const struct model_cluster *c)
 	kind_set(f->image, copies);
 }
 
-void follow_kinds_off(struct ctl_follow *f)
-{
-	kinds_set(f, NULL);
-}
-
 /* Bring connection, kinds and state up to date; deferred to the next turn of the loop by
- * follow_check(). */
+ * follow_kind_check(). */
 static void check(void *arg)
 {
 	struct ctl_follow *f = arg;
@@ -428,10 +378,12 @@ static void check(void *arg)
 	bool may_copy;
 
 	if (c) {
-		follow_source_want(f, c);
+		follow_source_want(&f->source, c);
 		timer_set(&f->tick, TICK_MS);
+		if (f->source.peer[0])
+			memcpy(f->is.peer, f->source.peer, sizeof(f->is.peer));
 	} else {
-		follow_source_close(f);
+		follow_source_close(&f->source);
 		timer_cancel(&f->tick);
 	}
 	may_copy = followed(f) && !why_not(f, &ignored);
@@ -439,7 +391,7 @@ static void check(void *arg)
 	if (!may_copy) {
 		f->went_back = false;
 	} else if (!f->may_copy) {
-		follow_count_missing(f);
+		count_missing(f);
 		wake_all(f);
 	}
 	f->may_copy = may_copy;
@@ -448,7 +400,7 @@ static void check(void *arg)
 	follow_peer_tell(f);
 	/* A look that finds its key in step schedules nothing, not even the last one. */
 	if (is_looking(f))
-		follow_soon(f);
+		follow_kind_check_soon(f);
 }
 
 /* Missing objects may have come back, or been accepted by an administrator, without a new list. */
@@ -457,25 +409,32 @@ static void on_tick(void *arg)
 	struct ctl_follow *f = arg;
 
 	if (f->went_back && f->may_copy)
-		follow_count_missing(f);
-	follow_check(f);
+		count_missing(f);
+	follow_kind_check(f);
 }
 
-/* For events that come in large numbers: the tick is only moved forward. */
-void follow_soon(struct ctl_follow *f)
-{
-	if (f->on)
-		timer_set_earlier(&f->tick, SOON_MS);
-}
+/* ---- the source */
 
-/* Deferred, so that many changes in one turn of the loop cause one check. */
-void follow_check(void *arg)
+/* Missing copies are counted before any key is looked at. */
+static void on_listed(void *arg)
 {
 	struct ctl_follow *f = arg;
 
-	if (f->on)
-		defer_call(&f->check, f->env->loop, check, f);
+	if (f->may_copy)
+		count_missing(f);
+	follow_kind_check(f);
 }
+
+static void on_closing(void *arg)
+{
+	struct ctl_follow *f = arg;
+
+	kinds_set(f, NULL);
+	f->is.peer[0] = '\0';
+}
+
+static const struct follow_source_listener of_source = {
+	.changed = follow_kind_check, .listed = on_listed, .closing = on_closing};
 
 /* ---- life */
 
@@ -486,12 +445,12 @@ static void on_our_secret(void *arg, const struct kobj *was, const struct kobj *
 	const struct model_cluster *c = connected(f);
 
 	if (c && str_eq(was ? was->name : now->name, c->follow_secret))
-		follow_check(f);
+		follow_kind_check(f);
 }
 
 static void on_our_cluster(void *arg, const struct kobj *was, const struct kobj *now)
 {
-	follow_check(arg);
+	follow_kind_check(arg);
 }
 
 /* All four kinds exist for life and are switched on and off by check(). */
@@ -503,7 +462,8 @@ struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct state *state
 	f->state = state;
 	f->is.epoch = -1;
 	timer_init(&f->tick, env->loop, on_tick, f);
-	follow_source_init(f);
+	f->check_fn = check;
+	follow_source_init(&f->source, env, &of_source, f);
 	f->cluster = follow_cluster_new(f);
 	f->machine = follow_machine_new(f);
 	f->ak = follow_ak_new(f);
@@ -526,7 +486,7 @@ void ctl_follow_on(struct ctl_follow *f)
 	f->on = true;
 	f->state->peer = STATE_PEER_UNKNOWN;
 	memset(&f->was, 0, sizeof(f->was));
-	follow_check(f);
+	follow_kind_check(f);
 }
 
 /* STATE_PEER_TOLD: from now on the leader's status tells what is known of the peer. */
@@ -545,12 +505,11 @@ void ctl_follow_free(struct ctl_follow *f)
 		return;
 	f->n_listeners = f->n_peer_listeners = 0;
 	ctl_follow_off(f);
-	op_scope_cancel(&f->ops);
 	ctl_kind_free(f->cluster);
 	ctl_kind_free(f->machine);
 	ctl_kind_free(f->ak);
 	ctl_kind_free(f->image);
-	follow_source_fini(f);
+	follow_source_fini(&f->source);
 	timer_fini(&f->tick);
 	free(f);
 }

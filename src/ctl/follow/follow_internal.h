@@ -38,33 +38,54 @@ bool follow_note_set_lag(struct follow_notes *n, const char *name, enum follow_l
 void follow_note_names(const struct follow_notes *n, enum follow_lag lag, struct strbuf *out);
 void follow_notes_clear(struct follow_notes *n);
 
-/* ---- the kinds; struct ctl_kind must be the first member */
+/* ---- kind.c: what the kinds share; struct ctl_kind must be the first member */
 
 struct follow_kind {
 	struct ctl_kind kind;
 	struct ctl_follow *f;
 	struct follow_notes notes;
 };
-struct ctl_kind *follow_cluster_new(struct ctl_follow *f); /* cluster.c */
-struct ctl_kind *follow_machine_new(struct ctl_follow *f); /* machine.c */
-struct ctl_kind *follow_ak_new(struct ctl_follow *f);      /* ak.c */
-struct ctl_kind *follow_image_new(struct ctl_follow *f);   /* image.c */
 static inline struct follow_kind *follow_kind(struct ctl_kind *k)
 {
 	return (struct follow_kind *)k;
 }
-/* For ctl_kind_conf. */
-void follow_kind_forget(struct ctl_kind *k);
+/* conf.of is the kind that is copied. of_source: as conf.watches, but of the source's caches. */
+struct ctl_kind *follow_kind_new(
+	struct ctl_follow *f, const struct ctl_kind_conf *conf, const struct ctl_watch *of_source);
+void follow_kind_forget(struct ctl_kind *k); /* for ctl_kind_conf */
+
+/* The two objects of a key. Borrowed from the caches, valid for one step. */
+struct follow_pair {
+	const struct kobj *there, *here;  /* NULL: none, or unreadable; there: or being deleted */
+	bool may_copy, may_take, deleted; /* as in struct ctl_follow_machine_view */
+};
+/* Also sets o and over of the look. */
+struct follow_pair follow_kind_look(struct ctl_kind *k, const char *name, struct ctl_look *l);
 /* Records the result of a look. */
 void follow_kind_lags(struct ctl_kind *k, const char *name, enum follow_lag lag);
-/* First line of each map of a source cache: notes deletions. */
-void follow_kind_saw(
-	struct ctl_kind *k, enum state_of of, const struct kobj *was, const struct kobj *now);
+
+struct op *follow_kind_create(struct ctl_kind *k, struct ctl_act *a, struct json_object *o);
+/* For struct ctl_do: deletes the copy. */
+struct op *follow_kind_start_delete(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
+
 void follow_kind_wake(void *kind, const struct kobj *o); /* for k8s_cache_each() */
 /* As ctl_kind_wake_index(), but by the index of the source's cache. */
 void follow_kind_wake_source(
 	struct ctl_kind *k, enum state_of of, unsigned index, const char *value);
+/* For ctl_watch: the key has the name of the object. Of the source: notes deletions, too. */
+void follow_kind_map(void *kind, const struct kobj *was, const struct kobj *now);
+void follow_kind_map_source(void *kind, const struct kobj *was, const struct kobj *now);
 
+void follow_kind_check(void *f); /* schedules a check for the next turn of the loop */
+void follow_kind_check_soon(struct ctl_follow *f);
+
+/* ---- the kinds */
+
+struct ctl_kind *follow_cluster_new(struct ctl_follow *f); /* cluster.c */
+struct ctl_kind *follow_machine_new(struct ctl_follow *f); /* machine.c */
+struct ctl_kind *follow_ak_new(struct ctl_follow *f);      /* ak.c */
+struct ctl_kind *follow_image_new(struct ctl_follow *f);   /* image.c */
 /* ---- named.c: ConfigMaps and Secrets that the source's spec names */
 
 enum follow_part {
@@ -117,26 +138,40 @@ struct op *follow_named_patch(struct ctl_kind *k, struct ctl_act *a, const struc
 #define FOLLOW_N_WATCHES 6
 extern const enum state_of follow_kinds[FOLLOW_N_WATCHES];
 
+/* What the source reports to its owner. */
+struct follow_source_listener {
+	void (*changed)(void *arg); /* the connection, or the cluster there */
+	void (*listed)(void *arg);  /* a watch may have delivered a complete list */
+	void (*closing)(void *arg); /* the caches are about to be emptied */
+};
+
 struct follow_source {
+	const struct ctl_env *env; /* borrowed */
+	const struct follow_source_listener *listener;
+	void *arg; /* of the listener */
+	struct op_scope ops;
 	struct state state;                        /* owns its caches, which stay for life */
 	struct k8s_watch *watch[FOLLOW_N_WATCHES]; /* owned; NULL: not connected */
 	struct k8s_transport *api;                 /* owned, likewise */
 	char *ns;                                  /* owned, likewise */
 	int n;             /* watches in use, from the first; 0: not connected */
 	char *from;        /* owned: spec.follow and its Secret's version when read; NULL: none */
-	struct op *read;   /* the read of the Secret; in f->ops */
+	struct op *read;   /* the read of the Secret */
+	char peer[256];    /* "https://host:port namespace"; "": not connected */
 	char problem[512]; /* why there is no connection; "": no reason */
 };
 
-void follow_source_init(struct ctl_follow *f);
-void follow_source_fini(struct ctl_follow *f);
+/* s is zero. */
+void follow_source_init(struct follow_source *s, const struct ctl_env *env,
+	const struct follow_source_listener *listener, void *arg);
+void follow_source_fini(struct follow_source *s);
 /* Connects as spec.follow of this cluster says, and reconnects when that or the Secret changes. */
-void follow_source_want(struct ctl_follow *f, const struct model_cluster *c);
-void follow_source_close(struct ctl_follow *f);
-bool follow_source_filled(const struct ctl_follow *f);
+void follow_source_want(struct follow_source *s, const struct model_cluster *c);
+void follow_source_close(struct follow_source *s);
+bool follow_source_filled(const struct follow_source *s);
 /* False: the source is being read; otherwise `why` is a sentence with the reason. */
-bool follow_source_problem(const struct ctl_follow *f, char why[512]);
-int64_t follow_source_seen_s(const struct ctl_follow *f);
+bool follow_source_problem(const struct follow_source *s, char why[512]);
+int64_t follow_source_seen_s(const struct follow_source *s);
 
 /* ---- follow.c */
 
@@ -145,8 +180,8 @@ struct ctl_follow {
 	struct state *state;       /* borrowed: env's, to write peer */
 	struct follow_source source;
 	struct ctl_kind *cluster, *machine, *ak, *image; /* owned */
-	struct op_scope ops;
 	struct defer check;
+	void (*check_fn)(void *f); /* of follow.c */
 	struct timer tick;
 	bool on, kinds_on, copies_on;
 	struct { /* this cluster, as of the last check of the peer */
@@ -182,11 +217,5 @@ void follow_peer_check(struct ctl_follow *f);
 void follow_peer_tell(struct ctl_follow *f); /* posts an Event about a problem, once an hour */
 /* For ctl_follow_state(): the state of reading the peer, and why it cannot be read. */
 enum ctl_follow_is follow_peer_is(const struct ctl_follow *f, char why[512]);
-
-void follow_check(void *f); /* schedules a check for the next turn of the loop */
-void follow_soon(struct ctl_follow *f);
-void follow_kinds_off(struct ctl_follow *f); /* before the source's caches are emptied */
-/* After a complete list: counts the copies that are missing at the source. */
-void follow_count_missing(struct ctl_follow *f);
 
 #endif

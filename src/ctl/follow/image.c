@@ -100,35 +100,21 @@ static void look_entry(struct ctl_kind *k, struct image_look *l)
 	l->v.text_read = l->v.writable && fi->text && str_eq(fi->text_rv, c->plain.obj.rv);
 }
 
-/* Find both objects. An unreadable one counts as neither present nor absent: nothing is done. */
-static void look_both(struct ctl_kind *k, const char *name, struct image_look *l)
-{
-	struct follow_kind *fk = follow_kind(k);
-	const struct kobj *there = k8s_cache_find(fk->f->source.state.images, name);
-	const struct kobj *here = k8s_cache_find(k->state->images, name);
-
-	l->base.o = here;
-	if (!here)
-		follow_note_set_deleted(&fk->notes, name, false);
-	l->v.may_copy =
-		fk->f->may_copy && !(there && there->unreadable) && !(here && here->unreadable);
-	l->v.may_take = l->v.may_copy && !fk->f->went_back;
-	l->v.deleted = (there && there->deleting) || follow_note_deleted(&fk->notes, name);
-	l->v.there = there && !there->unreadable && !there->deleting;
-	l->v.here = here && !here->unreadable;
-	l->there = l->v.there ? model_image(there) : NULL;
-	l->here = l->v.here ? model_image(here) : NULL;
-	l->v.deleting = l->here && here->deleting;
-	l->base.over = !there && !here;
-}
-
 /* Values are compared only once both objects exist. */
 static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
 {
 	struct image_look *l = (struct image_look *)out;
+	struct follow_pair p = follow_kind_look(k, name, out);
 	enum ctl_follow_image_do d;
 
-	look_both(k, name, l);
+	l->v.may_copy = p.may_copy;
+	l->v.may_take = p.may_take;
+	l->v.deleted = p.deleted;
+	l->there = p.there ? model_image(p.there) : NULL;
+	l->here = p.here ? model_image(p.here) : NULL;
+	l->v.there = l->there != NULL;
+	l->v.here = l->here != NULL;
+	l->v.deleting = l->here && l->here->obj.deleting;
 	if (l->there && l->here) {
 		l->v.same = str_eq(l->there->image, l->here->image);
 		l->v.patched = l->there->any_secure_boot == l->here->any_secure_boot &&
@@ -171,7 +157,6 @@ static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 	cleanup_strbuf struct strbuf version = STRBUF_INIT;
 	cleanup_json struct json_object *o = json_obj();
 	struct json_object *meta = json_obj();
-	struct op *op;
 
 	kobj_api_version(&kobj_image, &version);
 	json_add_str(json_add_str(o, "apiVersion", strbuf_str(&version)), "kind", kobj_image.kind);
@@ -183,10 +168,7 @@ static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 			json_add_str(json_obj(), MODEL_IMAGE_VALUES, MODEL_IMAGE_HANDED_IN));
 	json_add(o, "metadata", meta);
 	json_add(o, "spec", json_add_str(spec_of(m, false), "image", m->image));
-	op = k8s_call_create(
-		k->env->api, &k->acts.ops, &kobj_image, k->env->ns, o, 0, ctl_kind_done, a);
-	k8s_call_unless_cached(op, k->state->images);
-	return op;
+	return follow_kind_create(k, a, o);
 }
 
 /* Announce values, or correct the spec; both are merge patches of the version looked at. */
@@ -232,12 +214,6 @@ static struct op *write_entry(
 	return ctl_kind_patch(k, a, &kobj_configmap, MODEL_PCRS_CONFIGMAP, patch);
 }
 
-static struct op *delete_copy(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
-{
-	return ctl_kind_delete(k, a, &kobj_image, l->o);
-}
-
 static const struct ctl_do acts[CTL_FOLLOW_IMAGE_N_DO] = {
 	[CTL_FOLLOW_IMAGE_CREATE] = {"copy the image", "image copied from the source",
 		CTL_DO_FOLLOWING, .start = create},
@@ -250,7 +226,7 @@ static const struct ctl_do acts[CTL_FOLLOW_IMAGE_N_DO] = {
 	[CTL_FOLLOW_IMAGE_WRITE] = {"copy the values", "values copied", CTL_DO_FOLLOWING,
 		.start = write_entry},
 	[CTL_FOLLOW_IMAGE_DELETE] = {"delete the copy", "image deleted, the source deleted it",
-		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = delete_copy},
+		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = follow_kind_start_delete},
 };
 
 /* The text is that of our ConfigMap, which other images need as well. */
@@ -291,20 +267,6 @@ static void forget(struct ctl_kind *k)
 
 /* ---- which keys a change concerns */
 
-static void map_image(void *self, const struct kobj *was, const struct kobj *now)
-{
-	struct ctl_kind *k = self;
-
-	ctl_runner_wake(k->runner, was ? was->name : now->name);
-}
-
-/* A deletion at the source must be noted when it is seen: later the image is only missing. */
-static void map_source_image(void *self, const struct kobj *was, const struct kobj *now)
-{
-	follow_kind_saw(self, STATE_IMAGES, was, now);
-	map_image(self, was, now);
-}
-
 /* Wake all images: there are few, and one file holds the values of all. */
 static void map_configmap(void *self, const struct kobj *was, const struct kobj *now)
 {
@@ -315,7 +277,12 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 struct ctl_kind *follow_image_new(struct ctl_follow *f)
 {
 	static const struct ctl_watch watches[] = {
-		{STATE_IMAGES, map_image},
+		{STATE_IMAGES, follow_kind_map},
+		{STATE_CONFIGMAPS, map_configmap},
+		{.map = NULL},
+	};
+	static const struct ctl_watch of_source[] = {
+		{STATE_IMAGES, follow_kind_map_source},
 		{STATE_CONFIGMAPS, map_configmap},
 		{.map = NULL},
 	};
@@ -332,10 +299,6 @@ struct ctl_kind *follow_image_new(struct ctl_follow *f)
 		.ended = ended,
 		.forget = forget,
 	};
-	struct ctl_kind *k = ctl_kind_new(f->env, &conf);
 
-	follow_kind(k)->f = f;
-	ctl_runner_watch(k->runner, f->source.state.images, map_source_image);
-	ctl_runner_watch(k->runner, f->source.state.configmaps, map_configmap);
-	return k;
+	return follow_kind_new(f, &conf, of_source);
 }

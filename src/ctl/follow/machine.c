@@ -254,35 +254,20 @@ static void look_record(const struct ctl_kind *k, struct machine_look *l)
 	l->v.recorded = ctl_machine_recorded(r, &l->notes, l->path, m);
 }
 
-/* Find both objects. An unreadable one counts as neither present nor absent: nothing is done. */
-static void look_both(struct ctl_kind *k, const char *name, struct machine_look *l)
-{
-	struct follow_kind *fk = follow_kind(k);
-	const struct kobj *there = k8s_cache_find(fk->f->source.state.machines, name);
-	const struct kobj *here = k8s_cache_find(k->state->machines, name);
-
-	l->base.o = here;
-	l->here = here && !here->unreadable ? model_machine(here) : NULL;
-	if (!here)
-		follow_note_set_deleted(&fk->notes, name, false);
-	l->v.may_copy =
-		fk->f->may_copy && !(there && there->unreadable) && !(here && here->unreadable);
-	l->v.may_take = l->v.may_copy && !fk->f->went_back;
-	l->v.deleted = (there && there->deleting) || follow_note_deleted(&fk->notes, name);
-	l->v.there =
-		there && !there->unreadable && !there->deleting && model_machine(there)->id_valid;
-	l->there = l->v.there ? model_machine(there) : NULL;
-	l->v.here = l->here != NULL;
-	l->base.over = !there && !here;
-}
-
 /* Trustees are asked only about Machines that have to leave them. */
 static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
 {
 	struct machine_look *l = (struct machine_look *)out;
+	struct follow_pair p = follow_kind_look(k, name, out);
 	enum ctl_follow_machine_do d;
 
-	look_both(k, name, l);
+	l->v.may_copy = p.may_copy;
+	l->v.may_take = p.may_take;
+	l->v.deleted = p.deleted;
+	l->there = p.there && model_machine(p.there)->id_valid ? model_machine(p.there) : NULL;
+	l->here = p.here ? model_machine(p.here) : NULL;
+	l->v.there = l->there != NULL;
+	l->v.here = l->here != NULL;
 	l->v.must_read = act->must_read;
 	if (l->there)
 		look_copy(k, l);
@@ -312,17 +297,13 @@ static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 	cleanup_json struct json_object *o =
 		model_machine_new_json(m->id, c->obj.name, c->obj.uid, false);
 	struct json_object *meta = json_get_obj(o, "metadata");
-	struct op *op;
 
 	json_add_str(meta, "name", m->obj.name);
 	if (!m->by_listener) { /* an administrator created it: it has no owner */
 		json_drop(meta, "annotations");
 		json_drop(meta, "ownerReferences");
 	}
-	op = k8s_call_create(
-		k->env->api, &k->acts.ops, &kobj_machine, k->env->ns, o, 0, ctl_kind_done, a);
-	k8s_call_unless_cached(op, k->state->machines);
-	return op;
+	return follow_kind_create(k, a, o);
 }
 
 /* Translate the marks of the source: times and hashes are the same, UIDs are those of our
@@ -425,14 +406,6 @@ static void record(struct ctl_kind *k, const struct ctl_look *look)
 	ctl_machine_record(k, &l->notes, l->path, l->here);
 }
 
-/* Delete the copy. If it has marks it has our finalizer, too, which holds it until it is revoked;
- * without marks nothing was delivered. */
-static struct op *delete_copy(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
-{
-	return ctl_kind_delete(k, a, &kobj_machine, l->o);
-}
-
 static const struct ctl_do acts[CTL_FOLLOW_MACHINE_N_DO] = {
 	[CTL_FOLLOW_MACHINE_CREATE] = {"copy the Machine", .flags = CTL_DO_FOLLOWING,
 		.start = create},
@@ -445,8 +418,10 @@ static const struct ctl_do acts[CTL_FOLLOW_MACHINE_N_DO] = {
 	[CTL_FOLLOW_MACHINE_WITHHOLD] = {"withhold the key",
 		"key withheld, the followed operator no longer lists the Machine",
 		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_WARNS, .start = patch},
+	/* A copy with marks has our finalizer, too, which holds it until it is revoked; without marks
+	 * nothing was delivered. */
 	[CTL_FOLLOW_MACHINE_DELETE] = {"delete the copy", "Machine deleted, the source deleted it",
-		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = delete_copy},
+		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = follow_kind_start_delete},
 	[CTL_FOLLOW_MACHINE_REVOKE] = {"revoke", .flags = CTL_DO_FOLLOWING, .memory = revoke},
 	[CTL_FOLLOW_MACHINE_RECORD] = {"record the deletion", .flags = CTL_DO_FOLLOWING,
 		.memory = record},
@@ -478,26 +453,10 @@ static bool ended(
 	}
 	if (good && r->object)
 		ctl_take_answer(k->state->secrets, r->object, true);
-	/* An existing Secret is not a failure: it has to be read. */
-	a->must_read = !good && (created ? r && r->already_exists : err->kind != ERR_NOT_FOUND);
-	return created && a->must_read;
+	return ctl_act_must_read(a, err, r, created);
 }
 
 /* ---- which keys a change concerns */
-
-static void map_machine(void *self, const struct kobj *was, const struct kobj *now)
-{
-	struct ctl_kind *k = self;
-
-	ctl_runner_wake(k->runner, was ? was->name : now->name);
-}
-
-/* A deletion at the source must be noted when it is seen: later the Machine is only missing. */
-static void map_source_machine(void *self, const struct kobj *was, const struct kobj *now)
-{
-	follow_kind_saw(self, STATE_MACHINES, was, now);
-	map_machine(self, was, now);
-}
 
 /* Machines of both sides: the ID may exist on one side only. */
 static void wake_id(struct ctl_kind *k, const char *id)
@@ -525,13 +484,19 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 {
 	ctl_acts_wake_waiting(&k->acts, kind, name);
-	follow_soon(follow_kind(k)->f);
+	follow_kind_check_soon(follow_kind(k)->f);
 }
 
 struct ctl_kind *follow_machine_new(struct ctl_follow *f)
 {
 	static const struct ctl_watch watches[] = {
-		{STATE_MACHINES, map_machine},
+		{STATE_MACHINES, follow_kind_map},
+		{STATE_AKS, map_ak},
+		{STATE_SECRETS, map_secret},
+		{.map = NULL},
+	};
+	static const struct ctl_watch of_source[] = {
+		{STATE_MACHINES, follow_kind_map_source},
 		{STATE_AKS, map_ak},
 		{STATE_SECRETS, map_secret},
 		{.map = NULL},
@@ -550,11 +515,6 @@ struct ctl_kind *follow_machine_new(struct ctl_follow *f)
 		.on_sync = on_sync,
 		.forget = follow_kind_forget,
 	};
-	struct ctl_kind *k = ctl_kind_new(f->env, &conf);
 
-	follow_kind(k)->f = f;
-	ctl_runner_watch(k->runner, f->source.state.machines, map_source_machine);
-	ctl_runner_watch(k->runner, f->source.state.aks, map_ak);
-	ctl_runner_watch(k->runner, f->source.state.secrets, map_secret);
-	return k;
+	return follow_kind_new(f, &conf, of_source);
 }

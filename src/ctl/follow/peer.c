@@ -48,7 +48,7 @@ const struct model_cluster *follow_peer_read(const struct ctl_follow *f)
 	const struct model_cluster *here = follow_peer_of(f), *there;
 	char why[512];
 
-	if (!here || !follow_source_filled(f) || follow_source_problem(f, why))
+	if (!here || !follow_source_filled(&f->source) || follow_source_problem(&f->source, why))
 		return NULL;
 	there = state_cluster(&f->source.state);
 	return there && str_eq(there->obj.uid, model_cluster_peer(here)) ? there : NULL;
@@ -139,9 +139,9 @@ enum ctl_follow_is follow_peer_is(const struct ctl_follow *f, char why[512])
 {
 	const struct model_cluster *there = state_cluster(&f->source.state);
 
-	if (follow_source_problem(f, why))
+	if (follow_source_problem(&f->source, why))
 		return CTL_FOLLOW_UNREACHABLE;
-	if (!follow_source_filled(f))
+	if (!follow_source_filled(&f->source))
 		return CTL_FOLLOW_CONNECTING;
 	if (follow_peer_read(f))
 		return CTL_FOLLOW_IN_STEP;

@@ -24,9 +24,9 @@ const enum state_of follow_kinds[FOLLOW_N_WATCHES] = {
 	STATE_CLUSTERS, STATE_MACHINES, STATE_AKS, STATE_IMAGES, STATE_CONFIGMAPS, STATE_SECRETS};
 
 /* A sentence for the condition, or "" for no problem. */
-static void say(struct ctl_follow *f, const char *text)
+static void say(struct follow_source *s, const char *text)
 {
-	snprintf(f->source.problem, sizeof(f->source.problem), "%s", text);
+	snprintf(s->problem, sizeof(s->problem), "%s", text);
 }
 
 /* ---- connecting */
@@ -54,25 +54,21 @@ static int check_config(const struct k8s_kubeconfig *k, const char *ns, struct e
 	return kobj_label_valid(ns, strlen(ns)) ? 0 : refuse(err, "names an invalid namespace");
 }
 
-/* A watch changed its state and may have listed: count missing copies before any key is looked
- * at. */
+/* A watch changed its state and may have listed. */
 static void on_watch(void *arg)
 {
-	struct ctl_follow *f = arg;
+	struct follow_source *s = arg;
 
-	if (f->may_copy)
-		follow_count_missing(f);
-	follow_check(f);
+	s->listener->listed(s->arg);
 }
 
 /* Start the watches. Of a peer, only the cluster is read, and a dead connection must be noticed
  * soon. */
-static void start_watches(struct ctl_follow *f, const char *ns, bool all)
+static void start_watches(struct follow_source *s, const char *ns, bool all)
 {
 	static const char *const labels[FOLLOW_N_WATCHES] = {"followed trustedexecutionclusters",
 		"followed machines", "followed attestationkeys", "followed approvedimages",
 		"followed configmaps", "followed secrets"}; /* as follow_kinds */
-	struct follow_source *s = &f->source;
 
 	s->n = all ? FOLLOW_N_WATCHES : 1;
 	for (int i = 0; i < s->n; i++) {
@@ -84,16 +80,16 @@ static void start_watches(struct ctl_follow *f, const char *ns, bool all)
 			.label = labels[i],
 			.backoff_max_ms = RETRY_MS};
 
-		s->watch[i] = k8s_watch_new(f->env->loop, s->api, s->state.cache[of], &conf);
-		k8s_watch_on_state(s->watch[i], on_watch, f);
+		s->watch[i] = k8s_watch_new(s->env->loop, s->api, s->state.cache[of], &conf);
+		k8s_watch_on_state(s->watch[i], on_watch, s);
 		k8s_watch_start(s->watch[i]);
 	}
 }
 
 /* On failure nothing is left open; the message is for the condition Authority. */
-static int connect_to(struct ctl_follow *f, const struct secret *text, struct err *err)
+static int connect_to(struct follow_source *s, const struct secret *text, struct err *err)
 {
-	const struct model_cluster *c = state_cluster(f->env->state);
+	const struct model_cluster *c = state_cluster(s->env->state);
 	struct k8s_kubeconfig *k = k8s_kubeconfig_parse(
 		(const char *)secret_peek(text), secret_len(text), "/", NULL, err);
 	cleanup_free char *ns = NULL;
@@ -105,14 +101,14 @@ static int connect_to(struct ctl_follow *f, const struct secret *text, struct er
 		k8s_kubeconfig_free(k);
 		return -1;
 	}
-	snprintf(f->is.peer, sizeof(f->is.peer), "%s %s", k->server, ns);
-	free(f->source.ns);
-	f->source.ns = xstrdup(ns);
-	f->source.api = f->env->follow_connect(f->env->follow_connect_arg, k, err);
-	if (!f->source.api)
+	snprintf(s->peer, sizeof(s->peer), "%s %s", k->server, ns);
+	free(s->ns);
+	s->ns = xstrdup(ns);
+	s->api = s->env->follow_connect(s->env->follow_connect_arg, k, err);
+	if (!s->api)
 		return -1;
-	log_info(NULL, "connecting to another operator", "peer=%s", log_esc(f->is.peer));
-	start_watches(f, ns, c && c->authority == MODEL_AUTHORITY_FOLLOWING);
+	log_info(NULL, "connecting to another operator", "peer=%s", log_esc(s->peer));
+	start_watches(s, ns, c && c->authority == MODEL_AUTHORITY_FOLLOWING);
 	return 0;
 }
 
@@ -136,48 +132,48 @@ static struct secret *member(struct json_object *o)
 /* The answer of the API about the Secret of spec.follow: connect, or explain why not. */
 static void on_read(void *arg, const struct err *read_err, const struct k8s_result *r)
 {
-	struct ctl_follow *f = arg;
+	struct follow_source *s = arg;
 	cleanup_secret struct secret *text = NULL;
 	struct err err = *read_err;
 
-	say(f, "");
+	say(s, "");
 	if (!err_is_set(&err) && !(text = member(r->object)))
 		(void)err_set(&err, ERR_INVALID, "it has no member " KUBECONFIG);
-	if (err_is_set(&err) || connect_to(f, text, &err) < 0) {
-		char why[sizeof(f->source.problem)];
+	if (err_is_set(&err) || connect_to(s, text, &err) < 0) {
+		char why[sizeof(s->problem)];
 
 		snprintf(why, sizeof(why), "The Secret of spec.follow cannot be used: %s.",
 			err.text);
-		say(f, why);
+		say(s, why);
 		log_err(LOG_WARN, NULL, "cannot connect to the followed operator", &err);
 	}
 	if (!err_is_set(read_err))
-		follow_check(f);
+		s->listener->changed(s->arg);
 	else /* the next tick reads it again */
-		free(steal_ptr(&f->source.from));
+		free(steal_ptr(&s->from));
 }
 
 /* `from` identifies all inputs of the connection; while it is the same, nothing is done. */
-void follow_source_want(struct ctl_follow *f, const struct model_cluster *c)
+void follow_source_want(struct follow_source *s, const struct model_cluster *c)
 {
-	const struct model_secret *secret = state_secret(f->env->state, c->follow_secret);
+	const struct model_secret *secret = state_secret(s->env->state, c->follow_secret);
 	cleanup_free char *from = xasprintf("%s %s %s %s %d", c->follow_secret,
 		secret ? secret->obj.uid : "", secret ? secret->obj.rv : "",
 		c->follow_namespace ? c->follow_namespace : "",
 		c->authority == MODEL_AUTHORITY_FOLLOWING);
 
-	if (str_eq(from, f->source.from))
+	if (str_eq(from, s->from))
 		return;
-	follow_source_close(f);
+	follow_source_close(s);
 	if (!secret) {
-		snprintf(f->source.problem, sizeof(f->source.problem),
+		snprintf(s->problem, sizeof(s->problem),
 			"Secret %.253s, which spec.follow names, does not exist.",
 			c->follow_secret);
 		return;
 	}
-	f->source.from = steal_ptr(&from);
-	op_hold(&f->source.read, k8s_call_get(f->env->api, &f->ops, &kobj_input_secret, f->env->ns,
-					 c->follow_secret, on_read, f));
+	s->from = steal_ptr(&from);
+	op_hold(&s->read, k8s_call_get(s->env->api, &s->ops, &kobj_input_secret, s->env->ns,
+				  c->follow_secret, on_read, s));
 }
 
 /* ---- life */
@@ -186,35 +182,38 @@ void follow_source_want(struct ctl_follow *f, const struct model_cluster *c)
  * recorded. */
 static void on_configmap(void *arg, const struct kobj *was, const struct kobj *now)
 {
-	struct ctl_follow *f = arg;
+	struct follow_source *s = arg;
 
 	if (now && str_eq(now->name, "tec-operator-since"))
-		f->source.state.marker_s = now->created_s;
+		s->state.marker_s = now->created_s;
 }
 
 static void on_cluster(void *arg, const struct kobj *was, const struct kobj *now)
 {
-	follow_check(arg);
+	struct follow_source *s = arg;
+
+	s->listener->changed(s->arg);
 }
 
 /* The caches exist for life, so that listeners need not be added at each connection. */
-void follow_source_init(struct ctl_follow *f)
+void follow_source_init(struct follow_source *s, const struct ctl_env *env,
+	const struct follow_source_listener *listener, void *arg)
 {
-	struct state *s = &f->source.state;
-
-	*s = (struct state)STATE_INIT;
+	s->env = env;
+	s->listener = listener;
+	s->arg = arg;
+	s->state = (struct state)STATE_INIT;
 	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
-		s->cache[follow_kinds[i]] = k8s_cache_new(&state_kinds[follow_kinds[i]].cache);
-	k8s_cache_listen(s->configmaps, on_configmap, f);
-	k8s_cache_listen(s->clusters, on_cluster, f);
+		s->state.cache[follow_kinds[i]] =
+			k8s_cache_new(&state_kinds[follow_kinds[i]].cache);
+	k8s_cache_listen(s->state.configmaps, on_configmap, s);
+	k8s_cache_listen(s->state.clusters, on_cluster, s);
 }
 
-/* The kinds stop first, because they read the caches that are cleared here. */
-void follow_source_close(struct ctl_follow *f)
+/* The owner stops its kinds first, because they read the caches that are cleared here. */
+void follow_source_close(struct follow_source *s)
 {
-	struct follow_source *s = &f->source;
-
-	follow_kinds_off(f);
+	s->listener->closing(s->arg);
 	op_cancel(&s->read);
 	for (int i = 0; i < FOLLOW_N_WATCHES; i++) {
 		k8s_watch_free(s->watch[i]);
@@ -225,33 +224,32 @@ void follow_source_close(struct ctl_follow *f)
 	k8s_transport_free(steal_ptr(&s->api));
 	free(steal_ptr(&s->ns));
 	free(steal_ptr(&s->from));
-	s->problem[0] = f->is.peer[0] = '\0';
+	s->problem[0] = s->peer[0] = '\0';
 	s->state.marker_s = INT64_MIN;
 }
 
-void follow_source_fini(struct ctl_follow *f)
+void follow_source_fini(struct follow_source *s)
 {
-	follow_source_close(f);
+	follow_source_close(s);
+	op_scope_cancel(&s->ops);
 	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
-		k8s_cache_free(f->source.state.cache[follow_kinds[i]]);
+		k8s_cache_free(s->state.cache[follow_kinds[i]]);
 }
 
 /* ---- state */
 
 /* All watches in use have delivered a complete list at least once. */
-bool follow_source_filled(const struct ctl_follow *f)
+bool follow_source_filled(const struct follow_source *s)
 {
-	for (int i = 0; i < f->source.n; i++)
-		if (!k8s_cache_filled(f->source.state.cache[follow_kinds[i]]))
+	for (int i = 0; i < s->n; i++)
+		if (!k8s_cache_filled(s->state.cache[follow_kinds[i]]))
 			return false;
-	return f->source.n > 0;
+	return s->n > 0;
 }
 
 /* A problem of the connection outranks those of single watches. */
-bool follow_source_problem(const struct ctl_follow *f, char why[512])
+bool follow_source_problem(const struct follow_source *s, char why[512])
 {
-	const struct follow_source *s = &f->source;
-
 	if (s->problem[0]) {
 		snprintf(why, 512, "%s", s->problem);
 		return true;
@@ -268,14 +266,14 @@ bool follow_source_problem(const struct ctl_follow *f, char why[512])
 }
 
 /* The oldest of the watches counts: the copy is as current as its oldest part. */
-int64_t follow_source_seen_s(const struct ctl_follow *f)
+int64_t follow_source_seen_s(const struct follow_source *s)
 {
 	int64_t seen_s = INT64_MAX;
 
-	for (int i = 0; i < f->source.n; i++) {
-		int64_t s = k8s_watch_seen_s(f->source.watch[i]);
+	for (int i = 0; i < s->n; i++) {
+		int64_t one_s = k8s_watch_seen_s(s->watch[i]);
 
-		seen_s = s < seen_s ? s : seen_s;
+		seen_s = one_s < seen_s ? one_s : seen_s;
 	}
-	return f->source.n > 0 ? seen_s : 0;
+	return s->n > 0 ? seen_s : 0;
 }

@@ -130,21 +130,15 @@ void machine_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *
 bool machine_act_ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
-	bool created = a->doing != CTL_MACHINE_READ_SECRET;
-
 	if (a->doing != CTL_MACHINE_READ_SECRET && a->doing != CTL_MACHINE_CREATE_SECRET &&
 		a->doing != CTL_MACHINE_RESTORE_SECRET)
 		return false;
 	if (!err_is_set(err)) {
-		a->must_read = false;
 		secret_free(steal_ptr(&a->made));
 		if (!r->cached)
 			ctl_take_answer(k->state->secrets, r->object, true);
-		return true;
 	}
-	/* An existing Secret is not a failure: it has to be read. */
-	a->must_read = created ? r && r->already_exists : err->kind != ERR_NOT_FOUND;
-	return created && a->must_read;
+	return ctl_act_must_read(a, err, r, a->doing != CTL_MACHINE_READ_SECRET);
 }
 
 /* ---- how they start */
