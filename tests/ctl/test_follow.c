@@ -233,6 +233,21 @@ Test(ctl_follow, a_source_that_is_away_is_said_and_told_each_hour)
 	in_step();
 }
 
+Test(ctl_follow, an_absence_of_less_than_an_hour_is_told_in_minutes)
+{
+	source_with_nodes();
+	follow();
+	in_step();
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"follow\":{\"maxStaleness\":\"10m\"}}}");
+	fake_transport_fault(w.source_f, FAKE_FAULT_500, 1);
+	fake_api_drop_watches(src.api);
+	world_run(&w, 20 * 60 * 1000);
+	cr_assert_eq(world_events(&w, "SourceAway"), 1);
+	cr_expect_eq(world_events(&w, "was last read 0 hours ago"), 0);
+	cr_expect_eq(world_events(&w, "was last read 10 minutes ago"), 1);
+}
+
 /* After a moment, in which watches are resumed, and after an hour, where they are lists. */
 Test(ctl_follow, a_source_that_is_back_is_noticed_soon)
 {

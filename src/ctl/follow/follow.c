@@ -252,6 +252,7 @@ static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 static void tell_stale(struct ctl_follow *f, const struct model_cluster *c)
 {
 	int64_t now_s = clock_wall_s(), away_s = now_s - f->is.seen_s;
+	int64_t unit_s = away_s >= 3600 ? 3600 : away_s >= 60 ? 60 : 1;
 
 	if (f->is.seen_s == 0 || away_s * 1000 <= c->follow_stale_ms ||
 		now_s - f->told_stale_s < STALE_S)
@@ -259,8 +260,12 @@ static void tell_stale(struct ctl_follow *f, const struct model_cluster *c)
 	f->told_stale_s = now_s;
 	k8s_events_post(f->env->events, &kobj_cluster, &c->obj, K8S_EVENT_WARNING, "SourceAway",
 		"Follow",
-		"The operator at %s was last read %lld hours ago. Nodes still receive the keys known at that time. %s",
-		f->is.peer, (long long)(away_s / 3600), f->is.why);
+		"The operator at %s was last read %lld %s ago. Nodes still receive the keys known at that time. %s",
+		f->is.peer, (long long)(away_s / unit_s),
+		unit_s == 3600 ? "hours"
+		: unit_s == 60 ? "minutes"
+			       : "seconds",
+		f->is.why);
 }
 
 /* Publish the state. Listeners write it into status, so a change of seen_s alone is told at most
