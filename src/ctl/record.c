@@ -53,7 +53,8 @@ struct ctl_record {
 	struct table by_name;             /* of all waiting entries */
 	bool ids_first;                   /* the last write tried IDs first */
 	int64_t ids_end_s;                /* ctl_record_end_ids() */
-	char problem[256];
+	enum book writing;                /* of the call */
+	char problem[N_BOOKS][256];       /* why the last write failed; "": it did not */
 };
 
 /* ---- waiting entries */
@@ -86,13 +87,12 @@ static void waiting_free(struct ctl_record *r, struct waiting *w)
 }
 
 /* Conditions show the problem, so every key that waits must look again when it changes. */
-static void wake_all(struct ctl_record *r)
+static void wake_all(struct ctl_record *r, enum book b)
 {
 	struct waiting *w;
 
-	for (int b = 0; b < N_BOOKS; b++)
-		TAILQ_FOREACH (w, &r->waiting[b], next)
-			ctl_runner_wake(w->waker, w->key);
+	TAILQ_FOREACH (w, &r->waiting[b], next)
+		ctl_runner_wake(w->waker, w->key);
 }
 
 /* ---- recorded entries */
@@ -201,6 +201,7 @@ static void write_text(struct ctl_record *r, const char *name, enum book b, cons
 			json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"),
 			MODEL_RECORD_LABEL, b == IDS ? "ids" : "revoked"));
 	json_add(o, "data", json_add_str(json_obj(), MODEL_RECORD_FILE, text));
+	r->writing = b;
 	op_hold(&r->call, m ? k8s_call_merge_patch(r->env->api, &r->ops, &kobj_configmap,
 				      r->env->ns, name, o, on_done, r)
 			    : k8s_call_create(r->env->api, &r->ops, &kobj_configmap, r->env->ns, o,
@@ -284,17 +285,18 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 {
 	struct ctl_record *r = arg;
 	bool refused = err->kind == ERR_DENIED || err->kind == ERR_INVALID;
-	bool had_problem = *r->problem;
+	char *problem = r->problem[r->writing];
+	bool had_problem = *problem;
 
 	if (!err_is_set(err)) {
 		backoff_reset(&r->backoff);
-		r->problem[0] = '\0';
+		*problem = '\0';
 		ctl_take_answer(r->env->state->configmaps, result->object, true);
 	} else if (refused) {
-		snprintf(r->problem, sizeof(r->problem), "%s", err->text);
+		snprintf(problem, sizeof(r->problem[0]), "%s", err->text);
 	}
-	if (had_problem != (*r->problem != '\0'))
-		wake_all(r);
+	if (had_problem != (*problem != '\0'))
+		wake_all(r, r->writing);
 	if (err_is_set(err) && err->kind != ERR_CONFLICT)
 		log_err(LOG_WARN, NULL,
 			"cannot record deletions, finalizers stay until they are recorded", err);
@@ -353,7 +355,7 @@ enum ctl_recorded ctl_record_state(
 		return CTL_RECORDED;
 	if (!find(r, kind, name, NULL, NULL))
 		return CTL_RECORD_MISSING;
-	return *r->problem ? CTL_RECORD_FAILS : CTL_RECORD_WAITS;
+	return *r->problem[book_of(kind)] ? CTL_RECORD_FAILS : CTL_RECORD_WAITS;
 }
 
 /* Several keys may wait for one name; each has its own entry, so that all are woken. */
@@ -379,7 +381,7 @@ void ctl_record_add(struct ctl_record *r, enum model_record_kind kind, const cha
 
 const char *ctl_record_problem(const struct ctl_record *r)
 {
-	return r->problem;
+	return *r->problem[REVOKED] ? r->problem[REVOKED] : r->problem[IDS];
 }
 
 /* Without AtKey, and without a registration key that is still announced, no listener accepts any
@@ -434,7 +436,7 @@ void ctl_record_off(struct ctl_record *r)
 	op_scope_cancel(&r->ops);
 	timer_cancel(&r->due);
 	backoff_reset(&r->backoff);
-	r->problem[0] = '\0';
+	memset(r->problem, 0, sizeof(r->problem));
 	for (int b = 0; b < N_BOOKS; b++)
 		while ((w = TAILQ_FIRST(&r->waiting[b])) != NULL)
 			waiting_free(r, w);

@@ -267,6 +267,33 @@ Test(ctl_record, without_a_place_an_id_waits_until_all_ids_have_ended)
 	cr_assert_lt(strlen(map_text(MODEL_RECORD_IDS)), (size_t)100);
 }
 
+Test(ctl_record, a_book_that_is_refused_fails_until_it_is_written_itself)
+{
+	struct fake_expect *e;
+	char id[40];
+
+	world_cluster(&w, "tec", AT_KEY);
+	put_map(MAP, "");
+	boot("");
+	e = fake_transport_expect(
+		w.life->f, "PATCH", "/api/v1/namespaces/" NS "/configmaps/" MAP "*");
+	fake_expect_answer(e, 403,
+		"{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Forbidden\",\"message\":\"exceeded quota\",\"code\":403}");
+	fake_expect_times(e, 0);
+	add(MODEL_RECORD_VALUE, 0, 1);
+	world_run(&w, 1000);
+	cr_assert_eq(state_of(0), CTL_RECORD_FAILS);
+	snprintf(id, sizeof(id), "%s", ticket(1, clock_wall_s()));
+	ctl_record_add(w.life->record, MODEL_RECORD_ID, id, clock_wall_s(), waker, "a");
+	for (int i = 0; i < 400; i++) {
+		cr_assert_neq(id_state(id), CTL_RECORD_FAILS);
+		cr_assert_eq(state_of(0), CTL_RECORD_FAILS, "%d", i);
+		world_run(&w, 50);
+	}
+	cr_assert_eq(id_state(id), CTL_RECORDED);
+	cr_assert(strstr(ctl_record_problem(w.life->record), "exceeded quota"));
+}
+
 /* Both registration keys go, and one is made: once. */
 Test(ctl_record, a_full_record_ends_what_was_handed_out)
 {

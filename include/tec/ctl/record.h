@@ -41,8 +41,8 @@ enum ctl_recorded ctl_record_state(
 	const struct ctl_record *r, enum model_record_kind kind, const char *name, int64_t at_s);
 void ctl_record_add(struct ctl_record *r, enum model_record_kind kind, const char *name,
 	int64_t at_s, struct ctl_runner *waker, const char *key);
-const char *ctl_record_problem(
-	const struct ctl_record *r); /* why the last write failed; "": it did not */
+/* Why the last write failed, of revocations before IDs; "": it did not. */
+const char *ctl_record_problem(const struct ctl_record *r);
 
 /* The ID may have been issued recently, and proves it (rats/ticket.h). */
 bool ctl_record_id_counts(const struct ctl_record *r, const char *id);
