@@ -309,6 +309,7 @@ Test(ctl_record, a_full_record_ends_what_was_handed_out)
 	cr_assert_str_neq(first, second);
 	cr_assert_null(world_get(&w, &kobj_secret, RENDER_REGKEY_PREVIOUS));
 	cr_assert_eq(world_events(&w, "RegistrationKeysReplaced"), 1);
+	cr_expect_eq(world_events(&w, "Both registration keys"), 0, "there was one");
 	world_run(&w, 3600 * 1000);
 	cr_assert_str_eq(
 		world_str(&w, &kobj_secret, RENDER_REGKEY_CURRENT, "metadata/uid"), second);

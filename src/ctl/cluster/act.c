@@ -46,7 +46,7 @@ static struct ctl_own *own_of(struct ctl_cluster *c, unsigned object, unsigned n
 
 /* ---- answers: logs and Events */
 
-/* Deleting both registration keys invalidates every issued ID at once; administrators have to know,
+/* Deleting every registration key invalidates every issued ID at once; administrators have to know,
  * because nodes that were about to register fail from now on. */
 static void tell_ids_ended(const struct ctl_cluster *c, const struct kobj *cluster)
 {
@@ -54,7 +54,7 @@ static void tell_ids_ended(const struct ctl_cluster *c, const struct kobj *clust
 	k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_WARNING,
 		"RegistrationKeysReplaced", "Register",
 		"More than %d Machines were deleted while their IDs were still valid, and ConfigMap " MODEL_RECORD_IDS
-		" can record no more. Both registration keys were deleted, which invalidates every issued ID: reinstall each "
+		" can record no more. Every registration key was deleted, which invalidates every issued ID: reinstall each "
 		"node that fetched its Ignition configuration but has not registered its key yet.",
 		MODEL_RECORD_IDS_MAX);
 }
