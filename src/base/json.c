@@ -8,6 +8,7 @@
 
 #include "tec/base/json.h"
 
+#include <endian.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -329,6 +330,33 @@ char *json_text(struct json_object *o)
 void json_canonical(struct strbuf *out, struct json_object *o)
 {
 	write_value(out, o, true);
+}
+
+/*
+ * Test eight bytes at a time: (x - n) & ~x has the top bit set in each byte of x that is below n, for
+ * n up to 128; a byte xored with the wanted character is below 1. A borrow corrupts only bytes after
+ * the first hit, which is the one that counts.
+ */
+const char *json_plain_run(const char *p, const char *end)
+{
+	const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+
+	for (; end - p >= 8; p += 8) {
+		uint64_t v, quote, back, hits;
+
+		memcpy(&v, p, 8);
+		v = le64toh(v);
+		quote = v ^ (ones * '"');
+		back = v ^ (ones * '\\');
+		hits = (((quote - ones) & ~quote) | ((back - ones) & ~back) |
+			       ((v - ones * 0x20) & ~v)) &
+		       tops;
+		if (hits)
+			return p + __builtin_ctzll(hits) / 8;
+	}
+	while (p < end && *p != '"' && *p != '\\' && (unsigned char)*p >= 0x20)
+		p++;
+	return p;
 }
 
 /* Copy runs of plain characters at once; use the short escapes and \u00xx for other control

@@ -12,7 +12,6 @@
 
 #include "tec/base/jsonread.h"
 
-#include <endian.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -124,33 +123,6 @@ static long read_escape(struct reader *r, bool nul)
 		return refuse(r, "lone surrogate");
 	r->pos += 12;
 	return 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-}
-
-/*
- * Test eight bytes at a time: (x - n) & ~x has the top bit set in each byte of x that is below n, for
- * n up to 128; a byte xored with the wanted character is below 1. A borrow corrupts only bytes after
- * the first hit, which is the one that counts.
- */
-const char *json_plain_run(const char *p, const char *end)
-{
-	const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
-
-	for (; end - p >= 8; p += 8) {
-		uint64_t v, quote, back, hits;
-
-		memcpy(&v, p, 8);
-		v = le64toh(v);
-		quote = v ^ (ones * '"');
-		back = v ^ (ones * '\\');
-		hits = (((quote - ones) & ~quote) | ((back - ones) & ~back) |
-			       ((v - ones * 0x20) & ~v)) &
-		       tops;
-		if (hits)
-			return p + __builtin_ctzll(hits) / 8;
-	}
-	while (p < end && *p != '"' && *p != '\\' && (unsigned char)*p >= 0x20)
-		p++;
-	return p;
 }
 
 /* Encode a code point below 0x110000; read_escape() returns no surrogates. */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "split_internal.h"
-#include "tec/base/jsonread.h"
+#include "tec/base/json.h"
 #include "tec/base/mem.h"
 
 #define RAW_MAX    (64u << 20) /* as received: the limit for an item that never ends */

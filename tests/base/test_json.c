@@ -276,3 +276,19 @@ Test(base_json, elements_are_replaced_added_and_cut)
 	text = json_text(a);
 	cr_assert_str_eq(text, "[\"x\",4]");
 }
+
+Test(base_json, a_plain_run_ends_at_quotes_backslashes_and_control_bytes_only)
+{
+	char text[24];
+
+	for (int c = 0; c < 256; c++)
+		for (size_t at = 0; at < sizeof(text); at++) {
+			bool plain = c >= 0x20 && c != '"' && c != '\\';
+
+			memset(text, at % 2 ? 'a' : 0xc3, sizeof(text));
+			text[at] = (char)c;
+			cr_assert_eq((size_t)(json_plain_run(text, text + sizeof(text)) - text),
+				plain ? sizeof(text) : at, "byte %d at %zu", c, at);
+			cr_assert_eq((size_t)(json_plain_run(text, text + at) - text), at);
+		}
+}

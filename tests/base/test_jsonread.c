@@ -329,22 +329,6 @@ Test(base_jsonread, depth_limit_above_the_stack_aborts, .signal = SIGABRT)
 	json_object_put(json_parse("1", 1, &limits, &err));
 }
 
-Test(base_jsonread, a_plain_run_ends_at_quotes_backslashes_and_control_bytes_only)
-{
-	char text[24];
-
-	for (int c = 0; c < 256; c++)
-		for (size_t at = 0; at < sizeof(text); at++) {
-			bool plain = c >= 0x20 && c != '"' && c != '\\';
-
-			memset(text, at % 2 ? 'a' : 0xc3, sizeof(text));
-			text[at] = (char)c;
-			cr_assert_eq((size_t)(json_plain_run(text, text + sizeof(text)) - text),
-				plain ? sizeof(text) : at, "byte %d at %zu", c, at);
-			cr_assert_eq((size_t)(json_plain_run(text, text + at) - text), at);
-		}
-}
-
 static void add_path(void *arg, const char *path)
 {
 	strbuf_addf(arg, "%s;", path);

@@ -106,6 +106,9 @@ struct json_object *json_find_infinite(struct json_object *o);
 char *json_text(struct json_object *o);
 /* Compact text with the members of every object sorted by name: for hashes and comparison. */
 void json_canonical(struct strbuf *out, struct json_object *o);
+/* Find the first quote, backslash or control character in [p, end), or end: the unescaped run of a
+ * string. */
+const char *json_plain_run(const char *p, const char *end);
 /* Appends s as a JSON string literal with quotes. */
 void json_quote(struct strbuf *out, const char *s, size_t len);
 

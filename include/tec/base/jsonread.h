@@ -45,8 +45,4 @@ typedef void (*json_duplicate_fn)(void *arg, const char *path);
 struct json_object *json_parse_last(const char *text, size_t len, const struct json_limits *limits,
 	json_duplicate_fn fn, void *arg, struct err *err) MUST_CHECK;
 
-/* Find the first quote, backslash or control character in [p, end), or end: the unescaped run of a
- * string. */
-const char *json_plain_run(const char *p, const char *end);
-
 #endif
