@@ -16,6 +16,7 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
+#include "tec/base/utf8.h"
 
 #include "protobuf_fields.h"
 
@@ -99,7 +100,7 @@ static size_t length(const struct reader *r)
 /* Strings must be valid UTF-8 without NUL bytes, as in JSON bodies. */
 static struct json_object *text_of(const struct reader *r)
 {
-	if (!bytes_valid_utf8((const char *)r->p, length(r)) || memchr(r->p, '\0', length(r)))
+	if (!utf8_valid((const char *)r->p, length(r)) || memchr(r->p, '\0', length(r)))
 		return NULL;
 	return json_str_len((const char *)r->p, length(r));
 }

@@ -14,6 +14,7 @@
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/base/utf8.h"
 
 #define SEGMENTS_MAX 8
 
@@ -47,7 +48,7 @@ char *apistore_target_decode(const char *s, size_t len, bool query)
 	}
 	out[n] = '\0';
 	/* Answers, which are JSON, may quote it. */
-	return bytes_valid_utf8(out, n) ? steal_ptr(&out) : NULL;
+	return utf8_valid(out, n) ? steal_ptr(&out) : NULL;
 }
 
 void apistore_target_fini(struct apistore_target *t)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hex, base64, SHA-2, UTF-8. Each decoder accepts exactly what its encoder writes: lower-case hex,
+ * Hex, base64, SHA-2. Each decoder accepts exactly what its encoder writes: lower-case hex,
  * base64 with full padding (or none in the URL form) and zero trailing bits. So one value has one
  * text, and texts can be compared instead of values.
  */
@@ -259,64 +259,6 @@ int bytes_from_b64url(const char *in, size_t in_len, uint8_t **out, size_t *out_
 	*out = NULL;
 	*out_len = 0;
 	return decode_new(in, in_len, url_alphabet, out, out_len);
-}
-
-/* Return the length of the UTF-8 sequence at p, 0 if it is invalid. Table 3-7 of the Unicode
- * standard. */
-static size_t utf8_sequence(const uint8_t *p, size_t left)
-{
-	uint8_t lo = 0x80, hi = 0xbf;
-	size_t n;
-
-	if (p[0] < 0x80)
-		return 1;
-	if (p[0] >= 0xc2 && p[0] <= 0xdf)
-		n = 2;
-	else if (p[0] >= 0xe0 && p[0] <= 0xef)
-		n = 3;
-	else if (p[0] >= 0xf0 && p[0] <= 0xf4)
-		n = 4;
-	else
-		return 0;
-	if (n > left)
-		return 0;
-	if (p[0] == 0xe0)
-		lo = 0xa0; /* overlong */
-	else if (p[0] == 0xed)
-		hi = 0x9f; /* surrogates */
-	else if (p[0] == 0xf0)
-		lo = 0x90; /* overlong */
-	else if (p[0] == 0xf4)
-		hi = 0x8f; /* above U+10FFFF */
-	if (p[1] < lo || p[1] > hi)
-		return 0;
-	for (size_t i = 2; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	return n;
-}
-
-/* Almost all text is ASCII, so checking eight bytes at a time saves most of the work. */
-static bool eight_are_ascii(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return !(v & 0x8080808080808080u);
-}
-
-/* Also the precondition of JSON and Kubernetes strings, so it runs on every body. */
-bool bytes_valid_utf8(const void *data, size_t len)
-{
-	const uint8_t *p = data;
-
-	for (size_t i = 0, n; i < len; i += n) {
-		n = len - i >= 8 && eight_are_ascii(p + i) ? 8 : utf8_sequence(p + i, len - i);
-		if (n == 0)
-			return false;
-	}
-	return true;
 }
 
 /* sodium_init() is idempotent and cheap after the first call; a failure means that the kernel has

@@ -18,11 +18,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "tec/base/bytes.h"
 #include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
+#include "tec/base/utf8.h"
 
 #define CONF_FILE_MAX 1048576
 
@@ -372,7 +372,7 @@ static char *read_text(const char *path, struct err *err)
 	size_t len;
 	char *text = file_read(path, CONF_FILE_MAX, &len, NULL, err);
 
-	if (text && (!bytes_valid_utf8(text, len) || memchr(text, '\0', len))) {
+	if (text && (!utf8_valid(text, len) || memchr(text, '\0', len))) {
 		err_set(err, ERR_INVALID, "%s: not UTF-8 text", log_esc(path));
 		free(text);
 		text = NULL;

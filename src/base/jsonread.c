@@ -18,6 +18,7 @@
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/base/secret.h"
+#include "tec/base/utf8.h"
 
 #define DEPTH_MAX 256
 
@@ -475,7 +476,7 @@ struct json_object *json_parse_last(const char *text, size_t len, const struct j
 	if (len > limits->bytes)
 		rc = err_set(err, ERR_INVALID, "JSON: %zu bytes exceed the limit of %zu", len,
 			limits->bytes);
-	else if (!bytes_valid_utf8(text, len))
+	else if (!utf8_valid(text, len))
 		rc = err_set(err, ERR_INVALID, "JSON: invalid UTF-8");
 	else
 		rc = read_document(&r);

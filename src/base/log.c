@@ -24,6 +24,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
+#include "tec/base/utf8.h"
 
 #define ESC_SLOTS 8
 #define ESC_LEN   512
@@ -71,9 +72,9 @@ void log_capture(void (*fn)(enum log_level level, const char *line, void *arg), 
 static size_t quote_char(const uint8_t *p, size_t left, size_t *n, char *out)
 {
 	static const char short_escapes[] = "\"\"\\\\\nn\rr\tt";
-	uint32_t c = str_next_char((const char *)p, left, n);
+	uint32_t c = utf8_next((const char *)p, left, n);
 
-	if (!str_is_control(c) && c != '"' && c != '\\' && c != 0xfffd) {
+	if (!utf8_is_control(c) && c != '"' && c != '\\' && c != 0xfffd) {
 		memcpy(out, p, *n);
 		return *n;
 	}
@@ -168,7 +169,7 @@ static size_t quoted_len(const char *s)
 		else if (s[i] == '\0' || !strchr("\"\\nrt", s[i]))
 			return 0;
 	}
-	return bytes_valid_utf8(s, i + 1) ? i + 1 : 0;
+	return utf8_valid(s, i + 1) ? i + 1 : 0;
 }
 
 static size_t bare_len(const char *s)

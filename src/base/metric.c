@@ -20,8 +20,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "tec/base/bytes.h"
 #include "tec/base/mem.h"
+#include "tec/base/utf8.h"
 
 #define LABEL_MAX_LEN 120
 
@@ -56,7 +56,7 @@ static char *label_copy(const char *label, const char *v)
 	if (!label)
 		return NULL;
 	copy = xstrndup(v ? v : "", LABEL_MAX_LEN);
-	if (!bytes_valid_utf8(copy, strlen(copy))) {
+	if (!utf8_valid(copy, strlen(copy))) {
 		for (char *p = copy; *p; p++)
 			*p = *p & (char)0x80 ? '?' : *p;
 	}

@@ -11,7 +11,6 @@
 #include <sodium.h>
 #include <stdio.h>
 
-#include "tec/base/bytes.h"
 #include "tec/base/mem.h"
 
 #define STRBUF_MAX ((size_t)64 << 20)
@@ -252,48 +251,6 @@ int str_to_duration_ms(const char *s, int64_t *out_ms)
 		return -1;
 	*out_ms = (int64_t)(ns / 1000000);
 	return 0;
-}
-
-/* The length follows from the first byte; bytes_valid_utf8() then rejects overlong forms and
- * surrogates. */
-uint32_t str_next_char(const char *p, size_t left, size_t *n)
-{
-	uint32_t c = (unsigned char)p[0];
-
-	*n = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
-	if (*n > left || !bytes_valid_utf8(p, *n)) {
-		*n = 1;
-		return 0xfffd;
-	}
-	if (*n == 1)
-		return c;
-	c &= 0x3fu >> (*n - 1);
-	for (size_t i = 1; i < *n; i++)
-		c = c << 6 | ((unsigned char)p[i] & 0x3fu);
-	return c;
-}
-
-/* C0 and C1 controls, Arabic letter mark, zero-width and directional marks, line and paragraph
- * separators, bidirectional embeddings and isolates, invisible operators, and the byte order
- * mark. */
-bool str_is_control(uint32_t c)
-{
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
-	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
-}
-
-/* Protects the terminal of a user who prints text that someone else controls, such as a condition's
- * message. */
-void str_escape(struct strbuf *out, const char *s, size_t len)
-{
-	for (size_t i = 0, n = 0; i < len; i += n) {
-		uint32_t c = str_next_char(s + i, len - i, &n);
-
-		if (c != '\n' && c != '\t' && (str_is_control(c) || c == 0xfffd))
-			strbuf_addf(out, "\\u%04x", (unsigned)c);
-		else
-			strbuf_add(out, s + i, n);
-	}
 }
 
 /* Upper-case hex digits, which RFC 3986 section 2.1 recommends. */

@@ -16,7 +16,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "tec/base/bytes.h"
+#include "tec/base/utf8.h"
 
 #define TEXT_MAX  ((size_t)1 << 20)
 #define DEPTH_MAX 64
@@ -748,7 +748,7 @@ struct json_object *toml_parse(const char *text, size_t len, struct err *err)
 	struct toml t = {.p = text, .end = text + len, .line = 1, .err = err};
 	cleanup_json struct json_object *root = mark(json_obj(), MADE_DEFINED);
 
-	if (len > TEXT_MAX || !bytes_valid_utf8(text, len)) {
+	if (len > TEXT_MAX || !utf8_valid(text, len)) {
 		err_set(err, ERR_INVALID, "%s",
 			len > TEXT_MAX ? "more than 1 MiB" : "not valid UTF-8");
 		return NULL;

@@ -14,6 +14,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/base/utf8.h"
 
 #define MESSAGE_VERSION "0.1.0"
 #define BODY_MAX        ((size_t)64 << 20) /* the listener's limit is far lower */
@@ -100,7 +101,7 @@ int broker_wire_policy_parse(
 	if (bytes_from_b64url(policy, strlen(policy), &text, &text_len) < 0)
 		return err_set(err, ERR_INVALID, "policy is not base64url without padding");
 	/* A text with NUL could be read differently by a C and a Rust program. */
-	if (text_len == 0 || !bytes_valid_utf8(text, text_len) || memchr(text, '\0', text_len))
+	if (text_len == 0 || !utf8_valid(text, text_len) || memchr(text, '\0', text_len))
 		return err_set(err, ERR_INVALID, "policy is not UTF-8 text");
 	*out = (struct broker_wire_policy){with_id ? xstrdup(id) : NULL, NULL, text_len};
 	out->text = (char *)steal_ptr(&text);

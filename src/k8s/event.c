@@ -21,6 +21,7 @@
 #include "tec/base/log.h"
 #include "tec/base/metric.h"
 #include "tec/base/table.h"
+#include "tec/base/utf8.h"
 #include "tec/k8s/call.h"
 
 #define OBJECTS_MAX 1000
@@ -354,7 +355,7 @@ static struct json_object *event_json(struct k8s_events *e, const struct kobj_gv
 static void PRINTF_LIKE(2, 0) make_note(struct strbuf *note, const char *fmt, va_list ap)
 {
 	strbuf_vaddf(note, fmt, ap);
-	if (!bytes_valid_utf8(strbuf_str(note), note->len))
+	if (!utf8_valid(strbuf_str(note), note->len))
 		for (size_t i = 0; i < note->len; i++)
 			if ((unsigned char)note->data[i] >= 0x80)
 				note->data[i] = '?';

@@ -15,6 +15,7 @@
 #include "tec/base/bytes.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
+#include "tec/base/utf8.h"
 
 static const char *const status_names[] = {
 	[KOBJ_COND_ABSENT] = NULL,
@@ -34,12 +35,12 @@ static void make_utf8(char *s)
 {
 	size_t len = strlen(s), tail = 0;
 
-	if (bytes_valid_utf8(s, len))
+	if (utf8_valid(s, len))
 		return;
 	while (tail < 3 && tail < len && ((unsigned char)s[len - 1 - tail] & 0xc0) == 0x80)
 		tail++;
 	if (tail < len && (unsigned char)s[len - 1 - tail] >= 0xc0 &&
-		bytes_valid_utf8(s, len - 1 - tail)) {
+		utf8_valid(s, len - 1 - tail)) {
 		s[len - 1 - tail] = '\0';
 		return;
 	}

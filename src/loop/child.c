@@ -26,6 +26,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
 #include "tec/base/str.h"
+#include "tec/base/utf8.h"
 #include "tec/loop/timer.h"
 
 #define STDERR_KEEP 512
@@ -288,7 +289,7 @@ static void tail_text(struct child *c, char out[STDERR_KEEP + 1])
 
 	while (n > 0 && (unsigned char)c->tail[n - 1] <= ' ')
 		n--;
-	utf8 = bytes_valid_utf8(c->tail, n);
+	utf8 = utf8_valid(c->tail, n);
 	for (size_t i = 0; i < n; i++) {
 		unsigned char b = (unsigned char)c->tail[i];
 

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "tec/base/bytes.h"
+#include "tec/base/utf8.h"
 #include "tec/kobj/key.h"
 #include "tec/model/pcrs.h"
 
@@ -100,7 +101,7 @@ static void put_text(struct strbuf *out, const char *text, size_t max)
 	size_t len = strnlen(text, max);
 	char *at;
 
-	while (len && !bytes_valid_utf8(text, len))
+	while (len && !utf8_valid(text, len))
 		len--;
 	strbuf_addc(out, (char)len);
 	strbuf_add(out, text, len);
@@ -205,7 +206,7 @@ static char *get_text(struct reader *r, unsigned max)
 	for (size_t i = 0; i < len; i++)
 		if (at[i] < ' ' || at[i] == 0x7f)
 			r->why = "a text contains control characters";
-	if (!bytes_valid_utf8(at, len))
+	if (!utf8_valid(at, len))
 		r->why = "a text is not UTF-8";
 	return r->why ? NULL : xasprintf("%.*s", (int)len, (const char *)at);
 }

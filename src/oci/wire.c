@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "tec/base/bytes.h"
+#include "tec/base/utf8.h"
 
 #define LIST_MAX     1024u
 #define RETRY_MAX_MS 3600000u
@@ -194,7 +195,7 @@ static bool is_clean(const char *p, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if ((unsigned char)p[i] < 0x20 || p[i] == 0x7f)
 			return false;
-	return bytes_valid_utf8(p, n);
+	return utf8_valid(p, n);
 }
 
 /* Make any text fit: unsuitable bytes become '?'. */
@@ -202,7 +203,7 @@ static void add_clean(struct strbuf *out, char tag, const char *text, size_t max
 {
 	cleanup_free char *copy = xstrndup(text, max);
 	size_t n = strlen(copy);
-	bool utf8 = bytes_valid_utf8(copy, n);
+	bool utf8 = utf8_valid(copy, n);
 
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)copy[i];

@@ -12,6 +12,7 @@
 
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/base/utf8.h"
 
 /* Escaped when it is set, so that widths are those of the printed text. */
 struct cell {
@@ -31,13 +32,13 @@ struct show_table {
 
 /* ---- one text */
 
-/* str_escape() keeps newlines and tabs, which would break a table. */
+/* utf8_escape() keeps newlines and tabs, which would break a table. */
 void show_safe(struct strbuf *out, const char *text)
 {
 	size_t from = out->len;
 
 	if (text)
-		str_escape(out, text, strlen(text));
+		utf8_escape(out, text, strlen(text));
 	for (size_t i = from; i < out->len; i++)
 		if (out->data[i] == '\n' || out->data[i] == '\t')
 			out->data[i] = ' ';
@@ -49,7 +50,7 @@ void show_json(struct strbuf *out, struct json_object *o)
 	const char *text = json_object_to_json_string_ext(o,
 		JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE);
 
-	str_escape(out, text, strlen(text));
+	utf8_escape(out, text, strlen(text));
 	strbuf_addc(out, '\n');
 }
 
@@ -173,7 +174,7 @@ void show_yaml(struct strbuf *out, struct json_object *o)
 	} else {
 		yaml_array(&yaml, o, 0);
 	}
-	str_escape(out, strbuf_str(&yaml), yaml.len);
+	utf8_escape(out, strbuf_str(&yaml), yaml.len);
 }
 
 /* ---- tables */

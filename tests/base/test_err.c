@@ -9,6 +9,7 @@
 
 #include "tec/base/bytes.h"
 #include "tec/base/err.h"
+#include "tec/base/utf8.h"
 
 Test(base_err, set_keeps_kind_and_text)
 {
@@ -81,15 +82,15 @@ Test(base_err, long_text_is_cut_at_a_character)
 		err_set(&err, ERR_BUG, "%s", in);
 		cr_assert(strlen(err.text) < sizeof(err.text));
 		cr_assert(strlen(err.text) > sizeof(err.text) - 8);
-		cr_assert(bytes_valid_utf8(err.text, strlen(err.text)));
+		cr_assert(utf8_valid(err.text, strlen(err.text)));
 		cr_assert_str_eq(err.text + strlen(err.text) - 3, "...");
 		err_wrap(&err, "context");
-		cr_assert(bytes_valid_utf8(err.text, strlen(err.text)));
+		cr_assert(utf8_valid(err.text, strlen(err.text)));
 		cr_assert_eq(strncmp(err.text, "context: ", 9), 0);
 		cr_assert_str_eq(err.text + strlen(err.text) - 3, "...");
 		err_clear(&err);
 		err_set_errno(&err, ERR_BUG, EIO, "%s", in);
-		cr_assert(bytes_valid_utf8(err.text, strlen(err.text)));
+		cr_assert(utf8_valid(err.text, strlen(err.text)));
 	}
 }
 

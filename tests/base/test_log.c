@@ -10,6 +10,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
+#include "tec/base/utf8.h"
 
 static struct strbuf seen;
 static enum log_level seen_level;
@@ -124,7 +125,7 @@ Test(base_log, escapes_cannot_be_broken_out_of)
 			log_info(&(struct log_ctx){.name = t[i]}, t[i], "path=%s url=%s",
 				log_esc(t[i]), log_esc("x"));
 			cr_expect_null(strpbrk(strbuf_str(&seen), "\n\x1b\x7f\t"), "case %zu", i);
-			cr_expect(bytes_valid_utf8(strbuf_str(&seen), seen.len), "case %zu", i);
+			cr_expect(utf8_valid(strbuf_str(&seen), seen.len), "case %zu", i);
 			cr_expect(str_ends(strbuf_str(&seen),
 					  format == LOG_TEXT ? " url=\"x\"" : ",\"url\":\"x\"}"),
 				"%s", strbuf_str(&seen));
@@ -166,7 +167,7 @@ Test(base_log, long_values_are_cut)
 		cr_assert_leq(strlen(esc), 511);
 		cr_assert_gt(strlen(esc), 500);
 		cr_assert(str_ends(esc, "...\""));
-		cr_assert(bytes_valid_utf8(esc, strlen(esc)));
+		cr_assert(utf8_valid(esc, strlen(esc)));
 	}
 }
 

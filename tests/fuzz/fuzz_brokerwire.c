@@ -10,6 +10,7 @@
 
 #include "tec/base/bytes.h"
 #include "tec/base/mem.h"
+#include "tec/base/utf8.h"
 #include "tec/broker/store.h"
 #include "tec/broker/wire.h"
 
@@ -44,7 +45,7 @@ static void check_policy(const char *body, size_t len, bool with_id)
 			DIE("refused, but something is there");
 		return;
 	}
-	if (p.len == 0 || !bytes_valid_utf8(p.text, p.len) || strlen(p.text) != p.len)
+	if (p.len == 0 || !utf8_valid(p.text, p.len) || strlen(p.text) != p.len)
 		DIE("a policy that is not text");
 	if (with_id != (p.id != NULL) || (with_id && strspn(p.id, "/.") > 0))
 		DIE("a policy id that is none");

@@ -10,13 +10,15 @@
 #include <stdint.h>
 
 #include "tec/base/bytes.h"
+
+#include "tec/base/utf8.h"
 #include "tec/oci/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void assert_clean(const char *s, size_t max)
 {
-	assert(strlen(s) <= max && bytes_valid_utf8(s, strlen(s)));
+	assert(strlen(s) <= max && utf8_valid(s, strlen(s)));
 	for (; *s; s++)
 		assert((unsigned char)*s >= 0x20 && *s != 0x7f);
 }

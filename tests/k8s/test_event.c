@@ -12,6 +12,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/metric.h"
+#include "tec/base/utf8.h"
 #include "tec/kobj/key.h"
 
 static struct loop *loop;
@@ -275,7 +276,7 @@ Test(k8s_event, notes_and_names_fit_the_api)
 	cr_expect(kobj_name_valid(text, strlen(text)), "%s", text);
 	text = json_get_str(o, "note");
 	cr_expect_eq(strlen(text), 1023);
-	cr_expect(bytes_valid_utf8(text, strlen(text)));
+	cr_expect(utf8_valid(text, strlen(text)));
 	loop_drain(loop);
 	post(&about, "bad \xff byte");
 	bad = fake_request_json(fake_transport_last(fake));

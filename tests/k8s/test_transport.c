@@ -8,6 +8,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
 #include "tec/base/str.h"
+#include "tec/base/utf8.h"
 #include "tec/k8s/transport.h"
 
 static struct loop *l;
@@ -243,6 +244,6 @@ Test(k8s_answer, the_status_object_is_told_but_bounded)
 
 	cr_assert_eq(k8s_answer_check(&none, &a, &err), -1);
 	cr_assert_eq(err.retry_after_ms, 7000);
-	cr_assert(bytes_valid_utf8(err.text, strlen(err.text)));
+	cr_assert(utf8_valid(err.text, strlen(err.text)));
 	strbuf_fini(&b);
 }

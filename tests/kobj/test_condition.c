@@ -7,6 +7,7 @@
 
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
+#include "tec/base/utf8.h"
 
 struct thing {
 	struct kobj k;
@@ -131,7 +132,7 @@ Test(kobj_condition, a_long_message_is_cut_between_characters)
 			memcpy(text + i, "\xe2\x82\xac", 3);
 		text[sizeof(text) - 2 - (sizeof(text) - 2 - shift) % 3] = '\0';
 		kobj_cond_want(&w, "Ready", KOBJ_COND_TRUE, "R", "%s", text);
-		cr_expect(bytes_valid_utf8(w.message, strlen(w.message)), "shift %zu", shift);
+		cr_expect(utf8_valid(w.message, strlen(w.message)), "shift %zu", shift);
 		cr_expect_gt(strlen(w.message), sizeof(w.message) - 5);
 	}
 	kobj_cond_want(&w, "Ready", KOBJ_COND_TRUE, "R", "bad \xff\xc3 byte");

@@ -87,7 +87,7 @@ Test(show_text, documents_are_the_same_value_without_control_characters)
 		json_add_str(o, raw, raw);
 		show_json(&json, o);
 		show_yaml(&yaml, o);
-		if (str_is_control(c)) {
+		if (utf8_is_control(c)) {
 			cr_assert_null(strstr(json.data, raw), "U+%04x", (unsigned)c);
 			cr_assert_null(strstr(yaml.data, raw), "U+%04x", (unsigned)c);
 		}

@@ -55,6 +55,4 @@ int bytes_from_b64url(const char *in, size_t in_len, uint8_t **out, size_t *out_
 
 void bytes_random(void *out, size_t len); /* from libsodium: suitable for keys */
 
-bool bytes_valid_utf8(const void *data, size_t len); /* strict: no overlong forms, no surrogates */
-
 #endif

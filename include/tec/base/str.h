@@ -64,15 +64,6 @@ int str_to_u64(const char *s, uint64_t max, uint64_t *out) __attribute__((warn_u
  * milliseconds. */
 int str_to_duration_ms(const char *s, int64_t *out_ms) __attribute__((warn_unused_result));
 
-/* Decode the character at p, its length in *n; U+FFFD for a byte that is not UTF-8. left > 0. */
-uint32_t str_next_char(const char *p, size_t left, size_t *n);
-/* True if a terminal acts on the character or shows nothing for it: control characters, line
- * separators, bidirectional formatting and zero-width characters. */
-bool str_is_control(uint32_t c);
-/* Append the text of another program for a terminal: such characters, and bytes that are not UTF-8,
- * become \uXXXX; newlines and tabs are kept. A JSON text keeps its value. */
-void str_escape(struct strbuf *out, const char *s, size_t len);
-
 /* Percent-encode everything except the unreserved characters of RFC 3986. */
 void str_percent_encode(struct strbuf *out, const char *s, size_t len);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Text for a terminal: tables in kubectl's style, ages, colours, JSON, YAML. What comes from an
- * API is untrusted: characters that str_is_control() reports are printed as \uXXXX, so they
+ * API is untrusted: characters that utf8_is_control() reports are printed as \uXXXX, so they
  * cannot drive the terminal.
  */
 #ifndef TEC_SHOW_TEXT_H
@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 #include "tec/base/str.h"
+
+#include "tec/base/utf8.h"
 
 enum show_colour { SHOW_PLAIN, SHOW_GOOD, SHOW_WAITS, SHOW_BAD, SHOW_TITLE, SHOW_DIM };
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* UTF-8 text: its validity, its characters, and how text of another program reaches a terminal. */
+#ifndef TEC_BASE_UTF8_H
+#define TEC_BASE_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tec/base/str.h"
+
+bool utf8_valid(const void *data, size_t len); /* strict: no overlong forms, no surrogates */
+/* Decode the character at p, its length in *n; U+FFFD for a byte that is not UTF-8. left > 0. */
+uint32_t utf8_next(const char *p, size_t left, size_t *n);
+/* True if a terminal acts on the character or shows nothing for it: control characters, line
+ * separators, bidirectional formatting and zero-width characters. */
+bool utf8_is_control(uint32_t c);
+/* Append the text of another program for a terminal: such characters, and bytes that are not UTF-8,
+ * become \uXXXX; newlines and tabs are kept. A JSON text keeps its value. */
+void utf8_escape(struct strbuf *out, const char *s, size_t len);
+
+#endif
