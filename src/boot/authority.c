@@ -10,10 +10,26 @@
 
 #include <string.h>
 
-#include "authority.h"
+#include "boot_internal.h"
 #include "tec/base/log.h"
 #include "tec/boot/authenticode.h"
 #include "tec/pki/pkcs7.h"
+
+/* A variable with signature lists, and the event that a match in it produces. */
+struct boot_store {
+	const uint8_t *lists; /* EFI_SIGNATURE_LISTs, borrowed */
+	size_t len;
+	const struct efi_guid *guid;
+	const char *name;
+	enum pcr_event_id id;
+};
+
+/* The lists that firmware or shim searches, in this order. */
+struct boot_trust {
+	bool by_shim;
+	struct boot_store stores[3], revoked[2];
+	size_t n_stores, n_revoked;
+};
 
 static bool same_name(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len)
 {
@@ -171,7 +187,7 @@ static int find(const struct boot_file *f, const struct boot_trust *t, struct bo
 
 /* Deny lists are searched first, as firmware and shim do: a revoked file does not start even if it
  * is signed. */
-int boot_authority_find(const struct boot_file *f, const struct boot_trust *t,
+static int find_authority(const struct boot_file *f, const struct boot_trust *t,
 	struct boot_authority *out, struct err *err)
 {
 	bool named = false;
@@ -190,4 +206,76 @@ int boot_authority_find(const struct boot_file *f, const struct boot_trust *t,
 	if (rc < 0)
 		return err_wrap(err, "%s", log_esc(f->path));
 	return rc > 0 ? 0 : refuse(f, t, named, err);
+}
+
+/* ---- all files of a set */
+
+static struct boot_store store_of(const struct strbuf *lists, const struct efi_guid *guid,
+	const char *name, enum pcr_event_id id)
+{
+	return (struct boot_store){(const uint8_t *)strbuf_str(lists), lists->len, guid, name, id};
+}
+
+static struct boot_trust firmware_trust(const struct boot_set *set)
+{
+	return (struct boot_trust){.by_shim = false,
+		.stores = {store_of(&set->db, &efi_image_security_database, "db", PCR7_SHIM_CERT)},
+		.n_stores = 1,
+		.revoked = {store_of(&set->dbx, &efi_image_security_database, "dbx", 0)},
+		.n_revoked = 1};
+}
+
+/* Return the lists that shim searches. A single vendor certificate is the first entry of
+ * MokListRT. */
+static struct boot_trust shim_trust(const struct boot_set *set)
+{
+	struct boot_trust t = firmware_trust(set);
+
+	t.by_shim = true;
+	t.stores[0].id = PCR7_GRUB_DB_CERT;
+	if (set->vendor.auth_is_lists)
+		t.stores[t.n_stores++] = (struct boot_store){set->vendor.auth, set->vendor.auth_len,
+			&efi_image_security_database, "vendor_db", PCR7_GRUB_VENDOR_DB_CERT};
+	t.stores[t.n_stores++] =
+		store_of(&set->mok, &efi_shim_lock, "MokListRT", PCR7_GRUB_MOK_LIST_CERT);
+	t.revoked[t.n_revoked++] = store_of(&set->mok_x, &efi_shim_lock, "MokListXRT", 0);
+	return t;
+}
+
+/* Find the authority of each of fwupd's programs. One that would not start on this platform gives
+ * no variant and does not fail the prediction. */
+static void find_for_updates(struct boot_set *set, const struct boot_trust *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < set->n_updates; i++) {
+		struct boot_file *f = &set->update[i];
+		struct err why = ERR_INIT;
+
+		if (find_authority(f, t, &f->authority, &why) == 0) {
+			set->update[n++] = *f;
+			continue;
+		}
+		strbuf_addf(&set->paths.notes, "not used: %s\n", why.text);
+		boot_file_fini(f);
+	}
+	set->n_updates = n;
+}
+
+/* The firmware checks only shim; shim checks everything after it. */
+int boot_authority_find_all(struct boot_set *set, struct err *err)
+{
+	const struct boot_trust firmware = firmware_trust(set), shim = shim_trust(set);
+
+	if (find_authority(&set->shim, &firmware, &set->shim.authority, err) < 0)
+		return -1;
+	if (set->validation_off)
+		return 0;
+	if (find_authority(&set->second, &shim, &set->second.authority, err) < 0)
+		return -1;
+	for (size_t i = 0; i < set->n_kernels; i++)
+		if (find_authority(&set->kernel[i], &shim, &set->kernel[i].authority, err) < 0)
+			return -1;
+	find_for_updates(set, &shim);
+	return 0;
 }

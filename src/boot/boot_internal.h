@@ -104,7 +104,7 @@ bool boot_loader_may_load(const struct boot_loader *l);
  * unknown. */
 unsigned boot_stub_version(const struct pe *uki);
 
-/* ---- predict.c, read.c, pcr7.c */
+/* ---- predict.c, read.c, variant.c, pcr7.c */
 
 /* Everything that a prediction is made from. */
 struct boot_set {
@@ -150,12 +150,18 @@ struct boot_build {
 	unsigned profile; /* of a UKI */
 	struct boot_variant *variant;
 };
-void boot_add(struct boot_build *b, enum pcr_event_id id, enum pcr_event_type type, unsigned pcr,
-	const uint8_t digest[SHA256_LEN], const char *fmt, ...)
+/* variant.c */
+void boot_variant_add(struct boot_build *b, enum pcr_event_id id, enum pcr_event_type type,
+	unsigned pcr, const uint8_t digest[SHA256_LEN], const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
+void boot_variants_explain(const struct boot_variants *v, struct strbuf *out);
+
+/* pcr7.c */
 int boot_pcr7(struct boot_build *b, struct err *err) MUST_CHECK;
-/* Find what authorizes each file that is started with Secure Boot on, once for all variants. */
-int boot_pcr7_authorities(struct boot_set *set, struct err *err) MUST_CHECK;
+
+/* authority.c: find what authorizes each file that is started with Secure Boot on, once for all
+ * variants. ERR_INVALID: nothing authorizes it, or it is revoked; the text says what to do. */
+int boot_authority_find_all(struct boot_set *set, struct err *err) MUST_CHECK;
 
 /* sbat.c: the SBAT level that shim sets, as text. */
 int boot_sbat_level(const struct boot_set *set, bool latest, const char **text, size_t *len,
@@ -172,9 +178,6 @@ int boot_uki_events(
 	struct boot_file *f, unsigned profile, struct pcr_events *out, struct err *err) MUST_CHECK;
 unsigned boot_uki_profiles(const struct pe *pe); /* at least 1 */
 int boot_uki_inner(struct boot_file *f, uint8_t out[SHA256_LEN], struct err *err) MUST_CHECK;
-
-/* explain.c */
-void boot_explain(const struct boot_variants *v, struct strbuf *out);
 
 /* eventdata.c: descriptions for people, escaped. */
 void boot_describe_cert(const uint8_t *der, size_t len, struct strbuf *out);

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "authority.h"
+#include "boot_internal.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
@@ -33,7 +33,7 @@ static void add_authority(struct boot_build *b, const struct boot_file *f)
 
 	describe(&a->entry, &what);
 	efi_variable_digest(a->guid, a->name, a->entry.with_owner, a->entry.with_owner_len, digest);
-	boot_add(b, a->id, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "%s in %s, for %s",
+	boot_variant_add(b, a->id, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "%s in %s, for %s",
 		strbuf_str(&what), a->name, log_esc(f->path));
 }
 
@@ -57,38 +57,6 @@ static bool logged_by_shim(const struct boot_build *b, const struct boot_authori
 	return false;
 }
 
-static struct boot_store store_of(const struct strbuf *lists, const struct efi_guid *guid,
-	const char *name, enum pcr_event_id id)
-{
-	return (struct boot_store){(const uint8_t *)strbuf_str(lists), lists->len, guid, name, id};
-}
-
-static struct boot_trust firmware_trust(const struct boot_set *set)
-{
-	return (struct boot_trust){.by_shim = false,
-		.stores = {store_of(&set->db, &efi_image_security_database, "db", PCR7_SHIM_CERT)},
-		.n_stores = 1,
-		.revoked = {store_of(&set->dbx, &efi_image_security_database, "dbx", 0)},
-		.n_revoked = 1};
-}
-
-/* Return the lists that shim searches. A single vendor certificate is the first entry of
- * MokListRT. */
-static struct boot_trust shim_trust(const struct boot_set *set)
-{
-	struct boot_trust t = firmware_trust(set);
-
-	t.by_shim = true;
-	t.stores[0].id = PCR7_GRUB_DB_CERT;
-	if (set->vendor.auth_is_lists)
-		t.stores[t.n_stores++] = (struct boot_store){set->vendor.auth, set->vendor.auth_len,
-			&efi_image_security_database, "vendor_db", PCR7_GRUB_VENDOR_DB_CERT};
-	t.stores[t.n_stores++] =
-		store_of(&set->mok, &efi_shim_lock, "MokListRT", PCR7_GRUB_MOK_LIST_CERT);
-	t.revoked[t.n_revoked++] = store_of(&set->mok_x, &efi_shim_lock, "MokListXRT", 0);
-	return t;
-}
-
 static void add_loaded(struct boot_build *b, const struct boot_file *f)
 {
 	if (!logged_by_shim(b, &f->authority))
@@ -107,8 +75,8 @@ static int add_sbat(struct boot_build *b, struct err *err)
 		return -1;
 	efi_variable_digest(&efi_shim_lock, "SbatLevel", text, len, digest);
 	eol = memchr(text, '\n', len);
-	boot_add(b, PCR7_SBAT_LEVEL, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "SBAT level %s",
-		log_escn(text, eol ? (size_t)(eol - text) : len));
+	boot_variant_add(b, PCR7_SBAT_LEVEL, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest,
+		"SBAT level %s", log_escn(text, eol ? (size_t)(eol - text) : len));
 	return 0;
 }
 
@@ -136,15 +104,16 @@ static void add_variables(struct boot_build *b)
 	uint8_t digest[SHA256_LEN];
 
 	efi_variable_digest(&efi_global_variable, "SecureBoot", &state, 1, digest);
-	boot_add(b, PCR7_SECURE_BOOT, PCR_EV_EFI_VARIABLE_DRIVER_CONFIG, 7, digest,
+	boot_variant_add(b, PCR7_SECURE_BOOT, PCR_EV_EFI_VARIABLE_DRIVER_CONFIG, 7, digest,
 		"Secure Boot %s", state ? "on" : "off");
 	for (size_t i = 0; i < ARRAY_LEN(vars); i++) {
 		efi_variable_digest(vars[i].guid, vars[i].name, vars[i].data, vars[i].len, digest);
-		boot_add(b, vars[i].id, PCR_EV_EFI_VARIABLE_DRIVER_CONFIG, 7, digest,
+		boot_variant_add(b, vars[i].id, PCR_EV_EFI_VARIABLE_DRIVER_CONFIG, 7, digest,
 			"firmware variable %s, %zu bytes", vars[i].name, vars[i].len);
 	}
 	bytes_sha256(zero, sizeof(zero), digest);
-	boot_add(b, PCR7_SEPARATOR, PCR_EV_SEPARATOR, 7, digest, "end of the firmware phase");
+	boot_variant_add(
+		b, PCR7_SEPARATOR, PCR_EV_SEPARATOR, 7, digest, "end of the firmware phase");
 }
 
 static void add_mok_state(struct boot_build *b)
@@ -155,7 +124,7 @@ static void add_mok_state(struct boot_build *b)
 	if (!b->set->has_mok_sb)
 		return;
 	efi_variable_digest(&efi_shim_lock, "MokSBState", state->data, state->len, digest);
-	boot_add(b, PCR7_MOK_SB_STATE, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest,
+	boot_variant_add(b, PCR7_MOK_SB_STATE, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest,
 		"MokSBState: shim's validation is %s", b->set->validation_off ? "off" : "on");
 }
 
@@ -179,45 +148,5 @@ int boot_pcr7(struct boot_build *b, struct err *err)
 		add_loaded(b, b->update);
 	if (b->kernel)
 		add_loaded(b, b->kernel);
-	return 0;
-}
-
-/* ---- authorities */
-
-/* Find the authority of each of fwupd's programs. One that would not start on this platform gives
- * no variant and does not fail the prediction. */
-static void find_for_updates(struct boot_set *set, const struct boot_trust *t)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < set->n_updates; i++) {
-		struct boot_file *f = &set->update[i];
-		struct err why = ERR_INIT;
-
-		if (boot_authority_find(f, t, &f->authority, &why) == 0) {
-			set->update[n++] = *f;
-			continue;
-		}
-		strbuf_addf(&set->paths.notes, "not used: %s\n", why.text);
-		boot_file_fini(f);
-	}
-	set->n_updates = n;
-}
-
-/* The firmware checks only shim; shim checks everything after it. */
-int boot_pcr7_authorities(struct boot_set *set, struct err *err)
-{
-	const struct boot_trust firmware = firmware_trust(set), shim = shim_trust(set);
-
-	if (boot_authority_find(&set->shim, &firmware, &set->shim.authority, err) < 0)
-		return -1;
-	if (set->validation_off)
-		return 0;
-	if (boot_authority_find(&set->second, &shim, &set->second.authority, err) < 0)
-		return -1;
-	for (size_t i = 0; i < set->n_kernels; i++)
-		if (boot_authority_find(&set->kernel[i], &shim, &set->kernel[i].authority, err) < 0)
-			return -1;
-	find_for_updates(set, &shim);
 	return 0;
 }

@@ -9,7 +9,6 @@
 
 #include "tec/boot/predict.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,52 +19,18 @@
 
 #define PROFILES_MAX 16
 
-static void fini_variant(struct boot_variant *v)
-{
-	for (size_t k = 0; k < v->events.n; k++)
-		free(v->label[k]);
-	free(v->label);
-	free(v->when);
-	pcr_events_fini(&v->events);
-}
-
-void boot_variants_fini(struct boot_variants *v)
-{
-	for (size_t i = 0; i < v->n; i++)
-		fini_variant(&v->v[i]);
-	free(v->v);
-	strbuf_fini(&v->explain);
-	*v = (struct boot_variants)BOOT_VARIANTS_INIT;
-}
-
-/* The label array grows with the events, so that each event has one label. */
-void boot_add(struct boot_build *b, enum pcr_event_id id, enum pcr_event_type type, unsigned pcr,
-	const uint8_t digest[SHA256_LEN], const char *fmt, ...)
-{
-	cleanup_strbuf struct strbuf label = STRBUF_INIT;
-	struct boot_variant *v = b->variant;
-	va_list ap;
-
-	ARRAY_GROW(v->label, v->events.n);
-	if (!pcr_events_push(&v->events, id, type, pcr, digest))
-		DIE("more than %d events of one image", PCR_EVENTS_MAX);
-	va_start(ap, fmt);
-	strbuf_vaddf(&label, fmt, ap);
-	va_end(ap);
-	v->label[v->events.n - 1] = strbuf_steal(&label);
-}
-
 static void add_action(struct boot_build *b, enum pcr_event_id id, const char *text)
 {
 	uint8_t digest[SHA256_LEN];
 
 	bytes_sha256(text, strlen(text), digest);
-	boot_add(b, id, PCR_EV_EFI_ACTION, 4, digest, "%s", text);
+	boot_variant_add(b, id, PCR_EV_EFI_ACTION, 4, digest, "%s", text);
 }
 
 static void add_started(struct boot_build *b, enum pcr_event_id id, const struct boot_file *f)
 {
-	boot_add(b, id, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4, f->digest, "%s", log_esc(f->path));
+	boot_variant_add(
+		b, id, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4, f->digest, "%s", log_esc(f->path));
 }
 
 /* Add the kernel as often as the loader measures it. The kernel embedded in a UKI belongs to the
@@ -76,7 +41,7 @@ static void add_kernel(struct boot_build *b)
 		if (b->kernel)
 			add_started(b, PCR4_VMLINUZ, b->kernel);
 		else /* embedded in a UKI */
-			boot_add(b, PCR4_GRUB, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4,
+			boot_variant_add(b, PCR4_GRUB, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4,
 				b->set->inner, "the kernel embedded in %s",
 				log_esc(b->set->second.path));
 	}
@@ -93,7 +58,8 @@ static void add_pcr4(struct boot_build *b)
 
 	add_action(b, PCR4_EFI_CALL, PCR_BOOT_CALLING);
 	bytes_sha256(zero, sizeof(zero), digest);
-	boot_add(b, PCR4_SEPARATOR, PCR_EV_SEPARATOR, 4, digest, "end of the firmware phase");
+	boot_variant_add(
+		b, PCR4_SEPARATOR, PCR_EV_SEPARATOR, 4, digest, "end of the firmware phase");
 	for (unsigned i = 0; i < b->failed; i++) {
 		add_action(b, PCR4_BOOT_ENTRY_FAILED, PCR_BOOT_RETURNING);
 		add_action(b, PCR4_BOOT_ENTRY_FAILED, PCR_BOOT_CALLING);
@@ -113,8 +79,9 @@ static int add_pcr11(struct boot_build *b, struct err *err)
 	if (boot_uki_events(b->second, b->profile, &events, err) < 0)
 		return -1;
 	for (size_t i = 0; i < events.n; i++)
-		boot_add(b, events.v[i].id, events.v[i].type, 11, events.v[i].digest, "%s of %s",
-			boot_uki_event_name(events.v[i].id), log_esc(b->set->second.path));
+		boot_variant_add(b, events.v[i].id, events.v[i].type, 11, events.v[i].digest,
+			"%s of %s", boot_uki_event_name(events.v[i].id),
+			log_esc(b->set->second.path));
 	return 0;
 }
 
@@ -140,7 +107,8 @@ static void add_pcr14(struct boot_build *b)
 		if (!lists[i].measured)
 			continue;
 		bytes_sha256(strbuf_str(lists[i].data), lists[i].data->len, digest);
-		boot_add(b, lists[i].id, PCR_EV_IPL, 14, digest, "%s %s", lists[i].name, origin);
+		boot_variant_add(
+			b, lists[i].id, PCR_EV_IPL, 14, digest, "%s %s", lists[i].name, origin);
 	}
 }
 
@@ -305,7 +273,7 @@ int boot_predict(const struct boot_conf *conf, struct boot_variants *out, struct
 		rc = add_paths(&set, out, err);
 	if (rc == 0) {
 		explain_files(&set, &out->explain);
-		boot_explain(out, &out->explain);
+		boot_variants_explain(out, &out->explain);
 	}
 	boot_set_fini(&set);
 	if (rc < 0)

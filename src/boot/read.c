@@ -256,7 +256,7 @@ int boot_read(const struct boot_conf *conf, struct boot_set *set, struct err *er
 		return -1;
 	if (!boot_mok_given(conf) && boot_mok_derive(set, err) < 0)
 		return -1;
-	return set->measures_7 && set->secure_boot == BOOT_SB_ON ? boot_pcr7_authorities(set, err)
+	return set->measures_7 && set->secure_boot == BOOT_SB_ON ? boot_authority_find_all(set, err)
 								 : 0;
 }
 

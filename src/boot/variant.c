@@ -1,14 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Show which file causes which event: all events of the most likely variant, and for the others
- * only the differences from it, so that a person sees the lines that matter.
+ * The events of one way to boot, each with a label for people. Shown are all events of the most
+ * likely variant, and for the others only the differences from it, so that a person sees the lines
+ * that matter.
  */
 #include "config.h"
 
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "boot_internal.h"
 #include "tec/base/mem.h"
+
+static void fini_variant(struct boot_variant *v)
+{
+	for (size_t k = 0; k < v->events.n; k++)
+		free(v->label[k]);
+	free(v->label);
+	free(v->when);
+	pcr_events_fini(&v->events);
+}
+
+void boot_variants_fini(struct boot_variants *v)
+{
+	for (size_t i = 0; i < v->n; i++)
+		fini_variant(&v->v[i]);
+	free(v->v);
+	strbuf_fini(&v->explain);
+	*v = (struct boot_variants)BOOT_VARIANTS_INIT;
+}
+
+/* The label array grows with the events, so that each event has one label. */
+void boot_variant_add(struct boot_build *b, enum pcr_event_id id, enum pcr_event_type type,
+	unsigned pcr, const uint8_t digest[SHA256_LEN], const char *fmt, ...)
+{
+	cleanup_strbuf struct strbuf label = STRBUF_INIT;
+	struct boot_variant *v = b->variant;
+	va_list ap;
+
+	ARRAY_GROW(v->label, v->events.n);
+	if (!pcr_events_push(&v->events, id, type, pcr, digest))
+		DIE("more than %d events of one image", PCR_EVENTS_MAX);
+	va_start(ap, fmt);
+	strbuf_vaddf(&label, fmt, ap);
+	va_end(ap);
+	v->label[v->events.n - 1] = strbuf_steal(&label);
+}
+
+/* ---- for people */
 
 static void say_event(const struct boot_variant *v, size_t i, char mark, struct strbuf *out)
 {
@@ -50,7 +90,7 @@ static void say_differences(
 	strbuf_adds(out, strbuf_str(&more));
 }
 
-void boot_explain(const struct boot_variants *v, struct strbuf *out)
+void boot_variants_explain(const struct boot_variants *v, struct strbuf *out)
 {
 	for (size_t i = 0; i < v->n; i++) {
 		strbuf_addf(
