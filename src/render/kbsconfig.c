@@ -1,13 +1,772 @@
 /* SPDX-License-Identifier: MIT */
-/* Renders Deployment and Service of a KbsConfig from etc/kbsconfig-deployment.yaml. */
+/*
+ * Renders Deployment and Service of a KbsConfig from etc/kbsconfig-deployment.yaml, and checks the
+ * objects that it names: the first problem is reported as a message for people.
+ *
+ * Volumes are in the order of the Trustee operator. Their names are never derived from object
+ * names, which may be longer or occur twice. A mount of a single file (subPath) never changes while
+ * the Pod runs; a mounted directory does.
+ *
+ * The guard in the Pod is enabled by an annotation: it serves port 8080 and terminates TLS with the
+ * Secrets in spec; Trustee serves plain HTTP on loopback, as its kbs-config.toml must say.
+ */
 #include "config.h"
 
-#include "kbsconfig_internal.h"
+#include "tec/render/kbsconfig.h"
 
 #include <string.h>
 
+#include "render_internal.h"
 #include "tec/base/bytes.h"
 #include "tec/kobj/owner.h"
+
+#define STORAGE "/opt/confidential-containers/storage"
+
+/* ---- what it names */
+
+/* The object of this name; NULL: name is NULL or the object does not exist. */
+static const struct model_input *find_object(
+	const struct render_kbsconfig_source *from, bool secret, const char *name)
+{
+	return name ? model_input(from->find(from->arg, secret, name)) : NULL;
+}
+
+/* A key without its certificate (or the reverse) is ignored. */
+static bool uses(const struct model_kbsconfig *c, enum model_kbsconfig_input i)
+{
+	if (i == KBSCONFIG_HTTPS_KEY || i == KBSCONFIG_HTTPS_CERT)
+		return c->input[KBSCONFIG_HTTPS_KEY] && c->input[KBSCONFIG_HTTPS_CERT];
+	if (i == KBSCONFIG_TOKEN_KEY || i == KBSCONFIG_TOKEN_CERT)
+		return c->input[KBSCONFIG_TOKEN_KEY] && c->input[KBSCONFIG_TOKEN_CERT];
+	if (i == KBSCONFIG_AS_CONFIG || i == KBSCONFIG_RVPS_CONFIG)
+		return c->microservices && c->input[i];
+	return c->input[i] != NULL;
+}
+
+static const struct model_input *input_of(const struct model_kbsconfig *c,
+	const struct render_kbsconfig_source *from, enum model_kbsconfig_input i)
+{
+	return uses(c, i) ? find_object(from, model_kbsconfig_is_secret(i), c->input[i]) : NULL;
+}
+
+bool render_kbsconfig_is_legacy(
+	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from)
+{
+	const struct model_input *in = input_of(c, from, KBSCONFIG_CONFIG);
+
+	return c->layout ? str_eq(c->layout, "legacy") : in && in->file.legacy;
+}
+
+bool render_kbsconfig_has_older_admin(
+	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from)
+{
+	const struct model_input *in = input_of(c, from, KBSCONFIG_CONFIG);
+
+	return in && in->file.older_admin && !render_kbsconfig_is_legacy(c, from);
+}
+
+/* Mount points below /etc, to which kbs-config.toml refers. */
+static const char *etc_dir(enum model_kbsconfig_input i)
+{
+	static const char *const dirs[KBSCONFIG_N_INPUTS] = {
+		[KBSCONFIG_AUTH] = "auth-secret",
+		[KBSCONFIG_HTTPS_KEY] = "https-key",
+		[KBSCONFIG_HTTPS_CERT] = "https-cert",
+		[KBSCONFIG_TOKEN_KEY] = "attestation-key",
+		[KBSCONFIG_TOKEN_CERT] = "attestation-cert",
+	};
+
+	return dirs[i];
+}
+
+/* The file name of an absolute path. */
+static const char *base_of(const char *path)
+{
+	return path ? strrchr(path, '/') + 1 : NULL;
+}
+
+#define KEYS_MAX 3
+
+/* The keys that an input's file may have, preferred first. A legacy configuration may name its
+ * own. */
+static void keys_of(const struct model_kbsfile *f, bool legacy, enum model_kbsconfig_input i,
+	const char *out[KEYS_MAX])
+{
+	static const char *const keys[KBSCONFIG_AUTH][KEYS_MAX] = {
+		[KBSCONFIG_CONFIG] = {MODEL_KBSFILE_KEY},
+		[KBSCONFIG_AS_CONFIG] = {"as-config.json"},
+		[KBSCONFIG_RVPS_CONFIG] = {"rvps-config.json"},
+		[KBSCONFIG_VALUES] = {"reference_value", "reference-values.json"},
+		[KBSCONFIG_CPU_POLICY] = {"default_cpu.rego", "default.rego"},
+		[KBSCONFIG_GPU_POLICY] = {"default_gpu.rego"},
+		[KBSCONFIG_RESOURCE_POLICY] = {"resource-policy.rego", "policy.rego"},
+		[KBSCONFIG_QCNL] = {"sgx_default_qcnl.conf"},
+	};
+	const char *own = !legacy                          ? NULL
+			  : i == KBSCONFIG_VALUES          ? base_of(f->values_path)
+			  : i == KBSCONFIG_RESOURCE_POLICY ? base_of(f->policy_path)
+							   : NULL;
+
+	memcpy(out, keys[i], sizeof(keys[i]));
+	if (own) { /* the name in kbs-config.toml comes first */
+		memmove(out + 1, out, (KEYS_MAX - 1) * sizeof(*out));
+		out[0] = own;
+	}
+}
+
+/* The first accepted key that the ConfigMap has. */
+static const char *file_key(const struct model_input *in, const struct model_kbsfile *f,
+	bool legacy, enum model_kbsconfig_input i)
+{
+	const char *keys[KEYS_MAX];
+
+	keys_of(f, legacy, i, keys);
+	for (size_t k = 0; k < KEYS_MAX; k++)
+		if (keys[k] && model_input_has(in, keys[k]))
+			return keys[k];
+	return NULL;
+}
+
+/* The next item of a list, which the model keeps as text, one item per line. It is cut at a tab;
+ * *rest is the text after the tab. The caller frees. NULL: the end. */
+static char *next_line(const char **at, char **rest)
+{
+	const char *end = *at ? strchrnul(*at, '\n') : NULL;
+	char *line, *tab;
+
+	if (!end || end == *at)
+		return NULL;
+	line = xstrndup(*at, (size_t)(end - *at));
+	*at = *end ? end + 1 : end;
+	tab = strchr(line, '\t');
+	if (tab)
+		*tab = '\0';
+	if (rest)
+		*rest = tab ? tab + 1 : NULL;
+	return line;
+}
+
+/* The Pod being rendered. kbs, as, rvps: its containers; equal pointers if there is only one. */
+struct pod {
+	const struct model_kbsconfig *c;
+	const struct render_kbsconfig_source *from;
+	const struct model_kbsfile *file;
+	bool legacy;
+	struct json_object *volumes, *kbs, *as, *rvps; /* borrowed */
+};
+
+#define WRITABLE_LEGACY "/opt/confidential-containers"
+
+/* ---- volumes: parts */
+
+/* Read-only unless Trustee writes there. */
+static void add_mount(struct json_object *container, const char *volume, const char *path,
+	const char *sub_path, bool writable)
+{
+	struct json_object *m = json_add_str(json_obj(), "name", volume);
+
+	json_add_str(json_add_str(m, "mountPath", path), "subPath", sub_path);
+	if (!writable)
+		json_add_bool(m, "readOnly", true);
+	json_push(json_get_arr(container, "volumeMounts"), m);
+}
+
+/* A tmpfs: what Trustee writes there must not reach the node's disk. */
+static void add_memory(
+	const struct pod *p, struct json_object *container, const char *name, const char *path)
+{
+	json_push(p->volumes,
+		render_named(name, "emptyDir", json_add_str(json_obj(), "medium", "Memory")));
+	add_mount(container, name, path, NULL, true);
+}
+
+static struct json_object *items(struct json_object *source, const char *key, const char *path)
+{
+	return json_add(source, "items", json_push(json_arr(), render_item(key, path)));
+}
+
+/* Add a volume with one file of a ConfigMap. */
+static void add_configmap(const struct pod *p, const char *volume, const char *name,
+	const char *key, const char *path)
+{
+	json_push(p->volumes, render_named(volume, "configMap",
+				      items(json_add_str(json_obj(), "name", name), key, path)));
+}
+
+/* The object of an input and the key with its file; NULL: not given. */
+static const struct model_input *input_with_key(
+	const struct pod *p, enum model_kbsconfig_input i, const char **key)
+{
+	const struct model_input *in = input_of(p->c, p->from, i);
+
+	*key = in ? file_key(in, p->file, p->legacy, i) : NULL;
+	return in;
+}
+
+/* Mount one file at dir/path. live: mount the directory, so that it follows the ConfigMap. */
+static void add_file(const struct pod *p, struct json_object *container,
+	enum model_kbsconfig_input i, const char *volume, const char *dir, const char *path,
+	bool live)
+{
+	const char *key;
+	const struct model_input *in = input_with_key(p, i, &key);
+	cleanup_free char *at = live ? xstrdup(dir) : xasprintf("%s/%s", dir, path);
+
+	if (!in)
+		return;
+	add_configmap(p, volume, in->obj.name, key, path);
+	add_mount(container, volume, at, live ? NULL : path, false);
+}
+
+static char *dir_of(const char *path)
+{
+	return xstrndup(path, (size_t)(strrchr(path, '/') - path));
+}
+
+/* ---- Secrets */
+
+struct named {
+	struct json_object *items;
+};
+
+/* Collect a key; several settings may name the same file. */
+static bool add_named(void *arg, const char *key)
+{
+	struct named *n = arg;
+
+	for (size_t i = 0; i < json_object_array_length(n->items); i++)
+		if (str_eq(json_get_str(json_object_array_get_idx(n->items, i), "key"), key))
+			return true;
+	json_push(n->items, render_item(key, key));
+	return true;
+}
+
+/* Mount a Secret at /etc/DIR with the keys that kbs-config.toml names there, and no others: the
+ * Secret of a public key often contains the private key as well. whole: another file may name
+ * keys, so all of them are mounted. */
+static void add_secret(const struct pod *p, struct json_object *container,
+	enum model_kbsconfig_input i, bool whole)
+{
+	const char *dir = etc_dir(i);
+	struct named n = {json_arr()};
+	struct json_object *source;
+	cleanup_free char *path = xasprintf("/etc/%s", dir);
+
+	if (uses(p->c, i))
+		model_kbsfile_each(p->file, dir, add_named, &n);
+	if (!uses(p->c, i) || (!whole && json_object_array_length(n.items) == 0)) {
+		json_object_put(n.items);
+		return;
+	}
+	source = json_add_str(json_obj(), "secretName", p->c->input[i]);
+	if (whole)
+		json_object_put(n.items);
+	else
+		json_add(source, "items", n.items);
+	json_push(p->volumes, render_named(dir, "secret", source));
+	add_mount(container, dir, path, NULL, false);
+}
+
+/* One volume per line of spec.kbsLocalCertCacheSpec, "SECRET<tab>DIRECTORY". */
+static void add_caches(const struct pod *p)
+{
+	const char *at = p->c->caches;
+
+	for (unsigned i = 0;; i++) {
+		char *dir;
+		cleanup_free char *secret = next_line(&at, &dir);
+		cleanup_free char *volume = xasprintf("vcek-%u", i);
+
+		if (!secret)
+			return;
+		json_push(p->volumes, render_named(volume, "secret",
+					      json_add_str(json_obj(), "secretName", secret)));
+		add_mount(p->as, volume, dir, NULL, false);
+	}
+}
+
+/* ---- resources */
+
+/* Mount each Secret as a directory default/SECRET below resource_dir. `optional` lets the Pod
+ * start if one is deleted meanwhile. */
+static void add_resources_legacy(const struct pod *p)
+{
+	const char *at = p->c->resources, *top = p->file->resource_dir ? p->file->resource_dir
+								       : WRITABLE_LEGACY
+							 "/kbs/repository";
+	cleanup_free char *dir = xasprintf("%s/default", top);
+
+	/* A tmpfs, in which the kubelet creates one directory per Secret. */
+	add_memory(p, p->kbs, "default", dir);
+	for (unsigned i = 0;; i++) {
+		cleanup_free char *secret = next_line(&at, NULL);
+		cleanup_free char *volume = xasprintf("resource-%u", i);
+		cleanup_free char *path = secret ? xasprintf("%s/%s", dir, secret) : NULL;
+
+		if (!secret)
+			return;
+		json_push(p->volumes,
+			render_named(volume, "secret",
+				json_add_bool(json_add_str(json_obj(), "secretName", secret),
+					"optional", true)));
+		add_mount(p->kbs, volume, path, NULL, false);
+	}
+}
+
+/* Project the keys of one Secret as files "default\x2FSECRET\x2FKEY": LocalFs encodes a slash
+ * like that. */
+static struct json_object *resource_source(const struct pod *p, const char *secret)
+{
+	const struct model_input *in = find_object(p->from, true, secret);
+	struct json_object *list = json_arr(), *source = json_add_str(json_obj(), "name", secret);
+
+	for (const char *at = NULL;;) {
+		cleanup_free char *key = model_input_next(in, &at);
+		cleanup_free char *path =
+			key ? xasprintf("default\\x2F%s\\x2F%s", secret, key) : NULL;
+
+		if (!key)
+			break;
+		json_push(list, render_item(key, path));
+	}
+	if (json_object_array_length(list) == 0) { /* without items, all keys would be projected */
+		json_object_put(list);
+		json_object_put(source);
+		return NULL;
+	}
+	json_add_bool(json_add(source, "items", list), "optional", true);
+	return json_add(json_obj(), "secret", source);
+}
+
+/* One projected volume for all resources; kubelet updates it while Trustee runs. */
+static void add_resources(const struct pod *p, const char *storage)
+{
+	cleanup_free char *dir = xasprintf("%s/repository", storage);
+	struct json_object *sources = json_arr();
+	const char *at = p->c->resources;
+
+	for (;;) {
+		cleanup_free char *secret = next_line(&at, NULL);
+		struct json_object *source = secret ? resource_source(p, secret) : NULL;
+
+		if (!secret)
+			break;
+		if (source)
+			json_push(sources, source);
+	}
+	if (json_object_array_length(sources) == 0) {
+		json_object_put(sources);
+		add_memory(p, p->kbs, "repository-dir", dir);
+		return;
+	}
+	json_push(p->volumes, render_named("repository-dir", "projected",
+				      json_add(json_obj(), "sources", sources)));
+	add_mount(p->kbs, "repository-dir", dir, NULL, false);
+}
+
+/* ---- both layouts */
+
+/* Project both attestation policies into one directory. */
+static void add_policies_legacy(const struct pod *p)
+{
+	cleanup_free char *dir = xasprintf("%s/opa", p->file->policy_dir ? p->file->policy_dir
+									 : WRITABLE_LEGACY
+							     "/attestation-service/policies");
+	struct json_object *sources = json_arr();
+
+	for (int i = KBSCONFIG_CPU_POLICY; i <= KBSCONFIG_GPU_POLICY; i++)
+		if (p->c->input[i])
+			json_push(
+				sources, json_add(json_obj(), "configMap",
+						 json_add_str(json_obj(), "name", p->c->input[i])));
+	if (json_object_array_length(sources) == 0) {
+		json_object_put(sources);
+		return;
+	}
+	json_push(p->volumes, render_named("attestation-policy", "projected",
+				      json_add(json_obj(), "sources", sources)));
+	add_mount(p->as, "attestation-policy", dir, NULL, false);
+}
+
+/* Trustee up to v0.18: kbs-config.toml can set each path. */
+static void mounts_legacy(const struct pod *p)
+{
+	const char *policy = p->file->policy_path ? p->file->policy_path
+						  : WRITABLE_LEGACY "/opa/policy.rego",
+		   *values = p->file->values_path ? p->file->values_path
+						  : WRITABLE_LEGACY
+				     "/rvps/reference-values/reference-values.json";
+	cleanup_free char *policy_dir = dir_of(policy), *values_dir = dir_of(values);
+
+	/* Trustee's whole tree is a tmpfs; the files are mounted into it. */
+	add_memory(p, p->kbs, "confidential-containers", WRITABLE_LEGACY);
+	add_policies_legacy(p);
+	add_file(p, p->kbs, KBSCONFIG_RESOURCE_POLICY, "resource-policy", policy_dir,
+		strrchr(policy, '/') + 1, true);
+	add_resources_legacy(p);
+	add_file(p, p->rvps, KBSCONFIG_VALUES, "reference-values", values_dir,
+		strrchr(values, '/') + 1, true);
+}
+
+/* The store must be writable, so a tmpfs is mounted with the file in it. */
+static void add_values(const struct pod *p, const char *storage)
+{
+	const struct model_input *in = input_of(p->c, p->from, KBSCONFIG_VALUES);
+	cleanup_free char *dir = p->file->values_dir ? xstrdup(p->file->values_dir)
+						     : xasprintf("%s/local_json", storage);
+
+	add_memory(p, p->rvps, "rvps-dir", dir);
+	if (!in || !in->values_list) /* an empty list is the same as no file */
+		add_file(p, p->rvps, KBSCONFIG_VALUES, "reference-values", dir, "reference_value",
+			false);
+}
+
+/* Trustee from v0.19: everything lies below one storage directory. */
+static void mounts_current(const struct pod *p)
+{
+	const char *storage = p->file->storage_dir ? p->file->storage_dir : STORAGE;
+	cleanup_free char *as = xasprintf("%s/attestation_service_policy", storage),
+			  *kbs = xasprintf("%s/kbs", storage);
+
+	/* Parents before what is mounted inside them. */
+	add_memory(p, p->kbs, "base-storage-dir", storage);
+	add_memory(p, p->as, "attestation-policy-dir", as);
+	add_file(p, p->as, KBSCONFIG_CPU_POLICY, "attestation-policy", as, "default_cpu.rego",
+		false);
+	add_file(p, p->as, KBSCONFIG_GPU_POLICY, "attestation-policy-gpu", as, "default_gpu.rego",
+		false);
+	add_memory(p, p->kbs, "resource-policy-dir", kbs);
+	add_file(p, p->kbs, KBSCONFIG_RESOURCE_POLICY, "resource-policy", kbs,
+		"resource-policy.rego", false);
+	add_resources(p, storage);
+	add_values(p, storage);
+}
+
+/* The order is part of the Pod template: a change would restart every Trustee. */
+static void add_volumes(const struct pod *p)
+{
+	bool apart = p->as != p->kbs;
+
+	add_file(p, p->kbs, KBSCONFIG_CONFIG, "kbs-config", "/etc/kbs-config", MODEL_KBSFILE_KEY,
+		true);
+	if (p->legacy)
+		mounts_legacy(p);
+	else
+		mounts_current(p);
+	add_file(p, p->as, KBSCONFIG_QCNL, "qcnl", "/etc", "sgx_default_qcnl.conf", false);
+	if (p->c->pvc) {
+		json_push(p->volumes, render_named("ibmse", "persistentVolumeClaim",
+					      json_add_str(json_obj(), "claimName", p->c->pvc)));
+		add_mount(p->as, "ibmse", "/run/confidential-containers/ibmse/", NULL, true);
+	}
+	add_secret(p, p->kbs, KBSCONFIG_AUTH, false);
+	add_caches(p);
+	add_secret(p, p->kbs, KBSCONFIG_HTTPS_KEY, false);
+	add_secret(p, p->kbs, KBSCONFIG_HTTPS_CERT, false);
+	/* as-config.json names the token signer's files; it is not parsed here. */
+	add_secret(p, p->as, KBSCONFIG_TOKEN_KEY, apart);
+	add_secret(p, p->as, KBSCONFIG_TOKEN_CERT, apart);
+	/* Only separate services have configuration files of their own. */
+	if (!apart)
+		return;
+	add_file(p, p->as, KBSCONFIG_AS_CONFIG, "as-config", "/etc/as-config", "as-config.json",
+		true);
+	add_file(p, p->rvps, KBSCONFIG_RVPS_CONFIG, "rvps-config", "/etc/rvps-config",
+		"rvps-config.json", true);
+}
+
+/* ---- the guard */
+
+/* Names of the private key and the certificate in a Secret: those of cert-manager, of a
+ * TrusteeConfig and of the walkthrough. */
+static const char *const guard_keys[2][3] = {
+	{"tls.key", "privateKey", "https.key"},
+	{"tls.crt", "certificate", "https.crt"},
+};
+
+static const char *tls_key(const struct model_input *in, bool certificate)
+{
+	for (size_t i = 0; i < ARRAY_LEN(guard_keys[0]); i++)
+		if (model_input_has(in, guard_keys[certificate][i]))
+			return guard_keys[certificate][i];
+	return NULL;
+}
+
+/* Whether the Secret has the private key or certificate under one of the accepted names. */
+static bool has_tls_key(const struct model_kbsconfig *c, const struct render_kbsconfig_source *from,
+	bool certificate, struct strbuf *why)
+{
+	const struct model_input *in =
+		input_of(c, from, certificate ? KBSCONFIG_HTTPS_CERT : KBSCONFIG_HTTPS_KEY);
+	const char *const *names = guard_keys[certificate];
+
+	if (!in || tls_key(in, certificate))
+		return true;
+	strbuf_addf(why, "Secret %s has none of the keys %s, %s, %s. Add one for the guard.",
+		in->obj.name, names[0], names[1], names[2]);
+	return false;
+}
+
+/* A Trustee reachable beside the guard would make the guard pointless. */
+static bool guard_fits(const struct model_kbsconfig *c, const struct render_kbsconfig_source *from,
+	const struct model_kbsfile *f, bool legacy, struct strbuf *why)
+{
+	if (!c->guard)
+		return true;
+	if (!str_eq(c->guard, "tpm") && !str_eq(c->guard, "tpm+sample"))
+		strbuf_adds(why, "Annotation " MODEL_KBSCONFIG_GUARD
+				 " is neither tpm nor tpm+sample. Correct or remove it.");
+	else if (legacy)
+		strbuf_adds(why,
+			"The guard does not support the protocol of Trustee up to v0.18. Remove annotation " MODEL_KBSCONFIG_GUARD
+			".");
+	else if (!f->insecure_http || !f->loopback || f->port == RENDER_GUARD_PORT ||
+		 f->port == RENDER_GUARD_HEALTH_PORT)
+		strbuf_adds(why,
+			"With the guard, Trustee must listen on loopback only: set http_server.sockets in kbs-config.toml to [\"127.0.0.1:8081\"] and http_server.insecure_http to true.");
+	else
+		return has_tls_key(c, from, false, why) && has_tls_key(c, from, true, why);
+	return false;
+}
+
+/* Project one key of a Secret under the name that the guard expects. */
+static void add_source(struct json_object *sources, const struct model_input *in, bool certificate)
+{
+	struct json_object *one = json_add_str(json_obj(), "name", in->obj.name);
+
+	json_add(one, "items",
+		json_push(json_arr(),
+			render_item(tls_key(in, certificate), guard_keys[certificate][0])));
+	json_push(sources, json_add(json_obj(), "secret", one));
+}
+
+/* Mount the certificate at /etc/tls; the guard reloads it when it changes. */
+static void add_tls(const struct pod *p, struct json_object *more)
+{
+	const struct model_input *key = input_of(p->c, p->from, KBSCONFIG_HTTPS_KEY),
+				 *cert = input_of(p->c, p->from, KBSCONFIG_HTTPS_CERT);
+	struct json_object *guard = json_get_obj(more, "guard"), *sources = json_arr();
+
+	if (!key || !cert) {
+		json_object_put(sources);
+		return;
+	}
+	add_source(sources, key, false);
+	add_source(sources, cert, true);
+	json_push(p->volumes,
+		render_named("guard-tls", "projected", json_add(json_obj(), "sources", sources)));
+	json_push(json_get_arr(guard, "volumeMounts"), render_mount("guard-tls", "/etc/tls"));
+	render_push_all(json_get_arr(guard, "args"), json_get_arr(more, "tls/args"));
+}
+
+/* Element 1 of args is the upstream in etc/trustee-guard.yaml; replaced by the port of this
+ * Trustee. */
+static void add_guard(const struct pod *p, struct json_object *containers, const char *image)
+{
+	cleanup_json struct json_object *more = render_template("trustee-guard.yaml");
+	struct json_object *args = json_get_arr(more, "guard/args");
+	cleanup_free char *upstream = xasprintf("--upstream=http://127.0.0.1:%u", p->file->port),
+			  *tee = xasprintf("--tee=%s", p->c->guard);
+
+	json_object_array_put_idx(args, 1, json_object_new_string(upstream));
+	json_push(args, json_object_new_string(tee));
+	add_tls(p, more);
+	render_add_guard(containers, p->kbs, more, image);
+}
+
+/* ---- what is missing or wrong */
+
+/* Everything a check needs; `why` receives the message. */
+struct check {
+	const struct model_kbsconfig *c;
+	const struct render_kbsconfig_source *from;
+	const struct model_kbsfile *file;
+	bool legacy;
+	const struct model_input *in; /* of the key that is looked for */
+	const char *dir, *name;
+	struct strbuf *why;
+};
+
+static const char *kind_of(bool secret)
+{
+	return secret ? "Secret" : "ConfigMap";
+}
+
+/* Whether the object exists and can be read; otherwise explain. */
+static bool is_there(const struct check *k, bool secret, const char *name, const char *path)
+{
+	const struct model_input *in = find_object(k->from, secret, name);
+
+	if (in && !in->obj.unreadable)
+		return true;
+	strbuf_addf(k->why,
+		in ? "%s %s, which spec.%s names, is too large to be read."
+		   : "%s %s, which spec.%s names, does not exist. Create it.",
+		kind_of(secret), name, path);
+	/* The model separates field names by slashes; people write dots. */
+	for (char *p = strstr(k->why->data, "spec."); *p && *p != ' '; p++)
+		*p = *p == '/' ? '.' : *p;
+	return false;
+}
+
+/* Whether the ConfigMap has one of the keys that its file may have. */
+static bool has_file_key(const struct check *k, enum model_kbsconfig_input i)
+{
+	const struct model_input *in = input_of(k->c, k->from, i);
+	const char *keys[KEYS_MAX];
+
+	if (file_key(in, k->file, k->legacy, i))
+		return true;
+	keys_of(k->file, k->legacy, i, keys);
+	strbuf_addf(k->why, "ConfigMap %s has no key %s. Add it.", in->obj.name, keys[0]);
+	return false;
+}
+
+/* Called for each key that kbs-config.toml names as a file of this Secret. */
+static bool has_named_key(void *arg, const char *key)
+{
+	const struct check *k = arg;
+
+	if (model_input_has(k->in, key))
+		return true;
+	strbuf_addf(k->why,
+		"Secret %s has no key %s, which kbs-config.toml names as /etc/%s/%s. Add it.",
+		k->name, key, k->dir, key);
+	return false;
+}
+
+/* A Secret needs only the keys that kbs-config.toml names; the legacy CPU policy is mounted
+ * whole. */
+static bool input_is_there(struct check *k, int i)
+{
+	bool secret = model_kbsconfig_is_secret(i);
+
+	if (!uses(k->c, i))
+		return true;
+	if (!is_there(k, secret, k->c->input[i], model_kbsconfig_input_paths[i]))
+		return false;
+	if (!secret)
+		return (k->legacy && i == KBSCONFIG_CPU_POLICY) || has_file_key(k, i);
+	k->in = find_object(k->from, true, k->c->input[i]);
+	k->dir = etc_dir(i);
+	k->name = k->c->input[i];
+	return model_kbsfile_each(k->file, k->dir, has_named_key, k);
+}
+
+/* Check the Secrets in spec.kbsSecretResources and spec.kbsLocalCertCacheSpec. */
+static bool lists_are_there(const struct check *k)
+{
+	const char *at[2] = {k->c->resources, k->c->caches};
+
+	for (int i = 0; i < 2; i++) {
+		for (;;) {
+			cleanup_free char *name = next_line(&at[i], NULL);
+
+			if (!name)
+				break;
+			if (!is_there(k, true, name,
+				    i ? "kbsLocalCertCacheSpec" : "kbsSecretResources"))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* The kubelet cannot create a file with a longer name, and the Pod would not start. */
+#define FILE_NAME_MAX 255
+
+/* Check the file name default\x2FSECRET\x2FKEY of each resource. */
+static void check_names(const struct check *k)
+{
+	const char *at = k->c->resources;
+
+	for (;;) {
+		cleanup_free char *secret = next_line(&at, NULL);
+		const struct model_input *in = find_object(k->from, true, secret);
+
+		if (!secret)
+			return;
+		for (const char *next = NULL; in;) {
+			cleanup_free char *key = model_input_next(in, &next);
+
+			if (!key)
+				break;
+			if (strlen("default\\x2F\\x2F") + strlen(secret) + strlen(key) <=
+				FILE_NAME_MAX)
+				continue;
+			strbuf_addf(k->why,
+				"Key %s of Secret %s cannot be a file name in Trustee: both names together exceed 240 characters. Use shorter names.",
+				key, secret);
+			return;
+		}
+	}
+}
+
+/* Whether all inputs are valid and consistent with each other; otherwise explain. */
+static bool fits(const struct check *k)
+{
+	const struct model_input *values = input_of(k->c, k->from, KBSCONFIG_VALUES);
+
+	if (k->c->problem)
+		strbuf_addf(k->why, "%s. Correct it.", k->c->problem);
+	else if (k->c->layout && !str_eq(k->c->layout, "legacy") &&
+		 !str_eq(k->c->layout, "current"))
+		strbuf_addf(k->why, "Annotation " MODEL_KBSCONFIG_LAYOUT
+				    " is neither legacy nor current. Correct or remove it.");
+	else if (k->file->why)
+		strbuf_addf(k->why, "%s of ConfigMap %s cannot be used: %s. Correct it.",
+			MODEL_KBSFILE_KEY, k->c->input[KBSCONFIG_CONFIG], k->file->why);
+	else if (!k->legacy && values && values->values_list && !values->values_empty)
+		strbuf_addf(k->why,
+			"ConfigMap %s contains a list of reference values, the format of Trustee up to v0.18. Use an object that maps names to values.",
+			values->obj.name);
+	else if (!k->legacy)
+		check_names(k);
+	return k->why->len == 0 && guard_fits(k->c, k->from, k->file, k->legacy, k->why);
+}
+
+/* The separate services read configuration files of their own. */
+static enum model_kbsconfig_reason microservices(const struct check *k)
+{
+	for (int i = KBSCONFIG_AS_CONFIG; k->c->microservices && i <= KBSCONFIG_RVPS_CONFIG; i++) {
+		if (k->c->input[i])
+			continue;
+		strbuf_addf(k->why, "MicroservicesDeployment requires spec.%s. Set it.",
+			model_kbsconfig_input_paths[i]);
+		return KBSCONFIG_INPUT_INVALID;
+	}
+	return KBSCONFIG_IS_INSTALLED;
+}
+
+/* Report what the user must change in the KbsConfig first, then missing objects, then their
+ * content. */
+enum model_kbsconfig_reason render_kbsconfig_check(const struct model_kbsconfig *c,
+	const struct render_kbsconfig_source *from, struct strbuf *why)
+{
+	static const struct model_kbsfile none;
+	const struct model_input *config = input_of(c, from, KBSCONFIG_CONFIG);
+	/* Without a readable configuration, `none` stands for its settings. */
+	struct check k = {.c = c, .from = from, .why = why};
+
+	k.file = config ? &config->file : &none;
+	k.legacy = render_kbsconfig_is_legacy(c, from);
+	if (!c->input[KBSCONFIG_CONFIG] && !c->problem) {
+		strbuf_adds(why,
+			"spec.kbsConfigMapName is missing. Set it to the name of a ConfigMap with kbs-config.toml.");
+		return KBSCONFIG_INPUT_INVALID;
+	}
+	/* An invalid spec is reported before anything that is missing. */
+	if (c->problem && !fits(&k))
+		return KBSCONFIG_INPUT_INVALID;
+	if (microservices(&k) != KBSCONFIG_IS_INSTALLED)
+		return KBSCONFIG_INPUT_INVALID;
+	for (int i = 0; i < KBSCONFIG_N_INPUTS; i++)
+		if (!input_is_there(&k, i))
+			return KBSCONFIG_INPUT_MISSING;
+	if (!lists_are_there(&k))
+		return KBSCONFIG_INPUT_MISSING;
+	return fits(&k) ? KBSCONFIG_IS_INSTALLED : KBSCONFIG_INPUT_INVALID;
+}
 
 const struct render_kbsconfig_images render_kbsconfig_images_default = {
 	.kbs = "ghcr.io/confidential-containers/staged-images/"
@@ -40,14 +799,14 @@ static void content_hash(
 
 	bytes_sha256_init(&run);
 	for (int i = 0; i < KBSCONFIG_N_INPUTS; i++) {
-		const struct model_input *in = kbsconfig_input(c, from, i);
+		const struct model_input *in = input_of(c, from, i);
 
 		if (in)
 			add_hash(&run, model_kbsconfig_input_paths[i], in);
 	}
 	for (;;) {
-		cleanup_free char *name = kbsconfig_line(&at, NULL);
-		const struct model_input *in = kbsconfig_find(from, true, name);
+		cleanup_free char *name = next_line(&at, NULL);
+		const struct model_input *in = find_object(from, true, name);
 
 		if (!name)
 			break;
@@ -77,7 +836,7 @@ static void fill_env(const struct model_kbsconfig *c, struct json_object *contai
 }
 
 /* Trustee before v0.21 has no /healthz: probe the port only. */
-static void fill_probes(const struct kbsconfig_pod *p)
+static void fill_probes(const struct pod *p)
 {
 	static const char *const probes[] = {"readinessProbe", "livenessProbe"};
 
@@ -97,7 +856,7 @@ static void fill_probes(const struct kbsconfig_pod *p)
 }
 
 /* Three deployments, three images: legacy, microservices, all in one. */
-static void fill_images(const struct kbsconfig_pod *p, const struct render_kbsconfig_images *images)
+static void fill_images(const struct pod *p, const struct render_kbsconfig_images *images)
 {
 	bool apart = p->as != p->kbs;
 
@@ -112,7 +871,7 @@ static void fill_images(const struct kbsconfig_pod *p, const struct render_kbsco
 }
 
 /* Keep only the containers of this deployment type. Pointers in p are borrowed from spec. */
-static void take_containers(struct json_object *spec, struct kbsconfig_pod *p)
+static void take_containers(struct json_object *spec, struct pod *p)
 {
 	struct json_object *pod = json_get_obj(spec, "template/spec");
 	struct json_object *all = json_get_arr(pod, "containers"), *list = json_arr();
@@ -147,11 +906,11 @@ struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c,
 	const struct render_kbsconfig_source *from, const struct render_kbsconfig_images *images)
 {
 	struct json_object *spec = render_template("kbsconfig-deployment.yaml");
-	struct kbsconfig_pod p = {.c = c, .from = from};
+	struct pod p = {.c = c, .from = from};
 	struct json_object *containers;
 	char hash[33];
 
-	p.file = &kbsconfig_input(c, from, KBSCONFIG_CONFIG)->file;
+	p.file = &input_of(c, from, KBSCONFIG_CONFIG)->file;
 	p.legacy = render_kbsconfig_is_legacy(c, from);
 	take_containers(spec, &p);
 	json_add_int(spec, "replicas", c->replicas);
@@ -159,12 +918,12 @@ struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c,
 		p.file->port);
 	fill_images(&p, images);
 	fill_probes(&p);
-	kbsconfig_mounts(&p);
+	add_volumes(&p);
 	containers = json_get_arr(spec, "template/spec/containers");
 	for (size_t i = 0; i < json_object_array_length(containers); i++)
 		fill_env(c, json_object_array_get_idx(containers, i));
 	if (c->guard)
-		kbsconfig_add_guard(&p, containers, images->guard);
+		add_guard(&p, containers, images->guard);
 	content_hash(c, from, hash);
 	json_add_str(
 		json_get_obj(spec, "template/metadata/annotations"), RENDER_KBSCONFIG_HASH, hash);
@@ -176,7 +935,7 @@ struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c,
 struct json_object *render_kbsconfig_service(
 	const struct model_kbsconfig *c, const char *ns, const struct render_kbsconfig_source *from)
 {
-	const struct model_input *config = kbsconfig_input(c, from, KBSCONFIG_CONFIG);
+	const struct model_input *config = input_of(c, from, KBSCONFIG_CONFIG);
 	struct json_object *port = json_obj(), *spec = json_obj();
 
 	json_add_str(port, "name", "kbs-port");
