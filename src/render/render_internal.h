@@ -8,6 +8,8 @@
 #include "tec/kobj/gvk.h"
 #include "tec/render/trustee.h"
 
+/* ---- frame.c */
+
 /* The frame of an object: apiVersion, kind, metadata. */
 struct render_meta {
 	const struct kobj_gvk *gvk;
@@ -31,13 +33,6 @@ struct json_object *render_hashed(struct json_object *take_o);
 struct secret *render_secret_text(struct json_object *take_o, const char *key_name,
 	const struct secret *key, const char *text_name, const char *text);
 
-/* etc/FILE with its markers resolved (see the head of etc/kbs-config.toml). */
-void render_kbs_config(const char *file, const struct model_cluster *c,
-	const struct render_trustee_inputs *in, struct strbuf *out);
-/* ConfigMap trustee-data with that file. */
-struct json_object *render_kbs_data(const char *file, const struct model_cluster *c, const char *ns,
-	const struct render_trustee_inputs *in);
-
 struct json_object *render_mount(const char *name, const char *path); /* read-only */
 /* {"name":NAME,SOURCE:V} */
 struct json_object *render_named(const char *name, const char *source, struct json_object *take_v);
@@ -56,6 +51,13 @@ void render_push_all(struct json_object *list, struct json_object *more);
 /* The element of this name, borrowed. Aborts if there is none: a template is part of the
  * program. */
 struct json_object *render_element(struct json_object *list, const char *name);
+/* ---- trustee.c */
+
+/* ConfigMap trustee-data with etc/FILE, whose markers are resolved (see the head of
+ * etc/kbs-config.toml). */
+struct json_object *render_kbs_data(const char *file, const struct model_cluster *c, const char *ns,
+	const struct render_trustee_inputs *in);
+
 /* Replace volume and mount `name` of the Deployment's spec by these; NULL: remove it. */
 void render_replace(struct json_object *spec, const char *name, struct json_object *take_volumes,
 	struct json_object *take_mounts);

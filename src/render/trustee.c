@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trustee's ConfigMaps, Services and Secrets. Everything is made from the model and files in etc/;
- * nothing is read back, so the same cluster gives the same bytes (its hash relies on that). Private
- * keys are written into their Secret's text inside the locked arena and never become a json-c
- * string.
+ * Trustee's ConfigMaps, Services, Secrets and its Deployment. Everything is made from the model and
+ * files in etc/; nothing is read back, so the same cluster gives the same bytes (its hash relies on
+ * that).
+ *
+ * The Deployment is a template in etc/ with the cluster's values filled in, for both ways of
+ * delivery. A changed Pod template restarts Trustee, so the order of its lists must not change. The
+ * guard (etc/trustee-guard.yaml) is placed beside Trustee, which then listens on loopback only;
+ * without it the rendered template is the same as in releases before the guard.
  */
 #include "config.h"
 
 #include "render_internal.h"
 
-#include <assert.h>
+#include "tec/render/volumes.h"
 
-#include "tec/base/yaml.h"
-#include "tec/kobj/owner.h"
-#include "tec/kobj/subset.h"
-#include "tec/render/etc.h"
-
-#define KBS_PORT 8080
+#define KBS_PORT        8080
+#define OLD_TOKEN_DIR   "/opt/trustee/token-old"
+#define HASH_ANNOTATION "trusted-execution-clusters.io/"
+#define TLS_HASH        HASH_ANNOTATION "tls-hash"
+#define TOKEN_HASH      HASH_ANNOTATION "token-hash"
 
 /* trustee: the first release with /healthz and with the [admin] section of etc/kbs-config.toml. */
 const struct render_images render_images_default = {
@@ -25,81 +28,78 @@ const struct render_images render_images_default = {
 	.compute_pcrs = "ghcr.io/trusted-execution-clusters/tec-compute-pcrs:" PACKAGE_VERSION,
 };
 
-const char *render_etc(const char *file_name)
+/* ---- kbs-config.toml */
+
+/* Append the certificates of former signers to a list: "a" ] becomes "a", "b" ]. */
+static void add_signers(struct strbuf *out, const struct render_trustee_inputs *in)
 {
-	for (const struct render_etc_file *f = render_etc_files; f->name; f++) {
-		if (str_eq(f->name, file_name))
-			return f->text;
+	out->len--; /* the bracket */
+	for (unsigned i = 1; i < in->n_signers; i++)
+		strbuf_addf(out, ", \"" OLD_TOKEN_DIR "/%u/cert.pem\"",
+			render_token_number(in->signers[i].name));
+	strbuf_addc(out, ']');
+}
+
+/* A marker of a line, which decides whether the line is kept (see the head of
+ * etc/kbs-config.toml). */
+struct marker {
+	const char *text;
+	bool keep;
+};
+
+/* The marker at the front or the end of [line, end); NULL: none. */
+static const struct marker *find_marker(
+	const struct marker *list, size_t n, bool front, const char *line, const char *end)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strlen(list[i].text);
+
+		if ((size_t)(end - line) >= len &&
+			memcmp(front ? line : end - len, list[i].text, len) == 0)
+			return &list[i];
 	}
 	return NULL;
 }
 
-/* A template is parsed as YAML once and kept as JSON, which takes a sixth of the time to parse. */
-struct json_object *render_template(const char *file)
+/* Drop or keep each line by its markers, which are removed. */
+static void kbs_config(const char *file, const struct model_cluster *c,
+	const struct render_trustee_inputs *in, struct strbuf *out)
 {
-	static struct known {
-		const char *yaml; /* borrowed; NULL: free */
-		char *json;       /* owned, never freed */
-	} known[16];
-	struct known *k = known;
-	const char *yaml = render_etc(file);
-	struct err err = ERR_INIT;
-	struct json_object *o;
+	/* With the guard, Trustee serves plain http on loopback. */
+	bool guarded = model_cluster_guarded(c), tls = c->trustee_secret && !guarded;
+	const struct marker heads[] = {{"#plain: ", !tls}, {"#guard: ", guarded}},
+			    tails[] = {{" #signers", true}, {" #tls", tls}, {" #open", !guarded}};
+	const char *line = render_etc(file);
 
-	/* Texts are static, so their addresses identify them. */
-	while (k->yaml && k->yaml != yaml)
-		k++;
-	assert(k < known + ARRAY_LEN(known) - 1);
-	o = k->json ? json_parse(k->json, strlen(k->json), &json_limits_object, &err)
-		    : yaml_parse(yaml, strlen(yaml), &err);
-	if (!o)
-		DIE("etc/%s: %s", file, err.text);
-	if (!k->json)
-		k->json = json_text(o);
-	k->yaml = yaml;
-	return o;
+	while (*line) {
+		const char *end = strchrnul(line, '\n');
+		const struct marker *head = find_marker(heads, ARRAY_LEN(heads), true, line, end),
+				    *tail = find_marker(tails, ARRAY_LEN(tails), false, line, end);
+
+		if ((!head || head->keep) && (!tail || tail->keep)) {
+			const char *from = line + (head ? strlen(head->text) : 0);
+			const char *to = end - (tail ? strlen(tail->text) : 0);
+
+			strbuf_add(out, from, (size_t)(to - from));
+			/* The line ends with the list of trusted certificates. */
+			if (tail == &tails[0])
+				add_signers(out, in);
+			strbuf_addc(out, '\n');
+		}
+		line = *end ? end + 1 : end;
+	}
 }
 
-/* Owner references make the garbage collector delete what a deleted owner leaves. */
-struct json_object *render_object(const struct render_meta *m)
+/* The only part of the configuration that depends on the cluster is in the markers. */
+struct json_object *render_kbs_data(const char *file, const struct model_cluster *c, const char *ns,
+	const struct render_trustee_inputs *in)
 {
-	cleanup_strbuf struct strbuf version = STRBUF_INIT;
-	struct json_object *o = json_obj(), *meta = json_obj(), *labels = json_obj();
+	cleanup_strbuf struct strbuf toml = STRBUF_INIT;
+	struct json_object *o = render_frame(&kobj_configmap, "trustee-data", ns, c, NULL);
 
-	kobj_api_version(m->gvk, &version);
-	/* Services and NetworkPolicies select by this label. */
-	json_add_str(labels, "app", m->app);
-	json_add_str(labels, "app.kubernetes.io/managed-by", "tec-operator");
-	json_add_str(meta, "name", m->name);
-	json_add_str(meta, "namespace", m->ns);
-	json_add(meta, "labels", labels);
-	if (m->take_marks)
-		json_add(meta, "annotations", m->take_marks);
-	if (m->owner)
-		json_add(meta, "ownerReferences",
-			json_push(json_arr(),
-				kobj_owner_json(m->owner_gvk, m->owner->name, m->owner->uid)));
-	json_add_str(o, "apiVersion", strbuf_str(&version));
-	json_add_str(o, "kind", m->gvk->kind);
-	return json_add(o, "metadata", meta);
-}
-
-struct json_object *render_frame(const struct kobj_gvk *gvk, const char *name, const char *ns,
-	const struct model_cluster *c, const char *app)
-{
-	return render_object(&(struct render_meta){.gvk = gvk,
-		.name = name,
-		.ns = ns,
-		.app = app,
-		.owner_gvk = &kobj_cluster,
-		.owner = c ? &c->obj : NULL});
-}
-
-/* The hash lets a controller skip the request if nothing changed. */
-struct json_object *render_hashed(struct json_object *take_o)
-{
-	kobj_render_hash_set(take_o);
-	return take_o;
+	kbs_config(file, c, in, &toml);
+	json_add(o, "data", json_add_str(json_obj(), "kbs-config.toml", strbuf_str(&toml)));
+	return render_hashed(o);
 }
 
 /* ---- ConfigMaps */
@@ -157,23 +157,6 @@ struct json_object *render_image_pcrs(const char *ns)
 
 /* ---- Service */
 
-/* type NULL is omitted: the API server's default applies and a user's choice is kept. */
-struct json_object *render_service(const struct model_cluster *c, const char *ns, const char *name,
-	const char *type, const char *app, const char *port_name, int port, int target)
-{
-	struct json_object *o = render_frame(&kobj_service, name, ns, c, NULL);
-	struct json_object *p = json_obj(), *spec = json_obj();
-
-	json_add_str(p, "name", port_name);
-	json_add_int(p, "port", port);
-	json_add_int(p, "targetPort", target);
-	json_add_str(p, "protocol", "TCP");
-	json_add_str(spec, "type", type);
-	json_add(spec, "selector", json_add_str(json_obj(), "app", app));
-	json_add(spec, "ports", json_push(json_arr(), p));
-	return render_hashed(json_add(o, "spec", spec));
-}
-
 struct json_object *render_trustee_service(const struct model_cluster *c, const char *ns)
 {
 	return render_service(
@@ -188,35 +171,6 @@ struct json_object *render_trustee_admin_service(const struct model_cluster *c, 
 
 /* ---- Secrets */
 
-/* Write the JSON by hand: json-c would copy the key into ordinary memory. */
-struct secret *render_secret_text(struct json_object *take_o, const char *key_name,
-	const struct secret *key, const char *text_name, const char *text)
-{
-	cleanup_json struct json_object *o = take_o;
-	cleanup_secret struct secret *b64 = secret_to_b64(key);
-	cleanup_strbuf struct strbuf head = STRBUF_INIT, tail = STRBUF_INIT;
-	cleanup_free char *json = NULL;
-	struct secret *s;
-	uint8_t *p;
-
-	json_add_str(o, "type", "Opaque");
-	json = json_text(o);
-	strbuf_add(&head, json, strlen(json) - 1); /* all but the last brace */
-	strbuf_addf(&head, ",\"data\":{\"%s\":\"", key_name);
-	if (text_name) {
-		strbuf_addf(&tail, "\",\"%s\":\"", text_name);
-		bytes_to_b64(&tail, text, strlen(text));
-	}
-	strbuf_adds(&tail, "\"}}");
-	/* Sized exactly: a growing buffer would leave copies of the key behind. */
-	s = secret_new(head.len + secret_len(b64) + tail.len);
-	p = secret_bytes(s);
-	memcpy(p, head.data, head.len);
-	memcpy(p + head.len, secret_peek(b64), secret_len(b64));
-	memcpy(p + head.len + secret_len(b64), tail.data, tail.len);
-	return s;
-}
-
 struct secret *render_auth_secret(const struct model_cluster *c, const char *ns,
 	const struct secret *private_pem, const char *public_pem)
 {
@@ -229,4 +183,260 @@ struct secret *render_token_secret(const struct model_cluster *c, const char *ns
 {
 	return render_secret_text(render_frame(&kobj_secret, name, ns, c, NULL), "key.pem", key_pem,
 		"cert.pem", cert_pem);
+}
+
+/* ---- the Deployment: volumes and mounts */
+
+/* Replace the element `name` of o's list by those of take_others; NULL: remove it. */
+static void replace(
+	struct json_object *o, const char *list, const char *name, struct json_object *take_others)
+{
+	struct json_object *was = json_get_arr(o, list), *now = json_arr();
+
+	for (size_t i = 0; i < json_object_array_length(was); i++) {
+		struct json_object *one = json_object_array_get_idx(was, i);
+
+		if (!str_eq(json_get_str(one, "name"), name)) {
+			json_push(now, json_object_get(one));
+			continue;
+		}
+		for (size_t k = 0; take_others && k < json_object_array_length(take_others); k++)
+			json_push(now, json_object_get(json_object_array_get_idx(take_others, k)));
+	}
+	json_object_put(take_others);
+	json_add(o, list, now);
+}
+
+void render_replace(struct json_object *spec, const char *name, struct json_object *take_volumes,
+	struct json_object *take_mounts)
+{
+	struct json_object *pod = json_get_obj(spec, "template/spec");
+
+	replace(pod, "volumes", name, take_volumes);
+	replace(render_element(json_get_arr(pod, "containers"), "kbs"), "volumeMounts", name,
+		take_mounts);
+}
+
+/* The signer is mounted at a fixed path whatever its Secret is called; of a former one only the
+ * certificate is mounted. */
+static void fill_tokens(const struct render_trustee_inputs *in, struct json_object *spec)
+{
+	struct json_object *volumes = json_arr(), *mounts = json_arr();
+	struct json_object *signer =
+		render_element(json_get_arr(spec, "template/spec/volumes"), "trustee-token");
+
+	if (in->n_signers)
+		json_add_str(json_get_obj(signer, "secret"), "secretName", in->signers[0].name);
+	for (unsigned i = 1; i < in->n_signers; i++) {
+		/* Numbered by Secret, so that a path keeps its meaning when another signer
+		 * retires. */
+		unsigned number = render_token_number(in->signers[i].name);
+		cleanup_free char *name = xasprintf("trustee-token-old-%u", number);
+		cleanup_free char *path = xasprintf(OLD_TOKEN_DIR "/%u", number);
+
+		json_push(volumes, render_named(name, "secret",
+					   render_secret_source(in->signers[i].name, "cert.pem")));
+		json_push(mounts, render_mount(name, path));
+	}
+	render_replace(spec, "FORMER-TOKENS", volumes, mounts);
+}
+
+/* ---- the guard */
+
+/* Certificate and ports move from Trustee to the guard. Trustee's probe asks the guard, because
+ * the kubelet cannot reach a container's loopback. */
+static void fill_guard(
+	const struct model_cluster *c, const struct render_images *images, struct json_object *spec)
+{
+	cleanup_json struct json_object *more = render_template("trustee-guard.yaml");
+	struct json_object *containers = json_get_arr(spec, "template/spec/containers");
+	struct json_object *kbs = render_element(containers, "kbs");
+	struct json_object *guard = json_get_obj(more, "guard");
+	struct json_object *args = json_get_arr(guard, "args"), *mounts = json_arr();
+
+	/* Without the admin API the guard's admin port stays closed. */
+	if (c->delivery == MODEL_DELIVERY_ADMIN_API)
+		render_push_all(args, json_get_arr(more, "admin/args"));
+	if (c->trustee_secret) {
+		render_push_all(args, json_get_arr(more, "tls/args"));
+		json_push(mounts, render_mount("trustee-tls", "/etc/tls"));
+	}
+	json_add(guard, "volumeMounts", mounts);
+	if (images->rate_limit) {
+		cleanup_free char *rate = xasprintf("--rate-limit=%s", images->rate_limit);
+
+		json_push(args, json_object_new_string(rate));
+	}
+	/* Trustee no longer needs the private key. */
+	replace(kbs, "volumeMounts", "trustee-tls", NULL);
+	render_add_guard(containers, kbs, more, images->operator_);
+}
+
+/* ---- TLS */
+
+/* The kubelet does not verify certificates, so only the scheme changes. */
+static void fill_scheme(const struct model_cluster *c, struct json_object *kbs)
+{
+	static const char *const probes[] = {"startupProbe", "livenessProbe", "readinessProbe"};
+
+	for (size_t i = 0; i < ARRAY_LEN(probes); i++) {
+		struct json_object *get = json_get_obj(json_get_obj(kbs, probes[i]), "httpGet");
+
+		if (get)
+			json_add_str(get, "scheme", c->trustee_secret ? "HTTPS" : "HTTP");
+	}
+}
+
+/* Without a Secret the template's TLS volume is removed. */
+static void fill_tls(const struct model_cluster *c, struct json_object *spec)
+{
+	struct json_object *pod = json_get_obj(spec, "template/spec");
+
+	fill_scheme(c, render_element(json_get_arr(pod, "containers"), "kbs"));
+	if (!c->trustee_secret)
+		render_replace(spec, "trustee-tls", NULL, NULL);
+	else
+		json_add_str(
+			json_get_obj(render_element(json_get_arr(pod, "volumes"), "trustee-tls"),
+				"secret"),
+			"secretName", c->trustee_secret);
+}
+
+/* ---- the Pod template */
+
+/* Set one annotation from all signers' hashes; omit it if one is unknown. */
+static void add_token_hash(const struct render_trustee_inputs *in, struct json_object *annotations)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+
+	for (unsigned i = 0; i < in->n_signers; i++) {
+		/* An incomplete value would restart Trustee when the missing hash becomes known. */
+		if (!in->signers[i].hash)
+			return;
+		strbuf_addf(&text, "%s%s", i ? "." : "", in->signers[i].hash);
+	}
+	if (in->n_signers)
+		json_add_str(annotations, TOKEN_HASH, strbuf_str(&text));
+}
+
+/* Each annotation restarts Trustee when its value changes. */
+static void fill_annotations(const struct render_pod *p, const struct model_cluster *c,
+	const struct render_trustee_inputs *in, struct json_object *annotations)
+{
+	cleanup_strbuf struct strbuf toml = STRBUF_INIT;
+	uint8_t digest[SHA256_LEN];
+	char hex[SHA256_HEX_LEN + 1];
+
+	kbs_config(p->config, c, in, &toml);
+	bytes_sha256(strbuf_str(&toml), toml.len, digest);
+	bytes_to_hex(digest, SHA256_LEN, hex);
+	/* 64 bits are enough to notice a change. */
+	hex[16] = '\0';
+	json_add_str(annotations, HASH_ANNOTATION "config-hash", hex);
+	if (c->trustee_secret && !model_cluster_guarded(c)) /* the guard reloads it */
+		json_add_str(annotations, TLS_HASH, in->tls_hash);
+	add_token_hash(in, annotations);
+	json_add_str(annotations, MODEL_POD_CONTENTS_ANNOTATION, p->contents);
+}
+
+/* The number of slashes in a mount's path. */
+static unsigned depth(struct json_object *mount)
+{
+	unsigned n = 0;
+
+	for (const char *at = json_get_str(mount, "mountPath"); at && *at; at++)
+		n += *at == '/';
+	return n;
+}
+
+/* Sort a directory before what is mounted inside it: a runtime that mounts in this order would
+ * hide the latter, and Trustee would write its own policies there. The sort is stable, so that
+ * no Pod is replaced needlessly. */
+static struct json_object *parents_first(struct json_object *mounts)
+{
+	struct json_object *sorted = json_arr();
+	size_t n = json_object_array_length(mounts);
+
+	for (unsigned level = 0; json_object_array_length(sorted) < n; level++) {
+		for (size_t i = 0; i < n; i++) {
+			struct json_object *mount = json_object_array_get_idx(mounts, i);
+
+			if (depth(mount) == level)
+				json_push(sorted, json_object_get(mount));
+		}
+	}
+	return sorted;
+}
+
+/* Steps depend on each other: the guard moves what fill_tls() has set. */
+struct json_object *render_kbs_deployment(const struct model_cluster *c, const char *ns,
+	const struct render_images *images, const struct render_trustee_inputs *in,
+	const struct render_pod *p)
+{
+	struct json_object *o = render_frame(&kobj_deployment, "trustee-deployment", ns, c, "kbs");
+	struct json_object *spec = p->take_spec;
+	struct json_object *kbs =
+		render_element(json_get_arr(spec, "template/spec/containers"), "kbs");
+
+	json_add_str(kbs, "image", images->trustee);
+	fill_tokens(in, spec);
+	fill_tls(c, spec);
+	if (model_cluster_guarded(c))
+		fill_guard(c, images, spec);
+	fill_annotations(p, c, in, json_get_obj(spec, "template/metadata/annotations"));
+	json_add(kbs, "volumeMounts", parents_first(json_get_arr(kbs, "volumeMounts")));
+	return render_hashed(json_add(o, "spec", spec));
+}
+
+/* The init container "seed" is this operator's image (kbs/seed.h). */
+struct json_object *render_trustee_deployment(const struct model_cluster *c, const char *ns,
+	const struct render_images *images, const struct render_trustee_inputs *in)
+{
+	struct json_object *spec = render_template("trustee-deployment.yaml");
+
+	json_add_str(render_element(json_get_arr(spec, "template/spec/initContainers"), "seed"),
+		"image", images->operator_);
+	return render_kbs_deployment(c, ns, images, in,
+		&(struct render_pod){.config = "kbs-config.toml", .take_spec = spec});
+}
+
+/* ---- reading it back */
+
+const char *render_trustee_tls_hash(struct json_object *deployment)
+{
+	return kobj_annotation(json_get_obj(deployment, "spec/template"), TLS_HASH);
+}
+
+const char *render_trustee_token_hash(struct json_object *deployment)
+{
+	return kobj_annotation(json_get_obj(deployment, "spec/template"), TOKEN_HASH);
+}
+
+/* ---- taking over from the Rust operator */
+
+/* Mount paths of the Rust operator that ours never has. */
+static bool foreign_path(const char *path)
+{
+	return str_eq(path, "/opt/trustee") || str_eq(path, "/opt/trustee/policies/opa") ||
+	       str_eq(path, "/opt/trustee/kbs-repository/default") ||
+	       (path && str_starts(path, "/opt/trustee/kbs-repository/default/")) ||
+	       str_eq(path, "/key");
+}
+
+/* All containers are searched: the Rust operator's mounts may be in any of them. */
+bool render_trustee_deployment_is_foreign(struct json_object *deployment)
+{
+	struct json_object *list = json_get_arr(deployment, "spec/template/spec/containers");
+
+	for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+		struct json_object *mounts =
+			json_get_arr(json_object_array_get_idx(list, i), "volumeMounts");
+
+		for (size_t j = 0; mounts && j < json_object_array_length(mounts); j++) {
+			if (foreign_path(json_get_str(
+				    json_object_array_get_idx(mounts, j), "mountPath")))
+				return true;
+		}
+	}
+	return false;
 }

@@ -551,7 +551,7 @@ def test_an_undefined_extension_or_unknown_claim_fails_the_attestation(engine):
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 @pytest.mark.parametrize("name", ["kbs-config.toml", "kbs-config-v017.toml"])
 def test_the_configurations_are_toml(name, tls):
-    """As render/trustee_deployment.c resolves the markers, which its own tests look at."""
+    """As render/trustee.c resolves the markers, which its own tests look at."""
     lines = [line for line in read(name).splitlines()
              if not (line.startswith("#plain: ") if tls else line.endswith(" #tls"))]
     config = tomllib.loads("\n".join(line.removeprefix("#plain: ") for line in lines))
