@@ -1,10 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The states of one Trustee, its errors, and which phase acts. An error never drops anything: what
- * failed is unknown and pending again, alone, or with everything in flight if Trustee is
- * unreachable or refuses us. Several failures in a row mean that it is unreachable, one does not. A
- * name that is refused repeatedly while Trustee answers does not count, so it delays nothing but
- * itself.
+ * One Trustee: its states and errors, its requests, and which phase acts.
+ *
+ * An error never drops anything: what failed is unknown and pending again, alone, or with
+ * everything in flight if Trustee is unreachable or refuses us. Several failures in a row mean that
+ * it is unreachable, one does not. A name that is refused repeatedly while Trustee answers does not
+ * count, so it delays nothing but itself.
+ *
+ * Probing compares the sentinel read with the one last written (if equal, all confirmations are
+ * still valid) and with the sum of what is desired (if equal, everything is stored). In any other
+ * case the content of Trustee's store is unknown and everything is sent.
+ *
+ * Populating sends policies, reference values and the sentinel, one request at a time (a message
+ * carries as many values as fit). A message of values starts with the dirty sentinel unless that is
+ * stored: its name sorts first, so the values after it are never hidden behind a clean one.
+ *
+ * Running sends one request per key, in a window. A key that failed waits for its own backoff.
+ * Retries are sent before new work, and revocations before deliveries. A request that replaces or
+ * removes a key waits until the sentinel is dirty.
  */
 #include "config.h"
 
@@ -15,17 +28,23 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
 #include "tec/base/uuid.h"
 
-#define AWAY_MIN_MS 200u   /* first delay of a probe */
-#define SAID_MAX_MS 30000u /* longest delay if Trustee answers but does not accept the request */
-#define LOST_MAX_MS 500u   /* longest delay without an answer: several in a row mean unreachable */
-#define FIRST_MS    100u   /* first delay of a request */
-#define AWAY_AFTER  5u     /* failures in a row that mean unreachable */
-#define ALLOWED_MIN 2u     /* the window never shrinks below this */
+#define AWAY_MIN_MS   200u   /* first delay of a probe */
+#define SAID_MAX_MS   30000u /* longest delay if Trustee answers but does not accept the request */
+#define LOST_MAX_MS   500u /* longest delay without an answer: several in a row mean unreachable */
+#define FIRST_MS      100u /* first delay of a request */
+#define AWAY_AFTER    5u   /* failures in a row that mean unreachable */
+#define ALLOWED_MIN   2u   /* the window never shrinks below this */
+#define SETTLE_MAX_MS 10000u /* longest wait for the controllers before a first probe */
+#define BACK_IN_ROW   3u     /* a read proves less than a write: the disk may be full */
+#define SHARED_NAME   "trusted_aks"
+#define SHARED_MAX    (7u * 1024 * 1024) /* of a body; our Trustee accepts 8 MiB */
+#define READS_LISTS   "reads-lists"
 
 static struct metric states = METRIC_GAUGE_INIT(
 	"tec_trustee_state", "1 for the state that a Trustee is in.", "trustee", "state");
@@ -64,7 +83,7 @@ static bool may_move(enum kbs_target_state from, enum kbs_target_state to)
 }
 
 /* The only writer of p->state: checks the move, logs it and reports it to kbs_sync. */
-void push_set_state(struct kbs_push *p, enum kbs_target_state state)
+static void set_state(struct kbs_push *p, enum kbs_target_state state)
 {
 	bool bad = state == KBS_TARGET_UNREACHABLE || state == KBS_TARGET_REFUSED;
 
@@ -86,6 +105,108 @@ void push_set_state(struct kbs_push *p, enum kbs_target_state state)
 			p->sync, p->target, state, *p->error ? p->error : NULL, p->text);
 }
 
+/* Look for work in the next turn of the loop. */
+static void wake(struct kbs_push *p)
+{
+	kbs_sync_wake(p->sync, p->t);
+}
+
+/* ---- requests */
+
+/* Append to a list; a request is always in exactly one. */
+static void move(struct push_request *f, struct push_requests *to)
+{
+	if (f->list)
+		TAILQ_REMOVE(f->list, f, link);
+	f->list = to;
+	TAILQ_INSERT_TAIL(to, f, link);
+}
+
+/* The backoff has ended: queue the request again by what is desired now. */
+static void on_due(void *arg)
+{
+	struct push_request *f = arg;
+
+	move(f, &f->p->due[!f->item->e->objects]);
+	wake(f->p);
+}
+
+/* Owned by the list it is in; freed by finish_confirmed() or finish_unknown(). */
+static struct push_request *request_new(struct kbs_push *p)
+{
+	struct push_request *f = xcalloc(1, sizeof(*f));
+
+	f->p = p;
+	timer_init(&f->retry, p->loop, on_due, f);
+	move(f, &p->in_flight);
+	return f;
+}
+
+/* The items were finished before: their in-flight bits are cleared. */
+static void request_free(struct push_request *f)
+{
+	TAILQ_REMOVE(f->list, f, link);
+	timer_fini(&f->retry);
+	free(f->item);
+	free(f);
+}
+
+/* Record what is sent: the entry may change while the request is in flight. */
+static void request_add(struct push_request *f, struct kbs_entry *e)
+{
+	struct push_item *i;
+
+	if (f->n == f->cap) {
+		f->cap = f->cap ? f->cap * 2 : 1;
+		f->item = xreallocarray(f->item, f->cap, sizeof(*f->item));
+	}
+	i = &f->item[f->n++];
+	*i = (struct push_item){.e = e, .revoke = !e->objects};
+	memcpy(i->sha256, e->sha256, SHA256_LEN);
+}
+
+/* Queue what the request carried again, and free the request. */
+static void finish_unknown(struct push_request *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		kbs_sync_finish(f->p->sync, f->p->t, f->item[i].e, false, NULL);
+	push_repeat_end(f, false);
+	request_free(f);
+}
+
+/* Covers requests in flight and those waiting for another try. */
+static void finish_all_unknown(struct kbs_push *p)
+{
+	struct push_requests *all[] = {&p->in_flight, &p->waiting, &p->due[0], &p->due[1]};
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		while (!TAILQ_EMPTY(all[i]))
+			finish_unknown(TAILQ_FIRST(all[i]));
+	p->n_resources = p->n_repeated = 0;
+}
+
+/* Trustee holds all that the request carried. An answer from before the store was lost confirms
+ * nothing. */
+static void finish_confirmed(struct push_request *f)
+{
+	struct kbs_push *p = f->p;
+
+	if (f->stale) {
+		finish_unknown(f);
+		return;
+	}
+	for (size_t i = 0; i < f->n; i++) {
+		struct push_item *x = &f->item[i];
+
+		/* A late request of an earlier leader could undo this: repeat it later. */
+		if (x->revoke || x->e->taken_back)
+			push_repeat_note(p, (enum kbs_kind)x->e->kind, x->e->name);
+		kbs_sync_finish(p->sync, p->t, x->e, true, x->revoke ? NULL : x->sha256);
+	}
+	push_repeat_end(f, true);
+	request_free(f);
+}
+
 /* ---- errors */
 
 /* Whether Trustee itself did not answer: no answer at all, or one from a proxy. */
@@ -101,8 +222,9 @@ static bool is_refused(const struct err *err)
 	return (err->kind == ERR_DENIED && err->http) || err->kind == ERR_INVALID;
 }
 
-/* Halve the window on a lost answer, and count failures in a row. */
-bool push_is_away(struct kbs_push *p, const struct err *err, bool first)
+/* Count a failed request; first: it was the request's first try. A lost answer halves the window.
+ * True: Trustee is now unreachable. */
+static bool is_away(struct kbs_push *p, const struct err *err, bool first)
 {
 	unsigned least = p->conf.window < ALLOWED_MIN ? p->conf.window : ALLOWED_MIN;
 
@@ -120,15 +242,17 @@ bool push_is_away(struct kbs_push *p, const struct err *err, bool first)
 }
 
 /* Grow the window by one (additive increase, as TCP does). */
-void push_succeeded(struct kbs_push *p)
+static void succeeded(struct kbs_push *p)
 {
 	p->in_row = 0;
 	if (p->allowed < p->conf.window)
 		p->allowed++;
 }
 
-/* Retry-After is honoured up to SAID_MAX_MS: a proxy may send hours. */
-uint32_t push_delay(struct kbs_push *p, struct backoff *b, const char *what, const struct err *err)
+/* The delay before a failed request is sent again; what: for the log. Retry-After is honoured up to
+ * SAID_MAX_MS: a proxy may send hours. */
+static uint32_t delay_for(
+	struct kbs_push *p, struct backoff *b, const char *what, const struct err *err)
 {
 	uint32_t ms = backoff_next(b, FIRST_MS, is_lost(err) ? LOST_MAX_MS : SAID_MAX_MS);
 
@@ -144,7 +268,7 @@ uint32_t push_delay(struct kbs_push *p, struct backoff *b, const char *what, con
 static void cancel_all(struct kbs_push *p)
 {
 	op_scope_cancel(&p->ops);
-	push_finish_all_unknown(p);
+	finish_all_unknown(p);
 	timer_cancel(&p->serial_wait);
 	timer_cancel(&p->probe);
 	timer_cancel(&p->sentinel);
@@ -155,8 +279,9 @@ static void cancel_all(struct kbs_push *p)
 	p->serial = false;
 }
 
-/* A refusal needs a person (a key or a certificate), so it is retried slowly. */
-void push_fail(struct kbs_push *p, const struct err *err)
+/* Trustee is unreachable or refuses us: everything in flight becomes pending again. A refusal needs a
+ * person (a key or a certificate), so it is retried slowly. */
+static void fail(struct kbs_push *p, const struct err *err)
 {
 	const struct err why = *err; /* err may belong to a request that is freed here */
 	bool refused = is_refused(&why);
@@ -168,7 +293,7 @@ void push_fail(struct kbs_push *p, const struct err *err)
 	if (!refused && why.retry_after_ms > after)
 		after = why.retry_after_ms > SAID_MAX_MS ? SAID_MAX_MS : why.retry_after_ms;
 	(void)snprintf(p->error, sizeof(p->error), "%s", why.text);
-	push_set_state(p, refused ? KBS_TARGET_REFUSED : KBS_TARGET_UNREACHABLE);
+	set_state(p, refused ? KBS_TARGET_REFUSED : KBS_TARGET_UNREACHABLE);
 	timer_set(&p->retry, after);
 }
 
@@ -181,8 +306,635 @@ static void on_retry(void *arg)
 		return;
 	p->probe_wanted = p->hold = true;
 	p->waiting_since_ms = clock_boot_ms();
-	push_set_state(p, KBS_TARGET_PROBING);
-	push_wake(p);
+	set_state(p, KBS_TARGET_PROBING);
+	wake(p);
+}
+
+/* ---- the sentinel */
+
+/* {"cluster":...,"sum":"..."}; sum NULL: dirty. A clean sentinel names no session: the next process
+ * can accept it. Contains "policy":READS_LISTS as well if the stored policy reads lists. */
+static void sentinel_json(const struct kbs_push *p, const struct kbs_sum *sum, struct strbuf *out)
+{
+	char hex[SHA256_HEX_LEN + 1] = "";
+
+	if (sum)
+		kbs_sum_hex(sum, hex);
+	strbuf_adds(out, "{\"cluster\":");
+	json_quote(out, p->cluster_uid, strlen(p->cluster_uid));
+	strbuf_addf(out, ",\"session\":\"%s\",\"sum\":\"%s\"%s}", sum ? "" : p->session, hex,
+		p->order == PUSH_VALUES_FIRST ? ",\"policy\":\"" READS_LISTS "\"" : "");
+}
+
+/* Whether the stored sentinel is clean and its sum is that of what is desired now. */
+static bool sentinel_is_right(const struct kbs_push *p)
+{
+	struct kbs_sum want;
+
+	kbs_sync_sum(p->sync, &want);
+	return p->clean && memcmp(&want, &p->stored_sum, sizeof(want)) == 0;
+}
+
+/* sum NULL: the dirty sentinel. */
+static void add_sentinel(const struct kbs_push *p, const struct kbs_sum *sum, struct kbs_values *m)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+
+	sentinel_json(p, sum, &text);
+	kbs_values_add(m, KBS_SENTINEL, strbuf_str(&text), text.len);
+}
+
+/* Whether the stored sentinel may be something other than our dirty one. */
+static bool dirty_is_due(const struct kbs_push *p)
+{
+	return p->clean || p->sent || !p->marked;
+}
+
+/* Whether a sentinel may be written now; if not, request a probe. A sentinel may only replace one that
+ * was just read: otherwise a store that was lost meanwhile would look complete from then on. */
+static bool may_mark(struct kbs_push *p)
+{
+	if (p->asked || !p->marked)
+		return true;
+	p->probe_wanted = p->hold = true;
+	wake(p);
+	return false;
+}
+
+/* ---- values */
+
+static bool is_identity(const struct kbs_entry *e)
+{
+	return str_starts(e->name, KBS_IDENTITY_PREFIX);
+}
+
+/* Handle the failure of a request; f may be NULL. A single one delays the next request; several mean
+ * that Trustee is unreachable. */
+static void serial_failed(
+	struct kbs_push *p, struct push_request *f, const char *what, const struct err *err)
+{
+	if (is_away(p, err, true)) {
+		fail(p, err);
+		return;
+	}
+	if (f)
+		finish_unknown(f);
+	timer_set(&p->serial_wait, delay_for(p, &p->serial_backoff, what, err));
+}
+
+/* 413 halves the batch instead of failing: the limit of a server or proxy is unknown in advance. */
+static void on_values(void *arg, const struct err *err, const struct kbs_answer *answer)
+{
+	struct push_request *f = arg;
+	struct kbs_push *p = f->p;
+
+	(void)answer;
+	p->serial = false;
+	if (err_is_set(err)) {
+		if (err->http != 413 || f->n + f->n_repeats < 2) {
+			serial_failed(p, f, "reference values", err);
+			return;
+		}
+		/* Too many names for the server's body limit. */
+		p->batch_max = (f->n + f->n_repeats) / 2;
+		finish_unknown(f);
+		wake(p);
+		return;
+	}
+	if (f->n) { /* a message with the sentinel alone is not progress */
+		backoff_reset(&p->backoff);
+		succeeded(p);
+	}
+	backoff_reset(&p->serial_backoff);
+	p->marked = true;
+	p->sent = false;
+	p->clean = f->clean;
+	/* Only an answered message tells which sentinel is stored. */
+	p->stored_sum = f->sum;
+	p->shared_emptied = p->shared_emptied || f->empties_shared;
+	finish_confirmed(f);
+	wake(p);
+}
+
+static void send_values(struct push_request *f, const struct kbs_values *m)
+{
+	f->p->serial = true;
+	(void)kbs_admin_put_values(f->p->transport, &f->p->ops, m, on_values, f);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* A growing array for sorting. */
+struct key_list {
+	char **v; /* owned, base64 */
+	size_t n, cap;
+};
+
+/* Append the base64 key of one identity. */
+static void add_key(
+	struct key_list *keys, const struct kbs_entry *e, const struct kbs_object *object)
+{
+	cleanup_secret struct secret *value = kbs_object_render(e, object);
+	cleanup_json struct json_object *o = NULL;
+	struct err err = ERR_INIT;
+
+	o = json_parse(
+		(const char *)secret_peek(value), secret_len(value), &json_limits_object, &err);
+	if (!o || !json_get_str(o, "ak"))
+		DIE("kbs push: the identity %s has no key", e->name);
+	if (keys->n == keys->cap) {
+		keys->cap = keys->cap ? keys->cap * 2 : 64;
+		keys->v = xreallocarray(keys->v, keys->cap, sizeof(*keys->v));
+	}
+	keys->v[keys->n++] = xstrdup(json_get_str(o, "ak"));
+}
+
+/* The array of all identities' base64 keys for the Rust operator's policy. Sorted, so that equal
+ * sets give equal text. */
+static void shared_json(const struct kbs_push *p, struct strbuf *out)
+{
+	struct key_list keys = {0};
+	const struct kbs_object *o;
+	struct kbs_entry *e;
+
+	EACH_ENTRY (p->sync, e) {
+		if (e->kind != KBS_REFVALUE || !is_identity(e))
+			continue;
+		EACH_OBJECT (e, o)
+			add_key(&keys, e, o);
+	}
+	if (keys.n)
+		qsort(keys.v, keys.n, sizeof(*keys.v), by_text);
+	strbuf_addc(out, '[');
+	for (size_t i = 0; i < keys.n; i++) {
+		if (i)
+			strbuf_addc(out, ',');
+		json_quote(out, keys.v[i], strlen(keys.v[i]));
+		free(keys.v[i]);
+	}
+	strbuf_addc(out, ']');
+	free(keys.v);
+}
+
+/* Add one entry to the message; false: it does not fit. The first entry is added whatever its
+ * size. */
+static bool add_value(struct push_request *f, struct kbs_values *m, struct kbs_entry *e)
+{
+	struct kbs_push *p = f->p;
+	bool in_array = p->shared_mode && is_identity(e) && e->objects;
+	cleanup_secret struct secret *value = NULL;
+	size_t len;
+
+	if (e->objects && !in_array)
+		value = kbs_entry_render(e);
+	len = value ? secret_len(value) : 4;
+	if (f->n && kbs_values_body_len(m, strlen(e->name), len) > p->conf.max_body)
+		return false;
+	if (!in_array)
+		kbs_values_add(m, e->name, value ? (const char *)secret_peek(value) : NULL, len);
+	kbs_sync_take(p->sync, p->t, e);
+	request_add(f, e);
+	return true;
+}
+
+/* Policies are static texts, so pointers are compared. */
+static bool policies_are_there(const struct kbs_push *p)
+{
+	const struct kbs_policies *want = &p->sync->policies;
+
+	return p->policy_attestation == want->attestation && p->policy_resource == want->resource;
+}
+
+/* Whether values are left to send, or the shared array is left to empty. */
+static bool values_are_left(struct kbs_push *p, bool *empties_shared)
+{
+	*empties_shared = !p->shared_mode && !p->shared_emptied && policies_are_there(p);
+	return *empties_shared || kbs_sync_peek(p->sync, p->t, KBS_REFVALUE);
+}
+
+/* Add the array of all identities; false: it is too large and the push has failed. */
+static bool add_shared(struct kbs_push *p, struct kbs_values *m)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	shared_json(p, &text);
+	if (kbs_values_body_len(m, strlen(SHARED_NAME), text.len) <= SHARED_MAX) {
+		kbs_values_add(m, SHARED_NAME, strbuf_str(&text), text.len);
+		return true;
+	}
+	err_set(&err, ERR_INVALID,
+		"the list of all identities exceeds what Trustee accepts in one message; "
+		"spec.trustee.keyIsolation PerMachine has no such limit");
+	fail(p, &err);
+	return false;
+}
+
+/* In shared mode identities are taken one by one for their confirmation, but sent as one array. */
+static void start_values(struct kbs_push *p, bool empties_shared)
+{
+	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
+	struct push_request *f;
+	bool identities = false;
+	struct kbs_entry *e;
+
+	if (dirty_is_due(p) && !may_mark(p))
+		return;
+	f = request_new(p);
+	if (dirty_is_due(p))
+		add_sentinel(p, NULL, &m);
+	while (f->n < p->batch_max && (e = kbs_sync_peek(p->sync, p->t, KBS_REFVALUE)) != NULL) {
+		identities = identities || is_identity(e);
+		if (!add_value(f, &m, e))
+			break;
+	}
+	f->empties_shared = empties_shared && !p->shared_mode;
+	if (f->empties_shared)
+		kbs_values_add(&m, SHARED_NAME, "[]", 2);
+	if (identities && p->shared_mode && !add_shared(p, &m))
+		return;
+	send_values(f, &m);
+}
+
+/* Mark the store as incomplete before something is changed or removed. */
+static void start_dirty(struct kbs_push *p)
+{
+	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
+
+	if (!may_mark(p))
+		return;
+	add_sentinel(p, NULL, &m);
+	send_values(request_new(p), &m);
+}
+
+/* `sent` is set before the request: if its answer is lost, a clean sentinel may be stored. */
+static void start_clean(struct kbs_push *p)
+{
+	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
+	struct push_request *f;
+
+	if (!may_mark(p))
+		return;
+	f = request_new(p);
+	f->clean = p->sent = true;
+	kbs_sync_sum(p->sync, &f->sum);
+	p->sent_sum = f->sum;
+	add_sentinel(p, &f->sum, &m);
+	p->sentinel_due = false;
+	send_values(f, &m);
+}
+
+/* Send null for each revoked name again, or the current list if the name has other objects. */
+static void start_repeated_values(struct kbs_push *p)
+{
+	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
+	struct push_request *f;
+	bool identities = false;
+	const char *name;
+
+	if (dirty_is_due(p) && !may_mark(p))
+		return;
+	f = request_new(p);
+	if (dirty_is_due(p))
+		add_sentinel(p, NULL, &m);
+	while (f->n_repeats < p->batch_max && (name = push_repeat_next(p, KBS_REFVALUE)) != NULL) {
+		const struct kbs_entry *e = kbs_entry_find(p->sync, KBS_REFVALUE, name);
+		bool is_list = e && e->objects && !p->shared_mode; /* else in the shared array */
+		cleanup_secret struct secret *value = is_list ? kbs_entry_render(e) : NULL;
+		size_t len = value ? secret_len(value) : 4;
+
+		if (f->n_repeats && kbs_values_body_len(&m, strlen(name), len) > p->conf.max_body)
+			break;
+		identities = identities || str_starts(name, KBS_IDENTITY_PREFIX);
+		kbs_values_add(
+			&m, name, value ? (const char *)secret_peek(value) : NULL, value ? len : 0);
+		push_repeat_take(f, KBS_REFVALUE);
+	}
+	if (identities && p->shared_mode && !add_shared(p, &m))
+		return;
+	send_values(f, &m);
+}
+
+/* ---- policies */
+
+/* Record the confirmed policy. Once both are stored, values may precede policies. */
+static void on_policy(void *arg, const struct err *err, const struct kbs_answer *answer)
+{
+	struct kbs_push *p = arg;
+
+	(void)answer;
+	p->serial = false;
+	if (err_is_set(err)) {
+		serial_failed(p, NULL,
+			p->sends_resource_policy ? "resource policy" : "attestation policy", err);
+		return;
+	}
+	backoff_reset(&p->serial_backoff);
+	succeeded(p);
+	*(p->sends_resource_policy ? &p->policy_resource : &p->policy_attestation) = p->policy_sent;
+	if (policies_are_there(p) && p->order != PUSH_VALUES_FIRST) {
+		p->order = PUSH_VALUES_FIRST;
+		p->marked = false; /* rewrite the sentinel, which records this */
+	}
+	wake(p);
+}
+
+/* The resource policy is sent first: it decides who may read keys. */
+static void start_policy(struct kbs_push *p)
+{
+	const struct kbs_policies *want = &p->sync->policies;
+	bool resource = p->policy_resource != want->resource;
+
+	p->serial = true;
+	p->sends_resource_policy = resource;
+	/* Unknown until answered: the desired one may change meanwhile, or change back. */
+	*(resource ? &p->policy_resource : &p->policy_attestation) = NULL;
+	p->policy_sent = resource ? want->resource : want->attestation;
+	(void)kbs_admin_put_policy(p->transport, &p->ops, resource, p->policy_sent, on_policy, p);
+}
+
+/* ---- the probe */
+
+/* Whether the sentinel carries this sum; a dirty one carries "". */
+static bool has_sum(struct json_object *o, const struct kbs_sum *sum)
+{
+	char hex[SHA256_HEX_LEN + 1];
+
+	kbs_sum_hex(sum, hex);
+	return str_eq(json_get_str(o, "sum"), hex);
+}
+
+/* Whether no other process has written since we did, so that all confirmations are still valid. */
+static bool is_ours(struct kbs_push *p, struct json_object *o)
+{
+	if (!p->known)
+		return false;
+	if (str_eq(json_get_str(o, "session"), p->session)) {
+		p->clean = p->sent = false;
+		return true;
+	}
+	if (p->sent && has_sum(o, &p->sent_sum)) {
+		p->stored_sum = p->sent_sum;
+		p->clean = true;
+		p->sent = false;
+		return true;
+	}
+	p->sent = false;
+	return p->clean && has_sum(o, &p->stored_sum);
+}
+
+/* Discard all confirmations of this store. sentinel: the stored one; NULL: the store was lost. */
+static void start_over(struct kbs_push *p, struct json_object *sentinel)
+{
+	struct push_request *f;
+
+	p->order = sentinel && str_eq(json_get_str(sentinel, "policy"), READS_LISTS)
+			   ? PUSH_VALUES_FIRST
+			   : PUSH_POLICIES_FIRST;
+	/* Whatever it contains, it must be overwritten before anything is revoked. */
+	p->clean = sentinel != NULL;
+	memset(&p->stored_sum, 0, sizeof(p->stored_sum));
+	p->sent = p->shared_emptied = p->marked = false;
+	p->shared_mode = p->sync->policies.shared;
+	p->policy_attestation = p->policy_resource = NULL;
+	p->known = true; /* each entry is unknown from here on */
+	p->check_due = p->conf.read_back;
+	/* Answers to requests sent before the loss say nothing about the new store. */
+	TAILQ_FOREACH (f, &p->in_flight, link)
+		f->stale = true;
+	kbs_sync_assume(p->sync, p->t, false);
+	p->past_due = p->conf.each_revoked != NULL; /* may be an older, restored store */
+	set_state(p, KBS_TARGET_POPULATING);
+}
+
+/* Decide what a stored sentinel proves. One of another cluster proves nothing. */
+static void judge(struct kbs_push *p, struct json_object *o)
+{
+	struct kbs_sum want;
+
+	if (!str_eq(json_get_str(o, "cluster"), p->cluster_uid)) {
+		p->known = false;
+		return;
+	}
+	/* All confirmations are still valid: nothing to send. */
+	if (is_ours(p, o))
+		return;
+	kbs_sync_sum(p->sync, &want);
+	/* Another process, usually an earlier leader, has stored exactly this. */
+	p->known = has_sum(o, &want);
+	if (!p->known)
+		return;
+	p->clean = p->shared_emptied = true;
+	p->order = PUSH_VALUES_FIRST;
+	p->stored_sum = want;
+	p->policy_attestation = p->sync->policies.attestation;
+	p->policy_resource = p->sync->policies.resource;
+	p->shared_mode = p->sync->policies.shared;
+	kbs_sync_assume(p->sync, p->t, true);
+}
+
+/* While the store is known, a failed probe is retried like a request, without giving up the
+ * store. */
+static void probe_failed(struct kbs_push *p, const struct err *err)
+{
+	if (p->failed || !p->known || is_away(p, err, !p->serial_backoff.ms)) {
+		fail(p, err);
+		return;
+	}
+	p->probe_wanted = true;
+	timer_set(&p->serial_wait, delay_for(p, &p->serial_backoff, "probe", err));
+}
+
+/* The answer releases `hold`: only now may anything be sent. */
+static void on_probe(void *arg, const struct err *err, const struct kbs_answer *answer)
+{
+	struct kbs_push *p = arg;
+	cleanup_json struct json_object *o = NULL;
+	struct err bad = ERR_INIT;
+	bool was_known = p->known;
+
+	p->serial = false;
+	if (err_is_set(err) && err->kind != ERR_NOT_FOUND) {
+		probe_failed(p, err);
+		return;
+	}
+	/* A few failures are kept, so that a Trustee that only reads is unreachable again soon. */
+	if (p->failed && p->in_row > BACK_IN_ROW)
+		p->in_row = BACK_IN_ROW;
+	/* This does not reset the backoff: a server that answers may still accept no write. */
+	p->failed = p->hold = false;
+	if (!err_is_set(err))
+		o = json_parse(answer->body, answer->body_len, &json_limits_object, &bad);
+	if (o)
+		judge(p, o);
+	else
+		p->known = false; /* no sentinel, or malformed */
+	if (!p->known) {
+		if (was_known)
+			log_warn(NULL,
+				"Trustee's store was lost or changed, sending everything again",
+				"trustee=%s", log_esc(p->target));
+		start_over(p, o);
+	} else {
+		p->marked = p->asked = true;
+	}
+	timer_set(&p->probe, p->conf.probe_ms);
+	wake(p);
+}
+
+/* Read the sentinel, unless the controllers are still declaring. */
+static void start_probe(struct kbs_push *p)
+{
+	uint64_t now = clock_boot_ms(), unchanged_ms = now - p->sync->changed_ms;
+
+	/* Controllers are still declaring: a probe now would find a difference. */
+	if (!p->known && unchanged_ms < p->conf.settle_ms &&
+		now - p->waiting_since_ms < SETTLE_MAX_MS) {
+		timer_set(&p->probe, p->conf.settle_ms - unchanged_ms);
+		return;
+	}
+	p->probe_wanted = false;
+	p->serial = true;
+	(void)kbs_admin_get_value(p->transport, &p->ops, KBS_SENTINEL, on_probe, p);
+}
+
+/* The periodic probe detects a store that was lost without a failed request. */
+static void on_probe_due(void *arg)
+{
+	struct kbs_push *p = arg;
+
+	/* Between a loss and the first message of values there is no sentinel. */
+	if (p->known && !p->marked) {
+		timer_set(&p->probe, p->conf.probe_ms);
+		return;
+	}
+	p->probe_wanted = true;
+	wake(p);
+}
+
+/* ---- keys */
+
+/* Keep the request for another try, unless Trustee is unreachable. */
+static void key_failed(struct push_request *f, const struct err *err)
+{
+	struct kbs_push *p = f->p;
+	struct kbs_entry *e = f->n ? f->item->e : NULL;
+
+	if (!e) {
+		serial_failed(p, f, "repeated revocation", err);
+		return;
+	}
+	if (is_away(p, err, !f->backoff.ms)) {
+		fail(p, err);
+		return;
+	}
+	move(f, &p->waiting);
+	timer_set(&f->retry, delay_for(p, &f->backoff, e->name, err));
+	kbs_set_seen(p->sync, e, p->t, KBS_SEEN_UNKNOWN);
+	wake(p);
+}
+
+/* Both a put and a delete end here; the entry's state decides what was confirmed. */
+static void on_key(void *arg, const struct err *err, const struct kbs_answer *answer)
+{
+	struct push_request *f = arg;
+	struct kbs_push *p = f->p;
+
+	(void)answer;
+	p->n_resources--;
+	p->n_repeated -= f->n_repeats > 0;
+	if (err_is_set(err)) {
+		key_failed(f, err);
+		return;
+	}
+	backoff_reset(&p->backoff);
+	succeeded(p);
+	finish_confirmed(f);
+	wake(p);
+}
+
+/* The first retry that is due. Entries forgotten meanwhile are dropped. */
+static struct push_request *first_due(struct kbs_push *p, bool revoked)
+{
+	struct push_request *f;
+
+	while ((f = TAILQ_FIRST(&p->due[revoked])) != NULL && f->item->e->forgotten)
+		finish_unknown(f);
+	return f;
+}
+
+/* Send what fits into the window: due revocations, new revocations, due deliveries, new deliveries.
+ * True: something must wait until the sentinel is dirty. */
+static bool start_keys(struct kbs_push *p)
+{
+	while (p->n_resources < p->allowed && !p->n_repeated) {
+		struct push_request *f = first_due(p, true);
+		struct kbs_entry *e = f ? f->item->e : kbs_sync_peek(p->sync, p->t, KBS_RESOURCE);
+
+		/* No revocation is left: a due delivery comes before a new one. */
+		if (!f && (!e || e->objects) && (f = first_due(p, false)) != NULL)
+			e = f->item->e;
+		if (!e)
+			return false;
+		/* A clean sentinel would hide this change from the next process. */
+		if (p->clean || p->sent)
+			return true;
+		if (f)
+			move(f, &p->in_flight);
+		else
+			kbs_sync_take(p->sync, p->t, e);
+		/* A retry keeps its request and with it the backoff. */
+		f = f ? f : request_new(p);
+		f->n = 0;
+		f->stale = false;
+		request_add(f, e); /* the current desired value */
+		p->n_resources++;
+		if (e->objects)
+			(void)kbs_admin_put_resource(
+				p->transport, &p->ops, e->name, kbs_entry_render(e), on_key, f);
+		else
+			(void)kbs_admin_delete_resource(p->transport, &p->ops, e->name, on_key, f);
+	}
+	return false;
+}
+
+/* Whether keys are queued, in flight, or waiting for a retry. */
+static bool keys_are_left(struct kbs_push *p)
+{
+	return !TAILQ_EMPTY(&p->in_flight) || !TAILQ_EMPTY(&p->waiting) ||
+	       !TAILQ_EMPTY(&p->due[0]) || !TAILQ_EMPTY(&p->due[1]) ||
+	       kbs_sync_peek(p->sync, p->t, KBS_RESOURCE);
+}
+
+/* Repeat revocations. Called when nothing else is left, so every first revocation is confirmed.
+ * If the name lists other objects, their value is sent instead. One window at a time, so new
+ * work waits for no more than that. */
+static bool start_repeat(struct kbs_push *p)
+{
+	if (!push_repeat_past(p))
+		return true;
+	if (push_repeat_next(p, KBS_REFVALUE)) {
+		start_repeated_values(p);
+		return true;
+	}
+	if (!push_repeat_next(p, KBS_RESOURCE))
+		return false;
+	if (p->clean || p->sent) {
+		start_dirty(p);
+		return true;
+	}
+	while (p->n_resources < p->allowed && push_repeat_next(p, KBS_RESOURCE)) {
+		struct push_request *f = request_new(p);
+
+		push_repeat_take(f, KBS_RESOURCE);
+		p->n_resources++;
+		p->n_repeated++;
+		(void)kbs_admin_delete_resource(p->transport, &p->ops, f->repeats->name, on_key, f);
+	}
+	return true;
 }
 
 /* ---- what to do now */
@@ -209,12 +961,12 @@ static void all_sent(struct kbs_push *p)
 	struct kbs_sum want;
 
 	backoff_reset(&p->backoff);
-	push_set_state(p, KBS_TARGET_IN_SYNC);
+	set_state(p, KBS_TARGET_IN_SYNC);
 	if (p->check_due && !p->checking)
 		push_check_start(p);
 	if (!timer_is_set(&p->probe))
 		timer_set(&p->probe, p->conf.probe_ms);
-	if (push_sentinel_is_right(p)) {
+	if (sentinel_is_right(p)) {
 		timer_cancel(&p->sentinel);
 		p->sentinel_due = false;
 	} else if (p->sentinel_due || p->finishing) {
@@ -222,9 +974,9 @@ static void all_sent(struct kbs_push *p)
 		 * one that is due now: a probe could not distinguish the two. */
 		kbs_sync_sum(p->sync, &want);
 		if (p->sent && memcmp(&want, &p->sent_sum, sizeof(want)) != 0)
-			push_start_dirty(p);
+			start_dirty(p);
 		else
-			push_start_clean(p);
+			start_clean(p);
 	} else if (!timer_is_set(&p->sentinel)) {
 		timer_set(&p->sentinel, p->conf.sentinel_ms);
 	}
@@ -241,32 +993,32 @@ static void send_next(struct kbs_push *p)
 		!p->sync->policies.attestation)
 		return;
 	if (p->probe_wanted && !p->serial && !timer_is_set(&p->serial_wait))
-		push_probe_start(p);
+		start_probe(p);
 	if (!p->known || p->hold || change_mode(p))
 		return;
 	/* What is missing decides the phase; the order of the conditions below is the order of
 	 * safety. */
-	policies = push_policies_are_there(p);
-	values = push_values_are_left(p, &empties);
+	policies = policies_are_there(p);
+	values = values_are_left(p, &empties);
 	first = !policies && p->order == PUSH_POLICIES_FIRST;
 	/* Keys follow everything that decides who may read them. */
 	if (policies && (filled || (!values && !p->serial)))
-		must_dirty = push_start_keys(p);
+		must_dirty = start_keys(p);
 	must_dirty = must_dirty || (!policies && (p->clean || p->sent));
 	if (p->serial || timer_is_set(&p->serial_wait))
 		return;
 	if (must_dirty && (first || !values))
-		push_start_dirty(p);
+		start_dirty(p);
 	else if (first)
-		push_start_policy(p);
+		start_policy(p);
 	else if (values)
-		push_start_values(p, empties);
+		start_values(p, empties);
 	else if (!policies)
-		push_start_policy(p);
-	else if (!push_keys_are_left(p) && !push_start_repeat(p))
+		start_policy(p);
+	else if (!keys_are_left(p) && !start_repeat(p))
 		all_sent(p);
 	else if (!filled)
-		push_set_state(p, KBS_TARGET_POPULATING);
+		set_state(p, KBS_TARGET_POPULATING);
 }
 
 /* `asked` covers this turn only: the next turn may find another process behind the same address. */
@@ -278,14 +1030,9 @@ static void work(void *arg)
 	p->asked = false;
 }
 
-void push_wake(struct kbs_push *p)
-{
-	kbs_sync_wake(p->sync, p->t);
-}
-
 static void on_wake(void *arg)
 {
-	push_wake(arg);
+	wake(arg);
 }
 
 /* The debounce has ended: write the clean sentinel if everything is still sent. */
@@ -294,7 +1041,7 @@ static void on_sentinel(void *arg)
 	struct kbs_push *p = arg;
 
 	p->sentinel_due = true;
-	push_wake(p);
+	wake(p);
 }
 
 /* The last requests of an earlier leader must have arrived by now. */
@@ -303,7 +1050,7 @@ static void on_repeat(void *arg)
 	struct kbs_push *p = arg;
 
 	push_repeat_early(p);
-	push_wake(p);
+	wake(p);
 }
 
 /* ---- the interface */
@@ -342,7 +1089,7 @@ struct kbs_push *kbs_push_new(struct loop *l, struct kbs_sync *sync,
 	TAILQ_INIT(&p->due[0]);
 	TAILQ_INIT(&p->due[1]);
 	timer_init(&p->retry, l, on_retry, p);
-	timer_init(&p->probe, l, push_probe_on_timer, p);
+	timer_init(&p->probe, l, on_probe_due, p);
 	timer_init(&p->sentinel, l, on_sentinel, p);
 	timer_init(&p->repeat_timer, l, on_repeat, p);
 	timer_init(&p->check, l, push_check_next, p);
@@ -399,7 +1146,7 @@ void kbs_push_set_transport(struct kbs_push *p, struct kbs_transport *take_t, co
 		on_retry(p);
 	} else {
 		p->error[0] = '\0';
-		push_set_state(p, KBS_TARGET_UNREACHABLE);
+		set_state(p, KBS_TARGET_UNREACHABLE);
 	}
 }
 
@@ -413,22 +1160,21 @@ void kbs_push_probe(struct kbs_push *p)
 		return;
 	}
 	p->probe_wanted = p->hold = true;
-	push_wake(p);
+	wake(p);
 }
 
 void kbs_push_finish(struct kbs_push *p)
 {
 	p->finishing = true;
-	push_wake(p);
+	wake(p);
 }
 
 /* A Trustee that is not in sync counts as finished: shutdown must not wait for it. */
 bool kbs_push_is_finished(struct kbs_push *p)
 {
 	return !p->transport || p->state != KBS_TARGET_IN_SYNC ||
-	       (!p->serial && !push_keys_are_left(p) &&
-		       !kbs_sync_peek(p->sync, p->t, KBS_REFVALUE) && push_policies_are_there(p) &&
-		       push_sentinel_is_right(p));
+	       (!p->serial && !keys_are_left(p) && !kbs_sync_peek(p->sync, p->t, KBS_REFVALUE) &&
+		       policies_are_there(p) && sentinel_is_right(p));
 }
 
 void kbs_push_set_window(struct kbs_push *p, unsigned window)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of a push: push.c (states, errors, and which phase acts) and one file for
- * each phase: push_probe.c, push_populate.c, push_run.c, push_check.c; push_repeat.c repeats
- * revocations. Members are grouped by the phase that uses them.
+ * The state of a push, shared by push.c and what it uses: push_check.c reads back what was
+ * confirmed, push_repeat.c keeps the revocations that are repeated. Neither knows anything of
+ * push.c.
  */
 #ifndef TEC_KBS_PUSH_INTERNAL_H
 #define TEC_KBS_PUSH_INTERNAL_H
@@ -131,54 +131,6 @@ struct kbs_push {
 	unsigned check_losses;     /* in a row */
 	struct timer check;
 };
-
-/* ---- push.c */
-void push_set_state(struct kbs_push *p, enum kbs_target_state state);
-void push_wake(struct kbs_push *p); /* look for work in the next turn of the loop */
-/* Trustee is unreachable or refuses us: everything in flight becomes pending again. */
-void push_fail(struct kbs_push *p, const struct err *err);
-/* Count a failed request; first: it was the request's first try. True: Trustee is now
- * unreachable. */
-bool push_is_away(struct kbs_push *p, const struct err *err, bool first);
-void push_succeeded(struct kbs_push *p); /* a write was accepted */
-/* The delay before a failed request is sent again. what: for the log. */
-uint32_t push_delay(struct kbs_push *p, struct backoff *b, const char *what, const struct err *err);
-
-/* ---- push_probe.c: reads the sentinel and decides what is known; sends nothing else */
-void push_probe_start(struct kbs_push *p);
-void push_probe_on_timer(void *arg);
-
-/* ---- push_populate.c: policies, reference values, the sentinel */
-/* {"cluster":...,"sum":"..."}; sum NULL: dirty. Contains "policy":PUSH_READS_LISTS as well if
- * the stored policy reads lists. */
-#define PUSH_READS_LISTS "reads-lists"
-void push_sentinel_json(const struct kbs_push *p, const struct kbs_sum *sum, struct strbuf *out);
-bool push_sentinel_is_right(const struct kbs_push *p);
-bool push_policies_are_there(const struct kbs_push *p);
-/* Whether values are left to send, or the shared array is left to empty. */
-bool push_values_are_left(struct kbs_push *p, bool *empties_shared);
-/* A sentinel may only replace one that was just read: if it was not, these request a probe and
- * send nothing yet. Otherwise a store that was lost meanwhile would look complete from then on. */
-void push_start_values(struct kbs_push *p, bool empties_shared);
-void push_start_dirty(struct kbs_push *p); /* the dirty sentinel alone */
-void push_start_clean(struct kbs_push *p); /* the clean sentinel */
-void push_start_policy(struct kbs_push *p);
-/* Handle the failure of one of these; f may be NULL. */
-void push_serial_failed(
-	struct kbs_push *p, struct push_request *f, const char *what, const struct err *err);
-void push_repeat_values(struct kbs_push *p);
-
-/* ---- push_run.c: keys, in a window; what all requests have in common */
-struct push_request *push_request_new(struct kbs_push *p);
-void push_request_add(struct push_request *f, struct kbs_entry *e);
-void push_finish_confirmed(struct push_request *f); /* Trustee holds all it carried */
-/* It is unknown whether Trustee holds what the request carried: that becomes pending again. */
-void push_finish_unknown(struct push_request *f);
-void push_finish_all_unknown(struct kbs_push *p);
-bool push_keys_are_left(struct kbs_push *p); /* queued, in flight, or waiting for a retry */
-/* Send what fits into the window. True: something must wait until the sentinel is dirty. */
-bool push_start_keys(struct kbs_push *p);
-bool push_start_repeat(struct kbs_push *p); /* repeat revocations; false: nothing to repeat */
 
 /* ---- push_repeat.c: what is revoked once more */
 void push_repeat_note(struct kbs_push *p, enum kbs_kind kind, const char *name); /* revoked now */
