@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared inside src/kbs: the entries of kbs_sync (sync.c) and the work left for each target
- * (sync_queue.c). A target's work is four queues of entries: revocations and deliveries for each
- * kind. An entry is checked again when it is taken out, because it may have changed since.
+ * What kbs_sync (sync.c) gives to a push: its entries, and the work left for each target. A
+ * target's work is four queues of entries: revocations and deliveries for each kind. An entry is
+ * checked again when it is taken out, because it may have changed since.
  */
 #ifndef TEC_KBS_INTERNAL_H
 #define TEC_KBS_INTERNAL_H
@@ -32,7 +32,7 @@ struct kbs_entry {
 	kbs_render_fn render;
 	const char *name; /* a path: `path`. Of a reference value a reference (base/intern.h): an
 			     identity's is long, and its Secret knows it too. */
-	uint64_t seen;    /* enum kbs_seen, two bits by target: kbs_seen_of() */
+	uint64_t seen;    /* enum kbs_seen, two bits by target */
 	uint8_t sha256[SHA256_LEN];
 	uint32_t queued[2]; /* bit by target; [1]: among the revocations */
 	uint32_t in_flight; /* bit by target */
@@ -89,36 +89,18 @@ struct kbs_sync {
 		if ((s)->targets & 1u << i)
 #define EACH_ENTRY(s, e) TABLE_EACH (e, link, &(s)->entries)
 
-/* ---- sync.c */
 struct kbs_entry *kbs_entry_find(const struct kbs_sync *s, enum kbs_kind kind, const char *name);
-void kbs_entry_unpin(struct kbs_entry *e);
 /* The declared value, and the part of it that one object contributes; the caller frees. */
 struct secret *kbs_entry_render(const struct kbs_entry *e);
 struct secret *kbs_object_render(const struct kbs_entry *e, const struct kbs_object *o);
-static inline enum kbs_seen kbs_seen_of(const struct kbs_entry *e, unsigned t)
-{
-	return (enum kbs_seen)(e->seen >> 2 * t & 3);
-}
-/* Set without notifying listeners. */
-static inline void kbs_seen_note(struct kbs_entry *e, unsigned t, enum kbs_seen seen)
-{
-	e->seen = (e->seen & ~(UINT64_C(3) << 2 * t)) | (uint64_t)seen << 2 * t;
-}
 /* Iterate over the objects that are part of an entry's value. */
 #define EACH_OBJECT(e, o)                                                                          \
 	for (unsigned o##_n_ = ((o) = (e)->objects, 0); (o) && o##_n_ < KBS_LIST_MAX;              \
 		(o) = (o)->next, o##_n_++)
-bool kbs_entry_differs(const struct kbs_entry *e, unsigned t);
-/* What holding this value means for the entry. sha256 NULL: the target holds nothing. */
-enum kbs_seen kbs_entry_seen(const struct kbs_entry *e, const uint8_t *sha256);
 void kbs_set_seen(struct kbs_sync *s, struct kbs_entry *e, unsigned t, enum kbs_seen seen);
-void kbs_notify_all(struct kbs_sync *s);
 
-/* ---- sync_queue.c; `t` is the index that kbs_sync_attach() returned */
+/* ---- for a push; `t` is the index that kbs_sync_attach() returned */
 
-/* Add or subtract what is declared under a name. */
-void kbs_sum_change(
-	struct kbs_sum *sum, const char *name, const uint8_t sha256[SHA256_LEN], bool plus);
 /* The sum over everything declared and both policies, as stored in a clean sentinel. */
 void kbs_sync_sum(const struct kbs_sync *s, struct kbs_sum *out);
 
@@ -127,8 +109,6 @@ unsigned kbs_sync_attach(
 	struct kbs_sync *s, const char *target, struct loop *l, loop_fn fn, void *arg);
 void kbs_sync_detach(struct kbs_sync *s, unsigned t); /* stays a target, without work */
 void kbs_sync_wake(struct kbs_sync *s, unsigned t);
-/* Queue e for t if t does not hold what is desired. */
-void kbs_queue_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e);
 /*
  * Set the state of all entries at once. Not confirmed: what t holds is unknown and everything is
  * sent. No listener is called, because normally all of it is delivered a moment later and reported

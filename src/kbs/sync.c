@@ -4,12 +4,18 @@
  * nothing: it is revoked) and, per target, what that target was last seen to hold. The state of a
  * name is computed from these on request and never stored. A target that was not asked counts as
  * holding the value. Confirmations for an unknown target are ignored.
+ *
+ * What is left to send to each target is in queues, where an entry is at most once. It is added
+ * when the target no longer holds what is desired, and checked again when it is taken out, so a
+ * change costs the number of targets and never a scan. An entry revoked after it was queued for
+ * delivery is in both queues, and is found among the revocations first.
  */
 #include "config.h"
 
+#include "kbs_internal.h"
+
 #include <string.h>
 
-#include "kbs_internal.h"
 #include "tec/base/clock.h"
 #include "tec/base/intern.h"
 #include "tec/base/mem.h"
@@ -36,10 +42,60 @@ static void notify(struct kbs_sync *s, enum kbs_kind kind, const char *name)
 		s->listener[i].fn(s->listener[i].arg, kind, name);
 }
 
-void kbs_notify_all(struct kbs_sync *s)
+static void notify_all(struct kbs_sync *s)
 {
 	notify(s, KBS_RESOURCE, NULL);
 	notify(s, KBS_REFVALUE, NULL);
+}
+
+/* ---- the sum */
+
+/* Add or subtract SHA-256(name, one zero byte, SHA-256(value)) modulo 2^256: independent of the
+ * order. */
+static void sum_change(
+	struct kbs_sum *sum, const char *name, const uint8_t sha256[SHA256_LEN], bool plus)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	unsigned __int128 carry = plus ? 0 : 1; /* minus x is plus ~x plus 1 */
+	uint8_t digest[SHA256_LEN];
+
+	strbuf_add(&text, name, strlen(name) + 1);
+	strbuf_add(&text, sha256, SHA256_LEN);
+	bytes_sha256(strbuf_str(&text), text.len, digest);
+	for (unsigned i = 0; i < 4; i++) {
+		uint64_t x = 0;
+
+		for (unsigned k = 0; k < 8; k++)
+			x |= (uint64_t)digest[i * 8 + k] << (k * 8);
+		carry += (unsigned __int128)sum->w[i] + (plus ? x : ~x);
+		sum->w[i] = (uint64_t)carry;
+		carry >>= 64;
+	}
+}
+
+/* The mode is part of the sum, because it changes how identities are stored. */
+void kbs_sync_sum(const struct kbs_sync *s, struct kbs_sum *out)
+{
+	const struct kbs_policies *p = &s->policies;
+	uint8_t digest[SHA256_LEN];
+
+	*out = s->sum;
+	if (!p->attestation)
+		return;
+	bytes_sha256(p->attestation, strlen(p->attestation), digest);
+	sum_change(out, p->shared ? "policy/shared" : "policy/attestation", digest, true);
+	bytes_sha256(p->resource, strlen(p->resource), digest);
+	sum_change(out, "policy/resource", digest, true);
+}
+
+/* Most significant digit first. */
+void kbs_sum_hex(const struct kbs_sum *sum, char out[SHA256_HEX_LEN + 1])
+{
+	uint8_t bytes[SHA256_LEN];
+
+	for (unsigned i = 0; i < SHA256_LEN; i++)
+		bytes[i] = (uint8_t)(sum->w[3 - i / 8] >> (56 - i % 8 * 8));
+	bytes_to_hex(bytes, SHA256_LEN, out);
 }
 
 /* ---- entries */
@@ -116,7 +172,7 @@ static bool is_before(const struct kbs_object *a, const struct kbs_object *b)
 }
 
 /* Frees an entry that is not in the table, not queued and not in flight. */
-void kbs_entry_unpin(struct kbs_entry *e)
+static void unpin(struct kbs_entry *e)
 {
 	if (!e->forgotten || e->queued[0] || e->queued[1] || e->in_flight)
 		return;
@@ -159,18 +215,30 @@ static void entry_drop(struct kbs_sync *s, struct kbs_entry *e)
 {
 	table_remove(&s->entries, &e->link);
 	if (e->objects)
-		kbs_sum_change(&s->sum, e->name, e->sha256, false);
+		sum_change(&s->sum, e->name, e->sha256, false);
 	e->forgotten = true;
-	kbs_entry_unpin(e);
+	unpin(e);
+}
+
+static enum kbs_seen seen_of(const struct kbs_entry *e, unsigned t)
+{
+	return (enum kbs_seen)(e->seen >> 2 * t & 3);
+}
+
+/* Set without notifying listeners. */
+static void note_seen(struct kbs_entry *e, unsigned t, enum kbs_seen seen)
+{
+	e->seen = (e->seen & ~(UINT64_C(3) << 2 * t)) | (uint64_t)seen << 2 * t;
 }
 
 /* Unknown differs from everything, so it is sent. */
-bool kbs_entry_differs(const struct kbs_entry *e, unsigned t)
+static bool differs(const struct kbs_entry *e, unsigned t)
 {
-	return kbs_seen_of(e, t) != (e->objects ? KBS_SEEN_DESIRED : KBS_SEEN_ABSENT);
+	return seen_of(e, t) != (e->objects ? KBS_SEEN_DESIRED : KBS_SEEN_ABSENT);
 }
 
-enum kbs_seen kbs_entry_seen(const struct kbs_entry *e, const uint8_t *sha256)
+/* What holding this value means for the entry. sha256 NULL: the target holds nothing. */
+static enum kbs_seen seen_as(const struct kbs_entry *e, const uint8_t *sha256)
 {
 	if (!sha256)
 		return KBS_SEEN_ABSENT;
@@ -183,9 +251,9 @@ void kbs_set_seen(struct kbs_sync *s, struct kbs_entry *e, unsigned t, enum kbs_
 {
 	cleanup_free char *name = NULL;
 
-	if (kbs_seen_of(e, t) == seen)
+	if (seen_of(e, t) == seen)
 		return;
-	kbs_seen_note(e, t, seen);
+	note_seen(e, t, seen);
 	if (e->forgotten)
 		return;
 	name = xstrdup(e->name);
@@ -198,12 +266,68 @@ static enum kbs_observed observed_of(const struct kbs_sync *s, const struct kbs_
 	enum kbs_observed observed = e->objects ? KBS_OBSERVED_PRESENT : KBS_OBSERVED_ABSENT;
 
 	EACH_TARGET (s, t) {
-		if (kbs_seen_of(e, t) == KBS_SEEN_UNKNOWN)
+		if (seen_of(e, t) == KBS_SEEN_UNKNOWN)
 			return KBS_OBSERVED_UNKNOWN;
-		if (kbs_entry_differs(e, t))
+		if (differs(e, t))
 			observed = KBS_OBSERVED_PENDING;
 	}
 	return observed;
+}
+
+/* ---- queues */
+
+/* Deferred, so that many changes in one turn wake the push once. */
+void kbs_sync_wake(struct kbs_sync *s, unsigned t)
+{
+	struct kbs_target *x = &s->target[t];
+
+	if (x->loop)
+		defer_call(&x->work, x->loop, x->fn, x->arg);
+}
+
+/* Append to the ring, which doubles when it is full. */
+static void queue_add(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
+{
+	bool revoked = !e->objects;
+	struct kbs_queue *q = &s->target[t].queue[e->kind][revoked];
+	uint32_t bit = 1u << t;
+
+	/* An entry in flight is checked when its request ends. */
+	if (e->queued[revoked] & bit || e->in_flight & bit || !s->target[t].loop || !differs(e, t))
+		return;
+	e->queued[revoked] |= bit;
+	if (q->n == q->cap) {
+		size_t cap = q->cap ? q->cap * 2 : 64;
+		struct kbs_entry **v = xcalloc(cap, sizeof(*v));
+
+		for (size_t i = 0; i < q->n; i++)
+			v[i] = q->v[(q->head + i) & (q->cap - 1)];
+		free(q->v);
+		*q = (struct kbs_queue){.v = v, .n = q->n, .cap = cap};
+	}
+	q->v[(q->head + q->n++) & (q->cap - 1)] = e;
+}
+
+/* Remove the head of a queue, which may free the entry. */
+static void queue_pop(struct kbs_sync *s, unsigned t, enum kbs_kind kind, bool revoked)
+{
+	struct kbs_queue *q = &s->target[t].queue[kind][revoked];
+	struct kbs_entry *e = q->v[q->head];
+
+	q->head = (q->head + 1) & (q->cap - 1);
+	if (--q->n == 0) { /* populating may have made it large */
+		free(q->v);
+		*q = (struct kbs_queue){0};
+	}
+	e->queued[revoked] &= ~(1u << t);
+	unpin(e);
+}
+
+static void queue_clear(struct kbs_sync *s, unsigned t)
+{
+	for (unsigned i = 0; i < 4; i++)
+		while (s->target[t].queue[i / 2][i % 2].n)
+			queue_pop(s, t, i / 2, i % 2);
 }
 
 /* ---- desired */
@@ -221,16 +345,16 @@ static bool renew(struct kbs_sync *s, struct kbs_entry *e, const char *name, boo
 	if (value && was_declared && memcmp(e->sha256, sha256, SHA256_LEN) == 0)
 		return false;
 	if (was_declared)
-		kbs_sum_change(&s->sum, e->name, e->sha256, false);
+		sum_change(&s->sum, e->name, e->sha256, false);
 	if (value) {
 		memcpy(e->sha256, sha256, SHA256_LEN);
-		kbs_sum_change(&s->sum, e->name, e->sha256, true);
+		sum_change(&s->sum, e->name, e->sha256, true);
 	}
 	s->changed_ms = clock_boot_ms();
 	EACH_TARGET (s, t) {
-		if (kbs_seen_of(e, t) == KBS_SEEN_DESIRED)
-			kbs_seen_note(e, t, KBS_SEEN_OTHER);
-		kbs_queue_add(s, t, e);
+		if (seen_of(e, t) == KBS_SEEN_DESIRED)
+			note_seen(e, t, KBS_SEEN_OTHER);
+		queue_add(s, t, e);
 		kbs_sync_wake(s, t);
 	}
 	notify(s, (enum kbs_kind)e->kind, name);
@@ -459,8 +583,8 @@ void kbs_sync_target_add(struct kbs_sync *s, const char *name)
 	s->targets |= 1u << t;
 	s->target[t] = (struct kbs_target){.name = xstrdup(name), .state = KBS_TARGET_PROBING};
 	EACH_ENTRY (s, e)
-		kbs_seen_note(e, t, KBS_SEEN_UNKNOWN);
-	kbs_notify_all(s);
+		note_seen(e, t, KBS_SEEN_UNKNOWN);
+	notify_all(s);
 }
 
 /* Free the slot. Its bits in the entries are reset when the slot is used again. */
@@ -489,7 +613,7 @@ void kbs_sync_target_remove(struct kbs_sync *s, const char *name)
 		EACH_ENTRY (s, e)
 			if (!e->objects)
 				entry_drop(s, e);
-	kbs_notify_all(s);
+	notify_all(s);
 }
 
 /* Listeners are not called: the controllers stop with the leadership. */
@@ -540,7 +664,7 @@ void kbs_sync_set_status(struct kbs_sync *s, const char *name, enum kbs_target_s
 	x->error = xstrdup(error);
 	free(x->text);
 	x->text = xstrdup(text);
-	kbs_notify_all(s);
+	notify_all(s);
 }
 
 bool kbs_sync_target(const struct kbs_sync *s, unsigned i, struct kbs_target_status *out)
@@ -562,7 +686,7 @@ bool kbs_sync_target_differs(
 
 	EACH_TARGET (s, t)
 		if (i-- == 0)
-			return !e || kbs_entry_differs(e, t);
+			return !e || differs(e, t);
 	return false;
 }
 
@@ -590,7 +714,7 @@ void kbs_sync_confirm(struct kbs_sync *s, const char *target, enum kbs_kind kind
 	int t = find(s, target);
 
 	if (e && t >= 0)
-		kbs_set_seen(s, e, (unsigned)t, kbs_entry_seen(e, sha256));
+		kbs_set_seen(s, e, (unsigned)t, seen_as(e, sha256));
 }
 
 /* Queue the entry again unless a listener has forgotten it. */
@@ -605,6 +729,82 @@ void kbs_sync_set_unknown(
 	kbs_set_seen(s, e, (unsigned)t, KBS_SEEN_UNKNOWN);
 	e = kbs_entry_find(s, kind, name); /* a listener may have forgotten it */
 	if (e)
-		kbs_queue_add(s, (unsigned)t, e);
+		queue_add(s, (unsigned)t, e);
 	kbs_sync_wake(s, (unsigned)t);
+}
+
+/* ---- for a push */
+
+void kbs_sync_detach(struct kbs_sync *s, unsigned t)
+{
+	queue_clear(s, t);
+	defer_cancel(&s->target[t].work);
+	s->target[t].loop = NULL;
+}
+
+/* Set all entries at once after a probe: everything declared is confirmed, or everything is
+ * unknown. */
+void kbs_sync_assume(struct kbs_sync *s, unsigned t, bool confirmed)
+{
+	struct kbs_entry *e;
+
+	if (confirmed)
+		queue_clear(s, t);
+	EACH_ENTRY (s, e) {
+		note_seen(e, t, confirmed && e->objects ? KBS_SEEN_DESIRED : KBS_SEEN_UNKNOWN);
+		queue_add(s, t, e);
+	}
+	if (confirmed)
+		notify_all(s);
+}
+
+/* The next entry to send, revocations first; outdated ones are removed on the way. NULL: none. */
+struct kbs_entry *kbs_sync_peek(struct kbs_sync *s, unsigned t, enum kbs_kind kind)
+{
+	for (int revoked = 1; revoked >= 0; revoked--) {
+		struct kbs_queue *q = &s->target[t].queue[kind][revoked];
+
+		/* Dropping a head may free its entry, so e is read anew each time. */
+		for (; q->n; queue_pop(s, t, kind, revoked)) {
+			struct kbs_entry *e = q->v[q->head];
+
+			/* An entry in flight is checked when its request ends. */
+			if (!e->forgotten && !(e->in_flight & 1u << t) && differs(e, t))
+				return e;
+		}
+	}
+	return NULL;
+}
+
+void kbs_sync_take(struct kbs_sync *s, unsigned t, struct kbs_entry *e)
+{
+	e->in_flight |= 1u << t;
+	queue_pop(s, t, e->kind, s->target[t].queue[e->kind][1].n > 0);
+	/* A revocation during this request must not count as confirmed: the request may still
+	 * create the value. */
+	if (seen_of(e, t) == KBS_SEEN_ABSENT)
+		note_seen(e, t, KBS_SEEN_OTHER);
+}
+
+/* Record the answer, and queue the entry again if the desired value changed meanwhile. */
+void kbs_sync_finish(
+	struct kbs_sync *s, unsigned t, struct kbs_entry *e, bool confirmed, const uint8_t *sha256)
+{
+	/* It is not freed while listeners run, which may forget it. */
+	kbs_set_seen(s, e, t, confirmed ? seen_as(e, sha256) : KBS_SEEN_UNKNOWN);
+	e->in_flight &= ~(1u << t);
+	if (!e->forgotten)
+		queue_add(s, t, e);
+	unpin(e);
+}
+
+/* For comparing with what the target returns. */
+struct secret *kbs_sync_confirmed(
+	const struct kbs_sync *s, unsigned t, enum kbs_kind kind, const char *name)
+{
+	const struct kbs_entry *e = kbs_entry_find(s, kind, name);
+
+	if (!e || !e->objects || e->in_flight & 1u << t || seen_of(e, t) != KBS_SEEN_DESIRED)
+		return NULL;
+	return kbs_entry_render(e);
 }
