@@ -17,14 +17,14 @@
 #include "tec/kobj/condition.h"
 #include "tec/loop/timer.h"
 #include "tec/model/kbsconfig.h"
-#include "tec/model/stray.h"
+#include "tec/model/unmanaged.h"
 #include "tec/model/trusteeconfig.h"
 
 #define ROUND_MS 20000 /* length of a round: no object is written twice in it */
 #define NEXT_MS  100   /* between two writes */
 
 const struct k8s_cache_type ctl_unwatched_type = {
-	model_stray_extract, sizeof(struct model_stray), NULL, 0};
+	model_unmanaged_extract, sizeof(struct model_unmanaged), NULL, 0};
 
 enum { KBSCONFIGS, TRUSTEECONFIGS, N_KINDS };
 static const struct kobj_gvk *const gvks[N_KINDS] = {&kobj_kbsconfig, &kobj_trusteeconfig};
@@ -47,7 +47,8 @@ struct ctl_unwatched {
 
 struct choice {
 	struct ctl_unwatched *u;
-	const struct model_stray *first, *behind; /* the first of all, and the first after `last` */
+	const struct model_unmanaged *first,
+		*behind; /* the first of all, and the first after `last` */
 	size_t first_kind, behind_kind, kind;
 	int64_t young_s; /* seconds until the next young object is old enough; 0: none */
 };
@@ -56,7 +57,7 @@ struct choice {
 static void consider(void *arg, const struct kobj *o)
 {
 	struct choice *c = arg;
-	const struct model_stray *m = model_stray(o);
+	const struct model_unmanaged *m = model_unmanaged(o);
 	int64_t left;
 
 	if (o->unreadable || o->deleting || m->told || c->u->watched(c->u->arg, m->ns))
@@ -81,7 +82,7 @@ static void consider(void *arg, const struct kobj *o)
 /* ---- the status */
 
 /* Clients wait for the usual conditions, so both are written, as False. */
-static struct json_object *status_of(size_t kind, const struct model_stray *m)
+static struct json_object *status_of(size_t kind, const struct model_unmanaged *m)
 {
 	static const struct kobj_cond have[N_CONDS];
 	const char *const *types =
@@ -122,7 +123,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 
 /* Choose the next object of this round. NULL: the round is over or only young objects are left;
  * then the timer is set. */
-static const struct model_stray *choose(struct ctl_unwatched *u, struct choice *c)
+static const struct model_unmanaged *choose(struct ctl_unwatched *u, struct choice *c)
 {
 	uint64_t past = clock_boot_ms() - u->round_ms;
 
@@ -146,7 +147,7 @@ static void step(void *arg)
 	struct ctl_unwatched *u = arg;
 	struct choice c = {.u = u};
 	cleanup_json struct json_object *o = NULL;
-	const struct model_stray *m;
+	const struct model_unmanaged *m;
 	size_t kind;
 
 	if (!u->on || u->call)
