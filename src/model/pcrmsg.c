@@ -255,7 +255,7 @@ static void get_events(struct reader *r, bool platform, struct pcr_events *out)
 	for (unsigned i = 0; i < n && !r->why; i++)
 		get_event(r, platform, out);
 	if (!r->why &&
-		(platform ? model_platform_check(out, &err) : model_pcrs_check(out, &err)) < 0)
+		(platform ? model_platform_check(out, &err) : model_variant_check(out, &err)) < 0)
 		r->why = "a register is missing";
 }
 

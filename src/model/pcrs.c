@@ -24,19 +24,6 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* PCR 4 measures the boot chain, PCR 14 the state of shim: without both, nothing limits what may
- * boot. */
-int model_pcrs_check(const struct pcr_events *e, struct err *err)
-{
-	uint8_t value[SHA256_LEN];
-
-	if (!pcr_events_value(e, 4, value))
-		return err_set(err, ERR_INVALID, "there is no value of PCR 4");
-	if (!pcr_events_value(e, 14, value))
-		return err_set(err, ERR_INVALID, "there is no value of PCR 14");
-	return 0;
-}
-
 /* Store the entry, or the reason why it is refused. The hash is of our own rendering of it, which
  * is what the announcement on the ApprovedImage contains. */
 static void read_entry(struct model_pcrs_entry *e, const char *name, struct json_object *o)
@@ -53,7 +40,7 @@ static void read_entry(struct model_pcrs_entry *e, const char *name, struct json
 	else if (!seen || clock_parse(seen, &us) < 0)
 		err_set(&err, ERR_INVALID, "first_seen is missing or not a time");
 	else if (pcr_events_from_json(json_get_arr(o, "pcrs"), &e->events, &err) == 0 &&
-		 model_pcrs_check(&e->events, &err) == 0) {
+		 model_variant_check(&e->events, &err) == 0) {
 		model_platforms_read(json_get_arr(o, "platforms"), &e->platforms);
 		model_variants_read(json_get_arr(o, "variants"), &e->variants);
 		e->first_seen_us = us;

@@ -50,7 +50,7 @@ static void check_variants(const struct model_variants *s)
 	for (size_t i = 0; i < s->n; i++) {
 		struct err err = ERR_INIT;
 
-		assert(s->v[i].when && model_pcrs_check(&s->v[i].events, &err) == 0);
+		assert(s->v[i].when && model_variant_check(&s->v[i].events, &err) == 0);
 	}
 }
 
@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct err err = ERR_INIT;
 
 		assert(model_pcrs_find(m, e->name) == e);
-		assert(e->why ? e->events.n == 0 : model_pcrs_check(&e->events, &err) == 0);
+		assert(e->why ? e->events.n == 0 : model_variant_check(&e->events, &err) == 0);
 		assert(!e->why || e->platforms.n == 0);
 		check_platforms(&e->platforms);
 		assert(!e->why || e->variants.n == 0);

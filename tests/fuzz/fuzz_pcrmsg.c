@@ -22,11 +22,11 @@ static void check(const struct model_pcrmsg *m)
 {
 	struct err err = ERR_INIT;
 
-	assert(model_pcrs_check(&m->events, &err) == 0);
+	assert(model_variant_check(&m->events, &err) == 0);
 	assert(m->variants.n <= MODEL_VARIANTS_MAX && m->platforms.n <= MODEL_PLATFORMS_MAX);
 	for (size_t i = 0; i < m->variants.n; i++)
 		assert(m->variants.v[i].when &&
-			model_pcrs_check(&m->variants.v[i].events, &err) == 0);
+			model_variant_check(&m->variants.v[i].events, &err) == 0);
 	for (size_t i = 0; i < m->platforms.n; i++) {
 		const struct model_platform *p = &m->platforms.v[i];
 

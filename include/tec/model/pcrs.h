@@ -46,8 +46,6 @@ DEFINE_CLEANUP(model_pcrs_cleanup_, struct model_pcrs *, model_pcrs_free)
 /* Find an entry; borrowed; NULL: absent. */
 const struct model_pcrs_entry *model_pcrs_find(const struct model_pcrs *m, const char *name);
 
-/* Check that these events suffice for an approval. */
-int model_pcrs_check(const struct pcr_events *e, struct err *err) MUST_CHECK;
 /* Make an entry; the caller releases it. */
 struct json_object *model_pcrs_entry_json(
 	const char *reference, int64_t first_seen_us, const struct pcr_events *events);

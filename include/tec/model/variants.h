@@ -27,6 +27,8 @@ struct model_variants {
 void model_variants_fini(struct model_variants *s);
 #define cleanup_model_variants __attribute__((cleanup(model_variants_fini)))
 
+/* Check that the events of an entry or a variant suffice for an approval. */
+int model_variant_check(const struct pcr_events *e, struct err *err) MUST_CHECK;
 /* Read a list; NULL or another type: none. Elements after the first MODEL_VARIANTS_MAX are not
  * read. out is initialised. */
 void model_variants_read(struct json_object *list, struct model_variants *out);

@@ -57,7 +57,7 @@ static void label_came(
 	if (!value)
 		return;
 	if (pcr_label_parse(value, len, &m.events, &err) == 0 &&
-		model_pcrs_check(&m.events, &err) == 0) {
+		model_variant_check(&m.events, &err) == 0) {
 		if (image_entry_made(i, image_entry_kept(i), image->image, clock_wall_us(), &m))
 			i->label = CTL_IMAGE_LABEL_GOT;
 		return;

@@ -197,7 +197,7 @@ int ctl_image_hand_in(
 	if (!m->digest_ok)
 		return err_set(err, ERR_INVALID, "the image reference does not end in a digest");
 	if (model_pcrmsg_read(text, len, NULL, model_image_digest(m->image), &msg, err) < 0 ||
-		model_pcrs_check(&msg.events, err) < 0)
+		model_variant_check(&msg.events, err) < 0)
 		return -1;
 	i = image_info_get(c, o);
 	if (image_entry_made(i, image_entry_kept(i), m->image, clock_wall_us(), &msg))
