@@ -4,16 +4,78 @@
  * the last layer that made it, so that a whiteout removes only what earlier layers made, wherever
  * it occurs in its own layer. A missing directory on the path of an entry is created, as runtimes
  * do.
+ *
+ * Writing follows the paths that a reader of the finished directory will follow: create each
+ * directory and link on them, then what is wanted at their end. The path of a node consists only of
+ * directories, so nothing is created outside the target directory.
  */
 #include "config.h"
 
-#include "oci_tree.h"
+#include "tec/oci/tree.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+#include "tec/base/table.h"
 #include "tec/oci/tar.h"
+
+/* The content of a file with one or more names (hard links). */
+struct content {
+	unsigned number, refs;
+	char *at; /* owned; the first path it was written to, or NULL */
+};
+
+enum node_type { NODE_DIR, NODE_FILE, NODE_SYMLINK };
+
+struct node {
+	struct table_link link;   /* in oci_tree.names; not the root */
+	struct node *dir;         /* NULL: the root */
+	LIST_ENTRY(node) sibling; /* in dir->children */
+	LIST_HEAD(, node) children;
+	enum node_type type;
+	unsigned layer, depth;   /* the last layer that made it; levels below the root */
+	struct content *content; /* of a FILE; NULL: content not kept */
+	char *target;            /* owned; of a SYMLINK */
+	bool written;
+	unsigned written_depth; /* of a DIR: the depth to which its children were written */
+	char name[];
+};
+
+struct oci_tree {
+	struct node *root; /* owned, with all below it */
+	struct table names;
+	unsigned n, layer;
+	void (*drop)(void *arg, unsigned content);
+	void *arg;
+};
+
+/* A path that is being resolved, with links confined to the root. */
+struct way {
+	struct strbuf text;
+	size_t at;       /* offset of the part still to resolve */
+	unsigned links;  /* followed so far */
+	struct node *in; /* where it has got to */
+};
+enum step {
+	STEP_ERROR = -1,
+	STEP_OVER, /* done: `in` is the end */
+	STEP_ON,   /* moved to *now: `in`, or a link to follow next */
+	STEP_NONE, /* the name does not exist, or `in` is a file */
+};
+static void way_fini(struct way *w)
+{
+	strbuf_fini(&w->text);
+}
+#define cleanup_way __attribute__((cleanup(way_fini)))
 
 #define LINKS_MAX 40u
 #define WAY_MAX   16384u
@@ -21,17 +83,17 @@
 /* ---- nodes */
 
 /* Mix the directory's address into the hash; the table compares directory and name afterwards. */
-static uint32_t hash_of(const struct oci_node *dir, const char *name, size_t len)
+static uint32_t hash_of(const struct node *dir, const char *name, size_t len)
 {
 	uint32_t h = table_hash(name, len);
 
 	return h ^ (uint32_t)((uintptr_t)dir >> 4) * 2654435761u;
 }
 
-struct oci_node *oci_node_find(
-	const struct oci_tree *t, const struct oci_node *dir, const char *name, size_t len)
+static struct node *find_node(
+	const struct oci_tree *t, const struct node *dir, const char *name, size_t len)
 {
-	struct oci_node *n;
+	struct node *n;
 
 	TABLE_WITH_HASH (n, link, &t->names, hash_of(dir, name, len))
 		if (n->dir == dir && strlen(n->name) == len && memcmp(n->name, name, len) == 0)
@@ -40,7 +102,7 @@ struct oci_node *oci_node_find(
 }
 
 /* Release a content. With its last name the caller drops the file. */
-static void content_unref(struct oci_tree *t, struct oci_content *c)
+static void content_unref(struct oci_tree *t, struct content *c)
 {
 	if (!c || --c->refs)
 		return;
@@ -50,7 +112,7 @@ static void content_unref(struct oci_tree *t, struct oci_content *c)
 	free(c);
 }
 
-static void node_clear(struct oci_tree *t, struct oci_node *n)
+static void node_clear(struct oci_tree *t, struct node *n)
 {
 	content_unref(t, n->content);
 	n->content = NULL;
@@ -60,7 +122,7 @@ static void node_clear(struct oci_tree *t, struct oci_node *n)
 
 /* Remove a node and everything below it. The depth is bounded by OCI_TREE_DEPTH_MAX, and so is the
  * recursion. */
-static void node_remove(struct oci_tree *t, struct oci_node *n)
+static void node_remove(struct oci_tree *t, struct node *n)
 {
 	while (!LIST_EMPTY(&n->children))
 		node_remove(t, LIST_FIRST(&n->children));
@@ -74,10 +136,10 @@ static void node_remove(struct oci_tree *t, struct oci_node *n)
 }
 
 /* Add a name to a directory, within the limits. It belongs to the current layer. */
-static struct oci_node *node_add(struct oci_tree *t, struct oci_node *dir, const char *name,
-	size_t len, enum oci_node_type type, struct err *err)
+static struct node *node_add(struct oci_tree *t, struct node *dir, const char *name, size_t len,
+	enum node_type type, struct err *err)
 {
-	struct oci_node *n;
+	struct node *n;
 
 	if (t->n == OCI_TREE_NODES_MAX) {
 		err_set(err, ERR_INVALID, "the image has more than %u directories and links",
@@ -109,7 +171,7 @@ struct oci_tree *oci_tree_new(void (*drop)(void *arg, unsigned content), void *a
 	t->drop = drop;
 	t->arg = arg;
 	t->root = xcalloc(1, sizeof(*t->root) + 1);
-	t->root->type = OCI_NODE_DIR;
+	t->root->type = NODE_DIR;
 	LIST_INIT(&t->root->children);
 	return t;
 }
@@ -133,7 +195,7 @@ void oci_tree_next_layer(struct oci_tree *t)
 /* ---- resolving paths */
 
 /* Continue with a link's target, followed by the unresolved rest of the path. */
-static int redirect(const struct oci_node *link, struct oci_way *w, struct err *err)
+static int redirect(const struct node *link, struct way *w, struct err *err)
 {
 	cleanup_free char *left = xstrdup(strbuf_str(&w->text) + w->at);
 
@@ -147,8 +209,8 @@ static int redirect(const struct oci_node *link, struct oci_way *w, struct err *
 }
 
 /* ".." in the root stays there, and absolute links start there: nothing leads out of the image. */
-enum oci_step oci_way_step(
-	struct oci_tree *t, struct oci_way *w, bool make, struct oci_node **now, struct err *err)
+static enum step way_step(
+	struct oci_tree *t, struct way *w, bool make, struct node **now, struct err *err)
 {
 	const char *name;
 	size_t len;
@@ -158,48 +220,48 @@ enum oci_step oci_way_step(
 	name = strbuf_str(&w->text) + w->at;
 	len = strcspn(name, "/");
 	if (!len)
-		return OCI_STEP_OVER;
-	if (w->in->type != OCI_NODE_DIR)
-		return OCI_STEP_NONE;
+		return STEP_OVER;
+	if (w->in->type != NODE_DIR)
+		return STEP_NONE;
 	w->at += len;
 	if (len == 1 && name[0] == '.')
-		return OCI_STEP_ON;
+		return STEP_ON;
 	if (len == 2 && name[0] == '.' && name[1] == '.') {
 		*now = w->in = w->in->dir ? w->in->dir : w->in;
-		return OCI_STEP_ON;
+		return STEP_ON;
 	}
 	if (len > OCI_TAR_NAME_MAX) {
 		err_set(err, ERR_INVALID, "a link leads to a name longer than %u bytes",
 			OCI_TAR_NAME_MAX);
-		return OCI_STEP_ERROR;
+		return STEP_ERROR;
 	}
-	*now = oci_node_find(t, w->in, name, len);
+	*now = find_node(t, w->in, name, len);
 	if (!*now && make)
-		*now = node_add(t, w->in, name, len, OCI_NODE_DIR, err);
+		*now = node_add(t, w->in, name, len, NODE_DIR, err);
 	if (!*now)
-		return make ? OCI_STEP_ERROR : OCI_STEP_NONE;
-	if ((*now)->type != OCI_NODE_SYMLINK) {
+		return make ? STEP_ERROR : STEP_NONE;
+	if ((*now)->type != NODE_SYMLINK) {
 		w->in = *now;
-		return OCI_STEP_ON;
+		return STEP_ON;
 	}
 	if ((*now)->target[0] == '/')
 		w->in = t->root;
-	return redirect(*now, w, err) < 0 ? OCI_STEP_ERROR : OCI_STEP_ON;
+	return redirect(*now, w, err) < 0 ? STEP_ERROR : STEP_ON;
 }
 
 /* Find the directory at the end of a path. *out NULL: it does not exist. make: create it. */
-static int enter(struct oci_tree *t, const char *path, size_t len, bool make, struct oci_node **out,
+static int enter(struct oci_tree *t, const char *path, size_t len, bool make, struct node **out,
 	struct err *err)
 {
-	cleanup_oci_way struct oci_way w = {STRBUF_INIT, 0, 0, t->root};
-	struct oci_node *now;
-	enum oci_step step;
+	cleanup_way struct way w = {STRBUF_INIT, 0, 0, t->root};
+	struct node *now;
+	enum step step;
 
 	strbuf_add(&w.text, path, len);
-	while ((step = oci_way_step(t, &w, make, &now, err)) == OCI_STEP_ON)
+	while ((step = way_step(t, &w, make, &now, err)) == STEP_ON)
 		;
-	*out = step == OCI_STEP_OVER && w.in->type == OCI_NODE_DIR ? w.in : NULL;
-	if (step == OCI_STEP_ERROR)
+	*out = step == STEP_OVER && w.in->type == NODE_DIR ? w.in : NULL;
+	if (step == STEP_ERROR)
 		return -1;
 	if (!*out && make)
 		return err_set(err, ERR_INVALID, "%.150s is below a file", log_esc(path));
@@ -207,7 +269,7 @@ static int enter(struct oci_tree *t, const char *path, size_t len, bool make, st
 }
 
 /* Find the directory that contains the last name of a path. */
-static int enter_parent(struct oci_tree *t, const char *path, bool make, struct oci_node **dir,
+static int enter_parent(struct oci_tree *t, const char *path, bool make, struct node **dir,
 	const char **name, struct err *err)
 {
 	const char *slash = strrchr(path, '/');
@@ -220,16 +282,16 @@ static int enter_parent(struct oci_tree *t, const char *path, bool make, struct 
 
 /* Create a node, replacing an earlier one of this name. An existing directory is kept, with its
  * content. */
-static struct oci_node *place(
-	struct oci_tree *t, const char *path, enum oci_node_type type, struct err *err)
+static struct node *place(
+	struct oci_tree *t, const char *path, enum node_type type, struct err *err)
 {
-	struct oci_node *dir, *was;
+	struct node *dir, *was;
 	const char *name;
 
 	if (enter_parent(t, path, true, &dir, &name, err) < 0)
 		return NULL;
-	was = oci_node_find(t, dir, name, strlen(name));
-	if (was && was->type == OCI_NODE_DIR && type == OCI_NODE_DIR) {
+	was = find_node(t, dir, name, strlen(name));
+	if (was && was->type == NODE_DIR && type == NODE_DIR) {
 		was->layer = t->layer;
 		return was;
 	}
@@ -240,12 +302,12 @@ static struct oci_node *place(
 
 int oci_tree_dir(struct oci_tree *t, const char *path, struct err *err)
 {
-	return place(t, path, OCI_NODE_DIR, err) ? 0 : -1;
+	return place(t, path, NODE_DIR, err) ? 0 : -1;
 }
 
 int oci_tree_symlink(struct oci_tree *t, const char *path, const char *target, struct err *err)
 {
-	struct oci_node *n = place(t, path, OCI_NODE_SYMLINK, err);
+	struct node *n = place(t, path, NODE_SYMLINK, err);
 
 	if (!n)
 		return -1;
@@ -255,7 +317,7 @@ int oci_tree_symlink(struct oci_tree *t, const char *path, const char *target, s
 
 int oci_tree_file(struct oci_tree *t, const char *path, unsigned content, struct err *err)
 {
-	struct oci_node *n = place(t, path, OCI_NODE_FILE, err);
+	struct node *n = place(t, path, NODE_FILE, err);
 
 	if (!n)
 		return -1;
@@ -268,12 +330,12 @@ int oci_tree_file(struct oci_tree *t, const char *path, unsigned content, struct
 /* Remove the earlier file of this name. Parents are not created for something that is not kept. */
 int oci_tree_other(struct oci_tree *t, const char *path, struct err *err)
 {
-	struct oci_node *dir, *was;
+	struct node *dir, *was;
 	const char *name;
 
 	if (enter_parent(t, path, false, &dir, &name, err) < 0)
 		return -1;
-	was = dir ? oci_node_find(t, dir, name, strlen(name)) : NULL;
+	was = dir ? find_node(t, dir, name, strlen(name)) : NULL;
 	if (was)
 		node_remove(t, was);
 	return 0;
@@ -282,17 +344,17 @@ int oci_tree_other(struct oci_tree *t, const char *path, struct err *err)
 /* A missing target gives a file without content: the target may be one that is not kept. */
 int oci_tree_hardlink(struct oci_tree *t, const char *path, const char *target, struct err *err)
 {
-	struct oci_content *c = NULL;
-	struct oci_node *dir, *from, *n;
+	struct content *c = NULL;
+	struct node *dir, *from, *n;
 	const char *name;
 
 	if (enter_parent(t, target, false, &dir, &name, err) < 0)
 		return -1;
-	from = dir ? oci_node_find(t, dir, name, strlen(name)) : NULL;
-	if (from && from->type == OCI_NODE_DIR)
+	from = dir ? find_node(t, dir, name, strlen(name)) : NULL;
+	if (from && from->type == NODE_DIR)
 		return err_set(
 			err, ERR_INVALID, "%.150s is a hard link to a directory", log_esc(path));
-	if (from && from->type == OCI_NODE_SYMLINK) {
+	if (from && from->type == NODE_SYMLINK) {
 		cleanup_free char *to = xstrdup(from->target);
 
 		return oci_tree_symlink(t, path, to, err);
@@ -301,7 +363,7 @@ int oci_tree_hardlink(struct oci_tree *t, const char *path, const char *target, 
 	c = from ? from->content : NULL;
 	if (c)
 		c->refs++;
-	n = place(t, path, OCI_NODE_FILE, err);
+	n = place(t, path, NODE_FILE, err);
 	if (n)
 		n->content = c;
 	else
@@ -313,11 +375,11 @@ int oci_tree_hardlink(struct oci_tree *t, const char *path, const char *target, 
 
 /* Remove what earlier layers made at and below n. A directory stays while this layer has something
  * in it. */
-static void prune(struct oci_tree *t, struct oci_node *n, bool itself)
+static void prune(struct oci_tree *t, struct node *n, bool itself)
 {
-	struct oci_node *next;
+	struct node *next;
 
-	for (struct oci_node *c = LIST_FIRST(&n->children); c; c = next) {
+	for (struct node *c = LIST_FIRST(&n->children); c; c = next) {
 		next = LIST_NEXT(c, sibling);
 		prune(t, c, true);
 	}
@@ -328,12 +390,12 @@ static void prune(struct oci_tree *t, struct oci_node *n, bool itself)
 /* A whiteout for a name that does not exist is ignored. */
 int oci_tree_hide(struct oci_tree *t, const char *path, struct err *err)
 {
-	struct oci_node *dir, *was;
+	struct node *dir, *was;
 	const char *name;
 
 	if (enter_parent(t, path, false, &dir, &name, err) < 0)
 		return -1;
-	was = dir ? oci_node_find(t, dir, name, strlen(name)) : NULL;
+	was = dir ? find_node(t, dir, name, strlen(name)) : NULL;
 	if (was)
 		prune(t, was, true);
 	return 0;
@@ -342,11 +404,214 @@ int oci_tree_hide(struct oci_tree *t, const char *path, struct err *err)
 /* Opaque whiteout: the directory itself stays. */
 int oci_tree_hide_all(struct oci_tree *t, const char *dir_path, struct err *err)
 {
-	struct oci_node *dir;
+	struct node *dir;
 
 	if (enter(t, dir_path, strlen(dir_path), false, &dir, err) < 0)
 		return -1;
 	if (dir)
 		prune(t, dir, false);
 	return 0;
+}
+
+/* ---- writing */
+
+#define NESTED_MAX 64u /* levels of wanted links that lead to further wanted links */
+
+struct writing {
+	struct oci_tree *t;
+	int into, stage;
+	unsigned nested;
+	struct made {
+		char *path; /* owned */
+		bool is_dir;
+	} * made; /* owned; in order of creation, for undoing it */
+	size_t n_made;
+};
+
+/* Record a created path. The list is only used to undo a failed write. */
+static void note(struct writing *w, char *take_path, bool is_dir)
+{
+	ARRAY_GROW(w->made, w->n_made);
+	w->made[w->n_made++] = (struct made){take_path, is_dir};
+}
+
+/* Compare the path literally, without following links: it decides only which contents to keep. */
+bool oci_need_has(const struct oci_need *needs, size_t n, const char *path)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strlen(needs[i].dir);
+		const char *rest = path + len, *slash = strrchr(path, '/');
+		unsigned depth = 0;
+
+		if (!str_starts(path, needs[i].dir) || *rest != '/')
+			continue;
+		for (const char *p = rest; *p; p++)
+			depth += *p == '/';
+		if (depth <= needs[i].depth && (!needs[i].name || str_eq(slash + 1, needs[i].name)))
+			return true;
+	}
+	return false;
+}
+
+static void add_path(const struct node *n, struct strbuf *out)
+{
+	if (n->dir && n->dir->dir) {
+		add_path(n->dir, out);
+		strbuf_addc(out, '/');
+	}
+	strbuf_adds(out, n->name);
+}
+
+/* A full disk is temporary; other failures are permanent. */
+static int failed(const char *path, struct err *err)
+{
+	return err_set_errno(err, errno == ENOSPC ? ERR_TRANSIENT : ERR_INVALID, errno,
+		"cannot write %.150s", log_esc(path));
+}
+
+/* Create a directory and its parents, once. */
+static int write_dir(struct writing *w, struct node *n, struct err *err)
+{
+	cleanup_strbuf struct strbuf path = STRBUF_INIT;
+
+	if (n->written || !n->dir)
+		return 0;
+	if (write_dir(w, n->dir, err) < 0)
+		return -1;
+	add_path(n, &path);
+	if (mkdirat(w->into, strbuf_str(&path), 0755) < 0)
+		return failed(strbuf_str(&path), err);
+	note(w, strbuf_steal(&path), true);
+	n->written = true;
+	return 0;
+}
+
+/* Write a link with its target as it is: readers confine it to the root as well. */
+static int write_link(struct writing *w, struct node *n, struct err *err)
+{
+	cleanup_strbuf struct strbuf path = STRBUF_INIT;
+
+	if (n->written)
+		return 0;
+	if (write_dir(w, n->dir, err) < 0)
+		return -1;
+	add_path(n, &path);
+	if (symlinkat(n->target, w->into, strbuf_str(&path)) < 0)
+		return failed(strbuf_str(&path), err);
+	note(w, strbuf_steal(&path), false);
+	n->written = true;
+	return 0;
+}
+
+/* Move a content to its first path; further names of it become hard links. */
+static int write_file(struct writing *w, struct node *n, struct err *err)
+{
+	cleanup_strbuf struct strbuf path = STRBUF_INIT;
+	struct content *c = n->content;
+	char staged[16];
+	int rc;
+
+	if (n->written)
+		return 0;
+	add_path(n, &path);
+	if (!c)
+		return err_set(err, ERR_INVALID,
+			"%.150s is a link to a file that is not an EFI program",
+			log_esc(strbuf_str(&path)));
+	if (write_dir(w, n->dir, err) < 0)
+		return -1;
+	snprintf(staged, sizeof(staged), "f%u", c->number);
+	rc = c->at ? linkat(w->into, c->at, w->into, strbuf_str(&path), 0)
+		   : renameat(w->stage, staged, w->into, strbuf_str(&path));
+	if (rc < 0)
+		return failed(strbuf_str(&path), err);
+	if (!c->at)
+		c->at = xstrdup(strbuf_str(&path));
+	note(w, strbuf_steal(&path), false);
+	n->written = true;
+	return 0;
+}
+
+/* ---- following paths */
+
+static int write_below(struct writing *w, struct node *n, unsigned depth,
+	const struct oci_need *need, struct err *err);
+
+/* Write the directories and links on a path, and what is wanted at its end. A dangling path is
+ * written as far as it exists. */
+static int follow(struct writing *w, struct node *from, const char *path,
+	const struct oci_need *need, struct err *err)
+{
+	cleanup_way struct way way = {STRBUF_INIT, 0, 0, path[0] == '/' ? w->t->root : from};
+	struct node *now;
+	enum step step;
+	int rc;
+
+	if (w->nested == NESTED_MAX)
+		return err_set(err, ERR_INVALID, "too many levels of links below %.100s",
+			log_esc(need->dir));
+	strbuf_adds(&way.text, path);
+	while ((step = way_step(w->t, &way, false, &now, err)) == STEP_ON) {
+		if (now->type == NODE_DIR && write_dir(w, now, err) < 0)
+			return -1;
+		if (now->type == NODE_SYMLINK && write_link(w, now, err) < 0)
+			return -1;
+	}
+	if (step == STEP_ERROR)
+		return -1;
+	if (step == STEP_NONE)
+		return 0;
+	w->nested++;
+	rc = write_below(w, way.in, need->depth, need, err);
+	w->nested--;
+	return rc;
+}
+
+/* Write what is wanted at and below n, `depth` levels deep. */
+static int write_below(struct writing *w, struct node *n, unsigned depth,
+	const struct oci_need *need, struct err *err)
+{
+	struct node *c;
+
+	if (n->type == NODE_FILE)
+		return write_file(w, n, err);
+	if (write_dir(w, n, err) < 0)
+		return -1;
+	if (depth <= n->written_depth)
+		return 0;
+	n->written_depth = depth;
+	LIST_FOREACH (c, &n->children, sibling) {
+		bool wanted = !need->name || str_eq(need->name, c->name);
+		int rc = 0;
+
+		if (c->type == NODE_DIR)
+			rc = write_below(w, c, depth - 1, need, err);
+		else if (c->type == NODE_FILE && wanted)
+			rc = write_file(w, c, err);
+		else if (c->type == NODE_SYMLINK && wanted && !c->written)
+			rc = write_link(w, c, err) < 0 ? -1 : follow(w, n, c->target, need, err);
+		if (rc < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* After a failure everything is removed in reverse order, so that directories are empty by then. */
+int oci_tree_write(struct oci_tree *t, int into_fd, int stage_fd, const struct oci_need *needs,
+	size_t n, struct err *err)
+{
+	struct writing w = {.t = t, .into = into_fd, .stage = stage_fd};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = follow(&w, t->root, needs[i].dir, &needs[i], err);
+	while (w.n_made) {
+		struct made *m = &w.made[--w.n_made];
+
+		if (rc < 0)
+			(void)unlinkat(into_fd, m->path, m->is_dir ? AT_REMOVEDIR : 0);
+		free(m->path);
+	}
+	free(w.made);
+	return rc;
 }
