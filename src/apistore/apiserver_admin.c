@@ -20,7 +20,6 @@
 #include "tec/base/seal.h"
 
 #include "apiserver_internal.h"
-#include "apistore_internal.h"
 
 #define BACKUP_PATH "/tec/v1/backup"
 #define KEY_PATH    "/tec/v1/sealing-key"
@@ -161,7 +160,8 @@ static void rotate(void *arg, const struct err *unused)
 	cleanup_free char *said = NULL;
 	char id[SEAL_ID_LEN + 1];
 
-	if (s->open) { /* a callback that ran before this one has written again */
+	if (apistore_objects_is_open(
+		    s)) { /* a callback that ran before this one has written again */
 		apistore_objects_when_stored(s, &j->wait, rotate, j);
 		return;
 	}

@@ -189,7 +189,8 @@ static struct apistore_answer merge_patch(const struct apistore_write *w, struct
 static struct apistore_answer strategic_patch(
 	const struct apistore_write *w, struct json_object *body)
 {
-	const struct apistore_place p = apistore_place_object(w->kind, &w->s->schema->lists);
+	const struct apistore_place p =
+		apistore_place_object(w->kind, &apistore_objects_schema(w->s)->lists);
 	cleanup_json struct json_object *o = json_copy(w->was);
 	struct err err = ERR_INIT;
 
@@ -245,7 +246,8 @@ static struct apistore_answer json_patch(const struct apistore_write *w, struct 
  * if there is none. */
 static struct apistore_answer apply(const struct apistore_write *w, struct json_object *body)
 {
-	const struct apistore_place p = apistore_place_object(w->kind, &w->s->schema->lists);
+	const struct apistore_place p =
+		apistore_place_object(w->kind, &apistore_objects_schema(w->s)->lists);
 	cleanup_free char *version =
 		xasprintf("%s%s%s", w->t->group, w->t->group[0] ? "/" : "", w->t->version);
 	char now[CLOCK_RFC3339_LEN];

@@ -31,9 +31,9 @@ static int check_namespace(const struct apistore_write *w, struct apistore_answe
 	struct err err = ERR_INIT;
 	int rc;
 
-	if (!w->s->schema->namespaces || w->was || !w->key.ns[0])
+	if (!apistore_objects_schema(w->s)->namespaces || w->was || !w->key.ns[0])
 		return 0;
-	rc = apistore_db_get(w->s->db, &key, 0, ignore, NULL, &err);
+	rc = apistore_db_get(apistore_objects_db(w->s), &key, 0, ignore, NULL, &err);
 	if (rc > 0)
 		return 0;
 	if (rc < 0) {

@@ -26,6 +26,7 @@
 #define ORPHAN      "orphan"
 
 struct apistore_gc {
+	struct apistore_collector collector; /* first */
 	struct apistore_objects *s;
 	struct timer step, events;
 	struct apistore_missing missing;
@@ -143,11 +144,11 @@ static void drop_references(struct apistore_objects *s, const struct apistore_ke
 	struct json_object *o, const char *gone)
 {
 	struct json_object *a = json_get_arr(o, "metadata/ownerReferences"), *left = json_arr();
-	struct err ignored = ERR_INIT;
 
 	for (size_t i = 0; i < json_len(a); i++) {
 		struct json_object *ref = json_at(a, i);
 		const char *uid = json_get_str(ref, "uid");
+		struct err ignored = ERR_INIT; /* on failure the reference stays */
 
 		if (gone ? !str_eq(uid, gone)
 			 : uid && apistore_db_has_uid(s->db, uid, key->ns, &ignored) != 0)
@@ -384,8 +385,10 @@ static void step_missing(struct apistore_gc *gc, struct step *st)
 		(void)apistore_objects_failed(st->s, &err);
 }
 
-void apistore_gc_undone(struct apistore_gc *gc)
+static void check_all(struct apistore_collector *c)
 {
+	struct apistore_gc *gc = (struct apistore_gc *)c;
+
 	apistore_missing_fini(&gc->missing);
 	apistore_missing_add(&gc->missing, NULL);
 	timer_set(&gc->step, AGAIN_MS); /* overrides an immediate step: the database just failed */
@@ -403,7 +406,7 @@ static void on_step(void *arg)
 	if (st.acts > 0 || !TAILQ_EMPTY(&gc->missing))
 		timer_set(&gc->step, 0);
 	if (apistore_objects_trouble(gc->s, &err))
-		apistore_gc_undone(gc);
+		check_all(&gc->collector);
 }
 
 static void on_old_event(void *arg, const struct apistore_key *key)
@@ -420,27 +423,31 @@ static void on_events(void *arg)
 	static const char *const resources[] = {"events", "events.events.k8s.io"};
 	struct apistore_gc *gc = arg;
 	struct step st = {.s = gc->s};
-	struct err err = ERR_INIT;
 
-	for (size_t i = 0; i < ARRAY_LEN(resources); i++)
+	for (size_t i = 0; i < ARRAY_LEN(resources); i++) {
+		struct err ignored = ERR_INIT; /* on failure they are looked at a minute later */
+
 		(void)!apistore_db_aged(gc->s->db, resources[i], clock_wall_s() - EVENT_TTL_S,
-			EVENTS_MAX, STEP_MAX, on_old_event, &st, &err);
+			EVENTS_MAX, STEP_MAX, on_old_event, &st, &ignored);
+	}
 	timer_set(&gc->events, st.seen >= STEP_MAX ? 0 : EVENTS_MS);
 }
 
 /* Called within the transaction of the write. An owner that does not exist yet is checked later
  * too: it may never be created. */
-void apistore_gc_note(struct apistore_gc *gc, const struct apistore_key *key, const char *gone,
+static void note(struct apistore_collector *c, const struct apistore_key *key, const char *gone,
 	const char *const *owners, size_t n)
 {
-	struct err ignored = ERR_INIT; /* on failure the owner is checked later */
-
+	struct apistore_gc *gc = (struct apistore_gc *)c;
 	if (gone)
 		apistore_missing_add(&gc->missing, gone);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		struct err ignored = ERR_INIT; /* on failure the owner is checked later */
+
 		if (!str_eq(owners[i], APISTORE_DELETING) &&
 			apistore_db_has_uid(gc->s->db, owners[i], key->ns, &ignored) <= 0)
 			apistore_missing_add(&gc->missing, owners[i]);
+	}
 	timer_set_earlier(&gc->step, 0);
 }
 
@@ -450,7 +457,8 @@ struct apistore_gc *apistore_gc_new(struct apistore_objects *s)
 	struct apistore_gc *gc = xcalloc(1, sizeof(*gc));
 
 	gc->s = s;
-	s->gc = gc;
+	gc->collector = (struct apistore_collector){note, check_all};
+	s->collector = &gc->collector;
 	timer_init(&gc->step, s->loop, on_step, gc);
 	timer_init(&gc->events, s->loop, on_events, gc);
 	apistore_missing_init(&gc->missing);
@@ -467,6 +475,6 @@ void apistore_gc_free(struct apistore_gc *gc)
 	timer_fini(&gc->step);
 	timer_fini(&gc->events);
 	apistore_missing_fini(&gc->missing);
-	gc->s->gc = NULL;
+	gc->s->collector = NULL;
 	free(gc);
 }

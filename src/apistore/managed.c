@@ -14,7 +14,6 @@
 #include "tec/base/mem.h"
 #include "tec/schema/cause.h"
 
-#include "apistore_internal.h"
 #include "decode.h"
 #include "managed_internal.h"
 

@@ -8,7 +8,6 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
-#include "apistore_internal.h"
 #include "managed_internal.h"
 
 static void entry_fini(struct managed_entry *e)

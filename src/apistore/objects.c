@@ -21,6 +21,29 @@
 
 #define OWNERS_MAX 256 /* owners of an object that garbage collection knows of */
 
+struct apistore_objects *apistore_objects_new(
+	struct apistore_db *take_db, const struct apistore_schema *schema, struct loop *l)
+{
+	struct apistore_objects *s = xcalloc(1, sizeof(*s));
+
+	s->db = take_db;
+	s->schema = schema;
+	LIST_INIT(&s->watchers);
+	apistore_txn_init(s, l);
+	return s;
+}
+
+void apistore_objects_free(struct apistore_objects *s)
+{
+	if (!s)
+		return;
+	if (!LIST_EMPTY(&s->watchers))
+		DIE("API objects freed before their watches");
+	apistore_txn_fini(s);
+	apistore_db_close(s->db);
+	free(s);
+}
+
 /* ---- reading */
 
 uint64_t apistore_objects_rv(const struct apistore_objects *s)
@@ -31,6 +54,11 @@ uint64_t apistore_objects_rv(const struct apistore_objects *s)
 struct apistore_db *apistore_objects_db(struct apistore_objects *s)
 {
 	return s->db;
+}
+
+const struct apistore_schema *apistore_objects_schema(const struct apistore_objects *s)
+{
+	return s->schema;
 }
 
 struct text {
@@ -276,16 +304,6 @@ static size_t owners_of(struct json_object *o, const char *uids[OWNERS_MAX])
 	return n;
 }
 
-/* Each resource is noted once per transaction: watches are woken by resource, not by object. */
-void apistore_objects_note_change(struct apistore_objects *s, const char *resource)
-{
-	for (size_t i = 0; i < s->n_changed; i++)
-		if (str_eq(s->changed[i], resource))
-			return;
-	ARRAY_GROW(s->changed, s->n_changed);
-	s->changed[s->n_changed++] = xstrdup(resource);
-}
-
 /* Secrets are encrypted in the database; all other objects are only authenticated. */
 static bool is_sealed(const char *resource)
 {
@@ -332,9 +350,10 @@ static int write_version(struct apistore_objects *s, const struct apistore_key *
 	}
 	if (apistore_db_write(s->db, &v, uids, n, &err) < 0)
 		return apistore_objects_failed(s, &err);
-	apistore_objects_note_change(s, key->resource);
-	if (s->gc && (out->gone || n > 0 || json_get(o, "metadata/deletionTimestamp")))
-		apistore_gc_note(s->gc, key, out->gone ? v.uid : NULL, uids, out->gone ? 0 : n);
+	apistore_txn_changed(s, key->resource);
+	if (s->collector && (out->gone || n > 0 || json_get(o, "metadata/deletionTimestamp")))
+		s->collector->note(
+			s->collector, key, out->gone ? v.uid : NULL, uids, out->gone ? 0 : n);
 	return 0;
 }
 
@@ -364,7 +383,7 @@ int apistore_objects_store(struct apistore_objects *s, const struct apistore_key
 	}
 	/* The transaction begins before the version is issued: versions are the order of
 	 * commits. */
-	if (!dry && apistore_objects_begin(s) < 0)
+	if (!dry && apistore_txn_begin(s) < 0)
 		return -1;
 	if (!dry)
 		stamp_rv(take_o, apistore_db_rv(s->db) + 1);

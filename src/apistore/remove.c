@@ -95,7 +95,7 @@ struct apistore_answer apistore_remove_all(const struct apistore_write *w)
 		.only_keys = w->t->select == NULL};
 	struct err err = ERR_INIT;
 
-	if (apistore_db_scan(w->s->db, &scan, note_name, &sweep, &err) < 0)
+	if (apistore_db_scan(apistore_objects_db(w->s), &scan, note_name, &sweep, &err) < 0)
 		(void)apistore_objects_failed(w->s, &err);
 	for (size_t at = 0; !w->dry && at < sweep.names.len;
 		at += strlen(sweep.names.data + at) + 1) {

@@ -178,7 +178,8 @@ struct apistore_manager apistore_write_manager(
 /* Record field ownership after a write; an apply has already done it. */
 static void note_manager(const struct apistore_write *w, struct json_object *o)
 {
-	const struct apistore_place p = apistore_place_object(w->kind, &w->s->schema->lists);
+	const struct apistore_place p =
+		apistore_place_object(w->kind, &apistore_objects_schema(w->s)->lists);
 	char now[CLOCK_RFC3339_LEN];
 	const struct apistore_manager m =
 		apistore_write_manager(w, json_get_str(o, "apiVersion"), now);

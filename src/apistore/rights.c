@@ -11,8 +11,6 @@
 #include "tec/base/mem.h"
 #include "tec/schema/builtin.h"
 
-#include "apistore_internal.h"
-
 #define OUR_GROUP "trusted-execution-clusters.io"
 #define RBAC      "rbac.authorization.k8s.io"
 
@@ -122,7 +120,7 @@ static unsigned roles_in(struct apistore_objects *s, const struct apistore_user 
 	struct look l = {u, 0};
 	struct err err = ERR_INIT;
 
-	if (!ns[0] || apistore_db_scan(s->db, &scan, on_binding, &l, &err) >= 0)
+	if (!ns[0] || apistore_db_scan(apistore_objects_db(s), &scan, on_binding, &l, &err) >= 0)
 		return l.roles;
 	(void)apistore_objects_failed(s, &err);
 	return 0;

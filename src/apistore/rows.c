@@ -63,7 +63,7 @@ static int write_row(struct apistore_objects *s, const struct apistore_key *key,
 	uuid_new_v4(uid);
 	if (apistore_db_write(s->db, &v, NULL, 0, err) < 0)
 		return apistore_objects_failed(s, err);
-	apistore_objects_note_change(
+	apistore_txn_changed(
 		s, key->resource); /* counts as a change, so the history is compacted */
 	return 0;
 }
@@ -71,7 +71,7 @@ static int write_row(struct apistore_objects *s, const struct apistore_key *key,
 /* Begin the transaction. It fails if an earlier write in this turn failed. */
 static int begin(struct apistore_objects *s, struct err *err)
 {
-	if (apistore_objects_begin(s) == 0)
+	if (apistore_txn_begin(s) == 0)
 		return 0;
 	/* The caller gets the reason of the earlier failure. */
 	*err = s->doomed;

@@ -7,11 +7,10 @@
 
 #include "tec/apistore/gc.h"
 #include "tec/apistore/rights.h"
+#include "tec/apistore/target.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-
-#include "apistore_internal.h"
 
 #define DEFINITIONS "customresourcedefinitions.apiextensions.k8s.io"
 #define BINDINGS    "rolebindings.rbac.authorization.k8s.io"
@@ -25,8 +24,8 @@ static bool is_row(const char *resource)
 
 static bool is_served(const struct apistore_objects *s, const char *resource)
 {
-	for (size_t i = 0; i < s->schema->n_kinds; i++) {
-		const struct apistore_kind *k = &s->schema->kinds[i];
+	for (size_t i = 0; i < apistore_objects_schema(s)->n_kinds; i++) {
+		const struct apistore_kind *k = &apistore_objects_schema(s)->kinds[i];
 		cleanup_free char *qualified = apistore_target_qualify(k->resource, k->group);
 
 		if (str_eq(qualified, resource))
@@ -103,7 +102,7 @@ static int drop_all(struct apistore_objects *s, const char *resource, size_t *n,
 	cleanup_strbuf struct strbuf names = STRBUF_INIT;
 	const struct apistore_scan scan = {.resource = resource, .only_keys = true};
 
-	if (apistore_db_scan(s->db, &scan, note_name, &names, err) < 0)
+	if (apistore_db_scan(apistore_objects_db(s), &scan, note_name, &names, err) < 0)
 		return -1;
 	for (const char *at = names.data, *end = at + names.len; at < end;) {
 		const char *ns = at, *name = ns + strlen(ns) + 1;
@@ -125,8 +124,8 @@ int apistore_unserved_drop(struct apistore_objects *s, struct err *err)
 	size_t total = 0;
 	int rc;
 
-	while ((rc = apistore_db_next_resource(s->db, resource ? resource : "", &resource, err)) >
-		0) {
+	while ((rc = apistore_db_next_resource(
+			apistore_objects_db(s), resource ? resource : "", &resource, err)) > 0) {
 		size_t n = 0;
 
 		if (is_row(resource) || (is_served(s, resource) && !str_eq(resource, BINDINGS)))

@@ -22,8 +22,8 @@
 #include "apistore_internal.h"
 
 struct apistore_watch {
+	struct apistore_watcher watcher; /* first */
 	struct apistore_objects *s;
-	LIST_ENTRY(apistore_watch) link;
 	struct apistore_target target;
 	apistore_watch_fn ready;
 	void *arg;
@@ -40,24 +40,19 @@ struct apistore_watch {
 
 /* A watch that is up to date and not concerned moves along without being read, so that its position
  * is not compacted away while nothing happens to its objects. */
-void apistore_watch_wake(struct apistore_objects *s, char *const *changed, size_t n)
+static void wake(struct apistore_watcher *watcher, char *const *changed, size_t n)
 {
-	struct apistore_watch *w, *next;
+	struct apistore_watch *w = (struct apistore_watch *)watcher;
+	bool due = w->waits;
 
-	/* A callback may free its own watch, but no other. */
-	for (w = LIST_FIRST(&s->watches); w; w = next) {
-		bool due = w->waits;
-
-		next = LIST_NEXT(w, link);
-		w->waits = false;
-		for (size_t i = 0; !due && i < n; i++)
-			due = str_eq(changed[i], w->target.qualified);
-		if (!due && w->idle)
-			w->at = s->committed;
-		w->idle &= !due;
-		if (due)
-			w->ready(w->arg);
-	}
+	w->waits = false;
+	for (size_t i = 0; !due && i < n; i++)
+		due = str_eq(changed[i], w->target.qualified);
+	if (!due && w->idle)
+		w->at = w->s->committed;
+	w->idle &= !due;
+	if (due)
+		w->ready(w->arg);
 }
 
 /* Check resourceVersionMatch, in the words of kube-apiserver. */
@@ -120,14 +115,15 @@ struct apistore_watch *apistore_watch_new(struct apistore_objects *s,
 {
 	struct apistore_watch *w = xcalloc(1, sizeof(*w));
 
-	*w = (struct apistore_watch){.s = s, .target = *take_t, .ready = ready, .arg = arg};
+	*w = (struct apistore_watch){
+		.watcher = {.wake = wake}, .s = s, .target = *take_t, .ready = ready, .arg = arg};
 	*take_t = (struct apistore_target){0};
 	if (read_options(w, refused) < 0) {
 		apistore_target_fini(&w->target);
 		free(w);
 		return NULL;
 	}
-	LIST_INSERT_HEAD(&s->watches, w, link);
+	LIST_INSERT_HEAD(&s->watchers, &w->watcher, link);
 	return w;
 }
 
@@ -135,7 +131,7 @@ void apistore_watch_free(struct apistore_watch *w)
 {
 	if (!w)
 		return;
-	LIST_REMOVE(w, link);
+	LIST_REMOVE(&w->watcher, link);
 	apistore_list_free(w->initial);
 	apistore_target_fini(&w->target);
 	free(w);
@@ -355,21 +351,23 @@ void apistore_watch_bookmark(struct apistore_watch *w)
 
 void apistore_watch_bookmark_all(struct apistore_objects *s)
 {
-	struct apistore_watch *w, *next;
+	struct apistore_watcher *w, *next;
 
-	for (w = LIST_FIRST(&s->watches); w; w = next) {
+	for (w = LIST_FIRST(&s->watchers); w; w = next) {
 		next = LIST_NEXT(w, link);
-		apistore_watch_bookmark(w);
+		apistore_watch_bookmark((struct apistore_watch *)w);
 	}
 }
 
 /* Each watch ends when its owner takes the next time. */
 void apistore_watch_end_all(struct apistore_objects *s)
 {
-	struct apistore_watch *w, *next;
+	struct apistore_watcher *watcher, *next;
 
-	for (w = LIST_FIRST(&s->watches); w; w = next) {
-		next = LIST_NEXT(w, link);
+	for (watcher = LIST_FIRST(&s->watchers); watcher; watcher = next) {
+		struct apistore_watch *w = (struct apistore_watch *)watcher;
+
+		next = LIST_NEXT(watcher, link);
 		w->end = true;
 		w->ready(w->arg);
 	}
@@ -382,6 +380,6 @@ void apistore_watch_compact(struct apistore_objects *s)
 	if (apistore_objects_commit(s, &err) < 0)
 		return;
 	/* One beyond the last version, so that even a watch from the last version gets 410. */
-	apistore_objects_keep_history_from(s, apistore_db_rv(s->db) + 1);
+	apistore_txn_keep_history_from(s, apistore_db_rv(s->db) + 1);
 	(void)!apistore_objects_commit(s, &err);
 }

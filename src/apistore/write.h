@@ -4,7 +4,6 @@
 #ifndef TEC_APISTORE_WRITE_H
 #define TEC_APISTORE_WRITE_H
 
-#include "apistore_internal.h"
 #include "tec/apistore/gc.h"
 #include "tec/apistore/managed.h"
 #include "tec/apistore/request.h"

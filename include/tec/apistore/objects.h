@@ -3,10 +3,7 @@
  * The objects of one Kubernetes API, stored in a database (apistore/db), which is a file or in
  * memory. No object is cached: a read parses the stored text, and the caller puts the result.
  *
- * All writes in one turn of the loop share a transaction, which is committed in the next turn.
- * Reads see these writes at once, but answers and watches must not show them before the commit:
- * apistore_objects_when_stored() calls back after it, or after its failure. A failed commit
- * restores the state before the turn, and later writes are attempted as usual.
+ * All writes in one turn of the loop share a transaction (apistore/txn).
  *
  * It owns the database, and is freed after the transports and watches that use it. What a client
  * may do is checked by apistore/request.
@@ -17,9 +14,9 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
 #include "tec/apistore/db.h"
+#include "tec/apistore/txn.h"
 #include "tec/loop/loop.h"
 #include "tec/schema/kind.h"
 
@@ -46,9 +43,6 @@ struct apistore_lists {
 	size_t n;
 };
 
-struct apistore_answer;
-struct apistore_target;
-
 struct apistore_schema {
 	const struct apistore_kind *kinds; /* the first match counts; without one: a plain object */
 	size_t n_kinds;
@@ -64,6 +58,7 @@ struct apistore_objects *apistore_objects_new(
 /* Rolls back an open transaction. */
 void apistore_objects_free(struct apistore_objects *s);
 struct apistore_db *apistore_objects_db(struct apistore_objects *s);
+const struct apistore_schema *apistore_objects_schema(const struct apistore_objects *s);
 
 /* The last resourceVersion issued; as long as it is unchanged, nothing was written. */
 uint64_t apistore_objects_rv(const struct apistore_objects *s);
@@ -71,6 +66,9 @@ uint64_t apistore_objects_rv(const struct apistore_objects *s);
  * (apistore_objects_trouble). */
 struct json_object *apistore_objects_get(
 	struct apistore_objects *s, const struct apistore_key *key);
+/* Get its text; the caller wipes and frees it. NULL: as above. */
+char *apistore_objects_text(
+	struct apistore_objects *s, const struct apistore_key *key, size_t *len);
 size_t apistore_objects_count(struct apistore_objects *s, const char *resource, const char *ns);
 /* Never NULL. resource without its group. */
 const struct apistore_kind *apistore_objects_kind(
@@ -86,28 +84,21 @@ const struct apistore_kind *apistore_objects_kind(
 struct json_object *apistore_objects_put(
 	struct apistore_objects *s, const struct apistore_key *key, struct json_object *take_o);
 
-/* ---- storing */
-
-/* Commit now. 0: all writes are durable. -1: all writes of this turn were rolled back; err says
- * why. */
-int apistore_objects_commit(struct apistore_objects *s, struct err *err) MUST_CHECK;
-
-/* A wait for the commit. fn runs once, from the loop, when all earlier writes are stored (err is
- * not set) or were rolled back (err is set). Embedded and zeroed by its owner, who must cancel it
- * before it ends. */
-struct apistore_wait {
-	TAILQ_ENTRY(apistore_wait) link; /* in s->waits, or in s->ringing */
-	struct apistore_objects *s;      /* NULL: not waiting */
-	bool ringing;                    /* in s->ringing, whose callbacks are being called */
-	struct defer now;                /* calls fn when there was nothing to store */
-	void (*fn)(void *arg, const struct err *err);
-	void *arg;
+/* The result of a write: the object and its text as stored, both owned by the caller. */
+struct apistore_stored {
+	struct json_object *o;
+	char *text;
+	size_t len;
+	bool gone;      /* the write deleted the object: its last finalizer was removed */
+	bool too_large; /* nothing was written: the text exceeds the limit */
 };
-void apistore_objects_when_stored(struct apistore_objects *s, struct apistore_wait *w,
-	void (*fn)(void *arg, const struct err *err), void *arg);
-void apistore_wait_cancel(struct apistore_wait *w);
+/* The same with more choices. was: the current object, NULL if there is none. dry: change nothing.
+ * max: the longest text to store, 0 for no limit. -1: the database failed. */
+int apistore_objects_store(struct apistore_objects *s, const struct apistore_key *key,
+	struct json_object *was, struct json_object *take_o, bool dry, size_t max,
+	struct apistore_stored *out) MUST_CHECK;
 
-/* Get the last database failure since the previous call. False: there was none. */
-bool apistore_objects_trouble(struct apistore_objects *s, struct err *err);
+struct json_object *apistore_objects_meta(struct json_object *o); /* added when missing */
+bool apistore_objects_same_member(struct json_object *a, struct json_object *b, const char *name);
 
 #endif

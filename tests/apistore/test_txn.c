@@ -64,7 +64,7 @@ static void down(void)
 	clock_fake_stop();
 }
 
-TestSuite(apistore_turn, .init = up, .fini = down);
+TestSuite(apistore_txn, .init = up, .fini = down);
 
 static void on_answer(void *arg, const struct err *err, const struct k8s_answer *a)
 {
@@ -107,7 +107,7 @@ static bool there(const char *name)
 	return o != NULL;
 }
 
-Test(apistore_turn, a_turn_is_stored_or_refused_as_a_whole)
+Test(apistore_txn, a_turn_is_stored_or_refused_as_a_whole)
 {
 	cleanup_free char *a = thing("a", ""), *b = thing("b", "");
 
@@ -135,7 +135,7 @@ Test(apistore_turn, a_turn_is_stored_or_refused_as_a_whole)
 	cr_expect_eq(codes[2], 200);
 }
 
-Test(apistore_turn, history_goes_after_a_while)
+Test(apistore_txn, history_goes_after_a_while)
 {
 	cleanup_free char *a = thing("a", "");
 	uint64_t rv;
@@ -151,7 +151,7 @@ Test(apistore_turn, history_goes_after_a_while)
 	cr_expect(there("a"));
 }
 
-Test(apistore_turn, orphans_go_by_themselves_and_after_a_restart)
+Test(apistore_txn, orphans_go_by_themselves_and_after_a_restart)
 {
 	cleanup_free char *owner = thing("owner", ""), *child = NULL, *uid = NULL;
 
@@ -184,7 +184,7 @@ static char *make_owner(void)
 		",\"ownerReferences\":[{" REF "\"uid\":\"%s\"}]", json_get_str(o, "metadata/uid"));
 }
 
-Test(apistore_turn, orphans_that_are_held_keep_no_others)
+Test(apistore_txn, orphans_that_are_held_keep_no_others)
 {
 	cleanup_free char *ref = NULL, *last = NULL;
 
@@ -208,7 +208,7 @@ Test(apistore_turn, orphans_that_are_held_keep_no_others)
 	cr_expect_not(there("z"));
 }
 
-Test(apistore_turn, a_collection_that_could_not_be_stored_is_tried_again)
+Test(apistore_txn, a_collection_that_could_not_be_stored_is_tried_again)
 {
 	cleanup_free char *ref = NULL, *child = NULL;
 
@@ -248,7 +248,7 @@ static void make_family(void)
 	cr_assert_eq(ask_now("POST", THINGS, b), 201);
 }
 
-Test(apistore_turn, foreground_waits_for_the_dependents)
+Test(apistore_txn, foreground_waits_for_the_dependents)
 {
 	make_family();
 	cr_expect_eq(ask_now("DELETE", THINGS "/owner?propagationPolicy=Foreground", NULL), 200);
@@ -260,7 +260,7 @@ Test(apistore_turn, foreground_waits_for_the_dependents)
 	cr_expect_not(there("owner"));
 }
 
-Test(apistore_turn, background_and_orphan)
+Test(apistore_txn, background_and_orphan)
 {
 	make_family();
 	cr_expect_eq(ask_now("DELETE", THINGS "/owner",
@@ -277,7 +277,7 @@ Test(apistore_turn, background_and_orphan)
 	cr_expect(there("b"), "its finalizer");
 }
 
-Test(apistore_turn, a_namespace_is_needed)
+Test(apistore_txn, a_namespace_is_needed)
 {
 	cleanup_free char *a = thing("a", "");
 
@@ -292,7 +292,7 @@ Test(apistore_turn, a_namespace_is_needed)
 	cr_expect_eq(ask_now("POST", THINGS, a), 201);
 }
 
-Test(apistore_turn, events_go_after_an_hour_whatever_the_clock_did)
+Test(apistore_txn, events_go_after_an_hour_whatever_the_clock_did)
 {
 	static const char event[] =
 		"{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{\"generateName\":\"e-\"}}";
@@ -374,7 +374,7 @@ static void expect_untouched(const char *uid, const char *created)
 	cr_expect_str_eq(renewed, RENEWED);
 }
 
-Test(apistore_turn, a_wall_clock_that_jumps_loses_nothing_and_ends_no_watch)
+Test(apistore_txn, a_wall_clock_that_jumps_loses_nothing_and_ends_no_watch)
 {
 	cleanup_free char *uid = NULL, *created = NULL, *a_created = NULL, *since = NULL;
 	unsigned lines = 0, late = 0;
@@ -420,7 +420,7 @@ Test(apistore_turn, a_wall_clock_that_jumps_loses_nothing_and_ends_no_watch)
 	cr_expect_gt(apistore_objects_rv(s), rv);
 }
 
-Test(apistore_turn, a_dry_run_stores_nothing)
+Test(apistore_txn, a_dry_run_stores_nothing)
 {
 	cleanup_free char *a = thing("a", "");
 	uint64_t rv;
@@ -440,7 +440,7 @@ Test(apistore_turn, a_dry_run_stores_nothing)
 	cr_expect(there("a"));
 }
 
-Test(apistore_turn, versions_of_lists)
+Test(apistore_txn, versions_of_lists)
 {
 	static const struct {
 		const char *query;
@@ -485,7 +485,7 @@ Test(apistore_turn, versions_of_lists)
 
 /* ---- Secrets and ConfigMaps */
 
-Test(apistore_turn, rules_of_secrets_and_configmaps)
+Test(apistore_txn, rules_of_secrets_and_configmaps)
 {
 	static const struct {
 		const char *kind, *rest;
@@ -530,7 +530,7 @@ Test(apistore_turn, rules_of_secrets_and_configmaps)
 	cr_expect(strstr(text, "field is immutable"));
 }
 
-Test(apistore_turn, what_is_too_large_is_refused)
+Test(apistore_txn, what_is_too_large_is_refused)
 {
 	static const struct {
 		size_t size;

@@ -9,9 +9,10 @@
 
 #include <inttypes.h>
 
-#include "tec/apistore/objects.h"
+#include "tec/apistore/txn.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/base/str.h"
 
 #include "apistore_internal.h"
 
@@ -50,11 +51,11 @@ static void on_settle(void *arg)
 
 /* Compact the history within the transaction of this turn. A failure dooms the transaction, like
  * any other write. */
-void apistore_objects_keep_history_from(struct apistore_objects *s, uint64_t rv)
+void apistore_txn_keep_history_from(struct apistore_objects *s, uint64_t rv)
 {
 	struct err err = ERR_INIT;
 
-	if (rv <= apistore_db_oldest(s->db) || apistore_objects_begin(s) < 0)
+	if (rv <= apistore_db_oldest(s->db) || apistore_txn_begin(s) < 0)
 		return;
 	if (apistore_db_compact(s->db, rv, &err) < 0)
 		(void)apistore_objects_failed(s, &err);
@@ -66,7 +67,7 @@ static void on_compact(void *arg)
 {
 	struct apistore_objects *s = arg;
 
-	apistore_objects_keep_history_from(s, s->mark);
+	apistore_txn_keep_history_from(s, s->mark);
 	/* The next run may drop what is current now. */
 	s->mark = s->committed;
 	if (apistore_db_oldest(s->db) < s->mark)
@@ -99,53 +100,41 @@ void apistore_objects_reseal(struct apistore_objects *s)
 }
 
 /* Versions from before the start are compacted one interval after it. */
-struct apistore_objects *apistore_objects_new(
-	struct apistore_db *take_db, const struct apistore_schema *schema, struct loop *l)
+void apistore_txn_init(struct apistore_objects *s, struct loop *l)
 {
-	struct apistore_objects *s = xcalloc(1, sizeof(*s));
-
-	s->db = take_db;
-	s->schema = schema;
 	s->loop = l;
-	s->committed = s->mark = apistore_db_rv(take_db);
+	s->committed = s->mark = apistore_db_rv(s->db);
 	TAILQ_INIT(&s->waits);
 	TAILQ_INIT(&s->ringing);
-	LIST_INIT(&s->watches);
-	if (l) {
-		timer_init(&s->settle, l, on_settle, s);
-		timer_init(&s->compact, l, on_compact, s);
-		timer_init(&s->reseal, l, on_reseal, s);
-		apistore_objects_reseal(s); /* continue what an earlier process did not finish */
-		if (apistore_db_oldest(take_db) < s->mark)
-			timer_set(&s->compact, HISTORY_MS);
-	}
-	return s;
+	if (!l)
+		return;
+	timer_init(&s->settle, l, on_settle, s);
+	timer_init(&s->compact, l, on_compact, s);
+	timer_init(&s->reseal, l, on_reseal, s);
+	apistore_objects_reseal(s); /* continue what an earlier process did not finish */
+	if (apistore_db_oldest(s->db) < s->mark)
+		timer_set(&s->compact, HISTORY_MS);
 }
 
-static void forget_changes(struct apistore_objects *s)
+static void free_changes(char **changed, size_t n)
 {
-	while (s->n_changed > 0)
-		free(s->changed[--s->n_changed]);
-	free(s->changed);
-	s->changed = NULL;
+	while (n > 0)
+		free(changed[--n]);
+	free(changed);
 }
 
 /* An open transaction is rolled back by closing the database: nobody waits for it any more. */
-void apistore_objects_free(struct apistore_objects *s)
+void apistore_txn_fini(struct apistore_objects *s)
 {
-	if (!s)
-		return;
-	if (!LIST_EMPTY(&s->watches) || !TAILQ_EMPTY(&s->waits) || !TAILQ_EMPTY(&s->ringing))
-		DIE("API objects freed before their watches and answers");
+	if (!TAILQ_EMPTY(&s->waits) || !TAILQ_EMPTY(&s->ringing))
+		DIE("API objects freed before their answers");
 	defer_cancel(&s->commit);
 	if (s->loop) {
 		timer_fini(&s->settle);
 		timer_fini(&s->compact);
 		timer_fini(&s->reseal);
 	}
-	forget_changes(s);
-	apistore_db_close(s->db);
-	free(s);
+	free_changes(s->changed, s->n_changed);
 }
 
 /* The first failure counts. Outside of a transaction nothing has to be rolled back. */
@@ -170,7 +159,7 @@ bool apistore_objects_trouble(struct apistore_objects *s, struct err *err)
 
 /* The commit is scheduled with the first write, so every write of a turn is committed at its end
  * without the writer's help. */
-int apistore_objects_begin(struct apistore_objects *s)
+int apistore_txn_begin(struct apistore_objects *s)
 {
 	struct err err = ERR_INIT;
 
@@ -180,6 +169,31 @@ int apistore_objects_begin(struct apistore_objects *s)
 	if (s->loop)
 		defer_call(&s->commit, s->loop, on_commit, s);
 	return apistore_db_begin(s->db, &err) < 0 ? apistore_objects_failed(s, &err) : 0;
+}
+
+bool apistore_objects_is_open(const struct apistore_objects *s)
+{
+	return s->open;
+}
+
+/* Each resource is noted once per transaction: watches are woken by resource, not by object. */
+void apistore_txn_changed(struct apistore_objects *s, const char *resource)
+{
+	for (size_t i = 0; i < s->n_changed; i++)
+		if (str_eq(s->changed[i], resource))
+			return;
+	ARRAY_GROW(s->changed, s->n_changed);
+	s->changed[s->n_changed++] = xstrdup(resource);
+}
+
+static void wake_watches(struct apistore_objects *s, char *const *changed, size_t n)
+{
+	struct apistore_watcher *w, *next;
+
+	for (w = LIST_FIRST(&s->watchers); w; w = next) {
+		next = LIST_NEXT(w, link);
+		w->wake(w, changed, n);
+	}
 }
 
 /* Call the waits. They are taken one by one from a list of their own, because each may cancel
@@ -220,7 +234,7 @@ int apistore_objects_commit(struct apistore_objects *s, struct err *err)
 	s->n_changed = 0;
 	if (!err_is_set(&result)) {
 		s->committed = apistore_db_rv(s->db);
-		apistore_watch_wake(s, changed, n);
+		wake_watches(s, changed, n);
 		if (s->loop && apistore_db_unsettled(s->db))
 			timer_set_earlier(&s->settle, SETTLE_MS);
 		if (s->loop && n > 0)
@@ -229,14 +243,11 @@ int apistore_objects_commit(struct apistore_objects *s, struct err *err)
 						     ? 0
 						     : HISTORY_MS);
 	} else {
-		apistore_watch_wake(
-			s, NULL, 0); /* watches that waited for the transaction to end */
-		if (s->gc)
-			apistore_gc_undone(s->gc);
+		wake_watches(s, NULL, 0); /* those that waited for the transaction to end */
+		if (s->collector)
+			s->collector->undone(s->collector);
 	}
-	while (n > 0)
-		free(changed[--n]);
-	free(changed);
+	free_changes(changed, n);
 	ring(s, &result);
 	*err = result;
 	return err_is_set(&result) ? -1 : 0;
