@@ -288,7 +288,7 @@ static bool waits_for_gc(struct json_object *o)
 
 /* Collect the uids of the owners for the index, and the pseudo owner of a deletion that waits for
  * gc.c. */
-static size_t owners_of(struct json_object *o, const char *uids[OWNERS_MAX])
+static size_t owners_of(struct json_object *o, const char *uids[OWNERS_MAX + 1])
 {
 	struct json_object *a = json_get_arr(o, "metadata/ownerReferences");
 	size_t n = 0;
@@ -299,7 +299,7 @@ static size_t owners_of(struct json_object *o, const char *uids[OWNERS_MAX])
 		uids[n] = uid ? uid : "";
 		n++;
 	}
-	if (n < OWNERS_MAX && waits_for_gc(o))
+	if (waits_for_gc(o))
 		uids[n++] = APISTORE_DELETING;
 	return n;
 }
@@ -324,7 +324,7 @@ static int write_version(struct apistore_objects *s, const struct apistore_key *
 	struct json_object *o, struct json_object *was, const struct apistore_stored *out,
 	size_t head)
 {
-	const char *uids[OWNERS_MAX];
+	const char *uids[OWNERS_MAX + 1];
 	size_t n = owners_of(o, uids);
 	bool sealed = is_sealed(key->resource), bare = sealed && out->gone;
 	cleanup_free char *meta = apistore_selector_meta(o, key->resource), *bare_text = NULL;

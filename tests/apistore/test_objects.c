@@ -163,3 +163,20 @@ Test(apistore_gc, orphans_go_with_their_own_children)
 	cr_expect_not_null(json_get(held, "metadata/deletionTimestamp"));
 	cr_expect_eq(apistore_objects_count(s, "secrets", "ns"), 1);
 }
+
+Test(apistore_gc, foreground_ends_with_any_number_of_owners)
+{
+	for (unsigned n = 254; n <= 258; n++) {
+		cleanup_strbuf struct strbuf text = STRBUF_INIT;
+
+		put(A_THING("owner"), "{\"metadata\":{\"uid\":\"1\"}}");
+		strbuf_adds(&text, "{\"metadata\":{\"ownerReferences\":[{\"uid\":\"1\"}");
+		for (unsigned i = 1; i < n; i++)
+			strbuf_addf(&text, ",{\"uid\":\"x%u\"}", i);
+		strbuf_adds(&text, "]}}");
+		put(A_THING("many"), strbuf_str(&text));
+		json_object_put(apistore_gc_delete(s, A_THING("many"), APISTORE_FOREGROUND));
+		apistore_gc_collect(s);
+		cr_expect_not(there(A_THING("many")), "%u owners", n);
+	}
+}

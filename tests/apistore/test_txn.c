@@ -227,6 +227,38 @@ Test(apistore_txn, a_collection_that_could_not_be_stored_is_tried_again)
 	cr_expect_not(there("child"));
 }
 
+/* Both queries for old Events fail: their rows are no longer in SQLite's page cache. */
+Test(apistore_txn, old_events_that_cannot_be_read_are_tried_again)
+{
+	static const struct apistore_key events[] = {
+		{"events", "ns", "a"}, {"events.events.k8s.io", "ns", "a"}};
+	cleanup_free char *much = xmalloc(1000001);
+
+	memset(much, 'x', 1000000);
+	much[1000000] = '\0';
+	open_store(FAULT_VFS, &things);
+	gc = apistore_gc_new(s);
+	for (size_t i = 0; i < ARRAY_LEN(events); i++)
+		json_object_put(apistore_objects_put(s, &events[i], json_obj()));
+	loop_drain(loop);
+	for (unsigned i = 0; i < 4; i++) {
+		cleanup_free char *name = xasprintf("big%u", i);
+
+		json_object_put(apistore_objects_put(
+			s, A_THING(name), json_add_str(json_obj(), "much", much)));
+		loop_drain(loop);
+	}
+	fault_vfs_set(FAULT_READ, 1, true);
+	loop_advance(loop, 3700000);
+	cr_expect(fault_vfs_hit());
+	fault_vfs_set(FAULT_NONE, 0, false);
+	for (size_t i = 0; i < ARRAY_LEN(events); i++)
+		cr_expect_eq(apistore_objects_count(s, events[i].resource, "ns"), 1);
+	loop_advance(loop, 120000);
+	for (size_t i = 0; i < ARRAY_LEN(events); i++)
+		cr_expect_eq(apistore_objects_count(s, events[i].resource, "ns"), 0);
+}
+
 /* An owner, a dependent that blocks and one that a finalizer holds. */
 static void make_family(void)
 {
