@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One connection with prepared statements, each of which is reset before a function returns. Table
- * version holds every version of every object, and table object points to the current ones; both
- * are written in the same transaction.
+ * Table version holds every version of every object, and table object points to the current ones;
+ * both are written in the same transaction.
+ *
+ * A secret body is encrypted with all other columns as associated data; any other row gets a tag
+ * over all of its columns. Either way, a row that was changed or moved is detected when it is read.
+ *
+ * Each current version and each owner has a keyed digest, and their sum modulo 2^256 is stored: a
+ * write subtracts the digest of the old row and adds that of the new one. The sum is sealed under
+ * the database key and written by the transaction that changes it. Deleting, adding or rolling back
+ * a row from outside changes the sum; replaced versions are not part of it. The key of the digests
+ * survives a rotation of the database key, since resealing must not change any digest.
  */
 #include "config.h"
 
@@ -10,79 +18,15 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "db_internal.h"
-#include "tec/base/clock.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 
-#define COLUMNS                                                                                    \
-	"v.rv,v.type,v.resource,v.ns,v.name,v.uid,v.prev,v.at,v.head,v.meta,v.sealed,v.body,v.tag"
-#define OBJECT_KEY "resource=?1 AND ns=?2 AND name=?3"
+/* The columns of each statement that returns versions, in the order of COLUMNS in db_sql.c. */
+enum { RV, TYPE, RESOURCE, NS, NAME, UID, PREV, AT, HEAD, META, SEALED, BODY, TAG };
 
-static const char *const queries[DB_N_QUERIES] = {
-	[DB_BEGIN] = "BEGIN IMMEDIATE",
-	[DB_COMMIT] = "COMMIT",
-	[DB_ROLLBACK] = "ROLLBACK",
-	[DB_INSERT_VERSION] = "INSERT INTO version(resource,ns,name,rv,type,uid,prev,at,head,meta,"
-			      "sealed,body,tag) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
-	[DB_PUT_OBJECT] = "INSERT OR REPLACE INTO object(resource,ns,name,rv,uid) "
-			  "VALUES(?1,?2,?3,?4,?5)",
-	/* Writes nothing to the index of uids. */
-	[DB_MOVE_OBJECT] = "UPDATE object SET rv=?4 WHERE " OBJECT_KEY " AND uid=?5",
-	[DB_DROP_OBJECT] = "DELETE FROM object WHERE " OBJECT_KEY,
-	[DB_DROP_SEALED] = "DELETE FROM version WHERE " OBJECT_KEY " AND sealed",
-	[DB_ADD_OWNER] = "INSERT OR IGNORE INTO owner(resource,ns,name,uid) VALUES(?1,?2,?3,?4)",
-	[DB_DROP_OWNERS] = "DELETE FROM owner WHERE " OBJECT_KEY,
-	[DB_OWNERS] = "SELECT uid FROM owner WHERE " OBJECT_KEY,
-	[DB_GET] = "SELECT " COLUMNS " FROM object o JOIN version v ON v.rv=o.rv "
-		   "WHERE o.resource=?1 AND o.ns=?2 AND o.name=?3",
-	[DB_GET_AT] = "SELECT " COLUMNS " FROM version v WHERE v.resource=?1 AND v.ns=?2 "
-		      "AND v.name=?3 AND v.rv<=?4 ORDER BY v.rv DESC LIMIT 1",
-	[DB_SCAN] = "SELECT " COLUMNS " FROM object o CROSS JOIN version v ON v.rv=o.rv "
-		    "WHERE o.resource=?1 AND (o.ns,o.name)>(?2,?3) ORDER BY o.ns,o.name",
-	/* Reads no versions, each of which may cost a page of its own. */
-	[DB_SCAN_KEYS] = "SELECT o.rv,0,o.resource,o.ns,o.name,o.uid,0,0,0,'',0,NULL,NULL "
-			 "FROM object o WHERE o.resource=?1 AND (o.ns,o.name)>(?2,?3) "
-			 "ORDER BY o.ns,o.name",
-	[DB_SCAN_AT] =
-		"SELECT " COLUMNS " FROM version v WHERE v.resource=?1 AND (v.ns,v.name)>(?2,?3) "
-		"AND v.type<>3 AND v.rv=(SELECT max(w.rv) FROM version w WHERE "
-		"w.resource=v.resource AND w.ns=v.ns AND w.name=v.name AND w.rv<=?4) "
-		"ORDER BY v.ns,v.name",
-	/* Walk the few new versions by rv: the plus keeps SQLite from using the index by
-	 * resource. */
-	[DB_CHANGES] = "SELECT " COLUMNS " FROM version v WHERE v.rv>?1 AND v.rv<=?2 "
-		       "AND +v.resource=?3 AND (?4 IS NULL OR v.ns=?4) ORDER BY v.rv",
-	[DB_COUNT] = "SELECT count(*) FROM object WHERE (?1 IS NULL OR resource=?1) "
-		     "AND (?2 IS NULL OR ns=?2)",
-	[DB_COUNT_AFTER] = "SELECT count(*) FROM object WHERE resource=?1 AND (ns,name)>(?2,?3)",
-	[DB_COUNT_INSIDE_AFTER] =
-		"SELECT count(*) FROM object WHERE resource=?1 AND ns=?2 AND name>?3",
-	[DB_HAS_UID] = "SELECT 1 FROM object WHERE uid=?1 AND ns IN ('',?2)",
-	[DB_ORPHANS] =
-		"SELECT DISTINCT resource,ns,name FROM owner o WHERE (resource,ns,name)>(?1,?2,?3) "
-		"AND uid NOT GLOB '!*' AND NOT EXISTS (SELECT 1 FROM object WHERE uid=o.uid "
-		"AND ns IN ('',o.ns)) ORDER BY resource,ns,name LIMIT ?4",
-	[DB_DEPENDENTS] = "SELECT resource,ns,name FROM owner WHERE uid=?5 "
-			  "AND (resource,ns,name)>(?1,?2,?3) ORDER BY resource,ns,name LIMIT ?4",
-	[DB_AGED] = "SELECT o.resource,o.ns,o.name FROM object o JOIN version v ON v.rv=o.rv "
-		    "WHERE o.resource=?1 AND (v.at<?2 OR o.rv<=(SELECT rv FROM object "
-		    "WHERE resource=?1 ORDER BY rv DESC LIMIT 1 OFFSET ?3)) LIMIT ?4",
-	[DB_NEXT_RESOURCE] = "SELECT min(resource) FROM object WHERE resource>?1",
-	/* Each version names the one it replaced, so only versions newer than ?1 are read. */
-	[DB_COMPACT] = "DELETE FROM version WHERE rv IN (SELECT prev FROM version "
-		       "WHERE rv>?1 AND rv<=?2)",
-	[DB_COMPACT_GONE] = "DELETE FROM version WHERE rv>?1 AND rv<=?2 AND type=3",
-	[DB_PUT_SETTING] = "INSERT OR REPLACE INTO setting(name,value) VALUES(?1,?2)",
-	[DB_GET_SETTING] = "SELECT value FROM setting WHERE name=?1",
-	[DB_DROP_SETTING] = "DELETE FROM setting WHERE name=?1",
-	[DB_NEXT_ROW] = "SELECT " COLUMNS " FROM version v WHERE v.rv>?1 AND v.rv<=?2 "
-			"ORDER BY v.rv LIMIT 1",
-	[DB_RESEAL] = "UPDATE version SET body=?1 WHERE rv=?2",
-	[DB_RETAG] = "UPDATE version SET tag=?1 WHERE rv=?2",
-};
+#define RECORD "rows"
 
 const char *apistore_event_name(enum apistore_event e)
 {
@@ -93,143 +37,493 @@ const char *apistore_event_name(enum apistore_event e)
 	return names[e];
 }
 
-/* Turn SQLite's last error into an error kind and a text. It must be called before the statement is
- * reset, which clears the error. */
-int db_failed(struct apistore_db *db, const char *doing, struct err *err)
-{
-	int rc = sqlite3_extended_errcode(db->sql);
+/* ---- sealed and tagged rows */
 
-	switch (rc & 0xff) {
-	case SQLITE_FULL:
-		return err_set_http(
-			err, ERR_TRANSIENT, 507, "%s: the disk of the database is full", doing);
-	case SQLITE_BUSY:
-	case SQLITE_LOCKED:
-		return err_set_http(
-			err, ERR_CONFLICT, 500, "%s: another program has the database open", doing);
-	case SQLITE_ERROR: /* the statements are correct, so the file must have another schema */
-	case SQLITE_CORRUPT:
-	case SQLITE_NOTADB:
-		return err_set_http(err, ERR_INVALID, 500,
-			"%s: the database is damaged (%s): restore a backup", doing,
-			sqlite3_errmsg(db->sql));
-	case SQLITE_READONLY:
-		return err_set_http(
-			err, ERR_TRANSIENT, 500, "%s: the database cannot be written", doing);
-	default:
-		return err_set_http(err, ERR_TRANSIENT, 500, "%s: database: %s (%d)", doing,
-			sqlite3_errmsg(db->sql), rc);
-	}
+/* Compute the tag over all columns, and the body too if with_body. Column at is left out: only
+ * upkeep uses it, and the digest below covers it. */
+static void tag_of(const struct db_keys *keys, const struct apistore_version *v, bool with_body,
+	uint8_t tag[SEAL_TAG_LEN])
+{
+	const uint64_t numbers[] = {
+		v->rv, (uint64_t)v->event, v->prev, (uint64_t)v->head, (uint64_t)v->sealed};
+	const struct seal_part parts[] = {{numbers, sizeof(numbers)},
+		{v->key.resource, strlen(v->key.resource)}, {v->key.ns, strlen(v->key.ns)},
+		{v->key.name, strlen(v->key.name)}, {v->uid, strlen(v->uid)},
+		{v->meta, strlen(v->meta)}, {v->body, with_body ? v->len : 0}};
+
+	seal_tag(keys->tag, parts, ARRAY_LEN(parts), tag);
 }
 
-/* Return a prepared statement without bindings, compiling it on first use. NULL: err is set. */
-sqlite3_stmt *db_query(struct apistore_db *db, enum db_query q, struct err *err)
+/* A sealed body has the tag of the other columns as associated data, so it cannot be moved to
+ * another row. Rows are always written under the newest key. */
+void db_bind_seal(struct apistore_db *db, sqlite3_stmt *st, int n, const struct apistore_version *v)
 {
-	if (db->query[q]) {
-		sqlite3_reset(db->query[q]);
-		sqlite3_clear_bindings(db->query[q]);
-	} else if (sqlite3_prepare_v3(db->sql, queries[q], -1, SQLITE_PREPARE_PERSISTENT,
-			   &db->query[q], NULL) != SQLITE_OK) {
-		(void)db_failed(db, "prepare", err);
-	}
-	return db->query[q];
+	uint8_t tag[SEAL_TAG_LEN];
+
+	tag_of(&db->now, v, !v->sealed, tag);
+	if (v->sealed)
+		sqlite3_bind_blob64(st, n, seal_bytes(db->now.seal, tag, v->body, v->len),
+			v->len + SEAL_OVERHEAD, free);
+	else
+		sqlite3_bind_blob(st, n, tag, sizeof(tag), SQLITE_TRANSIENT);
 }
 
-/* Run a statement to its end. The error is read before the reset, which clears it. */
-int db_run(struct apistore_db *db, sqlite3_stmt *st, const char *doing, struct err *err)
+/* Bind the columns of DB_INSERT_VERSION. Of body and tag, one is the sealed or tagged content and
+ * the other is empty or plain. */
+static void bind_version(struct apistore_db *db, sqlite3_stmt *st, const struct apistore_version *v)
 {
-	int rc = sqlite3_step(st);
+	db_bind_key(st, &v->key);
+	sqlite3_bind_int64(st, 4, (int64_t)v->rv);
+	sqlite3_bind_int(st, 5, (int)v->event);
+	sqlite3_bind_text(st, 6, v->uid, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(st, 7, (int64_t)v->prev);
+	sqlite3_bind_int64(st, 8, v->at_s);
+	sqlite3_bind_int64(st, 9, (int64_t)v->head);
+	sqlite3_bind_text(st, 10, v->meta, -1, SQLITE_STATIC);
+	sqlite3_bind_int(st, 11, v->sealed);
+	db_bind_seal(db, st, v->sealed ? 12 : 13, v);
+	if (v->sealed)
+		sqlite3_bind_zeroblob(st, 13, 0);
+	else
+		sqlite3_bind_blob64(st, 12, v->body, v->len, SQLITE_STATIC);
+}
 
-	if (rc != SQLITE_DONE)
-		(void)db_failed(db, doing, err); /* before the reset, which forgets it */
+/* Return a text column; a NULL column counts as empty. Borrowed from the statement. */
+static const char *text_of(sqlite3_stmt *st, int column)
+{
+	const char *s = (const char *)sqlite3_column_text(st, column);
+
+	return s ? s : "";
+}
+
+static int not_what_was_written(const struct apistore_version *v, struct err *err)
+{
+	return err_set_http(err, ERR_INVALID, 500,
+		"the database is damaged: version %llu of %s %s/%s is not what was written: "
+		"restore a backup",
+		(unsigned long long)v->rv, v->key.resource, v->key.ns, v->key.name);
+}
+
+/* Decrypt a body with one of the two database keys; during a rotation either may have sealed it. */
+static bool open_sealed(const struct db_keys *keys, const struct apistore_version *v,
+	const void *blob, size_t n, char *text)
+{
+	uint8_t tag[SEAL_TAG_LEN];
+
+	if (!keys->key)
+		return false;
+	tag_of(keys, v, false, tag);
+	return seal_open(keys->seal, tag, blob, n, text) == 0;
+}
+
+/* Compare a tag in constant time: an attacker who writes to the file must not learn it byte by
+ * byte. */
+static bool is_tagged(
+	const struct db_keys *keys, const struct apistore_version *v, const void *have)
+{
+	uint8_t tag[SEAL_TAG_LEN];
+
+	if (!keys->key)
+		return false;
+	tag_of(keys, v, true, tag);
+	return secret_same_bytes(have, tag, sizeof(tag));
+}
+
+/* Pass a sealed version to fn with its body in clear, which is wiped when fn returns. */
+static int give_sealed(struct apistore_db *db, sqlite3_stmt *st, struct apistore_version *v,
+	apistore_version_fn fn, void *arg, struct err *err)
+{
+	const void *blob = sqlite3_column_blob(st, BODY);
+	size_t n = (size_t)sqlite3_column_bytes(st, BODY);
+	char *text;
+	int rc = -1;
+
+	if (n < SEAL_OVERHEAD)
+		return not_what_was_written(v, err);
+	text = xmalloc(n - SEAL_OVERHEAD + 1);
+	if (!open_sealed(&db->now, v, blob, n, text) && !open_sealed(&db->old, v, blob, n, text)) {
+		(void)not_what_was_written(v, err);
+	} else {
+		text[n - SEAL_OVERHEAD] = '\0';
+		v->body = text;
+		v->len = n - SEAL_OVERHEAD;
+		rc = fn(arg, v);
+	}
+	secret_wipe(text, n - SEAL_OVERHEAD);
+	free(text);
+	return rc;
+}
+
+/* Read all columns but the body. Nothing is verified yet; the texts are borrowed from the row. */
+static struct apistore_version head_of(sqlite3_stmt *st)
+{
+	return (struct apistore_version){
+		.key = {text_of(st, RESOURCE), text_of(st, NS), text_of(st, NAME)},
+		.uid = text_of(st, UID),
+		.rv = (uint64_t)sqlite3_column_int64(st, RV),
+		.prev = (uint64_t)sqlite3_column_int64(st, PREV),
+		.event = (enum apistore_event)sqlite3_column_int(st, TYPE),
+		.at_s = sqlite3_column_int64(st, AT),
+		.meta = text_of(st, META),
+		.head = (size_t)sqlite3_column_int64(st, HEAD),
+		.sealed = sqlite3_column_int(st, SEALED) != 0};
+}
+
+/* Verify a version and pass it to fn. 1: continue; 0: fn wants no more; -1: it is not what was
+ * written. */
+static int give_whole(struct apistore_db *db, sqlite3_stmt *st, struct apistore_version *v,
+	apistore_version_fn fn, void *arg, struct err *err)
+{
+	const void *tag;
+
+	if (v->sealed)
+		return give_sealed(db, st, v, fn, arg, err);
+	v->body = text_of(st, BODY);
+	v->len = (size_t)sqlite3_column_bytes(st, BODY);
+	tag = sqlite3_column_blob(st, TAG);
+	if (sqlite3_column_bytes(st, TAG) != SEAL_TAG_LEN ||
+		(!is_tagged(&db->now, v, tag) && !is_tagged(&db->old, v, tag)) ||
+		v->event < APISTORE_ADDED || v->event > APISTORE_DELETED || v->head > v->len)
+		return not_what_was_written(v, err);
+	return fn(arg, v);
+}
+
+int db_give_version(struct apistore_db *db, sqlite3_stmt *st, apistore_version_fn fn, void *arg,
+	struct err *err)
+{
+	struct apistore_version v = head_of(st);
+
+	return give_whole(db, st, &v, fn, arg, err);
+}
+
+/* ---- the digest of the current rows */
+
+static void bind_record(uint8_t bound[SEAL_TAG_LEN])
+{
+	memset(bound, 0, SEAL_TAG_LEN);
+	memcpy(bound, "tec apistore rows", 17);
+}
+
+/* Add a digest to the sum or subtract it, modulo 2^256; the first word is the least significant.
+ * Subtracting adds the complement and a carry of 1. */
+static void change(struct db_set *set, const uint8_t digest[SEAL_TAG_LEN], bool remove)
+{
+	uint64_t add[DB_SET_WORDS], carry = remove;
+
+	_Static_assert(sizeof(add) == SEAL_TAG_LEN, "the sum has the length of a digest");
+	memcpy(add, digest, sizeof(add));
+	for (size_t i = 0; i < DB_SET_WORDS; i++) {
+		uint64_t word = remove ? ~add[i] : add[i], with_carry = word + carry;
+
+		/* Either addition may overflow, but not both, so the carry is a single bit. */
+		set->sum[i] += with_carry;
+		carry = (with_carry < word) | (set->sum[i] < with_carry);
+	}
+	set->n += remove ? UINT64_MAX : 1;
+}
+
+/* Unlike the tag of a row, this digest includes the time and does not depend on the database
+ * key. */
+void db_set_version(const struct apistore_db *db, struct db_set *set,
+	const struct apistore_version *v, bool remove)
+{
+	const uint64_t numbers[] = {v->rv, (uint64_t)v->event, v->prev, (uint64_t)v->at_s,
+		(uint64_t)v->head, (uint64_t)v->sealed};
+	const struct seal_part parts[] = {{numbers, sizeof(numbers)},
+		{v->key.resource, strlen(v->key.resource)}, {v->key.ns, strlen(v->key.ns)},
+		{v->key.name, strlen(v->key.name)}, {v->uid, strlen(v->uid)},
+		{v->meta, strlen(v->meta)}, {v->body, v->len}};
+	uint8_t digest[SEAL_TAG_LEN];
+
+	seal_tag(db->set_key, parts, ARRAY_LEN(parts), digest);
+	change(set, digest, remove);
+}
+
+void db_set_owner(const struct apistore_db *db, struct db_set *set, const struct apistore_key *key,
+	const char *uid, bool remove)
+{
+	const struct seal_part parts[] = {{"owner", 5}, {key->resource, strlen(key->resource)},
+		{key->ns, strlen(key->ns)}, {key->name, strlen(key->name)}, {uid, strlen(uid)}};
+	uint8_t digest[SEAL_TAG_LEN];
+
+	seal_tag(db->set_key, parts, ARRAY_LEN(parts), digest);
+	change(set, digest, remove);
+}
+
+/* Write the record with the digest. It also holds the last version, so that an old record cannot be
+ * put beside newer rows. */
+int db_set_put(struct apistore_db *db, struct err *err)
+{
+	struct db_record r = {
+		db->rv, db->set.n, db->newest_s, db->restored_s, db->restored_rv, {0}};
+	cleanup_free uint8_t *sealed = NULL;
+	uint8_t bound[SEAL_TAG_LEN];
+
+	memcpy(r.sum, db->set.sum, sizeof(r.sum));
+	bind_record(bound);
+	sealed = seal_bytes(db->now.set, bound, &r, sizeof(r));
+	return db_put_setting(db, RECORD, sealed, sizeof(r) + SEAL_OVERHEAD, err);
+}
+
+/* Read the record. 1; 0: it is missing, or it is not what was written; -1. */
+int db_set_get(struct apistore_db *db, struct db_record *r, struct err *err)
+{
+	cleanup_free uint8_t *sealed = NULL;
+	uint8_t bound[SEAL_TAG_LEN];
+	size_t len = 0;
+	int rc = db_get_setting(db, RECORD, &sealed, &len, err);
+
+	bind_record(bound);
+	if (rc == 1 && (len != sizeof(*r) + SEAL_OVERHEAD ||
+			       seal_open(db->now.set, bound, sealed, len, r) < 0))
+		rc = 0;
+	return rc;
+}
+
+/* ---- reading */
+
+/* Pass one row of a scan to fn, filtered first. 0 also ends the scan after the last row of its
+ * namespace. */
+static int give_row(struct apistore_db *db, sqlite3_stmt *st, const struct apistore_scan *scan,
+	apistore_version_fn fn, void *arg, struct err *err)
+{
+	struct apistore_version v = head_of(st);
+
+	if (scan->ns && strcmp(v.key.ns, scan->ns) != 0)
+		return 0;
+	if (scan->wants && !scan->wants(arg, &v))
+		return 1;
+	if (scan->no_body || scan->only_keys)
+		return fn(arg, &v);
+	return give_whole(db, st, &v, fn, arg, err);
+}
+
+/* Pass each row of the statement to fn until it returns false. scan: how to filter them; NULL: not
+ * at all. Returns the number of rows read, or -1. */
+static int each_version(struct apistore_db *db, sqlite3_stmt *st, const struct apistore_scan *scan,
+	apistore_version_fn fn, void *arg, struct err *err)
+{
+	int rc, n = 0, more = 1;
+
+	while (more > 0 && (rc = sqlite3_step(st)) != SQLITE_DONE) {
+		if (rc != SQLITE_ROW)
+			more = db_failed(db, "read", err);
+		else if (scan)
+			more = give_row(db, st, scan, fn, arg, err);
+		else
+			more = db_give_version(db, st, fn, arg, err);
+		n += rc == SQLITE_ROW;
+	}
 	sqlite3_reset(st);
-	return rc == SQLITE_DONE ? 0 : -1;
+	return more < 0 ? -1 : n;
 }
 
-void db_bind_key(sqlite3_stmt *st, const struct apistore_key *key)
+/* A deletion is a version too: with `at`, fn may be called with one. */
+int apistore_db_get(struct apistore_db *db, const struct apistore_key *key, uint64_t at,
+	apistore_version_fn fn, void *arg, struct err *err)
 {
-	sqlite3_bind_text(st, 1, key->resource, -1, SQLITE_STATIC);
-	sqlite3_bind_text(st, 2, key->ns, -1, SQLITE_STATIC);
-	sqlite3_bind_text(st, 3, key->name, -1, SQLITE_STATIC);
-}
-
-int db_put_setting(
-	struct apistore_db *db, const char *name, const void *value, size_t len, struct err *err)
-{
-	sqlite3_stmt *st = db_query(db, DB_PUT_SETTING, err);
+	sqlite3_stmt *st = db_query(db, at ? DB_GET_AT : DB_GET, err);
 
 	if (!st)
 		return -1;
-	sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
-	sqlite3_bind_blob(st, 2, value, (int)len, SQLITE_STATIC);
-	return db_run(db, st, "write a setting", err);
+	db_bind_key(st, key);
+	if (at)
+		sqlite3_bind_int64(st, 4, (int64_t)at);
+	return each_version(db, st, NULL, fn, arg, err);
 }
 
-/* The value is copied: the blob belongs to the statement and is gone after its reset. */
-int db_get_setting(
-	struct apistore_db *db, const char *name, uint8_t **value, size_t *len, struct err *err)
+/* The current versions come from table object. An older state is reconstructed from all versions,
+ * which costs more, and only as far back as the history goes. */
+int apistore_db_scan(struct apistore_db *db, const struct apistore_scan *scan,
+	apistore_version_fn fn, void *arg, struct err *err)
 {
-	sqlite3_stmt *st = db_query(db, DB_GET_SETTING, err);
+	bool current = !scan->at || scan->at == db->rv;
+	enum db_query query = !current ? DB_SCAN_AT : scan->only_keys ? DB_SCAN_KEYS : DB_SCAN;
+	sqlite3_stmt *st = db_query(db, query, err);
+	const char *ns = scan->after_ns ? scan->after_ns : scan->ns ? scan->ns : "";
+
+	if (!st)
+		return -1;
+	sqlite3_bind_text(st, 1, scan->resource, -1, SQLITE_STATIC);
+	sqlite3_bind_text(st, 2, ns, -1, SQLITE_STATIC);
+	sqlite3_bind_text(st, 3, scan->after_name ? scan->after_name : "", -1, SQLITE_STATIC);
+	if (!current)
+		sqlite3_bind_int64(st, 4, (int64_t)scan->at);
+	return each_version(db, st, scan, fn, arg, err);
+}
+
+/* Changes come in the order of versions, which is the order in which they were committed. */
+int apistore_db_changes(struct apistore_db *db, const char *resource, const char *ns,
+	uint64_t after, uint64_t until, apistore_version_fn fn, void *arg, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_CHANGES, err);
+
+	if (!st)
+		return -1;
+	sqlite3_bind_int64(st, 1, (int64_t)after);
+	sqlite3_bind_int64(st, 2, (int64_t)until);
+	sqlite3_bind_text(st, 3, resource, -1, SQLITE_STATIC);
+	if (ns)
+		sqlite3_bind_text(st, 4, ns, -1, SQLITE_STATIC);
+	return each_version(db, st, NULL, fn, arg, err);
+}
+
+/* This is for metrics and estimates, so a failure is a value and no error. */
+uint64_t apistore_db_count(struct apistore_db *db, const char *resource, const char *ns)
+{
+	struct err ignored = ERR_INIT;
+	sqlite3_stmt *st = db_query(db, DB_COUNT, &ignored);
+	uint64_t n = UINT64_MAX;
+
+	if (!st)
+		return n;
+	if (resource)
+		sqlite3_bind_text(st, 1, resource, -1, SQLITE_STATIC);
+	if (ns)
+		sqlite3_bind_text(st, 2, ns, -1, SQLITE_STATIC);
+	if (sqlite3_step(st) == SQLITE_ROW)
+		n = (uint64_t)sqlite3_column_int64(st, 0);
+	sqlite3_reset(st);
+	return n;
+}
+
+/* Count by index alone. For an older version there is no such count: its objects are not in one
+ * table. */
+int apistore_db_count_after(struct apistore_db *db, const struct apistore_key *after,
+	const char *ns, uint64_t *n, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, ns ? DB_COUNT_INSIDE_AFTER : DB_COUNT_AFTER, err);
 	int rc;
 
-	*value = NULL;
 	if (!st)
 		return -1;
-	sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
+	db_bind_key(st, after);
 	rc = sqlite3_step(st);
-	if (rc == SQLITE_ROW) {
-		const void *blob = sqlite3_column_blob(st, 0);
+	if (rc == SQLITE_ROW)
+		*n = (uint64_t)sqlite3_column_int64(st, 0);
+	else
+		(void)db_failed(db, "read", err);
+	sqlite3_reset(st);
+	return rc == SQLITE_ROW ? 0 : -1;
+}
 
-		*len = (size_t)sqlite3_column_bytes(st, 0);
-		*value = xmemdup(blob ? blob : "", *len);
-	} else if (rc != SQLITE_DONE) {
-		(void)db_failed(db, "read a setting", err);
-	}
+/* ---- owners and aged objects */
+
+/* An owner is in the same namespace as its dependents, or cluster-scoped. */
+int apistore_db_has_uid(struct apistore_db *db, const char *uid, const char *ns, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_HAS_UID, err);
+	int rc;
+
+	if (!st)
+		return -1;
+	sqlite3_bind_text(st, 1, uid, -1, SQLITE_STATIC);
+	sqlite3_bind_text(st, 2, ns, -1, SQLITE_STATIC);
+	rc = sqlite3_step(st);
+	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+		(void)db_failed(db, "read", err);
 	sqlite3_reset(st);
 	return rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : -1;
 }
 
-/* Lock the directory, open the file, unwrap its key and verify all rows, in this order: nothing is
- * read under a key that is not the database's, and nothing is served unverified. */
-struct apistore_db *apistore_db_open(const struct apistore_db_conf *conf, struct err *err)
+/* Pass the key in each row to fn. All keys are read first, because fn may write to the same tables.
+ * Returns their number, or -1. */
+static int each_key(
+	struct apistore_db *db, sqlite3_stmt *st, apistore_key_fn fn, void *arg, struct err *err)
 {
-	struct apistore_db *db = xcalloc(1, sizeof(*db));
-	cleanup_free char *path = NULL;
-	cleanup_secret struct secret *own = conf->key ? NULL : secret_new_random(SEAL_KEY_LEN);
-	const struct db_verify verify = {
-		.key = conf->key ? conf->key : own, .now_s = clock_wall_s()};
+	char **text = NULL;
+	size_t n = 0;
+	int rc;
 
-	db->lock_fd = -1;
-	if (conf->dir) {
-		path = xasprintf("%s/" DB_FILE, conf->dir);
-		db->lock_fd = db_lock(conf->dir, err);
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+		for (int i = 0; i < 3; i++) {
+			ARRAY_GROW(text, n);
+			text[n++] = xstrdup(text_of(st, i));
+		}
 	}
-	if ((conf->dir && db->lock_fd < 0) ||
-		db_open_file(db, path ? path : ":memory:", conf->vfs, err) < 0 ||
-		db_unlock(db, verify.key, err) < 0 || (path && db_verify(db, &verify, err) < 0)) {
-		apistore_db_close(db);
-		return NULL;
+	if (rc != SQLITE_DONE)
+		(void)db_failed(db, "read", err);
+	sqlite3_reset(st);
+	for (size_t i = 0; i < n; i += 3) {
+		if (rc == SQLITE_DONE)
+			fn(arg, &(const struct apistore_key){text[i], text[i + 1], text[i + 2]});
+		for (size_t k = 0; k < 3; k++)
+			free(text[i + k]);
 	}
-	db->just_restored = db->restored_s && db->rv == db->restored_rv;
-	return db;
+	free(text);
+	return rc == SQLITE_DONE ? (int)(n / 3) : -1;
 }
 
-/* Closing a database with an open transaction rolls it back. Statements that are still in use would
- * keep it open, so that is a bug. */
-void apistore_db_close(struct apistore_db *db)
+/* The result is copied before *next is freed, because `after` may point to it. */
+int apistore_db_next_resource(
+	struct apistore_db *db, const char *after, char **next, struct err *err)
 {
-	if (!db)
-		return;
-	for (size_t i = 0; i < DB_N_QUERIES; i++)
-		sqlite3_finalize(db->query[i]);
-	if (db->sql && sqlite3_close(db->sql) != SQLITE_OK)
-		DIE("database closed while in use: %s", sqlite3_errmsg(db->sql));
-	if (db->lock_fd >= 0)
-		(void)close(db->lock_fd);
-	db_keys_fini(&db->now);
-	db_keys_fini(&db->old);
-	secret_free(db->set_key);
-	free(db);
+	sqlite3_stmt *st = db_query(db, DB_NEXT_RESOURCE, err);
+	char *found = NULL;
+
+	if (!st)
+		return -1;
+	sqlite3_bind_text(st, 1, after, -1, SQLITE_STATIC);
+	if (sqlite3_step(st) == SQLITE_ROW) {
+		const char *text = (const char *)sqlite3_column_text(st, 0);
+
+		found = text ? xstrdup(text) : NULL;
+	} else {
+		(void)db_failed(db, "read", err);
+	}
+	sqlite3_reset(st);
+	free(*next);
+	*next = found;
+	return found ? 1 : err_is_set(err) ? -1 : 0;
+}
+
+/* Bind where to start, ?1 to ?3, and how many rows to return, ?4. */
+static void bind_after(sqlite3_stmt *st, const struct apistore_key *after, unsigned max)
+{
+	static const struct apistore_key first = {"", "", ""};
+
+	db_bind_key(st, after ? after : &first);
+	sqlite3_bind_int64(st, 4, max);
+}
+
+int apistore_db_orphans(struct apistore_db *db, const struct apistore_key *after, unsigned max,
+	apistore_key_fn fn, void *arg, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_ORPHANS, err);
+
+	if (!st)
+		return -1;
+	bind_after(st, after, max);
+	return each_key(db, st, fn, arg, err);
+}
+
+/* The owner's uid may also be a pseudo owner such as APISTORE_DELETING. */
+int apistore_db_dependents(struct apistore_db *db, const char *uid,
+	const struct apistore_key *after, unsigned max, apistore_key_fn fn, void *arg,
+	struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_DEPENDENTS, err);
+
+	if (!st)
+		return -1;
+	bind_after(st, after, max);
+	sqlite3_bind_text(st, 5, uid, -1, SQLITE_STATIC);
+	return each_key(db, st, fn, arg, err);
+}
+
+/* Rows come in no particular order, since the caller deletes them all. */
+int apistore_db_aged(struct apistore_db *db, const char *resource, int64_t at_s, uint64_t keep,
+	unsigned max, apistore_key_fn fn, void *arg, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_AGED, err);
+
+	if (!st)
+		return -1;
+	sqlite3_bind_text(st, 1, resource, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(st, 2, at_s);
+	sqlite3_bind_int64(st, 3, (int64_t)keep);
+	sqlite3_bind_int64(st, 4, max);
+	return each_key(db, st, fn, arg, err);
 }
 
 /* ---- transactions */
@@ -436,6 +730,14 @@ static int drop_object(struct apistore_db *db, const struct apistore_key *key, s
 	return run_for_key(db, DB_DROP_OBJECT, key, err);
 }
 
+static bool take_away(void *arg, const struct apistore_version *v)
+{
+	struct apistore_db *db = arg;
+
+	db_set_version(db, &db->set, v, true);
+	return false;
+}
+
 /* Write one version. The digest of the current rows is updated along with them: the replaced
  * version is taken out before the row that names it changes. */
 int apistore_db_write(struct apistore_db *db, const struct apistore_version *v,
@@ -448,7 +750,7 @@ int apistore_db_write(struct apistore_db *db, const struct apistore_version *v,
 		DIE("write of version %llu after %llu", (unsigned long long)v->rv,
 			(unsigned long long)db->rv);
 	/* The old row must still be readable here: its digest is computed from its content. */
-	if (db_set_take_away(db, &v->key, err) < 0 ||
+	if (apistore_db_get(db, &v->key, 0, take_away, db, err) < 0 ||
 		(deletion ? drop_object(db, &v->key, err) : put_object(db, v, err)) < 0)
 		return -1;
 	if (put_owners(db, v, owners, deletion ? 0 : n_owners, err) < 0)
@@ -456,7 +758,7 @@ int apistore_db_write(struct apistore_db *db, const struct apistore_version *v,
 	st = db_query(db, DB_INSERT_VERSION, err);
 	if (!st)
 		return -1;
-	db_bind_version(db, st, v);
+	bind_version(db, st, v);
 	if (db_run(db, st, "write", err) < 0)
 		return -1;
 	/* A deletion is a version but not a current row, so the digest does not include it. */

@@ -5,6 +5,8 @@
  * table and index is read once in its stored order instead, and an index matches its table if both
  * have the same number of rows and the same sum of row hashes. The last version of each object in
  * index version_of determines what table object must contain.
+ *
+ * The digest of the rows found is then compared with the stored one.
  */
 #include "config.h"
 
@@ -20,6 +22,13 @@
 
 #define TEXTS 4
 #define RV    TEXTS /* the column after the texts: the version, or 0 */
+
+#define LATEST_S INT64_C(253402300798) /* 9999-12-31T23:59:58Z, as creation is a second later */
+
+struct found {
+	struct db_set set; /* of the current rows */
+	int64_t newest_s;  /* the latest time of any row, as recorded when it was written */
+};
 
 /* A set of rows, independent of their order. */
 struct sum {
@@ -52,7 +61,7 @@ struct check {
 	struct strbuf text;           /* the row being hashed */
 	struct sum versions, current; /* table version: all rows, current rows */
 	struct sum objects, by_uid;   /* table object: with rv, and as its uid index has it */
-	struct db_found *found;
+	struct found *found;
 	uint64_t *newest; /* owned: the last version of each object; sorted for check_versions */
 	size_t n_newest, at;
 };
@@ -294,7 +303,7 @@ static int check_objects(struct check *c)
 
 /* Check in order of dependency: pages, the index that gives the newest versions, all versions, and
  * then the tables that must agree with them. */
-int db_check(struct apistore_db *db, struct db_found *found, struct err *err)
+static int check(struct apistore_db *db, struct found *found, struct err *err)
 {
 	struct check c = {.db = db, .err = err, .text = STRBUF_INIT, .found = found};
 	struct sum indexed;
@@ -313,4 +322,84 @@ int db_check(struct apistore_db *db, struct db_found *found, struct err *err)
 	free(c.newest);
 	strbuf_fini(&c.text);
 	return rc;
+}
+
+/* ---- the stored digest */
+
+static bool same_set(
+	const struct db_record *r, const struct apistore_db *db, const struct db_set *set)
+{
+	return r->rv == db->rv && r->n == set->n &&
+	       secret_same_bytes(r->sum, set->sum, sizeof(r->sum));
+}
+
+/* Compare the rows found with the record, and take over the record's other values. *whole is false
+ * if the rows were changed from outside. */
+static int compare(struct apistore_db *db, const struct found *found, bool *whole, struct err *err)
+{
+	struct db_record r;
+	int rc = db_set_get(db, &r, err);
+
+	if (rc < 0)
+		return -1;
+	*whole = rc == 1 && same_set(&r, db, &found->set);
+	db->set = found->set;
+	db->newest_s = *whole ? r.newest_s : found->newest_s;
+	if (rc == 1) {
+		db->restored_s = r.restored_s;
+		db->restored_rv = r.restored_rv;
+		db->rv = r.rv > db->rv ? r.rv : db->rv;
+	}
+	return 0;
+}
+
+/* Record the restore. Its time is at least that of the newest row, which a clock set back may put
+ * in the future, and at most what RFC 3339 can express. */
+static void mark_restored(struct apistore_db *db, int64_t now_s)
+{
+	int64_t at_s = db->newest_s > now_s ? db->newest_s : now_s;
+
+	at_s = at_s < LATEST_S ? at_s : LATEST_S;
+	if (at_s > db->restored_s)
+		db->restored_s = at_s;
+	db->restored_rv = db->rv;
+}
+
+/* Convert a database from before 0.3.0. It has no digest to compare with, so its rows may be
+ * anyone's: it is marked like a restored backup, and the operator asks for the same checks. */
+static int take_earlier(struct apistore_db *db, const struct db_verify *how,
+	const struct found *found, struct err *err)
+{
+	db->set = found->set;
+	db->newest_s = found->newest_s;
+	mark_restored(db, how->now_s);
+	if (db_convert(db, how->key, err) < 0)
+		return -1;
+	log_warn(NULL,
+		"the store was written by a version before 0.3.0, which did not protect its set of rows; it is treated as restored from a backup",
+		NULL);
+	return 0;
+}
+
+/* Rows come first: the digest is computed over rows whose tags are valid. With accept_unverified a
+ * mismatch is logged, and the digest of the rows found becomes the new one. */
+int db_verify(struct apistore_db *db, const struct db_verify *how, struct err *err)
+{
+	struct found found = {0};
+	bool whole = true;
+
+	if (check(db, &found, err) < 0)
+		return -1;
+	if (db->version < DB_VERSION)
+		return take_earlier(db, how, &found, err);
+	if (compare(db, &found, &whole, err) < 0)
+		return -1;
+	if (!whole && !how->accept_unverified)
+		return err_set(err, ERR_INVALID,
+			"rows were deleted, added or replaced by older ones outside of tec-operator: restore a backup, or this file with --restore and --accept-unverified");
+	if (!whole)
+		log_warn(NULL, "accepted a backup whose rows do not match its digest", NULL);
+	if (how->restores)
+		mark_restored(db, how->now_s);
+	return 0;
 }

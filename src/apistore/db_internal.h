@@ -83,22 +83,34 @@ struct apistore_db {
 	bool unsettled_then;               /* it will, once the transaction is committed */
 };
 
-/* db.c */
+/* The sealed record of the digest, in host byte order. So are the numbers in all tags: a database
+ * can only be opened on machines of the same byte order. */
+struct db_record {
+	uint64_t rv, n;
+	int64_t newest_s, restored_s;
+	uint64_t restored_rv;
+	uint64_t sum[DB_SET_WORDS];
+};
+
+/* Each file uses those named before it, and none after. */
+
+/* db_sql.c */
 /* Set err from SQLite's last error. Always returns -1. */
 int db_failed(struct apistore_db *db, const char *doing, struct err *err);
 /* Return a statement that is reset and has no bindings. NULL: err is set. */
 sqlite3_stmt *db_query(struct apistore_db *db, enum db_query q, struct err *err);
 /* Run a statement that returns no rows, and reset it. */
 int db_run(struct apistore_db *db, sqlite3_stmt *st, const char *doing, struct err *err);
+/* Run statements given as text. The second returns a single number. */
+int db_exec(struct apistore_db *db, const char *sql, const char *doing, struct err *err);
+int db_number(struct apistore_db *db, const char *sql, int64_t *out, struct err *err);
 void db_bind_key(sqlite3_stmt *st, const struct apistore_key *key); /* ?1 ?2 ?3 */
 int db_get_setting(struct apistore_db *db, const char *name, uint8_t **value, size_t *len,
 	struct err *err); /* 1, 0, -1; the caller frees */
 int db_put_setting(
 	struct apistore_db *db, const char *name, const void *value, size_t len, struct err *err);
 
-/* db_row.c */
-/* Bind all of v to DB_INSERT_VERSION, with its body sealed or tagged. */
-void db_bind_version(struct apistore_db *db, sqlite3_stmt *st, const struct apistore_version *v);
+/* db.c */
 /* Bind the sealed body of v, or its tag, to parameter n: the part of a row that depends on the
  * key. */
 void db_bind_seal(
@@ -107,6 +119,15 @@ void db_bind_seal(
  * more; -1: the row is not what was written. */
 int db_give_version(struct apistore_db *db, sqlite3_stmt *st, apistore_version_fn fn, void *arg,
 	struct err *err);
+/* Add a current row to the digest, or remove it. v has its body. */
+void db_set_version(const struct apistore_db *db, struct db_set *set,
+	const struct apistore_version *v, bool remove);
+void db_set_owner(const struct apistore_db *db, struct db_set *set, const struct apistore_key *key,
+	const char *uid, bool remove);
+/* Write db->set and the time of the last restore; in a transaction. */
+int db_set_put(struct apistore_db *db, struct err *err);
+/* Read the record. 1; 0: it is missing, or it is not what was written; -1. */
+int db_set_get(struct apistore_db *db, struct db_record *r, struct err *err);
 
 /* db_key.c */
 /* Unwrap the database key with this sealing key, or create one in a new database. */
@@ -118,42 +139,22 @@ int db_put_keys(struct apistore_db *db, const struct secret *key, struct err *er
  * so that no row of the old version can be inserted later. */
 int db_convert(struct apistore_db *db, const struct secret *key, struct err *err);
 
-/* db_open.c */
-int db_lock(const char *dir, struct err *err); /* the descriptor, or -1 */
-int db_has_rows(struct apistore_db *db, bool *out, struct err *err);
-/* Open a file and create or migrate its tables. Rows are not verified yet. */
-int db_open_file(struct apistore_db *db, const char *path, const char *vfs, struct err *err);
-int db_put_version(struct apistore_db *db, struct err *err); /* DB_VERSION; in a transaction */
-
-/* db_set.c */
-/* Add a current row to the digest, or remove it. v has its body. */
-void db_set_version(const struct apistore_db *db, struct db_set *set,
-	const struct apistore_version *v, bool remove);
-void db_set_owner(const struct apistore_db *db, struct db_set *set, const struct apistore_key *key,
-	const char *uid, bool remove);
-/* Remove the current version of this object, if there is one, from the digest. */
-int db_set_take_away(struct apistore_db *db, const struct apistore_key *key, struct err *err);
-/* Write db->set and the time of the last restore; in a transaction. */
-int db_set_put(struct apistore_db *db, struct err *err);
-
+/* db_check.c */
+/* Check the structure of the file, whatever its rows hold. */
+int db_check_pages(struct apistore_db *db, struct err *err);
 struct db_verify {
 	const struct secret *key; /* the sealing key */
 	int64_t now_s;
 	bool restores; /* the file is a backup being restored */
 	bool accept_unverified;
 };
-/* Run db_check(), compare the current rows with the stored digest, and convert an older
- * database. */
+/* Check that each row is what was written, compare the current rows with the stored digest, and
+ * convert an older database. */
 int db_verify(struct apistore_db *db, const struct db_verify *how, struct err *err);
 
-/* db_check.c */
-struct db_found {
-	struct db_set set; /* of the current rows */
-	int64_t newest_s;  /* the latest time of any row, as recorded when it was written */
-};
-/* Check that each row is what was written. */
-int db_check(struct apistore_db *db, struct db_found *found, struct err *err);
-/* Check the structure of the file, whatever its rows hold. */
-int db_check_pages(struct apistore_db *db, struct err *err);
+/* db_open.c */
+int db_lock(const char *dir, struct err *err); /* the descriptor, or -1 */
+/* Open a file and create or migrate its tables. Rows are not verified yet. */
+int db_open_file(struct apistore_db *db, const char *path, const char *vfs, struct err *err);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "tec/apistore/db.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "db_internal.h"
@@ -103,14 +104,23 @@ static int get_wrapped(struct apistore_db *db, const char *setting, const struct
 	return 1;
 }
 
+/* DB_VERSION; in a transaction. */
+static int put_version(struct apistore_db *db, struct err *err)
+{
+	char text[40];
+
+	(void)snprintf(text, sizeof(text), "PRAGMA user_version=%d", DB_VERSION);
+	return db_exec(db, text, "convert", err);
+}
+
 /* Create the keys of a new database. A database that has rows but no key was tampered with. */
 static int new_key(struct apistore_db *db, const struct secret *key, struct err *err)
 {
-	bool has_rows = false;
+	int64_t rows = 0;
 
-	if (db_has_rows(db, &has_rows, err) < 0)
+	if (db_number(db, "SELECT count(*) FROM version", &rows, err) < 0)
 		return -1;
-	if (has_rows)
+	if (rows > 0)
 		return err_set(err, ERR_INVALID,
 			"the database is damaged (it has no key): restore a backup");
 	db->version = DB_VERSION;
@@ -118,7 +128,7 @@ static int new_key(struct apistore_db *db, const struct secret *key, struct err 
 	keys_set(&db->now, secret_new_random(SEAL_KEY_LEN), DB_VERSION);
 	if (apistore_db_begin(db, err) < 0)
 		return -1;
-	if (db_put_keys(db, key, err) < 0 || db_put_version(db, err) < 0) {
+	if (db_put_keys(db, key, err) < 0 || put_version(db, err) < 0) {
 		apistore_db_rollback(db);
 		return -1;
 	}
@@ -325,7 +335,7 @@ int db_convert(struct apistore_db *db, const struct secret *key, struct err *err
 	rc = db_put_keys(db, key, err);
 	db->old = was; /* to read the rows below; not stored */
 	db->unsettled_then = true;
-	if (rc < 0 || seal_all_again(db, err) < 0 || db_put_version(db, err) < 0 ||
+	if (rc < 0 || seal_all_again(db, err) < 0 || put_version(db, err) < 0 ||
 		apistore_db_commit(db, err) < 0) {
 		apistore_db_rollback(db);
 		return -1;

@@ -2,7 +2,7 @@
 /*
  * Opens a database file: lock, tables, version counters. A file is refused if another process uses
  * it, a newer version wrote it, its schema is not exactly ours, or it is damaged. db_key.c and
- * db_set.c then check its key and its rows.
+ * db_check.c then check its key and its rows.
  */
 #include "config.h"
 
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "db_internal.h"
+#include "tec/base/clock.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
@@ -66,29 +67,6 @@ int db_lock(const char *dir, struct err *err)
 	return -1;
 }
 
-static int exec(struct apistore_db *db, const char *sql, const char *doing, struct err *err)
-{
-	return sqlite3_exec(db->sql, sql, NULL, NULL, NULL) == SQLITE_OK
-		       ? 0
-		       : db_failed(db, doing, err);
-}
-
-/* Run a statement that returns a single number. */
-static int number(struct apistore_db *db, const char *sql, int64_t *out, struct err *err)
-{
-	sqlite3_stmt *st = NULL;
-	int rc = sqlite3_prepare_v2(db->sql, sql, -1, &st, NULL);
-
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(st);
-	if (rc == SQLITE_ROW)
-		*out = sqlite3_column_int64(st, 0);
-	else
-		(void)db_failed(db, "open", err);
-	sqlite3_finalize(st);
-	return rc == SQLITE_ROW ? 0 : -1;
-}
-
 /* Create the tables of a new database or migrate older ones, in one transaction. A newer version is
  * refused. */
 static int migrate(struct apistore_db *db, struct err *err)
@@ -97,9 +75,9 @@ static int migrate(struct apistore_db *db, struct err *err)
 	int64_t version = 0, id = 0, tables = 0;
 	char text[96];
 
-	if (number(db, "PRAGMA application_id", &id, err) < 0 ||
-		number(db, "PRAGMA user_version", &version, err) < 0 ||
-		number(db, "SELECT count(*) FROM sqlite_master", &tables, err) < 0)
+	if (db_number(db, "PRAGMA application_id", &id, err) < 0 ||
+		db_number(db, "PRAGMA user_version", &version, err) < 0 ||
+		db_number(db, "SELECT count(*) FROM sqlite_master", &tables, err) < 0)
 		return -1;
 	if (tables > 0 && id != APPLICATION_ID)
 		return err_set(err, ERR_INVALID,
@@ -114,27 +92,19 @@ static int migrate(struct apistore_db *db, struct err *err)
 		return 0;
 	if (version > 0 && db_check_pages(db, err) < 0)
 		return -1; /* leave a damaged file unchanged */
-	if (exec(db, "BEGIN IMMEDIATE", "migrate", err) < 0)
+	if (db_exec(db, "BEGIN IMMEDIATE", "migrate", err) < 0)
 		return -1;
 	/* Run the migrations one after the other, all in the same transaction as the new version
 	 * number. */
 	for (int64_t v = version; v < tables_version; v++)
-		if (exec(db, migrations[v], "migrate", err) < 0)
+		if (db_exec(db, migrations[v], "migrate", err) < 0)
 			return -1; /* closing the database rolls back */
 	(void)snprintf(text, sizeof(text), "PRAGMA application_id=%d; PRAGMA user_version=%lld",
 		APPLICATION_ID, (long long)tables_version);
-	if (exec(db, text, "migrate", err) < 0 || exec(db, "COMMIT", "migrate", err) < 0)
+	if (db_exec(db, text, "migrate", err) < 0 || db_exec(db, "COMMIT", "migrate", err) < 0)
 		return -1;
 	db->version = tables_version;
 	return 0;
-}
-
-int db_put_version(struct apistore_db *db, struct err *err)
-{
-	char text[40];
-
-	(void)snprintf(text, sizeof(text), "PRAGMA user_version=%d", DB_VERSION);
-	return exec(db, text, "convert", err);
 }
 
 /* Return the definitions of all tables, indexes, triggers and views as one text; the caller frees
@@ -201,20 +171,10 @@ static int read_rv(struct apistore_db *db, struct err *err)
 	db->oldest = 0;
 	if (read_number(db, "rv", &db->rv, err) < 0 ||
 		read_number(db, "oldest", &db->oldest, err) < 0 ||
-		number(db, "SELECT coalesce(max(rv), 0) FROM version", &newest, err) < 0)
+		db_number(db, "SELECT coalesce(max(rv), 0) FROM version", &newest, err) < 0)
 		return -1;
 	if (newest > 0 && (uint64_t)newest > db->rv)
 		db->rv = (uint64_t)newest;
-	return 0;
-}
-
-int db_has_rows(struct apistore_db *db, bool *out, struct err *err)
-{
-	int64_t n = 0;
-
-	if (number(db, "SELECT count(*) FROM version", &n, err) < 0)
-		return -1;
-	*out = n > 0;
 	return 0;
 }
 
@@ -242,8 +202,51 @@ int db_open_file(struct apistore_db *db, const char *path, const char *vfs, stru
 		    vfs) != SQLITE_OK)
 		return db_failed(db, log_esc(path), err);
 	(void)sqlite3_db_config(db->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-	if (exec(db, settings, "open", err) < 0 || migrate(db, err) < 0 ||
+	if (db_exec(db, settings, "open", err) < 0 || migrate(db, err) < 0 ||
 		check_schema(db, err) < 0)
 		return -1;
 	return read_rv(db, err);
+}
+
+/* Lock the directory, open the file, unwrap its key and verify all rows, in this order: nothing is
+ * read under a key that is not the database's, and nothing is served unverified. */
+struct apistore_db *apistore_db_open(const struct apistore_db_conf *conf, struct err *err)
+{
+	struct apistore_db *db = xcalloc(1, sizeof(*db));
+	cleanup_free char *path = NULL;
+	cleanup_secret struct secret *own = conf->key ? NULL : secret_new_random(SEAL_KEY_LEN);
+	const struct db_verify verify = {
+		.key = conf->key ? conf->key : own, .now_s = clock_wall_s()};
+
+	db->lock_fd = -1;
+	if (conf->dir) {
+		path = xasprintf("%s/" DB_FILE, conf->dir);
+		db->lock_fd = db_lock(conf->dir, err);
+	}
+	if ((conf->dir && db->lock_fd < 0) ||
+		db_open_file(db, path ? path : ":memory:", conf->vfs, err) < 0 ||
+		db_unlock(db, verify.key, err) < 0 || (path && db_verify(db, &verify, err) < 0)) {
+		apistore_db_close(db);
+		return NULL;
+	}
+	db->just_restored = db->restored_s && db->rv == db->restored_rv;
+	return db;
+}
+
+/* Closing a database with an open transaction rolls it back. Statements that are still in use would
+ * keep it open, so that is a bug. */
+void apistore_db_close(struct apistore_db *db)
+{
+	if (!db)
+		return;
+	for (size_t i = 0; i < DB_N_QUERIES; i++)
+		sqlite3_finalize(db->query[i]);
+	if (db->sql && sqlite3_close(db->sql) != SQLITE_OK)
+		DIE("database closed while in use: %s", sqlite3_errmsg(db->sql));
+	if (db->lock_fd >= 0)
+		(void)close(db->lock_fd);
+	db_keys_fini(&db->now);
+	db_keys_fini(&db->old);
+	secret_free(db->set_key);
+	free(db);
 }

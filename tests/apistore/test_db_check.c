@@ -8,7 +8,7 @@
 #include "tec/apistore/gc.h"
 #include "tec/apistore/rows.h"
 
-TestSuite(apistore_db_set, .init = store_dir_up, .fini = store_objects_down);
+TestSuite(apistore_db_check, .init = store_dir_up, .fini = store_objects_down);
 
 static void take_away(const struct apistore_key *k)
 {
@@ -74,7 +74,7 @@ static const struct {
 	{"nothing at all", "DELETE FROM version; DELETE FROM object; DELETE FROM owner"},
 };
 
-Test(apistore_db_set, another_set_of_rows_is_refused_and_taken_on_demand)
+Test(apistore_db_check, another_set_of_rows_is_refused_and_taken_on_demand)
 {
 	cleanup_free char *path = in_dir("store.db"), *backup = in_dir("backup");
 
@@ -106,7 +106,7 @@ Test(apistore_db_set, another_set_of_rows_is_refused_and_taken_on_demand)
 	}
 }
 
-Test(apistore_db_set, an_earlier_record_is_refused)
+Test(apistore_db_check, an_earlier_record_is_refused)
 {
 	cleanup_free char *past = in_dir("past"), *path = in_dir("store.db"), *attach = NULL;
 	struct err err = ERR_INIT;
@@ -127,7 +127,7 @@ Test(apistore_db_set, an_earlier_record_is_refused)
 }
 
 /* It would do after the start what cannot be done before. */
-Test(apistore_db_set, what_would_change_rows_later_is_refused)
+Test(apistore_db_check, what_would_change_rows_later_is_refused)
 {
 	static const char *const tables[] = {
 		"CREATE TRIGGER t AFTER INSERT ON version BEGIN UPDATE object SET rv=1003 "
@@ -154,7 +154,7 @@ Test(apistore_db_set, what_would_change_rows_later_is_refused)
 	}
 }
 
-Test(apistore_db_set, history_does_not_count)
+Test(apistore_db_check, history_does_not_count)
 {
 	fill();
 	(void)sql("DELETE FROM version WHERE rv IN (1001, 1003, 1004)");
@@ -170,7 +170,7 @@ static int64_t created_s(const struct apistore_key *k)
 	return us / 1000000;
 }
 
-Test(apistore_db_set, a_restored_store_says_when)
+Test(apistore_db_check, a_restored_store_says_when)
 {
 	cleanup_free char *path = in_dir("store.db"), *backup = in_dir("backup");
 	int64_t before = clock_wall_s(), first;
@@ -212,7 +212,7 @@ static void compact(void)
 }
 
 /* Of an object that was made while the clock was wrong, and changed since. */
-Test(apistore_db_set, no_restored_object_is_younger_than_the_restore)
+Test(apistore_db_check, no_restored_object_is_younger_than_the_restore)
 {
 	cleanup_free char *path = in_dir("store.db"), *backup = in_dir("backup");
 	const int64_t wrong_s = clock_wall_s() + 86400;
@@ -297,7 +297,7 @@ static void undo_a_write(unsigned i)
 	apistore_db_rollback(db);
 }
 
-Test(apistore_db_set, a_store_opens_after_any_writes)
+Test(apistore_db_check, a_store_opens_after_any_writes)
 {
 	struct err err = ERR_INIT;
 	unsigned seed = 5;
