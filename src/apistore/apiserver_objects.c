@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "tec/apistore/list.h"
+#include "tec/apistore/listing.h"
 #include "tec/apistore/protobuf.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -104,7 +104,7 @@ static void next_piece(void *arg)
 
 	if (r->blocked)
 		return;
-	rc = apistore_list_pull(r->answer.more, &out, PIECE, &err);
+	rc = apistore_listing_pull(r->answer.more, &out, PIECE, &err);
 	if (out.len > 0)
 		r->blocked = httpd_stream_add(r->req, out.data, out.len) > 0;
 	body_fini(&out);

@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "tec/apistore/watch.h"
+#include "tec/apistore/stream.h"
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
@@ -27,8 +27,8 @@ struct apiserver_watch {
 	LIST_ENTRY(apiserver_watch) link;
 	struct apistore_apiserver *a;
 	struct httpd_req *req;
-	struct apistore_watch *w; /* owned */
-	struct timer tick;        /* the next bookmark, or the end */
+	struct apistore_stream *w; /* owned */
+	struct timer tick;         /* the next bookmark, or the end */
 	uint64_t end_ms;
 	struct defer next;
 	bool blocked; /* the socket has not taken the last piece yet */
@@ -43,7 +43,7 @@ static void take_more(void *arg)
 
 	if (w->blocked)
 		return;
-	next = apistore_watch_take(w->w, &out, PIECE);
+	next = apistore_stream_take(w->w, &out, PIECE);
 	if (out.len > 0)
 		w->blocked = httpd_stream_add(w->req, out.data, out.len) > 0;
 	body_fini(&out);
@@ -88,7 +88,7 @@ static void on_tick(void *arg)
 		httpd_stream_end(w->req);
 		return;
 	}
-	apistore_watch_bookmark(w->w);
+	apistore_stream_bookmark(w->w);
 	timer_set(&w->tick, next_tick(left));
 }
 
@@ -96,7 +96,7 @@ static void on_gone(void *arg)
 {
 	struct apiserver_watch *w = arg;
 
-	apistore_watch_free(w->w);
+	apistore_stream_free(w->w);
 	defer_cancel(&w->next);
 	timer_fini(&w->tick);
 	LIST_REMOVE(w, link);
@@ -140,7 +140,7 @@ void apiserver_watch_start(const struct apiserver_call *c)
 		refused = apistore_status_refusal(
 			400, "BadRequest", "timeoutSeconds must be a number");
 	else
-		w->w = apistore_watch_new(c->a->conf.objects, c->t, on_ready, w, &refused);
+		w->w = apistore_stream_new(c->a->conf.objects, c->t, on_ready, w, &refused);
 	if (w->w) {
 		start(c, w, life ? life : LIFE_MIN_S + spread(c->a));
 		return;

@@ -4,7 +4,7 @@
 
 #include "tec/apistore/face.h"
 
-#include "tec/apistore/list.h"
+#include "tec/apistore/listing.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
@@ -46,7 +46,7 @@ struct json_object *apistore_face_get(struct apistore_objects *s, const char *pa
 	limits.bytes = (size_t)1 << 30;
 	limits.tokens = UINT32_MAX;
 	while (more > 0)
-		more = apistore_list_pull(a.more, &whole, PIECE, &err);
+		more = apistore_listing_pull(a.more, &whole, PIECE, &err);
 	if (a.code == 200 && more == 0)
 		o = json_parse(whole.data, whole.len, &limits, &err);
 	a.len = 0;

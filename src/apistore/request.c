@@ -11,7 +11,6 @@
 #include <stdio.h>
 
 #include "tec/apistore/events.h"
-#include "tec/apistore/list.h"
 #include "tec/base/clock.h"
 #include "tec/base/file.h"
 #include "tec/base/json.h"
@@ -19,6 +18,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
 
+#include "query.h"
 #include "rules.h"
 #include "write.h"
 
@@ -88,24 +88,24 @@ static struct apistore_answer get(struct apistore_objects *s, const struct apist
 static struct apistore_answer list(struct apistore_objects *s, struct apistore_target *take_t)
 {
 	struct apistore_answer answer = {0};
-	struct apistore_listing *l = apistore_list_new(s, take_t, &answer);
+	struct apistore_listing *l = apistore_query_list(s, take_t, &answer);
 	struct body out = BODY_INIT;
 	struct err err = ERR_INIT;
 	int rc;
 
 	if (!l)
 		return answer;
-	rc = apistore_list_pull(l, &out, PIECE, &err);
+	rc = apistore_listing_pull(l, &out, PIECE, &err);
 	if (rc < 0) {
 		body_fini(&out);
-		apistore_list_free(l);
+		apistore_listing_free(l);
 		(void)apistore_objects_failed(s, &err);
 		return apistore_write_trouble(s);
 	}
 	if (rc > 0)
 		answer.more = l;
 	else
-		apistore_list_free(l);
+		apistore_listing_free(l);
 	answer.code = 200;
 	answer.body = steal_ptr(&out.data);
 	answer.len = out.len;

@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-#include "tec/apistore/list.h"
+#include "tec/apistore/listing.h"
 #include "tec/base/json.h"
 #include "tec/base/secret.h"
 
@@ -15,7 +15,7 @@ void apistore_answer_fini(struct apistore_answer *a)
 	if (a->body)
 		secret_wipe(a->body, a->len);
 	free(a->body);
-	apistore_list_free(a->more);
+	apistore_listing_free(a->more);
 	schema_texts_fini(&a->warnings);
 	*a = (struct apistore_answer){0};
 }

@@ -10,9 +10,9 @@
 
 #include <assert.h>
 
-#include "tec/apistore/list.h"
+#include "tec/apistore/listing.h"
 #include "tec/apistore/request.h"
-#include "tec/apistore/watch.h"
+#include "tec/apistore/stream.h"
 #include "tec/base/clock.h"
 #include "tec/base/file.h"
 #include "tec/base/mem.h"
@@ -34,9 +34,9 @@ struct call {
 	struct k8s_exchange x; /* first */
 	struct apistore_wait wait;
 	struct defer defer;
-	struct timer tick;            /* of a watch: the next bookmark or its end */
-	uint64_t end_ms;              /* of a watch; 0: no end */
-	struct apistore_watch *watch; /* owned; NULL: not a watch */
+	struct timer tick;             /* of a watch: the next bookmark or its end */
+	uint64_t end_ms;               /* of a watch; 0: no end */
+	struct apistore_stream *watch; /* owned; NULL: not a watch */
 	struct apistore_answer answer;
 	bool *gone; /* while on_data runs: set to true when the call is cancelled */
 };
@@ -49,7 +49,7 @@ static void stop(struct k8s_exchange *x)
 	if (c->gone)
 		*c->gone = true;
 	apistore_wait_cancel(&c->wait);
-	apistore_watch_free(c->watch);
+	apistore_stream_free(c->watch);
 	timer_fini(&c->tick);
 	defer_cancel(&c->defer);
 	apistore_answer_fini(&c->answer);
@@ -100,7 +100,7 @@ static void next_piece(void *arg)
 	int rc;
 
 	body_add(&out, "", 0, PIECE + PIECE / 8); /* reserve: growing copies and wipes the buffer */
-	rc = apistore_list_pull(c->answer.more, &out, PIECE, &err);
+	rc = apistore_listing_pull(c->answer.more, &out, PIECE, &err);
 	if (rc < 0)
 		call_done(c, &err);
 	else if (give(c, out.data, out.len)) {
@@ -120,7 +120,7 @@ static void collect(struct call *c, char *take_text)
 	int rc;
 
 	do
-		rc = apistore_list_pull(c->answer.more, &whole, PIECE, &err);
+		rc = apistore_listing_pull(c->answer.more, &whole, PIECE, &err);
 	while (rc > 0);
 	c->answer.len = whole.len;
 	/* The collected list replaces its first piece, which `whole` took over. */
@@ -172,7 +172,7 @@ static void take_more(void *arg)
 {
 	struct call *c = arg;
 	struct body out = BODY_INIT;
-	enum apistore_watch_next next = apistore_watch_take(c->watch, &out, EVENTS);
+	enum apistore_watch_next next = apistore_stream_take(c->watch, &out, EVENTS);
 	struct err none = ERR_INIT;
 
 	if (next == APISTORE_WATCH_MORE)
@@ -211,7 +211,7 @@ static void on_tick(void *arg)
 		on_time_over(c);
 		return;
 	}
-	apistore_watch_bookmark(c->watch);
+	apistore_stream_bookmark(c->watch);
 	timer_set(&c->tick, c->end_ms && left < BOOKMARK_MS ? left : BOOKMARK_MS);
 }
 
@@ -242,7 +242,7 @@ static void start_watch(struct call *c, struct apistore_target *take_t)
 				   "a watch needs a stream, and timeoutSeconds must be a number"));
 		return;
 	}
-	c->watch = apistore_watch_new(objects_of(c), take_t, on_ready, c, &refused);
+	c->watch = apistore_stream_new(objects_of(c), take_t, on_ready, c, &refused);
 	if (!c->watch) {
 		answer_later(c, refused);
 		return;

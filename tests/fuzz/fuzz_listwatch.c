@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "tec/apistore/face.h"
-#include "tec/apistore/list.h"
-#include "tec/apistore/watch.h"
+#include "tec/apistore/listing.h"
+#include "tec/apistore/stream.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
@@ -84,7 +84,7 @@ static char *page(struct apistore_objects *s, const char *path, unsigned *seen)
 	}
 	body_add(&whole, a.body, a.len, 0);
 	while (more > 0)
-		more = apistore_list_pull(a.more, &whole, 64, &err);
+		more = apistore_listing_pull(a.more, &whole, 64, &err);
 	if (more < 0 && err.kind != ERR_GONE)
 		DIE("the database failed: %s", err.text);
 	if (more == 0) {
@@ -154,14 +154,14 @@ static void on_ready(void *arg)
 	*(bool *)arg = true;
 }
 
-static void take_all(struct apistore_watch *w, uint64_t *last, bool *ended)
+static void take_all(struct apistore_stream *w, uint64_t *last, bool *ended)
 {
 	struct body out = BODY_INIT;
 	enum apistore_watch_next next;
 	unsigned n = 0;
 
 	do {
-		next = apistore_watch_take(w, &out, 100);
+		next = apistore_stream_take(w, &out, 100);
 		if (++n > 1000)
 			DIE("a watch that never comes to rest");
 	} while (next == APISTORE_WATCH_MORE);
@@ -181,14 +181,14 @@ static void watch(struct apistore_objects *s, const char *query)
 	cleanup_free char *path = xasprintf(PATH "?watch=1&%s", query);
 	cleanup_apistore_target struct apistore_target t;
 	struct apistore_answer refused = {0};
-	struct apistore_watch *w;
+	struct apistore_stream *w;
 	struct err err = ERR_INIT;
 	bool ready = false, ended = false;
 	uint64_t last = 0;
 
 	if (apistore_target_parse(path, &t, &err) < 0)
 		return;
-	w = apistore_watch_new(s, &t, on_ready, &ready, &refused);
+	w = apistore_stream_new(s, &t, on_ready, &ready, &refused);
 	if (!w) {
 		check_refusal(&refused);
 		apistore_answer_fini(&refused);
@@ -197,10 +197,10 @@ static void watch(struct apistore_objects *s, const char *query)
 	take_all(w, &last, &ended);
 	write_one(s, 7);
 	if (!ended) {
-		apistore_watch_bookmark(w);
+		apistore_stream_bookmark(w);
 		take_all(w, &last, &ended);
 	}
-	apistore_watch_free(w);
+	apistore_stream_free(w);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

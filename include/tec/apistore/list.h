@@ -1,31 +1,53 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lists: the objects that a target selects, as of one resourceVersion, ordered by namespace and
- * name. The text is produced in pieces and never held as a whole. All pages of a list (limit,
- * continue) show the same version as long as the history holds it.
+ * Lists: the objects of a resource as of one resourceVersion, ordered by namespace and name, taken
+ * in pieces. All pages of a list (limit, token) show the same version as long as the history holds
+ * it.
  */
 #ifndef TEC_APISTORE_LIST_H
 #define TEC_APISTORE_LIST_H
 
 #include "tec/apistore/objects.h"
-#include "tec/apistore/status.h"
-#include "tec/apistore/target.h"
-#include "tec/base/body.h"
+#include "tec/apistore/selector.h"
 
-struct apistore_listing;
+/* What to list. Texts and selector are borrowed and must outlive the cursor. */
+struct apistore_list_options {
+	const char *resource, *ns;              /* ns NULL: all */
+	const struct apistore_selector *select; /* NULL: all */
+	uint64_t limit;                         /* objects of a page; 0: no limit */
+	uint64_t rv;                            /* show this version or a later one; 0: any */
+	bool exact;                             /* show rv itself */
+	const char *token; /* continue after the page that gave it; NULL: the first page */
+};
 
-/* Start a list. It takes the target on success and on failure. NULL: *refused is set. */
-struct apistore_listing *apistore_list_new(struct apistore_objects *s,
-	struct apistore_target *take_t, struct apistore_answer *refused);
-/* The same as ADDED watch events, one per item, as of version `at`: the initial events of a watch.
- * The target is borrowed and must outlive the listing. */
-struct apistore_listing *apistore_list_events(
-	struct apistore_objects *s, const struct apistore_target *t, uint64_t at);
-void apistore_list_free(struct apistore_listing *l);           /* NULL is fine */
-bool apistore_list_is_empty(const struct apistore_listing *l); /* no item was produced so far */
-/* Append whole items, about max bytes. 1: call again; 0: the list is complete; -1: the database
- * failed, and the text so far is not a complete list. */
-int apistore_list_pull(
-	struct apistore_listing *l, struct body *out, size_t max, struct err *err) MUST_CHECK;
+/* A position in a list. Its owner reads at, more, next, left and given. */
+struct apistore_list_cursor {
+	struct apistore_objects *s;
+	struct apistore_list_options of;
+	uint64_t at;                 /* the version shown */
+	char *after_ns, *after_name; /* owned: the last object given; NULL: none */
+	uint64_t given;              /* objects given so far */
+	bool more;                   /* there is a next page */
+	char *next;                  /* owned: its token */
+	uint64_t left;               /* objects after this page; unknown with a selector */
+	bool begun, ended;
+};
+
+enum apistore_list_state {
+	APISTORE_LIST_OK,
+	APISTORE_LIST_BAD_TOKEN,
+	APISTORE_LIST_FUTURE, /* version `at` does not exist yet */
+	APISTORE_LIST_EXPIRED, /* it was compacted; next: a token for the rest as it is now, or NULL */
+	APISTORE_LIST_FAILED, /* the database; err is set */
+};
+/* Start a list. *out is set in every case. */
+enum apistore_list_state apistore_list_start(struct apistore_objects *s,
+	const struct apistore_list_options *of, struct apistore_list_cursor **out,
+	struct err *err) MUST_CHECK;
+void apistore_list_free(struct apistore_list_cursor *c); /* NULL is fine */
+/* Give the next objects to fn until it returns false, for enough. 1: call again; 0: the page or
+ * list is complete; -1: the database failed, or ERR_GONE: the version was compacted meanwhile. */
+int apistore_list_take(struct apistore_list_cursor *c, apistore_version_fn fn, void *arg,
+	struct err *err) MUST_CHECK;
 
 #endif

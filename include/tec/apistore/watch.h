@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A watch: changes to the objects that a target selects, from a resourceVersion on, as lines of
- * JSON. It is only a position in the history. Its owner is told when there may be more and takes as
- * much as it can use, so a client that does not read costs no memory. It gets 410 once its position
- * is compacted away.
+ * A watch: changes to the objects of a resource, from a resourceVersion on. It is only a position
+ * in the history. Its owner is told when there may be more and takes as much as it can use, so a
+ * client that does not read costs no memory. The watch ends with ERR_GONE once its position is
+ * compacted away.
  *
  * The objects are borrowed and must outlive the watch.
  */
@@ -11,20 +11,25 @@
 #define TEC_APISTORE_WATCH_H
 
 #include "tec/apistore/objects.h"
-#include "tec/apistore/status.h"
-#include "tec/apistore/target.h"
-#include "tec/base/body.h"
+#include "tec/apistore/selector.h"
 
 struct apistore_watch;
 /* There may be more to take. Called from the loop. The owner may take at once or in a later turn,
  * and may free its watch, but no other. */
 typedef void (*apistore_watch_fn)(void *arg);
 
-/* Start a watch with the options in the query of the target, which it takes on success and on
- * failure. NULL: *refused is set. The owner starts taking without being told first. */
+/* What to watch. Texts and selector are borrowed and must outlive the watch. */
+struct apistore_watch_options {
+	const char *resource, *ns;              /* ns NULL: all */
+	const struct apistore_selector *select; /* NULL: all */
+	uint64_t at;                            /* all changes after this version */
+	bool initial;                           /* give all objects first, instead of `at` */
+	bool initial_bookmark;                  /* and then a bookmark */
+	bool bookmarks;                         /* give those of apistore_watch_bookmark() */
+};
+/* The owner starts taking without being told first. */
 struct apistore_watch *apistore_watch_new(struct apistore_objects *s,
-	struct apistore_target *take_t, apistore_watch_fn ready, void *arg,
-	struct apistore_answer *refused);
+	const struct apistore_watch_options *of, apistore_watch_fn ready, void *arg);
 void apistore_watch_free(struct apistore_watch *w); /* NULL is fine */
 
 enum apistore_watch_next {
@@ -32,16 +37,24 @@ enum apistore_watch_next {
 	APISTORE_WATCH_MORE, /* take again */
 	APISTORE_WATCH_END,  /* close the stream */
 };
-/* Append whole lines, about max bytes. */
+/* Receives what is taken. */
+struct apistore_watch_sink {
+	/* A change, or an object that exists (ADDED). An object that no longer matches the selector
+	 * is DELETED. False: enough for now. */
+	bool (*event)(void *arg, enum apistore_event type, const struct apistore_version *v);
+	/* All changes up to `at` were given; initial_end: and all objects. */
+	void (*bookmark)(void *arg, uint64_t at, bool initial_end);
+	void *arg;
+};
+/* APISTORE_WATCH_END with err set: the reason. */
 enum apistore_watch_next apistore_watch_take(
-	struct apistore_watch *w, struct body *out, size_t max);
-void apistore_watch_bookmark(
-	struct apistore_watch *w); /* send one next, if the client asked for them */
+	struct apistore_watch *w, const struct apistore_watch_sink *to, struct err *err);
+void apistore_watch_bookmark(struct apistore_watch *w); /* give one next, if they are wanted */
 
 /* The same for every watch of these objects. */
 void apistore_watch_bookmark_all(struct apistore_objects *s);
 void apistore_watch_end_all(struct apistore_objects *s);
-/* Drop the whole history: watches and continue tokens get 410. For tests. */
+/* Drop the whole history: watches and continue tokens expire. For tests. */
 void apistore_watch_compact(struct apistore_objects *s);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "apistore/things.h"
 #include "tec/apistore/gc.h"
-#include "tec/apistore/watch.h"
+#include "tec/apistore/stream.h"
 
 static struct apistore_objects *s;
 static struct strbuf seen;
@@ -14,30 +14,30 @@ static void on_ready(void *arg)
 	calls++;
 }
 
-static struct apistore_watch *watch(const char *path, uint64_t rv)
+static struct apistore_stream *watch(const char *path, uint64_t rv)
 {
 	cleanup_free char *with_rv = xasprintf("%s%sresourceVersion=%llu", path,
 		strchr(path, '?') ? "&" : "?", (unsigned long long)rv);
 	struct apistore_answer refused = {0};
 	struct apistore_target t;
-	struct apistore_watch *w;
+	struct apistore_stream *w;
 	struct err err = ERR_INIT;
 
 	cr_assert_eq(apistore_target_parse(with_rv, &t, &err), 0);
-	w = apistore_watch_new(s, &t, on_ready, NULL, &refused);
+	w = apistore_stream_new(s, &t, on_ready, NULL, &refused);
 	cr_assert_not_null(w, "%s", refused.body);
 	return w;
 }
 
 /* Stores what was written, and takes what w has in pieces of about max bytes. */
-static enum apistore_watch_next take(struct apistore_watch *w, size_t max)
+static enum apistore_watch_next take(struct apistore_stream *w, size_t max)
 {
 	struct body out = BODY_INIT;
 	enum apistore_watch_next next;
 	struct err err = ERR_INIT;
 
 	cr_assert_eq(apistore_objects_commit(s, &err), 0, "%s", err.text);
-	while ((next = apistore_watch_take(w, &out, max)) == APISTORE_WATCH_MORE)
+	while ((next = apistore_stream_take(w, &out, max)) == APISTORE_WATCH_MORE)
 		;
 	for (char *line = out.data, *end; line && *line; line = end + 1) {
 		cleanup_json struct json_object *o = NULL;
@@ -85,11 +85,11 @@ static void down(void)
 	strbuf_fini(&seen);
 }
 
-TestSuite(apistore_watch, .init = up, .fini = down);
+TestSuite(apistore_stream, .init = up, .fini = down);
 
-Test(apistore_watch, what_was_missed_comes_first_then_each_change)
+Test(apistore_stream, what_was_missed_comes_first_then_each_change)
 {
-	struct apistore_watch *w, *other;
+	struct apistore_stream *w, *other;
 	uint64_t rv;
 
 	put(A_THING("a"), "{}");
@@ -101,7 +101,7 @@ Test(apistore_watch, what_was_missed_comes_first_then_each_change)
 	take(w, 1);
 	expect_seen("ADDED b;DELETED a;");
 	put(A_THING("b"), "{\"spec\":1}");
-	cr_expect_eq(apistore_watch_take(w, &(struct body)BODY_INIT, 1), APISTORE_WATCH_IDLE,
+	cr_expect_eq(apistore_stream_take(w, &(struct body)BODY_INIT, 1), APISTORE_WATCH_IDLE,
 		"not stored yet");
 	cr_expect_eq(take(w, 1), APISTORE_WATCH_IDLE);
 	cr_expect_eq(calls, 2);
@@ -112,11 +112,11 @@ Test(apistore_watch, what_was_missed_comes_first_then_each_change)
 	expect_seen("");
 	take(other, 1000);
 	expect_seen("ADDED t;");
-	apistore_watch_free(w);
-	apistore_watch_free(other);
+	apistore_stream_free(w);
+	apistore_stream_free(other);
 }
 
-Test(apistore_watch, without_a_version_all_there_is_comes_first)
+Test(apistore_stream, without_a_version_all_there_is_comes_first)
 {
 	static const char *const paths[] = {
 		THINGS "?watch=1", "/apis/example.io/v1/things?watch=1"};
@@ -125,7 +125,7 @@ Test(apistore_watch, without_a_version_all_there_is_comes_first)
 	put(A_THING("b"), "{}");
 	drop(A_THING("a"));
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
-		struct apistore_watch *w = watch(paths[i], 0);
+		struct apistore_stream *w = watch(paths[i], 0);
 
 		take(w, 1);
 		expect_seen("ADDED b;");
@@ -135,13 +135,13 @@ Test(apistore_watch, without_a_version_all_there_is_comes_first)
 		drop(A_THING("c"));
 		take(w, 1);
 		expect_seen("DELETED c;");
-		apistore_watch_free(w);
+		apistore_stream_free(w);
 	}
 }
 
-Test(apistore_watch, initial_events_end_with_a_bookmark)
+Test(apistore_stream, initial_events_end_with_a_bookmark)
 {
-	struct apistore_watch *w;
+	struct apistore_stream *w;
 	struct body out = BODY_INIT;
 	struct err err = ERR_INIT;
 
@@ -150,34 +150,34 @@ Test(apistore_watch, initial_events_end_with_a_bookmark)
 	w = watch(THINGS "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&"
 			 "allowWatchBookmarks=true",
 		1);
-	cr_expect_eq(apistore_watch_take(w, &out, 1000), APISTORE_WATCH_MORE);
+	cr_expect_eq(apistore_stream_take(w, &out, 1000), APISTORE_WATCH_MORE);
 	cr_expect(strstr(out.data, "\"type\":\"ADDED\""));
 	cr_expect(strstr(out.data, "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":"
 				   "{\"resourceVersion\":\"1001\",\"creationTimestamp\":null,"
 				   "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}"));
-	cr_expect_eq(apistore_watch_take(w, &out, 1000), APISTORE_WATCH_IDLE);
+	cr_expect_eq(apistore_stream_take(w, &out, 1000), APISTORE_WATCH_IDLE);
 	body_fini(&out);
-	apistore_watch_free(w);
+	apistore_stream_free(w);
 }
 
-Test(apistore_watch, selectors_hold_for_changes)
+Test(apistore_stream, selectors_hold_for_changes)
 {
-	struct apistore_watch *w = watch(THINGS "?labelSelector=a%3D1", 1);
+	struct apistore_stream *w = watch(THINGS "?labelSelector=a%3D1", 1);
 
 	put(A_THING("x"), "{\"metadata\":{\"labels\":{\"a\":\"1\"}}}");
 	put(A_THING("y"), "{\"metadata\":{\"labels\":{\"a\":\"2\"}}}");
 	take(w, 1);
 	expect_seen("ADDED x;");
-	apistore_watch_free(w);
+	apistore_stream_free(w);
 	w = watch(THINGS "?fieldSelector=metadata.name%3Dy", 0);
 	take(w, 1);
 	expect_seen("ADDED y;");
-	apistore_watch_free(w);
+	apistore_stream_free(w);
 }
 
-Test(apistore_watch, an_object_comes_into_view_and_leaves_it)
+Test(apistore_stream, an_object_comes_into_view_and_leaves_it)
 {
-	struct apistore_watch *w = watch(THINGS "?labelSelector=a%3D1", 1);
+	struct apistore_stream *w = watch(THINGS "?labelSelector=a%3D1", 1);
 
 	put(A_THING("x"), "{\"metadata\":{\"labels\":{\"a\":\"1\"}}}");
 	put(A_THING("x"), "{\"metadata\":{\"labels\":{\"a\":\"2\"}}}");
@@ -187,12 +187,12 @@ Test(apistore_watch, an_object_comes_into_view_and_leaves_it)
 	drop(A_THING("x"));
 	take(w, 1);
 	expect_seen("ADDED x;DELETED x;ADDED x;MODIFIED x;DELETED x;");
-	apistore_watch_free(w);
+	apistore_stream_free(w);
 }
 
-Test(apistore_watch, a_version_before_the_history_is_expired)
+Test(apistore_stream, a_version_before_the_history_is_expired)
 {
-	struct apistore_watch *w, *kept;
+	struct apistore_stream *w, *kept;
 	uint64_t rv;
 
 	put(A_THING("a"), "{}");
@@ -206,17 +206,17 @@ Test(apistore_watch, a_version_before_the_history_is_expired)
 	w = watch(THINGS, rv);
 	cr_expect_eq(take(w, 1), APISTORE_WATCH_END);
 	expect_seen("ERROR Expired;");
-	apistore_watch_free(w);
-	apistore_watch_free(kept);
+	apistore_stream_free(w);
+	apistore_stream_free(kept);
 	w = watch(THINGS, apistore_objects_rv(s) - 1);
 	take(w, 1);
 	expect_seen("ADDED b;");
-	apistore_watch_free(w);
+	apistore_stream_free(w);
 }
 
-Test(apistore_watch, a_deleted_secret_is_told_without_its_data)
+Test(apistore_stream, a_deleted_secret_is_told_without_its_data)
 {
-	struct apistore_watch *w = watch(SECRETS, 1);
+	struct apistore_stream *w = watch(SECRETS, 1);
 	struct body out = BODY_INIT;
 	struct err err = ERR_INIT;
 
@@ -226,7 +226,7 @@ Test(apistore_watch, a_deleted_secret_is_told_without_its_data)
 		"\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"o\",\"uid\":\"u\"}]}}");
 	drop(A_SECRET("s"));
 	cr_assert_eq(apistore_objects_commit(s, &err), 0);
-	cr_expect_eq(apistore_watch_take(w, &out, 10000), APISTORE_WATCH_IDLE);
+	cr_expect_eq(apistore_stream_take(w, &out, 10000), APISTORE_WATCH_IDLE);
 	cr_expect_null(strstr(out.data, "c2Vj"));
 	cr_expect_null(strstr(out.data, "bmV3"));
 	cr_assert_not_null(strstr(out.data, "\"type\":\"DELETED\""));
@@ -234,13 +234,13 @@ Test(apistore_watch, a_deleted_secret_is_told_without_its_data)
 	cr_expect(strstr(strstr(out.data, "DELETED"), "\"uid\":\"u\""),
 		"a controller makes what it owns again");
 	body_fini(&out);
-	apistore_watch_free(w);
+	apistore_stream_free(w);
 }
 
-Test(apistore_watch, bookmarks_for_who_asked_and_an_end_for_all)
+Test(apistore_stream, bookmarks_for_who_asked_and_an_end_for_all)
 {
-	struct apistore_watch *a = watch(THINGS "?allowWatchBookmarks=true", 1000),
-			      *b = watch(THINGS, 1000);
+	struct apistore_stream *a = watch(THINGS "?allowWatchBookmarks=true", 1000),
+			       *b = watch(THINGS, 1000);
 
 	apistore_watch_bookmark_all(s);
 	take(a, 1);
@@ -250,6 +250,6 @@ Test(apistore_watch, bookmarks_for_who_asked_and_an_end_for_all)
 	cr_expect_eq(take(a, 1), APISTORE_WATCH_END);
 	cr_expect_eq(take(b, 1), APISTORE_WATCH_END);
 	cr_expect_eq(calls, 3);
-	apistore_watch_free(a);
-	apistore_watch_free(b);
+	apistore_stream_free(a);
+	apistore_stream_free(b);
 }

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* Each event is converted as it is taken. */
+#include "config.h"
+
+#include "tec/apistore/stream.h"
+
+#include <inttypes.h>
+
+#include "tec/apistore/events.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
+
+#include "query.h"
+
+struct apistore_stream {
+	struct apistore_objects *s;
+	struct apistore_watch *w; /* owned; borrows from target */
+	struct apistore_target target;
+	bool told; /* the column definitions of a table were sent */
+};
+
+/* Options are checked before the watch exists, so a refused one was never woken. */
+struct apistore_stream *apistore_stream_new(struct apistore_objects *s,
+	struct apistore_target *take_t, apistore_watch_fn ready, void *arg,
+	struct apistore_answer *refused)
+{
+	struct apistore_stream *st = xcalloc(1, sizeof(*st));
+	struct apistore_watch_options of;
+
+	st->s = s;
+	st->target = *take_t;
+	*take_t = (struct apistore_target){0};
+	if (apistore_query_watch(s, &st->target, &of, refused) < 0) {
+		apistore_stream_free(st);
+		return NULL;
+	}
+	st->w = apistore_watch_new(s, &of, ready, arg);
+	return st;
+}
+
+void apistore_stream_free(struct apistore_stream *st)
+{
+	if (!st)
+		return;
+	apistore_watch_free(st->w);
+	apistore_target_fini(&st->target);
+	free(st);
+}
+
+/* ---- lines */
+
+/* Add one line: an event with the text of its object. */
+static void add_event(struct body *out, const char *type, const char *object, size_t len)
+{
+	cleanup_free char *head = xasprintf("{\"type\":\"%s\",\"object\":", type);
+
+	body_add(out, head, strlen(head), 0);
+	body_add(out, object, len, 0);
+	body_add(out, "}\n", 2, 0);
+}
+
+/* Add an event with its object in the form that the client asked for. */
+static void add_shown(struct apistore_stream *st, struct body *out, const char *type,
+	const char *object, size_t len)
+{
+	const struct apistore_target *t = &st->target;
+	struct body shown = BODY_INIT;
+
+	const struct schema_kind *k = apistore_objects_kind(st->s, t->group, t->resource)->schema;
+
+	if (t->form.shape != APISTORE_SHAPE_OBJECT) {
+		apistore_form_object(&t->form, k, object, len, !st->told, &shown);
+	} else if (apistore_events_renames(t->group)) {
+		apistore_form_event(object, len, false, &shown);
+	} else {
+		add_event(out, type, object, len);
+		return;
+	}
+	st->told = true;
+	add_event(out, type, shown.data, shown.len);
+	body_fini(&shown);
+}
+
+struct take {
+	struct apistore_stream *st;
+	struct body *out;
+	size_t end; /* the length of out at which to stop */
+};
+
+static bool add_change(void *arg, enum apistore_event type, const struct apistore_version *v)
+{
+	const struct take *t = arg;
+
+	add_shown(t->st, t->out, apistore_event_name(type), v->body, v->len);
+	return t->out->len < t->end;
+}
+
+/* Add a bookmark: an object with nothing but the position to resume from. */
+static void add_bookmark(void *arg, uint64_t at, bool initial_end)
+{
+	const struct take *take = arg;
+	const struct apistore_target *t = &take->st->target;
+	const char *kind = apistore_objects_kind(take->st->s, t->group, t->resource)->kind;
+	cleanup_strbuf struct strbuf b = STRBUF_INIT;
+
+	strbuf_addc(&b, '{');
+	if (kind)
+		strbuf_addf(&b, "\"kind\":\"%s\",\"apiVersion\":\"%s%s%s\",", kind, t->group,
+			t->group[0] ? "/" : "", t->version);
+	strbuf_addf(&b, "\"metadata\":{\"resourceVersion\":\"%" PRIu64 "\"", at);
+	strbuf_adds(&b, ",\"creationTimestamp\":null");
+	if (initial_end)
+		strbuf_adds(&b, ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}");
+	strbuf_adds(&b, "}}");
+	add_shown(take->st, take->out, "BOOKMARK", b.data, b.len);
+}
+
+/* A watch that ends for a reason adds an ERROR event, the only way to report an error after the
+ * 200. */
+enum apistore_watch_next apistore_stream_take(
+	struct apistore_stream *st, struct body *out, size_t max)
+{
+	struct take t = {st, out, out->len + max};
+	const struct apistore_watch_sink to = {add_change, add_bookmark, &t};
+	struct err err = ERR_INIT;
+	enum apistore_watch_next next = apistore_watch_take(st->w, &to, &err);
+
+	if (err_is_set(&err)) {
+		struct apistore_answer a = err.kind == ERR_GONE ? apistore_status_refusal(410,
+									  "Expired", "%s", err.text)
+								: apistore_status_storage(&err);
+
+		add_event(out, "ERROR", a.body, a.len);
+		apistore_answer_fini(&a);
+	}
+	return next;
+}
+
+void apistore_stream_bookmark(struct apistore_stream *st)
+{
+	apistore_watch_bookmark(st->w);
+}
