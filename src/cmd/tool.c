@@ -4,14 +4,15 @@
  * reports what the API says: no controller is linked, and none of their rules is repeated here.
  *
  * Files: tool_look reads, tool_change and tool_image change, tool_doctor and tool_bootstrap check,
- * tool_handover and tool_deletes work on two clusters, tool_certs on none. tool_client has the
- * connection. A command's row is in tool_options.c, its function in the table below.
+ * tool_handover and tool_deletes work on two clusters, tool_certs on none. Below them stand
+ * tool_check, tool_account, tool_compute and tool_secret, and below all of these tool_session, the
+ * connection and the terminal. A command's row is in tool_options.c, its function in the table
+ * below.
  */
 #include "config.h"
 
 #include "tool.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,6 @@
 #include "tec/base/metric.h"
 #include "tec/base/secret.h"
 #include "tec/base/str.h"
-#include "tec/show/text.h"
 
 static int (*const commands[TOOL_N_COMMANDS])(struct tool *t, struct err *err) = {
 	[TOOL_STATUS] = tool_status,
@@ -49,19 +49,6 @@ static int (*const commands[TOOL_N_COMMANDS])(struct tool *t, struct err *err) =
 	[TOOL_PROMOTE] = tool_promote,
 	[TOOL_RETIRE] = tool_retire,
 };
-
-/* Formatted first, escaped as a whole: any argument may be another program's text. */
-void tool_say(FILE *to, const char *fmt, ...)
-{
-	cleanup_strbuf struct strbuf text = STRBUF_INIT, safe = STRBUF_INIT;
-	va_list ap;
-
-	va_start(ap, fmt);
-	strbuf_vaddf(&text, fmt, ap);
-	va_end(ap);
-	show_safe(&safe, strbuf_str(&text));
-	fprintf(to, "%s\n", strbuf_str(&safe));
-}
 
 /* Needs no server, so that it works in a shell's startup file. */
 static int completion(const struct conf *c, struct err *err)

@@ -4,7 +4,7 @@
 #ifndef TEC_CMD_TOOL_ACCOUNT_H
 #define TEC_CMD_TOOL_ACCOUNT_H
 
-#include "tool.h"
+#include "tool_session.h"
 
 #define TOOL_ACCOUNT        "tec-follow" /* name of the account, and of the Secret */
 #define TOOL_ACCOUNT_MEMBER "kubeconfig" /* of the Secret */

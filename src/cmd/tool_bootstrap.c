@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "tool.h"
+#include "tool_check.h"
 #include "tool_secret.h"
 
 #include <stdio.h>

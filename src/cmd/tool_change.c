@@ -14,11 +14,7 @@
 
 #include "tool.h"
 
-#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
@@ -26,68 +22,8 @@
 #include "tec/base/mem.h"
 #include "tec/model/ak.h"
 #include "tec/show/status.h"
-#include "tec/show/text.h"
 
 #define POLL_MS 250
-
-/* ---- questions */
-
-struct asking {
-	struct tool *t;
-	char line[256];
-	size_t len;
-	bool done;
-};
-
-/* Read a line byte by byte, so that nothing after it is taken from the terminal. */
-static void on_stdin(int fd, bool readable, bool writable, void *arg)
-{
-	struct asking *a = arg;
-	char c;
-	ssize_t n = read(fd, &c, 1);
-
-	if (n == 1 && c != '\n') {
-		/* A longer line is cut: it is no valid answer anyway. */
-		if (a->len + 1 < sizeof(a->line))
-			a->line[a->len++] = c;
-		return;
-	}
-	a->done = true;
-	loop_stop(a->t->loop);
-}
-
-/* --yes answers the question in advance. */
-int tool_confirm(struct tool *t, const char *question, struct err *err)
-{
-	return t->yes ? 0 : tool_confirm_word(t, question, "yes", err);
-}
-
-/* The loop runs meanwhile, so that Ctrl-C ends the question without a change. */
-int tool_confirm_word(struct tool *t, const char *question, const char *word, struct err *err)
-{
-	struct asking a = {.t = t};
-	cleanup_strbuf struct strbuf safe = STRBUF_INIT;
-	struct loop_fd *in;
-	int rc;
-
-	show_safe(&safe, question);
-	fputs(strbuf_str(&safe), stderr);
-	if (!isatty(STDIN_FILENO)) {
-		fputc('\n', stderr);
-		return err_set(err, ERR_INVALID,
-			"cannot ask for confirmation without a terminal; next step: --yes");
-	}
-	fprintf(stderr, " Type %s to continue: ", word);
-	fflush(stderr);
-	in = loop_fd_new(t->loop, STDIN_FILENO, true, false, on_stdin, &a);
-	rc = tool_run(t, &a.done, err);
-	loop_fd_free(in);
-	if (rc < 0)
-		fputc('\n', stderr);
-	else if (!str_eq(a.line, word))
-		rc = err_set(err, ERR_INVALID, "nothing was changed");
-	return rc;
-}
 
 /* ---- waiting for the operator */
 

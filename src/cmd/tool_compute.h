@@ -6,7 +6,7 @@
 #ifndef TEC_CMD_TOOL_COMPUTE_H
 #define TEC_CMD_TOOL_COMPUTE_H
 
-#include "tool.h"
+#include "tool_session.h"
 
 #include "tec/base/str.h"
 

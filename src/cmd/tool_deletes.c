@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include "tool.h"
+#include "tool_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,14 +5,11 @@
  *
  * kubeconfig and API server -> user -> kinds -> rights -> Lease, Deployment and observed generation
  * -> conditions of the cluster -> certificates -> images.
- *
- * The functions tool_check_*() and tool_findings_*() also serve tecctl bootstrap check and the
- * commands of a handover.
  */
 #include "config.h"
 
 #include "tool.h"
-#include "tool_secret.h"
+#include "tool_check.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,11 +17,8 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
-#include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/pki/cert.h"
-#include "tec/show/finding.h"
-#include "tec/show/text.h"
+#include "tec/model/cluster.h"
 
 #define GROUP "trusted-execution-clusters.io"
 
@@ -32,44 +26,6 @@ struct doctor {
 	struct tool *t;
 	struct show_findings f;
 };
-
-/* ---- findings */
-
-/* Printed at once: a check of an unreachable server can take long. */
-static void print(void *arg, struct json_object *finding)
-{
-	const struct tool *t = arg;
-	cleanup_strbuf struct strbuf line = STRBUF_INIT;
-
-	show_finding_line(finding, t->colours, &line);
-	puts(strbuf_str(&line));
-	fflush(stdout);
-}
-
-int tool_findings_start(struct tool *t, struct show_findings *f, struct err *err)
-{
-	if (t->output == TOOL_NAME)
-		return err_set(
-			err, ERR_INVALID, "option --output: name is only available for lists");
-	show_findings_init(f);
-	f->said = t->output == TOOL_TEXT ? print : NULL;
-	f->arg = t;
-	return 0;
-}
-
-/* Exit status 1 if any finding is "no"; notes do not count. */
-int tool_findings_end(struct tool *t, struct show_findings *f, int rc)
-{
-	cleanup_strbuf struct strbuf out = STRBUF_INIT;
-
-	if (rc == 0 && t->output == TOOL_YAML)
-		show_yaml(&out, f->all);
-	else if (rc == 0 && t->output == TOOL_JSON)
-		show_json(&out, f->all);
-	fputs(strbuf_str(&out), stdout);
-	show_findings_fini(f);
-	return rc < 0 ? -1 : f->n_no ? TOOL_FAILED : 0;
-}
 
 /* ---- the server */
 
@@ -158,23 +114,6 @@ static bool check_kinds(struct doctor *d, struct err *err)
 
 /* ---- rights */
 
-/* SelfSubjectAccessReview (authorization.k8s.io/v1): every authenticated user may ask it. */
-bool tool_may(struct tool *t, const struct kobj_gvk *gvk, const char *verb, struct err *err)
-{
-	cleanup_json struct json_object *ask = json_obj(), *answer = NULL;
-	struct json_object *what = json_obj();
-
-	json_add_str(json_add_str(ask, "apiVersion", "authorization.k8s.io/v1"), "kind",
-		"SelfSubjectAccessReview");
-	json_add_str(json_add_str(what, "namespace", t->ns), "verb", verb);
-	json_add_str(json_add_str(what, "group", gvk->group), "resource", gvk->plural);
-	json_add(ask, "spec", json_add(json_obj(), "resourceAttributes", what));
-	if (tool_ask(t, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-		    "application/json", ask, &answer, err) < 0)
-		return false;
-	return json_get_bool(answer, "status/allowed", false);
-}
-
 /* Ask for the rights that commands need. Without the first four nothing can be shown; the
  * others are notes. */
 static void check_rights(struct doctor *d, struct err *err)
@@ -216,80 +155,7 @@ static void check_rights(struct doctor *d, struct err *err)
 		show_found(&d->f, SHOW_IS_OK, "rights", NULL, "%u of %zu", have, ARRAY_LEN(rights));
 }
 
-/* ---- the operator */
-
-/* A Lease that was not renewed within its duration has no holder, whatever it says; but a wrong
- * clock looks the same. */
-static void check_lease(struct tool *t, struct show_findings *f, struct err *err)
-{
-	cleanup_json struct json_object *lease = tool_get(t, &kobj_lease, "tec-operator", err);
-	const char *text = json_get_str(lease, "spec/renewTime"),
-		   *holder = json_get_str(lease, "spec/holderIdentity");
-	int64_t us, age;
-
-	if (!lease && err->kind == ERR_NOT_FOUND)
-		show_found(f, SHOW_IS_NOTE, "leader", NULL,
-			"no Lease found: tec-operator --standalone and --leader-elect=false have none");
-	else if (!lease)
-		show_found(f, SHOW_IS_NOTE, "leader", NULL, "unknown: %s", err->text);
-	else if (!holder || !*holder || !text || clock_parse(text, &us) < 0)
-		show_found(f, SHOW_IS_NO, "leader", "kubectl get pods: check that an operator runs",
-			"no process holds the Lease tec-operator");
-	else if ((age = clock_wall_s() - us / 1000000) >
-		 json_get_int(lease, "spec/leaseDurationSeconds", 15))
-		show_found(f, SHOW_IS_NO, "leader",
-			"kubectl get pods: check that an operator runs; also compare the clocks",
-			"%s renewed the Lease %" PRId64 " s ago, and it has expired", holder, age);
-	else
-		show_found(f, SHOW_IS_OK, "leader", NULL, "%s", holder);
-	err_clear(err);
-}
-
-/* The Deployment is optional: the operator may run elsewhere, or standalone. */
-void tool_check_operator(
-	struct tool *t, struct show_findings *f, struct json_object *cluster, struct err *err)
-{
-	cleanup_json struct json_object *o = NULL;
-	int64_t ready, want;
-
-	check_lease(t, f, err);
-	o = tool_get(t, &kobj_deployment, "tec-operator", err);
-	ready = json_get_int(o, "status/readyReplicas", 0);
-	want = json_get_int(o, "spec/replicas", 1);
-	if (o)
-		show_found(f, ready > 0 ? SHOW_IS_OK : SHOW_IS_NO, "operator",
-			ready > 0 ? NULL : "kubectl describe deployment tec-operator",
-			"%" PRId64 " of %" PRId64 " Pods are ready", ready, want);
-	err_clear(err);
-	show_found_observed(f, cluster);
-}
-
 /* ---- the cluster */
-
-/* A Secret that may not be read is a note, as the operator may well read it. */
-bool tool_check_certificate(struct tool *t, struct show_findings *f, const char *name,
-	const char *what, struct strbuf *pem, struct err *err)
-{
-	int64_t end;
-
-	if (!name) {
-		show_found(f, SHOW_IS_NOTE, what,
-			"for TLS, name a Secret with a certificate in spec",
-			"plain HTTP: spec names no Secret");
-		return false;
-	}
-	if (tool_secret_member(t, name, "tls.crt", pem, err) < 0 ||
-		pki_cert_not_after(strbuf_str(pem), pem->len, &end, err) < 0) {
-		show_found(f, err->kind == ERR_DENIED ? SHOW_IS_NOTE : SHOW_IS_NO, what,
-			err->kind == ERR_DENIED ? NULL
-						: "put tls.crt, tls.key and ca.crt into the Secret",
-			"%s", err->text);
-		err_clear(err);
-		return false;
-	}
-	show_found_end(f, what, name, end, clock_wall_s());
-	return true;
-}
 
 /* Operator, conditions, certificates, images: what makes nodes get their keys. */
 static void check_cluster(struct doctor *d, const struct show_world *w, struct err *err)

@@ -15,7 +15,9 @@
  */
 #include "config.h"
 
+#include "tool.h"
 #include "tool_account.h"
+#include "tool_check.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -13,7 +13,6 @@
 #include "tec/model/cluster.h"
 #include "tec/render/ignition.h"
 #include "tec/show/endpoints.h"
-#include "tec/show/text.h"
 
 /* Printed to standard error, as standard output is the configuration. */
 static void warn(const struct model_cluster *c)
@@ -51,10 +50,7 @@ int tool_ignition(struct tool *t, struct err *err)
 	if (c->register_secret && tool_secret_ca(t, c, c->register_secret, &ca, err) < 0)
 		return -1;
 	config = render_ignition_first(url, c->register_secret ? strbuf_str(&ca) : NULL);
-	if (t->output == TOOL_YAML)
-		show_yaml(&out, config);
-	else
-		show_json(&out, config);
+	tool_document(t, config, &out);
 	fputs(strbuf_str(&out), stdout);
 	return 0;
 }

@@ -18,23 +18,6 @@
 
 #define WATCH_MS 2000
 
-/* Append a document as JSON or YAML, as -o says. */
-static void add_document(enum tool_output output, struct json_object *o, struct strbuf *out)
-{
-	if (output == TOOL_YAML)
-		show_yaml(out, o);
-	else
-		show_json(out, o);
-}
-
-/* -o name prints names of objects, and a document has none. */
-static int refuse_name(const struct tool *t, struct err *err)
-{
-	return t->output == TOOL_NAME ? err_set(err, ERR_INVALID,
-						"option --output: name is only available for lists")
-				      : 0;
-}
-
 /* ---- what each command prints */
 
 /* Loads what a command needs and appends what it prints. */
@@ -52,7 +35,7 @@ static int status_page(struct tool *t, struct strbuf *out, struct err *err)
 	if (t->output == TOOL_TEXT)
 		show_status_text(status, t->colours, out);
 	else
-		add_document(t->output, status, out);
+		tool_document(t, status, out);
 	return 0;
 }
 
@@ -106,7 +89,7 @@ static int list_page(struct tool *t, struct strbuf *out, struct err *err)
 		}
 	}
 	if (t->output != TOOL_NAME)
-		add_document(t->output, items, out);
+		tool_document(t, items, out);
 	return 0;
 }
 
@@ -126,7 +109,7 @@ static int why_page(struct tool *t, struct strbuf *out, struct err *err)
 	if (t->output == TOOL_TEXT)
 		show_why_text(why, t->colours, out);
 	else
-		add_document(t->output, why, out);
+		tool_document(t, why, out);
 	return 0;
 }
 
@@ -144,7 +127,7 @@ static int machine_page(struct tool *t, struct strbuf *out, struct err *err)
 	if (t->output == TOOL_TEXT)
 		show_machine(&w, machine, t->colours, out);
 	else
-		add_document(t->output, machine, out);
+		tool_document(t, machine, out);
 	return 0;
 }
 
@@ -163,7 +146,7 @@ static int image_page(struct tool *t, struct strbuf *out, struct err *err)
 	if (t->output == TOOL_TEXT)
 		show_image(&w, image, t->colours, out);
 	else
-		add_document(t->output, image, out);
+		tool_document(t, image, out);
 	return 0;
 }
 
@@ -216,7 +199,7 @@ static int once(struct tool *t, page_fn page, struct err *err)
 
 int tool_status(struct tool *t, struct err *err)
 {
-	if (refuse_name(t, err) < 0)
+	if (tool_refuse_name(t, err) < 0)
 		return -1;
 	return conf_bool(t->conf, "watch") ? watch(t, status_page, err) : once(t, status_page, err);
 }
@@ -228,15 +211,15 @@ int tool_list(struct tool *t, struct err *err)
 
 int tool_why(struct tool *t, struct err *err)
 {
-	return refuse_name(t, err) < 0 ? -1 : once(t, why_page, err);
+	return tool_refuse_name(t, err) < 0 ? -1 : once(t, why_page, err);
 }
 
 int tool_machine_show(struct tool *t, struct err *err)
 {
-	return refuse_name(t, err) < 0 ? -1 : once(t, machine_page, err);
+	return tool_refuse_name(t, err) < 0 ? -1 : once(t, machine_page, err);
 }
 
 int tool_image_explain(struct tool *t, struct err *err)
 {
-	return refuse_name(t, err) < 0 ? -1 : once(t, image_page, err);
+	return tool_refuse_name(t, err) < 0 ? -1 : once(t, image_page, err);
 }

@@ -3,7 +3,7 @@
 #ifndef TEC_CMD_TOOL_SECRET_H
 #define TEC_CMD_TOOL_SECRET_H
 
-#include "tool.h"
+#include "tool_session.h"
 
 #include "tec/base/str.h"
 #include "tec/model/cluster.h"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One connection and its requests. Each call runs the loop until its answer has come; a struct on
+ * One connection, its requests, and the terminal. Each call runs the loop until its answer has come; a struct on
  * the stack receives it, which is safe as tool_run() cancels what it does not wait for.
  */
 #include "config.h"
 
-#include "tool.h"
+#include "tool_session.h"
 
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 #include "tec/model/configmap.h"
 #include "tec/model/pcrs.h"
 #include "tec/show/handover.h"
+#include "tec/show/text.h"
 
 #define ANSWER_MAX      (48u << 20) /* bytes of one answer */
 #define PAGE            "500"       /* objects per request, as kubectl */
@@ -206,6 +208,93 @@ int tool_sleep(struct tool *t, uint64_t ms, struct err *err)
 	timer_set(&timer, ms);
 	rc = tool_run(t, &p.over, err);
 	timer_fini(&timer);
+	return rc;
+}
+
+/* ---- the person at the terminal */
+
+/* Formatted first, escaped as a whole: any argument may be another program's text. */
+void tool_say(FILE *to, const char *fmt, ...)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT, safe = STRBUF_INIT;
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vaddf(&text, fmt, ap);
+	va_end(ap);
+	show_safe(&safe, strbuf_str(&text));
+	fprintf(to, "%s\n", strbuf_str(&safe));
+}
+
+void tool_document(const struct tool *t, struct json_object *o, struct strbuf *out)
+{
+	if (t->output == TOOL_YAML)
+		show_yaml(out, o);
+	else
+		show_json(out, o);
+}
+
+int tool_refuse_name(const struct tool *t, struct err *err)
+{
+	return t->output == TOOL_NAME ? err_set(err, ERR_INVALID,
+						"option --output: name is only available for lists")
+				      : 0;
+}
+
+struct question {
+	struct tool *t;
+	char line[256];
+	size_t len;
+	bool done;
+};
+
+/* Read a line byte by byte, so that nothing after it is taken from the terminal. */
+static void on_stdin(int fd, bool readable, bool writable, void *arg)
+{
+	struct question *q = arg;
+	char c;
+	ssize_t n = read(fd, &c, 1);
+
+	if (n == 1 && c != '\n') {
+		/* A longer line is cut: it is no valid answer anyway. */
+		if (q->len + 1 < sizeof(q->line))
+			q->line[q->len++] = c;
+		return;
+	}
+	q->done = true;
+	loop_stop(q->t->loop);
+}
+
+/* --yes answers the question in advance. */
+int tool_confirm(struct tool *t, const char *question, struct err *err)
+{
+	return t->yes ? 0 : tool_confirm_word(t, question, "yes", err);
+}
+
+/* The loop runs meanwhile, so that Ctrl-C ends the question without a change. */
+int tool_confirm_word(struct tool *t, const char *question, const char *word, struct err *err)
+{
+	struct question q = {.t = t};
+	cleanup_strbuf struct strbuf safe = STRBUF_INIT;
+	struct loop_fd *in;
+	int rc;
+
+	show_safe(&safe, question);
+	fputs(strbuf_str(&safe), stderr);
+	if (!isatty(STDIN_FILENO)) {
+		fputc('\n', stderr);
+		return err_set(err, ERR_INVALID,
+			"cannot ask for confirmation without a terminal; next step: --yes");
+	}
+	fprintf(stderr, " Type %s to continue: ", word);
+	fflush(stderr);
+	in = loop_fd_new(t->loop, STDIN_FILENO, true, false, on_stdin, &q);
+	rc = tool_run(t, &q.done, err);
+	loop_fd_free(in);
+	if (rc < 0)
+		fputc('\n', stderr);
+	else if (!str_eq(q.line, word))
+		rc = err_set(err, ERR_INVALID, "nothing was changed");
 	return rc;
 }
 
