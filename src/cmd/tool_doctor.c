@@ -166,7 +166,7 @@ static void check_cluster(struct doctor *d, const struct show_world *w, struct e
 		{"spec/registerServerSecret", "TLS of /ignition"},
 		{"spec/attestationKeyRegisterSecret", "TLS of /register-ak"}};
 	struct json_object *cluster = show_cluster(w);
-	size_t good = 0;
+	size_t good = show_count_true(w, SHOW_IMAGE, "Committed");
 
 	if (w->list[SHOW_CLUSTER].problem) {
 		show_found(&d->f, SHOW_IS_NO, "cluster", NULL, "%s", w->list[SHOW_CLUSTER].problem);
@@ -187,8 +187,6 @@ static void check_cluster(struct doctor *d, const struct show_world *w, struct e
 		(void)tool_check_certificate(d->t, &d->f, json_get_str(cluster, secrets[i].field),
 			secrets[i].what, &pem, err);
 	}
-	for (size_t i = 0; i < w->list[SHOW_IMAGE].n; i++)
-		good += show_is_true(w->list[SHOW_IMAGE].v[i], "Committed");
 	if (!w->list[SHOW_IMAGE].problem)
 		show_found(&d->f, good ? SHOW_IS_OK : SHOW_IS_NO, "images",
 			good ? NULL : "tecctl image approve; until then every boot is refused",

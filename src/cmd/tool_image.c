@@ -382,19 +382,12 @@ int tool_image_verify(struct tool *t, struct err *err)
 	struct tool_compute c = {.t = t};
 	const char *name = conf_operand(t->conf);
 	const struct model_pcrs_entry *e = NULL;
-	struct json_object *text = NULL;
 	int rc;
 
 	if (tool_load(t, 1u << SHOW_CONFIGMAP, &w, err) < 0)
 		return -1;
-	json_object_object_get_ex(
-		json_get_obj(show_find(&w, SHOW_CONFIGMAP, MODEL_PCRS_CONFIGMAP), "data"),
-		MODEL_PCRS_FILE, &text);
-	if (json_object_is_type(text, json_type_string)) {
-		pcrs = model_pcrs_parse(
-			json_object_get_string(text), (size_t)json_object_get_string_len(text));
-		e = model_pcrs_find(pcrs, name);
-	}
+	pcrs = show_pcrs(&w);
+	e = pcrs ? model_pcrs_find(pcrs, name) : NULL;
 	if (!e || e->why || !model_image_digest(e->reference))
 		return err_set(err, ERR_NOT_FOUND,
 			"no values found for ApprovedImage %.80s; next step: tecctl image list",

@@ -208,9 +208,8 @@ static void print_entry(const struct model_pcrs_entry *e, struct strbuf *out)
 void show_image(
 	const struct show_world *w, struct json_object *image, bool colours, struct strbuf *out)
 {
-	struct json_object *map = show_find(w, SHOW_CONFIGMAP, MODEL_PCRS_CONFIGMAP), *text = NULL;
-	cleanup_model_pcrs struct model_pcrs *pcrs = NULL;
-	const struct model_pcrs_entry *e = NULL;
+	cleanup_model_pcrs struct model_pcrs *pcrs = show_pcrs(w);
+	const struct model_pcrs_entry *e = pcrs ? model_pcrs_find(pcrs, show_name(image)) : NULL;
 	const char *sb = json_get_str(image, "spec/secureBoot");
 
 	line(out, "Image:", show_name(image));
@@ -218,12 +217,6 @@ void show_image(
 	line(out, "Secure Boot:", sb ? sb : "Required");
 	age_line(w, image, out);
 	print_conditions(SHOW_IMAGE, image, colours, out);
-	json_object_object_get_ex(json_get_obj(map, "data"), MODEL_PCRS_FILE, &text);
-	if (json_object_is_type(text, json_type_string)) {
-		pcrs = model_pcrs_parse(
-			json_object_get_string(text), (size_t)json_object_get_string_len(text));
-		e = model_pcrs_find(pcrs, show_name(image));
-	}
 	if (w->list[SHOW_CONFIGMAP].problem)
 		line(out, "Values:", w->list[SHOW_CONFIGMAP].problem);
 	else if (!e)

@@ -159,18 +159,6 @@ static int64_t variants_of(const struct model_pcrs *pcrs, const char *name)
 	return e && !e->why ? 1 + (int64_t)e->variants.n : -1;
 }
 
-/* The values of all images from their ConfigMap; NULL: absent or unreadable. */
-static struct model_pcrs *read_pcrs(const struct show_world *w)
-{
-	struct json_object *map = show_find(w, SHOW_CONFIGMAP, MODEL_PCRS_CONFIGMAP), *text = NULL;
-
-	json_object_object_get_ex(json_get_obj(map, "data"), MODEL_PCRS_FILE, &text);
-	if (!json_object_is_type(text, json_type_string))
-		return NULL;
-	return model_pcrs_parse(
-		json_object_get_string(text), (size_t)json_object_get_string_len(text));
-}
-
 /* Count the register sets of all images that Trustee accepts as an approved boot; -1: unknown. */
 static int64_t count_boot_sets(const struct show_world *w)
 {
@@ -197,7 +185,7 @@ static void add_state(struct json_object *to, enum show_kind kind, struct json_o
 
 static struct json_object *images_json(const struct show_world *w)
 {
-	cleanup_model_pcrs struct model_pcrs *pcrs = read_pcrs(w);
+	cleanup_model_pcrs struct model_pcrs *pcrs = show_pcrs(w);
 	struct json_object *out = json_arr();
 
 	for (size_t i = 0; i < w->list[SHOW_IMAGE].n; i++) {

@@ -105,7 +105,7 @@ static void check_keys(
 /* No image in force means that every boot is refused, whatever the Machine's state. */
 static void check_images(const struct show_world *w, struct json_object *checks)
 {
-	size_t good = 0;
+	size_t good = show_count_true(w, SHOW_IMAGE, "Committed");
 	cleanup_free char *text = NULL;
 
 	if (w->list[SHOW_IMAGE].problem) {
@@ -113,8 +113,6 @@ static void check_images(const struct show_world *w, struct json_object *checks)
 			NULL);
 		return;
 	}
-	for (size_t i = 0; i < w->list[SHOW_IMAGE].n; i++)
-		good += show_is_true(w->list[SHOW_IMAGE].v[i], "Committed");
 	text = xasprintf("%zu of %zu in force", good, w->list[SHOW_IMAGE].n);
 	add_check(checks, "approved images", good ? SHOW_STATE_GOOD : SHOW_STATE_ACT, text,
 		good ? NULL
@@ -332,16 +330,11 @@ static void compare_pcr(
 /* Compare every register that the note names with the values of the approved images. */
 static struct json_object *compared(const struct show_world *w, const char *note)
 {
-	struct json_object *map = show_find(w, SHOW_CONFIGMAP, MODEL_PCRS_CONFIGMAP), *text = NULL,
-			   *out = json_arr();
-	cleanup_model_pcrs struct model_pcrs *pcrs = NULL;
+	cleanup_model_pcrs struct model_pcrs *pcrs = show_pcrs(w);
+	struct json_object *out = json_arr();
 	char hex[SHA256_HEX_LEN + 1];
 	unsigned pcr;
 
-	json_object_object_get_ex(json_get_obj(map, "data"), MODEL_PCRS_FILE, &text);
-	if (json_object_is_type(text, json_type_string))
-		pcrs = model_pcrs_parse(
-			json_object_get_string(text), (size_t)json_object_get_string_len(text));
 	while (note && (note = next_pcr(note, &pcr, hex)))
 		compare_pcr(pcrs, pcr, hex, out);
 	return out;

@@ -106,6 +106,15 @@ bool show_is_true(struct json_object *o, const char *type)
 	return str_eq(json_get_str(show_condition(o, type), "status"), "True");
 }
 
+size_t show_count_true(const struct show_world *w, enum show_kind kind, const char *type)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->list[kind].n; i++)
+		n += show_is_true(w->list[kind].v[i], type);
+	return n;
+}
+
 /* ---- related objects */
 
 struct json_object *show_find(const struct show_world *w, enum show_kind kind, const char *name)
@@ -182,4 +191,16 @@ struct json_object *show_machine_other_key(
 			return key;
 	}
 	return NULL;
+}
+
+/* The name of the file contains a dot, so it is not read by a path. */
+struct model_pcrs *show_pcrs(const struct show_world *w)
+{
+	struct json_object *map = show_find(w, SHOW_CONFIGMAP, MODEL_PCRS_CONFIGMAP), *text = NULL;
+
+	json_object_object_get_ex(json_get_obj(map, "data"), MODEL_PCRS_FILE, &text);
+	if (!json_object_is_type(text, json_type_string))
+		return NULL;
+	return model_pcrs_parse(
+		json_object_get_string(text), (size_t)json_object_get_string_len(text));
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "tec/base/err.h"
+#include "tec/model/pcrs.h"
 
 enum show_kind {
 	SHOW_CLUSTER,
@@ -65,5 +66,9 @@ int64_t show_age_of(const struct show_world *w, struct json_object *o);
 /* Finds a condition in status.conditions by type; NULL: not found. */
 struct json_object *show_condition(struct json_object *o, const char *type);
 bool show_is_true(struct json_object *o, const char *type);
+/* Counts the objects of a list whose condition of this type is True. */
+size_t show_count_true(const struct show_world *w, enum show_kind kind, const char *type);
+/* The PCR values of all images, from their ConfigMap; the caller frees. NULL: absent. */
+struct model_pcrs *show_pcrs(const struct show_world *w);
 
 #endif
