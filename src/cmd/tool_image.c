@@ -15,76 +15,24 @@
 #include "tool.h"
 #include "tool_compute.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tec/base/bytes.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/kobj/key.h"
 #include "tec/model/image.h"
 #include "tec/model/pcrmsg.h"
 #include "tec/model/pcrs.h"
-#include "tec/show/advice.h"
+#include "tec/show/image.h"
 
-#define POLL_MS    250
-#define NAME_MAX_1 50 /* characters of a name made from a reference, without the digest */
-#define NO_NONCE   "00000000000000000000000000000000"
-
-/* ---- names */
-
-/* A name for the ApprovedImage: "debian-01234567" for "registry/a/Debian@sha256:0123456789...".
- * The caller frees. */
-static char *name_of(const char *reference)
-{
-	const char *digest = model_image_digest(reference), *at = strchr(reference, '@');
-	size_t end = at ? (size_t)(at - reference) : strlen(reference), start = end;
-	cleanup_strbuf struct strbuf out = STRBUF_INIT;
-
-	while (start > 0 && reference[start - 1] != '/')
-		start--;
-	for (size_t i = start; i < end && out.len < NAME_MAX_1 && reference[i] != ':'; i++) {
-		int c = tolower((unsigned char)reference[i]);
-
-		strbuf_addc(&out, isascii(c) && isalnum(c) ? (char)c : '-');
-	}
-	return xasprintf("%s%s-%.8s",
-		out.len && isalnum((unsigned char)out.data[0]) ? "" : "image-", strbuf_str(&out),
-		digest);
-}
-
-/* A reference for files that are in no registry, made from the values that they compute to. The
- * caller frees. */
-static char *reference_of_values(const struct strbuf *values)
-{
-	uint8_t digest[SHA256_LEN];
-	char hex[SHA256_HEX_LEN + 1];
-
-	bytes_sha256(strbuf_str(values), values->len, digest);
-	bytes_to_hex(digest, SHA256_LEN, hex);
-	return xasprintf("localhost/rootfs@sha256:%s", hex);
-}
+#define POLL_MS  250
+#define NO_NONCE "00000000000000000000000000000000"
 
 /* ---- the ApprovedImage */
-
-/* By name if one was given, else by the reference. */
-static struct json_object *find_image(
-	const struct show_world *w, const char *name, const char *reference)
-{
-	for (size_t i = 0; i < w->list[SHOW_IMAGE].n; i++) {
-		struct json_object *o = w->list[SHOW_IMAGE].v[i];
-
-		if (name ? str_eq(show_name(o), name)
-			 : str_eq(json_get_str(o, "spec/image"), reference))
-			return o;
-	}
-	return NULL;
-}
 
 /* Find the ApprovedImage or create it. *name is its name, which the caller frees. */
 static int make_image(
@@ -92,35 +40,17 @@ static int make_image(
 {
 	const char *given = conf_str(t->conf, "name");
 	cleanup_show_world struct show_world w = {.ns = NULL};
-	cleanup_json struct json_object *o = json_obj();
 	cleanup_strbuf struct strbuf path = STRBUF_INIT;
-	struct json_object *have, *meta;
+	cleanup_json struct json_object *o = NULL;
+	int exists;
 
-	if (!model_image_digest(reference))
-		return err_set(err, ERR_INVALID,
-			"%.150s has no digest; next step: give REGISTRY/NAME@sha256:..., as printed by skopeo inspect or tec-compute-pcrs fetch",
-			log_esc(reference));
-	if (given && !kobj_name_valid(given, strlen(given)))
-		return err_set(err, ERR_INVALID, "option --name: %.100s is not a valid object name",
-			log_esc(given));
-	if (tool_load(t, 1u << SHOW_IMAGE, &w, err) < 0)
+	if (show_image_check(reference, given, err) < 0 ||
+		tool_load(t, 1u << SHOW_IMAGE, &w, err) < 0)
 		return -1;
-	have = find_image(&w, given, reference);
-	if (have && !str_eq(json_get_str(have, "spec/image"), reference))
-		return err_set(err, ERR_INVALID,
-			"ApprovedImage %.80s is for another image; next step: --name NAME", given);
-	*name = have ? xstrdup(show_name(have)) : given ? xstrdup(given) : name_of(reference);
-	if (have)
-		return 0;
-	json_add_str(json_add_str(o, "apiVersion", "trusted-execution-clusters.io/v1alpha1"),
-		"kind", "ApprovedImage");
-	meta = json_add_str(json_obj(), "name", *name);
-	/* The mark makes the operator wait for values instead of computing them. */
-	if (handed_in)
-		json_add(meta, "annotations",
-			json_add_str(json_obj(), MODEL_IMAGE_VALUES, MODEL_IMAGE_HANDED_IN));
-	json_add(o, "metadata", meta);
-	json_add(o, "spec", json_add_str(json_obj(), "image", reference));
+	exists = show_image_choose(&w, given, reference, name, err);
+	if (exists)
+		return exists < 0 ? -1 : 0;
+	o = show_image_new(*name, reference, handed_in);
 	kobj_path(&kobj_image, t->ns, NULL, NULL, &path);
 	strbuf_adds(&path, "?fieldManager=tecctl");
 	if (tool_ask(t, "POST", strbuf_str(&path), "application/json", o, NULL, err) < 0)
@@ -184,21 +114,6 @@ static void tell_progress(struct json_object *image, char **told)
 	*told = xstrdup(message);
 }
 
-/* The condition's advice is better than "tecctl doctor", if there is one. */
-static int not_in_time(struct tool *t, struct json_object *image, struct err *err)
-{
-	struct json_object *c = show_condition(image, "Committed");
-	const char *message = json_get_str(c, "message"), *reason = json_get_str(c, "reason");
-	cleanup_strbuf struct strbuf next = STRBUF_INIT;
-
-	if (!show_advice(SHOW_IMAGE, reason, show_name(image), &next))
-		strbuf_adds(&next, "tecctl doctor");
-	return err_set(err, ERR_INVALID,
-		"the image is not in force after %llu s: %.100s; next step: %.100s",
-		(unsigned long long)t->wait_ms / 1000,
-		message ? message : "the operator has reported nothing", strbuf_str(&next));
-}
-
 /* --wait=0 still looks once. */
 static int wait_for_image(struct tool *t, const char *name, struct err *err)
 {
@@ -216,7 +131,7 @@ static int wait_for_image(struct tool *t, const char *name, struct err *err)
 		}
 		tell_progress(image, &told);
 		if (clock_boot_ms() >= end)
-			return not_in_time(t, image, err);
+			return show_image_late(image, t->wait_ms / 1000, err);
 		if (tool_sleep(t, POLL_MS, err) < 0)
 			return -1;
 	}
@@ -258,7 +173,8 @@ static int approve_rootfs(struct tool_compute *c, const char *rootfs, struct err
 	if (check_standalone(c->t, err) < 0 || tool_compute_init(c, c->t, err) < 0 ||
 		open_rootfs(c, rootfs, err) < 0 || tool_compute_values(c, &values, err) < 0)
 		return -1;
-	reference = operand ? xstrdup(operand) : reference_of_values(&values);
+	reference =
+		operand ? xstrdup(operand) : show_image_reference(strbuf_str(&values), values.len);
 	if (make_image(c->t, reference, true, &name, err) < 0 ||
 		hand_in(c, name, reference, err) < 0)
 		return -1;
@@ -308,38 +224,11 @@ int tool_image_approve(struct tool *t, struct err *err)
 
 /* ---- verify */
 
-static bool same_register(const struct pcr_events *a, const struct pcr_events *b, unsigned pcr)
-{
-	uint8_t x[SHA256_LEN], y[SHA256_LEN];
-
-	return pcr_events_value(a, pcr, x) && pcr_events_value(b, pcr, y) &&
-	       memcmp(x, y, sizeof(x)) == 0;
-}
-
-/* PCR 7 is not compared: it depends on the platform, not on the image alone. */
-static bool same_values(const struct pcr_events *a, const struct pcr_events *b)
-{
-	return same_register(a, b, 4) && same_register(a, b, 14);
-}
-
-/* Whether the image computes to these values in any of its variants. */
-static bool computed_has(const struct model_pcrmsg *m, const struct pcr_events *e)
-{
-	bool found = same_values(&m->events, e);
-
-	for (size_t i = 0; !found && i < m->variants.n; i++)
-		found = same_values(&m->variants.v[i].events, e);
-	return found;
-}
-
-/* Check that every set of values in force is one that the image computes to. A variant that was
- * computed but is not in force is no fault. */
+/* Report whether every set of values in force is one that the image computes to. */
 static int compare(const char *name, const struct model_pcrs_entry *e, const struct model_pcrmsg *m)
 {
-	size_t n_bad = !computed_has(m, &e->events);
+	size_t n_bad = show_image_unlike(e, m);
 
-	for (size_t i = 0; i < e->variants.n; i++)
-		n_bad += !computed_has(m, &e->variants.v[i].events);
 	if (n_bad)
 		tool_say(stdout,
 			"approvedimage %s: %zu of %zu value sets in force do not match the image; next step: tecctl image explain %s",

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* Pure functions: the lists, the values and the waiting are the caller's. An image is found by its
+ * reference, so that approving it twice creates one object. */
+#include "config.h"
+
+#include "tec/show/image.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "tec/base/bytes.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/kobj/key.h"
+#include "tec/model/image.h"
+#include "tec/show/advice.h"
+
+#define NAME_MAX_1 50 /* characters of a name made from a reference, without the digest */
+
+/* ---- names */
+
+/* A name for the ApprovedImage: "debian-01234567" for "registry/a/Debian@sha256:0123456789...".
+ * The caller frees. */
+static char *name_of(const char *reference)
+{
+	const char *digest = model_image_digest(reference), *at = strchr(reference, '@');
+	size_t end = at ? (size_t)(at - reference) : strlen(reference), start = end;
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	while (start > 0 && reference[start - 1] != '/')
+		start--;
+	for (size_t i = start; i < end && out.len < NAME_MAX_1 && reference[i] != ':'; i++) {
+		int c = tolower((unsigned char)reference[i]);
+
+		strbuf_addc(&out, isascii(c) && isalnum(c) ? (char)c : '-');
+	}
+	return xasprintf("%s%s-%.8s",
+		out.len && isalnum((unsigned char)out.data[0]) ? "" : "image-", strbuf_str(&out),
+		digest);
+}
+
+char *show_image_reference(const char *values, size_t len)
+{
+	uint8_t digest[SHA256_LEN];
+	char hex[SHA256_HEX_LEN + 1];
+
+	bytes_sha256(values, len, digest);
+	bytes_to_hex(digest, SHA256_LEN, hex);
+	return xasprintf("localhost/rootfs@sha256:%s", hex);
+}
+
+int show_image_check(const char *reference, const char *given, struct err *err)
+{
+	if (!model_image_digest(reference))
+		return err_set(err, ERR_INVALID,
+			"%.150s has no digest; next step: give REGISTRY/NAME@sha256:..., as printed by skopeo inspect or tec-compute-pcrs fetch",
+			log_esc(reference));
+	if (given && !kobj_name_valid(given, strlen(given)))
+		return err_set(err, ERR_INVALID, "option --name: %.100s is not a valid object name",
+			log_esc(given));
+	return 0;
+}
+
+/* ---- the object */
+
+/* By name if one was given, else by the reference. */
+int show_image_choose(const struct show_world *w, const char *given, const char *reference,
+	char **name, struct err *err)
+{
+	struct json_object *have = given ? show_find(w, SHOW_IMAGE, given) : NULL;
+
+	for (size_t i = 0; !given && !have && i < w->list[SHOW_IMAGE].n; i++)
+		if (str_eq(json_get_str(w->list[SHOW_IMAGE].v[i], "spec/image"), reference))
+			have = w->list[SHOW_IMAGE].v[i];
+	if (have && !str_eq(json_get_str(have, "spec/image"), reference))
+		return err_set(err, ERR_INVALID,
+			"ApprovedImage %.80s is for another image; next step: --name NAME", given);
+	*name = have ? xstrdup(show_name(have)) : given ? xstrdup(given) : name_of(reference);
+	return have ? 1 : 0;
+}
+
+struct json_object *show_image_new(const char *name, const char *reference, bool handed_in)
+{
+	struct json_object *o = json_obj(), *meta = json_add_str(json_obj(), "name", name);
+
+	json_add_str(json_add_str(o, "apiVersion", "trusted-execution-clusters.io/v1alpha1"),
+		"kind", "ApprovedImage");
+	if (handed_in)
+		json_add(meta, "annotations",
+			json_add_str(json_obj(), MODEL_IMAGE_VALUES, MODEL_IMAGE_HANDED_IN));
+	json_add(o, "metadata", meta);
+	return json_add(o, "spec", json_add_str(json_obj(), "image", reference));
+}
+
+/* The condition's advice is better than "tecctl doctor", if there is one. */
+int show_image_late(struct json_object *image, uint64_t wait_s, struct err *err)
+{
+	struct json_object *c = show_condition(image, "Committed");
+	const char *message = json_get_str(c, "message"), *reason = json_get_str(c, "reason");
+	cleanup_strbuf struct strbuf next = STRBUF_INIT;
+
+	if (!show_advice(SHOW_IMAGE, reason, show_name(image), &next))
+		strbuf_adds(&next, "tecctl doctor");
+	return err_set(err, ERR_INVALID,
+		"the image is not in force after %" PRIu64 " s: %.100s; next step: %.100s", wait_s,
+		message ? message : "the operator has reported nothing", strbuf_str(&next));
+}
+
+/* ---- the values */
+
+static bool same_register(const struct pcr_events *a, const struct pcr_events *b, unsigned pcr)
+{
+	uint8_t x[SHA256_LEN], y[SHA256_LEN];
+
+	return pcr_events_value(a, pcr, x) && pcr_events_value(b, pcr, y) &&
+	       memcmp(x, y, sizeof(x)) == 0;
+}
+
+/* PCR 7 is not compared: it depends on the platform, not on the image alone. */
+static bool same_values(const struct pcr_events *a, const struct pcr_events *b)
+{
+	return same_register(a, b, 4) && same_register(a, b, 14);
+}
+
+/* Whether the image computes to these values in any of its variants. */
+static bool computed_has(const struct model_pcrmsg *m, const struct pcr_events *e)
+{
+	bool found = same_values(&m->events, e);
+
+	for (size_t i = 0; !found && i < m->variants.n; i++)
+		found = same_values(&m->variants.v[i].events, e);
+	return found;
+}
+
+size_t show_image_unlike(const struct model_pcrs_entry *e, const struct model_pcrmsg *computed)
+{
+	size_t n = !computed_has(computed, &e->events);
+
+	for (size_t i = 0; i < e->variants.n; i++)
+		n += !computed_has(computed, &e->variants.v[i].events);
+	return n;
+}
