@@ -5,7 +5,6 @@
 #include "tool_check.h"
 #include "tool_secret.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "tec/base/clock.h"
@@ -66,49 +65,19 @@ bool tool_may(struct tool *t, const struct kobj_gvk *gvk, const char *verb, stru
 	return json_get_bool(answer, "status/allowed", false);
 }
 
-/* A Lease that was not renewed within its duration has no holder, whatever it says; but a wrong
- * clock looks the same. */
-static void check_lease(struct tool *t, struct show_findings *f, struct err *err)
-{
-	cleanup_json struct json_object *lease = tool_get(t, &kobj_lease, "tec-operator", err);
-	const char *text = json_get_str(lease, "spec/renewTime"),
-		   *holder = json_get_str(lease, "spec/holderIdentity");
-	int64_t us, age;
-
-	if (!lease && err->kind == ERR_NOT_FOUND)
-		show_found(f, SHOW_IS_NOTE, "leader", NULL,
-			"no Lease found: tec-operator --standalone and --leader-elect=false have none");
-	else if (!lease)
-		show_found(f, SHOW_IS_NOTE, "leader", NULL, "unknown: %s", err->text);
-	else if (!holder || !*holder || !text || clock_parse(text, &us) < 0)
-		show_found(f, SHOW_IS_NO, "leader", "kubectl get pods: check that an operator runs",
-			"no process holds the Lease tec-operator");
-	else if ((age = clock_wall_s() - us / 1000000) >
-		 json_get_int(lease, "spec/leaseDurationSeconds", 15))
-		show_found(f, SHOW_IS_NO, "leader",
-			"kubectl get pods: check that an operator runs; also compare the clocks",
-			"%s renewed the Lease %" PRId64 " s ago, and it has expired", holder, age);
-	else
-		show_found(f, SHOW_IS_OK, "leader", NULL, "%s", holder);
-	err_clear(err);
-}
-
 /* The Deployment is optional: the operator may run elsewhere, or standalone. */
 void tool_check_operator(
 	struct tool *t, struct show_findings *f, struct json_object *cluster, struct err *err)
 {
-	cleanup_json struct json_object *o = NULL;
-	int64_t ready, want;
+	cleanup_json struct json_object *lease = tool_get(t, &kobj_lease, "tec-operator", err),
+					*deployment = NULL;
 
-	check_lease(t, f, err);
-	o = tool_get(t, &kobj_deployment, "tec-operator", err);
-	ready = json_get_int(o, "status/readyReplicas", 0);
-	want = json_get_int(o, "spec/replicas", 1);
-	if (o)
-		show_found(f, ready > 0 ? SHOW_IS_OK : SHOW_IS_NO, "operator",
-			ready > 0 ? NULL : "kubectl describe deployment tec-operator",
-			"%" PRId64 " of %" PRId64 " Pods are ready", ready, want);
+	show_found_leader(f, lease, err, clock_wall_s());
 	err_clear(err);
+	deployment = tool_get(t, &kobj_deployment, "tec-operator", err);
+	err_clear(err);
+	if (deployment)
+		show_found_pods(f, deployment);
 	show_found_observed(f, cluster);
 }
 

@@ -77,22 +77,10 @@ static void check_user(struct doctor *d, struct err *err)
 	err_clear(err); /* servers before Kubernetes 1.28 do not have this API */
 }
 
-/* By its plural, in an APIResourceList. */
-static bool has_resource(struct json_object *list, const char *name)
-{
-	for (size_t i = 0; list && i < json_object_array_length(list); i++)
-		if (str_eq(json_get_str(json_object_array_get_idx(list, i), "name"), name))
-			return true;
-	return false;
-}
-
 /* false: a kind is missing, so that nothing else can be checked. */
 static bool check_kinds(struct doctor *d, struct err *err)
 {
-	static const struct kobj_gvk *const kinds[] = {
-		&kobj_cluster, &kobj_machine, &kobj_ak, &kobj_image};
 	cleanup_json struct json_object *answer = NULL;
-	cleanup_strbuf struct strbuf missing = STRBUF_INIT;
 
 	if (tool_ask(d->t, "GET", "/apis/" GROUP "/v1alpha1", NULL, NULL, &answer, err) < 0 &&
 		err->kind != ERR_NOT_FOUND) {
@@ -101,15 +89,7 @@ static bool check_kinds(struct doctor *d, struct err *err)
 		return false;
 	}
 	err_clear(err);
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (!has_resource(json_get_arr(answer, "resources"), kinds[i]->plural))
-			strbuf_addf(&missing, "%s%s", missing.len ? ", " : "", kinds[i]->plural);
-	if (missing.len)
-		show_found(&d->f, SHOW_IS_NO, "kinds", "kubectl apply -k crd/",
-			"the server has no resource %s", strbuf_str(&missing));
-	else
-		show_found(&d->f, SHOW_IS_OK, "kinds", NULL, "all four are defined");
-	return !missing.len;
+	return show_found_kinds(&d->f, answer);
 }
 
 /* ---- rights */
@@ -166,7 +146,6 @@ static void check_cluster(struct doctor *d, const struct show_world *w, struct e
 		{"spec/registerServerSecret", "TLS of /ignition"},
 		{"spec/attestationKeyRegisterSecret", "TLS of /register-ak"}};
 	struct json_object *cluster = show_cluster(w);
-	size_t good = show_count_true(w, SHOW_IMAGE, "Committed");
 
 	if (w->list[SHOW_CLUSTER].problem) {
 		show_found(&d->f, SHOW_IS_NO, "cluster", NULL, "%s", w->list[SHOW_CLUSTER].problem);
@@ -187,10 +166,7 @@ static void check_cluster(struct doctor *d, const struct show_world *w, struct e
 		(void)tool_check_certificate(d->t, &d->f, json_get_str(cluster, secrets[i].field),
 			secrets[i].what, &pem, err);
 	}
-	if (!w->list[SHOW_IMAGE].problem)
-		show_found(&d->f, good ? SHOW_IS_OK : SHOW_IS_NO, "images",
-			good ? NULL : "tecctl image approve; until then every boot is refused",
-			"%zu of %zu approved images are in force", good, w->list[SHOW_IMAGE].n);
+	show_found_images(&d->f, w);
 }
 
 /* Stop at the first check without which the next ones cannot work. */

@@ -14,11 +14,12 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/kobj/gvk.h"
 #include "tec/show/advice.h"
 #include "tec/show/text.h"
-#include "tec/show/world.h"
 
 #define DAY_S     86400
 #define SOON_DAYS 30
@@ -94,6 +95,78 @@ void show_found_condition(struct show_findings *f, struct json_object *cluster, 
 						    : SHOW_IS_NO,
 		type, next.len ? strbuf_str(&next) : NULL, "%s: %s", reason ? reason : "-",
 		message ? message : "");
+}
+
+/* A Lease that was not renewed within its duration has no holder, whatever it says; but a wrong
+ * clock looks the same. */
+void show_found_leader(
+	struct show_findings *f, struct json_object *lease, const struct err *why, int64_t now_s)
+{
+	const char *text = json_get_str(lease, "spec/renewTime"),
+		   *holder = json_get_str(lease, "spec/holderIdentity");
+	int64_t us, age;
+
+	if (!lease && why->kind == ERR_NOT_FOUND)
+		show_found(f, SHOW_IS_NOTE, "leader", NULL,
+			"no Lease found: tec-operator --standalone and --leader-elect=false have none");
+	else if (!lease)
+		show_found(f, SHOW_IS_NOTE, "leader", NULL, "unknown: %s", why->text);
+	else if (!holder || !*holder || !text || clock_parse(text, &us) < 0)
+		show_found(f, SHOW_IS_NO, "leader", "kubectl get pods: check that an operator runs",
+			"no process holds the Lease tec-operator");
+	else if ((age = now_s - us / 1000000) >
+		 json_get_int(lease, "spec/leaseDurationSeconds", 15))
+		show_found(f, SHOW_IS_NO, "leader",
+			"kubectl get pods: check that an operator runs; also compare the clocks",
+			"%s renewed the Lease %" PRId64 " s ago, and it has expired", holder, age);
+	else
+		show_found(f, SHOW_IS_OK, "leader", NULL, "%s", holder);
+}
+
+void show_found_pods(struct show_findings *f, struct json_object *deployment)
+{
+	int64_t ready = json_get_int(deployment, "status/readyReplicas", 0);
+
+	show_found(f, ready > 0 ? SHOW_IS_OK : SHOW_IS_NO, "operator",
+		ready > 0 ? NULL : "kubectl describe deployment tec-operator",
+		"%" PRId64 " of %" PRId64 " Pods are ready", ready,
+		json_get_int(deployment, "spec/replicas", 1));
+}
+
+/* By its plural, in an APIResourceList. */
+static bool has_resource(struct json_object *list, const char *name)
+{
+	for (size_t i = 0; list && i < json_object_array_length(list); i++)
+		if (str_eq(json_get_str(json_object_array_get_idx(list, i), "name"), name))
+			return true;
+	return false;
+}
+
+bool show_found_kinds(struct show_findings *f, struct json_object *resources)
+{
+	static const struct kobj_gvk *const kinds[] = {
+		&kobj_cluster, &kobj_machine, &kobj_ak, &kobj_image};
+	cleanup_strbuf struct strbuf missing = STRBUF_INIT;
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (!has_resource(json_get_arr(resources, "resources"), kinds[i]->plural))
+			strbuf_addf(&missing, "%s%s", missing.len ? ", " : "", kinds[i]->plural);
+	if (missing.len)
+		show_found(f, SHOW_IS_NO, "kinds", "kubectl apply -k crd/",
+			"the server has no resource %s", strbuf_str(&missing));
+	else
+		show_found(f, SHOW_IS_OK, "kinds", NULL, "all four are defined");
+	return !missing.len;
+}
+
+void show_found_images(struct show_findings *f, const struct show_world *w)
+{
+	size_t good = show_count_true(w, SHOW_IMAGE, "Committed");
+
+	if (!w->list[SHOW_IMAGE].problem)
+		show_found(f, good ? SHOW_IS_OK : SHOW_IS_NO, "images",
+			good ? NULL : "tecctl image approve; until then every boot is refused",
+			"%zu of %zu approved images are in force", good, w->list[SHOW_IMAGE].n);
 }
 
 /* Every condition carries the generation that it was computed for; Installed is always

@@ -10,6 +10,7 @@
 
 #include "tec/base/err.h"
 #include "tec/base/str.h"
+#include "tec/show/world.h"
 
 enum show_is { SHOW_IS_OK, SHOW_IS_NOTE, SHOW_IS_NO };
 
@@ -31,6 +32,17 @@ void show_finding_line(struct json_object *finding, bool colours, struct strbuf 
 
 /* Adds a condition of the TrustedExecutionCluster; adds nothing if it has none of this type. */
 void show_found_condition(struct show_findings *f, struct json_object *cluster, const char *type);
+/* Adds who holds the operator's Lease. lease NULL: why it could not be read; ERR_NOT_FOUND: there is
+ * none. */
+void show_found_leader(
+	struct show_findings *f, struct json_object *lease, const struct err *why, int64_t now_s);
+/* Adds how many Pods of the operator's Deployment are ready. */
+void show_found_pods(struct show_findings *f, struct json_object *deployment);
+/* Adds whether the server's APIResourceList (NULL: empty) has our four kinds. false: one is
+ * missing. */
+bool show_found_kinds(struct show_findings *f, struct json_object *resources);
+/* Adds how many images are in force; adds nothing if their list could not be read. */
+void show_found_images(struct show_findings *f, const struct show_world *w);
 /* Adds whether the operator has observed the current generation. */
 void show_found_observed(struct show_findings *f, struct json_object *cluster);
 /* Adds when the certificate in a Secret expires; a note from 30 days before. */
