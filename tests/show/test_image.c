@@ -107,8 +107,7 @@ Test(show_image, what_it_waits_for_is_said_with_the_next_step)
 			    "False", "ValuesAwaited", "Waiting.") "]}},{" META("b", "2") "}]}");
 	cr_expect_eq(show_image_late(w.list[SHOW_IMAGE].v[0], 5, &err), -1);
 	cr_expect_str_eq(err.text,
-		"the image is not in force after 5 s: Waiting.; next step: Provide its values: "
-		"tecctl image approve --rootfs=DIR REF");
+		"the image is not in force after 5 s: Waiting.; next step: Provide the values.");
 	err_clear(&err);
 	cr_expect_eq(show_image_late(w.list[SHOW_IMAGE].v[1], 0, &err), -1);
 	cr_expect_str_eq(err.text,
