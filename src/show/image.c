@@ -94,17 +94,22 @@ struct json_object *show_image_new(const char *name, const char *reference, bool
 	return json_add(o, "spec", json_add_str(json_obj(), "image", reference));
 }
 
-/* The condition's advice is better than "tecctl doctor", if there is one. */
+/* The condition's advice is better than "tecctl doctor", if there is one. It is never cut for the
+ * message, which the command has printed in full. */
 int show_image_late(struct json_object *image, uint64_t wait_s, struct err *err)
 {
 	struct json_object *c = show_condition(image, "Committed");
 	const char *message = json_get_str(c, "message"), *reason = json_get_str(c, "reason");
-	cleanup_strbuf struct strbuf next = STRBUF_INIT;
+	cleanup_strbuf struct strbuf late = STRBUF_INIT, next = STRBUF_INIT;
+	size_t used;
 
+	strbuf_addf(&late, "the image is not in force after %" PRIu64 " s: ", wait_s);
+	strbuf_adds(&next, "; next step: ");
 	if (!show_advice(SHOW_IMAGE, reason, show_name(image), &next))
 		strbuf_adds(&next, "tecctl doctor");
-	return err_set(err, ERR_INVALID,
-		"the image is not in force after %" PRIu64 " s: %.100s; next step: %.100s", wait_s,
+	used = late.len + next.len;
+	return err_set(err, ERR_INVALID, "%s%.*s%s", strbuf_str(&late),
+		used < sizeof(err->text) ? (int)(sizeof(err->text) - 1 - used) : 0,
 		message ? message : "the operator has reported nothing", strbuf_str(&next));
 }
 

@@ -115,6 +115,25 @@ Test(show_image, what_it_waits_for_is_said_with_the_next_step)
 		"tecctl doctor");
 }
 
+#define LONG_NAME "an-image-whose-name-is-as-long-as-names-of-images-are-in-practice-0123"
+
+Test(show_image, the_next_step_is_not_cut_for_a_long_message)
+{
+	cleanup_show_world struct show_world w;
+	struct err err = ERR_INIT;
+
+	world_of(
+		&w, "{\"image\":[{" META(LONG_NAME, "1") ",\"status\":{\"conditions\":[" COND(
+			    "Committed", "False", "NoDigestGiven",
+			    "spec.image does not end in a complete SHA-256 digest (@sha256: and 64 "
+			    "hexadecimal digits).") "]}}]}");
+	cr_expect_eq(show_image_late(w.list[SHOW_IMAGE].v[0], 5, &err), -1);
+	cr_expect(strstr(err.text, " s: spec.image does not end in "), "%s", err.text);
+	cr_expect(strstr(err.text, "kubectl delete ai " LONG_NAME
+				   ", then approve the image with its digest."),
+		"%s", err.text);
+}
+
 /* Events that extend PCR 4 and PCR 14 by digests of these bytes. */
 static void events_of(struct pcr_events *e, uint8_t pcr4, uint8_t pcr14)
 {
