@@ -159,8 +159,10 @@ static void check_cluster(const struct show_world *w, struct json_object *checks
 	struct json_object *cluster = show_cluster(w);
 
 	if (w->list[SHOW_CLUSTER].problem || !cluster) {
+		const char *problem = w->list[SHOW_CLUSTER].problem;
+
 		add_check(checks, "cluster", SHOW_STATE_ACT,
-			cluster ? "" : "no readable TrustedExecutionCluster", "tecctl doctor");
+			problem ? problem : "no readable TrustedExecutionCluster", "tecctl doctor");
 		return;
 	}
 	check_condition(checks, SHOW_CLUSTER, cluster, "Installed", "cluster");

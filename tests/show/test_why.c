@@ -107,6 +107,21 @@ Test(show_why, what_is_missing_is_named_with_what_to_do)
 		"\nNo refusal Event found; Events are kept for about an hour.\n");
 }
 
+Test(show_why, a_cluster_that_cannot_be_listed_says_why)
+{
+	cleanup_show_world struct show_world w;
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+	cleanup_json struct json_object *o = NULL;
+
+	world_of(&w, "{" MACHINE "}");
+	show_world_problem(&w, SHOW_CLUSTER, "may not list them");
+	o = show_why(&w, w.list[SHOW_MACHINE].v[0]);
+	show_why_text(o, false, &out);
+	cr_expect(strstr(strbuf_str(&out), "  no    cluster: may not list them\n"
+					   "        -> tecctl doctor\n"),
+		"%s", strbuf_str(&out));
+}
+
 Test(show_why, a_note_of_any_shape_is_only_shown)
 {
 	static const char *const notes[] = {"PCR ", "PCR 4", "PCR 4 is ", "PCR 4 is 12",
