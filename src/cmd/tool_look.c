@@ -152,39 +152,35 @@ static int image_page(struct tool *t, struct strbuf *out, struct err *err)
 
 /* ---- once, or repeatedly */
 
-/*
- * Print the page again whenever it changes. While the server is unreachable the last page stays,
- * and a line reports it. On a terminal the page is redrawn in place.
- */
+/* One reading of the page; while the server is unreachable the last page stays, and a line reports
+ * it. The first page must be readable. */
+static int look_again(struct tool *t, page_fn page, struct show_watch *w, struct err *err)
+{
+	cleanup_strbuf struct strbuf now = STRBUF_INIT, out = STRBUF_INIT;
+
+	if (page(t, &now, err) == 0) {
+		show_watch_page(w, t->colours, &now, &out);
+		fputs(strbuf_str(&out), stdout);
+	} else if (t->interrupted || !w->started || err->kind != ERR_TRANSIENT) {
+		return -1;
+	} else {
+		tool_say(stderr, "tecctl: %s; retrying", err->text);
+		err_clear(err);
+	}
+	if (fflush(stdout) == EOF)
+		return err_set(err, ERR_INVALID, "cannot write the output");
+	return tool_sleep(t, WATCH_MS, err);
+}
+
+/* Print the page again whenever it changes. */
 static int watch(struct tool *t, page_fn page, struct err *err)
 {
-	cleanup_strbuf struct strbuf shown = STRBUF_INIT;
-	bool first = true;
+	struct show_watch w = {.started = false};
 
-	for (;;) {
-		cleanup_strbuf struct strbuf now = STRBUF_INIT;
-		struct err why = ERR_INIT;
-
-		if (page(t, &now, &why) < 0) {
-			if (t->interrupted || first || why.kind != ERR_TRANSIENT) {
-				*err = why;
-				return -1;
-			}
-			tool_say(stderr, "tecctl: %s; retrying", why.text);
-		} else if (t->colours) {
-			/* Cursor to the top left corner, erase the screen (ECMA-48 CUP and ED). */
-			printf("\033[H\033[2J%s", strbuf_str(&now));
-		} else if (first || !str_eq(strbuf_str(&now), strbuf_str(&shown))) {
-			printf("%s%s", first ? "" : "---\n", strbuf_str(&now));
-		}
-		first = false;
-		strbuf_reset(&shown);
-		strbuf_add(&shown, strbuf_str(&now), now.len);
-		if (fflush(stdout) == EOF)
-			return err_set(err, ERR_INVALID, "cannot write the output");
-		if (tool_sleep(t, WATCH_MS, err) < 0)
-			return -1;
-	}
+	while (look_again(t, page, &w, err) == 0)
+		;
+	show_watch_fini(&w);
+	return -1;
 }
 
 static int once(struct tool *t, page_fn page, struct err *err)

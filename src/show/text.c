@@ -177,6 +177,28 @@ void show_yaml(struct strbuf *out, struct json_object *o)
 	utf8_escape(out, strbuf_str(&yaml), yaml.len);
 }
 
+/* ---- pages */
+
+/* Always redrawn on a terminal, as something else may have been written to it. */
+void show_watch_page(
+	struct show_watch *w, bool colours, const struct strbuf *page, struct strbuf *out)
+{
+	if (colours) {
+		/* Cursor to the top left corner, erase the screen (ECMA-48 CUP and ED). */
+		strbuf_addf(out, "\033[H\033[2J%s", strbuf_str(page));
+	} else if (!w->started || !str_eq(strbuf_str(page), strbuf_str(&w->shown))) {
+		strbuf_addf(out, "%s%s", w->started ? "---\n" : "", strbuf_str(page));
+	}
+	w->started = true;
+	strbuf_reset(&w->shown);
+	strbuf_add(&w->shown, strbuf_str(page), page->len);
+}
+
+void show_watch_fini(struct show_watch *w)
+{
+	strbuf_fini(&w->shown);
+}
+
 /* ---- tables */
 
 /* Cells are kept until the table is printed: widths depend on all rows. */

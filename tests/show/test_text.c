@@ -158,3 +158,23 @@ Test(show_text, yaml_is_read_back_as_the_same)
 		cr_expect_str_eq(strbuf_str(&out), yaml[i]);
 	}
 }
+
+Test(show_text, a_page_is_printed_again_only_when_it_changes)
+{
+	struct show_watch w = {.started = false};
+	static const struct {
+		const char *page, *printed;
+	} cases[] = {{"a\n", "a\n"}, {"a\n", ""}, {"b\n", "---\nb\n"}, {"b\n", ""}, {"", "---\n"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_strbuf struct strbuf page = STRBUF_INIT, out = STRBUF_INIT;
+
+		strbuf_adds(&page, cases[i].page);
+		show_watch_page(&w, false, &page, &out);
+		cr_expect_str_eq(strbuf_str(&out), cases[i].printed);
+		strbuf_reset(&out);
+		show_watch_page(&w, true, &page, &out);
+		cr_expect(strstr(strbuf_str(&out), cases[i].page), "a terminal is drawn again");
+	}
+	show_watch_fini(&w);
+}

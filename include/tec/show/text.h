@@ -27,6 +27,17 @@ void show_age(struct strbuf *out, int64_t seconds);
 void show_json(struct strbuf *out, struct json_object *o);
 void show_yaml(struct strbuf *out, struct json_object *o);
 
+/* Pages that are printed again when they change. Zeroed before the first one. */
+struct show_watch {
+	struct strbuf shown; /* owned: the last page */
+	bool started;        /* there was a page */
+};
+/* Appends what has to be printed for this page: nothing if it equals the last one. With colours the
+ * page is drawn again in place. */
+void show_watch_page(
+	struct show_watch *w, bool colours, const struct strbuf *page, struct strbuf *out);
+void show_watch_fini(struct show_watch *w);
+
 #define SHOW_COLUMNS_MAX 8
 struct show_table;
 /* titles: static, NULL-terminated, at most SHOW_COLUMNS_MAX. */
