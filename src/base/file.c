@@ -106,21 +106,31 @@ static int sync_dir(const char *path, struct err *err)
 	return rc;
 }
 
+/* POSIX allows write() to return 0 without an error; the next one could do so forever. */
+int file_write(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+
+	while (len > 0) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			errno = EIO;
+		if (n <= 0)
+			return -1;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
 /* Write everything and sync it, so that a later rename never exposes an empty file after a power
  * loss. */
 static int write_all(int fd, const char *data, size_t len)
 {
-	while (len > 0) {
-		ssize_t n = write(fd, data, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		data += n;
-		len -= (size_t)n;
-	}
-	return fsync(fd);
+	return file_write(fd, data, len) < 0 ? -1 : fsync(fd);
 }
 
 /* A fixed name beside the file: the next file_replace() removes what a killed process left. */

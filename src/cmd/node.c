@@ -80,21 +80,10 @@ static int complain(const struct node *n, enum attest_fault fault, const struct 
 /* Write all of data to standard output; a pipe may take it in parts. */
 static int write_out(const void *data, size_t len)
 {
-	const char *p = data;
-
-	while (len > 0) {
-		ssize_t n = write(STDOUT_FILENO, p, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			fprintf(stderr, "tec-node: cannot write the output: %s\n", strerror(errno));
-			return ATTEST_USAGE;
-		}
-		p += n;
-		len -= (size_t)n;
-	}
-	return 0;
+	if (file_write(STDOUT_FILENO, data, len) == 0)
+		return 0;
+	fprintf(stderr, "tec-node: cannot write the output: %s\n", strerror(errno));
+	return ATTEST_USAGE;
 }
 
 /* ---- the TPM alone */

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
@@ -37,13 +38,8 @@ static int on_data(void *arg, const char *data, size_t len, struct err *err)
 {
 	struct backup *b = arg;
 
-	for (size_t at = 0; at < len;) {
-		ssize_t n = write(b->fd, data + at, len - at);
-
-		if (n < 0 && errno != EINTR)
-			return err_set_errno(err, ERR_INVALID, errno, "cannot write the backup");
-		at += n > 0 ? (size_t)n : 0;
-	}
+	if (file_write(b->fd, data, len) < 0)
+		return err_set_errno(err, ERR_INVALID, errno, "cannot write the backup");
 	for (size_t i = 0; i < len && b->bytes + i < sizeof(b->head); i++)
 		b->head[b->bytes + i] = data[i];
 	b->bytes += len;

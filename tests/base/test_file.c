@@ -2,8 +2,10 @@
 #include "config.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tec/base/file.h"
@@ -157,4 +159,30 @@ Test(base_file, a_new_file_replaces_nothing)
 	err_clear(&err);
 	cr_expect_eq(file_create(path, "x", 1, &err), -1);
 	cr_expect_eq(err.kind, ERR_INVALID);
+}
+
+static int odd_fd = -1; /* where write() takes 1, then no bytes */
+static unsigned n_writes;
+
+/* In place of the C library's, for all of this program. */
+ssize_t write(int fd, const void *data, size_t len)
+{
+	if (fd != odd_fd)
+		return (ssize_t)syscall(SYS_write, fd, data, len);
+	return n_writes++ == 0 ? 1 : 0;
+}
+
+Test(base_file, a_write_that_takes_nothing_is_an_error, .timeout = 10)
+{
+	char path[32];
+	int fd = make(path, 0);
+
+	cr_expect_eq(file_write(fd, "one", 3), 0);
+	odd_fd = fd;
+	cr_expect_eq(file_write(fd, "two", 3), -1);
+	cr_expect_eq(errno, EIO);
+	cr_expect_eq(n_writes, 2);
+	odd_fd = -1;
+	close(fd);
+	unlink(path);
 }

@@ -22,6 +22,8 @@ char *file_read(
 	const char *path, size_t max, size_t *len, struct stat *st, struct err *err) MUST_CHECK;
 /* Read from the current position of fd, which stays open; name is for the error. */
 char *file_read_fd(int fd, const char *name, size_t max, size_t *len, struct err *err) MUST_CHECK;
+/* Write all of data, in as many parts as it takes. -1 with errno: part of it may be written. */
+int file_write(int fd, const void *data, size_t len) MUST_CHECK;
 /*
  * Replace the file atomically: whatever happens in between, path holds either its old contents or all
  * of data, and it is on disk when this returns. It belongs to this user and has this mode; a symbolic
