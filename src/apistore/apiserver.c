@@ -17,6 +17,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/loop/timer.h"
 
 #include "apiserver_internal.h"
 #include "documents.h"
@@ -28,48 +29,12 @@
 #define IDLE_MS      120000 /* client-go keeps a connection for 90 s */
 #define RENEW_MS     (12 * 3600 * 1000)
 
-/* ---- answers */
-
-#define WARNINGS_MAX 4096 /* bytes of all warnings together, as in kube-apiserver */
-
-/* Send one Warning header per warning (RFC 7234, section 5.5), up to WARNINGS_MAX bytes in all; the
- * rest is dropped. Quotes and control characters are escaped: the text may quote the client. */
-void apiserver_common_headers(struct httpd_req *req, const struct apistore_answer *a)
-{
-	size_t left = WARNINGS_MAX;
-
-	httpd_reply_header(req, "Cache-Control", "no-cache, private");
-	for (size_t i = 0; i < a->warnings.n && strlen(a->warnings.text[i]) <= left; i++) {
-		cleanup_strbuf struct strbuf quoted = STRBUF_INIT;
-
-		strbuf_adds(&quoted, "299 - \"");
-		for (const char *p = a->warnings.text[i]; *p; p++) {
-			if (*p == '"' || *p == '\\')
-				strbuf_addc(&quoted, '\\');
-			strbuf_addc(&quoted, (unsigned char)*p < ' ' || *p == 0x7f ? ' ' : *p);
-		}
-		strbuf_addc(&quoted, '"');
-		left -= strlen(a->warnings.text[i]);
-		httpd_reply_header(req, "Warning", quoted.data);
-	}
-}
-
-void apiserver_answer(struct httpd_req *req, struct apistore_answer take)
-{
-	const char *type = take.len && take.body[0] == '{' ? APISERVER_JSON : APISERVER_TEXT;
-
-	apiserver_common_headers(req, &take);
-	if (take.code == 401)
-		httpd_reply_header(req, "WWW-Authenticate", "Bearer realm=\"tec-operator\"");
-	httpd_reply(req, take.code, type, take.body ? take.body : "", take.len);
-	apistore_answer_fini(&take);
-}
-
-void apiserver_json(struct httpd_req *req, int code, struct json_object *take_o)
-{
-	apiserver_answer(req, apistore_status_object(code, take_o));
-	json_object_put(take_o);
-}
+struct apistore_apiserver {
+	struct apiserver_shared shared;
+	struct httpd *httpd;       /* owned */
+	struct jws_public *tokens; /* owned */
+	struct timer renew;        /* when to check the certificates */
+};
 
 /* Write the Status body of an error that the listener itself sends, before any handler is
  * called. */
@@ -100,7 +65,7 @@ static struct json_object *account_of(
 {
 	cleanup_free char *path = xasprintf("/api/v1/namespaces/%s/serviceaccounts/%s", ns, name);
 
-	return apistore_face_get(a->conf.objects, path);
+	return apistore_face_get(a->shared.conf.objects, path);
 }
 
 /* Authenticate a ServiceAccount token. The account must still exist with the uid in the token: an
@@ -152,7 +117,7 @@ static enum httpd_standing standing(struct httpd_req *req, void *arg)
 
 /* Describe a request for authorization. A Namespace object counts as being in its own namespace, so
  * a RoleBinding there can grant access to it. */
-struct apistore_act apiserver_act(const struct apistore_target *t, const char *verb)
+static struct apistore_act object_act(const struct apistore_target *t, const char *verb)
 {
 	return (struct apistore_act){.verb = verb,
 		.group = t->group,
@@ -197,13 +162,7 @@ static void forbid(const struct apiserver_call *c, const struct apistore_act *ac
 	json_add_str(d, "group", act->group[0] ? act->group : NULL);
 	json_add_str(d, "kind", act->resource[0] ? act->resource : NULL);
 	json_add_int(json_add(o, "details", d), "code", 403);
-	apiserver_json(c->req, 403, o);
-}
-
-struct apistore_answer apiserver_not_acceptable(void)
-{
-	return apistore_status_refusal(406, "NotAcceptable",
-		"only the following media types are accepted: application/json");
+	apiserver_answer_json(c->req, 403, o);
 }
 
 /* Describe the request for authorization: an object with its RBAC verb, or else a non-resource
@@ -214,7 +173,7 @@ static struct apistore_act act_of(const struct apiserver_call *c, const char *pa
 	struct apistore_act act = {"get", "", "", "", "", "", path};
 
 	if (c->kind)
-		return apiserver_act(c->t, verb_of(m, c->t));
+		return object_act(c->t, verb_of(m, c->t));
 	if (m != HTTPD_GET && m != HTTPD_HEAD)
 		act.verb = httpd_method_name(m);
 	return act;
@@ -250,47 +209,47 @@ static bool is_impersonation(struct httpd_req *req)
 static void serve(struct httpd_req *req, void *arg)
 {
 	cleanup_apistore_target struct apistore_target t = {0};
-	struct apiserver_call c = {.a = arg, .req = req, .t = &t};
+	struct apistore_apiserver *a = arg;
+	struct apiserver_call c = {.shared = &a->shared, .req = req, .t = &t};
 	struct apistore_act act;
 	struct err err = ERR_INIT;
 	int rc;
 
-	if (apiserver_serve_all(c.a, req))
+	if (apiserver_paths_open(c.shared, req))
 		return;
-	if (!user_of(c.a, req, &c.user)) {
-		apiserver_answer(req, apistore_status_refusal(401, "Unauthorized", "Unauthorized"));
+	if (!user_of(a, req, &c.user)) {
+		apiserver_answer_refuse(req, 401, "Unauthorized", "Unauthorized");
 		return;
 	}
 	if (is_impersonation(req)) {
-		apiserver_answer(req, apistore_status_refusal(403, "Forbidden",
-					      "impersonation is not supported by this API server"));
+		apiserver_answer_refuse(
+			req, 403, "Forbidden", "impersonation is not supported by this API server");
 		return;
 	}
 	/* A path that is not an API path is authorized too, as a non-resource path. */
 	rc = apistore_target_parse(httpd_req_target(req), &t, &err);
 	if (rc < 0 && err.kind != ERR_NOT_FOUND) {
-		apiserver_answer(req, apistore_status_refusal(400, "BadRequest", "%s", err.text));
+		apiserver_answer_refuse(req, 400, "BadRequest", "%s", err.text);
 		return;
 	}
 	if (rc == 0)
-		c.kind = apistore_kinds_find(c.a->conf.kinds, t.group, t.version, t.resource);
+		c.kind = apistore_kinds_find(a->shared.conf.kinds, t.group, t.version, t.resource);
 	act = act_of(&c, httpd_req_path(req));
-	if (!apistore_rights_allow(c.a->conf.objects, &c.user, &act))
+	if (!apistore_rights_allow(a->shared.conf.objects, &c.user, &act))
 		forbid(&c, &act);
-	else if (apiserver_values(&c))
+	else if (apiserver_admin_values(&c))
 		return;
 	else if (c.kind && !has_verb(&c, act.verb))
-		apiserver_answer(req, apistore_status_refusal(405, "MethodNotAllowed",
-					      "%s of %s is not served by tec-operator --standalone",
-					      act.verb, t.qualified));
+		apiserver_answer_refuse(req, 405, "MethodNotAllowed",
+			"%s of %s is not served by tec-operator --standalone", act.verb,
+			t.qualified);
 	else if (c.kind)
-		apiserver_serve_object(&c);
+		apiserver_objects(&c);
 	else if (rc == 0)
-		apiserver_answer(
-			req, apistore_status_refusal(404, "NotFound",
-				     "%s is not served by tec-operator --standalone", t.qualified));
-	else
-		apiserver_serve_path(&c);
+		apiserver_answer_refuse(req, 404, "NotFound",
+			"%s is not served by tec-operator --standalone", t.qualified);
+	else if (!apiserver_admin(&c))
+		apiserver_paths(&c);
 }
 
 /* ---- the listener */
@@ -299,7 +258,7 @@ static void serve(struct httpd_req *req, void *arg)
  * against. New connections use it; open ones keep theirs. */
 static int use_certificate(struct apistore_apiserver *a, struct err *err)
 {
-	const struct apistore_authority *au = a->conf.authority;
+	const struct apistore_authority *au = a->shared.conf.authority;
 	const char *cert = apistore_authority_cert(au), *ca = apistore_authority_ca(au);
 	const struct secret *key = apistore_authority_key(au);
 	cleanup_tls_ctx struct tls_ctx *tls =
@@ -316,7 +275,7 @@ static void on_renew(void *arg)
 {
 	struct apistore_apiserver *a = arg;
 	struct err err = ERR_INIT;
-	int rc = apistore_authority_renew(a->conf.authority, clock_wall_s(), &err);
+	int rc = apistore_authority_renew(a->shared.conf.authority, clock_wall_s(), &err);
 
 	if (rc == 1)
 		rc = use_certificate(a, &err);
@@ -329,7 +288,7 @@ static int read_token_key(struct apistore_apiserver *a, struct err *err)
 {
 	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
 
-	pki_key_public_pem(apistore_authority_token_key(a->conf.authority), &pem);
+	pki_key_public_pem(apistore_authority_token_key(a->shared.conf.authority), &pem);
 	a->tokens = jws_public_from_pem(pem.data, pem.len, err);
 	return a->tokens ? 0 : -1;
 }
@@ -347,9 +306,9 @@ struct apistore_apiserver *apistore_apiserver_new(
 	struct apistore_apiserver *a = xcalloc(1, sizeof(*a));
 	struct httpd_conf h = httpd_conf_default;
 
-	a->conf = *conf;
-	a->documents = documents_new(conf->kinds);
-	a->loop = l;
+	a->shared.conf = *conf;
+	a->shared.documents = documents_new(conf->kinds);
+	a->shared.loop = l;
 	h.name = "api";
 	h.limits = (struct httphead_limits){.head = HEAD_MAX,
 		.body = APISTORE_BODY_MAX,
@@ -383,7 +342,7 @@ void apistore_apiserver_free(struct apistore_apiserver *a)
 	if (!a)
 		return;
 	httpd_free(a->httpd); /* ends all requests, and so their watches and jobs */
-	documents_free(a->documents);
+	documents_free(a->shared.documents);
 	timer_fini(&a->renew);
 	jws_public_free(a->tokens);
 	free(a);
@@ -397,5 +356,5 @@ struct httpd *apistore_apiserver_httpd(struct apistore_apiserver *a)
 void apistore_apiserver_drain(struct apistore_apiserver *a)
 {
 	httpd_drain(a->httpd);
-	apiserver_watch_end_all(a);
+	apiserver_watch_end_all(&a->shared);
 }

@@ -28,14 +28,12 @@
 
 /* A backup or a key rotation in progress: at most one for all clients. Owned by its request. */
 struct apiserver_job {
-	struct apistore_apiserver *a;
-	struct httpd_req *req;
+	struct apiserver_shared *shared;
 	struct apistore_wait wait; /* until no transaction is open */
 	struct apistore_db_backup *backup;
 	char *path; /* of the file, while it has a name; owned */
 	int fd;     /* -1: not open yet */
-	struct defer next;
-	bool blocked; /* the socket has not taken the last piece yet */
+	struct apiserver_stream stream;
 };
 
 /* Release the job when its request ends, for whatever reason; a partial copy is deleted. */
@@ -44,14 +42,14 @@ static void on_gone(void *arg)
 	struct apiserver_job *j = arg;
 
 	apistore_wait_cancel(&j->wait);
-	defer_cancel(&j->next);
+	apiserver_stream_cancel(&j->stream);
 	apistore_db_backup_free(j->backup);
 	if (j->fd >= 0)
 		(void)close(j->fd);
 	if (j->path)
 		(void)unlink(j->path);
 	free(j->path);
-	j->a->job = NULL;
+	j->shared->job = NULL;
 	free(j);
 }
 
@@ -59,9 +57,10 @@ static void on_gone(void *arg)
 static void refuse(struct apiserver_job *j, const struct err *err, const char *doing)
 {
 	log_err(LOG_ERROR, NULL, doing, err);
-	apiserver_answer(j->req, err->kind == ERR_CONFLICT
-					 ? apistore_status_refusal(409, "Conflict", "%s", err->text)
-					 : apistore_status_storage(err)); /* j is gone */
+	apiserver_answer(
+		j->stream.req, err->kind == ERR_CONFLICT
+				       ? apistore_status_refusal(409, "Conflict", "%s", err->text)
+				       : apistore_status_storage(err)); /* j is gone */
 }
 
 static struct json_object *success(const char *message)
@@ -81,26 +80,16 @@ static void send_piece(void *arg)
 	uint8_t piece[PIECE];
 	ssize_t n;
 
-	if (j->blocked)
-		return;
 	n = read(j->fd, piece, sizeof(piece));
 	if (n > 0) {
-		j->blocked = httpd_stream_add(j->req, piece, (size_t)n) > 0;
-		defer_call(&j->next, j->a->loop, send_piece, j);
+		apiserver_stream_add(&j->stream, piece, (size_t)n);
+		apiserver_stream_more(&j->stream);
 	} else if (n == 0) {
-		httpd_stream_end(j->req);
+		httpd_stream_end(j->stream.req);
 	} else {
 		log_error(NULL, "reading the backup failed", "errno=%d", errno);
-		httpd_stream_abort(j->req); /* the client must not take it for complete */
+		httpd_stream_abort(j->stream.req); /* the client must not take it for complete */
 	}
-}
-
-static void on_drained(void *arg)
-{
-	struct apiserver_job *j = arg;
-
-	j->blocked = false;
-	defer_call(&j->next, j->a->loop, send_piece, j);
 }
 
 /* Start sending the complete copy. Its name is removed first, so a crash leaves no file. */
@@ -118,10 +107,9 @@ static void send_backup(struct apiserver_job *j)
 	(void)unlink(j->path);
 	free(steal_ptr(&j->path));
 	log_info(NULL, "backup created", "bytes=%lld peer=%s", (long long)st.st_size,
-		httpd_req_peer(j->req));
-	httpd_reply_header(j->req, "Cache-Control", "no-cache, private");
-	httpd_stream_start(j->req, 200, BACKUP_TYPE, on_drained, j);
-	send_piece(j);
+		httpd_req_peer(j->stream.req));
+	apiserver_stream_start(&j->stream, 200, BACKUP_TYPE);
+	apiserver_stream_more(&j->stream);
 }
 
 /* Copy the next pages. It runs only while no transaction is open, so the copy holds all that a turn
@@ -129,7 +117,7 @@ static void send_backup(struct apiserver_job *j)
 static void next_pages(void *arg, const struct err *unused)
 {
 	struct apiserver_job *j = arg;
-	struct apistore_objects *s = j->a->conf.objects;
+	struct apistore_objects *s = j->shared->conf.objects;
 	struct err err = ERR_INIT;
 	int rc;
 
@@ -154,8 +142,8 @@ static void next_pages(void *arg, const struct err *unused)
 static void rotate(void *arg, const struct err *unused)
 {
 	struct apiserver_job *j = arg;
-	struct apistore_objects *s = j->a->conf.objects;
-	struct apistore_sealing *key = apistore_authority_sealing(j->a->conf.authority);
+	struct apistore_objects *s = j->shared->conf.objects;
+	struct apistore_sealing *key = apistore_authority_sealing(j->shared->conf.authority);
 	struct err err = ERR_INIT;
 	cleanup_free char *said = NULL;
 	char id[SEAL_ID_LEN + 1];
@@ -171,11 +159,11 @@ static void rotate(void *arg, const struct err *unused)
 	}
 	apistore_objects_reseal(s);
 	seal_key_id(apistore_sealing_key(key), id);
-	log_info(NULL, "sealing key changed", "peer=%s", httpd_req_peer(j->req));
+	log_info(NULL, "sealing key changed", "peer=%s", httpd_req_peer(j->stream.req));
 	said = xasprintf(
 		"the store is now sealed with key %s; create a new backup, since existing backups open only with the previous key",
 		id);
-	apiserver_json(j->req, 200, success(said));
+	apiserver_answer_json(j->stream.req, 200, success(said));
 }
 
 /* ---- an image's values */
@@ -199,7 +187,7 @@ static bool is_stored(const struct apiserver_call *c)
 {
 	cleanup_free char *path = xasprintf("/apis/%s/%s/namespaces/%s/%s/%s", c->t->group,
 		c->t->version, c->t->ns, c->t->resource, c->t->name);
-	cleanup_json struct json_object *o = apistore_face_get(c->a->conf.objects, path);
+	cleanup_json struct json_object *o = apistore_face_get(c->shared->conf.objects, path);
 
 	return o != NULL;
 }
@@ -207,7 +195,7 @@ static bool is_stored(const struct apiserver_call *c)
 /* Pass the text in the body, {"message": TEXT}, to the hand_in callback. The image must exist. */
 static int take_values(const struct apiserver_call *c, struct err *err)
 {
-	const struct apistore_apiserver_conf *conf = &c->a->conf;
+	const struct apistore_apiserver_conf *conf = &c->shared->conf;
 	cleanup_json struct json_object *body = NULL;
 	const char *text;
 	size_t len;
@@ -227,25 +215,24 @@ static int take_values(const struct apiserver_call *c, struct err *err)
 
 /* Answer a PUT of an image's values. The callback starts the work; its end is visible in the
  * image. */
-bool apiserver_values(const struct apiserver_call *c)
+bool apiserver_admin_values(const struct apiserver_call *c)
 {
 	struct err err = ERR_INIT;
 
 	if (!c->kind || !str_eq(c->t->sub, "values") || !str_eq(c->t->resource, "approvedimages") ||
-		!c->a->conf.hand_in)
+		!c->shared->conf.hand_in)
 		return false;
 	/* A right to update images is not enough: the values decide which nodes get keys. */
 	if (!apistore_user_in(&c->user, APISTORE_MASTERS))
-		apiserver_answer(c->req, apistore_status_refusal(403, "Forbidden",
-						 "only members of " APISTORE_MASTERS
-						 " may submit an image's values"));
+		apiserver_answer_refuse(c->req, 403, "Forbidden",
+			"only members of " APISTORE_MASTERS " may submit an image's values");
 	else if (httpd_req_method(c->req) != HTTPD_PUT)
-		apiserver_answer(c->req, apistore_status_refusal(405, "MethodNotAllowed",
-						 "only PUT is allowed here"));
+		apiserver_answer_refuse(
+			c->req, 405, "MethodNotAllowed", "only PUT is allowed here");
 	else if (take_values(c, &err) < 0)
 		apiserver_answer(c->req, refusal_of(&err));
 	else
-		apiserver_json(c->req, 200, success("the values are being written"));
+		apiserver_answer_json(c->req, 200, success("the values are being written"));
 	return true;
 }
 
@@ -254,27 +241,27 @@ bool apiserver_values(const struct apiserver_call *c)
 /* Start a job once no transaction is open, or answer 429 while another job runs. */
 static void start(const struct apiserver_call *c, bool is_backup)
 {
-	const char *dir = apistore_authority_dir(c->a->conf.authority);
+	const char *dir = apistore_authority_dir(c->shared->conf.authority);
 	struct apiserver_job *j;
 
-	if (c->a->job) {
-		apiserver_answer(c->req,
-			apistore_status_refusal(429, "TooManyRequests",
-				"a backup or a change of the sealing key is in progress; try again later"));
+	if (c->shared->job) {
+		apiserver_answer_refuse(c->req, 429, "TooManyRequests",
+			"a backup or a change of the sealing key is in progress; try again later");
 		return;
 	}
 	j = xcalloc(1, sizeof(*j));
-	j->a = c->a;
-	j->req = c->req;
+	j->shared = c->shared;
+	j->stream = (struct apiserver_stream){
+		.req = c->req, .loop = c->shared->loop, .piece = send_piece, .arg = j};
 	j->fd = -1;
-	c->a->job = j;
+	c->shared->job = j;
 	httpd_req_on_gone(c->req, on_gone, j);
 	if (is_backup) {
 		j->path = xasprintf("%s/backup.tmp", dir);
 		(void)unlink(j->path); /* left by a process that was killed */
 	}
 	apistore_objects_when_stored(
-		c->a->conf.objects, &j->wait, is_backup ? next_pages : rotate, j);
+		c->shared->conf.objects, &j->wait, is_backup ? next_pages : rotate, j);
 }
 
 /* Answer the administration paths. They are not API paths, so only system:masters passes the
@@ -289,9 +276,8 @@ bool apiserver_admin(const struct apiserver_call *c)
 	if (!is_backup && !str_eq(httpd_req_path(c->req), KEY_PATH))
 		return false;
 	if (httpd_req_method(c->req) != needed)
-		apiserver_answer(
-			c->req, apistore_status_refusal(405, "MethodNotAllowed",
-					"only %s is allowed here", httpd_method_name(needed)));
+		apiserver_answer_refuse(c->req, 405, "MethodNotAllowed", "only %s is allowed here",
+			httpd_method_name(needed));
 	else
 		start(c, is_backup);
 	return true;

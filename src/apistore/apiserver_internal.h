@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by apiserver.c (authentication, authorization), apiserver_objects.c (bodies and answers),
- * apiserver_paths.c (documents), apiserver_review.c (access reviews, tokens), apiserver_watch.c
- * (streams) and apiserver_admin.c (backups, the sealing key, an image's values). */
+/*
+ * The HTTP side of the API, from the ground up: what a request is and how it is answered
+ * (apiserver_answer.c, apiserver_stream.c), the files that serve requests, and on top the listener
+ * (apiserver.c), which none of them calls. An answer ends its request, which frees what the request
+ * owns.
+ */
 #ifndef TEC_APISTORE_APISERVER_INTERNAL_H
 #define TEC_APISTORE_APISERVER_INTERNAL_H
 
 #include <sys/queue.h>
 
 #include "tec/apistore/apiserver.h"
-#include "tec/apistore/kinds.h"
-#include "tec/apistore/request.h"
 #include "tec/apistore/rights.h"
-#include "tec/loop/timer.h"
+#include "tec/apistore/status.h"
+#include "tec/apistore/target.h"
+#include "tec/apistore/user.h"
 
 struct apiserver_watch;
 struct apiserver_job;
 struct documents;
 
-struct apistore_apiserver {
+/* What the requests of a server share; the listener owns it. */
+struct apiserver_shared {
 	struct apistore_apiserver_conf conf;
 	struct loop *loop;
-	struct httpd *httpd;                  /* owned */
-	struct jws_public *tokens;            /* owned */
-	struct timer renew;                   /* when to check the certificates */
-	char server[80];                      /* "127.0.0.1:6443", set by the first request */
 	LIST_HEAD(, apiserver_watch) watches; /* owned by their requests */
 	size_t n_watches;
 	struct apiserver_job *job;   /* NULL: none; owned by its request */
@@ -32,42 +32,79 @@ struct apistore_apiserver {
 
 /* One request in progress. */
 struct apiserver_call {
-	struct apistore_apiserver *a;
+	struct apiserver_shared *shared;
 	struct httpd_req *req;
 	struct apistore_user user;
 	const struct schema_kind *kind; /* NULL: not about an object */
 	struct apistore_target *t;      /* valid with kind; a call of the store may take parts */
 };
 
+/* ---- apiserver_answer.c */
+
 #define APISERVER_JSON "application/json"
 #define APISERVER_TEXT "text/plain; charset=utf-8"
 
-/* apiserver.c: send an answer and so end the request, which frees what it owns. */
 void apiserver_answer(struct httpd_req *req, struct apistore_answer take);
-void apiserver_common_headers(struct httpd_req *req, const struct apistore_answer *a);
-struct apistore_answer apiserver_not_acceptable(void);
-void apiserver_json(struct httpd_req *req, int code, struct json_object *take_o);
+void apiserver_answer_json(struct httpd_req *req, int code, struct json_object *take_o);
+/* Answer with a Status that has this reason and message. */
+void apiserver_answer_refuse(struct httpd_req *req, int code, const char *reason, const char *fmt,
+	...) PRINTF_LIKE(4, 5);
+/* Answer 406: the client accepts none of our media types. */
+void apiserver_answer_not_acceptable(struct httpd_req *req);
+/* Forbid caches to keep the answer that follows. */
+void apiserver_answer_uncached(struct httpd_req *req);
 
-/* apiserver_objects.c */
-void apiserver_serve_object(const struct apiserver_call *c);
-/* apiserver_paths.c: true: the path is open to anonymous users, and was answered. */
-bool apiserver_serve_all(struct apistore_apiserver *a, struct httpd_req *req);
-void apiserver_serve_path(const struct apiserver_call *c);
+/* ---- apiserver_stream.c */
 
-/* apiserver_review.c: kinds that are posted to be answered and never stored. */
-bool apiserver_is_question(const struct apiserver_call *c);
-void apiserver_review(const struct apiserver_call *c, struct json_object *body);
-/* apiserver.c: the attributes of a request for authorization. The strings are borrowed from t. */
-struct apistore_act apiserver_act(const struct apistore_target *t, const char *verb);
+/*
+ * An answer that is sent in pieces. `piece` is called from the loop, once per turn, and never before
+ * the client has read the last piece. It adds a piece and asks for the next one, or it ends or
+ * aborts the stream (net/httpd). Embedded; the owner sets req, loop, piece and arg, and cancels it.
+ */
+struct apiserver_stream {
+	struct httpd_req *req;
+	struct loop *loop;
+	void (*piece)(void *arg);
+	void *arg;
+	struct defer next;
+	bool blocked; /* the socket has not taken the last piece yet */
+};
 
-/* apiserver_watch.c: answers with a stream. */
+/* Send the head of the answer. The first piece must be asked for. */
+void apiserver_stream_start(struct apiserver_stream *s, int code, const char *type);
+void apiserver_stream_add(struct apiserver_stream *s, const void *data, size_t len);
+/* Ask for the next piece, if need be after the client has read the last one. */
+void apiserver_stream_more(struct apiserver_stream *s);
+void apiserver_stream_cancel(struct apiserver_stream *s);
+
+/* ---- apiserver_watch.c */
+
+/* Answer with a stream of events. */
 void apiserver_watch_start(const struct apiserver_call *c);
-void apiserver_watch_end_all(struct apistore_apiserver *a);
+void apiserver_watch_end_all(struct apiserver_shared *shared);
 
-/* apiserver_admin.c: true: the path is an administration path, and was answered. The caller has
- * authorized the request. */
+/* ---- apiserver_review.c: kinds that are posted to be answered and never stored */
+
+bool apiserver_review_knows(const struct apistore_target *t);
+void apiserver_review(const struct apiserver_call *c, struct json_object *body);
+
+/* ---- apiserver_objects.c */
+
+/* Serve a request about an object whose user, kind and verb have been checked. */
+void apiserver_objects(const struct apiserver_call *c);
+
+/* ---- apiserver_paths.c: documents */
+
+/* Serve a path that is open to anonymous users. False: it is not, and nothing was answered. */
+bool apiserver_paths_open(struct apiserver_shared *shared, struct httpd_req *req);
+/* Serve any other path that is not about an object. */
+void apiserver_paths(const struct apiserver_call *c);
+
+/* ---- apiserver_admin.c. False: the path is another one, and nothing was answered. */
+
+/* Serve a backup or a change of the sealing key. */
 bool apiserver_admin(const struct apiserver_call *c);
-/* The same for PUT .../approvedimages/NAME/values. */
-bool apiserver_values(const struct apiserver_call *c);
+/* Serve PUT .../approvedimages/NAME/values. */
+bool apiserver_admin_values(const struct apiserver_call *c);
 
 #endif

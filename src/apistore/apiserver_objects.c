@@ -8,6 +8,7 @@
 
 #include "tec/apistore/listing.h"
 #include "tec/apistore/protobuf.h"
+#include "tec/apistore/request.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
@@ -75,12 +76,9 @@ static struct json_object *read_body(struct httpd_req *req, struct apistore_answ
 /* An answer that waits for its commit, or a list that is sent piece by piece. Owned by its
  * request. */
 struct reply {
-	struct apistore_apiserver *a;
-	struct httpd_req *req;
 	struct apistore_wait wait;
 	struct apistore_answer answer;
-	struct defer next;
-	bool blocked;
+	struct apiserver_stream stream;
 };
 
 /* Release a reply with its request: the client may disconnect before the commit. */
@@ -89,7 +87,7 @@ static void reply_gone(void *arg)
 	struct reply *r = arg;
 
 	apistore_wait_cancel(&r->wait);
-	defer_cancel(&r->next);
+	apiserver_stream_cancel(&r->stream);
 	apistore_answer_fini(&r->answer);
 	free(r);
 }
@@ -102,28 +100,17 @@ static void next_piece(void *arg)
 	struct err err = ERR_INIT;
 	int rc;
 
-	if (r->blocked)
-		return;
 	rc = apistore_listing_pull(r->answer.more, &out, PIECE, &err);
-	if (out.len > 0)
-		r->blocked = httpd_stream_add(r->req, out.data, out.len) > 0;
+	apiserver_stream_add(&r->stream, out.data, out.len);
 	body_fini(&out);
 	if (rc > 0) {
-		defer_call(&r->next, r->a->loop, next_piece, r);
+		apiserver_stream_more(&r->stream);
 	} else if (rc == 0) {
-		httpd_stream_end(r->req);
+		httpd_stream_end(r->stream.req);
 	} else {
 		log_err(LOG_ERROR, NULL, "reading a list failed", &err);
-		httpd_stream_abort(r->req); /* the client must not take it for complete */
+		httpd_stream_abort(r->stream.req); /* the client must not take it for complete */
 	}
-}
-
-static void on_drained(void *arg)
-{
-	struct reply *r = arg;
-
-	r->blocked = false;
-	defer_call(&r->next, r->a->loop, next_piece, r);
 }
 
 /* Answer after the commit. If it failed, the client gets that error instead of the answer prepared:
@@ -134,11 +121,10 @@ static void on_stored(void *arg, const struct err *failed)
 	struct apistore_answer a = r->answer;
 
 	/* HEAD gets no stream, only the first piece, whose body is not sent. */
-	if (!err_is_set(failed) && a.more && httpd_req_method(r->req) == HTTPD_GET) {
-		httpd_reply_header(r->req, "Cache-Control", "no-cache, private");
-		httpd_stream_start(r->req, a.code, APISERVER_JSON, on_drained, r);
-		r->blocked = a.len > 0 && httpd_stream_add(r->req, a.body, a.len) > 0;
-		next_piece(r);
+	if (!err_is_set(failed) && a.more && httpd_req_method(r->stream.req) == HTTPD_GET) {
+		apiserver_stream_start(&r->stream, a.code, APISERVER_JSON);
+		apiserver_stream_add(&r->stream, a.body, a.len);
+		apiserver_stream_more(&r->stream);
 		return;
 	}
 	r->answer = (struct apistore_answer){0};
@@ -146,7 +132,7 @@ static void on_stored(void *arg, const struct err *failed)
 		apistore_answer_fini(&a);
 		a = apistore_status_storage(failed);
 	}
-	apiserver_answer(r->req, a);
+	apiserver_answer(r->stream.req, a);
 }
 
 /* Hold an answer back until the turn's transaction is committed. This covers reads too: they may
@@ -155,11 +141,11 @@ static void answer_stored(const struct apiserver_call *c, struct apistore_answer
 {
 	struct reply *r = xcalloc(1, sizeof(*r));
 
-	r->a = c->a;
-	r->req = c->req;
+	r->stream = (struct apiserver_stream){
+		.req = c->req, .loop = c->shared->loop, .piece = next_piece, .arg = r};
 	r->answer = take;
 	httpd_req_on_gone(c->req, reply_gone, r);
-	apistore_objects_when_stored(c->a->conf.objects, &r->wait, on_stored, r);
+	apistore_objects_when_stored(c->shared->conf.objects, &r->wait, on_stored, r);
 }
 
 /* Call the store and answer. JSON bodies and patches are passed as received; YAML and protobuf
@@ -186,7 +172,7 @@ static void ask_store(const struct apiserver_call *c, const char *method)
 		r.body = text = json_text(body);
 		r.len = strlen(text);
 	}
-	answer_stored(c, apistore_request(c->a->conf.objects, c->t, &r));
+	answer_stored(c, apistore_request(c->shared->conf.objects, c->t, &r));
 	if (text) {
 		secret_wipe(text, strlen(text));
 		json_wipe(body);
@@ -205,25 +191,23 @@ static void ask_question(const struct apiserver_call *c)
 }
 
 /* Serve a request about an object whose user, kind and verb have been checked. */
-void apiserver_serve_object(const struct apiserver_call *c)
+void apiserver_objects(const struct apiserver_call *c)
 {
 	const enum httpd_method m = httpd_req_method(c->req);
 	bool read = m == HTTPD_GET || m == HTTPD_HEAD;
 	cleanup_free char *include = apistore_target_param(c->t, "includeObject");
 
 	if (!apistore_form_choose(httpd_req_header(c->req, "Accept"), &c->t->form))
-		apiserver_answer(c->req, apiserver_not_acceptable());
+		apiserver_answer_not_acceptable(c->req);
 	else if (!apistore_form_set_include(&c->t->form, include))
-		apiserver_answer(
-			c->req, apistore_status_refusal(400, "BadRequest",
-					"unrecognized includeObject value: %s", log_esc(include)));
+		apiserver_answer_refuse(c->req, 400, "BadRequest",
+			"unrecognized includeObject value: %s", log_esc(include));
 	else if (m == HTTPD_GET && !c->t->name[0] && apistore_target_flag(c->t, "watch"))
 		apiserver_watch_start(c);
 	else if (!read && m != HTTPD_PATCH && !takes_body(c->req))
-		apiserver_answer(c->req,
-			apistore_status_refusal(415, "UnsupportedMediaType",
-				"the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, " APISTORE_PROTOBUF_TYPE));
-	else if (m == HTTPD_POST && apiserver_is_question(c))
+		apiserver_answer_refuse(c->req, 415, "UnsupportedMediaType",
+			"the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, " APISTORE_PROTOBUF_TYPE);
+	else if (m == HTTPD_POST && apiserver_review_knows(c->t))
 		ask_question(c);
 	else
 		ask_store(c, read ? "GET" : httpd_method_name(m));

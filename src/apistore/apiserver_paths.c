@@ -32,9 +32,8 @@ static void not_found(struct httpd_req *req)
 	const char *path = httpd_req_path(req);
 
 	if (str_starts(path, "/api/") || str_starts(path, "/apis/"))
-		apiserver_answer(req,
-			apistore_status_refusal(404, "NotFound",
-				"%s is not served by tec-operator --standalone", log_esc(path)));
+		apiserver_answer_refuse(req, 404, "NotFound",
+			"%s is not served by tec-operator --standalone", log_esc(path));
 	else
 		httpd_reply(req, 404, APISERVER_TEXT, NOT_FOUND, strlen(NOT_FOUND));
 }
@@ -43,11 +42,11 @@ static void not_found(struct httpd_req *req)
 
 /* Answer /readyz with 500 and the reason while the operator is not ready, as kube-apiserver
  * does. */
-static void reply_ready(struct apistore_apiserver *a, struct httpd_req *req)
+static void reply_ready(struct apiserver_shared *shared, struct httpd_req *req)
 {
 	const char *why = "not ready";
 
-	if (!a->conf.ready || a->conf.ready(a->conf.ready_arg, &why))
+	if (!shared->conf.ready || shared->conf.ready(shared->conf.ready_arg, &why))
 		httpd_reply(req, 200, APISERVER_TEXT, "ok", 2);
 	else
 		httpd_reply(req, 500, APISERVER_TEXT, why, strlen(why));
@@ -55,9 +54,9 @@ static void reply_ready(struct apistore_apiserver *a, struct httpd_req *req)
 
 /* Answer /version with the Kubernetes version whose API is implemented. The part after the plus is
  * build metadata, which clients ignore when they compare versions. */
-static void reply_version(struct apistore_apiserver *a, struct httpd_req *req)
+static void reply_version(struct apiserver_shared *shared, struct httpd_req *req)
 {
-	cleanup_free char *git = xasprintf("v1.34.0+tec-operator-%s", a->conf.version);
+	cleanup_free char *git = xasprintf("v1.34.0+tec-operator-%s", shared->conf.version);
 	struct json_object *o = json_obj();
 
 	json_add_str(json_add_str(o, "major", "1"), "minor", "34");
@@ -66,11 +65,11 @@ static void reply_version(struct apistore_apiserver *a, struct httpd_req *req)
 	json_add_str(o, "buildDate", "1970-01-01T00:00:00Z");
 	json_add_str(json_add_str(o, "goVersion", ""), "compiler", "");
 	json_add_str(o, "platform", "linux");
-	apiserver_json(req, 200, o);
+	apiserver_answer_json(req, 200, o);
 }
 
 /* Answer the paths that need no authentication: health probes send no credentials. */
-bool apiserver_serve_all(struct apistore_apiserver *a, struct httpd_req *req)
+bool apiserver_paths_open(struct apiserver_shared *shared, struct httpd_req *req)
 {
 	const char *path = httpd_req_path(req);
 	size_t i = 0;
@@ -80,12 +79,11 @@ bool apiserver_serve_all(struct apistore_apiserver *a, struct httpd_req *req)
 	if (i == ARRAY_LEN(free_paths))
 		return false;
 	if (!(httpd_req_method(req) & (HTTPD_GET | HTTPD_HEAD)))
-		apiserver_answer(req, apistore_status_refusal(
-					      405, "MethodNotAllowed", "only GET is allowed here"));
+		apiserver_answer_refuse(req, 405, "MethodNotAllowed", "only GET is allowed here");
 	else if (str_starts(path, "/version"))
-		reply_version(a, req);
+		reply_version(shared, req);
 	else if (str_eq(path, "/readyz"))
-		reply_ready(a, req);
+		reply_ready(shared, req);
 	else
 		httpd_reply(req, 200, APISERVER_TEXT, "ok", 2);
 	return true;
@@ -138,10 +136,10 @@ static void root(
 			str_eq(version, "v2")
 				? "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 				: "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
-		f->kept = documents_get(
-			c->a->documents, core ? DOCUMENTS_CORE : DOCUMENTS_GROUPS, "", version);
+		f->kept = documents_get(c->shared->documents,
+			core ? DOCUMENTS_CORE : DOCUMENTS_GROUPS, "", version);
 	} else {
-		f->o = core ? schema_discovery_versions(c->a->server) : schema_discovery_groups(s);
+		f->o = core ? schema_discovery_versions("") : schema_discovery_groups(s);
 	}
 }
 
@@ -163,7 +161,7 @@ static void swagger(const struct apiserver_call *c, const char *accept, struct f
 	if (f->refused)
 		return;
 	f->kept = documents_get(
-		c->a->documents, protobuf ? DOCUMENTS_V2_PROTOBUF : DOCUMENTS_V2, "", "");
+		c->shared->documents, protobuf ? DOCUMENTS_V2_PROTOBUF : DOCUMENTS_V2, "", "");
 	if (protobuf)
 		f->type = SWAGGER;
 }
@@ -186,7 +184,7 @@ static void openapi(const struct apiserver_call *c, const char *rest, struct fou
 	} else {
 		return;
 	}
-	f->kept = documents_get(c->a->documents, DOCUMENTS_V3, group ? group : "", version);
+	f->kept = documents_get(c->shared->documents, DOCUMENTS_V3, group ? group : "", version);
 	f->hashed = true;
 }
 
@@ -216,7 +214,7 @@ static void legacy(const struct schema_served *s, const char *path, struct found
  * unknown path is 404 whatever the client accepts. */
 static struct found find(const struct apiserver_call *c)
 {
-	const struct schema_served s = apistore_kinds_served(c->a->conf.kinds);
+	const struct schema_served s = apistore_kinds_served(c->shared->conf.kinds);
 	const char *accept = httpd_req_header(c->req, "Accept");
 	cleanup_free char *path = xstrdup(httpd_req_path(c->req));
 	struct found f = {.type = APISERVER_JSON};
@@ -235,7 +233,7 @@ static struct found find(const struct apiserver_call *c)
 		return f;
 	}
 	if (str_eq(path, "/openapi/v3"))
-		f.kept = documents_get(c->a->documents, DOCUMENTS_V3_INDEX, "", "");
+		f.kept = documents_get(c->shared->documents, DOCUMENTS_V3_INDEX, "", "");
 	else if (str_starts(path, "/openapi/v3/"))
 		openapi(c, path + strlen("/openapi/v3/"), &f);
 	else
@@ -301,7 +299,7 @@ static void reply_kept(const struct apiserver_call *c, const struct found *f)
 	if (hash && *hash)
 		keep_for_ever(c->req);
 	else
-		httpd_reply_header(c->req, "Cache-Control", "no-cache, private");
+		apiserver_answer_uncached(c->req);
 	if (is_known(c, etag))
 		httpd_reply(c->req, 304, f->type, "", 0);
 	else
@@ -314,7 +312,7 @@ static void serve_document(const struct apiserver_call *c)
 	struct found f = find(c);
 
 	if (f.refused) {
-		apiserver_answer(c->req, apiserver_not_acceptable());
+		apiserver_answer_not_acceptable(c->req);
 	} else if (f.kept) {
 		reply_kept(c, &f);
 	} else if (!f.o) {
@@ -323,24 +321,22 @@ static void serve_document(const struct apiserver_call *c)
 		cleanup_free char *text = json_text(f.o);
 
 		httpd_reply_header(c->req, "Vary", "Accept");
-		httpd_reply_header(c->req, "Cache-Control", "no-cache, private");
+		apiserver_answer_uncached(c->req);
 		httpd_reply(c->req, 200, f.type, text, strlen(text));
 	}
 	json_object_put(f.o);
 }
 
-void apiserver_serve_path(const struct apiserver_call *c)
+void apiserver_paths(const struct apiserver_call *c)
 {
 	const char *path = httpd_req_path(c->req);
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 
-	if (apiserver_admin(c))
-		return;
-	if (!str_eq(path, "/metrics") || !c->a->conf.metrics) {
+	if (!str_eq(path, "/metrics") || !c->shared->conf.metrics) {
 		serve_document(c);
 		return;
 	}
-	c->a->conf.metrics(&text);
+	c->shared->conf.metrics(&text);
 	httpd_reply(c->req, 200, "text/plain; version=0.0.4; charset=utf-8", strbuf_str(&text),
 		text.len);
 }

@@ -30,7 +30,7 @@ static void answer(const struct apiserver_call *c, const char *version, const ch
 	if (spec)
 		json_add(o, "spec", json_object_get(spec));
 	json_add(o, "status", take_status);
-	apiserver_json(c->req, 201, o);
+	apiserver_answer_json(c->req, 201, o);
 }
 
 static const char *text(struct json_object *o, const char *path)
@@ -55,13 +55,13 @@ static void access_review(const struct apiserver_call *c, struct json_object *bo
 			text(non, "verb"), "", "", "", "", "", text(non, "path")};
 	/* Both or neither was given. */
 	if (!res == !non) {
-		apiserver_answer(c->req,
-			apistore_status_refusal(422, "Invalid",
-				"exactly one of spec.resourceAttributes and spec.nonResourceAttributes must be specified"));
+		apiserver_answer_refuse(c->req, 422, "Invalid",
+			"exactly one of spec.resourceAttributes and spec.nonResourceAttributes must be specified");
 		return;
 	}
 	status = json_obj();
-	json_add_bool(status, "allowed", apistore_rights_allow(c->a->conf.objects, &c->user, &act));
+	json_add_bool(
+		status, "allowed", apistore_rights_allow(c->shared->conf.objects, &c->user, &act));
 	answer(c, "authorization.k8s.io/v1", "SelfSubjectAccessReview", body, status);
 }
 
@@ -86,12 +86,11 @@ static void rules_review(const struct apiserver_call *c, struct json_object *bod
 	const char *ns = json_get_str(body, "spec/namespace");
 
 	if (!ns || !*ns) {
-		apiserver_answer(c->req,
-			apistore_status_refusal(400, "BadRequest", "no namespace on request"));
+		apiserver_answer_refuse(c->req, 400, "BadRequest", "no namespace on request");
 		return;
 	}
 	answer(c, "authorization.k8s.io/v1", "SelfSubjectRulesReview", body,
-		apistore_rights_rules(c->a->conf.objects, &c->user, ns));
+		apistore_rights_rules(c->shared->conf.objects, &c->user, ns));
 }
 
 /* ---- TokenRequest, a subresource of a ServiceAccount */
@@ -122,7 +121,7 @@ static void token_request(const struct apiserver_call *c, struct json_object *bo
 	int64_t life = json_get_int(body, "spec/expirationSeconds", LIFE_S);
 	cleanup_free char *path =
 		xasprintf("/api/v1/namespaces/%s/serviceaccounts/%s", c->t->ns, c->t->name);
-	cleanup_json struct json_object *account = apistore_face_get(c->a->conf.objects, path);
+	cleanup_json struct json_object *account = apistore_face_get(c->shared->conf.objects, path);
 	cleanup_json struct json_object *aud = json_arr();
 	cleanup_secret struct secret *token = NULL;
 	const char *for_whom[9];
@@ -140,19 +139,18 @@ static void token_request(const struct apiserver_call *c, struct json_object *bo
 		return;
 	}
 	if (life < LIFE_MIN_S) {
-		apiserver_answer(c->req,
-			apistore_status_refusal(422, "Invalid",
-				"TokenRequest.authentication.k8s.io \"%s\" is invalid: spec.expirationSeconds: Invalid value: %lld: may not specify a duration less than 10 minutes",
-				c->t->name, (long long)life));
+		apiserver_answer_refuse(c->req, 422, "Invalid",
+			"TokenRequest.authentication.k8s.io \"%s\" is invalid: spec.expirationSeconds: Invalid value: %lld: may not specify a duration less than 10 minutes",
+			c->t->name, (long long)life);
 		return;
 	}
 	t.life_s = life > LIFE_MAX_S ? LIFE_MAX_S : life;
 	for (size_t i = 0, n = audiences(body, for_whom); i < n; i++)
 		json_push_str(aud, for_whom[i]);
-	token = apistore_token_sign(apistore_authority_token_key(c->a->conf.authority), &t, &err);
+	token = apistore_token_sign(
+		apistore_authority_token_key(c->shared->conf.authority), &t, &err);
 	if (!token) {
-		apiserver_answer(
-			c->req, apistore_status_refusal(500, "InternalError", "%s", err.text));
+		apiserver_answer_refuse(c->req, 500, "InternalError", "%s", err.text);
 		return;
 	}
 	clock_format(t.now_s + t.life_s, end);
@@ -186,9 +184,9 @@ static const struct question *question_of(const struct apistore_target *t)
 	return NULL;
 }
 
-bool apiserver_is_question(const struct apiserver_call *c)
+bool apiserver_review_knows(const struct apistore_target *t)
 {
-	return question_of(c->t) != NULL;
+	return question_of(t) != NULL;
 }
 
 void apiserver_review(const struct apiserver_call *c, struct json_object *body)

@@ -10,6 +10,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
+#include "tec/loop/timer.h"
 
 #include "apiserver_internal.h"
 
@@ -25,13 +26,11 @@ static struct metric watches_gauge =
 
 struct apiserver_watch {
 	LIST_ENTRY(apiserver_watch) link;
-	struct apistore_apiserver *a;
-	struct httpd_req *req;
+	struct apiserver_shared *shared;
 	struct apistore_stream *w; /* owned */
 	struct timer tick;         /* the next bookmark, or the end */
 	uint64_t end_ms;
-	struct defer next;
-	bool blocked; /* the socket has not taken the last piece yet */
+	struct apiserver_stream stream;
 };
 
 /* Send the next lines, and ask for the next turn of the loop while the store has more. */
@@ -39,18 +38,14 @@ static void take_more(void *arg)
 {
 	struct apiserver_watch *w = arg;
 	struct body out = BODY_INIT;
-	enum apistore_watch_next next;
+	enum apistore_watch_next next = apistore_stream_take(w->w, &out, PIECE);
 
-	if (w->blocked)
-		return;
-	next = apistore_stream_take(w->w, &out, PIECE);
-	if (out.len > 0)
-		w->blocked = httpd_stream_add(w->req, out.data, out.len) > 0;
+	apiserver_stream_add(&w->stream, out.data, out.len);
 	body_fini(&out);
 	if (next == APISTORE_WATCH_END)
-		httpd_stream_end(w->req); /* w is gone */
+		httpd_stream_end(w->stream.req); /* w is gone */
 	else if (next == APISTORE_WATCH_MORE)
-		defer_call(&w->next, w->a->loop, take_more, w);
+		apiserver_stream_more(&w->stream);
 }
 
 /* Called by the store when there may be more. The work is deferred: the caller is in a commit. */
@@ -58,15 +53,7 @@ static void on_ready(void *arg)
 {
 	struct apiserver_watch *w = arg;
 
-	defer_call(&w->next, w->a->loop, take_more, w);
-}
-
-static void on_drained(void *arg)
-{
-	struct apiserver_watch *w = arg;
-
-	w->blocked = false;
-	on_ready(w);
+	apiserver_stream_more(&w->stream);
 }
 
 /* Return the time to the next timer: a bookmark each minute, the last one LAST_MS before the end,
@@ -85,7 +72,7 @@ static void on_tick(void *arg)
 	uint64_t now = clock_boot_ms(), left = w->end_ms > now ? w->end_ms - now : 0;
 
 	if (left == 0) {
-		httpd_stream_end(w->req);
+		httpd_stream_end(w->stream.req);
 		return;
 	}
 	apistore_stream_bookmark(w->w);
@@ -97,33 +84,33 @@ static void on_gone(void *arg)
 	struct apiserver_watch *w = arg;
 
 	apistore_stream_free(w->w);
-	defer_cancel(&w->next);
+	apiserver_stream_cancel(&w->stream);
 	timer_fini(&w->tick);
 	LIST_REMOVE(w, link);
-	w->a->n_watches--;
+	w->shared->n_watches--;
 	metric_add(&watches_gauge, NULL, NULL, -1);
 	free(w);
 }
 
 /* Return 0 to LIFE_SPREAD seconds, different for every watch. It need not be unpredictable. */
-static uint64_t spread(const struct apistore_apiserver *a)
+static uint64_t spread(const struct apiserver_shared *shared)
 {
-	return (clock_boot_us() / 7 + a->n_watches * 61) % LIFE_SPREAD;
+	return (clock_boot_us() / 7 + shared->n_watches * 61) % LIFE_SPREAD;
 }
 
 /* Start the stream. w is owned by the request from here on and freed by on_gone. */
 static void start(const struct apiserver_call *c, struct apiserver_watch *w, uint64_t life_s)
 {
-	w->a = c->a;
-	w->req = c->req;
+	w->shared = c->shared;
+	w->stream = (struct apiserver_stream){
+		.req = c->req, .loop = c->shared->loop, .piece = take_more, .arg = w};
 	w->end_ms = clock_boot_ms() + life_s * 1000;
-	timer_init(&w->tick, c->a->loop, on_tick, w);
+	timer_init(&w->tick, c->shared->loop, on_tick, w);
 	timer_set(&w->tick, next_tick(life_s * 1000));
-	LIST_INSERT_HEAD(&c->a->watches, w, link);
-	c->a->n_watches++;
+	LIST_INSERT_HEAD(&c->shared->watches, w, link);
+	c->shared->n_watches++;
 	metric_add(&watches_gauge, NULL, NULL, 1);
-	httpd_reply_header(c->req, "Cache-Control", "no-cache, private");
-	httpd_stream_start(c->req, 200, "application/json", on_drained, w);
+	apiserver_stream_start(&w->stream, 200, APISERVER_JSON);
 	httpd_req_on_gone(c->req, on_gone, w);
 	on_ready(w);
 }
@@ -140,17 +127,17 @@ void apiserver_watch_start(const struct apiserver_call *c)
 		refused = apistore_status_refusal(
 			400, "BadRequest", "timeoutSeconds must be a number");
 	else
-		w->w = apistore_stream_new(c->a->conf.objects, c->t, on_ready, w, &refused);
+		w->w = apistore_stream_new(c->shared->conf.objects, c->t, on_ready, w, &refused);
 	if (w->w) {
-		start(c, w, life ? life : LIFE_MIN_S + spread(c->a));
+		start(c, w, life ? life : LIFE_MIN_S + spread(c->shared));
 		return;
 	}
 	free(w);
 	apiserver_answer(c->req, refused);
 }
 
-void apiserver_watch_end_all(struct apistore_apiserver *a)
+void apiserver_watch_end_all(struct apiserver_shared *shared)
 {
-	while (!LIST_EMPTY(&a->watches))
-		httpd_stream_end(LIST_FIRST(&a->watches)->req);
+	while (!LIST_EMPTY(&shared->watches))
+		httpd_stream_end(LIST_FIRST(&shared->watches)->stream.req);
 }

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* The headers that every answer has, and the shapes that most answers have. */
+#include "config.h"
+
+#include "apiserver_internal.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "tec/base/json.h"
+
+#define WARNINGS_MAX 4096 /* bytes of all warnings together, as in kube-apiserver */
+
+void apiserver_answer_uncached(struct httpd_req *req)
+{
+	httpd_reply_header(req, "Cache-Control", "no-cache, private");
+}
+
+/* Send one Warning header per warning (RFC 7234, section 5.5), up to WARNINGS_MAX bytes in all; the
+ * rest is dropped. Quotes and control characters are escaped: the text may quote the client. */
+static void common_headers(struct httpd_req *req, const struct apistore_answer *a)
+{
+	size_t left = WARNINGS_MAX;
+
+	apiserver_answer_uncached(req);
+	for (size_t i = 0; i < a->warnings.n && strlen(a->warnings.text[i]) <= left; i++) {
+		cleanup_strbuf struct strbuf quoted = STRBUF_INIT;
+
+		strbuf_adds(&quoted, "299 - \"");
+		for (const char *p = a->warnings.text[i]; *p; p++) {
+			if (*p == '"' || *p == '\\')
+				strbuf_addc(&quoted, '\\');
+			strbuf_addc(&quoted, (unsigned char)*p < ' ' || *p == 0x7f ? ' ' : *p);
+		}
+		strbuf_addc(&quoted, '"');
+		left -= strlen(a->warnings.text[i]);
+		httpd_reply_header(req, "Warning", quoted.data);
+	}
+}
+
+void apiserver_answer(struct httpd_req *req, struct apistore_answer take)
+{
+	const char *type = take.len && take.body[0] == '{' ? APISERVER_JSON : APISERVER_TEXT;
+
+	common_headers(req, &take);
+	if (take.code == 401)
+		httpd_reply_header(req, "WWW-Authenticate", "Bearer realm=\"tec-operator\"");
+	httpd_reply(req, take.code, type, take.body ? take.body : "", take.len);
+	apistore_answer_fini(&take);
+}
+
+void apiserver_answer_json(struct httpd_req *req, int code, struct json_object *take_o)
+{
+	apiserver_answer(req, apistore_status_object(code, take_o));
+	json_object_put(take_o);
+}
+
+void apiserver_answer_refuse(
+	struct httpd_req *req, int code, const char *reason, const char *fmt, ...)
+{
+	cleanup_strbuf struct strbuf message = STRBUF_INIT;
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vaddf(&message, fmt, ap);
+	va_end(ap);
+	apiserver_answer(req, apistore_status_refusal(code, reason, "%s", strbuf_str(&message)));
+}
+
+void apiserver_answer_not_acceptable(struct httpd_req *req)
+{
+	apiserver_answer_refuse(req, 406, "NotAcceptable",
+		"only the following media types are accepted: application/json");
+}
