@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of built-in kinds, and the fields of them that an update must not change. Names, verbs
- * and short names are those of kube-apiserver's discovery. */
+/*
+ * The table of built-in kinds, and the checks that kube-apiserver makes on their objects. Names,
+ * verbs and short names are those of its discovery. The checks run after the defaults, which only
+ * RoleBindings have. Members that are not checked are stored as they came. A value that is decoded
+ * here is wiped afterwards; causes name the place of a value, never its content.
+ */
 #include "config.h"
 
 #include "tec/schema/builtin.h"
 
+#include <ctype.h>
 #include <string.h>
 
-#include "builtin_internal.h"
+#include "schema_internal.h"
+#include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/base/secret.h"
+#include "tec/kobj/key.h"
+
+#define RBAC "rbac.authorization.k8s.io"
+
+/* ---- the kinds */
 
 #define NAMES(...)                                                                                 \
 	(const char *const[])                                                                      \
@@ -138,7 +150,7 @@ const struct schema_kind *schema_builtin_kind(
 /* ---- members */
 
 /* Only the names: the values are described as "any value" in OpenAPI documents, and checked by
- * builtin_check.c. */
+ * schema_builtin_check(). */
 const char *schema_builtin_members(const struct schema_kind *k)
 {
 	static const struct {
@@ -163,7 +175,418 @@ const char *schema_builtin_members(const struct schema_kind *k)
 	return "spec status"; /* a Namespace */
 }
 
-/* ---- fields that may not change */
+/* ---- causes */
+
+/* The check of one object: the path of the member being checked, and where causes go. */
+struct check {
+	struct strbuf path;
+	struct schema_causes *causes;
+};
+
+/* The path is extended for this cause only, so callers need not restore it. */
+static void add_cause(struct check *c, const char *name, enum schema_problem p,
+	struct json_object *v, const char *why)
+{
+	size_t before = schema_path_add(&c->path, name);
+
+	schema_cause_add(c->causes, p, strbuf_str(&c->path), v, "%s", why);
+	schema_path_cut(&c->path, before);
+}
+
+/* Go's API types do not distinguish an absent value from an empty one. */
+static bool is_empty(struct json_object *v)
+{
+	return !v || (json_object_is_type(v, json_type_array) && json_len(v) == 0) ||
+	       (json_object_is_type(v, json_type_string) && json_object_get_string_len(v) == 0) ||
+	       (json_object_is_type(v, json_type_object) && json_len(v) == 0);
+}
+
+/* An empty value counts as missing. */
+static bool require(struct check *c, struct json_object *o, const char *name)
+{
+	if (!is_empty(json_get(o, name)))
+		return true;
+	add_cause(c, name, SCHEMA_REQUIRED, NULL, "");
+	return false;
+}
+
+/* ---- Secrets and ConfigMaps */
+
+#define DATA_MAX (1u << 20)
+#define KEY_TEXT "must be letters, digits, '-', '_' and '.'"
+#define ACCOUNT  "kubernetes.io/service-account.name"
+
+/* Add a cause about a member of a map: "data[tls.crt]". */
+static void at_key(struct check *c, const char *map, const char *key, enum schema_problem p,
+	const char *value, const char *why)
+{
+	cleanup_free char *field = xasprintf("%s[%s]", map, key);
+
+	schema_cause_add_text(c->causes, p, field, value, why);
+}
+
+/* The characters of a file name, because each key becomes a file in a volume. */
+static void check_key(struct check *c, const char *map, const char *key)
+{
+	size_t n = strlen(key), good = 0;
+
+	while (good < n && (isalnum((unsigned char)key[good]) || strchr("-_.", key[good])))
+		good++;
+	if (n > KOBJ_NAME_MAX)
+		at_key(c, map, key, SCHEMA_INVALID, key, "must have at most 253 characters");
+	if (n == 0 || good < n)
+		at_key(c, map, key, SCHEMA_INVALID, key, KEY_TEXT);
+	if (str_eq(key, ".") || str_starts(key, ".."))
+		at_key(c, map, key, SCHEMA_INVALID, key, "must not be '.' or begin with '..'");
+}
+
+/* Compute the decoded length of valid base64 from its length and padding. */
+static size_t decoded_len(struct json_object *v)
+{
+	const char *text = json_object_get_string(v);
+	size_t n = v ? (size_t)json_object_get_string_len(v) : 0;
+
+	return n < 4 ? 0 : n / 4 * 3 - (text[n - 1] == '=') - (text[n - 2] == '=');
+}
+
+/* Check the keys of one map and return the total size of its values. other: the map that must not
+ * have the same keys; NULL: none, and the values are base64. */
+static size_t check_data(struct check *c, struct json_object *o, const char *map, const char *other)
+{
+	struct json_object *m = json_get_obj(o, map), *also = other ? json_get_obj(o, other) : NULL;
+	bool base64 = !other;
+	size_t size = 0;
+
+	if (!m)
+		return 0;
+	json_each (m, key, v) {
+		check_key(c, map, key);
+		if (also && json_object_object_get_ex(also, key, NULL))
+			at_key(c, map, key, SCHEMA_INVALID, key, "is in binaryData, too");
+		if (json_object_is_type(v, json_type_string))
+			size += base64 ? decoded_len(v) : (size_t)json_object_get_string_len(v);
+	}
+	return size;
+}
+
+/* The limit of 1 MiB is kube-apiserver's, and counts values only. */
+static void check_size(struct check *c, const char *field, size_t size)
+{
+	if (size > DATA_MAX)
+		schema_cause_add(c->causes, SCHEMA_TOO_LONG, field, NULL,
+			"must have at most %u bytes", DATA_MAX);
+}
+
+/* Both maps share the limit. "[]" is the field that kube-apiserver reports for it. */
+static void check_configmap(struct check *c, struct json_object *o)
+{
+	size_t size = check_data(c, o, "data", "binaryData");
+
+	check_size(c, "[]", size + check_data(c, o, "binaryData", NULL));
+}
+
+/* A key with value null exists, which json_get() would not tell from an absent one. */
+static bool has_key(struct json_object *data, const char *key, struct json_object **v)
+{
+	*v = NULL;
+	return data && json_object_object_get_ex(data, key, v);
+}
+
+/* The key must exist; its value may be empty, as in kube-apiserver. */
+static bool require_key(struct check *c, struct json_object *data, const char *key)
+{
+	struct json_object *v;
+
+	if (has_key(data, key, &v))
+		return true;
+	at_key(c, "data", key, SCHEMA_REQUIRED, NULL, "");
+	return false;
+}
+
+/* Check that the credentials of a registry are a JSON object. */
+static void check_docker(struct check *c, struct json_object *data, const char *key)
+{
+	struct json_object *v, *o;
+	struct err err = ERR_INIT;
+	uint8_t *bytes = NULL;
+	size_t n = 0;
+
+	if (!require_key(c, data, key) || !has_key(data, key, &v))
+		return;
+	if (v && (!json_object_is_type(v, json_type_string) ||
+			 bytes_from_b64(json_object_get_string(v),
+				 (size_t)json_object_get_string_len(v), &bytes, &n) < 0))
+		return; /* not base64: already refused */
+	o = json_parse(bytes ? (const char *)bytes : "", n, &json_limits_object, &err);
+	if (!json_object_is_type(o, json_type_object))
+		at_key(c, "data", key, SCHEMA_INVALID, NULL, "must be a JSON object");
+	json_wipe(o);
+	json_object_put(o);
+	if (bytes)
+		secret_wipe(bytes, n);
+	free(bytes);
+}
+
+/* Check the keys that the type of a Secret requires. Other types, including Opaque and custom ones,
+ * have no rules. */
+static void check_type(struct check *c, struct json_object *o, const char *type)
+{
+	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
+
+	if (str_eq(type, "kubernetes.io/dockercfg")) {
+		check_docker(c, data, ".dockercfg");
+	} else if (str_eq(type, "kubernetes.io/dockerconfigjson")) {
+		check_docker(c, data, ".dockerconfigjson");
+	} else if (str_eq(type, "kubernetes.io/basic-auth")) {
+		/* One of the two suffices; without both, each is reported as missing. */
+		if (!has_key(data, "username", &v) && !has_key(data, "password", &v)) {
+			(void)require_key(c, data, "username");
+			(void)require_key(c, data, "password");
+		}
+	} else if (str_eq(type, "kubernetes.io/ssh-auth")) {
+		/* Unlike with the other types, an empty value is refused. */
+		if (!has_key(data, "ssh-privatekey", &v) || is_empty(v))
+			at_key(c, "data", "ssh-privatekey", SCHEMA_REQUIRED, NULL, "");
+	} else if (str_eq(type, "kubernetes.io/tls")) {
+		/* The certificate and key are not parsed: kube-apiserver does not either. */
+		(void)require_key(c, data, "tls.crt");
+		(void)require_key(c, data, "tls.key");
+	} else if (str_eq(type, "kubernetes.io/service-account-token")) {
+		/* Whether the ServiceAccount exists is not checked here. */
+		if (!has_key(json_get_obj(o, "metadata/annotations"), ACCOUNT, &v) || is_empty(v))
+			at_key(c, "metadata.annotations", ACCOUNT, SCHEMA_REQUIRED, NULL, "");
+	}
+}
+
+static void check_secret(struct check *c, struct json_object *o)
+{
+	check_size(c, "data", check_data(c, o, "data", NULL));
+	check_type(c, o, json_get_str(o, "type"));
+}
+
+/* ---- RoleBindings */
+
+/* Require one of the words (NULL-terminated); a missing value is "". */
+static void require_word(
+	struct check *c, struct json_object *o, const char *name, const char *const *words)
+{
+	cleanup_strbuf struct strbuf all = STRBUF_INIT;
+	const char *have = json_get_str(o, name);
+
+	for (const char *const *w = words; *w; w++) {
+		if (str_eq(have ? have : "", *w))
+			return;
+		strbuf_addf(&all, "%s\"%s\"", all.len ? ", " : "supported values: ", *w);
+	}
+	add_cause(c, name, SCHEMA_UNSUPPORTED, json_get(o, name), strbuf_str(&all));
+}
+
+/* The API group depends on the kind: "" for ServiceAccounts, RBAC's for users and groups. */
+static void check_subject(struct check *c, struct json_object *s)
+{
+	static const char *const subject_kinds[] = {"ServiceAccount", "User", "Group", NULL},
+				 *const core[] = {"", NULL}, *const rbac[] = {RBAC, NULL};
+	const char *kind = json_get_str(s, "kind"), *name = json_get_str(s, "name");
+	bool account = str_eq(kind, "ServiceAccount");
+
+	if (require(c, s, "name") && account && name && !kobj_name_valid(name, strlen(name)))
+		add_cause(c, "name", SCHEMA_INVALID, json_get(s, "name"),
+			"must be the name of an object");
+	require_word(c, s, "kind", subject_kinds);
+	if (account)
+		require_word(c, s, "apiGroup", core);
+	else if (str_eq(kind, "User") || str_eq(kind, "Group"))
+		require_word(c, s, "apiGroup", rbac);
+}
+
+/* Unlike kube-apiserver, only the ClusterRoles that apistore/rights knows may be named: a binding
+ * to any other would grant nothing. */
+static void check_binding(struct check *c, struct json_object *o)
+{
+	static const char *const groups[] = {RBAC, NULL};
+	static const char *const role_kinds[] = {"ClusterRole", NULL};
+	static const char *const names[] = {
+		SCHEMA_ROLE_ADMIN, SCHEMA_ROLE_FOLLOW, SCHEMA_ROLE_VIEW, NULL};
+	struct json_object *ref = json_get_obj(o, "roleRef"), *a = json_get_arr(o, "subjects");
+	size_t before = schema_path_add(&c->path, "roleRef");
+
+	if (ref)
+		require_word(c, ref, "apiGroup", groups);
+	require_word(c, ref, "kind", role_kinds);
+	require_word(c, ref, "name", names);
+	schema_path_cut(&c->path, before);
+	(void)schema_path_add(&c->path, "subjects");
+	for (size_t i = 0; i < json_len(a); i++) {
+		size_t list = schema_path_index(&c->path, i);
+
+		if (json_object_is_type(json_at(a, i), json_type_object))
+			check_subject(c, json_at(a, i));
+		schema_path_cut(&c->path, list);
+	}
+	schema_path_cut(&c->path, before);
+}
+
+/* Only an absent group is filled in; an explicit "" is checked as given. */
+static void fill_group(struct json_object *o)
+{
+	if (json_object_is_type(o, json_type_object) &&
+		!json_object_object_get_ex(o, "apiGroup", NULL))
+		json_add_str(o, "apiGroup", RBAC);
+}
+
+/* The default that RoleBindings have: RBAC's group for roleRef, users and groups. */
+void schema_builtin_default(const struct schema_kind *k, struct json_object *o)
+{
+	struct json_object *a = json_get_arr(o, "subjects");
+
+	if (!str_eq(k->kind, "RoleBinding"))
+		return;
+	fill_group(json_get_obj(o, "roleRef"));
+	for (size_t i = 0; i < json_len(a); i++) {
+		struct json_object *s = json_at(a, i);
+		const char *kind = json_get_str(s, "kind");
+
+		if (str_eq(kind, "User") || str_eq(kind, "Group"))
+			fill_group(s);
+	}
+}
+
+/* ---- Events */
+
+/* core/v1 accepts nearly everything, as it always did. events.k8s.io/v1 has rules for new objects,
+ * and only metadata and series may change later. Causes name the fields of core/v1, because
+ * kube-apiserver validates the converted object. */
+
+#define SHORT_MAX 128
+#define NOTE_MAX  1024
+
+/* Bytes, not characters: kube-apiserver uses len() here. */
+static void at_most(
+	struct check *c, struct json_object *o, const char *member, const char *field, size_t max)
+{
+	const char *text = json_get_str(o, member);
+	cleanup_free char *why = xasprintf("must have at most %zu bytes", max);
+
+	if (text && strlen(text) > max)
+		add_cause(c, field, SCHEMA_INVALID, NULL, why);
+}
+
+/* Check for a qualified name such as "a" or "example.io/a": an optional DNS prefix, then letters,
+ * digits and "-_." with a letter or digit at both ends. */
+static bool is_qualified(const char *s)
+{
+	const char *slash = strchr(s, '/'), *part = slash ? slash + 1 : s;
+	size_t n = strlen(part);
+
+	if (slash && !kobj_name_valid(s, (size_t)(slash - s)))
+		return false;
+	if (n == 0 || n > 63 || !isalnum((unsigned char)part[0]) ||
+		!isalnum((unsigned char)part[n - 1]))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)part[i]) && !strchr("-_.", part[i]))
+			return false;
+	return true;
+}
+
+/* An Event about a cluster-scoped object has no namespace to match: it must be in "default", or in
+ * kube-system for the newer form. */
+static void check_namespace(struct check *c, struct json_object *o, const char *of, bool timed)
+{
+	const char *ns = json_get_str(o, "metadata/namespace");
+	bool none = !ns || !*ns || str_eq(ns, "default") || (timed && str_eq(ns, "kube-system"));
+
+	if (of && *of ? !timed && !str_eq(ns, of) : !none)
+		add_cause(c, "involvedObject.namespace", SCHEMA_INVALID, NULL,
+			"must be the namespace of the Event");
+}
+
+/* Check an Event that has an eventTime. controller: name of the member and of the field in
+ * causes. */
+static void check_timed(
+	struct check *c, struct json_object *o, const char *controller, const char *note)
+{
+	static const char *const members[] = {"reportingInstance", "action", "reason"};
+	const char *name = json_get_str(o, controller);
+
+	require(c, o, controller);
+	if (name && *name && !is_qualified(name))
+		add_cause(c, controller, SCHEMA_INVALID, json_get(o, controller),
+			"must be a qualified name such as example.com/name");
+	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+		require(c, o, members[i]);
+		at_most(c, o, members[i], members[i], SHORT_MAX);
+	}
+	at_most(c, o, note, "message", NOTE_MAX);
+}
+
+/* The rules for an Event with an eventTime apply to those of core/v1, too. */
+static void check_event(struct check *c, struct json_object *o, bool core)
+{
+	bool timed = !is_empty(json_get(o, "eventTime"));
+
+	check_namespace(c, o,
+		json_get_str(o, core ? "involvedObject/namespace" : "regarding/namespace"), timed);
+	if (timed)
+		check_timed(c, o, core ? "reportingComponent" : "reportingController",
+			core ? "message" : "note");
+}
+
+/* A series begins with its second occurrence. */
+static void check_series(struct check *c, struct json_object *o)
+{
+	struct json_object *series = json_get_obj(o, "series");
+
+	if (!series)
+		return;
+	if (json_get_int(series, "count", 0) < 2)
+		add_cause(c, "series.count", SCHEMA_INVALID, NULL, "must be at least 2");
+	if (is_empty(json_get(series, "lastObservedTime")))
+		add_cause(c, "series.lastObservedTime", SCHEMA_REQUIRED, NULL, "");
+}
+
+/* The deprecated members must be unset in a new Event, except deprecatedCount, for which 0 is
+ * allowed. */
+static void check_new_event(struct check *c, struct json_object *o)
+{
+	static const char *const unset[][2] = {{"deprecatedFirstTimestamp", "firstTimestamp"},
+		{"deprecatedLastTimestamp", "lastTimestamp"}, {"deprecatedCount", "count"},
+		{"deprecatedSource", "source"}};
+	const char *type = json_get_str(o, "type");
+
+	check_series(c, o);
+	require(c, o, "eventTime");
+	if (!str_eq(type, "Normal") && !str_eq(type, "Warning"))
+		add_cause(c, "type", SCHEMA_INVALID, json_get(o, "type"),
+			"must be Normal or Warning");
+	for (size_t i = 0; i < ARRAY_LEN(unset); i++)
+		if (!is_empty(json_get(o, unset[i][0])) &&
+			!(str_eq(unset[i][1], "count") && json_get_int(o, unset[i][0], 0) == 0))
+			add_cause(c, unset[i][1], SCHEMA_INVALID, NULL, "must be unset");
+}
+
+/* Everything but metadata and series: the member, and the field of core/v1 that causes name. */
+static const char *const fixed[][2] = {{"regarding", "involvedObject"}, {"reason", "reason"},
+	{"note", "message"}, {"deprecatedSource", "source"},
+	{"deprecatedFirstTimestamp", "firstTimestamp"},
+	{"deprecatedLastTimestamp", "lastTimestamp"}, {"deprecatedCount", "count"},
+	{"type", "type"}, {"eventTime", "eventTime"}, {"action", "action"}, {"related", "related"},
+	{"reportingController", "reportingController"}, {"reportingInstance", "reportingInstance"}};
+
+/* Absent and empty are equal, as in Go's types. A series is checked only when it changed. */
+static void check_changed_event(struct check *c, struct json_object *old, struct json_object *o)
+{
+	if (!json_object_equal(json_get(old, "series"), json_get(o, "series")))
+		check_series(c, o);
+	for (size_t i = 0; i < ARRAY_LEN(fixed); i++) {
+		struct json_object *a = json_get(old, fixed[i][0]), *b = json_get(o, fixed[i][0]);
+
+		if (!json_object_equal(a, b) && !(is_empty(a) && is_empty(b)))
+			add_cause(c, fixed[i][1], SCHEMA_INVALID, b, "field is immutable");
+	}
+}
+
+/* ---- what an update must not change */
 
 static bool same(struct json_object *old, struct json_object *now, const char *member)
 {
@@ -196,16 +619,39 @@ static const char *type_of(struct json_object *secret)
 
 /* The new and the old object are compared after the defaults, so that an omitted default is no
  * change. */
-void look_changed(struct look *l, const struct schema_kind *k, struct json_object *old,
+static void check_changed(struct check *c, const struct schema_kind *k, struct json_object *old,
 	struct json_object *now)
 {
 	if (str_eq(k->kind, "Secret") && !str_eq(type_of(old), type_of(now)))
-		look_at(l, "type", SCHEMA_INVALID, json_get(now, "type"), "field is immutable");
+		add_cause(c, "type", SCHEMA_INVALID, json_get(now, "type"), "field is immutable");
 	if (str_eq(k->kind, "Secret") || str_eq(k->kind, "ConfigMap"))
-		fixed_data(old, now, l->causes);
+		fixed_data(old, now, c->causes);
 	if (str_eq(k->kind, "RoleBinding") && !same(old, now, "roleRef"))
-		look_at(l, "roleRef", SCHEMA_INVALID, json_get(now, "roleRef"),
+		add_cause(c, "roleRef", SCHEMA_INVALID, json_get(now, "roleRef"),
 			"field is immutable");
 	if (str_eq(k->group, "events.k8s.io"))
-		look_event_changed(l, old, now);
+		check_changed_event(c, old, now);
+}
+
+/* ---- all kinds */
+
+/* `was` selects the rules for an update; without it, those for a create apply. */
+void schema_builtin_check(const struct schema_kind *k, struct json_object *was,
+	struct json_object *o, struct schema_causes *causes)
+{
+	struct check c = {STRBUF_INIT, causes};
+
+	if (was)
+		check_changed(&c, k, was, o);
+	if (str_eq(k->kind, "Secret"))
+		check_secret(&c, o);
+	else if (str_eq(k->kind, "ConfigMap"))
+		check_configmap(&c, o);
+	else if (str_eq(k->kind, "RoleBinding"))
+		check_binding(&c, o);
+	else if (str_eq(k->kind, "Event"))
+		check_event(&c, o, k->group[0] == '\0');
+	if (!was && str_eq(k->group, "events.k8s.io"))
+		check_new_event(&c, o);
+	strbuf_fini(&c.path);
 }
