@@ -15,7 +15,6 @@
 #include "schema_internal.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/schema/structural.h"
 
 #define NODES_MAX 200 /* in a rule, which also limits its depth */
 

@@ -87,5 +87,5 @@ enum schema_declares schema_at_declares(struct schema_at at, const char *name)
 /* Only places of CRDs are typed; null is accepted everywhere and pruned later. */
 char *schema_at_mismatch(struct schema_at at, struct json_object *v)
 {
-	return at.node && v ? schema_type_fault(at.node, v) : NULL;
+	return at.node && v ? schema_node_mismatch(at.node, v) : NULL;
 }

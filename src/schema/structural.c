@@ -13,18 +13,6 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
-static const char *const type_names[] = {[SCHEMA_TYPE_NONE] = "",
-	[SCHEMA_TYPE_OBJECT] = "object",
-	[SCHEMA_TYPE_ARRAY] = "array",
-	[SCHEMA_TYPE_STRING] = "string",
-	[SCHEMA_TYPE_INTEGER] = "integer",
-	[SCHEMA_TYPE_BOOLEAN] = "boolean"};
-
-const char *schema_type_name(enum schema_node_type t)
-{
-	return type_names[t];
-}
-
 /* Also frees a node whose construction failed halfway. */
 void schema_structural_free(struct schema_node *s)
 {
@@ -44,16 +32,6 @@ void schema_structural_free(struct schema_node *s)
 
 /* ---- reading */
 
-static enum schema_node_type read_type(struct json_object *schema)
-{
-	const char *name = json_get_str(schema, "type");
-
-	for (size_t i = 0; i < ARRAY_LEN(type_names); i++)
-		if (str_eq(type_names[i], name))
-			return (enum schema_node_type)i;
-	return SCHEMA_TYPE_NONE;
-}
-
 /* `set` tells an absent limit from a limit of 0. */
 static struct schema_limit read_limit(struct json_object *schema, const char *name)
 {
@@ -66,7 +44,7 @@ static int read_values(struct schema_node *n, struct err *err)
 	struct json_object *s = n->schema;
 	struct err why = ERR_INIT;
 
-	n->type = read_type(s);
+	n->type = schema_node_type_named(json_get_str(s, "type"));
 	n->date_time = str_eq(json_get_str(s, "format"), "date-time");
 	n->max_length = read_limit(s, "maxLength");
 	n->min_length = read_limit(s, "minLength");
@@ -99,12 +77,7 @@ static void read_list_type(struct schema_node *n)
 		n->merge.keys[i] = json_object_get_string(json_at(keys, i));
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(((const struct schema_prop *)a)->name, ((const struct schema_prop *)b)->name);
-}
-
-/* Sorted by name, for schema_node_member() and for causes in a fixed order. */
+/* Sorted by name, for causes in a fixed order, too. */
 static int read_props(struct schema_node *n, struct err *err)
 {
 	json_each (json_get(n->schema, "properties"), name, v) {
@@ -116,8 +89,7 @@ static int read_props(struct schema_node *n, struct err *err)
 		n->prop[n->n_props++] = (struct schema_prop){name, p};
 		n->has_rules = n->has_rules || p->has_rules;
 	}
-	if (n->n_props)
-		qsort(n->prop, n->n_props, sizeof(*n->prop), by_name);
+	schema_node_sort(n);
 	return 0;
 }
 
@@ -167,28 +139,4 @@ struct schema_node *schema_structural_new(struct json_object *schema, struct err
 		return n;
 	schema_structural_free(n);
 	return NULL;
-}
-
-/* ---- looking things up */
-
-/* s may be NULL, so that callers can walk below a place without schema. */
-const struct schema_node *schema_node_member(const struct schema_node *s, const char *name)
-{
-	struct schema_prop key = {name, NULL};
-	const struct schema_prop *p =
-		s && s->n_props ? bsearch(&key, s->prop, s->n_props, sizeof(key), by_name) : NULL;
-
-	return p ? p->node : NULL;
-}
-
-const struct schema_node *schema_node_element(const struct schema_node *s)
-{
-	return s ? s->items : NULL;
-}
-
-const struct schema_merge *schema_node_merge(const struct schema_node *s)
-{
-	static const struct schema_merge plain = {.type = SCHEMA_MERGE_PLAIN};
-
-	return s ? &s->merge : &plain;
 }

@@ -25,24 +25,24 @@ struct walk {
  * elements of a list of type map by their key, other elements not at all. Equality is computed only
  * where something is wrong, and kept.
  */
-struct then {
+struct correlated {
 	const struct schema_node *s;
 	struct json_object *now, *old;
-	struct then *parent; /* the nearest ancestor that is correlated */
-	bool known;          /* old is the previous version of now */
-	signed char equal;   /* -1: not compared yet */
+	struct correlated *parent; /* the nearest ancestor that is correlated */
+	bool known;                /* old is the previous version of now */
+	signed char equal;         /* -1: not compared yet */
 };
 
 /* A value without an old version belongs to the nearest correlated ancestor. */
-static struct then child_of(struct then *t, const struct schema_node *s, struct json_object *now,
-	struct json_object *old)
+static struct correlated child_of(struct correlated *t, const struct schema_node *s,
+	struct json_object *now, struct json_object *old)
 {
-	return (struct then){s, now, old, t->known ? t : t->parent, old != NULL, -1};
+	return (struct correlated){s, now, old, t->known ? t : t->parent, old != NULL, -1};
 }
 
 /* With an uncorrelated parent, no member of it is correlated. */
-static struct then member_of(
-	struct then *t, const struct schema_node *s, const char *name, struct json_object *now)
+static struct correlated member_of(struct correlated *t, const struct schema_node *s,
+	const char *name, struct json_object *now)
 {
 	return child_of(t, s, now, t->known ? json_get(t->old, name) : NULL);
 }
@@ -54,7 +54,7 @@ static struct json_object *key_of(const struct schema_node *list, struct json_ob
 }
 
 /* Find the old element with the same key; positions do not count. */
-static struct then element_of(struct then *t, size_t i)
+static struct correlated element_of(struct correlated *t, size_t i)
 {
 	struct json_object *now = json_at(t->now, i), *key = key_of(t->s, now), *old = NULL;
 
@@ -66,7 +66,7 @@ static struct then element_of(struct then *t, size_t i)
 }
 
 /* An uncorrelated value is unchanged when its nearest correlated ancestor is. */
-static bool is_unchanged(struct then *t)
+static bool is_unchanged(struct correlated *t)
 {
 	if (!t->known)
 		return t->parent && is_unchanged(t->parent);
@@ -76,36 +76,6 @@ static bool is_unchanged(struct then *t)
 }
 
 /* ---- types and values */
-
-/* Integers above INT64_MAX have no type: Kubernetes knows int64 only. */
-static enum schema_node_type type_of(struct json_object *v)
-{
-	switch (json_object_get_type(v)) {
-	case json_type_boolean:
-		return SCHEMA_TYPE_BOOLEAN;
-	case json_type_int:
-		return json_object_get_uint64(v) > INT64_MAX ? SCHEMA_TYPE_NONE
-							     : SCHEMA_TYPE_INTEGER;
-	case json_type_object:
-		return SCHEMA_TYPE_OBJECT;
-	case json_type_array:
-		return SCHEMA_TYPE_ARRAY;
-	case json_type_string:
-		return SCHEMA_TYPE_STRING;
-	case json_type_double:
-	case json_type_null:
-		break;
-	}
-	return SCHEMA_TYPE_NONE;
-}
-
-char *schema_type_fault(const struct schema_node *s, struct json_object *v)
-{
-	if (type_of(v) == s->type)
-		return NULL;
-	return xasprintf("must be of type %s, not %s", schema_type_name(s->type),
-		json_type_to_name(json_object_get_type(v)));
-}
 
 static void fault(struct walk *w, enum schema_problem problem, struct json_object *value,
 	const char *fmt, ...) PRINTF_LIKE(4, 5);
@@ -195,11 +165,11 @@ static size_t find_duplicate(const struct schema_node *s, struct json_object *li
 	return n;
 }
 
-static void check(struct walk *w, struct then *t);
+static void check(struct walk *w, struct correlated *t);
 
 /* Check a list. One that is too long is not inspected further: it may have any size. Duplicates
  * that the old list had already are accepted. */
-static void check_list(struct walk *w, struct then *t)
+static void check_list(struct walk *w, struct correlated *t)
 {
 	const struct schema_node *s = t->s;
 	size_t n = json_len(t->now), before, twice;
@@ -213,7 +183,7 @@ static void check_list(struct walk *w, struct then *t)
 		fault(w, SCHEMA_INVALID, NULL, "must have at least %lld items, has %zu",
 			(long long)s->min_items.value, n);
 	for (size_t i = 0; s->items && i < n; i++) {
-		struct then element = element_of(t, i);
+		struct correlated element = element_of(t, i);
 
 		before = schema_path_index(&w->path, i);
 		check(w, &element);
@@ -231,12 +201,12 @@ static void check_list(struct walk *w, struct then *t)
 }
 
 /* Members are checked in the order of the schema, then required ones that are missing. */
-static void check_object(struct walk *w, struct then *t)
+static void check_object(struct walk *w, struct correlated *t)
 {
 	for (size_t i = 0; i < t->s->n_props; i++) {
 		const char *name = t->s->prop[i].name;
 		struct json_object *v = NULL;
-		struct then member;
+		struct correlated member;
 		size_t before;
 
 		if (!json_object_object_get_ex(t->now, name, &v))
@@ -260,9 +230,9 @@ static void check_object(struct walk *w, struct then *t)
 
 /* Check a value and everything below it. Causes are taken back at the end if the value did not
  * change, because they were there before the update. */
-static void check(struct walk *w, struct then *t)
+static void check(struct walk *w, struct correlated *t)
 {
-	cleanup_free char *type = schema_type_fault(t->s, t->now);
+	cleanup_free char *type = schema_node_mismatch(t->s, t->now);
 	size_t before = w->causes->n;
 
 	if (type)
@@ -294,7 +264,7 @@ static void check(struct walk *w, struct then *t)
 
 /* Report a rule that does not hold. A rule about the present value alone is only a warning where
  * nothing changed. */
-static void rule_failed(struct walk *w, struct then *t, const struct schema_rule *r)
+static void rule_failed(struct walk *w, struct correlated *t, const struct schema_rule *r)
 {
 	cleanup_strbuf struct strbuf field = STRBUF_INIT;
 
@@ -309,7 +279,7 @@ static void rule_failed(struct walk *w, struct then *t, const struct schema_rule
 }
 
 /* Rules with oldSelf need an old value, so they do not run on create or for new elements. */
-static void run_rules(struct walk *w, struct then *t)
+static void run_rules(struct walk *w, struct correlated *t)
 {
 	const struct schema_node *s = t->s;
 
@@ -321,14 +291,15 @@ static void run_rules(struct walk *w, struct then *t)
 			rule_failed(w, t, &s->rule[i]);
 	for (size_t i = 0; i < s->n_props; i++) {
 		const char *name = s->prop[i].name;
-		struct then member = member_of(t, s->prop[i].node, name, json_get(t->now, name));
+		struct correlated member =
+			member_of(t, s->prop[i].node, name, json_get(t->now, name));
 		size_t before = schema_path_add(&w->path, name);
 
 		run_rules(w, &member);
 		schema_path_cut(&w->path, before);
 	}
 	for (size_t i = 0; s->items && i < json_len(t->now); i++) {
-		struct then element = element_of(t, i);
+		struct correlated element = element_of(t, i);
 		size_t before = schema_path_index(&w->path, i);
 
 		run_rules(w, &element);
@@ -352,7 +323,7 @@ void schema_validate(const struct schema_node *s, struct json_object *o, struct 
 	bool status, struct schema_causes *causes, struct schema_texts *warnings)
 {
 	struct walk w = {STRBUF_INIT, causes, warnings};
-	struct then whole = {s, o, old, NULL, old != NULL, -1}, part = whole;
+	struct correlated whole = {s, o, old, NULL, old != NULL, -1}, part = whole;
 	struct json_object *v = json_get(o, "status");
 
 	if (status) {

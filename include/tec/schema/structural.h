@@ -39,9 +39,4 @@ void schema_prune(const struct schema_node *s, struct json_object *o, struct sch
 void schema_validate(const struct schema_node *s, struct json_object *o, struct json_object *old,
 	bool status, struct schema_causes *causes, struct schema_texts *warnings);
 
-/* For schema/merge.h; NULL: unknown. */
-const struct schema_node *schema_node_member(const struct schema_node *s, const char *name);
-const struct schema_node *schema_node_element(const struct schema_node *s);
-const struct schema_merge *schema_node_merge(const struct schema_node *s); /* never NULL */
-
 #endif
