@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "tec/apistore/listing.h"
+#include "tec/apistore/negotiation.h"
 #include "tec/apistore/protobuf.h"
 #include "tec/apistore/request.h"
 #include "tec/base/json.h"
@@ -197,9 +198,9 @@ void apiserver_objects(const struct apiserver_call *c)
 	bool read = m == HTTPD_GET || m == HTTPD_HEAD;
 	cleanup_free char *include = apistore_target_param(c->t, "includeObject");
 
-	if (!apistore_form_choose(httpd_req_header(c->req, "Accept"), &c->t->form))
+	if (!apistore_negotiation_choose(httpd_req_header(c->req, "Accept"), &c->t->form))
 		apiserver_answer_not_acceptable(c->req);
-	else if (!apistore_form_set_include(&c->t->form, include))
+	else if (!apistore_negotiation_include(&c->t->form, include))
 		apiserver_answer_refuse(c->req, 400, "BadRequest",
 			"unrecognized includeObject value: %s", log_esc(include));
 	else if (m == HTTPD_GET && !c->t->name[0] && apistore_target_flag(c->t, "watch"))

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tec/apistore/negotiation.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -109,7 +110,7 @@ static bool choose_discovery(const char *accept, const char **version)
 	struct apistore_form any;
 
 	*version = "";
-	for (const char *p = accept ? accept : ""; apistore_form_next_media(&p, &m);) {
+	for (const char *p = accept ? accept : ""; apistore_negotiation_next(&p, &m);) {
 		if (!str_eq(m.type, "application/json") || !str_eq(m.group, DISCOVERY) ||
 			!str_eq(m.as, "APIGroupDiscoveryList")) {
 			if (!m.as[0])
@@ -119,7 +120,7 @@ static bool choose_discovery(const char *accept, const char **version)
 		*version = str_eq(m.version, "v2") ? "v2" : "v2beta1";
 		return str_eq(m.version, "v2") || str_eq(m.version, "v2beta1");
 	}
-	return apistore_form_choose(accept, &any);
+	return apistore_negotiation_choose(accept, &any);
 }
 
 /* Find the document of /api (core) or /apis. */
@@ -150,14 +151,14 @@ static void swagger(const struct apiserver_call *c, const char *accept, struct f
 	bool protobuf = false;
 	struct apistore_form any;
 
-	for (const char *p = accept ? accept : ""; apistore_form_next_media(&p, &m);)
+	for (const char *p = accept ? accept : ""; apistore_negotiation_next(&p, &m);)
 		if (str_eq(m.type, SWAGGER) || str_eq(m.type, SWAGGER_OLD)) {
 			protobuf = true;
 			break;
 		} else if (str_eq(m.type, "application/json")) {
 			break;
 		}
-	f->refused = !protobuf && !apistore_form_choose(accept, &any);
+	f->refused = !protobuf && !apistore_negotiation_choose(accept, &any);
 	if (f->refused)
 		return;
 	f->kept = documents_get(
@@ -238,7 +239,7 @@ static struct found find(const struct apiserver_call *c)
 		openapi(c, path + strlen("/openapi/v3/"), &f);
 	else
 		legacy(&s, path, &f);
-	f.refused = (f.o || f.kept) && !apistore_form_choose(accept, &any);
+	f.refused = (f.o || f.kept) && !apistore_negotiation_choose(accept, &any);
 	return f;
 }
 

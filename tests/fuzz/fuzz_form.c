@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "tec/apistore/form.h"
+#include "tec/apistore/negotiation.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/schema/builtin.h"
@@ -25,7 +26,7 @@ static void check_ranges(const char *accept)
 
 	for (const char *c = accept; *c; c++)
 		max += *c == ',';
-	while (apistore_form_next_media(&p, &m))
+	while (apistore_negotiation_next(&p, &m))
 		if (++n > max || !m.type[0] || strlen(m.type) >= sizeof(m.type))
 			DIE("a range that is none");
 	if (p != accept + strlen(accept))
@@ -60,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (object)
 		*object++ = '\0';
 	check_ranges(text);
-	if (!apistore_form_choose(text, &f) && f.shape != APISTORE_SHAPE_OBJECT)
+	if (!apistore_negotiation_choose(text, &f) && f.shape != APISTORE_SHAPE_OBJECT)
 		DIE("a form that is not served");
 	o = object ? json_parse(object, strlen(object), &limits, &err) : NULL;
 	if (!json_object_is_type(o, json_type_object))
