@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "tec/apistore/face.h"
+#include "tec/apistore/inproc.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -60,14 +60,6 @@ static const char *error_body(struct strbuf *out, int status, const char *messag
 
 /* ---- who asks */
 
-static struct json_object *account_of(
-	struct apistore_apiserver *a, const char *ns, const char *name)
-{
-	cleanup_free char *path = xasprintf("/api/v1/namespaces/%s/serviceaccounts/%s", ns, name);
-
-	return apistore_face_get(a->shared.conf.objects, path);
-}
-
 /* Authenticate a ServiceAccount token. The account must still exist with the uid in the token: an
  * account deleted and created again does not inherit its predecessor's tokens. */
 static bool token_user(struct apistore_apiserver *a, const char *token, struct apistore_user *out)
@@ -77,7 +69,8 @@ static bool token_user(struct apistore_apiserver *a, const char *token, struct a
 
 	if (apistore_token_read(a->tokens, token, strlen(token), clock_wall_s(), out, &err) < 0)
 		return false;
-	account = account_of(a, out->ns, out->account);
+	account = apistore_inproc_object(a->shared.conf.objects,
+		&(const struct apistore_key){"serviceaccounts", out->ns, out->account});
 	return account && str_eq(json_get_str(account, "metadata/uid"), out->uid);
 }
 

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tec/apistore/face.h"
+#include "tec/apistore/inproc.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
@@ -183,24 +183,17 @@ static struct apistore_answer refusal_of(const struct err *err)
 	}
 }
 
-static bool is_stored(const struct apiserver_call *c)
-{
-	cleanup_free char *path = xasprintf("/apis/%s/%s/namespaces/%s/%s/%s", c->t->group,
-		c->t->version, c->t->ns, c->t->resource, c->t->name);
-	cleanup_json struct json_object *o = apistore_face_get(c->shared->conf.objects, path);
-
-	return o != NULL;
-}
-
 /* Pass the text in the body, {"message": TEXT}, to the hand_in callback. The image must exist. */
 static int take_values(const struct apiserver_call *c, struct err *err)
 {
 	const struct apistore_apiserver_conf *conf = &c->shared->conf;
-	cleanup_json struct json_object *body = NULL;
+	const struct apistore_key key = {c->t->qualified, c->t->ns, c->t->name};
+	cleanup_json struct json_object *image = apistore_inproc_object(conf->objects, &key),
+					*body = NULL;
 	const char *text;
 	size_t len;
 
-	if (!is_stored(c))
+	if (!image)
 		return err_set(err, ERR_NOT_FOUND, "%s %s not found", c->t->qualified,
 			log_esc(c->t->name));
 	text = httpd_req_body(c->req, &len);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tec/apistore/face.h"
+#include "tec/apistore/inproc.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
@@ -119,9 +119,9 @@ static size_t audiences(struct json_object *body, const char *out[9])
 static void token_request(const struct apiserver_call *c, struct json_object *body)
 {
 	int64_t life = json_get_int(body, "spec/expirationSeconds", LIFE_S);
-	cleanup_free char *path =
-		xasprintf("/api/v1/namespaces/%s/serviceaccounts/%s", c->t->ns, c->t->name);
-	cleanup_json struct json_object *account = apistore_face_get(c->shared->conf.objects, path);
+	const struct apistore_key key = {"serviceaccounts", c->t->ns, c->t->name};
+	cleanup_json struct json_object *account =
+		apistore_inproc_object(c->shared->conf.objects, &key);
 	cleanup_json struct json_object *aud = json_arr();
 	cleanup_secret struct secret *token = NULL;
 	const char *for_whom[9];

@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "tec/apistore/apiserver.h"
-#include "tec/apistore/face.h"
+#include "tec/apistore/inproc.h"
 #include "tec/apistore/gc.h"
 #include "tec/apistore/transport.h"
 #include "tec/apistore/unserved.h"
@@ -119,7 +119,7 @@ static int put(struct standalone *s, const char *path, struct json_object *o, st
 	cleanup_free char *text = json_text(o);
 	cleanup_free char *at = xasprintf("%s/%s?fieldManager=tec-operator&force=true", path,
 		json_get_str(o, "metadata/name"));
-	struct apistore_answer a = apistore_face_ask(
+	struct apistore_answer a = apistore_inproc_ask(
 		s->objects, "PATCH", at, "application/apply-patch+yaml", text, strlen(text));
 	int rc = a.code / 100 == 2 ? 0 : err_set(err, ERR_BUG, "%s: %.200s", at, a.body);
 
@@ -202,7 +202,7 @@ static int put_cluster(struct standalone *s, struct err *err)
 	cleanup_free char *path = xasprintf(
 		"/apis/trusted-execution-clusters.io/v1alpha1/namespaces/%s/trustedexecutionclusters",
 		s->ns);
-	cleanup_json struct json_object *list = apistore_face_get(s->objects, path);
+	cleanup_json struct json_object *list = apistore_inproc_get(s->objects, path);
 	cleanup_json struct json_object *o = json_obj();
 	struct json_object *items = json_get_arr(list, "items");
 

@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 
-#include "tec/apistore/face.h"
+#include "tec/apistore/inproc.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -110,7 +110,7 @@ static int post(struct apistore_objects *objects, const char *ns, struct json_ob
 	cleanup_free char *path = xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events", ns);
 	cleanup_free char *text = json_text(event);
 	struct apistore_answer a =
-		apistore_face_ask(objects, "POST", path, "application/json", text, strlen(text));
+		apistore_inproc_ask(objects, "POST", path, "application/json", text, strlen(text));
 	int rc = a.code == 201 ? 0 : err_set(err, ERR_BUG, "%s: %.200s", path, a.body);
 
 	apistore_answer_fini(&a);
@@ -129,8 +129,8 @@ int standalone_restored_report(struct apistore_objects *objects, const char *ns,
 
 	if (!apistore_db_just_restored(db))
 		return 0;
-	clusters = apistore_face_get(objects, clusters_path);
-	keys = apistore_face_get(objects, keys_path);
+	clusters = apistore_inproc_get(objects, clusters_path);
+	keys = apistore_inproc_get(objects, keys_path);
 	make_note(&note, json_get_arr(keys, "items"), apistore_db_restored_s(db));
 	log_warn(NULL, strbuf_str(&note), NULL);
 	cluster = first_cluster(clusters);

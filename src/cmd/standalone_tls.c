@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "tec/apistore/face.h"
+#include "tec/apistore/inproc.h"
 #include "tec/apistore/rows.h"
 #include "tec/base/bytes.h"
 #include "tec/base/clock.h"
@@ -185,7 +185,7 @@ static int put(const struct standalone_tls *t, const struct strbuf *cert, struct
 	strbuf_addc(&text, ',');
 	add_member(&text, "tls.key", secret_peek(pem), secret_len(pem));
 	strbuf_adds(&text, "}}");
-	a = apistore_face_ask(
+	a = apistore_inproc_ask(
 		t->objects, "PATCH", at, "application/apply-patch+yaml", text.data, text.len);
 	secret_wipe(text.data, text.len);
 	rc = a.code / 100 == 2 ? 0 : err_set(err, ERR_BUG, "%s: %.200s", at, a.body);
@@ -201,7 +201,7 @@ static int renew(struct standalone_tls *t, struct err *err)
 	int64_t now_s = clock_wall_s();
 	const struct pki_issue what = {
 		PKI_ISSUE_SERVER, names[0], NULL, names, now_s, PKI_CA_LEAF_DAYS};
-	cleanup_json struct json_object *secret = apistore_face_get(t->objects, t->path);
+	cleanup_json struct json_object *secret = apistore_inproc_get(t->objects, t->path);
 	cleanup_free char *cert = member(secret, "tls.crt"), *ca = member(secret, "ca.crt");
 	cleanup_strbuf struct strbuf made = STRBUF_INIT;
 	size_t len = strlen(cert);

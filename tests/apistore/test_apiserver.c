@@ -8,7 +8,7 @@
 #include <dirent.h>
 
 #include "tec/apistore/apiserver.h"
-#include "tec/apistore/face.h"
+#include "tec/apistore/inproc.h"
 #include "tec/apistore/watch.h"
 #include "tec/base/metric.h"
 #include "tec/k8s/kubeconfig.h"
@@ -35,7 +35,7 @@ static struct k8s_kubeconfig *admin;
 static void put(const char *path, const char *text)
 {
 	struct apistore_answer a =
-		apistore_face_ask(objects, "POST", path, NULL, text, strlen(text));
+		apistore_inproc_ask(objects, "POST", path, NULL, text, strlen(text));
 
 	cr_assert_eq(a.code, 201, "%s", a.body);
 	apistore_answer_fini(&a);

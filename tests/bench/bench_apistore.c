@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tec/apistore/face.h"
+#include "tec/apistore/inproc.h"
 #include "tec/apistore/kinds.h"
 #include "tec/apistore/objects.h"
 #include "tec/apistore/transport.h"
@@ -217,7 +217,7 @@ static struct apistore_objects *open_store(const char *dir)
 
 static void put(const char *path, const char *body)
 {
-	struct apistore_answer a = apistore_face_ask(
+	struct apistore_answer a = apistore_inproc_ask(
 		objects, "PATCH", path, "application/apply-patch+yaml", body, strlen(body));
 
 	bad += a.code / 100 != 2;

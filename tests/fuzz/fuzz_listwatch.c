@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "tec/apistore/face.h"
+#include "tec/apistore/inproc.h"
 #include "tec/apistore/listing.h"
 #include "tec/apistore/stream.h"
 #include "tec/base/json.h"
@@ -69,7 +69,7 @@ static void check_refusal(const struct apistore_answer *a)
 /* The page's token for the next one, for the caller to free. */
 static char *page(struct apistore_objects *s, const char *path, unsigned *seen)
 {
-	struct apistore_answer a = apistore_face_ask(s, "GET", path, NULL, NULL, 0);
+	struct apistore_answer a = apistore_inproc_ask(s, "GET", path, NULL, NULL, 0);
 	struct body whole = BODY_INIT;
 	cleanup_json struct json_object *o = NULL;
 	struct json_object *items;

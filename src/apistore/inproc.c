@@ -2,7 +2,7 @@
 /* Requests from within the server: what a client sends, without HTTP and without authorization. */
 #include "config.h"
 
-#include "tec/apistore/face.h"
+#include "tec/apistore/inproc.h"
 
 #include "tec/apistore/listing.h"
 #include "tec/base/json.h"
@@ -12,7 +12,7 @@
 
 /* The answer may show what is not durable yet; a caller that passes it on must wait for the
  * commit. */
-struct apistore_answer apistore_face_ask(struct apistore_objects *s, const char *method,
+struct apistore_answer apistore_inproc_ask(struct apistore_objects *s, const char *method,
 	const char *path, const char *content_type, const char *body, size_t len)
 {
 	const struct apistore_request r = {.method = method,
@@ -31,11 +31,27 @@ struct apistore_answer apistore_face_ask(struct apistore_objects *s, const char 
 	return apistore_status_refusal(400, "BadRequest", "%s", err.text);
 }
 
+/* A failure of the database in this turn hides the object: what the turn wrote may be undone. */
+struct json_object *apistore_inproc_object(
+	struct apistore_objects *s, const struct apistore_key *key)
+{
+	struct err err = ERR_INIT;
+	struct json_object *o;
+
+	if (apistore_objects_trouble(s, &err))
+		return NULL;
+	o = apistore_objects_get(s, key);
+	if (!apistore_objects_trouble(s, &err))
+		return o;
+	json_object_put(o);
+	return NULL;
+}
+
 /* Get and parse an object or a list. A list is pulled to its end in one go, so the limits of the
  * parser are raised: the text comes from the store and not from a client. */
-struct json_object *apistore_face_get(struct apistore_objects *s, const char *path)
+struct json_object *apistore_inproc_get(struct apistore_objects *s, const char *path)
 {
-	struct apistore_answer a = apistore_face_ask(s, "GET", path, NULL, NULL, 0);
+	struct apistore_answer a = apistore_inproc_ask(s, "GET", path, NULL, NULL, 0);
 	struct json_limits limits = json_limits_api;
 	struct body whole = body_of_text(steal_ptr(&a.body));
 	struct json_object *o = NULL;

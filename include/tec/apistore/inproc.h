@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests to the store from within the process. They run with full rights. Those that create or
+ * change an object are addressed by the path that a client would send. */
+#ifndef TEC_APISTORE_INPROC_H
+#define TEC_APISTORE_INPROC_H
+
+#include "tec/apistore/objects.h"
+#include "tec/apistore/request.h"
+
+/* Make a request; the caller calls apistore_answer_fini. 404: the path is not an API path. */
+struct apistore_answer apistore_inproc_ask(struct apistore_objects *s, const char *method,
+	const char *path, const char *content_type, const char *body, size_t len);
+/* Get an object; the caller puts it. NULL: not found, or the database failed. */
+struct json_object *apistore_inproc_object(
+	struct apistore_objects *s, const struct apistore_key *key);
+/* Get an object or a whole list; the caller puts it. NULL: any answer but 200. */
+struct json_object *apistore_inproc_get(struct apistore_objects *s, const char *path);
+
+#endif
