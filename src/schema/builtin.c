@@ -28,13 +28,14 @@
 	{                                                                                          \
 		__VA_ARGS__, NULL                                                                  \
 	}
-#define SUBS(list) .subs = list, .n_subs = ARRAY_LEN(list)
-/* A review: answered at once and never stored, so create is its only verb. */
-#define REVIEW(g, k, p, s)                                                                         \
+#define KIND(g, k, p, s, ...)                                                                      \
 	{                                                                                          \
 		.group = g, .version = "v1", .kind = k, .list_kind = k "List", .plural = p,        \
-		.singular = s, .verbs = SCHEMA_VERB_CREATE                                         \
+		.singular = s, __VA_ARGS__                                                         \
 	}
+#define STORED .verbs = SCHEMA_VERBS_ALL, .namespaced = true
+/* A review is answered at once and never stored. */
+#define REVIEW .verbs = SCHEMA_VERB_CREATE
 
 /* A POST to serviceaccounts/NAME/token exchanges a TokenRequest, not a ServiceAccount. */
 static const struct schema_sub account_subs[] = {
@@ -47,73 +48,21 @@ static const struct schema_sub account_subs[] = {
 
 /* By group, then by name: the order of discovery. */
 static const struct schema_kind kinds[] = {
-	{.group = "",
-		.version = "v1",
-		.kind = "ConfigMap",
-		.list_kind = "ConfigMapList",
-		.plural = "configmaps",
-		.singular = "configmap",
-		.short_names = NAMES("cm"),
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true},
-	{.group = "",
-		.version = "v1",
-		.kind = "Event",
-		.list_kind = "EventList",
-		.plural = "events",
-		.singular = "event",
-		.short_names = NAMES("ev"),
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true},
-	{.group = "",
-		.version = "v1",
-		.kind = "Namespace",
-		.list_kind = "NamespaceList",
-		.plural = "namespaces",
-		.singular = "namespace",
-		.short_names = NAMES("ns"),
-		.verbs = SCHEMA_VERB_GET | SCHEMA_VERB_LIST | SCHEMA_VERB_WATCH},
-	{.group = "",
-		.version = "v1",
-		.kind = "Secret",
-		.list_kind = "SecretList",
-		.plural = "secrets",
-		.singular = "secret",
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true},
-	{.group = "",
-		.version = "v1",
-		.kind = "ServiceAccount",
-		.list_kind = "ServiceAccountList",
-		.plural = "serviceaccounts",
-		.singular = "serviceaccount",
-		.short_names = NAMES("sa"),
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true,
-		SUBS(account_subs)},
-	REVIEW("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews",
-		"selfsubjectreview"),
-	REVIEW("authorization.k8s.io", "SelfSubjectAccessReview", "selfsubjectaccessreviews",
-		"selfsubjectaccessreview"),
-	REVIEW("authorization.k8s.io", "SelfSubjectRulesReview", "selfsubjectrulesreviews",
-		"selfsubjectrulesreview"),
-	{.group = "events.k8s.io",
-		.version = "v1",
-		.kind = "Event",
-		.list_kind = "EventList",
-		.plural = "events",
-		.singular = "event",
-		.short_names = NAMES("ev"),
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true},
-	{.group = "rbac.authorization.k8s.io",
-		.version = "v1",
-		.kind = "RoleBinding",
-		.list_kind = "RoleBindingList",
-		.plural = "rolebindings",
-		.singular = "rolebinding",
-		.verbs = SCHEMA_VERBS_ALL,
-		.namespaced = true},
+	KIND("", "ConfigMap", "configmaps", "configmap", .short_names = NAMES("cm"), STORED),
+	KIND("", "Event", "events", "event", .short_names = NAMES("ev"), STORED),
+	KIND("", "Namespace", "namespaces", "namespace", .short_names = NAMES("ns"),
+		.verbs = SCHEMA_VERB_GET | SCHEMA_VERB_LIST | SCHEMA_VERB_WATCH),
+	KIND("", "Secret", "secrets", "secret", STORED),
+	KIND("", "ServiceAccount", "serviceaccounts", "serviceaccount", .short_names = NAMES("sa"),
+		.subs = account_subs, .n_subs = ARRAY_LEN(account_subs), STORED),
+	KIND("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews",
+		"selfsubjectreview", REVIEW),
+	KIND("authorization.k8s.io", "SelfSubjectAccessReview", "selfsubjectaccessreviews",
+		"selfsubjectaccessreview", REVIEW),
+	KIND("authorization.k8s.io", "SelfSubjectRulesReview", "selfsubjectrulesreviews",
+		"selfsubjectrulesreview", REVIEW),
+	KIND("events.k8s.io", "Event", "events", "event", .short_names = NAMES("ev"), STORED),
+	KIND(RBAC, "RoleBinding", "rolebindings", "rolebinding", STORED),
 };
 
 size_t schema_builtin_count(void)
