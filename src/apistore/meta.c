@@ -3,12 +3,14 @@
  * owners. */
 #include "config.h"
 
-#include <ctype.h>
+#include "meta.h"
 
+#include <ctype.h>
+#include <string.h>
+
+#include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/kobj/key.h"
-
-#include "write.h"
 
 #define ANNOTATIONS_MAX (256u << 10)
 #define LABEL_MAX       63
@@ -266,7 +268,7 @@ static void check_owners(struct json_object *list, struct schema_causes *causes)
 			"only one owner can be the controller, found %zu", controllers);
 }
 
-void apistore_meta_check(const struct apistore_write *w, const struct schema_kind *k,
+void apistore_meta_check(const struct schema_kind *k, const char *name, struct json_object *was,
 	struct json_object *o, struct schema_causes *causes)
 {
 	struct json_object *m = json_get_obj(o, "metadata"), *labels = json_get_obj(m, "labels"),
@@ -275,9 +277,9 @@ void apistore_meta_check(const struct apistore_write *w, const struct schema_kin
 			   *owners = json_get_arr(m, "ownerReferences");
 	const struct rule *r = rule_of(k);
 
-	if (w->was && finalizers)
-		check_no_new(w->was, finalizers, causes);
-	check_names(r, json_get_str(m, "generateName"), w->t->name, causes);
+	if (was && finalizers)
+		check_no_new(was, finalizers, causes);
+	check_names(r, json_get_str(m, "generateName"), name, causes);
 	if (labels)
 		check_labels(labels, causes);
 	if (annotations)

@@ -6,11 +6,13 @@
  */
 #include "config.h"
 
+#include "options.h"
+
 #include <stdio.h>
+#include <string.h>
 
+#include "tec/base/json.h"
 #include "tec/base/mem.h"
-
-#include "write.h"
 
 static const struct apistore_target none = {.group = (char *)"meta.k8s.io", .name = (char *)""};
 
@@ -33,39 +35,39 @@ static void check_manager(const char *manager, struct schema_causes *causes)
 
 /* Choose the field manager as kube-apiserver does: from the query, or else the product in
  * User-Agent. */
-static void read_manager(
-	struct apistore_write *w, const struct apistore_request *r, struct schema_causes *causes)
+static void read_manager(const struct apistore_target *t, const struct apistore_request *r,
+	struct apistore_options *out, struct schema_causes *causes)
 {
-	cleanup_free char *param = apistore_target_param(w->t, "fieldManager");
+	cleanup_free char *param = apistore_target_param(t, "fieldManager");
 	const char *agent = r->user_agent ? r->user_agent : "unknown";
 	size_t n = 0;
 
 	if (param && *param) {
 		check_manager(param, causes);
-		snprintf(w->manager, sizeof(w->manager), "%s", param);
+		snprintf(out->manager, sizeof(out->manager), "%s", param);
 		return;
 	}
 	for (; *agent && *agent != '/' && n < APISTORE_MANAGER_MAX; agent++)
 		if (*agent >= ' ' && *agent < 0x7f)
-			w->manager[n++] = *agent;
+			out->manager[n++] = *agent;
 	if (n == 0)
-		snprintf(w->manager, sizeof(w->manager), "unknown");
+		snprintf(out->manager, sizeof(out->manager), "unknown");
 }
 
 /* ---- options of several kinds */
 
 /* Read dryRun: the list in the body, or else all such parameters of the query. */
-static void read_dry(
-	struct apistore_write *w, struct json_object *body, struct schema_causes *causes)
+static void read_dry(const struct apistore_target *t, struct json_object *body,
+	struct apistore_options *out, struct schema_causes *causes)
 {
-	cleanup_json struct json_object *query = apistore_target_params(w->t, "dryRun");
+	cleanup_json struct json_object *query = apistore_target_params(t, "dryRun");
 	struct json_object *list = json_get_arr(body, "dryRun");
 	size_t n;
 
 	if (!list || json_len(list) == 0)
 		list = query;
 	n = json_len(list);
-	w->dry = n > 0;
+	out->dry = n > 0;
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *v = json_at(list, i);
 
@@ -79,20 +81,20 @@ static void read_dry(
 }
 
 /* Read fieldValidation. Its default is Warn for clients that can show warnings, and else Ignore. */
-static void read_fields(
-	struct apistore_write *w, const struct apistore_request *r, struct schema_causes *causes)
+static void read_fields(const struct apistore_target *t, const struct apistore_request *r,
+	struct apistore_options *out, struct schema_causes *causes)
 {
 	static const char *const names[] = {[APISTORE_FIELDS_IGNORE] = "Ignore",
 		[APISTORE_FIELDS_WARN] = "Warn",
 		[APISTORE_FIELDS_STRICT] = "Strict"};
-	cleanup_free char *param = apistore_target_param(w->t, "fieldValidation");
+	cleanup_free char *param = apistore_target_param(t, "fieldValidation");
 
-	w->fields = r->warns ? APISTORE_FIELDS_WARN : APISTORE_FIELDS_IGNORE;
+	out->fields = r->warns ? APISTORE_FIELDS_WARN : APISTORE_FIELDS_IGNORE;
 	if (!param || !*param)
 		return;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (str_eq(param, names[i])) {
-			w->fields = (enum apistore_fields)i;
+			out->fields = (enum apistore_fields)i;
 			return;
 		}
 	schema_cause_add_text(causes, SCHEMA_UNSUPPORTED, "fieldValidation", param,
@@ -100,10 +102,10 @@ static void read_fields(
 }
 
 /* Refuse "force" in a patch other than apply. */
-static void read_force(const struct apistore_write *w, const struct apistore_request *r,
+static void read_force(const struct apistore_target *t, const struct apistore_request *r,
 	struct schema_causes *causes)
 {
-	cleanup_free char *param = apistore_target_param(w->t, "force");
+	cleanup_free char *param = apistore_target_param(t, "force");
 
 	if (param && !(r->content_type && strstr(r->content_type, "apply-patch")))
 		schema_cause_add(causes, SCHEMA_FORBIDDEN, "force", NULL,
@@ -137,9 +139,9 @@ static int check_types(struct json_object *body, struct apistore_answer *refused
 }
 
 /* Check gracePeriodSeconds in the query. Its value is not used: everything is deleted at once. */
-static int check_grace(const struct apistore_write *w, struct apistore_answer *refused)
+static int check_grace(const struct apistore_target *t, struct apistore_answer *refused)
 {
-	cleanup_free char *param = apistore_target_param(w->t, "gracePeriodSeconds");
+	cleanup_free char *param = apistore_target_param(t, "gracePeriodSeconds");
 	const char *digits = param && (*param == '-' || *param == '+') ? param + 1 : param;
 
 	if (!digits || (*digits && strspn(digits, "0123456789") == strlen(digits)))
@@ -150,7 +152,8 @@ static int check_grace(const struct apistore_write *w, struct apistore_answer *r
 }
 
 /* Set the policy from its name. "nil" in the message is what kube-apiserver lists as well. */
-static void set_policy(struct apistore_write *w, const char *policy, struct schema_causes *causes)
+static void set_policy(
+	const char *policy, struct apistore_options *out, struct schema_causes *causes)
 {
 	static const char *const names[] = {[APISTORE_POLICY_DEFAULT] = "",
 		[APISTORE_BACKGROUND] = "Background",
@@ -159,7 +162,7 @@ static void set_policy(struct apistore_write *w, const char *policy, struct sche
 
 	for (size_t i = APISTORE_BACKGROUND; i < ARRAY_LEN(names); i++)
 		if (str_eq(policy, names[i])) {
-			w->policy = (enum apistore_policy)i;
+			out->policy = (enum apistore_policy)i;
 			return;
 		}
 	schema_cause_add_text(causes, SCHEMA_UNSUPPORTED, "propagationPolicy", policy,
@@ -167,11 +170,11 @@ static void set_policy(struct apistore_write *w, const char *policy, struct sche
 }
 
 /* Read propagationPolicy or its deprecated form orphanDependents, from the body or the query. */
-static void read_policy(
-	struct apistore_write *w, struct json_object *body, struct schema_causes *causes)
+static void read_policy(const struct apistore_target *t, struct json_object *body,
+	struct apistore_options *out, struct schema_causes *causes)
 {
-	cleanup_free char *param = apistore_target_param(w->t, "propagationPolicy"),
-			  *old = apistore_target_param(w->t, "orphanDependents");
+	cleanup_free char *param = apistore_target_param(t, "propagationPolicy"),
+			  *old = apistore_target_param(t, "orphanDependents");
 	const char *given = json_get_str(body, "propagationPolicy"),
 		   *policy = given ? given : param;
 	bool orphans = json_get(body, "orphanDependents") != NULL;
@@ -180,32 +183,32 @@ static void read_policy(
 		schema_cause_add_text(causes, SCHEMA_INVALID, "propagationPolicy", policy,
 			"must not be set together with orphanDependents");
 	if (policy)
-		set_policy(w, policy, causes);
+		set_policy(policy, out, causes);
 	else if (orphans)
-		w->policy = json_get_bool(body, "orphanDependents", false) ? APISTORE_ORPHAN
-									   : APISTORE_BACKGROUND;
+		out->policy = json_get_bool(body, "orphanDependents", false) ? APISTORE_ORPHAN
+									     : APISTORE_BACKGROUND;
 	else if (old)
-		w->policy = apistore_target_flag(w->t, "orphanDependents") ? APISTORE_ORPHAN
-									   : APISTORE_BACKGROUND;
+		out->policy = apistore_target_flag(t, "orphanDependents") ? APISTORE_ORPHAN
+									  : APISTORE_BACKGROUND;
 }
 
 /* The field manager of a deletion is read but not checked: kube-apiserver ignores it there. */
-int apistore_options_read(struct apistore_write *w, const struct apistore_request *r,
-	struct json_object *body, struct apistore_answer *refused)
+int apistore_options_read(const struct apistore_target *t, const struct apistore_request *r,
+	struct json_object *body, struct apistore_options *out, struct apistore_answer *refused)
 {
 	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0}, ignored = {NULL, 0, 0};
 	bool is_delete = str_eq(r->method, "DELETE"), is_patch = str_eq(r->method, "PATCH");
 
-	if (is_delete && (check_types(body, refused) < 0 || check_grace(w, refused) < 0))
+	if (is_delete && (check_types(body, refused) < 0 || check_grace(t, refused) < 0))
 		return -1;
 	if (is_delete)
-		read_policy(w, body, &causes);
+		read_policy(t, body, out, &causes);
 	if (is_patch)
-		read_force(w, r, &causes);
-	read_manager(w, r, is_delete ? &ignored : &causes);
-	read_dry(w, is_delete ? body : NULL, &causes);
+		read_force(t, r, &causes);
+	read_manager(t, r, out, is_delete ? &ignored : &causes);
+	read_dry(t, is_delete ? body : NULL, out, &causes);
 	if (!is_delete)
-		read_fields(w, r, &causes);
+		read_fields(t, r, out, &causes);
 	if (causes.n == 0)
 		return 0;
 	*refused = apistore_status_causes(&none,

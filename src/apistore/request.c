@@ -1,31 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads, and the common path of all writes. Each write computes the object that would be stored and
- * passes it to apistore_write_store(), which restores the fields that only the server sets,
- * validates the result and stores it.
+ * Reads, and the four writes. Each write computes the object that would be stored; it is admitted
+ * (admit.c) with the fields that only the server sets, and stored. A patch whose result names
+ * another object, uid or resourceVersion is refused before that, and a request to the status
+ * subresource stores only the status of the result.
  */
 #include "config.h"
 
 #include "tec/apistore/request.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "tec/apistore/events.h"
+#include "tec/apistore/gc.h"
+#include "tec/apistore/jsonpatch.h"
+#include "tec/apistore/listing.h"
+#include "tec/apistore/managed.h"
+#include "tec/apistore/patch.h"
+#include "tec/apistore/strategic.h"
 #include "tec/base/clock.h"
 #include "tec/base/file.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
+#include "tec/base/yaml.h"
 
+#include "admit.h"
+#include "meta.h"
 #include "query.h"
-#include "rules.h"
-#include "write.h"
 
 #define ANY_RESOURCE "the server could not find the requested resource"
 #define PIECE        (256u << 10) /* bytes of a list that come with the answer */
 
-const struct json_limits apistore_write_limits = {APISTORE_BODY_MAX, 128, 400000, false};
+#define AT_ONCE 10000 /* objects that one request deletes at most */
+#define MODIFIED                                                                                   \
+	"the object has been modified; please apply your changes to the latest version and try again"
+
+#define UNPROCESSABLE "the server rejected our request due to an error in our request"
+
+/* Limits of a body: a few times what our kinds need. */
+static const struct json_limits limits = {APISTORE_BODY_MAX, 128, 400000, false};
 
 /* ---- answers */
 
@@ -52,7 +68,7 @@ static struct apistore_answer shown_as(struct apistore_objects *s, const struct 
 }
 
 /* Answer after a function has reported a database failure by its result alone. */
-struct apistore_answer apistore_write_trouble(struct apistore_objects *s)
+static struct apistore_answer trouble(struct apistore_objects *s)
 {
 	struct err err = ERR_INIT;
 
@@ -100,7 +116,7 @@ static struct apistore_answer list(struct apistore_objects *s, struct apistore_t
 		body_fini(&out);
 		apistore_listing_free(l);
 		(void)apistore_objects_failed(s, &err);
-		return apistore_write_trouble(s);
+		return trouble(s);
 	}
 	if (rc > 0)
 		answer.more = l;
@@ -114,8 +130,8 @@ static struct apistore_answer list(struct apistore_objects *s, struct apistore_t
 
 /* ---- preparing an object */
 
-/* The value is copied, since both objects live on. */
-void apistore_write_copy(struct json_object *o, struct json_object *from, const char *name)
+/* Set a member of o to a copy of that of from; remove it if from is NULL or lacks it. */
+static void copy_member(struct json_object *o, struct json_object *from, const char *name)
 {
 	struct json_object *v = NULL;
 
@@ -148,7 +164,7 @@ static void keep_meta(
 	struct json_object *m = apistore_objects_meta(o);
 
 	for (size_t i = 0; i < ARRAY_LEN(members); i++)
-		apistore_write_copy(m, was ? json_get(was, "metadata") : NULL, members[i]);
+		copy_member(m, was ? json_get(was, "metadata") : NULL, members[i]);
 	for (size_t i = 0; i < ARRAY_LEN(never_empty); i++)
 		drop_empty(m, never_empty[i]);
 	json_add_str(m, "name", key->name);
@@ -156,7 +172,7 @@ static void keep_meta(
 }
 
 /* Fill in kind and apiVersion, which a client may omit because the path implies them. */
-static void complete(const struct apistore_write *w, struct json_object *o)
+static void complete(const struct apistore_admit *w, struct json_object *o)
 {
 	const struct schema_kind *k = w->kind->schema;
 	cleanup_free char *gv =
@@ -168,89 +184,71 @@ static void complete(const struct apistore_write *w, struct json_object *o)
 		json_add_str(o, "kind", k->kind);
 }
 
-struct apistore_manager apistore_write_manager(
-	const struct apistore_write *w, const char *version, char *now)
+/* Describe the field manager. version: the object's apiVersion; now: a buffer of CLOCK_RFC3339_LEN
+ * bytes, which the result borrows. */
+static struct apistore_manager manager_of(
+	const struct apistore_admit *w, const char *version, char *now)
 {
 	clock_format(clock_wall_s(), now);
-	return (struct apistore_manager){w->manager, version, w->t->sub, now};
+	return (struct apistore_manager){w->opt.manager, version, w->t->sub, now};
 }
 
-/* Record field ownership after a write; an apply has already done it. */
-static void note_manager(const struct apistore_write *w, struct json_object *o)
+/* Complete and validate an object that is to be stored. From the middle on, o has the server's
+ * values for what clients cannot set. */
+static int prepare(
+	const struct apistore_admit *w, struct json_object *o, struct apistore_answer *refused)
+{
+	complete(w, o);
+	if (apistore_admit_body(w, o, refused) < 0)
+		return -1;
+	keep_meta(&w->key, o, w->was);
+	if (w->kind->status && !w->t->sub[0])
+		copy_member(o, w->was, "status");
+	return apistore_admit_object(w, o, refused);
+}
+
+/* Store a prepared object, and answer with it. */
+static struct apistore_answer store(const struct apistore_admit *w, struct json_object *take_o)
+{
+	struct apistore_answer answer;
+	struct apistore_stored stored;
+
+	if (w->kind->schema && w->kind->custom && !w->t->sub[0])
+		apistore_meta_warn(take_o, w->warnings);
+	/* Validation saw the names of the requested group; the store has those of core Events. */
+	if (apistore_events_renames(w->t->group)) {
+		apistore_events_to_core(take_o);
+		apistore_events_to_core(w->was);
+	}
+	if (apistore_objects_store(
+		    w->s, &w->key, w->was, take_o, w->opt.dry, APISTORE_OBJECT_MAX, &stored) < 0) {
+		file_wipe(stored.text, stored.len);
+		answer = trouble(w->s);
+	} else if (stored.too_large) {
+		file_wipe(stored.text, stored.len);
+		answer = apistore_status_refusal(413, "RequestEntityTooLarge",
+			"Request entity too large: limit is %u", APISTORE_OBJECT_MAX);
+	} else {
+		answer = shown_as(w->s, w->t, w->was ? 200 : 201, stored.text, stored.len);
+	}
+	json_object_put(stored.o);
+	return answer;
+}
+
+/* The end of every write but an apply: record the ownership of its fields. */
+static struct apistore_answer store_as_update(
+	const struct apistore_admit *w, struct json_object *take_o)
 {
 	const struct apistore_place p =
 		apistore_place_object(w->kind, &apistore_objects_schema(w->s)->lists);
 	char now[CLOCK_RFC3339_LEN];
-	const struct apistore_manager m =
-		apistore_write_manager(w, json_get_str(o, "apiVersion"), now);
+	const struct apistore_manager m = manager_of(w, json_get_str(take_o, "apiVersion"), now);
 
-	if (!w->applied)
-		apistore_managed_update(&p, w->kind, &m, w->was, o);
+	apistore_managed_update(&p, w->kind, &m, w->was, take_o);
+	return store(w, take_o);
 }
 
-/* Does the object exist? Its text is wiped, as it may be a Secret. */
-static bool is_there(const struct apistore_write *w)
-{
-	size_t len = 0;
-	char *text = apistore_objects_text(w->s, &w->key, &len);
-
-	file_wipe(text, len);
-	return text != NULL;
-}
-
-/* Validate and store an object: the end of every write except a deletion. The order of the checks
- * is that of kube-apiserver, and decides which error a client sees when there are several. */
-struct apistore_answer apistore_write_store(
-	const struct apistore_write *w, struct json_object *take_o)
-{
-	cleanup_json struct json_object *o = take_o;
-	struct apistore_answer refused;
-	struct apistore_stored stored;
-
-	complete(w, o);
-	if (apistore_admit_decode(w, o, &refused) < 0 ||
-		apistore_check_object(w, o, &refused) < 0 ||
-		apistore_admit_read(w, o, &refused) < 0)
-		return refused;
-	/* From here on, o has the server's values for what clients cannot set. */
-	keep_meta(&w->key, o, w->was);
-	if (w->kind->status && !w->t->sub[0])
-		apistore_write_copy(o, w->was, "status");
-	if (apistore_check_meta(w, &refused) < 0 || apistore_rules(w->t, o, w->was, &refused) < 0 ||
-		apistore_admit_check(w, o, &refused) < 0)
-		return refused;
-	if (w->create && !w->dry && w->has_version)
-		return apistore_status_refusal(
-			500, NULL, "resourceVersion should not be set on objects to be created");
-	/* An existing object is reported last, after all that is wrong with the new one. */
-	if (w->create && is_there(w))
-		return apistore_status_exists(w->t);
-	if (w->kind->schema && w->kind->custom && !w->t->sub[0])
-		apistore_meta_warn(o, w->warnings);
-	note_manager(w, o);
-	if (w->applied && w->was)
-		apistore_managed_keep_times(w->was, o);
-	/* Validation saw the names of the requested group; the store has those of core Events. */
-	if (apistore_events_renames(w->t->group)) {
-		apistore_events_to_core(o);
-		apistore_events_to_core(w->was);
-	}
-	if (apistore_objects_store(w->s, &w->key, w->was, json_object_get(o), w->dry,
-		    APISTORE_OBJECT_MAX, &stored) < 0) {
-		file_wipe(stored.text, stored.len);
-		refused = apistore_write_trouble(w->s);
-	} else if (stored.too_large) {
-		file_wipe(stored.text, stored.len);
-		refused = apistore_status_refusal(413, "RequestEntityTooLarge",
-			"Request entity too large: limit is %u", APISTORE_OBJECT_MAX);
-	} else {
-		refused = shown_as(w->s, w->t, w->was ? 200 : 201, stored.text, stored.len);
-	}
-	json_object_put(stored.o);
-	return refused;
-}
-
-/* ---- writes */
+/* ---- creates */
 
 /* Generate a name as kube-apiserver does: five characters without vowels and look-alikes after at
  * most 58 of the prefix. */
@@ -268,20 +266,18 @@ static char *generated_name(const char *prefix)
 
 /* Create an object. A missing name is left to the validation, which reports it with all other
  * errors. */
-static struct apistore_answer create(const struct apistore_write *w, struct json_object *body)
+static struct apistore_answer create(const struct apistore_admit *w, struct json_object *body)
 {
 	const char *name = json_get_str(body, "metadata/name"),
 		   *prefix = json_get_str(body, "metadata/generateName"),
 		   *rv = json_get_str(body, "metadata/resourceVersion");
 	cleanup_json struct json_object *o = json_copy(body);
-	uint64_t version = 0;
 	cleanup_free char *generated = NULL;
 	struct apistore_target named = *w->t;
-	struct apistore_write here = *w;
+	struct apistore_admit here = *w;
 	struct apistore_answer refused;
+	uint64_t version = 0;
 
-	here.create = true;
-	here.has_version = rv && str_to_u64(rv, INT64_MAX, &version) == 0 && version != 0;
 	here.t = &named;
 	if ((!name || !*name) && prefix && *prefix && json_get_obj(o, "metadata")) {
 		name = generated = generated_name(prefix);
@@ -290,9 +286,463 @@ static struct apistore_answer create(const struct apistore_write *w, struct json
 	name = name ? name : "";   /* refused by the validation */
 	named.name = (char *)name; /* borrowed for the call */
 	here.key.name = name;
-	if (apistore_check_version(w, body, &refused) < 0)
+	if (apistore_admit_type(w, body, &refused) < 0 || prepare(&here, o, &refused) < 0)
 		return refused;
-	return apistore_write_store(&here, steal_ptr(&o));
+	if (rv && str_to_u64(rv, INT64_MAX, &version) == 0 && version != 0 && !w->opt.dry)
+		return apistore_status_refusal(
+			500, NULL, "resourceVersion should not be set on objects to be created");
+	/* An existing object is reported last, after all that is wrong with the new one. */
+	if (apistore_admit_exists(w->s, &here.key))
+		return apistore_status_exists(&named);
+	return store_as_update(&here, steal_ptr(&o));
+}
+
+/* ---- identity of a changed object */
+
+/* Check name, uid and resourceVersion of the result, where they are given, against the current
+ * object. resourceVersion is the optimistic lock: a mismatch is a Conflict. False: *refused is
+ * set. */
+static bool is_meant(
+	const struct apistore_admit *w, struct json_object *o, struct apistore_answer *refused)
+{
+	const char *name = json_get_str(o, "metadata/name");
+	const char *rv = json_get_str(o, "metadata/resourceVersion");
+	const char *uid = json_get_str(o, "metadata/uid");
+	cleanup_free char *why = NULL;
+
+	if (name && !str_eq(name, w->t->name)) {
+		*refused = apistore_status_refusal(400, "BadRequest",
+			"the name of the object (%s) does not match the name on the URL (%s)", name,
+			w->t->name);
+	} else if (uid && !w->was) {
+		why = xasprintf(
+			"uid mismatch: the provided object specified uid %s, and no existing object was found",
+			uid);
+		*refused = apistore_status_conflict(w->t, w->t->resource, why);
+	} else if (uid && !str_eq(uid, json_get_str(w->was, "metadata/uid"))) {
+		why = xasprintf("\"%s\": field is immutable", uid);
+		*refused = apistore_status_invalid(
+			w->t, json_get_str(w->was, "kind"), "metadata.uid", "Invalid value", why);
+	} else if (rv && *rv && !str_eq(rv, json_get_str(w->was, "metadata/resourceVersion"))) {
+		*refused = apistore_status_conflict(w->t, w->t->resource, MODIFIED);
+	} else {
+		return true;
+	}
+	return false;
+}
+
+/* Is the member a string, or absent? */
+static bool is_word(struct json_object *o, const char *name)
+{
+	struct json_object *v = json_get(o, name);
+
+	return !v || json_object_is_type(v, json_type_string);
+}
+
+static struct apistore_answer no_name(const struct apistore_admit *w)
+{
+	return apistore_status_refusal(400, "BadRequest",
+		"the name of the object (%s based on URL) was undeterminable: name must be provided",
+		w->t->name);
+}
+
+/* Answer a custom object whose kind or apiVersion the patch changed. The details name the group of
+ * the result, as in kube-apiserver. */
+static struct apistore_answer other_type(
+	const struct apistore_admit *w, struct json_object *o, const char *field, const char *must)
+{
+	const char *version = json_get_str(o, "apiVersion"), *slash = strchr(version, '/');
+	cleanup_free char *group =
+		slash ? xstrndup(version, (size_t)(slash - version)) : xstrdup("");
+	const struct apistore_target named = {.group = group, .name = w->t->name};
+	cleanup_free char *why = xasprintf("\"%s\": must be %s", json_get_str(o, field), must);
+
+	return apistore_status_invalid(
+		&named, json_get_str(o, "kind"), field, "Invalid value", why);
+}
+
+/* Check that a patch kept the object's kind and apiVersion, by the rules of kube-apiserver's
+ * decoders: the missing kind of a built-in object is filled in, that of a custom object is an
+ * error. */
+static bool keeps_type(
+	const struct apistore_admit *w, struct json_object *o, struct apistore_answer *refused)
+{
+	const char *must_kind = json_get_str(w->was, "kind"),
+		   *must_version = json_get_str(w->was, "apiVersion"), *kind, *version;
+	bool custom = w->kind->custom;
+
+	if (!is_word(o, "kind") || !is_word(o, "apiVersion")) {
+		*refused = apistore_admit_invalid("kind or apiVersion is not a string");
+		return false;
+	}
+	kind = json_get_str(o, "kind");
+	version = json_get_str(o, "apiVersion");
+	if (custom && (!kind || !*kind)) {
+		*refused = apistore_admit_invalid("Object 'Kind' is missing");
+		return false;
+	}
+	/* Without a version, kube-apiserver decodes a built-in kind to a type that has no name, and
+	 * so complains of the name. */
+	if (!version || !*version) {
+		*refused =
+			custom ? apistore_status_refusal(400, "BadRequest",
+					 "Object 'apiVersion' is missing in the result of the patch")
+			       : no_name(w);
+		return false;
+	}
+	if (!kind || !*kind)
+		kind = json_get_str(json_add_str(o, "kind", must_kind), "kind");
+	if (str_eq(kind, must_kind) && str_eq(version, must_version))
+		return true;
+	if (custom && strchr(version, '/') == strrchr(version, '/')) {
+		if (w->t->sub[0]) /* only its status is used */
+			return true;
+		*refused = str_eq(kind, must_kind) ? other_type(w, o, "apiVersion", must_version)
+						   : other_type(w, o, "kind", must_kind);
+		return false;
+	}
+	*refused = apistore_admit_invalid("kind and apiVersion name another kind");
+	return false;
+}
+
+/* Store the result of a PUT or of any patch other than apply. */
+static struct apistore_answer update(const struct apistore_admit *w, struct json_object *take_o)
+{
+	cleanup_json struct json_object *o = take_o;
+	struct apistore_answer refused;
+	struct json_object *meta;
+
+	if ((w->patched && !keeps_type(w, o, &refused)) || !is_meant(w, o, &refused))
+		return refused;
+	meta = json_get(o, "metadata"); /* if not an object, it is refused by the decoder below */
+	if (!json_get(o, "metadata/name") && (!meta || json_object_is_type(meta, json_type_object)))
+		return no_name(w);
+	if (w->t->sub[0]) {
+		/* Only the status comes from the request, but the whole must be valid for it. */
+		if (apistore_admit_decode(w, o, &refused) < 0)
+			return refused;
+		meta = json_copy(w->was);
+		copy_member(meta, o, "status");
+		json_object_put(o);
+		o = meta;
+	}
+	return prepare(w, o, &refused) < 0 ? refused : store_as_update(w, steal_ptr(&o));
+}
+
+/* ---- kinds of change */
+
+static struct apistore_answer replace(const struct apistore_admit *w, struct json_object *body)
+{
+	struct apistore_answer refused;
+
+	if (apistore_admit_type(w, body, &refused) < 0)
+		return refused;
+	return update(w, json_copy(body));
+}
+
+static struct apistore_answer merge_patch(const struct apistore_admit *w, struct json_object *body)
+{
+	struct json_object *o = json_copy(w->was);
+
+	apistore_patch_merge(o, body);
+	return update(w, o);
+}
+
+/* Apply a strategic merge patch. The schema says which lists merge by key. */
+static struct apistore_answer strategic_patch(
+	const struct apistore_admit *w, struct json_object *body)
+{
+	const struct apistore_place p =
+		apistore_place_object(w->kind, &apistore_objects_schema(w->s)->lists);
+	cleanup_json struct json_object *o = json_copy(w->was);
+	struct err err = ERR_INIT;
+
+	if (apistore_strategic_merge(&p, o, body, &err) < 0)
+		return apistore_status_refusal(400, "BadRequest", "%s", err.text);
+	return update(w, steal_ptr(&o));
+}
+
+/* Add a warning for each unknown member of an operation, in the order of the patch. */
+static void note_unknown(struct json_object *patch, struct schema_texts *unknown)
+{
+	for (size_t i = 0; i < json_len(patch); i++) {
+		struct json_object *op = json_at(patch, i);
+
+		if (!op)
+			continue;
+		json_each (op, name, v) {
+			if (!str_eq(name, "op") && !str_eq(name, "path") && !str_eq(name, "from") &&
+				!str_eq(name, "value"))
+				schema_texts_add(
+					unknown, "json patch unknown field \"[%zu].%s\"", i, name);
+		}
+	}
+}
+
+/* Apply a JSON patch (RFC 6902). kube-apiserver hides the reason of a failed operation, so this
+ * does too. */
+static struct apistore_answer json_patch(const struct apistore_admit *w, struct json_object *body)
+{
+	cleanup_json struct json_object *o = json_copy(w->was);
+	struct apistore_answer refused;
+	struct err err = ERR_INIT;
+
+	if (apistore_jsonpatch_apply(&o, body, &err) < 0)
+		return apistore_status_refusal(422, "Invalid", UNPROCESSABLE);
+	note_unknown(body, w->warnings);
+	if (apistore_admit_strict(w, &refused) < 0)
+		return refused;
+	if (!json_object_is_type(o, json_type_object))
+		return apistore_admit_invalid("the result is not an object");
+	return update(w, steal_ptr(&o));
+}
+
+/* Server-side apply: merge the body by field ownership. Unlike other patches it creates the object
+ * if there is none. */
+static struct apistore_answer apply(const struct apistore_admit *w, struct json_object *body)
+{
+	const struct apistore_place p =
+		apistore_place_object(w->kind, &apistore_objects_schema(w->s)->lists);
+	cleanup_free char *version =
+		xasprintf("%s%s%s", w->t->group, w->t->group[0] ? "/" : "", w->t->version);
+	char now[CLOCK_RFC3339_LEN];
+	const struct apistore_manager m = manager_of(w, version, now);
+	cleanup_json struct json_object *o = NULL;
+	struct apistore_answer refused;
+
+	if (!is_meant(w, body, &refused))
+		return refused;
+	o = apistore_managed_apply(
+		&p, w->kind, &m, w->was, body, apistore_target_flag(w->t, "force"), &refused);
+	if (!o || prepare(w, o, &refused) < 0)
+		return refused;
+	if (w->was)
+		apistore_managed_keep_times(w->was, o);
+	return store(w, steal_ptr(&o));
+}
+
+/* ---- content types */
+
+struct patch_kind {
+	const char *type;
+	struct apistore_answer (*run)(const struct apistore_admit *w, struct json_object *body);
+	bool built_in; /* not for custom resources */
+};
+
+static const struct patch_kind patch_kinds[] = {
+	{"application/json-patch+json", json_patch, false},
+	{"application/merge-patch+json", merge_patch, false},
+	{"application/strategic-merge-patch+json", strategic_patch, true},
+	{"application/apply-patch+yaml", apply, false},
+};
+
+/* Choose the patch function by the content type, ignoring its parameters. NULL: not supported for
+ * this kind. */
+static const struct patch_kind *kind_of(
+	const struct apistore_admit *w, const struct apistore_request *r)
+{
+	const char *have = r->content_type ? r->content_type : "";
+	size_t n = strcspn(have, "; \t");
+
+	for (size_t i = 0; i < ARRAY_LEN(patch_kinds); i++)
+		if (strlen(patch_kinds[i].type) == n && strncmp(have, patch_kinds[i].type, n) == 0)
+			return patch_kinds[i].built_in && w->kind->custom ? NULL : &patch_kinds[i];
+	return NULL;
+}
+
+/* Answer 415, in the two different texts that kube-apiserver has for built-in and custom kinds. */
+static struct apistore_answer unsupported(const struct apistore_admit *w)
+{
+	cleanup_strbuf struct strbuf types = STRBUF_INIT;
+
+	if (!w->kind->custom)
+		return apistore_status_refusal(
+			415, "UnsupportedMediaType", "415: Unsupported Media Type");
+	for (size_t i = 0; i < ARRAY_LEN(patch_kinds); i++)
+		if (!(patch_kinds[i].built_in && w->kind->custom))
+			strbuf_addf(&types, "%s%s", types.len ? ", " : "", patch_kinds[i].type);
+	return apistore_status_refusal(415, "UnsupportedMediaType",
+		"the body of the request was in an unknown format - accepted media types include: %s",
+		strbuf_str(&types));
+}
+
+/* Parse the body of a patch. Only an apply may be YAML. */
+static struct json_object *read_body(
+	const struct patch_kind *k, const struct apistore_request *r, struct err *err)
+{
+	const char *body = r->body ? r->body : "";
+	struct json_object *o;
+
+	/* Parse JSON, a subset of YAML, as JSON: the limits of that parser are wider. */
+	if (k->run == apply && body[strspn(body, " \t\r\n")] != '{')
+		return yaml_parse_go(body, r->len, err);
+	o = json_parse(body, r->len, &limits, err);
+	if (!o || k->run != json_patch || apistore_jsonpatch_check(o, err) == 0)
+		return o;
+	json_object_put(o);
+	return NULL;
+}
+
+/* Parse the body of a patch. This comes before the object is read, so a malformed body is answered
+ * with 400 even if there is no such object. */
+static struct json_object *read_patch(const struct apistore_admit *w,
+	const struct apistore_request *r, struct apistore_answer *refused)
+{
+	const struct patch_kind *k = kind_of(w, r);
+	cleanup_json struct json_object *o = NULL;
+	struct err err = ERR_INIT;
+
+	if (!k) {
+		*refused = unsupported(w);
+		return NULL;
+	}
+	o = read_body(k, r, &err);
+	if (!o && err.http)
+		*refused = apistore_status_refusal(err.http,
+			err.http == 413 ? "RequestEntityTooLarge" : "BadRequest", "%s", err.text);
+	else if (!o)
+		*refused = apistore_status_refusal(400, "BadRequest", "error decoding %s: %s",
+			k->run == apply ? "YAML" : "patch",
+			err_is_set(&err) ? err.text : "it is null");
+	else if (k->run != json_patch && !json_object_is_type(o, json_type_object))
+		*refused = apistore_status_refusal(400, "BadRequest",
+			"error decoding patch: must be of type object, not %s",
+			json_type_to_name(json_object_get_type(o)));
+	else
+		return steal_ptr(&o);
+	return NULL;
+}
+
+/* Check that an apply names its field manager, which is required unlike in other requests. */
+static bool may_apply(const struct apistore_admit *w, struct apistore_answer *refused)
+{
+	static const struct apistore_target options = {
+		.group = (char *)"meta.k8s.io", .name = (char *)""};
+	cleanup_free char *manager = apistore_target_param(w->t, "fieldManager");
+
+	if (manager && *manager)
+		return true;
+	*refused = apistore_status_invalid(&options, "PatchOptions", "fieldManager",
+		"Required value", "is required for apply patch");
+	return false;
+}
+
+/* Run a PUT (body as parsed by the caller) or a PATCH. Only an apply to the object itself may
+ * create it. */
+static struct apistore_answer change(
+	const struct apistore_admit *w, const struct apistore_request *r, struct json_object *body)
+{
+	const struct patch_kind *k = str_eq(r->method, "PATCH") ? kind_of(w, r) : NULL;
+	struct apistore_admit here = *w;
+	struct apistore_answer refused;
+
+	here.patched = k && k->run != apply;
+	if (k && k->run == apply && !may_apply(w, &refused))
+		return refused;
+	if (!w->was && (!k || k->run != apply || w->t->sub[0]))
+		return apistore_status_absent(w->t);
+	return k ? k->run(&here, body) : replace(w, body);
+}
+
+/* ---- deletions */
+
+/* Check uid and resourceVersion in the preconditions of DeleteOptions. */
+static int check_preconditions(
+	const struct apistore_admit *w, struct json_object *body, struct apistore_answer *refused)
+{
+	static const struct {
+		const char *member, *name, *then;
+	} conditions[] = {{"uid", "UID", "deleted and then recreated"},
+		{"resourceVersion", "ResourceVersion", "modified"}};
+	struct json_object *wanted = json_get(body, "preconditions"),
+			   *m = json_get(w->was, "metadata");
+
+	for (size_t i = 0; i < ARRAY_LEN(conditions); i++) {
+		const char *want = json_get_str(wanted, conditions[i].member);
+		cleanup_free char *why = NULL;
+
+		if (!want || str_eq(want, json_get_str(m, conditions[i].member)))
+			continue;
+		why = xasprintf(
+			"the %s in the precondition (%s) does not match the %s in record (%s). The object might have been %s",
+			conditions[i].name, want, conditions[i].name,
+			json_get_str(m, conditions[i].member), conditions[i].then);
+		*refused = apistore_status_conflict(w->t, json_get_str(w->was, "kind"), why);
+		return -1;
+	}
+	return 0;
+}
+
+/* Mark and store. A dry run computes the same answer without storing. */
+static struct apistore_answer remove_object(
+	const struct apistore_admit *w, struct json_object *body)
+{
+	struct apistore_answer answer = {0};
+	struct apistore_stored stored;
+	struct json_object *o;
+
+	if (!w->was)
+		return apistore_status_absent(w->t);
+	if (check_preconditions(w, body, &answer) < 0)
+		return answer;
+	o = json_copy(w->was);
+	apistore_gc_mark(o, w->opt.policy);
+	if (apistore_objects_store(w->s, &w->key, w->was, o, w->opt.dry, 0, &stored) < 0)
+		answer = trouble(w->s);
+	else if (stored.gone)
+		answer = apistore_status_deleted(w->t, json_get_str(stored.o, "metadata/uid"));
+	else /* finalizers keep it: answer with the marked object */
+		answer = (struct apistore_answer){
+			.code = 200, .body = steal_ptr(&stored.text), .len = stored.len};
+	file_wipe(stored.text, stored.len);
+	json_object_put(stored.o);
+	return answer;
+}
+
+/* The deletion of a collection. */
+struct sweep {
+	const struct apistore_admit *w;
+	struct strbuf names; /* ns/name, each with its NUL byte */
+	size_t n;
+};
+
+/* Collect the names before deleting anything: a scan must not run while its table is written. */
+static bool note_name(void *arg, const struct apistore_version *v)
+{
+	struct sweep *s = arg;
+
+	if (!apistore_selector_matches(s->w->t->select, v->key.ns, v->key.name, v->meta))
+		return true;
+	strbuf_addf(&s->names, "%s/%s", v->key.ns, v->key.name);
+	strbuf_add(&s->names, "", 1);
+	return ++s->n < AT_ONCE;
+}
+
+/* Delete all that the target selects. The answer is a Status, where kube-apiserver returns the list
+ * of deleted objects. */
+static struct apistore_answer remove_all(const struct apistore_admit *w)
+{
+	struct sweep sweep = {.w = w};
+	const struct apistore_scan scan = {.resource = w->key.resource,
+		.ns = w->key.ns[0] ? w->key.ns : NULL,
+		.no_body = true,
+		.only_keys = w->t->select == NULL};
+	struct err err = ERR_INIT;
+
+	if (apistore_db_scan(apistore_objects_db(w->s), &scan, note_name, &sweep, &err) < 0)
+		(void)apistore_objects_failed(w->s, &err);
+	for (size_t at = 0; !w->opt.dry && at < sweep.names.len;
+		at += strlen(sweep.names.data + at) + 1) {
+		/* A namespace has no slash, so the first one ends it; names of some kinds may have
+		 * other characters. */
+		char *ns = sweep.names.data + at, *name = strchr(ns, '/') + 1;
+		cleanup_free char *ns_only = xstrndup(ns, (size_t)(name - 1 - ns));
+		const struct apistore_key key = {w->key.resource, ns_only, name};
+
+		json_object_put(apistore_gc_delete(w->s, &key, w->opt.policy));
+	}
+	strbuf_fini(&sweep.names);
+	return apistore_status_success();
 }
 
 /* ---- entry point */
@@ -303,7 +753,7 @@ static void note_duplicate(void *arg, const char *path)
 }
 
 /* Return the current object in the form of the requested group; NULL: not found. */
-static struct json_object *seen_by(const struct apistore_write *w)
+static struct json_object *seen_by(const struct apistore_admit *w)
 {
 	struct json_object *o = apistore_objects_get(w->s, &w->key);
 
@@ -312,22 +762,9 @@ static struct json_object *seen_by(const struct apistore_write *w)
 	return o;
 }
 
-/* Is the requested subresource served? Only status is, on kinds that have it. */
-static bool has_sub(const struct apistore_write *w)
-{
-	return str_eq(w->t->sub, "status") && w->kind->status;
-}
-
-/* The words of kube-apiserver for a method that custom resources lack on a subresource. */
-static struct apistore_answer not_on_sub(const struct apistore_write *w, const char *verb)
-{
-	return apistore_status_refusal(405, "MethodNotAllowed",
-		"%s is not supported on resources of kind \"%s\"", verb, w->t->qualified);
-}
-
 /* Parse and check a write, then run it. Bodies of Secrets are wiped before they are freed. */
 static struct apistore_answer write_request(
-	struct apistore_write *w, const struct apistore_request *r)
+	struct apistore_admit *w, const struct apistore_request *r)
 {
 	bool is_post = str_eq(r->method, "POST"), is_delete = str_eq(r->method, "DELETE"),
 	     is_patch = str_eq(r->method, "PATCH"), named = w->t->name[0] != '\0';
@@ -336,7 +773,9 @@ static struct apistore_answer write_request(
 	struct err err = ERR_INIT;
 
 	if (w->kind->custom && w->t->sub[0] && (is_post || is_delete))
-		return not_on_sub(w, is_post ? "create" : "delete");
+		return apistore_status_refusal(405, "MethodNotAllowed",
+			"%s is not supported on resources of kind \"%s\"",
+			is_post ? "create" : "delete", w->t->qualified);
 	if ((is_post ? named : !named && !is_delete) || (is_delete && w->t->sub[0]) ||
 		(!is_post && !is_delete && !is_patch && !str_eq(r->method, "PUT")))
 		return apistore_status_refusal(405, "MethodNotAllowed",
@@ -345,25 +784,25 @@ static struct apistore_answer write_request(
 		return apistore_status_refusal(413, "RequestEntityTooLarge",
 			"Request entity too large: limit is %u", APISTORE_BODY_MAX);
 	if (is_patch) {
-		body = apistore_change_read(w, r, &answer);
+		body = read_patch(w, r, &answer);
 		if (!body)
 			return answer;
 	} else if (r->len || !is_delete) {
-		body = json_parse_last(r->body ? r->body : "", r->len, &apistore_write_limits,
-			note_duplicate, w->warnings, &err);
+		body = json_parse_last(
+			r->body ? r->body : "", r->len, &limits, note_duplicate, w->warnings, &err);
 		if (!json_object_is_type(body, json_type_object))
 			return apistore_status_refusal(400, "BadRequest",
 				"the body is not a JSON object%s%s", *err.text ? ": " : "",
 				err.text);
 	}
-	if (apistore_options_read(w, r, body, &answer) < 0)
+	if (apistore_options_read(w->t, r, body, &w->opt, &answer) < 0)
 		return answer;
 	if (named)
 		w->was = was = seen_by(w);
 	answer = is_post               ? create(w, body)
-		 : is_delete && !named ? apistore_remove_all(w)
-		 : is_delete           ? apistore_remove_object(w, body)
-				       : apistore_change(w, r, body);
+		 : is_delete && !named ? remove_all(w)
+		 : is_delete           ? remove_object(w, body)
+				       : change(w, r, body);
 	if (str_eq(w->key.resource, "secrets")) {
 		json_wipe(body);
 		json_wipe(was);
@@ -378,7 +817,7 @@ struct apistore_answer apistore_request(struct apistore_objects *s, struct apist
 {
 	cleanup_apistore_target struct apistore_target t = *take_t;
 	struct schema_texts warnings = {NULL, 0, 0};
-	struct apistore_write w = {.s = s,
+	struct apistore_admit w = {.s = s,
 		.t = &t,
 		.kind = apistore_objects_kind(s, t.group, t.resource),
 		.key = {t.qualified, t.ns, t.name},
@@ -389,14 +828,15 @@ struct apistore_answer apistore_request(struct apistore_objects *s, struct apist
 	*take_t = (struct apistore_target){0};
 	if (apistore_objects_trouble(s, &err)) /* this turn will be rolled back */
 		return apistore_status_storage(&err);
-	if (t.sub[0] && !has_sub(&w)) /* for a custom kind, kube-apiserver reports the object */
+	/* The only subresource is status. For a custom kind, kube-apiserver reports the object. */
+	if (t.sub[0] && !(str_eq(t.sub, "status") && w.kind->status))
 		return w.kind->custom ? apistore_status_absent(&t)
 				      : apistore_status_refusal(404, "NotFound", ANY_RESOURCE);
 	if (!str_eq(r->method, "GET"))
 		answer = write_request(&w, r);
 	else
 		answer = t.name[0] ? get(s, &t) : list(s, &t);
-	if (w.fields == APISTORE_FIELDS_IGNORE || answer.code / 100 != 2)
+	if (w.opt.fields == APISTORE_FIELDS_IGNORE || answer.code / 100 != 2)
 		schema_texts_fini(&warnings);
 	if (!apistore_objects_trouble(s, &err)) {
 		answer.warnings = warnings;

@@ -9,6 +9,8 @@
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
 
+#include "tec/apistore/objects.h"
+
 struct rule {
 	const struct apistore_target *t;
 	const char *kind;

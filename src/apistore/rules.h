@@ -3,7 +3,6 @@
 #ifndef TEC_APISTORE_RULES_H
 #define TEC_APISTORE_RULES_H
 
-#include "tec/apistore/objects.h"
 #include "tec/apistore/status.h"
 
 /* Fill in what the server sets (type, data from stringData and the like) and check the rest. t
