@@ -34,7 +34,6 @@
 #define ANY_RESOURCE "the server could not find the requested resource"
 #define PIECE        (256u << 10) /* bytes of a list that come with the answer */
 
-#define AT_ONCE 10000 /* objects that one request deletes at most */
 #define MODIFIED                                                                                   \
 	"the object has been modified; please apply your changes to the latest version and try again"
 
@@ -703,7 +702,6 @@ static struct apistore_answer remove_object(
 struct sweep {
 	const struct apistore_admit *w;
 	struct strbuf names; /* ns/name, each with its NUL byte */
-	size_t n;
 };
 
 /* Collect the names before deleting anything: a scan must not run while its table is written. */
@@ -715,7 +713,7 @@ static bool note_name(void *arg, const struct apistore_version *v)
 		return true;
 	strbuf_addf(&s->names, "%s/%s", v->key.ns, v->key.name);
 	strbuf_add(&s->names, "", 1);
-	return ++s->n < AT_ONCE;
+	return true;
 }
 
 /* Delete all that the target selects. The answer is a Status, where kube-apiserver returns the list

@@ -452,3 +452,16 @@ Test(apistore_request, pages_make_up_the_whole_list)
 	cr_expect_eq(request("GET", SECRETS "?fieldSelector=metadata.name%3Ds03", NULL, NULL), 200);
 	cr_expect_eq(json_object_array_length(json_get_arr(last, "items")), 1);
 }
+
+/* More than one page of kube-apiserver's, which deletes page by page until nothing is left. */
+Test(apistore_request, a_collection_of_any_size_is_deleted_whole)
+{
+	for (int i = 0; i < 10001; i++) {
+		cleanup_free char *name = xasprintf("a%d", i);
+		const struct apistore_key key = {"secrets", "ns", name};
+
+		json_object_put(apistore_objects_put(s, &key, json_obj()));
+	}
+	cr_expect_eq(request("DELETE", SECRETS, NULL, NULL), 200);
+	cr_expect_eq(apistore_objects_count(s, "secrets", "ns"), 0);
+}
