@@ -15,10 +15,177 @@
 #include "tec/schema/cause.h"
 
 #include "decode.h"
-#include "managed_internal.h"
 
+#define ENTRIES_MAX 200
 #define UPDATES_MAX 10 /* entries of updates; the oldest are merged beyond that */
 #define LAST        "kubectl.kubernetes.io/last-applied-configuration"
+
+/* ---- entries */
+
+struct entry {
+	char *manager, *version, *sub, *time; /* owned; time NULL: none */
+	bool apply;
+	struct apistore_fieldset fields;
+};
+
+struct entries {
+	struct entry *at; /* owned */
+	size_t n;
+};
+
+static void entry_fini(struct entry *e)
+{
+	free(e->manager);
+	free(e->version);
+	free(e->sub);
+	free(e->time);
+	apistore_fieldset_fini(&e->fields);
+}
+
+static void entries_fini(struct entries *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		entry_fini(&l->at[i]);
+	free(l->at);
+	*l = (struct entries){NULL, 0};
+}
+#define cleanup_entries __attribute__((cleanup(entries_fini)))
+
+/* Append an empty entry. The array may move, so pointers to other entries become invalid. */
+static struct entry *entries_add(
+	struct entries *l, const char *manager, const char *version, const char *sub, bool apply)
+{
+	ARRAY_GROW(l->at, l->n);
+	l->at[l->n] = (struct entry){.manager = xstrdup(manager),
+		.version = xstrdup(version),
+		.sub = xstrdup(sub),
+		.apply = apply};
+	return &l->at[l->n++];
+}
+
+/* Drop entries that own no fields. This closes the gaps in place, which moves later entries: pointers to them become invalid. */
+static void entries_drop_empty(struct entries *l)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		if (apistore_fieldset_is_empty(&l->at[i].fields))
+			entry_fini(&l->at[i]);
+		else
+			l->at[n++] = l->at[i];
+	}
+	l->n = n;
+}
+
+/* Find an entry. An apply is found in any apiVersion, an update only in the same. NULL: none. */
+static struct entry *entries_find(
+	const struct entries *l, const struct apistore_manager *m, bool apply)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		struct entry *e = &l->at[i];
+
+		if (e->apply == apply && str_eq(e->manager, m->name) && str_eq(e->sub, m->sub) &&
+			(apply || str_eq(e->version, m->version)))
+			return e;
+	}
+	return NULL;
+}
+
+static void entry_set_time(struct entry *e, const char *time)
+{
+	free(e->time);
+	e->time = time ? xstrdup(time) : NULL;
+}
+
+/* Read one entry; a second one of the same manager replaces the first. The errors are
+ * kube-apiserver's. */
+static int read_entry(struct json_object *o, struct entries *out, struct err *err)
+{
+	const char *op = json_get_str(o, "operation"), *version = json_get_str(o, "apiVersion"),
+		   *manager = json_get_str(o, "manager"), *sub = json_get_str(o, "subresource"),
+		   *time = json_get_str(o, "time");
+	cleanup_json struct json_object *none = json_obj();
+	struct json_object *fields = json_get(o, "fieldsV1");
+	struct apistore_fieldset set;
+	struct apistore_manager m = {manager ? manager : "", version, sub ? sub : "", NULL};
+	struct entry *e;
+
+	if (out->n == ENTRIES_MAX)
+		return err_set(err, ERR_INVALID, "more than %d field managers", ENTRIES_MAX);
+	if (!str_eq(op, "Apply") && !str_eq(op, "Update"))
+		return err_set(err, ERR_INVALID, "operation must be `Apply` or `Update`");
+	if (!version || !*version)
+		return err_set(err, ERR_INVALID, "apiVersion must not be empty");
+	if (!str_eq(json_get_str(o, "fieldsType"), "FieldsV1"))
+		return err_set(err, ERR_INVALID, "missing or invalid fieldsType");
+	if (apistore_fieldset_read(fields ? fields : none, &set, err) < 0)
+		return -1;
+	e = entries_find(out, &m, str_eq(op, "Apply"));
+	if (!e)
+		e = entries_add(out, m.name, version, m.sub, str_eq(op, "Apply"));
+	apistore_fieldset_become(&e->fields, set);
+	entry_set_time(e, time);
+	return 0;
+}
+
+/* Read all entries, or none: an object with one malformed entry has no known owners. */
+static int entries_read(struct json_object *o, struct entries *out, struct err *err)
+{
+	struct json_object *a = json_get_arr(o, "metadata/managedFields");
+
+	*out = (struct entries){NULL, 0};
+	for (size_t i = 0; i < json_len(a); i++)
+		if (read_entry(json_at(a, i), out, err) < 0) {
+			entries_fini(out);
+			return -1;
+		}
+	return 0;
+}
+
+/* Compare by operation, time, manager, version and subresource, so that the order is total and an
+ * object without a change gets the same text again. */
+static int entries_by_order(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	int c = (int)y->apply - (int)x->apply;
+
+	if (!c)
+		c = strcmp(x->time ? x->time : "", y->time ? y->time : "");
+	if (!c)
+		c = strcmp(x->manager, y->manager);
+	if (!c)
+		c = strcmp(x->version, y->version);
+	return c ? c : strcmp(x->sub, y->sub);
+}
+
+/* Write one entry with its members in kube-apiserver's order; empty ones are omitted. */
+static struct json_object *entry_json(const struct entry *e)
+{
+	struct json_object *o =
+		json_add_str(json_obj(), "manager", e->manager[0] ? e->manager : NULL);
+
+	json_add_str(o, "operation", e->apply ? "Apply" : "Update");
+	json_add_str(json_add_str(o, "apiVersion", e->version), "time", e->time);
+	json_add_str(o, "fieldsType", "FieldsV1");
+	json_add(o, "fieldsV1", apistore_fieldset_json(&e->fields));
+	return json_add_str(o, "subresource", e->sub[0] ? e->sub : NULL);
+}
+
+/* Sort the entries and write them into the object. None means no member managedFields at all, as after a reset by the client. */
+static void entries_write(struct entries *l, struct json_object *o)
+{
+	struct json_object *m = apistore_objects_meta(o), *a;
+
+	json_drop(m, "managedFields");
+	entries_drop_empty(l);
+	if (l->n == 0)
+		return;
+	qsort(l->at, l->n, sizeof(*l->at), entries_by_order);
+	a = json_arr();
+	for (size_t i = 0; i < l->n; i++)
+		json_push(a, entry_json(&l->at[i]));
+	json_add(m, "managedFields", a);
+}
 
 /* ---- fields without an owner */
 
@@ -61,13 +228,13 @@ static struct json_object *without_managed(struct json_object *o)
 /* Choose the entries to start from after an update: those the client sent, none if it reset them,
  * or else the stored ones. A client that drops managedFields because it does not know them loses
  * nothing. */
-static struct managed_entries entries_after(const struct apistore_kind *k,
-	const struct apistore_manager *m, struct json_object *was, struct json_object *o)
+static struct entries entries_after(const struct apistore_kind *k, const struct apistore_manager *m,
+	struct json_object *was, struct json_object *o)
 {
 	struct json_object *a = json_get_arr(o, "metadata/managedFields"), *first;
 	size_t n = json_len(a);
 	struct err err = ERR_INIT;
-	struct managed_entries l = {NULL, 0};
+	struct entries l = {NULL, 0};
 
 	/* kube-apiserver does not notice an empty list in a custom resource. */
 	if (!m->sub[0] && a && (n > 0 || !k->schema || !k->schema->crd)) {
@@ -75,18 +242,18 @@ static struct managed_entries entries_after(const struct apistore_kind *k,
 		if (n == 0 ||
 			(json_object_is_type(first, json_type_object) && json_len(first) == 0))
 			return l;
-		if (managed_entries_read(o, &l, &err) == 0)
+		if (entries_read(o, &l, &err) == 0)
 			return l;
 		err_clear(&err);
 	}
-	if (was && managed_entries_read(was, &l, &err) < 0)
-		l = (struct managed_entries){NULL, 0};
+	if (was && entries_read(was, &l, &err) < 0)
+		l = (struct entries){NULL, 0};
 	return l;
 }
 
 /* Merge the oldest updates of the same apiVersion into one entry, as kube-apiserver does, so that
  * the list does not grow with every client. */
-static void cap_updates(struct managed_entries *l)
+static void cap_updates(struct entries *l)
 {
 	size_t updates = 0, first = l->n;
 
@@ -95,9 +262,9 @@ static void cap_updates(struct managed_entries *l)
 	if (updates <= UPDATES_MAX)
 		return;
 	qsort(l->at, l->n, sizeof(*l->at),
-		managed_entries_by_order); /* applies first, then updates from the oldest */
+		entries_by_order); /* applies first, then updates from the oldest */
 	for (size_t i = 0; i < l->n && updates > UPDATES_MAX; i++) {
-		struct managed_entry *e = &l->at[i], *to = first < l->n ? &l->at[first] : NULL;
+		struct entry *e = &l->at[i], *to = first < l->n ? &l->at[first] : NULL;
 
 		if (e->apply)
 			continue;
@@ -113,20 +280,20 @@ static void cap_updates(struct managed_entries *l)
 		to->sub = xstrdup("");
 		apistore_fieldset_become(
 			&to->fields, apistore_fieldset_union(&to->fields, &e->fields));
-		managed_entry_set_time(to, e->time);
+		entry_set_time(to, e->time);
 		apistore_fieldset_fini(&e->fields);
 		updates--;
 	}
-	managed_entries_drop_empty(l);
+	entries_drop_empty(l);
 }
 
 /* Remove changed and removed fields from the entries of all other managers. taken: fields added or
  * modified. */
-static void take_from_others(struct managed_entries *l, const struct managed_entry *self,
+static void take_from_others(struct entries *l, const struct entry *self,
 	const struct apistore_fieldset *taken, const struct apistore_fieldset *removed)
 {
 	for (size_t i = 0; i < l->n; i++) {
-		struct managed_entry *e = &l->at[i];
+		struct entry *e = &l->at[i];
 
 		if (e == self)
 			continue;
@@ -138,27 +305,27 @@ static void take_from_others(struct managed_entries *l, const struct managed_ent
 
 /* Record an update from was to o in the entries; neither has managedFields. */
 static void note_update(const struct apistore_place *p, const struct apistore_manager *m,
-	struct json_object *was, struct json_object *o, struct managed_entries *l)
+	struct json_object *was, struct json_object *o, struct entries *l)
 {
 	struct apistore_delta d = apistore_typed_compare(p, was, o);
 	cleanup_apistore_fieldset struct apistore_fieldset taken =
 		apistore_fieldset_union(&d.modified, &d.added);
-	struct managed_entry *self;
+	struct entry *self;
 
 	/* All entries lose the changed fields, the writer's included, whose own entry gets them
 	 * back below. */
 	take_from_others(l, NULL, &taken, &d.removed);
 	strip(&taken);
 	if (!apistore_fieldset_is_empty(&taken)) {
-		self = managed_entries_find(l, m, false);
+		self = entries_find(l, m, false);
 		if (!self)
-			self = managed_entries_add(l, m->name, m->version, m->sub, false);
+			self = entries_add(l, m->name, m->version, m->sub, false);
 		apistore_fieldset_become(
 			&self->fields, apistore_fieldset_union(&self->fields, &taken));
-		managed_entry_set_time(self, m->now);
+		entry_set_time(self, m->now);
 	}
 	apistore_delta_fini(&d);
-	managed_entries_drop_empty(l);
+	entries_drop_empty(l);
 	cap_updates(l);
 }
 
@@ -166,17 +333,137 @@ static void note_update(const struct apistore_place *p, const struct apistore_ma
 void apistore_managed_update(const struct apistore_place *p, const struct apistore_kind *k,
 	const struct apistore_manager *m, struct json_object *was, struct json_object *o)
 {
-	cleanup_managed_entries struct managed_entries l = entries_after(k, m, was, o);
+	cleanup_entries struct entries l = entries_after(k, m, was, o);
 	cleanup_json struct json_object *before = was ? without_managed(was) : json_obj(),
 					*bare = NULL;
 
 	if (was && l.n == 0) { /* ownership is tracked from creation or the first apply only */
-		managed_entries_write(&l, o);
+		entries_write(&l, o);
 		return;
 	}
 	bare = without_managed(o);
 	note_update(p, m, before, bare, &l);
-	managed_entries_write(&l, o);
+	entries_write(&l, o);
+}
+
+/* ---- conflicts of an apply */
+
+struct conflict {
+	const struct entry *with; /* borrowed */
+	struct apistore_fieldset fields;
+};
+
+struct conflicts {
+	struct conflict *at; /* owned, sorted by manager */
+	size_t n;
+};
+
+/* The entries are borrowed and stay; only the sets of fields are freed. */
+static void conflicts_fini(struct conflicts *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		apistore_fieldset_fini(&c->at[i].fields);
+	free(c->at);
+	*c = (struct conflicts){NULL, 0};
+}
+
+/* Sort by manager, as kube-apiserver lists conflicts. */
+static int by_manager(const void *a, const void *b)
+{
+	const struct entry *x = ((const struct conflict *)a)->with,
+			   *y = ((const struct conflict *)b)->with;
+	int c = strcmp(x->manager, y->manager);
+
+	return c ? c : entries_by_order(x, y);
+}
+
+/* Find the fields in taken, but not in allowed (NULL: empty), that entries other than self own. The
+ * result borrows the entries. A manager may own fields in several entries, one per version; each
+ * gives a conflict of its own. */
+static struct conflicts conflicts_find(const struct entries *l, const struct entry *self,
+	const struct apistore_fieldset *taken, const struct apistore_fieldset *allowed)
+{
+	struct conflicts c = {NULL, 0};
+
+	for (size_t i = 0; i < l->n; i++) {
+		struct apistore_fieldset both;
+
+		if (&l->at[i] == self)
+			continue;
+		both = apistore_fieldset_both(&l->at[i].fields, taken);
+		if (allowed)
+			apistore_fieldset_become(&both, apistore_fieldset_without(&both, allowed));
+		if (apistore_fieldset_is_empty(&both))
+			continue;
+		ARRAY_GROW(c.at, c.n);
+		c.at[c.n++] = (struct conflict){&l->at[i], both};
+	}
+	if (c.n > 1)
+		qsort(c.at, c.n, sizeof(*c.at), by_manager);
+	return c;
+}
+
+/* The message and the causes while conflicts are listed. */
+struct telling {
+	const char *with; /* the manager whose fields come next; borrowed */
+	struct strbuf text;
+	struct json_object *causes; /* taken by the answer */
+	size_t n;
+};
+
+/* Add one conflicting field to the causes and to the text. */
+static void tell_path(void *arg, const char *path)
+{
+	struct telling *t = arg;
+	cleanup_free char *message = xasprintf("conflict with %s", t->with);
+	struct json_object *cause = json_add_str(json_obj(), "reason", "FieldManagerConflict");
+
+	json_push(t->causes, json_add_str(json_add_str(cause, "message", message), "field", path));
+	strbuf_addf(&t->text, "\n- %s", path);
+	t->n++;
+}
+
+/* Describe a manager as kube-apiserver does; the caller frees the text. */
+static char *who(const struct entry *e)
+{
+	struct strbuf b = STRBUF_INIT;
+
+	json_quote(&b, e->manager, strlen(e->manager));
+	if (e->sub[0]) {
+		strbuf_adds(&b, " with subresource ");
+		json_quote(&b, e->sub, strlen(e->sub));
+	}
+	if (!e->apply)
+		strbuf_addf(&b, " using %s", e->version);
+	return strbuf_steal(&b);
+}
+
+/* A single conflict is described in one line, several in a list, as kube-apiserver does. */
+static struct apistore_answer conflicts_refuse(const struct conflicts *c)
+{
+	struct telling t = {NULL, STRBUF_INIT, json_arr(), 0};
+	cleanup_free char *message = NULL;
+	struct apistore_answer a;
+
+	for (size_t i = 0; i < c->n; i++) {
+		cleanup_free char *with = who(c->at[i].with);
+
+		t.with = with;
+		strbuf_addf(&t.text, "%sconflicts with %s:", i ? "\n" : "", with);
+		apistore_fieldset_each(&c->at[i].fields, tell_path, &t);
+	}
+	if (t.n == 1) {
+		struct json_object *one = json_at(t.causes, 0);
+
+		message = xasprintf("Apply failed with 1 conflict: %s: %s",
+			json_get_str(one, "message"), json_get_str(one, "field"));
+	} else {
+		message =
+			xasprintf("Apply failed with %zu conflicts: %s", t.n, strbuf_str(&t.text));
+	}
+	strbuf_fini(&t.text);
+	a = apistore_status_conflicts(message, t.causes);
+	return a;
 }
 
 /* ---- applies */
@@ -184,7 +471,7 @@ void apistore_managed_update(const struct apistore_place *p, const struct apisto
 /* Remove fields that this manager applied before and no longer applies, unless another manager owns
  * them. The first round computes what is left with the fields of all managers put back; the second
  * restricts the removal to fields that this manager had applied. */
-static void prune(const struct apistore_place *p, const struct managed_entries *l,
+static void prune(const struct apistore_place *p, const struct entries *l,
 	const struct apistore_fieldset *last, struct json_object **merged)
 {
 	cleanup_apistore_fieldset struct apistore_fieldset was = apistore_typed_with_parents(
@@ -224,22 +511,22 @@ struct apply {
 	const struct apistore_place *p;
 	const struct apistore_manager *m;
 	struct json_object *live, *conf; /* without managedFields */
-	struct managed_entries *l;
+	struct entries *l;
 	const struct apistore_fieldset *allowed; /* fields that cannot conflict; NULL: none */
 	bool force;
 };
 
 /* Merge, prune and compare. Returns the new object with the entries updated. NULL: *conflicts is
  * set, which borrows the entries. */
-static struct json_object *try_apply(const struct apply *a, struct managed_conflicts *conflicts)
+static struct json_object *try_apply(const struct apply *a, struct conflicts *conflicts)
 {
 	struct json_object *o = apistore_typed_merge(a->p, a->live, a->conf);
-	struct managed_entry *self = managed_entries_find(a->l, a->m, true);
+	struct entry *self = entries_find(a->l, a->m, true);
 	cleanup_apistore_fieldset struct apistore_fieldset last = {NULL, 0}, taken = {NULL, 0};
 	struct apistore_delta d;
 
 	if (!self)
-		self = managed_entries_add(a->l, a->m->name, a->m->version, a->m->sub, true);
+		self = entries_add(a->l, a->m->name, a->m->version, a->m->sub, true);
 	/* The set of the previous apply is moved out, to see what this one leaves out. */
 	last = self->fields;
 	self->fields = apistore_typed_fields(a->p, a->conf);
@@ -251,15 +538,15 @@ static struct json_object *try_apply(const struct apply *a, struct managed_confl
 	d = apistore_typed_compare(a->p, a->live, o);
 	taken = apistore_fieldset_union(&d.modified, &d.added);
 	if (!a->force)
-		*conflicts = managed_conflicts_find(a->l, self, &taken, a->allowed);
+		*conflicts = conflicts_find(a->l, self, &taken, a->allowed);
 	if (conflicts->n > 0) {
 		json_object_put(o);
 		o = NULL;
 	} else {
 		take_from_others(a->l, self, &taken, &d.removed);
 		if (!json_object_equal(a->live, o))
-			managed_entry_set_time(self, a->m->now);
-		managed_entries_drop_empty(a->l);
+			entry_set_time(self, a->m->now);
+		entries_drop_empty(a->l);
 	}
 	apistore_delta_fini(&d);
 	return o;
@@ -393,15 +680,15 @@ struct json_object *apistore_managed_apply(const struct apistore_place *p,
 	cleanup_json struct json_object *bare = live ? without_managed(live) : json_obj(),
 					*part = NULL;
 	cleanup_apistore_fieldset struct apistore_fieldset allowed = {NULL, 0};
-	cleanup_managed_entries struct managed_entries l = {NULL, 0};
-	struct managed_conflicts conflicts = {NULL, 0};
+	cleanup_entries struct entries l = {NULL, 0};
+	struct conflicts conflicts = {NULL, 0};
 	struct err err = ERR_INIT;
 	struct apply a = {.p = p, .m = m, .live = bare, .l = &l, .force = force};
 	struct json_object *o;
 
 	if (check_conf(p, k, m, conf, refused) < 0)
 		return NULL;
-	if (live && managed_entries_read(live, &l, &err) < 0) {
+	if (live && entries_read(live, &l, &err) < 0) {
 		*refused = apistore_status_refusal(
 			500, NULL, "failed to decode managed fields: %s", err.text);
 		return NULL;
@@ -415,10 +702,9 @@ struct json_object *apistore_managed_apply(const struct apistore_place *p,
 	}
 	/* From here on, only the part that this request may change counts. */
 	a.conf = part = part_of(k, m, conf);
-	if (l.n == MANAGED_ENTRIES_MAX && !managed_entries_find(&l, m, true)) {
+	if (l.n == ENTRIES_MAX && !entries_find(&l, m, true)) {
 		*refused = apistore_status_refusal(400, "BadRequest",
-			"the object already has %d field managers, the maximum",
-			MANAGED_ENTRIES_MAX);
+			"the object already has %d field managers, the maximum", ENTRIES_MAX);
 		return NULL;
 	}
 	if (allowed_to_kubectl(&a, &allowed))
@@ -426,11 +712,11 @@ struct json_object *apistore_managed_apply(const struct apistore_place *p,
 	o = try_apply(&a, &conflicts);
 	if (o) {
 		follow_last_applied(m, conf, o);
-		managed_entries_write(&l, o);
+		entries_write(&l, o);
 	} else {
-		*refused = managed_conflicts_refuse(&conflicts);
+		*refused = conflicts_refuse(&conflicts);
 	}
-	managed_conflicts_fini(&conflicts);
+	conflicts_fini(&conflicts);
 	return o;
 }
 
