@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "protobuf_fields.h"
+#include "tec/schema/fields.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
@@ -33,17 +33,17 @@ static void cut(struct strbuf *b, size_t before)
 /* ---- the table */
 
 /* Find the table of a kind; NULL: it has none. */
-static const struct protobuf_field *fields_of(const struct schema_kind *k)
+static const struct schema_field *fields_of(const struct schema_kind *k)
 {
 	cleanup_free char *gv = xasprintf("%s%s%s", k->group, k->group[0] ? "/" : "", k->version);
 
-	for (const struct protobuf_message *m = protobuf_messages; m->kind; m++)
+	for (const struct schema_fields *m = schema_fields_table; m->kind; m++)
 		if (str_eq(m->version, gv) && str_eq(m->kind, k->kind))
 			return m->fields;
 	return NULL;
 }
 
-static const struct protobuf_field *find(const struct protobuf_field *f, const char *name)
+static const struct schema_field *find(const struct schema_field *f, const char *name)
 {
 	for (; f->name; f++)
 		if (str_eq(f->name, name))
@@ -104,38 +104,38 @@ static struct json_object *time_of(struct decoder *d, struct json_object *v, boo
 }
 
 static void members(
-	struct decoder *d, const struct protobuf_field *fields, struct json_object *o, bool top);
+	struct decoder *d, const struct schema_field *fields, struct json_object *o, bool top);
 
 /* Check a single value. Returns the value to store instead of v, or NULL to keep v. */
 static struct json_object *one(
-	struct decoder *d, const struct protobuf_field *f, struct json_object *v)
+	struct decoder *d, const struct schema_field *f, struct json_object *v)
 {
 	switch (f->type) {
-	case PROTOBUF_INT:
-	case PROTOBUF_INT_PTR:
-	case PROTOBUF_INT64:
-	case PROTOBUF_INT64_PTR:
-		check_int(d, v, f->type >= PROTOBUF_INT64);
+	case SCHEMA_FIELD_INT:
+	case SCHEMA_FIELD_INT_PTR:
+	case SCHEMA_FIELD_INT64:
+	case SCHEMA_FIELD_INT64_PTR:
+		check_int(d, v, f->type >= SCHEMA_FIELD_INT64);
 		return NULL;
-	case PROTOBUF_BOOL_PTR:
+	case SCHEMA_FIELD_BOOL_PTR:
 		(void)is_type(d, v, json_type_boolean);
 		return NULL;
-	case PROTOBUF_TIME:
-	case PROTOBUF_MICROTIME:
-		return time_of(d, v, f->type == PROTOBUF_MICROTIME);
-	case PROTOBUF_OBJECT:
-	case PROTOBUF_OBJECTS:
+	case SCHEMA_FIELD_TIME:
+	case SCHEMA_FIELD_MICROTIME:
+		return time_of(d, v, f->type == SCHEMA_FIELD_MICROTIME);
+	case SCHEMA_FIELD_OBJECT:
+	case SCHEMA_FIELD_OBJECTS:
 		if (is_type(d, v, json_type_object))
 			members(d, f->of, v, false);
 		return NULL;
-	case PROTOBUF_STRING:
-	case PROTOBUF_STRING_PTR:
-	case PROTOBUF_STRINGS:
-	case PROTOBUF_TEXT_MAP:
-	case PROTOBUF_BYTES_MAP:
+	case SCHEMA_FIELD_STRING:
+	case SCHEMA_FIELD_STRING_PTR:
+	case SCHEMA_FIELD_STRINGS:
+	case SCHEMA_FIELD_TEXT_MAP:
+	case SCHEMA_FIELD_BYTES_MAP:
 		(void)is_type(d, v, json_type_string);
 		return NULL;
-	case PROTOBUF_RAW:
+	case SCHEMA_FIELD_RAW:
 		return NULL;
 	}
 	return NULL;
@@ -143,13 +143,13 @@ static struct json_object *one(
 
 /* Return what Go makes of null in a list or map: the zero value of the element type. NULL: keep
  * null. */
-static struct json_object *nothing(const struct protobuf_field *f)
+static struct json_object *nothing(const struct schema_field *f)
 {
 	switch (f->type) {
-	case PROTOBUF_OBJECTS:
+	case SCHEMA_FIELD_OBJECTS:
 		return json_obj();
-	case PROTOBUF_STRINGS:
-	case PROTOBUF_TEXT_MAP:
+	case SCHEMA_FIELD_STRINGS:
+	case SCHEMA_FIELD_TEXT_MAP:
 		return json_str("");
 	default:
 		return NULL;
@@ -157,7 +157,7 @@ static struct json_object *nothing(const struct protobuf_field *f)
 }
 
 /* Decode each element; null becomes the zero value. */
-static void list(struct decoder *d, const struct protobuf_field *f, struct json_object *a)
+static void list(struct decoder *d, const struct schema_field *f, struct json_object *a)
 {
 	if (!is_type(d, a, json_type_array))
 		return;
@@ -174,7 +174,7 @@ static void list(struct decoder *d, const struct protobuf_field *f, struct json_
 }
 
 /* Decode each value of a map with free keys; null becomes the zero value. */
-static void map(struct decoder *d, const struct protobuf_field *f, struct json_object *o)
+static void map(struct decoder *d, const struct schema_field *f, struct json_object *o)
 {
 	if (!is_type(d, o, json_type_object))
 		return;
@@ -192,15 +192,15 @@ static void map(struct decoder *d, const struct protobuf_field *f, struct json_o
 
 /* Decode a value, which may be a list or map of several. Returns what to store instead, or NULL. */
 static struct json_object *value(
-	struct decoder *d, const struct protobuf_field *f, struct json_object *v)
+	struct decoder *d, const struct schema_field *f, struct json_object *v)
 {
 	switch (f->type) {
-	case PROTOBUF_STRINGS:
-	case PROTOBUF_OBJECTS:
+	case SCHEMA_FIELD_STRINGS:
+	case SCHEMA_FIELD_OBJECTS:
 		list(d, f, v);
 		return NULL;
-	case PROTOBUF_TEXT_MAP:
-	case PROTOBUF_BYTES_MAP:
+	case SCHEMA_FIELD_TEXT_MAP:
+	case SCHEMA_FIELD_BYTES_MAP:
 		map(d, f, v);
 		return NULL;
 	default:
@@ -209,14 +209,14 @@ static struct json_object *value(
 }
 
 /* Is it a zero value that Go omits when it encodes the object (omitempty)? */
-static bool is_left_out(const struct protobuf_field *f, struct json_object *v)
+static bool is_left_out(const struct schema_field *f, struct json_object *v)
 {
 	switch (f->type) {
-	case PROTOBUF_STRING:
+	case SCHEMA_FIELD_STRING:
 		return json_object_is_type(v, json_type_string) &&
 		       json_object_get_string_len(v) == 0;
-	case PROTOBUF_INT:
-	case PROTOBUF_INT64:
+	case SCHEMA_FIELD_INT:
+	case SCHEMA_FIELD_INT64:
 		return json_object_is_type(v, json_type_int) && json_object_get_int64(v) == 0;
 	default:
 		return false;
@@ -225,10 +225,10 @@ static bool is_left_out(const struct protobuf_field *f, struct json_object *v)
 
 /* Decode one member: drop it if it is unknown, null or empty, else check and normalize its
  * value. */
-static void member(struct decoder *d, const struct protobuf_field *fields, struct json_object *o,
+static void member(struct decoder *d, const struct schema_field *fields, struct json_object *o,
 	const char *name, struct json_object *v)
 {
-	const struct protobuf_field *f = find(fields, name);
+	const struct schema_field *f = find(fields, name);
 	size_t path = d->path.len;
 	struct json_object *now = NULL;
 
@@ -249,7 +249,7 @@ static void member(struct decoder *d, const struct protobuf_field *fields, struc
 /* Decode all members of an object. top: apiVersion and kind are not in the table, and are
  * skipped. */
 static void members(
-	struct decoder *d, const struct protobuf_field *fields, struct json_object *o, bool top)
+	struct decoder *d, const struct schema_field *fields, struct json_object *o, bool top)
 {
 	json_each (o, name, v) {
 		if (!top || (!str_eq(name, "apiVersion") && !str_eq(name, "kind")))
@@ -284,7 +284,7 @@ int apistore_decode(const struct schema_kind *k, struct json_object *o,
 	struct schema_texts *unknown, struct err *err)
 {
 	struct decoder d = {STRBUF_INIT, unknown, err};
-	const struct protobuf_field *fields = k && !k->crd ? fields_of(k) : NULL;
+	const struct schema_field *fields = k && !k->crd ? fields_of(k) : NULL;
 
 	if (fields)
 		members(&d, fields, o, true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decodes the JSON of a built-in kind as Go's decoder would, by the table of protobuf_fields.h:
+ * Decodes the JSON of a built-in kind as Go's decoder would, by the table of schema/fields.h:
  * unknown members are dropped, null counts as absent, and times are rewritten in Go's format.
  */
 #ifndef TEC_SRC_APISTORE_DECODE_H

@@ -18,7 +18,7 @@
 #include "tec/base/secret.h"
 #include "tec/base/utf8.h"
 
-#include "protobuf_fields.h"
+#include "tec/schema/fields.h"
 
 /* ---- the wire */
 
@@ -170,11 +170,11 @@ static struct json_object *raw_of(const struct reader *r)
 
 /* ---- objects */
 
-static bool read_message(struct reader r, const struct protobuf_field *fields,
+static bool read_message(struct reader r, const struct schema_field *fields,
 	struct json_object *into, struct bounds *b);
 
 static struct json_object *object_of(
-	struct reader r, const struct protobuf_field *fields, struct bounds *b)
+	struct reader r, const struct schema_field *fields, struct bounds *b)
 {
 	cleanup_json struct json_object *o = json_obj();
 
@@ -192,30 +192,30 @@ static struct json_object *member(struct json_object *o, const char *name, bool 
 }
 
 /* Convert a length-delimited value: a field, or an element of a list or map. NULL: malformed. */
-static struct json_object *value_of(
-	struct reader r, enum protobuf_type type, const struct protobuf_field *of, struct bounds *b)
+static struct json_object *value_of(struct reader r, enum schema_field_type type,
+	const struct schema_field *of, struct bounds *b)
 {
 	switch (type) {
-	case PROTOBUF_STRING:
-	case PROTOBUF_STRING_PTR:
-	case PROTOBUF_STRINGS:
-	case PROTOBUF_TEXT_MAP:
+	case SCHEMA_FIELD_STRING:
+	case SCHEMA_FIELD_STRING_PTR:
+	case SCHEMA_FIELD_STRINGS:
+	case SCHEMA_FIELD_TEXT_MAP:
 		return text_of(&r);
-	case PROTOBUF_BYTES_MAP:
+	case SCHEMA_FIELD_BYTES_MAP:
 		return base64_of(&r);
-	case PROTOBUF_TIME:
+	case SCHEMA_FIELD_TIME:
 		return time_of(r);
-	case PROTOBUF_RAW:
+	case SCHEMA_FIELD_RAW:
 		return raw_of(&r);
-	case PROTOBUF_OBJECT:
-	case PROTOBUF_OBJECTS:
+	case SCHEMA_FIELD_OBJECT:
+	case SCHEMA_FIELD_OBJECTS:
 		return object_of(r, of, b);
-	case PROTOBUF_INT:
-	case PROTOBUF_INT_PTR:
-	case PROTOBUF_INT64:
-	case PROTOBUF_INT64_PTR:
-	case PROTOBUF_BOOL_PTR:
-	case PROTOBUF_MICROTIME:
+	case SCHEMA_FIELD_INT:
+	case SCHEMA_FIELD_INT_PTR:
+	case SCHEMA_FIELD_INT64:
+	case SCHEMA_FIELD_INT64_PTR:
+	case SCHEMA_FIELD_BOOL_PTR:
+	case SCHEMA_FIELD_MICROTIME:
 		break;
 	}
 	return NULL;
@@ -223,7 +223,7 @@ static struct json_object *value_of(
 
 /* Add one entry of a map: a message with the key in field 1 and the value in field 2. */
 static bool read_pair(
-	struct reader r, const struct protobuf_field *f, struct json_object *into, struct bounds *b)
+	struct reader r, const struct schema_field *f, struct json_object *into, struct bounds *b)
 {
 	cleanup_json struct json_object *key = NULL;
 	struct reader value = {r.p, r.p};
@@ -247,39 +247,39 @@ static bool read_pair(
 }
 
 /* Add a number or boolean. Zero is omitted unless the type has a pointer, whose presence counts. */
-static bool add_number(struct json_object *o, const struct protobuf_field *f, const struct item *it)
+static bool add_number(struct json_object *o, const struct schema_field *f, const struct item *it)
 {
 	if (it->is_bytes)
 		return false;
-	if (f->type == PROTOBUF_BOOL_PTR)
+	if (f->type == SCHEMA_FIELD_BOOL_PTR)
 		json_add_bool(o, f->name, it->value != 0);
-	else if (it->value || f->type == PROTOBUF_INT_PTR || f->type == PROTOBUF_INT64_PTR)
+	else if (it->value || f->type == SCHEMA_FIELD_INT_PTR || f->type == SCHEMA_FIELD_INT64_PTR)
 		json_add_int(o, f->name, (int64_t)it->value);
 	return true;
 }
 
 /* Would Go omit this value (omitempty)? */
-static bool is_nothing(const struct protobuf_field *f, struct json_object *v)
+static bool is_nothing(const struct schema_field *f, struct json_object *v)
 {
-	return (f->type == PROTOBUF_STRING || f->type == PROTOBUF_TIME) &&
+	return (f->type == SCHEMA_FIELD_STRING || f->type == SCHEMA_FIELD_TIME) &&
 	       json_object_get_string_len(v) == 0;
 }
 
 /* Add one field to the object by its type in the table. False: malformed. */
-static bool add_value(struct json_object *o, const struct protobuf_field *f, const struct item *it,
+static bool add_value(struct json_object *o, const struct schema_field *f, const struct item *it,
 	struct bounds *b)
 {
 	struct json_object *v;
 
 	switch (f->type) {
-	case PROTOBUF_INT:
-	case PROTOBUF_INT_PTR:
-	case PROTOBUF_INT64:
-	case PROTOBUF_INT64_PTR:
-	case PROTOBUF_BOOL_PTR:
+	case SCHEMA_FIELD_INT:
+	case SCHEMA_FIELD_INT_PTR:
+	case SCHEMA_FIELD_INT64:
+	case SCHEMA_FIELD_INT64_PTR:
+	case SCHEMA_FIELD_BOOL_PTR:
 		return add_number(o, f, it);
-	case PROTOBUF_TEXT_MAP:
-	case PROTOBUF_BYTES_MAP:
+	case SCHEMA_FIELD_TEXT_MAP:
+	case SCHEMA_FIELD_BYTES_MAP:
 		return it->is_bytes && read_pair(it->bytes, f, member(o, f->name, false), b);
 	default:
 		break;
@@ -287,7 +287,7 @@ static bool add_value(struct json_object *o, const struct protobuf_field *f, con
 	v = it->is_bytes ? value_of(it->bytes, f->type, f->of, b) : NULL;
 	if (!v)
 		return false;
-	if (f->type == PROTOBUF_OBJECTS || f->type == PROTOBUF_STRINGS)
+	if (f->type == SCHEMA_FIELD_OBJECTS || f->type == SCHEMA_FIELD_STRINGS)
 		json_push(member(o, f->name, true), v);
 	else if (is_nothing(f, v))
 		json_object_put(v); /* as omitempty */
@@ -297,13 +297,13 @@ static bool add_value(struct json_object *o, const struct protobuf_field *f, con
 }
 
 /* Read the fields of a message into an object. False: malformed, or too many values. */
-static bool read_message(struct reader r, const struct protobuf_field *fields,
+static bool read_message(struct reader r, const struct schema_field *fields,
 	struct json_object *into, struct bounds *b)
 {
 	struct item it;
 
 	while (r.p < r.end) {
-		const struct protobuf_field *f = fields;
+		const struct schema_field *f = fields;
 
 		if (b->values == 0 || !read_item(&r, &it))
 			return false;
@@ -318,14 +318,14 @@ static bool read_message(struct reader r, const struct protobuf_field *fields,
 
 /* ---- the envelope: runtime.Unknown */
 
-static const struct protobuf_field type_meta[] = {{1, "apiVersion", PROTOBUF_STRING, NULL},
-	{2, "kind", PROTOBUF_STRING, NULL}, {0, NULL, PROTOBUF_STRING, NULL}};
+static const struct schema_field type_meta[] = {{1, "apiVersion", SCHEMA_FIELD_STRING, NULL},
+	{2, "kind", SCHEMA_FIELD_STRING, NULL}, {0, NULL, SCHEMA_FIELD_STRING, NULL}};
 
 /* Find the table of a kind. DeleteOptions are found in any version: clients name that of the object
  * being deleted. */
-static const struct protobuf_message *find_message(const char *version, const char *kind)
+static const struct schema_fields *find_message(const char *version, const char *kind)
 {
-	const struct protobuf_message *m = protobuf_messages;
+	const struct schema_fields *m = schema_fields_table;
 
 	while (m->kind && (m->only_json || !str_eq(m->kind, kind) ||
 				  (!str_eq(m->version, version) && !str_eq(kind, "DeleteOptions"))))
@@ -339,7 +339,7 @@ static struct json_object *read_object(
 	struct json_object *type, const struct reader *raw, struct err *err)
 {
 	const char *version = json_get_str(type, "apiVersion"), *kind = json_get_str(type, "kind");
-	const struct protobuf_message *m = find_message(version, kind);
+	const struct schema_fields *m = find_message(version, kind);
 	struct bounds bounds = {VALUES_MAX};
 	struct json_object *o;
 

@@ -191,7 +191,7 @@ func (t *table) nameOf(of reflect.Type) (string, error) {
 	return name, nil
 }
 
-// printFields prints src/apistore/protobuf_fields.c.
+// printFields prints src/schema/fields.c.
 func printFields(out io.Writer) error {
 	s, err := bodyScheme()
 	if err != nil {
@@ -219,16 +219,16 @@ func printFields(out io.Writer) error {
 
 #include <stddef.h>
 
-#include "protobuf_fields.h"
+#include "tec/schema/fields.h"
 
 /* clang-format off */
-#define L static const struct protobuf_field
-#define F(number, name, type) {number, name, PROTOBUF_##type, NULL}
-#define M(number, name, type, of) {number, name, PROTOBUF_##type, of}
-#define END {0, NULL, PROTOBUF_STRING, NULL}
+#define L static const struct schema_field
+#define F(number, name, type) {number, name, SCHEMA_FIELD_##type, NULL}
+#define M(number, name, type, of) {number, name, SCHEMA_FIELD_##type, of}
+#define END {0, NULL, SCHEMA_FIELD_STRING, NULL}
 
 %s
-const struct protobuf_message protobuf_messages[] = {
+const struct schema_fields schema_fields_table[] = {
 %s	{NULL, NULL, NULL, false},
 };
 /* clang-format on */

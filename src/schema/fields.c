@@ -7,13 +7,13 @@
 
 #include <stddef.h>
 
-#include "protobuf_fields.h"
+#include "tec/schema/fields.h"
 
 /* clang-format off */
-#define L static const struct protobuf_field
-#define F(number, name, type) {number, name, PROTOBUF_##type, NULL}
-#define M(number, name, type, of) {number, name, PROTOBUF_##type, of}
-#define END {0, NULL, PROTOBUF_STRING, NULL}
+#define L static const struct schema_field
+#define F(number, name, type) {number, name, SCHEMA_FIELD_##type, NULL}
+#define M(number, name, type, of) {number, name, SCHEMA_FIELD_##type, of}
+#define END {0, NULL, SCHEMA_FIELD_STRING, NULL}
 
 L of_owner_reference[] = { F(5, "apiVersion", STRING_PTR), F(1, "kind", STRING_PTR), F(3, "name", STRING_PTR),
 	F(4, "uid", STRING_PTR), F(6, "controller", BOOL_PTR), F(7, "blockOwnerDeletion", BOOL_PTR), END};
@@ -84,7 +84,7 @@ L of_event_events[] = { M(1, "metadata", OBJECT, of_object_meta), F(2, "eventTim
 	F(13, "deprecatedFirstTimestamp", TIME), F(14, "deprecatedLastTimestamp", TIME),
 	F(15, "deprecatedCount", INT), END};
 
-const struct protobuf_message protobuf_messages[] = {
+const struct schema_fields schema_fields_table[] = {
 	{"v1", "ConfigMap", of_config_map, false},
 	{"v1", "Secret", of_secret, false},
 	{"v1", "ServiceAccount", of_service_account, false},
