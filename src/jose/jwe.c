@@ -142,7 +142,7 @@ struct jwe_key *jwe_key_new(const struct jwe_jwk *k, struct err *err)
 	if (!evp) {
 		refuse(err,
 			curve ? "The coordinates are not a point on the curve."
-			: k->crv
+			: str_eq(k->kty, "EC")
 				? "The curve must be P-256 or P-521."
 				: "The RSA key must have 2048 to 4096 bits and an odd exponent above 1.");
 		return NULL;

@@ -245,3 +245,20 @@ Test(jose_jwe, refuses_keys_that_are_weak_or_none)
 	pair_fini(&p384);
 	pair_fini(&weak);
 }
+
+Test(jose_jwe, a_refusal_speaks_of_the_kind_of_key_that_was_given)
+{
+	struct pair ec = ec_pair("P-256", 32), weak = rsa_pair(1024);
+	const struct jwe_jwk no_curve = {
+		.kty = "EC", .alg = "ECDH-ES+A256KW", .x = ec.x, .y = ec.y};
+	const struct jwe_jwk rsa = {
+		.kty = "RSA", .crv = "P-256", .alg = "RSA-OAEP-256", .n = weak.x, .e = weak.y};
+	struct err err = ERR_INIT, other = ERR_INIT;
+
+	cr_assert_null(jwe_key_new(&no_curve, &err));
+	cr_expect_not_null(strstr(err.text, "The curve must be"), "%s", err.text);
+	cr_assert_null(jwe_key_new(&rsa, &other));
+	cr_expect_not_null(strstr(other.text, "The RSA key must"), "%s", other.text);
+	pair_fini(&ec);
+	pair_fini(&weak);
+}
