@@ -150,15 +150,6 @@ static struct pki_key *key_of(const struct apistore_authority *a, const char *na
 
 /* ---- certificates */
 
-/* Is the certificate valid for more than this many days? False also if it cannot be parsed. */
-static bool lasts(const char *pem, size_t len, int64_t now_s, unsigned days)
-{
-	struct err err = ERR_INIT;
-	int64_t end;
-
-	return pki_cert_not_after(pem, len, &end, &err) == 0 && end - now_s > (int64_t)days * DAY_S;
-}
-
 /* Read a file into out. A missing or unreadable file gives an empty out, and so a new
  * certificate. */
 static void load(const struct apistore_authority *a, const char *name, struct strbuf *out)
@@ -182,7 +173,7 @@ static int renew_ca(struct apistore_authority *a, int64_t now_s, struct err *err
 
 	load(a, "ca.crt", &a->ca);
 	if (pki_issue_fits(strbuf_str(&a->ca), a->ca.len, a->ca_key) &&
-		lasts(a->ca.data, a->ca.len, now_s, CA_LEFT_DAYS))
+		pki_cert_lasts(a->ca.data, a->ca.len, now_s, CA_LEFT_DAYS))
 		return 0;
 	/* A CA certificate that is only reissued is not new: clients that trust the old one trust
 	 * this one too. */
@@ -200,9 +191,8 @@ static int renew_server(struct apistore_authority *a, int64_t now_s, struct err 
 		(const char *const *)a->names, now_s, LEAF_DAYS};
 
 	load(a, "server.crt", &a->cert);
-	if (pki_issue_fits(strbuf_str(&a->cert), a->cert.len, a->server_key) &&
-		lasts(a->cert.data, a->cert.len, now_s, LEFT_DAYS) &&
-		pki_issue_names(a->cert.data, a->cert.len, (const char *const *)a->names))
+	if (pki_issue_serves(strbuf_str(&a->cert), a->cert.len, a->server_key,
+		    (const char *const *)a->names, now_s, LEFT_DAYS))
 		return 0;
 	strbuf_reset(&a->cert);
 	if (pki_issue(&what, a->server_key, a->ca_key, a->ca.data, &a->cert, err) < 0)

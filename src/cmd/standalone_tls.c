@@ -27,9 +27,8 @@
 
 #define TABLE        "standalone/node-tls"
 #define EVERY_MS     (24 * 3600 * 1000) /* between two checks */
-#define DAY_S        86400
-#define CA_LEFT_DAYS 730 /* validity left at which the CA certificate is renewed */
-#define LEFT_DAYS    60  /* the same for the listeners' certificate */
+#define CA_LEFT_DAYS 730                /* validity left at which the CA certificate is renewed */
+#define LEFT_DAYS    60                 /* the same for the listeners' certificate */
 
 struct standalone_tls {
 	struct apistore_objects *objects;
@@ -63,15 +62,6 @@ static struct pki_key *get_key(struct apistore_objects *objects, const char *nam
 	secret_wipe(data, len);
 	free(data);
 	return pki_key_from_pem(pem, err);
-}
-
-/* Whether the certificate is valid for more than this many days; false for an unreadable one. */
-static bool lasts(const char *pem, size_t len, int64_t now_s, int64_t days)
-{
-	struct err err = ERR_INIT;
-	int64_t end;
-
-	return pki_cert_not_after(pem, len, &end, &err) == 0 && end - now_s > days * DAY_S;
 }
 
 /* Create both keys, or store those of a given CA and its certificate, in one commit: a crash in
@@ -136,7 +126,7 @@ static int renew_ca(struct standalone_tls *t, int64_t now_s, struct err *err)
 {
 	cleanup_strbuf struct strbuf made = STRBUF_INIT;
 
-	if (lasts(strbuf_str(&t->ca), t->ca.len, now_s, CA_LEFT_DAYS))
+	if (pki_cert_lasts(strbuf_str(&t->ca), t->ca.len, now_s, CA_LEFT_DAYS))
 		return 0;
 	if (pki_ca_issue(t->ca_key, t->ca.len ? t->ca.data : NULL, now_s, &made, err) < 0)
 		return -1;
@@ -204,12 +194,11 @@ static int renew(struct standalone_tls *t, struct err *err)
 	cleanup_json struct json_object *secret = apistore_inproc_get(t->objects, t->path);
 	cleanup_free char *cert = member(secret, "tls.crt"), *ca = member(secret, "ca.crt");
 	cleanup_strbuf struct strbuf made = STRBUF_INIT;
-	size_t len = strlen(cert);
 
 	if (renew_ca(t, now_s, err) < 0)
 		return -1;
-	if (str_eq(ca, strbuf_str(&t->ca)) && pki_issue_fits(cert, len, t->key) &&
-		lasts(cert, len, now_s, LEFT_DAYS) && pki_issue_names(cert, len, names))
+	if (str_eq(ca, strbuf_str(&t->ca)) &&
+		pki_issue_serves(cert, strlen(cert), t->key, names, now_s, LEFT_DAYS))
 		return 0;
 	if (pki_issue(&what, t->key, t->ca_key, strbuf_str(&t->ca), &made, err) < 0)
 		return err_wrap(err, "--public-address");

@@ -25,6 +25,7 @@
 #include "tec/base/mem.h"
 
 #define SKEW_S     300 /* how far a verifier's clock may be behind ours */
+#define DAY_S      86400
 #define BUNDLE_MAX ((size_t)1 << 20)
 
 /* 126 random bits: positive and never zero (RFC 5280 section 4.1.2.2). */
@@ -188,6 +189,14 @@ int pki_cert_not_after(const char *pem, size_t len, int64_t *out_s, struct err *
 		return err_set(err, ERR_INVALID, "the certificate's end date is malformed");
 	*out_s = (int64_t)timegm(&tm);
 	return 0;
+}
+
+bool pki_cert_lasts(const char *pem, size_t len, int64_t now_s, unsigned days)
+{
+	struct err err = ERR_INIT;
+	int64_t end;
+
+	return pki_cert_not_after(pem, len, &end, &err) == 0 && end - now_s > (int64_t)days * DAY_S;
 }
 
 /* Append the fingerprint of the DER, the form that administrators compare. */

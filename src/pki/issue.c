@@ -19,6 +19,7 @@
 
 #include "pki_internal.h"
 #include "tec/base/mem.h"
+#include "tec/pki/cert.h"
 
 #define NAME_MAX_LEN 253
 #define LABEL_CHARS  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
@@ -181,4 +182,11 @@ bool pki_issue_names(const char *pem, size_t len, const char *const *names)
 				   : X509_check_host(x, *names, 0, 0, NULL) == 1;
 	ERR_pop_to_mark();
 	return ok;
+}
+
+bool pki_issue_serves(const char *pem, size_t len, const struct pki_key *key,
+	const char *const *names, int64_t now_s, unsigned days)
+{
+	return pki_issue_fits(pem, len, key) && pki_cert_lasts(pem, len, now_s, days) &&
+	       pki_issue_names(pem, len, names);
 }

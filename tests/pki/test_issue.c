@@ -103,6 +103,26 @@ Test(pki_issue, a_certificate_serves_its_purpose_and_time_alone)
 	cr_expect_not(pki_issue_fits("", 0, key));
 }
 
+Test(pki_issue, a_server_keeps_what_fits_and_lasts)
+{
+	static const char *const names[] = {"localhost", "127.0.0.1", NULL};
+	static const char *const more[] = {"localhost", "10.0.0.1", NULL};
+	cleanup_pki_key struct pki_key *key = pki_key_new_p256(), *other = pki_key_new_p256();
+	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
+	const int64_t end = NOW + DAYS * 86400;
+
+	issue(PKI_ISSUE_SERVER, names, key, &pem);
+	cr_expect(pki_issue_serves(pem.data, pem.len, key, names, NOW, 60));
+	cr_expect(pki_issue_serves(pem.data, pem.len, key, names, end - 60 * 86400 - 1, 60));
+	cr_expect_not(pki_issue_serves(pem.data, pem.len, key, names, end - 60 * 86400, 60));
+	cr_expect_not(pki_issue_serves(pem.data, pem.len, other, names, NOW, 60));
+	cr_expect_not(pki_issue_serves(pem.data, pem.len, key, more, NOW, 60));
+	cr_expect_not(pki_issue_serves("", 0, key, names, NOW, 60));
+	cr_expect(pki_cert_lasts(pem.data, pem.len, NOW, DAYS - 1));
+	cr_expect_not(pki_cert_lasts(pem.data, pem.len, NOW, DAYS));
+	cr_expect_not(pki_cert_lasts("x", 1, NOW, 0));
+}
+
 Test(pki_issue, names_are_those_asked_for)
 {
 	static const char *const names[] = {"localhost", "127.0.0.1", "::1", NULL};

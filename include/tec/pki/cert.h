@@ -4,6 +4,7 @@
 #ifndef TEC_PKI_CERT_H
 #define TEC_PKI_CERT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "tec/pki/key.h"
@@ -14,6 +15,9 @@ int pki_cert_self_signed(const struct pki_key *key, const char *common_name, int
 	unsigned days, struct strbuf *out, struct err *err) MUST_CHECK;
 /* notAfter of the first certificate in the PEM, seconds since the epoch. */
 int pki_cert_not_after(const char *pem, size_t len, int64_t *out_s, struct err *err) MUST_CHECK;
+/* Whether the first certificate is valid for more than this many days; false for an unreadable
+ * one. */
+bool pki_cert_lasts(const char *pem, size_t len, int64_t now_s, unsigned days);
 /* Check that the text contains at least one certificate, only certificates, and that all of them
  * parse. */
 int pki_cert_check_bundle(const char *pem, size_t len, struct err *err) MUST_CHECK;
