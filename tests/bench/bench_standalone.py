@@ -320,14 +320,15 @@ def bench_registration(directory, n):
         if status != 200:
             raise RuntimeError(said)
         alone.pid, have = alone.process.pid, 0
+        tls = ssl.create_default_context(cafile=alone.cafile)
         for size in sorted({s for s in (100, 1000, n) if s <= n}):
             count = min(200, size)
             if size - have > count:
-                Nodes(alone, size - have - count).run()
+                Nodes(alone, size - have - count, tls=tls).run()
                 have = size - count
             at_rest(alone.process, seconds=2)
             before = cpu_us(alone.process)
-            Nodes(alone, size - have).run()
+            Nodes(alone, size - have, tls=tls).run()
             at_rest(alone.process, seconds=2)
             report(f"registration with all that follows, at {size} Machines",
                    (cpu_us(alone.process) - before) / (size - have) / 1000, "ms", REGISTRATION, REGISTRATION_AIM)
