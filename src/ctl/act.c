@@ -168,7 +168,10 @@ bool ctl_act_busy(struct ctl_act *a, struct queue_next *out)
 /* A key that waits for Trustee keeps its record, because the record holds what it waits for. */
 void ctl_act_settled(struct ctl_act *a)
 {
-	if (a && a->n_wait) {
+	if (!a)
+		return;
+	queue_forget_backoff(ctl_runner_queue(a->table->runner), a->name);
+	if (a->n_wait) {
 		a->last_ok = 0;
 		a->n_acts = 0;
 	} else {

@@ -99,7 +99,8 @@ bool ctl_act_must_read(
 	struct ctl_act *a, const struct err *err, const struct k8s_result *r, bool created);
 /* True: *out is the answer of the step (in flight, or waiting after an error). */
 bool ctl_act_busy(struct ctl_act *a, struct queue_next *out);
-/* Nothing to do for the key: frees the act, unless it waits for Trustee. */
+/* Nothing is to be done for the key, whenever it is looked at again: earlier failures no longer
+ * count, and the act is freed, unless it waits for Trustee. */
 void ctl_act_settled(struct ctl_act *a);
 /* The key waits until something changes under this name in Trustee. */
 void ctl_act_wait_none(struct ctl_act *a);

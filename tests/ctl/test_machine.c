@@ -753,6 +753,39 @@ Test(ctl_machine, acts_without_effect_are_slowed_down)
 	cr_assert_lt(fake_transport_requests(w.life->f), 1500);
 }
 
+/* How long until the condition has this status, which it has not now. */
+static unsigned ms_until(const char *condition, const char *status)
+{
+	unsigned ms = 0;
+
+	while (!str_eq(world_cond(&w, &kobj_machine, "a", condition), status)) {
+		cr_assert_lt(ms, 60000);
+		world_run(&w, 10);
+		ms += 10;
+	}
+	cr_assert_gt(ms, 0);
+	return ms;
+}
+
+/* A Machine that waits for pendingTTL is looked at again for that alone. */
+Test(ctl_machine, failures_that_are_over_delay_nothing_later)
+{
+	world_cluster(&w, "tec", SPEC);
+	world_machine(&w, "a", ID_A, "listener");
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	for (int i = 0; i < 6; i++) {
+		fake_expect_answer(
+			fake_transport_expect(w.life->f, "PATCH",
+				"/apis/trusted-execution-clusters.io/v1alpha1/namespaces/" NS
+				"/machines/a/status*"),
+			500, NULL);
+		fake_api_merge(w.api, &kobj_machine, NS, "a", "{\"status\":{\"conditions\":null}}");
+		cr_assert_lt(ms_until("KeyReady", "True"), 1400);
+		world_run(&w, 60000);
+	}
+}
+
 /* Controllers that start in another order must not think that no Trustee is there. */
 Test(ctl_machine, an_administered_trustee_counts_before_anybody_named_it)
 {

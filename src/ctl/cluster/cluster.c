@@ -52,7 +52,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	}
 	if (d != CTL_CLUSTER_NOTHING)
 		return cluster_act_start(c, a ? a : ctl_act_get(&c->acts, key->name), &l, d);
-	ctl_act_drop(a);
+	ctl_act_settled(a);
 	if (wait_ms)
 		cluster_recheck(&l, wait_ms);
 	if (l.recheck_ms)
