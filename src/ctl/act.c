@@ -82,6 +82,11 @@ void ctl_act_drop(struct ctl_act *a)
 	queue_record_drop(ctl_runner_queue(a->table->runner), a->name);
 }
 
+uint64_t ctl_version(const struct kobj *o)
+{
+	return o ? str_hash(o->rv, strlen(o->rv)) : 0;
+}
+
 /* Guard against loops: an act that just succeeded must not be due again, and a key must settle
  * within CTL_ACTS_MAX acts. The caller then retries with backoff instead. */
 bool ctl_act_begin(struct ctl_act *a, int doing, uint64_t content)

@@ -46,7 +46,7 @@ struct ctl_act {
 	struct op *op;          /* in flight */
 	int doing, last_ok;     /* numbers of acts; 0: none. last_ok: to detect an act that
 			       succeeds without effect */
-	uint64_t content;       /* struct ctl_look.content of `doing` */
+	uint64_t content;       /* of `doing`: see ctl_act_begin() */
 	unsigned n_acts;        /* since the key last settled */
 	uint64_t status_due_ms; /* boot clock: earliest time of a status; 0: none is wanted */
 	enum err_kind err;      /* of the last request; the kind alone keeps the many acts small */
@@ -81,10 +81,15 @@ void ctl_acts_clear(struct ctl_acts *t); /* cancels and frees every act */
 struct ctl_act *ctl_act_find(const struct ctl_acts *t, const char *name);
 struct ctl_act *ctl_act_get(struct ctl_acts *t, const char *name); /* found or created */
 void ctl_act_drop(struct ctl_act *a);                              /* NULL is allowed */
-/* Notes the act that is about to start. False: the same act with the same content has just
- * succeeded without a visible effect, or there were too many acts; retry later instead. */
+/*
+ * Notes the act that is about to start. False: the same act with the same content has just
+ * succeeded without a visible effect, or there were too many acts; retry later instead. content:
+ * hash of what the act was decided from, including the versions of the objects that it changes. If
+ * one of them has changed since, by this act or by another client, the act may be due again.
+ */
 #define CTL_ACTS_MAX 32
 bool ctl_act_begin(struct ctl_act *a, int doing, uint64_t content);
+uint64_t ctl_version(const struct kobj *o); /* for content; 0: there is no object */
 /*
  * A status is written when its key was quiet for a moment. For a second at most, it also waits for
  * requests of other keys, so that a transitional state is not written. False: *out is the answer
@@ -122,7 +127,7 @@ struct ctl_look {
 	const struct kobj *o;         /* the object; NULL: none, or unreadable */
 	const struct kobj_cond *have; /* its conditions; `want`: as they should be */
 	struct kobj_cond_want want[CTL_CONDS_MAX];
-	uint64_t content;    /* hash of what would be written, for acts that write various things */
+	uint64_t content;    /* for ctl_act_begin(), in addition to the version of o */
 	bool over;           /* nothing is left of the key */
 	uint32_t recheck_ms; /* when to look again if there is nothing to do; 0: no timer */
 	const char *recheck_why;

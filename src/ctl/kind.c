@@ -82,7 +82,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	}
 	if (d == k->conf->status && !ctl_act_status_due(a, &next))
 		return next;
-	if (todo->memory || !ctl_act_begin(a, d, l->content))
+	if (todo->memory || !ctl_act_begin(a, d, l->content + ctl_version(l->o)))
 		return ctl_retry(0, "no-effect");
 	op = todo->start(k, a, l, d);
 	if (!op && todo->flags & CTL_DO_OR_MEMORY)

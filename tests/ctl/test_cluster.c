@@ -128,6 +128,24 @@ Test(ctl_cluster, settled_makes_no_request)
 	cr_assert_eq(fake_api_rv(w.api), rv);
 }
 
+Test(ctl_cluster, a_status_that_is_overtaken_is_written_again_at_once)
+{
+	unsigned ms = 0;
+
+	install(SPEC);
+	world_run(&w, 60000);
+	fake_transport_latency(w.life->f, 1000);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"metadata\":{\"annotations\":{\"" MODEL_ADOPT_BEFORE_ANNOTATION "\":\"x\"}}}");
+	world_run(&w, 100);
+	cr_assert(strstr(message("tec", "Installed"), "RFC 3339"));
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"metadata\":{\"annotations\":{\"" MODEL_ADOPT_BEFORE_ANNOTATION "\":null}}}");
+	for (; ms < 60000 && strstr(message("tec", "Installed"), "RFC 3339"); ms += 10)
+		world_run(&w, 10);
+	cr_assert_lt(ms, 1100, "%u", ms); /* the answer to the first */
+}
+
 Test(ctl_cluster, what_was_deleted_or_edited_is_repaired)
 {
 	install(SPEC);

@@ -113,6 +113,37 @@ Test(ctl_image_values, arrays_alone_do_not_let_an_image_go)
 	cr_assert_null(world_get(&w, &kobj_image, "coreos"));
 }
 
+static void run_shortly(unsigned *ms)
+{
+	cr_assert_lt(*ms, 60000);
+	world_run(&w, 10);
+	*ms += 10;
+}
+
+/* What is to be written changes while it is being announced. */
+Test(ctl_image_values, what_is_gone_while_it_is_announced_is_released_at_once)
+{
+	cleanup_free char *before = NULL;
+	unsigned ms = 0;
+
+	world_boot(&w, NULL);
+	w.life->env.kbs_in_process = true; /* else it is recorded first, which takes longer */
+	world_run(&w, 5000);
+	commit("coreos", REF_A, false);
+	trustee_takes_all();
+	fake_transport_latency(w.life->f, 1000);
+	before = xstrdup(world_marked(&w, &kobj_cluster, "tec", MODEL_CLUSTER_VALUES_MARK));
+	fake_api_delete(w.api, &kobj_image, NS, "coreos");
+	while (str_eq(world_marked(&w, &kobj_cluster, "tec", MODEL_CLUSTER_VALUES_MARK), before))
+		run_shortly(&ms);
+	for (int i = 0; i < MODEL_RV_N_ARRAYS; i++)
+		trustee_takes(model_rv_array_names[i]);
+	trustee_takes(BOOT_A);
+	for (ms = 0; strstr(rv_data("boot-sets.json"), BOOT_A);)
+		run_shortly(&ms);
+	cr_assert_lt(ms, 2100, "%u", ms); /* the answers of two announcements */
+}
+
 /* The values are declared again between the confirmation and its record. */
 Test(ctl_image_values, a_change_while_the_revocation_is_recorded_loses_nothing)
 {

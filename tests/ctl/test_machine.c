@@ -767,6 +767,22 @@ static unsigned ms_until(const char *condition, const char *status)
 	return ms;
 }
 
+Test(ctl_machine, a_status_that_is_overtaken_is_written_again_at_once)
+{
+	world_cluster(&w, "tec", SPEC_PER_MACHINE);
+	world_machine(&w, "a", ID_A, NULL);
+	world_ak(&w, "k", test_pem[0], ID_A, "listener");
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "AttestationKeyBound"), "True");
+	fake_transport_latency(w.life->f, 1000);
+	fake_api_merge(w.api, &kobj_machine, NS, "a", "{\"status\":{\"conditions\":null}}");
+	ms_until("KeyReady", "True");
+	trustee_has_key(&w, ID_A, true); /* the answer is still on its way */
+	trustee_has_identity(&w, test_pem[0], ID_A, true);
+	cr_assert_lt(ms_until("Ready", "True"), 1300);
+}
+
 /* A Machine that waits for pendingTTL is looked at again for that alone. */
 Test(ctl_machine, failures_that_are_over_delay_nothing_later)
 {

@@ -322,10 +322,13 @@ struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,
 {
 	bool whole = d == CTL_CLUSTER_MIRROR || d == CTL_CLUSTER_APPLY_STATUS;
 	struct ctl_own *own = own_of(c, l->object, l->number);
+	uint64_t content = ctl_version(&l->c->obj);
 	struct err err = ERR_INIT;
 	struct op *op;
 
-	if (!ctl_act_begin(a, whole ? (int)d : DOING(d, l->object, l->number), 0))
+	if (!whole && l->object < CLUSTER_N_OBJECTS)
+		content += ctl_version(ctl_install_find(&c->install, l->object));
+	if (!ctl_act_begin(a, whole ? (int)d : DOING(d, l->object, l->number), content))
 		return ctl_retry(0, "no-effect");
 	if (d >= CTL_CLUSTER_ANNOUNCE)
 		op = start_cluster(c, a, l, d, &err);

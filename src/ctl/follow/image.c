@@ -97,6 +97,7 @@ static void look_entry(struct ctl_kind *k, struct image_look *l)
 	l->v.announced = model_mark_announces(l->here->pcrs_sha256, e->sha256);
 	l->v.written = have && str_eq(have->sha256, e->sha256);
 	l->v.writable = c && !c->plain.obj.unreadable;
+	l->base.content = c ? ctl_version(&c->plain.obj) : 0;
 	l->v.text_read = l->v.writable && fi->text && str_eq(fi->text_rv, c->plain.obj.rv);
 }
 

@@ -558,6 +558,15 @@ static void tell(struct ctl_image *c, const struct ctl_values_view *v)
 	ctl_kind_wake_all(&c->kind);
 }
 
+/* The versions of the objects that the two writes change. */
+static uint64_t versions(const struct state *s)
+{
+	const struct model_configmap *rv = state_configmap(s, MODEL_RV_CONFIGMAP);
+	const struct model_cluster *cluster = state_cluster(s);
+
+	return (rv ? ctl_version(&rv->plain.obj) : 0) + (cluster ? ctl_version(&cluster->obj) : 0);
+}
+
 /* The look and the decision of key "*". Computing takes several turns of the loop; the step runs
  * again after each slice. */
 int image_values_look(struct ctl_image *c, struct ctl_look *out)
@@ -588,5 +597,6 @@ int image_values_look(struct ctl_image *c, struct ctl_look *out)
 	d = ctl_values_decide(&v);
 	if (d != CTL_VALUES_DECLARE)
 		tell(c, &v);
+	out->content = versions(c->kind.state);
 	return (int)acts[d];
 }

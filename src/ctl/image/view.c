@@ -176,6 +176,7 @@ static void look_at(
 	l->base.o = o;
 	l->m = model_image(o);
 	l->base.have = l->m->cond;
+	l->base.content = map ? ctl_version(&map->plain.obj) : 0;
 	l->v.deleting = o->deleting;
 	l->v.retired = state_cluster_authority(s) == MODEL_AUTHORITY_RETIRED;
 	l->v.following = state_cluster_authority(s) == MODEL_AUTHORITY_FOLLOWING;

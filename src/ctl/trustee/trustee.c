@@ -158,6 +158,7 @@ static void on_memory(void *arg, const struct err *err, const struct k8s_result 
 /* Reading comes first, so that servers of an earlier run are not overwritten. */
 static struct queue_next step_memory(struct ctl_trustee *c)
 {
+	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
 	struct ctl_trustee_memory_view v;
 	enum ctl_trustee_do d;
 	struct ctl_act *a;
@@ -169,7 +170,7 @@ static struct queue_next step_memory(struct ctl_trustee *c)
 		return ctl_settled();
 	}
 	a = ctl_act_get(&c->acts, STATE_TRUSTEE_MEMORY);
-	if (!ctl_act_begin(a, (int)d, 0))
+	if (!ctl_act_begin(a, (int)d, ctl_version(o)))
 		return ctl_retry(0, "no-effect");
 	op_hold(&a->op, trustee_memory_start(c, d, on_memory, a));
 	return ctl_in_flight();
