@@ -21,7 +21,7 @@
 struct apistore_place apistore_place_object(
 	const struct apistore_kind *k, const struct apistore_lists *lists)
 {
-	struct apistore_place p = {.lists = k->schema ? NULL : lists};
+	struct apistore_place p = {.at = {.top = true}, .lists = k->schema ? NULL : lists};
 
 	if (k->schema) {
 		p.at = schema_at_object(k->schema);
@@ -31,13 +31,10 @@ struct apistore_place apistore_place_object(
 	return p;
 }
 
-/* Find out how a list merges in a kind without a schema: by the name of its member alone. */
+/* Find out how a list merges in a kind without a schema: by the name of its member alone. Lists of
+ * the metadata are those of every kind (schema/merge). */
 static struct schema_merge merge_by_name(const struct apistore_lists *lists, const char *name)
 {
-	if (str_eq(name, "finalizers"))
-		return (struct schema_merge){.type = SCHEMA_MERGE_SET};
-	if (str_eq(name, "ownerReferences"))
-		return (struct schema_merge){.type = SCHEMA_MERGE_MAP, .keys = {"uid"}};
 	for (size_t i = 0; i < lists->n; i++) {
 		const struct apistore_list *l = &lists->list[i];
 
@@ -53,12 +50,9 @@ struct apistore_place apistore_place_member(const struct apistore_place *p, cons
 {
 	struct apistore_place to = {.lists = p->lists, .custom = p->custom};
 
-	if (p->lists) {
-		to.merge = merge_by_name(p->lists, name);
-		return to;
-	}
 	to.at = schema_at_member(p->at, name);
-	to.merge = *schema_at_merge(to.at);
+	to.merge =
+		p->lists && !to.at.merge ? merge_by_name(p->lists, name) : *schema_at_merge(to.at);
 	return to;
 }
 
