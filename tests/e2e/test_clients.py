@@ -89,7 +89,7 @@ def test_client_go(cp, alone):
 
 def test_the_table_of_protobuf_is_of_the_types_of_kubernetes(tmp_path):
     made = subprocess.run([clients_binary(), "protobuf-fields"], capture_output=True, text=True, check=True).stdout
-    with open(os.path.join(TOP, "src", "apistore", "src/schema/fields.c"), encoding="utf-8") as f:
+    with open(os.path.join(TOP, "src", "schema", "fields.c"), encoding="utf-8") as f:
         assert f.read() == made, "next step: tec-test-clients protobuf-fields >src/schema/fields.c"
     subprocess.run([clients_binary(), "protobuf-samples", str(tmp_path)], check=True)
     samples = os.path.join(TOP, "tests", "data", "protobuf")
