@@ -117,7 +117,7 @@ def test_registry_options_are_read_and_checked(cp, tmp_path):
     options = local(cp, "--registry-mirror", "docker.io=[::1]:5000/x, quay.io=b:1",
                     "--insecure-registry", "b:1, [::1]:5000", "--registry-auth", str(auth))
     done = run(*options, "--check-config")  # an optional Secret that nobody made
-    assert done.returncode == 0 and "no credentials" in done.stderr and str(auth) in done.stderr, done
+    assert done.returncode == 0 and "no registry credentials" in done.stderr and str(auth) in done.stderr, done
     auth.write_text("")
     done = run(*options, "--check-config")
     assert done.returncode == 1 and str(auth) in done.stderr, done

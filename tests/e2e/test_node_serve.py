@@ -338,9 +338,9 @@ def answers(path):
 @pytest.mark.parametrize("options,said", [
     ([], "--socket"), (["--socket=relative"], "absolute path"), (["--socket-mode=8"], "--socket-mode"),
     (["--socket-mode=01777"], "--socket-mode"),
-    (["--socket-group=no-such-group"], "group no-such-group not found"),
-    (["--socket-users=root,no-such-user"], "user no-such-user not found"),
-    (["--socket-users="], "--socket-users: user")])
+    (["--socket-group=no-such-group"], 'no group "no-such-group" exists'),
+    (["--socket-users=root,no-such-user"], 'no user "no-such-user" exists'),
+    (["--socket-users="], '--socket-users: no user "" exists')])
 def test_what_is_refused_at_the_start(machine, options, said):
     status, _, text = machine.node.run("serve", "--listen=", *machine.to_kbs, *options)
     assert status == 2 and said in text, text
