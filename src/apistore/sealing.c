@@ -71,6 +71,17 @@ static int put_key(const char *path, const struct secret *key, struct err *err)
 	return file_replace(path, secret_peek(key), SEAL_KEY_LEN, 0600, err);
 }
 
+/* Create a key that is on disk, so that what is sealed with it can be read again. */
+static struct secret *make_key(const char *path, struct err *err)
+{
+	struct secret *key = secret_new_random(SEAL_KEY_LEN);
+
+	if (put_key(path, key, err) == 0)
+		return key;
+	secret_free(key);
+	return NULL;
+}
+
 /* Refuse to create a key beside an existing database, which needs the key it was sealed with. */
 static int may_make(const struct apistore_sealing *s, struct err *err)
 {
@@ -87,8 +98,8 @@ static int make_own(struct apistore_sealing *s, struct err *err)
 {
 	if (may_make(s, err) < 0)
 		return -1;
-	s->key = secret_new_random(SEAL_KEY_LEN);
-	return put_key(s->own, s->key, err);
+	s->key = make_key(s->own, err);
+	return s->key ? 0 : -1;
 }
 
 /* Choose the source of the key: the named file, the credential, or DIR/sealing.key. */
@@ -382,11 +393,7 @@ static struct secret *next_own(const struct apistore_sealing *s, struct err *err
 	if (key || err->kind != ERR_NOT_FOUND)
 		return key;
 	err_clear(err);
-	key = secret_new_random(SEAL_KEY_LEN);
-	if (put_key(s->own_new, key, err) == 0)
-		return key;
-	secret_free(key);
-	return NULL;
+	return make_key(s->own_new, err);
 }
 
 /* Read the next key from the named file, where the administrator has put it. */

@@ -86,6 +86,16 @@ Test(apistore_sealing, one_is_made_for_this_user_alone)
 	apistore_sealing_free(s);
 }
 
+Test(apistore_sealing, one_that_cannot_be_written_is_not_used)
+{
+	struct err err = ERR_INIT;
+	cleanup_free char *gone = in_dir("gone");
+
+	cr_expect_null(apistore_sealing_open(
+		gone, &(struct apistore_sealing_conf){NULL, NULL}, true, &err));
+	cr_expect(strstr(err.text, "gone/sealing.key"), "%s", err.text);
+}
+
 Test(apistore_sealing, none_is_made_beside_a_store_or_for_a_restore)
 {
 	cleanup_free char *path = in_dir("sealing.key");
