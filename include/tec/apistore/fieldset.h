@@ -33,8 +33,8 @@ void apistore_fieldset_fini(struct apistore_fieldset *s);
 bool apistore_fieldset_is_empty(const struct apistore_fieldset *s);
 bool apistore_fieldset_equal(const struct apistore_fieldset *a, const struct apistore_fieldset *b);
 
-/* Build a set: add steps in any order and then call done, which sorts and merges them. A step that
- * is no member and has nothing below it is not added. */
+/* Build a set: add steps in any order and then call done, which sorts and merges them. A step
+ * is not added if it is not a member and has nothing below it. */
 void apistore_fieldset_add(struct apistore_fieldset *s, const char *step, bool member,
 	struct apistore_fieldset *take_below);
 void apistore_fieldset_done(struct apistore_fieldset *s);
