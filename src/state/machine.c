@@ -44,13 +44,21 @@ int64_t state_machine_waits_since_s(const struct model_machine *m)
 	return m->bound_at && clock_parse(m->bound_at, &us) == 0 ? us / 1000000 : m->obj.created_s;
 }
 
+/* A restored Machine without a key may have had one since the backup was made, and its node's disk
+ * may be encrypted with its disk key. */
+bool state_machine_may_expire(const struct state *s, const struct model_machine *m)
+{
+	return m->by_listener &&
+	       (state_machine_never_attested(s, m) ||
+		       (!m->bound_at && !state_adoption_cutoff_was_restored(s, &m->obj)));
+}
+
 /* A deletion at that age is taken for the operator's own; a user's looks the same. */
 bool state_machine_is_expired(const struct state *s, const struct model_machine *m)
 {
 	const struct model_cluster *policy = state_cluster_policy(s);
 
-	return m->by_listener && (!m->bound_at || state_machine_never_attested(s, m)) && policy &&
-	       policy->pending_ttl_ms > 0 &&
+	return state_machine_may_expire(s, m) && policy && policy->pending_ttl_ms > 0 &&
 	       (m->deleted_s - state_machine_waits_since_s(m)) * 1000 >= policy->pending_ttl_ms;
 }
 

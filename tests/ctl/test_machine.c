@@ -609,6 +609,19 @@ Test(ctl_machine, what_nobody_claimed_expires_and_an_admins_never)
 	cr_assert_null(world_get(&w, &kobj_machine, "a"));
 }
 
+Test(ctl_machine, one_of_a_restored_store_never_expires)
+{
+	world_cluster(&w, "tec", SPEC);
+	world_machine(&w, "a", ID_A, "listener");
+	world_boot(&w, NULL);
+	w.life->state.restored_s = clock_wall_s();
+	world_run(&w, 2000);
+	world_machine(&w, "b", ID_B, "listener");
+	world_run(&w, 50 * 3600 * 1000);
+	cr_assert(!json_get(world_get(&w, &kobj_machine, "a"), "metadata/deletionTimestamp"));
+	cr_assert(json_get(world_get(&w, &kobj_machine, "b"), "metadata/deletionTimestamp"));
+}
+
 static void mark_attested(const char *name)
 {
 	cleanup_free char *patch = xasprintf(

@@ -18,6 +18,8 @@ const struct model_machine *state_machine_of_id(const struct state *s, const cha
  * unknown. */
 bool state_machine_never_attested(const struct state *s, const struct model_machine *m);
 
+/* Tell whether pendingTTL applies: created by a listener, and no node can have its disk key. */
+bool state_machine_may_expire(const struct state *s, const struct model_machine *m);
 /* Since when a Machine waits: for a key, then for its node to attest. Wall clock. */
 int64_t state_machine_waits_since_s(const struct model_machine *m);
 /* Tell whether the operator deleted this Machine because its node did not come in time: the node
