@@ -141,7 +141,7 @@ def bench_copy(directory, n):
 
 
 def at_rest(op, who):
-    wait_quiet(op, 5)
+    wait_quiet(op, 62)  # the counts of registrations in a status are written once a minute
     before = writes(op)
     time.sleep(REST_S)
     report(f"{who} at rest for {REST_S} s: writes", written(before, writes(op)), "", 0)
