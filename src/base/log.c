@@ -67,7 +67,7 @@ void log_capture(void (*fn)(enum log_level level, const char *line, void *arg), 
 }
 
 /* Write the character at p as it appears between quotes and return its length; its input bytes are
- * counted in *n. `out` has 8 bytes. Characters that a terminal acts on are escaped, so that a log
+ * counted in *n. `out` has UTF8_ESCAPE_LEN bytes. Characters that a terminal acts on are escaped, so that a log
  * can be printed safely. */
 static size_t quote_char(const uint8_t *p, size_t left, size_t *n, char *out)
 {
@@ -85,8 +85,7 @@ static size_t quote_char(const uint8_t *p, size_t left, size_t *n, char *out)
 			return 2;
 		}
 	}
-	/* All characters that are escaped here are in the BMP, so four digits suffice. */
-	return (size_t)snprintf(out, 8, "\\u%04x", (unsigned)(c & 0xffff));
+	return utf8_put_escape(out, c);
 }
 
 /* Quote s into out, truncated with "..." so that it fits into cap bytes with its NUL. */
@@ -97,7 +96,7 @@ static void quote_into(char *out, size_t cap, const char *s, size_t len)
 
 	out[used++] = '"';
 	for (size_t i = 0, n = 0; i < len; i += n) {
-		char one[8];
+		char one[UTF8_ESCAPE_LEN];
 		size_t k = quote_char(p + i, len - i, &n, one);
 
 		/* Always keep room for the mark and the closing quote. */
@@ -136,7 +135,7 @@ static void add_quoted(struct strbuf *line, const char *s, size_t len)
 
 	strbuf_addc(line, '"');
 	for (size_t i = 0, n = 0; i < len; i += n) {
-		char one[8];
+		char one[UTF8_ESCAPE_LEN];
 		size_t k = quote_char(p + i, len - i, &n, one);
 
 		strbuf_add(line, one, k);

@@ -4,7 +4,10 @@
 
 #include "tec/base/utf8.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "tec/base/mem.h"
 
 /* Return the length of the UTF-8 sequence at p, 0 if it is invalid. Table 3-7 of the Unicode
  * standard. */
@@ -83,13 +86,37 @@ uint32_t utf8_next(const char *p, size_t left, size_t *n)
 	return c;
 }
 
-/* C0 and C1 controls, Arabic letter mark, zero-width and directional marks, line and paragraph
- * separators, bidirectional embeddings and isolates, invisible operators, and the byte order
- * mark. */
 bool utf8_is_control(uint32_t c)
 {
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
-	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
+	static const uint32_t ranges[][2] = {
+		{0x7f, 0x9f},       /* DEL and C1 */
+		{0xad, 0xad},       /* soft hyphen */
+		{0x61c, 0x61c},     /* Arabic letter mark */
+		{0x180e, 0x180e},   /* Mongolian vowel separator */
+		{0x200b, 0x200f},   /* zero-width characters and directional marks */
+		{0x2028, 0x202e},   /* line and paragraph separators, embeddings and overrides */
+		{0x2060, 0x206f},   /* invisible operators and isolates */
+		{0xfeff, 0xfeff},   /* byte order mark */
+		{0xfff9, 0xfffb},   /* interlinear annotation */
+		{0xe0000, 0xe007f}, /* tags: an invisible copy of ASCII */
+	};
+
+	if (c < 0x7f)
+		return c < 0x20;
+	for (size_t i = 0; i < ARRAY_LEN(ranges); i++)
+		if (c >= ranges[i][0] && c <= ranges[i][1])
+			return true;
+	return false;
+}
+
+/* A character outside the BMP takes two escapes, a surrogate pair, as in JSON. */
+size_t utf8_put_escape(char out[UTF8_ESCAPE_LEN], uint32_t c)
+{
+	if (c < 0x10000)
+		return (size_t)snprintf(out, UTF8_ESCAPE_LEN, "\\u%04x", (unsigned)c);
+	c -= 0x10000;
+	return (size_t)snprintf(out, UTF8_ESCAPE_LEN, "\\u%04x\\u%04x",
+		0xd800 | (unsigned)(c >> 10), 0xdc00 | (unsigned)(c & 0x3ff));
 }
 
 /* Protects the terminal of a user who prints text that someone else controls, such as a condition's
@@ -98,9 +125,10 @@ void utf8_escape(struct strbuf *out, const char *s, size_t len)
 {
 	for (size_t i = 0, n = 0; i < len; i += n) {
 		uint32_t c = utf8_next(s + i, len - i, &n);
+		char escape[UTF8_ESCAPE_LEN];
 
 		if (c != '\n' && c != '\t' && (utf8_is_control(c) || c == 0xfffd))
-			strbuf_addf(out, "\\u%04x", (unsigned)c);
+			strbuf_add(out, escape, utf8_put_escape(escape, c));
 		else
 			strbuf_add(out, s + i, n);
 	}

@@ -68,20 +68,28 @@ Test(base_utf8, what_a_terminal_acts_on)
 		uint32_t from, to;
 		bool is;
 	} t[] = {
-		{0x00, 0x1f, true},       /* C0 */
-		{0x20, 0x7e, false},      /* ASCII */
-		{0x7f, 0x9f, true},       /* DEL, C1 */
-		{0xa0, 0x61b, false},     /* Latin to Hebrew */
-		{0x61c, 0x61c, true},     /* Arabic letter mark */
-		{0x61d, 0x200a, false},   /* and all other scripts */
-		{0x200b, 0x200f, true},   /* no width; left-to-right, right-to-left mark */
-		{0x2010, 0x2027, false},  /* dashes, quotation marks */
-		{0x2028, 0x202e, true},   /* line ends; embeddings and overrides */
-		{0x202f, 0x205f, false},  /* */
-		{0x2060, 0x206f, true},   /* no width; isolates */
-		{0x2070, 0xfefe, false},  /* */
-		{0xfeff, 0xfeff, true},   /* byte order mark */
-		{0xff00, 0x2ffff, false}, /* */
+		{0x00, 0x1f, true},         /* C0 */
+		{0x20, 0x7e, false},        /* ASCII */
+		{0x7f, 0x9f, true},         /* DEL, C1 */
+		{0xa0, 0xac, false},        /* */
+		{0xad, 0xad, true},         /* soft hyphen */
+		{0xae, 0x61b, false},       /* Latin to Hebrew */
+		{0x61c, 0x61c, true},       /* Arabic letter mark */
+		{0x61d, 0x180d, false},     /* */
+		{0x180e, 0x180e, true},     /* Mongolian vowel separator */
+		{0x180f, 0x200a, false},    /* and all other scripts */
+		{0x200b, 0x200f, true},     /* no width; left-to-right, right-to-left mark */
+		{0x2010, 0x2027, false},    /* dashes, quotation marks */
+		{0x2028, 0x202e, true},     /* line ends; embeddings and overrides */
+		{0x202f, 0x205f, false},    /* */
+		{0x2060, 0x206f, true},     /* no width; isolates */
+		{0x2070, 0xfefe, false},    /* */
+		{0xfeff, 0xfeff, true},     /* byte order mark */
+		{0xff00, 0xfff8, false},    /* */
+		{0xfff9, 0xfffb, true},     /* interlinear annotation */
+		{0xfffc, 0xdffff, false},   /* */
+		{0xe0000, 0xe007f, true},   /* tags: invisible ASCII */
+		{0xe0080, 0x10ffff, false}, /* */
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(t); i++)
@@ -99,6 +107,8 @@ Test(base_utf8, text_of_others_is_escaped)
 		 "2J",
 			"\\u009b2J"},
 		{"\xd8\x9c", "\\u061c"},
+		{"a\xc2\xad", "a\\u00ad"},
+		{"\xf3\xa0\x81\x81", "\\udb40\\udc41"}, /* U+E0041 */
 		{"\xe2\x80\x8e\xe2\x80\xae", "\\u200e\\u202e"},
 		{"\x9b"
 		 "2J",

@@ -15,6 +15,9 @@ uint32_t utf8_next(const char *p, size_t left, size_t *n);
 /* True if a terminal acts on the character or shows nothing for it: control characters, line
  * separators, bidirectional formatting and zero-width characters. */
 bool utf8_is_control(uint32_t c);
+#define UTF8_ESCAPE_LEN 13 /* two escapes and a NUL */
+/* Write the character as \uXXXX; returns the length. */
+size_t utf8_put_escape(char out[UTF8_ESCAPE_LEN], uint32_t c);
 /* Append the text of another program for a terminal: such characters, and bytes that are not UTF-8,
  * become \uXXXX; newlines and tabs are kept. A JSON text keeps its value. */
 void utf8_escape(struct strbuf *out, const char *s, size_t len);
