@@ -8,16 +8,11 @@
 
 #include "tec/base/bytes.h"
 
+#include <endian.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <sodium.h>
 
 #include "tec/base/mem.h"
-
-static const char std_alphabet[] =
-	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-static const char url_alphabet[] =
-	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /* Fetch the algorithm once. With EVP_sha256() OpenSSL 3 would look it up in each call, which costs
  * more than the digest of a short text. */
@@ -49,16 +44,6 @@ void bytes_sha384(const void *data, size_t len, uint8_t out[SHA384_LEN])
 		DIE("SHA-384 of %zu bytes failed", len);
 }
 
-/* For keys in plain memory; secret_hmac_sha256() takes a struct secret. */
-void bytes_hmac_sha256(
-	const void *key, size_t key_len, const void *data, size_t len, uint8_t out[SHA256_LEN])
-{
-	unsigned int n = 0;
-
-	if (!HMAC(sha256(), key, (int)key_len, data, len, out, &n) || n != SHA256_LEN)
-		DIE("HMAC-SHA-256 of %zu bytes failed", len);
-}
-
 static EVP_MD_CTX *new_md(void)
 {
 	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
@@ -85,11 +70,9 @@ void bytes_sha256_add(struct bytes_sha256_run *run, const void *data, size_t len
 /* The length has a fixed size and byte order, so that digests are equal on all machines. */
 void bytes_sha256_add_framed(struct bytes_sha256_run *run, const void *data, size_t len)
 {
-	uint8_t head[8]; /* little-endian */
+	uint64_t head = htole64(len);
 
-	for (unsigned i = 0; i < sizeof(head); i++)
-		head[i] = (uint8_t)((uint64_t)len >> 8 * i);
-	bytes_sha256_add(run, head, sizeof(head));
+	bytes_sha256_add(run, &head, sizeof(head));
 	bytes_sha256_add(run, data, len);
 }
 
@@ -118,122 +101,64 @@ void bytes_sha256_fini(struct bytes_sha256_run *run)
 /* out needs room for the NUL, which decoding does not expect. */
 void bytes_to_hex(const uint8_t *in, size_t len, char *out)
 {
-	static const char hex[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < len; i++) {
-		out[2 * i] = hex[in[i] >> 4];
-		out[2 * i + 1] = hex[in[i] & 15];
-	}
-	out[2 * len] = '\0';
+	sodium_bin2hex(out, 2 * len + 1, in, len);
 }
 
-/* Upper case is refused, so that one value has one text. */
-static int hex_digit(char c)
+int bytes_hex_digit(int c)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return -1;
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
 }
 
-/* A failure may leave a decoded prefix in out. */
+/* Upper case is refused, so that one value has one text. A failure may leave a decoded prefix in out. */
 int bytes_from_hex(const char *hex, size_t hex_len, uint8_t *out)
 {
 	if (hex_len % 2 != 0)
 		return -1;
-	for (size_t i = 0; i < hex_len / 2; i++) {
-		int hi = hex_digit(hex[2 * i]), lo = hex_digit(hex[2 * i + 1]);
+	for (size_t i = 0; i < hex_len; i++) {
+		int digit = hex[i] >= 'A' && hex[i] <= 'F' ? -1 : bytes_hex_digit(hex[i]);
 
-		if (hi < 0 || lo < 0)
+		if (digit < 0)
 			return -1;
-		out[i] = (uint8_t)(hi << 4 | lo);
+		out[i / 2] = (uint8_t)(i % 2 ? out[i / 2] | digit : digit << 4);
 	}
 	return 0;
 }
 
-/* Encode three bytes as four digits, into space that is extended once. */
-static void encode(
-	struct strbuf *out, const uint8_t *in, size_t len, const char *alphabet, bool pad)
+/* libsodium writes a NUL as well, for which strbuf_extend() has room. */
+static void encode(struct strbuf *out, const void *in, size_t len, int variant)
 {
-	size_t rest = len % 3, last = rest == 0 ? 0 : pad ? 4 : rest + 1, i;
-	char *to = strbuf_extend(out, len / 3 * 4 + last), text[4] = {0, 0, '=', '='};
-	uint32_t v;
+	size_t room = sodium_base64_encoded_len(len, variant);
 
-	for (i = 0; i + 3 <= len; i += 3, to += 4) {
-		v = (uint32_t)in[i] << 16 | (uint32_t)in[i + 1] << 8 | in[i + 2];
-		to[0] = alphabet[v >> 18];
-		to[1] = alphabet[v >> 12 & 63];
-		to[2] = alphabet[v >> 6 & 63];
-		to[3] = alphabet[v & 63];
-	}
-	if (rest == 0)
-		return;
-	v = (uint32_t)in[i] << 16 | (rest == 2 ? (uint32_t)in[i + 1] << 8 : 0);
-	text[0] = alphabet[v >> 18];
-	text[1] = alphabet[v >> 12 & 63];
-	if (rest == 2)
-		text[2] = alphabet[v >> 6 & 63];
-	memcpy(to, text, last);
+	sodium_bin2base64(strbuf_extend(out, room - 1), room, in, len, variant);
 }
 
 void bytes_to_b64(struct strbuf *out, const void *in, size_t len)
 {
-	encode(out, in, len, std_alphabet, true);
+	encode(out, in, len, sodium_base64_VARIANT_ORIGINAL);
 }
 
 /* Without padding, as JOSE requires (RFC 7515 section 2). */
 void bytes_to_b64url(struct strbuf *out, const void *in, size_t len)
 {
-	encode(out, in, len, url_alphabet, false);
+	encode(out, in, len, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
 }
 
-/* Map a digit of either alphabet to its value; -1 for padding and everything else. */
-static int b64_digit(char c, const char *alphabet)
+/* Decode into a new buffer with a NUL after it, so that text can be used as a C string. libsodium is as
+ * strict as promised above (RFC 4648 section 3.5), but takes bytes that are not ASCII for digits. */
+static int decode(const char *in, size_t len, int variant, uint8_t **out, size_t *out_len)
 {
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	if (c == alphabet[62])
-		return 62;
-	return c == alphabet[63] ? 63 : -1;
-}
+	size_t room = len / 4 * 3 + 3, n = 0;
+	cleanup_free uint8_t *buf = xmalloc(room + 1);
 
-/* Decode `len` digits without padding; out has len * 3 / 4 bytes. Fails unless the unused low bits
- * of the last digit are zero (RFC 4648 section 3.5). */
-static int decode(const char *in, size_t len, const char *alphabet, uint8_t *out)
-{
-	uint32_t acc = 0;
-	unsigned bits = 0;
-
-	if (len % 4 == 1)
-		return -1;
-	for (size_t i = 0; i < len; i++) {
-		int d = b64_digit(in[i], alphabet);
-
-		if (d < 0)
+	*out = NULL;
+	*out_len = 0;
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)in[i] > 0x7f)
 			return -1;
-		acc = (acc << 6 | (uint32_t)d) & 0xffffff;
-		bits += 6;
-		if (bits >= 8) {
-			bits -= 8;
-			*out++ = (uint8_t)(acc >> bits);
-		}
-	}
-	return (acc & ((1u << bits) - 1)) == 0 ? 0 : -1;
-}
-
-/* Decode into a new buffer with a NUL after it, so that text can be used as a C string. */
-static int decode_new(
-	const char *in, size_t len, const char *alphabet, uint8_t **out, size_t *out_len)
-{
-	size_t n = len / 4 * 3 + len % 4 * 3 / 4;
-	cleanup_free uint8_t *buf = xmalloc(n + 1);
-
-	if (decode(in, len, alphabet, buf) < 0)
+	if (sodium_base642bin(buf, room, in, len, NULL, &n, NULL, variant) < 0)
 		return -1;
 	buf[n] = '\0';
 	*out = steal_ptr(&buf);
@@ -241,24 +166,14 @@ static int decode_new(
 	return 0;
 }
 
-/* Padding is required and checked by the length: after removing it, `decode` refuses any further
- * '='. */
 int bytes_from_b64(const char *in, size_t in_len, uint8_t **out, size_t *out_len)
 {
-	*out = NULL;
-	*out_len = 0;
-	if (in_len % 4 != 0)
-		return -1;
-	if (in_len > 0 && in[in_len - 1] == '=')
-		in_len -= in[in_len - 2] == '=' ? 2 : 1;
-	return decode_new(in, in_len, std_alphabet, out, out_len);
+	return decode(in, in_len, sodium_base64_VARIANT_ORIGINAL, out, out_len);
 }
 
 int bytes_from_b64url(const char *in, size_t in_len, uint8_t **out, size_t *out_len)
 {
-	*out = NULL;
-	*out_len = 0;
-	return decode_new(in, in_len, url_alphabet, out, out_len);
+	return decode(in, in_len, sodium_base64_VARIANT_URLSAFE_NO_PADDING, out, out_len);
 }
 
 /* sodium_init() is idempotent and cheap after the first call; a failure means that the kernel has

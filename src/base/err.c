@@ -16,25 +16,10 @@
 /* The value of err_kind= in logs: do not change these words, log searches depend on them. */
 const char *err_kind_name(enum err_kind kind)
 {
-	switch (kind) {
-	case ERR_NONE:
-		return "none";
-	case ERR_TRANSIENT:
-		return "transient";
-	case ERR_CONFLICT:
-		return "conflict";
-	case ERR_NOT_FOUND:
-		return "not-found";
-	case ERR_GONE:
-		return "gone";
-	case ERR_DENIED:
-		return "denied";
-	case ERR_INVALID:
-		return "invalid";
-	case ERR_BUG:
-		return "bug";
-	}
-	return "unknown";
+	static const char *const names[] = {
+		"none", "transient", "conflict", "not-found", "gone", "denied", "invalid", "bug"};
+
+	return kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "unknown";
 }
 
 /* End a truncated text with "...". `want` is the length that snprintf would have written. */
@@ -75,6 +60,16 @@ int err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
 	set_text(err, kind, fmt, ap);
 	va_end(ap);
 	return -1;
+}
+
+void *err_null(struct err *err, enum err_kind kind, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	set_text(err, kind, fmt, ap);
+	va_end(ap);
+	return NULL;
 }
 
 /* strerror is used because the program has one thread; its text follows the locale, which is never

@@ -8,6 +8,7 @@
 
 #include "tec/base/seal.h"
 
+#include <endian.h>
 #include <sodium.h>
 #include <string.h>
 
@@ -34,11 +35,9 @@ void seal_tag(const struct secret *key, const struct seal_part *parts, size_t n,
 
 	crypto_generichash_init(&st, key_bytes(key), SEAL_KEY_LEN, SEAL_TAG_LEN);
 	for (size_t i = 0; i < n; i++) {
-		uint8_t len[8];
+		uint64_t len = htole64(parts[i].len);
 
-		for (int b = 0; b < 8; b++)
-			len[b] = (uint8_t)((uint64_t)parts[i].len >> (8 * b));
-		crypto_generichash_update(&st, len, sizeof(len));
+		crypto_generichash_update(&st, (const uint8_t *)&len, sizeof(len));
 		if (parts[i].len)
 			crypto_generichash_update(&st, parts[i].data, parts[i].len);
 	}

@@ -17,6 +17,8 @@
 #include "tec/base/secret.h"
 
 #include <errno.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <sodium.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -181,9 +183,7 @@ struct secret *secret_new_random(size_t len)
 {
 	struct secret *s = secret_new(len);
 
-	if (sodium_init() < 0)
-		DIE("cannot initialise libsodium");
-	randombytes_buf(s->bytes, len);
+	bytes_random(s->bytes, len);
 	return s;
 }
 
@@ -251,7 +251,10 @@ void secret_sha256(const struct secret *s, uint8_t out[SHA256_LEN])
 void secret_hmac_sha256(
 	const struct secret *s, const void *data, size_t len, uint8_t out[SHA256_LEN])
 {
-	bytes_hmac_sha256(s->bytes, s->len, data, len, out);
+	unsigned int n = 0;
+
+	if (!HMAC(EVP_sha256(), s->bytes, (int)s->len, data, len, out, &n) || n != SHA256_LEN)
+		DIE("HMAC-SHA-256 of %zu bytes failed", len);
 }
 
 bool secret_same_bytes(const void *a, const void *b, size_t len)

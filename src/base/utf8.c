@@ -45,22 +45,18 @@ static size_t sequence(const uint8_t *p, size_t left)
 	return n;
 }
 
-/* Almost all text is ASCII, so checking eight bytes at a time saves most of the work. */
-static bool eight_are_ascii(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return !(v & 0x8080808080808080u);
-}
-
-/* Also the precondition of JSON and Kubernetes strings, so it runs on every body. */
+/* Also the precondition of JSON and Kubernetes strings, so it runs on every body. Almost all text is
+ * ASCII, so checking eight bytes at a time saves most of the work. */
 bool utf8_valid(const void *data, size_t len)
 {
 	const uint8_t *p = data;
 
 	for (size_t i = 0, n; i < len; i += n) {
-		n = len - i >= 8 && eight_are_ascii(p + i) ? 8 : sequence(p + i, len - i);
+		uint64_t eight = UINT64_MAX;
+
+		if (len - i >= sizeof(eight))
+			memcpy(&eight, p + i, sizeof(eight));
+		n = eight & 0x8080808080808080u ? sequence(p + i, len - i) : sizeof(eight);
 		if (n == 0)
 			return false;
 	}
@@ -84,6 +80,17 @@ uint32_t utf8_next(const char *p, size_t left, size_t *n)
 	for (size_t i = 1; i < *n; i++)
 		c = c << 6 | ((unsigned char)p[i] & 0x3fu);
 	return c;
+}
+
+/* The first byte begins with as many ones as the character has bytes, and a zero. */
+size_t utf8_put(char out[4], uint32_t c)
+{
+	size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+
+	for (size_t i = n - 1; i > 0; i--, c >>= 6)
+		out[i] = (char)(0x80 | (c & 0x3f));
+	out[0] = (char)(n == 1 ? c : 0xf00u >> n | c);
+	return n;
 }
 
 bool utf8_is_control(uint32_t c)

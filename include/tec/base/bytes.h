@@ -20,8 +20,7 @@
 
 void bytes_sha256(const void *data, size_t len, uint8_t out[SHA256_LEN]);
 void bytes_sha384(const void *data, size_t len, uint8_t out[SHA384_LEN]);
-void bytes_hmac_sha256(
-	const void *key, size_t key_len, const void *data, size_t len, uint8_t out[SHA256_LEN]);
+
 /* Incremental SHA-256. A copy is independent: it serves to hash one prefix with different endings. */
 struct bytes_sha256_run {
 	void *ctx; /* owned; bytes_sha256_fini */
@@ -37,6 +36,7 @@ void bytes_sha256_fini(struct bytes_sha256_run *run);
 
 void bytes_to_hex(
 	const uint8_t *in, size_t len, char *out); /* lower case; out has 2 * len + 1 bytes */
+int bytes_hex_digit(int c);                        /* of either case; -1: not a hexadecimal digit */
 int bytes_from_hex(const char *hex, size_t hex_len, uint8_t *out)
 	__attribute__((warn_unused_result));
 

@@ -44,6 +44,8 @@ const char *err_kind_name(enum err_kind kind);
 
 /* All return -1, so that `return err_set(...)` reads well. */
 int err_set(struct err *err, enum err_kind kind, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* The same for a function that returns a pointer. */
+void *err_null(struct err *err, enum err_kind kind, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int err_set_errno(struct err *err, enum err_kind kind, int sys, const char *fmt, ...)
 	PRINTF_LIKE(4, 5); /* appends ": strerror" */
 int err_set_http(struct err *err, enum err_kind kind, int http, const char *fmt, ...)

@@ -12,6 +12,8 @@
 bool utf8_valid(const void *data, size_t len); /* strict: no overlong forms, no surrogates */
 /* Decode the character at p, its length in *n; U+FFFD for a byte that is not UTF-8. left > 0. */
 uint32_t utf8_next(const char *p, size_t left, size_t *n);
+/* Encode a code point below 0x110000 that is not a surrogate; returns the length. */
+size_t utf8_put(char out[4], uint32_t c);
 /* True if a terminal acts on the character or shows nothing for it: control characters, line
  * separators, bidirectional formatting and zero-width characters. */
 bool utf8_is_control(uint32_t c);
