@@ -6,7 +6,7 @@
 
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
-#include "tec/base/jsonread.h"
+
 
 static const struct json_limits roomy = {.bytes = 1 << 20, .depth = 5, .tokens = 1000};
 
