@@ -8,6 +8,7 @@
 
 #include "tec/base/clock.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -104,47 +105,13 @@ void clock_format_us(int64_t wall_us, char out[CLOCK_RFC3339_US_LEN])
 	out[27] = '\0';
 }
 
-/* Read exactly n digits at *s and advance past them. */
-static int number(const char **s, unsigned n, int *out)
+/* True if s begins with the shape, in which '0' stands for any digit. */
+static bool has_shape(const char *s, const char *shape)
 {
-	int v = 0;
-
-	for (; n > 0; n--, (*s)++) {
-		if (**s < '0' || **s > '9')
-			return -1;
-		v = v * 10 + (**s - '0');
-	}
-	*out = v;
-	return 0;
-}
-
-static int literal(const char **s, char c)
-{
-	if (**s != c)
-		return -1;
-	(*s)++;
-	return 0;
-}
-
-/* Return the days from 1970-01-01 to a date of the Gregorian calendar. The year starts in March
- * here, so that the leap day is its last day (Howard Hinnant, days_from_civil). */
-static int64_t days_of(int year, int month, int day)
-{
-	int64_t y = year - (month <= 2), era = (y >= 0 ? y : y - 399) / 400, yoe = y - era * 400;
-	int64_t doy = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-
-	return era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468;
-}
-
-/* The Gregorian rule: a leap year is divisible by 4 and not by 100, or by 400. */
-static bool date_exists(int year, int month, int day)
-{
-	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-	bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-
-	if (month < 1 || month > 12 || day < 1)
-		return false;
-	return day <= days[month - 1] + (month == 2 && leap);
+	for (; *shape; s++, shape++)
+		if (*shape == '0' ? *s < '0' || *s > '9' : *s != *shape)
+			return false;
+	return true;
 }
 
 /* Read an optional ".123"; digits beyond microseconds are dropped. */
@@ -168,44 +135,40 @@ static int parse_fraction(const char **s, int64_t *us)
 /* Read "Z" or "+hh:mm" and require the end of the text. */
 static int parse_zone(const char *s, int64_t *offset_s)
 {
-	int sign, h, m;
+	int h, m;
 
 	*offset_s = 0;
 	if (*s == 'Z' || *s == 'z')
 		return s[1] == '\0' ? 0 : -1;
-	if (*s != '+' && *s != '-')
+	if ((*s != '+' && *s != '-') || !has_shape(s + 1, "00:00") || s[6] != '\0' ||
+		sscanf(s + 1, "%2d:%2d", &h, &m) != 2 || h > 23 || m > 59)
 		return -1;
-	sign = *s++ == '-' ? -1 : 1;
-	if (number(&s, 2, &h) < 0 || literal(&s, ':') < 0 || number(&s, 2, &m) < 0 || *s)
-		return -1;
-	if (h > 23 || m > 59)
-		return -1;
-	*offset_s = sign * (h * 3600 + m * 60);
+	*offset_s = (*s == '-' ? -1 : 1) * (h * 3600 + m * 60);
 	return 0;
 }
 
-/* Accept lower-case 't' and 'z' too, as RFC 3339 section 5.6 allows. */
+/* Accept lower-case 't' and 'z' too, as RFC 3339 section 5.6 allows. timegm() moves a date that does not
+ * exist to one that does. */
 int clock_parse(const char *s, int64_t *wall_us)
 {
 	int year, month, day, h, m, sec;
-	int64_t us, offset_s;
+	int64_t us, offset_s, date_s;
+	struct tm tm = {.tm_isdst = 0};
 
-	if (!s)
+	if (!s || !has_shape(s, "0000-00-00") || (s[10] != 'T' && s[10] != 't') ||
+		!has_shape(s + 11, "00:00:00") ||
+		sscanf(s, "%4d-%2d-%2d%*c%2d:%2d:%2d", &year, &month, &day, &h, &m, &sec) != 6)
 		return -1;
-	if (number(&s, 4, &year) < 0 || literal(&s, '-') < 0 || number(&s, 2, &month) < 0 ||
-		literal(&s, '-') < 0 || number(&s, 2, &day) < 0 || (*s != 'T' && *s != 't'))
-		return -1;
-	s++;
-	if (number(&s, 2, &h) < 0 || literal(&s, ':') < 0 || number(&s, 2, &m) < 0 ||
-		literal(&s, ':') < 0 || number(&s, 2, &sec) < 0)
-		return -1;
+	s += 19;
 	if (parse_fraction(&s, &us) < 0 || parse_zone(s, &offset_s) < 0)
 		return -1;
-	if (!date_exists(year, month, day) || h > 23 || m > 59 || sec > 60)
+	tm.tm_year = year - 1900;
+	tm.tm_mon = month - 1;
+	tm.tm_mday = day;
+	date_s = timegm(&tm);
+	if (tm.tm_mon != month - 1 || tm.tm_mday != day || h > 23 || m > 59 || sec > 60)
 		return -1;
-	*wall_us =
-		(days_of(year, month, day) * 86400 + h * 3600 + m * 60 + sec - offset_s) * 1000000 +
-		us;
+	*wall_us = (date_s + h * 3600 + m * 60 + sec - offset_s) * 1000000 + us;
 	return 0;
 }
 

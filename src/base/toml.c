@@ -16,6 +16,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tec/base/bytes.h"
+#include "tec/base/clock.h"
+#include "tec/base/mem.h"
 #include "tec/base/utf8.h"
 
 #define TEXT_MAX  ((size_t)1 << 20)
@@ -36,6 +39,13 @@ static int fail(struct toml *t, const char *what)
 	return err_set(t->err, ERR_INVALID, "line %u: %s", t->line, what);
 }
 
+/* The same for a function that returns a pointer. */
+static void *refuse(struct toml *t, const char *what)
+{
+	fail(t, what);
+	return NULL;
+}
+
 /* Return the next byte, or -1 at the end. */
 static int peek(const struct toml *t)
 {
@@ -51,42 +61,15 @@ static bool looking_at(const struct toml *t, const char *s)
 
 /* ---- strings */
 
-/* Append a code point as UTF-8; the caller has checked its range. */
-static void add_utf8(struct strbuf *out, unsigned long c)
-{
-	if (c < 0x80) {
-		strbuf_addc(out, (char)c);
-	} else if (c < 0x800) {
-		strbuf_addc(out, (char)(0xc0 | c >> 6));
-		strbuf_addc(out, (char)(0x80 | (c & 0x3f)));
-	} else if (c < 0x10000) {
-		strbuf_addc(out, (char)(0xe0 | c >> 12));
-		strbuf_addc(out, (char)(0x80 | (c >> 6 & 0x3f)));
-		strbuf_addc(out, (char)(0x80 | (c & 0x3f)));
-	} else {
-		strbuf_addc(out, (char)(0xf0 | c >> 18));
-		strbuf_addc(out, (char)(0x80 | (c >> 12 & 0x3f)));
-		strbuf_addc(out, (char)(0x80 | (c >> 6 & 0x3f)));
-		strbuf_addc(out, (char)(0x80 | (c & 0x3f)));
-	}
-}
-
-static int hex_digit(int c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
-}
-
 /* The digits after \u (4) or \U (8): escape-seq-char in the ABNF. Must be a Unicode scalar
  * value. */
 static int unicode(struct toml *t, unsigned digits, struct strbuf *out)
 {
-	unsigned long c = 0;
+	uint32_t c = 0;
+	char utf8[4];
 
 	for (unsigned i = 0; i < digits; i++) {
-		int d = hex_digit(peek(t));
+		int d = bytes_hex_digit(peek(t));
 
 		if (d < 0)
 			return fail(t, "an escape has too few hexadecimal digits");
@@ -97,7 +80,7 @@ static int unicode(struct toml *t, unsigned digits, struct strbuf *out)
 		return fail(t, "an escape is not a Unicode character");
 	if (c == 0) /* TOML permits it, but no path or name can contain it */
 		return fail(t, "a string has a NUL character");
-	add_utf8(out, c);
+	strbuf_add(out, utf8, utf8_put(utf8, c));
 	return 0;
 }
 
@@ -211,73 +194,25 @@ static int read_string(struct toml *t, bool multi, struct strbuf *out)
 
 /* ---- dates and times */
 
-/* Read exactly n digits with a value from min to max; -1 otherwise. */
-static int digits(const char **p, unsigned n, unsigned min, unsigned max)
-{
-	unsigned v = 0;
-
-	for (unsigned i = 0; i < n; i++, (*p)++) {
-		if (**p < '0' || **p > '9')
-			return -1;
-		v = v * 10 + (unsigned)(**p - '0');
-	}
-	return v >= min && v <= max ? (int)v : -1;
-}
-
-/* partial-time of RFC 3339: hh:mm:ss with an optional fraction. A leap second (60) is refused, as
- * few readers accept it. */
-static bool take_time(const char **p)
-{
-	if (digits(p, 2, 0, 23) < 0 || *(*p)++ != ':' || digits(p, 2, 0, 59) < 0 ||
-		*(*p)++ != ':' || digits(p, 2, 0, 59) < 0)
-		return false;
-	if (**p != '.')
-		return true;
-	if ((*p)[1] < '0' || (*p)[1] > '9')
-		return false;
-	for ((*p)++; **p >= '0' && **p <= '9';)
-		(*p)++;
-	return true;
-}
-
-/* full-date of RFC 3339; a date that does not exist is refused. */
-static bool take_date(const char **p)
-{
-	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-	int year = digits(p, 4, 1, 9999), month, day, leap;
-
-	if (year < 0 || *(*p)++ != '-')
-		return false;
-	month = digits(p, 2, 1, 12);
-	if (month < 0 || *(*p)++ != '-')
-		return false;
-	leap = month == 2 && year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-	day = digits(p, 2, 1, (unsigned)(days[month - 1] + leap));
-	return day >= 0;
-}
-
-/* True for any of TOML's four forms: offset date-time, local date-time, local date, local time. */
+/* True for any of TOML's four forms: offset date-time, local date-time, local date, local time. What a
+ * local form lacks is added for clock_parse(). A leap second (60) is refused, as few readers accept it,
+ * and so is the year 0. */
 static bool is_time(const char *s)
 {
-	if (strlen(s) > 2 && s[2] == ':')
-		return take_time(&s) && *s == '\0';
-	if (!take_date(&s))
+	size_t len = strlen(s);
+	bool date = s[2] != ':', time = !date || len > 10;
+	cleanup_free char *full = NULL;
+	int64_t us;
+
+	if (date && len < 10)
 		return false;
-	if (*s == '\0')
-		return true;
-	if (*s != 'T' && *s != 't' && *s != ' ')
-		return false;
-	s++;
-	if (!take_time(&s))
-		return false;
-	if (*s == 'Z' || *s == 'z')
-		s++;
-	else if (*s == '+' || *s == '-') {
-		s++;
-		if (digits(&s, 2, 0, 23) < 0 || *s++ != ':' || digits(&s, 2, 0, 59) < 0)
-			return false;
-	}
-	return *s == '\0';
+	full = xasprintf("%s%s%s", date ? "" : "2000-01-01T", s,
+		!time                             ? "T00:00:00Z"
+		: date && strpbrk(s + 10, "Zz+-") ? ""
+						  : "Z");
+	if (full[10] == ' ')
+		full[10] = 'T';
+	return clock_parse(full, &us) == 0 && full[17] != '6' && !str_starts(full, "0000");
 }
 
 /* ---- numbers */
@@ -289,7 +224,7 @@ static bool take_digits(const char **p, int base, struct strbuf *out)
 	bool after_digit = false;
 
 	for (;; (*p)++) {
-		int d = hex_digit((unsigned char)**p);
+		int d = bytes_hex_digit(**p);
 
 		if (**p == '_') {
 			if (!after_digit)
@@ -312,45 +247,30 @@ static struct json_object *integer(struct toml *t, const char *text, int base)
 
 	errno = 0;
 	v = strtoll(text, &end, base);
-	if (errno || *end) {
-		fail(t, "an integer is beyond 64 bits");
-		return NULL;
-	}
+	if (errno || *end)
+		return refuse(t, "an integer is beyond 64 bits");
 	return json_object_new_int64(v);
 }
 
-/* An overflow to infinity is refused, because JSON has no text for it. */
-static struct json_object *real(struct toml *t, const char *text)
-{
-	double v = strtod(text, NULL);
-
-	if (!isfinite(v)) {
-		fail(t, "a float is beyond 64 bits");
-		return NULL;
-	}
-	return json_object_new_double(v);
-}
-
-/* The digits after 0x, 0o or 0b. Leading zeros are permitted there, unlike in decimal numbers. */
-static struct json_object *based(struct toml *t, const char *s, int base)
-{
-	cleanup_strbuf struct strbuf out = STRBUF_INIT;
-
-	if (!take_digits(&s, base, &out) || *s) {
-		fail(t, "a number is malformed");
-		return NULL;
-	}
-	return integer(t, strbuf_str(&out), base);
-}
-
-/* A decimal integer or float. inf and nan become strings with their sign, as JSON cannot represent
- * them as numbers. */
+/* An integer or float. Leading zeros are permitted after 0x, 0o and 0b only. inf and nan become strings
+ * with their sign, and an overflow to infinity is refused, as JSON cannot represent them as numbers. */
 static struct json_object *number(struct toml *t, const char *s)
 {
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
-	bool is_float = false, ok;
+	int base = !str_starts(s, "0") ? 10
+		   : s[1] == 'x'       ? 16
+		   : s[1] == 'o'       ? 8
+		   : s[1] == 'b'       ? 2
+				       : 10;
 	size_t sign = *s == '+' || *s == '-';
+	bool is_float = false, ok;
+	double v;
 
+	if (base != 10) {
+		s += 2;
+		return take_digits(&s, base, &out) && !*s ? integer(t, out.data, base)
+							  : refuse(t, "a number is malformed");
+	}
 	if (sign)
 		strbuf_addc(&out, *s++);
 	if (str_eq(s, "inf") || str_eq(s, "nan"))
@@ -370,18 +290,19 @@ static struct json_object *number(struct toml *t, const char *s)
 			strbuf_addc(&out, *s++);
 		ok = take_digits(&s, 10, &out);
 	}
-	if (!ok || *s) {
-		fail(t, "a value is not a quoted string, number, date, true or false");
-		return NULL;
-	}
-	return is_float ? real(t, out.data) : integer(t, out.data, 10);
+	if (!ok || *s)
+		return refuse(t, "a value is not a quoted string, number, date, true or false");
+	if (!is_float)
+		return integer(t, out.data, 10);
+	v = strtod(out.data, NULL);
+	return isfinite(v) ? json_object_new_double(v) : refuse(t, "a float is beyond 64 bits");
 }
 
-/* Bytes that may appear in an unquoted value: booleans, numbers, dates and times. */
-static bool is_scalar_byte(int c)
+/* Bytes of bare keys and unquoted values: letters, digits, and some others. */
+static bool is_word(int c, const char *others)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-	       (c > 0 && strchr("+-._:", c));
+	       (c > 0 && strchr(others, c));
 }
 
 /* Read an unquoted value. One of 96 bytes or more is refused: no sensible number is that long. */
@@ -391,26 +312,23 @@ static struct json_object *read_scalar(struct toml *t)
 	char s[96];
 	size_t len;
 
-	while (is_scalar_byte(peek(t)))
+	while (is_word(peek(t), "+-._:"))
 		t->p++;
 	/* One blank may separate a date from a time, in place of 'T'. */
 	if (t->p - from == 10 && from[4] == '-' && t->end - t->p > 3 && *t->p == ' ' &&
 		t->p[1] >= '0' && t->p[1] <= '9')
-		for (t->p++; is_scalar_byte(peek(t));)
+		for (t->p++; is_word(peek(t), "+-._:");)
 			t->p++;
 	len = (size_t)(t->p - from);
-	if (len == 0 || len >= sizeof(s)) {
-		fail(t, len ? "a number is too long" : "a value is missing");
-		return NULL;
-	}
+	if (len == 0 || len >= sizeof(s))
+		return refuse(t, len ? "a number is too long" : "a value is missing");
 	memcpy(s, from, len);
 	s[len] = '\0';
 	if (str_eq(s, "true") || str_eq(s, "false"))
 		return json_object_new_boolean(s[0] == 't');
 	if (len > 4 && (s[2] == ':' || s[4] == '-') && is_time(s))
 		return json_object_new_string(s);
-	if (s[0] == '0' && (s[1] == 'x' || s[1] == 'o' || s[1] == 'b'))
-		return based(t, s + 2, s[1] == 'x' ? 16 : s[1] == 'o' ? 8 : 2);
+
 	return number(t, s);
 }
 
@@ -478,17 +396,6 @@ static bool take_newline(struct toml *t)
 	return true;
 }
 
-/* After a value or a table header only blanks and a comment may follow. */
-static int end_line(struct toml *t)
-{
-	skip_blanks(t);
-	if (skip_comment(t) < 0)
-		return -1;
-	if (t->p == t->end || take_newline(t))
-		return 0;
-	return fail(t, "trailing data after a value or table name");
-}
-
 /* Skip blanks, comments and line ends, which may separate the elements of an array. */
 static int skip_lines(struct toml *t)
 {
@@ -502,13 +409,6 @@ static int skip_lines(struct toml *t)
 
 /* ---- keys */
 
-/* unquoted-key: letters, digits, '_' and '-'. */
-static bool is_bare(int c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-	       c == '_' || c == '-';
-}
-
 /* simple-key: one part of a dotted key, bare or quoted. A bare key of digits is a string, not a
  * number. */
 static int key_part(struct toml *t, struct strbuf *out)
@@ -520,7 +420,7 @@ static int key_part(struct toml *t, struct strbuf *out)
 		return looking_at(t, c == '"' ? "\"\"\"" : "'''")
 			       ? fail(t, "a key cannot be a multi-line string")
 			       : read_string(t, false, out);
-	while (is_bare(peek(t)))
+	while (is_word(peek(t), "_-"))
 		strbuf_addc(out, *t->p++);
 	return out->len ? 0 : fail(t, "a key is missing");
 }
@@ -540,10 +440,8 @@ static struct json_object *enter(
 	if (!dotted && o && json_object_is_type(o, json_type_array) && made_of(o) == MADE_LIST)
 		return json_object_array_get_idx(o, json_object_array_length(o) - 1);
 	if (!o || !json_object_is_type(o, json_type_object) || made_of(o) == MADE_FIXED ||
-		(dotted && made_of(o) != MADE_DOTTED && made_of(o) != MADE_IMPLICIT)) {
-		fail(t, "duplicate key, or a table that cannot be extended");
-		return NULL;
-	}
+		(dotted && made_of(o) != MADE_DOTTED && made_of(o) != MADE_IMPLICIT))
+		return refuse(t, "duplicate key, or a table that cannot be extended");
 	return dotted ? mark(o, MADE_DOTTED) : o;
 }
 
@@ -561,10 +459,8 @@ static struct json_object *dotted_key(
 		if (peek(t) != '.')
 			return at;
 		t->p++;
-		if (++depth + t->depth > DEPTH_MAX) {
-			fail(t, "tables are nested too deeply");
-			return NULL;
-		}
+		if (++depth + t->depth > DEPTH_MAX)
+			return refuse(t, "tables are nested too deeply");
 		at = enter(t, at, strbuf_str(out), dotted);
 		if (!at)
 			return NULL;
@@ -663,10 +559,8 @@ static struct json_object *value(struct toml *t)
 	}
 	if (c != '[' && c != '{')
 		return read_scalar(t);
-	if (++t->depth > DEPTH_MAX) {
-		fail(t, "values are nested too deeply");
-		return NULL;
-	}
+	if (++t->depth > DEPTH_MAX)
+		return refuse(t, "values are nested too deeply");
 	o = mark(c == '[' ? json_arr() : json_obj(), MADE_DEFINED);
 	rc = c == '[' ? elements(t, o) : members(t, o);
 	t->depth--;
@@ -695,8 +589,7 @@ static struct json_object *define(
 	}
 	if (!list && o && json_object_is_type(o, json_type_object) && made_of(o) == MADE_IMPLICIT)
 		return mark(o, MADE_DEFINED);
-	fail(t, "duplicate table");
-	return NULL;
+	return refuse(t, "duplicate table");
 }
 
 /* Read [table] or [[table]] and return the new current table. NULL: refused. */
@@ -710,10 +603,8 @@ static struct json_object *header(struct toml *t, struct json_object *root)
 	in = dotted_key(t, root, false, &key);
 	if (!in)
 		return NULL;
-	if (!looking_at(t, list ? "]]" : "]")) {
-		fail(t, "unterminated table name");
-		return NULL;
-	}
+	if (!looking_at(t, list ? "]]" : "]"))
+		return refuse(t, "unterminated table name");
 	t->p += list ? 2 : 1;
 	return define(t, in, strbuf_str(&key), list);
 }
@@ -736,8 +627,12 @@ static int document(struct toml *t, struct json_object *root)
 			if (key_value(t, at) < 0)
 				return -1;
 		}
-		if (end_line(t) < 0)
+		/* Only blanks and a comment may follow. */
+		skip_blanks(t);
+		if (skip_comment(t) < 0)
 			return -1;
+		if (t->p < t->end && !take_newline(t))
+			return fail(t, "trailing data after a value or table name");
 	}
 	return 0;
 }
@@ -748,10 +643,8 @@ struct json_object *toml_parse(const char *text, size_t len, struct err *err)
 	struct toml t = {.p = text, .end = text + len, .line = 1, .err = err};
 	cleanup_json struct json_object *root = mark(json_obj(), MADE_DEFINED);
 
-	if (len > TEXT_MAX || !utf8_valid(text, len)) {
-		err_set(err, ERR_INVALID, "%s",
+	if (len > TEXT_MAX || !utf8_valid(text, len))
+		return err_null(err, ERR_INVALID, "%s",
 			len > TEXT_MAX ? "more than 1 MiB" : "not valid UTF-8");
-		return NULL;
-	}
 	return document(&t, root) < 0 ? NULL : steal_ptr(&root);
 }

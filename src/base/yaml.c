@@ -67,29 +67,6 @@ static bool tag_is(const yaml_char_t *tag, const char *name)
 	return tag && str_eq((const char *)tag, name);
 }
 
-static bool is_one_of(const char *s, const char *const *words, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (strcmp(s, words[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Parse a decimal integer in its only unambiguous spelling: no '+', no leading zeros (YAML 1.1 and
- * 1.2 read them differently). */
-static bool is_int(const char *s, int64_t *out)
-{
-	bool negative = *s == '-';
-	uint64_t v;
-
-	s += negative;
-	if ((s[0] == '0' && (s[1] || negative)) || str_to_u64(s, INT64_MAX, &v) < 0)
-		return false;
-	*out = negative ? -(int64_t)v : (int64_t)v;
-	return true;
-}
-
 /* Parse an integer as Go's yaml package does: a sign, '_' between digits, and the prefixes 0, 0b,
  * 0o and 0x. strtoull() does not support 0b, so the prefix is handled here. */
 static bool is_go_int(const char *s, int64_t *out)
@@ -142,21 +119,30 @@ static bool is_go_float(const char *s)
 	return !*s;
 }
 
-/* Resolve a plain scalar with Go's additional rules; NULL if it is a string or already covered by
- * the core schema. */
-static struct json_object *go_value(const char *s)
+/* Resolve a plain scalar; NULL if it is a string. go: with Go's additional rules. */
+static struct json_object *plain_value(const char *s, bool go)
 {
-	static const char *const trues[] = {"y", "Y", "yes", "Yes", "YES", "on", "On", "ON"};
-	static const char *const falses[] = {"n", "N", "no", "No", "NO", "off", "Off", "OFF"};
+	static const char *const trues[] = {
+		"true", "True", "TRUE", "y", "Y", "yes", "Yes", "YES", "on", "On", "ON"};
+	static const char *const falses[] = {
+		"false", "False", "FALSE", "n", "N", "no", "No", "NO", "off", "Off", "OFF"};
+	bool negative = *s == '-';
+	const char *digits = s + negative;
+	uint64_t u;
 	int64_t v;
 
-	if (is_one_of(s, trues, ARRAY_LEN(trues)))
-		return json_object_new_boolean(true);
-	if (is_one_of(s, falses, ARRAY_LEN(falses)))
-		return json_object_new_boolean(false);
-	if (is_go_int(s, &v))
+	for (size_t i = 0; i < (go ? ARRAY_LEN(trues) : 3);
+		i++) /* the first three are of the core schema */
+		if (strcmp(s, trues[i]) == 0 || strcmp(s, falses[i]) == 0)
+			return json_object_new_boolean(strcmp(s, trues[i]) == 0);
+	/* A decimal integer in its only unambiguous spelling: no '+', no leading zeros (YAML 1.1 and
+	 * 1.2 read them differently). */
+	if (!(digits[0] == '0' && (digits[1] || negative)) &&
+		str_to_u64(digits, INT64_MAX, &u) == 0)
+		return json_object_new_int64(negative ? -(int64_t)u : (int64_t)u);
+	if (go && is_go_int(s, &v))
 		return json_object_new_int64(v);
-	if (is_go_float(s) && isfinite(strtod(s, NULL)))
+	if (go && is_go_float(s) && isfinite(strtod(s, NULL)))
 		return json_object_new_double(strtod(s, NULL));
 	return NULL;
 }
@@ -166,26 +152,16 @@ static struct json_object *go_value(const char *s)
 static struct json_object *scalar_value(const yaml_event_t *ev, bool go)
 {
 	static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
-	static const char *const trues[] = {"true", "True", "TRUE"};
-	static const char *const falses[] = {"false", "False", "FALSE"};
 	const char *s = (const char *)ev->data.scalar.value;
 	bool plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && !ev->data.scalar.tag;
 	struct json_object *o = NULL;
-	int64_t v;
 
-	if (plain && is_one_of(s, nulls, ARRAY_LEN(nulls)))
-		return NULL;
-	if (plain && is_one_of(s, trues, ARRAY_LEN(trues)))
-		o = json_object_new_boolean(true);
-	else if (plain && is_one_of(s, falses, ARRAY_LEN(falses)))
-		o = json_object_new_boolean(false);
-	else if (plain && is_int(s, &v))
-		o = json_object_new_int64(v);
-	else if (!plain || !go || !(o = go_value(s)))
-		o = json_object_new_string_len(s, (int)ev->data.scalar.length);
-	if (!o)
-		DIE("out of memory (JSON value)");
-	return o;
+	for (size_t i = 0; plain && i < ARRAY_LEN(nulls); i++)
+		if (strcmp(s, nulls[i]) == 0)
+			return NULL;
+	if (plain)
+		o = plain_value(s, go);
+	return o ? o : json_str_len(s, ev->data.scalar.length);
 }
 
 /* Refuse what would be read differently elsewhere: NUL bytes, and tags such as !!int or
@@ -324,11 +300,9 @@ static struct json_object *parse(const char *text, size_t len, bool go, struct e
 	struct reader r = {.err = err, .go = go};
 	int rc;
 
-	if (len > YAML_MAX_BYTES) {
-		err_set(err, ERR_INVALID, "YAML: %zu bytes exceed the limit of %d", len,
+	if (len > YAML_MAX_BYTES)
+		return err_null(err, ERR_INVALID, "YAML: %zu bytes exceed the limit of %d", len,
 			YAML_MAX_BYTES);
-		return NULL;
-	}
 	o = try_json(text, len);
 	if (o)
 		return steal_ptr(&o);
