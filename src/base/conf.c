@@ -49,11 +49,6 @@ static void value_add(struct value *v, const char *text)
 	v->text[v->n++] = xstrdup(text);
 }
 
-static const char *value_first(const struct value *v)
-{
-	return v->n ? v->text[0] : NULL;
-}
-
 static void values_free(struct value *v, size_t n)
 {
 	for (size_t i = 0; v && i < n; i++) {
@@ -99,29 +94,18 @@ static size_t lookup(const struct conf *c, const char *name, size_t len)
 	return i;
 }
 
-/* Return the next of the comma-separated texts, not NUL-terminated; NULL at the end. *rest starts
- * as the list. */
-static const char *next_choice(const char **rest, size_t *len)
+/* Return the index of the word in a list separated by blanks or commas; -1: it is not there. */
+static int word_index(const char *list, const char *word)
 {
-	const char *at = *rest;
+	size_t len = strlen(word);
 
-	if (!*at)
-		return NULL;
-	*len = strcspn(at, ",");
-	*rest = at + *len;
-	*rest += strspn(*rest, ", ");
-	return at;
-}
+	for (int i = 0; list && *list; i++) {
+		size_t n = strcspn(list, ", ");
 
-/* Return the index in the list, -1 if the text is not one of the choices. */
-static int choice_index(const char *choices, const char *text)
-{
-	const char *at;
-	size_t len;
-
-	for (int i = 0; (at = next_choice(&choices, &len)); i++)
-		if (strlen(text) == len && memcmp(at, text, len) == 0)
+		if (n == len && memcmp(list, word, n) == 0)
 			return i;
+		list += n + strspn(list + n, ", ");
+	}
 	return -1;
 }
 
@@ -134,31 +118,17 @@ static int check_value(
 			      : o->type == CONF_CHOICE ? o->choices
 						       : NULL;
 
-	if (!choices || choice_index(choices, text) >= 0)
+	if (!choices || word_index(choices, text) >= 0)
 		return 0;
 	return err_set(err, ERR_INVALID, "option %s%s: %s is not one of %s", dashes, o->name,
 		log_esc(text), choices);
 }
 
-/* Search a blank-separated list of option names. */
-static bool is_in(const char *list, const char *option)
-{
-	size_t len = strlen(option);
-
-	for (const char *p = list; p && *p; p += strspn(p, " ")) {
-		size_t n = strcspn(p, " ");
-
-		if (n == len && memcmp(p, option, n) == 0)
-			return true;
-		p += n;
-	}
-	return false;
-}
-
 bool conf_takes(
 	const struct conf_program *program, const struct conf_command *command, const char *option)
 {
-	return is_in(command->options, option) || is_in(program->common, option);
+	return word_index(command->options, option) >= 0 ||
+	       word_index(program->common, option) >= 0;
 }
 
 /* ---- command line */
@@ -228,29 +198,13 @@ static int take_letters(struct conf *c, struct args *a, const char *word)
 	return 0;
 }
 
-/* Find the command whose name is this word, or the group and this word. */
-static const struct conf_command *find_command(const struct conf *c, const char *word)
+/* Return the second word of a command's name if the first one is `group`, otherwise NULL. */
+static const char *second_word(const struct conf_command *c, const char *group)
 {
-	cleanup_free char *name = c->group ? xasprintf("%s %s", c->group, word) : xstrdup(word);
+	size_t len = strlen(group);
 
-	for (size_t i = 0; i < c->program->n_commands; i++)
-		if (str_eq(c->program->commands[i].name, name))
-			return &c->program->commands[i];
-	return NULL;
-}
-
-/* True for "image" if there is a command "image list". */
-static bool is_group(const struct conf_program *p, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (size_t i = 0; i < p->n_commands; i++) {
-		const char *name = p->commands[i].name;
-
-		if (name && str_starts(name, word) && name[len] == ' ')
-			return true;
-	}
-	return false;
+	return c->name && str_starts(c->name, group) && c->name[len] == ' ' ? c->name + len + 1
+									    : NULL;
 }
 
 /* True if the command accepts another operand: "LOG DIR" wants two words, "FILE..." one or more,
@@ -270,6 +224,7 @@ static bool wants_more(const struct conf *c)
 static int take_word(struct conf *c, const char *word, struct err *err)
 {
 	const struct conf_program *p = c->program;
+	bool begins = false; /* a command of two words */
 
 	if (wants_more(c)) {
 		ARRAY_GROW(c->operand, c->n_operands);
@@ -278,12 +233,19 @@ static int take_word(struct conf *c, const char *word, struct err *err)
 	}
 	if (!p->n_commands || c->command)
 		return err_set(err, ERR_INVALID, "unexpected argument %s", log_esc(word));
-	c->command = find_command(c, word);
+	for (size_t i = 0; i < p->n_commands; i++) {
+		const struct conf_command *at = &p->commands[i];
+
+		if (str_eq(c->group ? second_word(at, c->group) : at->name, word))
+			c->command = at;
+		else if (second_word(at, word))
+			begins = true;
+	}
 	if (c->command)
 		return 0;
 	if (c->group)
 		return err_set(err, ERR_INVALID, "unknown command %s %s", c->group, log_esc(word));
-	if (!is_group(p, word))
+	if (!begins)
 		return err_set(err, ERR_INVALID, "unknown command %s", log_esc(word));
 	c->group = word;
 	return 0;
@@ -294,13 +256,12 @@ static int take_word(struct conf *c, const char *word, struct err *err)
 static int refuse_group(const struct conf *c, struct err *err)
 {
 	cleanup_strbuf struct strbuf list = STRBUF_INIT;
-	size_t len = strlen(c->group);
 
 	for (size_t i = 0; i < c->program->n_commands; i++) {
-		const char *name = c->program->commands[i].name;
+		const char *word = second_word(&c->program->commands[i], c->group);
 
-		if (name && str_starts(name, c->group) && name[len] == ' ')
-			strbuf_addf(&list, "%s%s", list.len ? ", " : "", name + len + 1);
+		if (word)
+			strbuf_addf(&list, "%s%s", list.len ? ", " : "", word);
 	}
 	return err_set(err, ERR_INVALID, "command %s needs one of %s", c->group, strbuf_str(&list));
 }
@@ -426,20 +387,6 @@ static int take_line(const struct conf *c, struct value *values, char *line, str
 	return check_value(o, "", text, err);
 }
 
-/* On SIGHUP, warn about changed options that only take effect at start. An option that the command
- * line overrides has no effect either way. */
-static void warn_fixed(const struct conf *c, const struct value *values)
-{
-	const struct conf_option *table = c->program->options;
-
-	for (size_t i = 0; i < c->program->n_options; i++) {
-		if (!table[i].reloadable && !c->argv[i].n &&
-			!str_eq(value_first(&c->file[i]), value_first(&values[i])))
-			log_warn(NULL, "a changed option needs a restart", "option=%s",
-				log_esc(table[i].name));
-	}
-}
-
 /* Read into a new set of values and install it at the end: after an error the old configuration
  * stays in force. */
 int conf_parse_file(struct conf *c, const char *path, struct err *err)
@@ -460,8 +407,17 @@ int conf_parse_file(struct conf *c, const char *path, struct err *err)
 			return err_wrap(err, "%s line %u", path, number);
 		}
 	}
-	if (c->file_read)
-		warn_fixed(c, values);
+	/* On SIGHUP, warn about changed options that only take effect at start. An option that the
+	 * command line overrides has no effect either way. */
+	for (size_t i = 0; c->file_read && i < c->program->n_options; i++) {
+		const struct conf_option *o = &c->program->options[i];
+
+		if (!o->reloadable && !c->argv[i].n &&
+			!str_eq(c->file[i].n ? c->file[i].text[0] : NULL,
+				values[i].n ? values[i].text[0] : NULL))
+			log_warn(NULL, "a changed option needs a restart", "option=%s",
+				log_esc(o->name));
+	}
 	values_free(c->file, c->program->n_options);
 	c->file = values;
 	c->file_read = true;
@@ -523,7 +479,7 @@ bool conf_bool(const struct conf *c, const char *name)
 
 unsigned conf_choice(const struct conf *c, const char *name)
 {
-	int i = choice_index(c->program->options[must_lookup(c, name)].choices, conf_str(c, name));
+	int i = word_index(c->program->options[must_lookup(c, name)].choices, conf_str(c, name));
 
 	if (i < 0) /* given values have been checked */
 		DIE("the default of --%s is not one of its choices", name);

@@ -14,7 +14,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
 
-#define FIRST_LEN 4096u
+#define FIRST_LEN 4000u /* with the NUL in a buffer of 4 KiB */
 
 void file_wipe(char *text, size_t len)
 {
@@ -23,51 +23,29 @@ void file_wipe(char *text, size_t len)
 	free(text);
 }
 
-/* Move text to a buffer of cap bytes and wipe the old one; realloc would leave the old bytes in
- * freed memory. */
-static char *moved(char *take_text, size_t len, size_t cap)
-{
-	char *text = xmalloc(cap);
-
-	if (len > 0)
-		memcpy(text, take_text, len);
-	file_wipe(take_text, len);
-	return text;
-}
-
 /* Read until more than max bytes have arrived, to tell a file of exactly max bytes from a larger
- * one. */
+ * one. The room doubles; a strbuf wipes what it outgrows. */
 char *file_read_fd(int fd, const char *name, size_t max, size_t *len, struct err *err)
 {
-	size_t cap = 0, n = 0;
-	char *text = NULL;
+	cleanup_wiped_strbuf struct strbuf text = STRBUF_INIT;
 
 	*len = 0;
-	while (n <= max) {
-		ssize_t got;
+	while (text.len <= max) {
+		size_t room = text.len + FIRST_LEN;
+		ssize_t got = read(fd, strbuf_extend(&text, room), room);
 
-		if (n + 1 >= cap) {
-			cap = cap ? cap * 2 : FIRST_LEN;
-			text = moved(text, n, cap);
-		}
-		got = read(fd, text + n, cap - n - 1);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0) {
+		text.len -= room - (got > 0 ? (size_t)got : 0);
+		text.data[text.len] = '\0';
+		if (got < 0 && errno != EINTR) {
 			err_set_errno(err, ERR_INVALID, errno, "%s", log_esc(name));
-			file_wipe(text, n);
 			return NULL;
 		}
 		if (got == 0) {
-			text[n] = '\0';
-			*len = n;
-			return text;
+			*len = text.len;
+			return strbuf_steal(&text);
 		}
-		n += (size_t)got;
 	}
-	file_wipe(text, n);
-	err_set(err, ERR_INVALID, "%s: larger than %zu bytes", log_esc(name), max);
-	return NULL;
+	return err_null(err, ERR_INVALID, "%s: larger than %zu bytes", log_esc(name), max);
 }
 
 /* O_NOCTTY: the path may name a terminal, for example /dev/stdin, which must not become the

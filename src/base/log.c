@@ -22,6 +22,7 @@
 
 #include "tec/base/bytes.h"
 #include "tec/base/clock.h"
+#include "tec/base/file.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 #include "tec/base/utf8.h"
@@ -88,65 +89,42 @@ static size_t quote_char(const uint8_t *p, size_t left, size_t *n, char *out)
 	return utf8_put_escape(out, c);
 }
 
-/* Quote s into out, truncated with "..." so that it fits into cap bytes with its NUL. */
-static void quote_into(char *out, size_t cap, const char *s, size_t len)
+/* Append s between quotes; what would make that longer than cap bytes, with a NUL, becomes "...". */
+static void add_quoted(struct strbuf *line, const char *s, size_t len, size_t cap)
 {
 	const uint8_t *p = (const uint8_t *)s;
-	size_t used = 0;
+	size_t start = line->len;
 
-	out[used++] = '"';
+	strbuf_addc(line, '"');
 	for (size_t i = 0, n = 0; i < len; i += n) {
 		char one[UTF8_ESCAPE_LEN];
 		size_t k = quote_char(p + i, len - i, &n, one);
 
 		/* Always keep room for the mark and the closing quote. */
-		if (used + k + sizeof("...\"") > cap) {
-			memcpy(out + used, "...", 3);
-			used += 3;
+		if (line->len - start + k + sizeof("...\"") > cap) {
+			strbuf_adds(line, "...");
 			break;
 		}
-		memcpy(out + used, one, k);
-		used += k;
-	}
-	out[used++] = '"';
-	out[used] = '\0';
-}
-
-/* Each call takes the next buffer, so that one log call can use up to ESC_SLOTS results. */
-const char *log_escn(const char *s, size_t len)
-{
-	static char ring[ESC_SLOTS][ESC_LEN];
-	static unsigned next;
-	char *out = ring[next++ % ESC_SLOTS];
-
-	quote_into(out, ESC_LEN, s ? s : "", s ? len : 0);
-	return out;
-}
-
-const char *log_esc(const char *s)
-{
-	return log_escn(s, s ? strlen(s) : 0);
-}
-
-/* Quote without a limit, for messages and err texts, which have limits of their own. */
-static void add_quoted(struct strbuf *line, const char *s, size_t len)
-{
-	const uint8_t *p = (const uint8_t *)s;
-
-	strbuf_addc(line, '"');
-	for (size_t i = 0, n = 0; i < len; i += n) {
-		char one[UTF8_ESCAPE_LEN];
-		size_t k = quote_char(p + i, len - i, &n, one);
-
 		strbuf_add(line, one, k);
 	}
 	strbuf_addc(line, '"');
 }
 
-/* Printable ASCII without blanks, quotes and backslashes may be unquoted in a line. */
-static bool is_bare(char c)
+/* Each call takes the next buffer, so that one log call can use up to ESC_SLOTS results. */
+const char *log_escn(const char *s, size_t len)
 {
-	return c > 0x20 && c < 0x7f && c != '"' && c != '\\';
+	static struct strbuf ring[ESC_SLOTS];
+	static unsigned next;
+	struct strbuf *out = &ring[next++ % ESC_SLOTS];
+
+	strbuf_reset(out);
+	add_quoted(out, s ? s : "", s ? len : 0, ESC_LEN);
+	return out->data;
+}
+
+const char *log_esc(const char *s)
+{
+	return log_escn(s, s ? strlen(s) : 0);
 }
 
 /* Return the length of the quoted value at s, in the form that quote_char() writes, 0 if it is
@@ -171,11 +149,12 @@ static size_t quoted_len(const char *s)
 	return utf8_valid(s, i + 1) ? i + 1 : 0;
 }
 
+/* Printable ASCII without blanks, quotes and backslashes may be unquoted in a line. */
 static size_t bare_len(const char *s)
 {
 	size_t n = 0;
 
-	while (is_bare(s[n]))
+	while (s[n] > 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
 		n++;
 	return n;
 }
@@ -254,26 +233,25 @@ static void add_key(struct strbuf *line, const char *key, size_t len)
 /* Append a value of the fields text, bare or already quoted. In JSON bare words become strings. */
 static void add_value(struct strbuf *line, const char *v, size_t len)
 {
-	bool plain = conf.format == LOG_TEXT || (len > 0 && v[0] == '"') ||
-		     is_json_number(v, len) || (len == 4 && memcmp(v, "true", 4) == 0) ||
-		     (len == 5 && memcmp(v, "false", 5) == 0);
-
-	if (plain)
+	if (conf.format == LOG_TEXT || (len > 0 && v[0] == '"') || is_json_number(v, len) ||
+		(len == 4 && memcmp(v, "true", 4) == 0) || (len == 5 && memcmp(v, "false", 5) == 0))
 		strbuf_add(line, v, len);
 	else
-		add_quoted(line, v, len);
+		add_quoted(line, v, len, SIZE_MAX);
 }
 
-/* Append a string member; in text format it is bare if nothing needs quoting. */
+/* Append a string member unless it is NULL; in text format it is bare if nothing needs quoting. */
 static void add_string(struct strbuf *line, const char *key, const char *s)
 {
-	size_t len = strlen(s);
+	size_t len = s ? strlen(s) : 0;
 
+	if (!s)
+		return;
 	add_key(line, key, strlen(key));
 	if (conf.format == LOG_TEXT && len > 0 && bare_len(s) == len)
 		strbuf_add(line, s, len);
 	else
-		add_quoted(line, s, len);
+		add_quoted(line, s, len, SIZE_MAX);
 }
 
 /* Only with a capture (tests), because an unknown key in production must not end the process. */
@@ -325,26 +303,19 @@ static void begin_line(
 			line, "{\"ts\":\"%s\",\"level\":\"%s\",\"msg\":", ts, level_names[level]);
 	else
 		strbuf_addf(line, "%s %s msg=", ts, level_names[level]);
-	add_quoted(line, msg, strlen(msg));
+	add_quoted(line, msg, strlen(msg), SIZE_MAX);
 	if (!lc)
 		return;
-	if (lc->kind)
-		add_string(line, "kind", lc->kind);
-	if (lc->ns)
-		add_string(line, "ns", lc->ns);
-	if (lc->name)
-		add_string(line, "name", lc->name);
-	if (lc->uid)
-		add_string(line, "uid", lc->uid);
+	add_string(line, "kind", lc->kind);
+	add_string(line, "ns", lc->ns);
+	add_string(line, "name", lc->name);
+	add_string(line, "uid", lc->uid);
 }
 
 /* Write the complete line. Usually this is one write(2), so lines of several processes do not
  * mix. */
 static void end_line(struct strbuf *line, enum log_level level)
 {
-	const char *p;
-	size_t left;
-
 	if (conf.format == LOG_JSON)
 		strbuf_addc(line, '}');
 	if (conf.capture) {
@@ -352,18 +323,8 @@ static void end_line(struct strbuf *line, enum log_level level)
 		return;
 	}
 	strbuf_addc(line, '\n');
-	p = line->data;
-	left = line->len;
-	while (left > 0) {
-		ssize_t n = write(STDERR_FILENO, p, left);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return; /* a failing log must not stop the service */
-		p += n;
-		left -= (size_t)n;
-	}
+	if (file_write(STDERR_FILENO, line->data, line->len) < 0)
+		return; /* a failing log must not stop the service */
 }
 
 /* Preserves errno, so that a log call may stand between a failure and the use of its errno. */
@@ -406,7 +367,7 @@ void log_err(enum log_level level, const struct log_ctx *lc, const char *msg, co
 		strbuf_addf(&line, "%d", err->http);
 	}
 	add_key(&line, "err", 3);
-	add_quoted(&line, err->text, strlen(err->text));
+	add_quoted(&line, err->text, strlen(err->text), SIZE_MAX);
 	end_line(&line, level);
 	errno = saved;
 }
