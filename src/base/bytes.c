@@ -146,8 +146,23 @@ void bytes_to_b64url(struct strbuf *out, const void *in, size_t len)
 	encode(out, in, len, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
 }
 
-/* Decode into a new buffer with a NUL after it, so that text can be used as a C string. libsodium is as
- * strict as promised above (RFC 4648 section 3.5), but takes bytes that are not ASCII for digits. */
+/* libsodium is as strict as promised above (RFC 4648 section 3.5), but takes bytes that are not ASCII for
+ * digits. */
+static int decode_into(
+	uint8_t *out, size_t room, const char *in, size_t len, int variant, size_t *out_len)
+{
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)in[i] > 0x7f)
+			return -1;
+	return sodium_base642bin(out, room, in, len, NULL, out_len, NULL, variant);
+}
+
+int bytes_from_b64_into(const char *in, size_t in_len, uint8_t *out, size_t room, size_t *out_len)
+{
+	return decode_into(out, room, in, in_len, sodium_base64_VARIANT_ORIGINAL, out_len);
+}
+
+/* Decode into a new buffer with a NUL after it, so that text can be used as a C string. */
 static int decode(const char *in, size_t len, int variant, uint8_t **out, size_t *out_len)
 {
 	size_t room = len / 4 * 3 + 3, n = 0;
@@ -155,10 +170,7 @@ static int decode(const char *in, size_t len, int variant, uint8_t **out, size_t
 
 	*out = NULL;
 	*out_len = 0;
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)in[i] > 0x7f)
-			return -1;
-	if (sodium_base642bin(buf, room, in, len, NULL, &n, NULL, variant) < 0)
+	if (decode_into(buf, room, in, len, variant, &n) < 0)
 		return -1;
 	buf[n] = '\0';
 	*out = steal_ptr(&buf);

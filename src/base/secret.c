@@ -283,10 +283,8 @@ struct secret *secret_from_b64(const char *text, size_t len)
 	if (len == 0 || len % 4 != 0 || len > bytes_b64_len(SECRET_MAX_LEN))
 		return NULL;
 	s = secret_alloc(len / 4 * 3, len / 4 * 3);
-	if (sodium_base642bin(s->bytes, s->len, text, len, NULL, &n, NULL,
-		    sodium_base64_VARIANT_ORIGINAL) < 0)
-		return NULL;
-	if (n == 0 || n > SECRET_MAX_LEN)
+	if (bytes_from_b64_into(text, len, s->bytes, s->len, &n) < 0 || n == 0 ||
+		n > SECRET_MAX_LEN)
 		return NULL;
 	s->len = (uint32_t)n;
 	return steal_ptr(&s);

@@ -110,7 +110,8 @@ Test(base_secret, base64_round_trip)
 Test(base_secret, base64_refuses)
 {
 	static const char *const t[] = {"", "Z", "Zg", "Zg=", "Zh==", "Zm9=", "Zg==\n",
-		" Zg=", "====", "Z===", "-__-", "Zm9v=", "Zg==Zg==", "Zm9vZ", "Zg=g"};
+		" Zg=", "====", "Z===", "-__-", "Zm9v=", "Zg==Zg==", "Zm9vZ", "Zg=g",
+		"\xc3\xa4\xc3\xa4"};
 
 	for (size_t i = 0; i < ARRAY_LEN(t); i++)
 		cr_expect_null(secret_from_b64(t[i], strlen(t[i])), "%s", t[i]);

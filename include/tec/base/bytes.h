@@ -50,6 +50,9 @@ void bytes_to_b64url(struct strbuf *out, const void *in, size_t len);
 /* Decoded bytes in *out (caller frees), their count in *out_len. */
 int bytes_from_b64(const char *in, size_t in_len, uint8_t **out, size_t *out_len)
 	__attribute__((warn_unused_result));
+/* The same into a buffer of the caller, in constant time. */
+int bytes_from_b64_into(const char *in, size_t in_len, uint8_t *out, size_t room, size_t *out_len)
+	__attribute__((warn_unused_result));
 int bytes_from_b64url(const char *in, size_t in_len, uint8_t **out, size_t *out_len)
 	__attribute__((warn_unused_result));
 
