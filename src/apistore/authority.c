@@ -20,7 +20,6 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/pki/cert.h"
-#include "tec/pki/issue.h"
 
 #define FILE_MAX_LEN 65536
 #define CA_DAYS      7300

@@ -331,25 +331,13 @@ static void on_attest(void *arg, const struct err *err, const struct httpc_answe
 		finish(f, &out);
 }
 
-/* Convert the public key that resources will be encrypted to from jose's form to rats'. */
-static struct rats_jwk own_jwk(const struct jwe_own *k)
-{
-	struct jwe_jwk j;
-
-	jwe_own_public(k, &j);
-	return (struct rats_jwk){.kty = j.kty, .crv = j.crv, .alg = j.alg, .x = j.x, .y = j.y};
-}
-
 /* Send the evidence. It is parsed first because it comes from a child process. */
 static void on_evidence(void *arg, const struct err *err, const char *json, size_t len)
 {
 	struct flow *f = arg;
 	struct err bad = ERR_INIT;
 	enum rats_flaw flaw;
-	struct rats_attest a = {.nonce = f->nonce,
-		.key = own_jwk(f->token->key),
-		.init_data = f->init_data,
-		.additional = ""};
+	struct rats_attest a = {.nonce = f->nonce, .init_data = f->init_data, .additional = ""};
 	cleanup_json struct json_object *o = NULL;
 	cleanup_strbuf struct strbuf body = STRBUF_INIT;
 
@@ -363,6 +351,7 @@ static void on_evidence(void *arg, const struct err *err, const char *json, size
 		fail(f, ATTEST_TPM, &bad);
 		return;
 	}
+	jwe_own_public(f->token->key, &a.key);
 	rats_attest_write(&a, &body);
 	ask(f, "POST", "attest", &body, ATTEST_MS, on_attest);
 }
@@ -373,7 +362,7 @@ static void on_auth(void *arg, const struct err *err, const struct httpc_answer 
 	struct flow *f = arg;
 	uint8_t binding[RATS_BINDING_LEN];
 	struct err bad = ERR_INIT;
-	struct rats_jwk key;
+	struct pki_jwk key;
 
 	if (!answered(f, err, answer, "auth"))
 		return;
@@ -387,7 +376,7 @@ static void on_auth(void *arg, const struct err *err, const struct httpc_answer 
 	}
 	f->token = xcalloc(1, sizeof(*f->token));
 	f->token->key = jwe_own_new();
-	key = own_jwk(f->token->key);
+	jwe_own_public(f->token->key, &key);
 	rats_binding(&key, f->nonce, "", binding);
 	f->source->start(f->source, &f->ops, binding, on_evidence, f);
 }

@@ -76,7 +76,7 @@ static int read_server(
 			log_esc(url));
 	if (json_get(o, "cert") && !cert)
 		return err_set(err, ERR_INVALID, "%s.cert must be a string", what);
-	if (cert && *cert && pki_cert_check_bundle(cert, strlen(cert), err) < 0)
+	if (cert && *cert && pki_cert_read_bundle(cert, strlen(cert), NULL, NULL, err) < 0)
 		return err_wrap(err, "%s.cert must be empty or a PEM certificate", what);
 	if (cert && *cert && !str_starts(url, "https://"))
 		return err_set(err, ERR_INVALID,

@@ -328,7 +328,6 @@ static struct json_object *read_scalar(struct toml *t)
 		return json_object_new_boolean(s[0] == 't');
 	if (len > 4 && (s[2] == ':' || s[4] == '-') && is_time(s))
 		return json_object_new_string(s);
-
 	return number(t, s);
 }
 

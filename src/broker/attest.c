@@ -15,7 +15,7 @@
 #include "tec/base/secret.h"
 #include "tec/broker/reason.h"
 #include "tec/broker/wire.h"
-#include "tec/jose/es256.h"
+#include "tec/jose/jws.h"
 #include "tec/jose/jwe.h"
 #include "tec/net/sessions.h"
 
@@ -174,14 +174,6 @@ void broker_attest_auth(
 	count_sessions(b);
 }
 
-/* Convert the attested JWK; jwe_key_new() validates it. */
-static struct jwe_key *key_of(const struct rats_jwk *k, struct err *err)
-{
-	const struct jwe_jwk jwk = {k->kty, k->crv, k->alg, k->x, k->y, k->n, k->e};
-
-	return jwe_key_new(&jwk, err);
-}
-
 /* ---- attest */
 
 /* Report to the owner, which logs it and writes the Machine's Event. */
@@ -261,7 +253,7 @@ static struct secret *make_token(struct broker_attest *b, const struct broker_no
 	tell_verdict(b, n, p, &a->evidence, &v);
 	/* The verdict is in the claims, whatever it is. */
 	claims = rats_ear_make(a, &v, n->now_s, b->conf.token_s);
-	return es256_sign(b->conf.signer, claims, strlen(claims), err);
+	return jws_sign_es256(b->conf.signer, claims, strlen(claims), err);
 }
 
 /* Check the evidence and the key to encrypt to. A key that fails only when a resource is sent
@@ -281,7 +273,7 @@ static int judge(const struct broker_attest *b, const struct rats_attest *a, con
 		return -1;
 	*flaw = RATS_FLAW_SYNTAX;
 	/* Only tried here; the resource is encrypted when it is requested. */
-	key = key_of(&a->key, err);
+	key = jwe_key_new(&a->key, err);
 	if (!key)
 		return -1;
 	jwe_key_free(key);
@@ -360,7 +352,7 @@ static int read_token(struct broker_attest *b, const struct broker_node *n, cons
 	cleanup_free char *payload = NULL;
 	size_t len;
 
-	if (es256_verify(b->conf.signer, token, strlen(token), &payload, &len, err) < 0 ||
+	if (jws_verify_es256(b->conf.signer, token, strlen(token), &payload, &len, err) < 0 ||
 		rats_ear_read(payload, len, ear, err) < 0)
 		return -1;
 	if (n->now_s > ear->exp_s + LEEWAY_S)
@@ -381,7 +373,7 @@ static void give_resource(struct broker_attest *b, const struct rats_ear *ear, c
 		return;
 	}
 	/* The key in the token, not one of this request: it was attested. */
-	key = key_of(&ear->key, &err);
+	key = jwe_key_new(&ear->key, &err);
 	if (!key || jwe_encrypt(key, v.data, v.len, &out->body, &err) < 0)
 		broker_admin_refuse(out, 401, "JweError", "%s", err.text);
 	jwe_key_free(key);

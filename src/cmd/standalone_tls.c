@@ -23,7 +23,6 @@
 #include "tec/loop/timer.h"
 #include "tec/pki/ca.h"
 #include "tec/pki/cert.h"
-#include "tec/pki/issue.h"
 
 #define TABLE        "standalone/node-tls"
 #define EVERY_MS     (24 * 3600 * 1000) /* between two checks */

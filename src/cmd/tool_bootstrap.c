@@ -13,7 +13,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/pki/issue.h"
+#include "tec/pki/cert.h"
 #include "tec/render/ignition.h"
 #include "tec/show/bootstrap.h"
 #include "tec/show/text.h"

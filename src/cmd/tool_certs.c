@@ -21,7 +21,6 @@
 #include "tec/kobj/key.h"
 #include "tec/pki/ca.h"
 #include "tec/pki/cert.h"
-#include "tec/pki/issue.h"
 
 #define DAY_S       86400
 #define HOSTS_MAX   64 /* in one certificate */

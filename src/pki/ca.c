@@ -9,15 +9,13 @@
 #include "tec/pki/ca.h"
 
 #include <openssl/err.h>
-#include <openssl/x509.h>
 #include <openssl/x509v3.h>
 #include <string.h>
 
-#include "pki_internal.h"
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
 #include "tec/pki/cert.h"
-#include "tec/pki/issue.h"
+#include "tec/pki/openssl.h"
 
 #define BEGIN    "-----BEGIN "
 #define NAME     "tec-operator CA for nodes"
@@ -100,34 +98,18 @@ static int find_blocks(const char *pem, struct block *cert, struct block *key, s
 	return 0;
 }
 
-static int read_key(const struct block *b, struct pki_ca *out, struct err *err)
-{
-	cleanup_secret struct secret *pem = NULL;
-
-	if (b->len > SECRET_MAX_LEN)
-		return err_set(err, ERR_INVALID, "the private key is too long");
-	pem = secret_new_copy(b->text, b->len);
-	out->key = pki_key_from_pem(pem, err);
-	return out->key ? 0 : -1;
-}
-
-/* Require the CA extensions and verify the self-signature: OpenSSL does not check the signature
- * of a trust anchor. */
-static bool is_authority(X509 *x)
-{
-	return (X509_get_extension_flags(x) & (EXFLAG_INVALID | EXFLAG_CA | EXFLAG_SS)) ==
-		       (EXFLAG_CA | EXFLAG_SS) &&
-	       (X509_get_key_usage(x) & KU_KEY_CERT_SIGN) &&
-	       X509_verify(x, X509_get0_pubkey(x)) == 1;
-}
-
 /* Check that the certificate may sign now. */
 static int check_cert(X509 *x, int64_t now_s, int64_t end_s, struct err *err)
 {
 	time_t now = (time_t)now_s;
 	char when[CLOCK_RFC3339_LEN];
 
-	if (!is_authority(x))
+	/* Require the CA extensions and verify the self-signature: OpenSSL does not check the
+	 * signature of a trust anchor. */
+	if ((X509_get_extension_flags(x) & (EXFLAG_INVALID | EXFLAG_CA | EXFLAG_SS)) !=
+			(EXFLAG_CA | EXFLAG_SS) ||
+		!(X509_get_key_usage(x) & KU_KEY_CERT_SIGN) ||
+		X509_verify(x, X509_get0_pubkey(x)) != 1)
 		return err_set(err, ERR_INVALID,
 			"the certificate is not a self-signed CA certificate" MAKE_ONE);
 	if (X509_cmp_time(X509_get0_notBefore(x), &now) > 0)
@@ -144,11 +126,17 @@ static int check_cert(X509 *x, int64_t now_s, int64_t end_s, struct err *err)
 static int read_blocks(const struct block *cert, const struct block *key, int64_t now_s,
 	struct pki_ca *out, struct err *err)
 {
+	cleanup_secret struct secret *pem = NULL;
 	cleanup_x509 X509 *x = NULL;
 
 	if (pki_cert_read_bundle(cert->text, cert->len, &out->cert, NULL, err) < 0 ||
-		pki_cert_not_after(cert->text, cert->len, &out->end_s, err) < 0 ||
-		read_key(key, out, err) < 0)
+		pki_cert_not_after(cert->text, cert->len, &out->end_s, err) < 0)
+		return -1;
+	if (key->len > SECRET_MAX_LEN)
+		return err_set(err, ERR_INVALID, "the private key is too long");
+	pem = secret_new_copy(key->text, key->len);
+	out->key = pki_key_from_pem(pem, err);
+	if (!out->key)
 		return -1;
 	x = pki_x509_read_first(cert->text, cert->len);
 	if (!x || check_cert(x, now_s, out->end_s, err) < 0)

@@ -9,14 +9,12 @@
 
 #include "tec/pki/key.h"
 
-#include <openssl/bio.h>
-#include <openssl/ec.h>
 #include <openssl/err.h>
-#include <openssl/evp.h>
 #include <openssl/pem.h>
 
-#include "pki_internal.h"
+#include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/pki/openssl.h"
 
 struct pki_key {
 	EVP_PKEY *evp; /* owned; OpenSSL wipes the private part on free */
@@ -62,6 +60,27 @@ void *pki_key_evp(const struct pki_key *k)
 	return k->evp;
 }
 
+struct pki_jwk pki_jwk_read(struct json_object *o)
+{
+	return (struct pki_jwk){.kty = json_get_str(o, "kty"),
+		.crv = json_get_str(o, "crv"),
+		.alg = json_get_str(o, "alg"),
+		.x = json_get_str(o, "x"),
+		.y = json_get_str(o, "y"),
+		.n = json_get_str(o, "n"),
+		.e = json_get_str(o, "e")};
+}
+
+bool pki_bio_ends(BIO *bio)
+{
+	char c;
+
+	while (BIO_read(bio, &c, 1) == 1)
+		if (c != ' ' && c != '\t' && c != '\r' && c != '\n')
+			return false;
+	return true;
+}
+
 /* Refuse an encrypted key instead of prompting on the terminal. */
 static int no_passphrase(char *buf, int size, int rwflag, void *arg)
 {
@@ -69,34 +88,13 @@ static int no_passphrase(char *buf, int size, int rwflag, void *arg)
 	return -1;
 }
 
-/* prime256v1 is OpenSSL's name of P-256. */
-static bool is_ours(EVP_PKEY *evp)
-{
-	char group[32] = "";
-
-	if (EVP_PKEY_is_a(evp, "ED25519"))
-		return true;
-	return EVP_PKEY_is_a(evp, "EC") &&
-	       EVP_PKEY_get_group_name(evp, group, sizeof(group), NULL) == 1 &&
-	       str_eq(group, "prime256v1");
-}
-
-static bool only_space_left(BIO *bio)
-{
-	char c;
-
-	while (BIO_read(bio, &c, 1) == 1) {
-		if (c != ' ' && c != '\t' && c != '\r' && c != '\n')
-			return false;
-	}
-	return true;
-}
-
 /* Trailing data is refused: a second key there would be ignored silently. */
 struct pki_key *pki_key_from_pem(const struct secret *pem, struct err *err)
 {
 	cleanup_bio BIO *bio = BIO_new_mem_buf(secret_peek(pem), (int)secret_len(pem));
-	EVP_PKEY *evp;
+	cleanup_pkey EVP_PKEY *evp = NULL;
+	char group[32] = "";
+	bool ours;
 
 	if (!bio)
 		DIE("no memory for a BIO");
@@ -104,18 +102,18 @@ struct pki_key *pki_key_from_pem(const struct secret *pem, struct err *err)
 	/* Accepts PKCS#8 and the older "EC PRIVATE KEY". */
 	evp = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL);
 	ERR_pop_to_mark();
-	if (!evp) {
-		err_set(err, ERR_INVALID, "no unencrypted private key in PEM");
-		return NULL;
-	}
-	/* Another algorithm would fail only later, at the first signature. */
-	if (!is_ours(evp) || !only_space_left(bio)) {
-		EVP_PKEY_free(evp);
-		err_set(err, ERR_INVALID,
+	if (!evp)
+		return err_null(err, ERR_INVALID, "no unencrypted private key in PEM");
+	/* Another algorithm would fail only later, at the first signature. prime256v1 is OpenSSL's
+	 * name of P-256. */
+	ours = EVP_PKEY_is_a(evp, "ED25519") ||
+	       (EVP_PKEY_is_a(evp, "EC") &&
+		       EVP_PKEY_get_group_name(evp, group, sizeof(group), NULL) == 1 &&
+		       str_eq(group, "prime256v1"));
+	if (!ours || !pki_bio_ends(bio))
+		return err_null(err, ERR_INVALID,
 			"the private key must be a single Ed25519 or P-256 key without trailing data");
-		return NULL;
-	}
-	return wrap_new(evp, "parsed");
+	return wrap_new(steal_ptr(&evp), "parsed");
 }
 
 /* The secure-memory BIO wipes its buffer when freed; a plain one would leave the key on the

@@ -13,29 +13,12 @@
 #include <openssl/pkcs7.h>
 #include <openssl/x509v3.h>
 
-static void free_pkcs7(PKCS7 **p)
-{
-	PKCS7_free(*p);
-}
+#include "tec/pki/openssl.h"
 
-static void free_cert(X509 **x)
-{
-	X509_free(*x);
-}
-
-static void free_store(X509_STORE **s)
-{
-	X509_STORE_free(*s);
-}
-
-static void free_bio(BIO **b)
-{
-	BIO_free(*b);
-}
-#define cleanup_pkcs7 __attribute__((cleanup(free_pkcs7)))
-#define cleanup_cert  __attribute__((cleanup(free_cert)))
-#define cleanup_store __attribute__((cleanup(free_store)))
-#define cleanup_bio   __attribute__((cleanup(free_bio)))
+DEFINE_CLEANUP(pkcs7_cleanup_, PKCS7 *, PKCS7_free)
+DEFINE_CLEANUP(store_cleanup_, X509_STORE *, X509_STORE_free)
+#define cleanup_pkcs7 __attribute__((cleanup(pkcs7_cleanup_)))
+#define cleanup_store __attribute__((cleanup(store_cleanup_)))
 
 /* PARTIAL_CHAIN: `trusted` may be an intermediate or leaf, as in the UEFI db variable.
  * NO_CHECK_TIME and PURPOSE_ANY: firmware has no trustworthy clock and ignores extended key
@@ -45,7 +28,7 @@ bool pki_pkcs7_leads_to(const uint8_t *pkcs7, size_t len, const uint8_t *content
 {
 	const uint8_t *at = pkcs7, *cert_at = trusted;
 	cleanup_pkcs7 PKCS7 *p7 = NULL;
-	cleanup_cert X509 *cert = NULL;
+	cleanup_x509 X509 *cert = NULL;
 	cleanup_store X509_STORE *store = X509_STORE_new();
 	cleanup_bio BIO *data = NULL;
 	bool good;

@@ -16,7 +16,7 @@
 static const struct json_limits limits = {.bytes = 262144, .depth = 16, .tokens = 10000};
 
 /* Write only the members that a key of this type has; json_add_str() skips NULL. */
-static struct json_object *key_json(const struct rats_jwk *k)
+static struct json_object *key_json(const struct pki_jwk *k)
 {
 	struct json_object *o = json_obj();
 
@@ -40,11 +40,6 @@ static struct json_object *tpm_json(const struct rats_evidence *e)
 	return o;
 }
 
-static struct json_object *sample_json(const struct rats_evidence *e)
-{
-	return json_add_str(json_obj(), "svn", e->svn);
-}
-
 /* Write the claims the policy was evaluated on. tee-pubkey is the key that resources are
  * encrypted to. */
 static struct json_object *evidence_json(const struct rats_attest *a)
@@ -53,7 +48,8 @@ static struct json_object *evidence_json(const struct rats_attest *a)
 	struct json_object *o = json_obj(), *runtime = json_obj();
 	char hex[2 * TPM_EXTRA_DATA_MAX + 1] = "";
 
-	json_add(o, rats_tee_name(e->tee), e->tee == RATS_TEE_TPM ? tpm_json(e) : sample_json(e));
+	json_add(o, rats_tee_name(e->tee),
+		e->tee == RATS_TEE_TPM ? tpm_json(e) : json_add_str(json_obj(), "svn", e->svn));
 	if (e->tee == RATS_TEE_TPM)
 		bytes_to_hex(e->quote.extra_data, e->quote.extra_data_len, hex);
 	json_add_str(o, "report_data", hex);
@@ -116,13 +112,7 @@ int rats_ear_read(const char *payload, size_t len, struct rats_ear *out, struct 
 	out->machine = json_get_str(cpu, "ear.trustee.identifiers/validated/machine");
 	if (!key || !out->status || !out->exp_s)
 		return err_set(err, ERR_INVALID, "The token is not an attestation token.");
-	out->key = (struct rats_jwk){.kty = json_get_str(key, "kty"),
-		.crv = json_get_str(key, "crv"),
-		.alg = json_get_str(key, "alg"),
-		.x = json_get_str(key, "x"),
-		.y = json_get_str(key, "y"),
-		.n = json_get_str(key, "n"),
-		.e = json_get_str(key, "e")};
+	out->key = pki_jwk_read(key);
 	return 0;
 }
 

@@ -10,8 +10,6 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
-#include "rats_internal.h"
-
 const char *rats_tee_name(enum rats_tee tee)
 {
 	return tee == RATS_TEE_TPM ? "tpm" : "sample";
@@ -37,42 +35,14 @@ const char *rats_flaw_name(enum rats_flaw flaw)
 	return names[flaw];
 }
 
-static int fail(enum rats_flaw *flaw, enum rats_flaw what)
-{
-	*flaw = what;
-	return -1;
-}
-
-/* Decode base64; the caller frees. */
-static uint8_t *decode(const char *text, const char *what, size_t *len, struct err *err)
-{
-	uint8_t *bytes = NULL;
-
-	if (!text || bytes_from_b64(text, strlen(text), &bytes, len) < 0) {
-		err_set(err, ERR_INVALID, "%s is not canonical base64.", what);
-		return NULL;
-	}
-	return bytes;
-}
-
-/* der_len stays 0 unless the key is accepted: callers use it as "the key is known". */
-static int read_key(struct rats_evidence *e, struct err *err)
-{
-	size_t len;
-	cleanup_free uint8_t *der = decode(e->ak_public, "ak_public", &len, err);
-
-	e->ak.der_len = 0;
-	return der ? pki_spki_parse_der(der, len, &e->ak, err) : -1;
-}
-
-/* Decode into a buffer of this size and set *len. */
-static int decode_into(
+/* Decode base64 of at most `size` bytes into out and set *len. */
+static int decode(
 	const char *text, const char *what, uint8_t *out, size_t size, size_t *len, struct err *err)
 {
-	cleanup_free uint8_t *bytes = decode(text, what, len, err);
+	cleanup_free uint8_t *bytes = NULL;
 
-	if (!bytes)
-		return -1;
+	if (!text || bytes_from_b64(text, strlen(text), &bytes, len) < 0)
+		return err_set(err, ERR_INVALID, "%s is not canonical base64.", what);
 	if (*len > size)
 		return err_set(err, ERR_INVALID, "%s has %zu bytes; the maximum is %zu.", what,
 			*len, size);
@@ -87,9 +57,9 @@ static int read_quote(struct rats_evidence *e, struct err *err)
 	const uint8_t *rsa;
 	size_t len;
 
-	if (decode_into(e->message, "tpm_quote.message", e->attest, sizeof(e->attest),
-		    &e->attest_len, err) < 0 ||
-		decode_into(e->signature, "tpm_quote.signature", sig, sizeof(sig), &len, err) < 0 ||
+	if (decode(e->message, "tpm_quote.message", e->attest, sizeof(e->attest), &e->attest_len,
+		    err) < 0 ||
+		decode(e->signature, "tpm_quote.signature", sig, sizeof(sig), &len, err) < 0 ||
 		tpm_quote_parse(e->attest, e->attest_len, &e->quote, err) < 0 ||
 		tpm_quote_signature(sig, len, &rsa, &e->rsa_len, err) < 0)
 		return -1;
@@ -106,20 +76,17 @@ static int read_quote(struct rats_evidence *e, struct err *err)
  * TPMS_QUOTE_INFO). */
 static int read_pcrs(struct json_object *a, struct rats_evidence *e, struct err *err)
 {
-	size_t n = a ? json_object_array_length(a) : 0;
-
-	if (n != TPM_PCR_COUNT)
+	if (json_len(a) != TPM_PCR_COUNT)
 		return err_set(err, ERR_INVALID, "tpm_quote.pcrs is not a list of %d values.",
 			TPM_PCR_COUNT);
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *v = json_object_array_get_idx(a, i);
-		/* Upper-case digits are refused: a second encoding of the same value could evade
-		 * a comparison. */
+	for (size_t i = 0; i < TPM_PCR_COUNT; i++) {
+		struct json_object *v = json_at(a, i);
 		const char *hex =
 			json_object_is_type(v, json_type_string) ? json_object_get_string(v) : "";
 
+		/* Upper-case digits are refused: a second encoding of the same value could evade
+		 * a comparison. */
 		if (strlen(hex) != SHA256_HEX_LEN ||
-			strspn(hex, "0123456789abcdef") != SHA256_HEX_LEN ||
 			bytes_from_hex(hex, SHA256_HEX_LEN, e->pcrs[i]) < 0)
 			return err_set(err, ERR_INVALID,
 				"tpm_quote.pcrs[%zu] is not 64 lower-case hexadecimal digits.", i);
@@ -136,24 +103,28 @@ static int read_tpm(
 	struct json_object *o, struct rats_evidence *e, enum rats_flaw *flaw, struct err *err)
 {
 	struct json_object *quote = json_get_obj(o, "tpm_quote");
+	cleanup_free uint8_t *der = NULL;
+	size_t len;
 
 	e->tee = RATS_TEE_TPM;
 	e->ak_public = json_get_str(o, "ak_public");
-	if (json_object_object_length(o) != 2 || !quote || json_object_object_length(quote) != 3 ||
-		!json_get(quote, "pcrs")) {
-		err_set(err, ERR_INVALID,
+	*flaw = RATS_FLAW_SYNTAX;
+	if (json_len(o) != 2 || json_len(quote) != 3 || !json_get(quote, "pcrs"))
+		return err_set(err, ERR_INVALID,
 			"TPM evidence must have exactly ak_public and tpm_quote with signature, message and pcrs.");
-		return fail(flaw, RATS_FLAW_SYNTAX);
-	}
 	e->signature = json_get_str(quote, "signature");
 	e->message = json_get_str(quote, "message");
-	if (read_key(e, err) < 0)
-		return fail(flaw, RATS_FLAW_KEY);
+	/* der_len stays 0 unless the key is accepted: callers use it as "the key is known". */
+	*flaw = RATS_FLAW_KEY;
+	if (!e->ak_public || bytes_from_b64(e->ak_public, strlen(e->ak_public), &der, &len) < 0)
+		return err_set(err, ERR_INVALID, "ak_public is not canonical base64.");
+	if (pki_spki_parse_der(der, len, &e->ak, err) < 0)
+		return -1;
+	*flaw = RATS_FLAW_QUOTE;
 	if (read_quote(e, err) < 0)
-		return fail(flaw, RATS_FLAW_QUOTE);
-	if (read_pcrs(json_get_arr(quote, "pcrs"), e, err) < 0)
-		return fail(flaw, RATS_FLAW_PCRS);
-	return 0;
+		return -1;
+	*flaw = RATS_FLAW_PCRS;
+	return read_pcrs(json_get_arr(quote, "pcrs"), e, err);
 }
 
 /* One member of TPM evidence is enough to judge the object as TPM evidence, so that the error is
@@ -162,24 +133,16 @@ int rats_evidence_read(
 	struct json_object *o, struct rats_evidence *out, enum rats_flaw *flaw, struct err *err)
 {
 	memset(out, 0, sizeof(*out));
-	if (json_object_is_type(o, json_type_object) &&
-		(json_get(o, "tpm_quote") || json_get(o, "ak_public")))
+	if (json_get(o, "tpm_quote") || json_get(o, "ak_public"))
 		return read_tpm(o, out, flaw, err);
 	out->tee = RATS_TEE_SAMPLE;
 	out->svn = json_get_str(o, "svn");
 	out->report_data = json_get_str(o, "report_data");
-	if (json_object_is_type(o, json_type_object) && json_object_object_length(o) == 2 &&
-		out->svn && out->report_data)
+	if (json_len(o) == 2 && out->svn && out->report_data)
 		return 0;
-	err_set(err, ERR_INVALID, "The evidence is neither TPM evidence nor sample evidence.");
-	return fail(flaw, RATS_FLAW_TEE);
-}
-
-/* JSON strings are escaped minimally, as RFC 8785 requires for canonical text. */
-void rats_write_str(struct strbuf *out, const char *before, const char *s)
-{
-	strbuf_adds(out, before);
-	json_quote(out, s, strlen(s));
+	*flaw = RATS_FLAW_TEE;
+	return err_set(
+		err, ERR_INVALID, "The evidence is neither TPM evidence nor sample evidence.");
 }
 
 /* Member order is Trustee's. ak_public, message and signature are written as sent: they are
@@ -189,19 +152,19 @@ void rats_evidence_write(const struct rats_evidence *e, struct strbuf *out)
 	char hex[SHA256_HEX_LEN + 1];
 
 	if (e->tee == RATS_TEE_SAMPLE) {
-		rats_write_str(out, "{\"svn\":", e->svn);
-		rats_write_str(out, ",\"report_data\":", e->report_data);
+		json_quote_after(out, "{\"svn\":", e->svn);
+		json_quote_after(out, ",\"report_data\":", e->report_data);
 		strbuf_addc(out, '}');
 		return;
 	}
-	rats_write_str(out, "{\"tpm_quote\":{\"signature\":", e->signature);
-	rats_write_str(out, ",\"message\":", e->message);
+	json_quote_after(out, "{\"tpm_quote\":{\"signature\":", e->signature);
+	json_quote_after(out, ",\"message\":", e->message);
 	strbuf_adds(out, ",\"pcrs\":[");
 	for (size_t i = 0; i < TPM_PCR_COUNT; i++) {
 		bytes_to_hex(e->pcrs[i], SHA256_LEN, hex);
 		strbuf_addf(out, "%s\"%s\"", i ? "," : "", hex);
 	}
-	rats_write_str(out, "]},\"ak_public\":", e->ak_public);
+	json_quote_after(out, "]},\"ak_public\":", e->ak_public);
 	strbuf_addc(out, '}');
 }
 

@@ -23,27 +23,16 @@
 _Static_assert(CUT_FROM % 4 == 0 && CUT_LEN % 4 == 0, "four characters are three bytes");
 _Static_assert(sizeof(NAME_PREFIX) - 1 + CUT_LEN == RATS_IDENTITY_NAME_LEN, "name length");
 
-/* Encode base64url directly, without a buffer in between: this runs for each look at a key. */
+/* Both cuts are multiples of 4 characters, so they fall on byte boundaries of the DER. */
 int rats_identity_name(const uint8_t *der, size_t len, char out[RATS_IDENTITY_NAME_LEN + 1])
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-	/* Both cuts are multiples of 4 characters, so they fall on byte boundaries of the DER. */
-	const uint8_t *from = der + CUT_FROM / 4 * 3;
-	char *to = out + sizeof(NAME_PREFIX) - 1;
+	cleanup_strbuf struct strbuf name = STRBUF_INIT;
 
 	if (bytes_b64_len(len) < B64_MIN)
 		return -1;
-	memcpy(out, NAME_PREFIX, sizeof(NAME_PREFIX) - 1);
-	for (size_t i = 0; i < CUT_LEN; i += 4, from += 3) {
-		uint32_t three = (uint32_t)from[0] << 16 | (uint32_t)from[1] << 8 | from[2];
-
-		to[i] = digits[three >> 18];
-		to[i + 1] = digits[three >> 12 & 63];
-		to[i + 2] = digits[three >> 6 & 63];
-		to[i + 3] = digits[three & 63];
-	}
-	to[CUT_LEN] = '\0';
+	strbuf_adds(&name, NAME_PREFIX);
+	bytes_to_b64url(&name, der + CUT_FROM / 4 * 3, CUT_LEN / 4 * 3);
+	memcpy(out, name.data, RATS_IDENTITY_NAME_LEN + 1);
 	return 0;
 }
 
@@ -59,8 +48,7 @@ void rats_identity_value(
 {
 	strbuf_adds(out, "{\"ak\":\"");
 	bytes_to_b64(out, der, len);
-	strbuf_adds(out, "\",\"machine\":");
-	json_quote(out, machine_uuid, strlen(machine_uuid));
+	json_quote_after(out, "\",\"machine\":", machine_uuid);
 	strbuf_addc(out, '}');
 }
 

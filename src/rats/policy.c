@@ -26,26 +26,18 @@ void rats_verdict_fini(struct rats_verdict *v)
 
 /* ---- a key of its own Machine */
 
-/* Count code points, as Rego's count() does. */
-static size_t count(const char *s)
-{
-	size_t n = 0;
-
-	for (; *s; s++)
-		n += ((unsigned char)*s & 0xc0) != 0x80;
-	return n;
-}
-
 /* The Machine of a list entry, borrowed from it; NULL: the entry is for another key. */
 static const char *machine_in(struct json_object *entry, const char *ak_public)
 {
-	const char *machine;
+	const char *machine = json_get_str(entry, "machine");
+	size_t n = 0;
 
-	if (!json_object_is_type(entry, json_type_object) ||
-		!str_eq(json_get_str(entry, "ak"), ak_public))
+	if (!machine || !str_eq(json_get_str(entry, "ak"), ak_public))
 		return NULL;
-	machine = json_get_str(entry, "machine");
-	return machine && count(machine) == UUID_TEXT_LEN ? machine : NULL;
+	/* Count code points, as Rego's count() does. */
+	for (const char *p = machine; *p; p++)
+		n += ((unsigned char)*p & 0xc0) != 0x80;
+	return n == UUID_TEXT_LEN ? machine : NULL;
 }
 
 /* Look the key up by its name. A value that is a single entry instead of a list is accepted as
@@ -62,8 +54,8 @@ static char *machine_of(const struct rats_evidence *e, rats_policy_value_fn valu
 	if (!json_object_is_type(identity, json_type_array))
 		return xstrdup(machine_in(identity, e->ak_public));
 	/* Different keys can share the name; the entry with the whole key decides. */
-	for (size_t i = 0; !machine && i < json_object_array_length(identity); i++)
-		machine = machine_in(json_object_array_get_idx(identity, i), e->ak_public);
+	for (size_t i = 0; !machine && i < json_len(identity); i++)
+		machine = machine_in(json_at(identity, i), e->ak_public);
 	return xstrdup(machine);
 }
 
@@ -84,8 +76,8 @@ static struct json_object *images_of(
 	else
 		snprintf(name, sizeof(name), "boot.%s.%s", hex[0], hex[2]);
 	boot = value(arg, name);
-	images = json_object_is_type(boot, json_type_object) ? json_get_arr(boot, "images") : NULL;
-	return images && json_object_array_length(images) > 0 ? json_object_get(images) : NULL;
+	images = json_get_arr(boot, "images");
+	return json_len(images) > 0 ? json_object_get(images) : NULL;
 }
 
 /* Both claims must hold for `validated`: the resource policy grants a key by it alone. */
@@ -112,10 +104,8 @@ static bool listed(const char *text, const char *name, rats_policy_value_fn valu
 {
 	cleanup_json struct json_object *list = value(arg, name);
 
-	if (!json_object_is_type(list, json_type_array))
-		return false;
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
-		struct json_object *v = json_object_array_get_idx(list, i);
+	for (size_t i = 0; json_object_is_type(list, json_type_array) && i < json_len(list); i++) {
+		struct json_object *v = json_at(list, i);
 
 		if (json_object_is_type(v, json_type_string) &&
 			str_eq(json_object_get_string(v), text))

@@ -11,8 +11,6 @@
 #include "tec/base/mem.h"
 #include "tec/rats/initdata.h"
 
-#include "rats_internal.h"
-
 /* Set *flaw and the message together: each refusal is counted by its flaw. */
 static int refuse(struct err *err, enum rats_flaw *flaw, enum rats_flaw what, const char *text)
 {
@@ -42,18 +40,15 @@ static struct json_object *read_body(
  * ones, and no client sends any. */
 static bool has_number(struct json_object *o)
 {
-	if (json_object_is_type(o, json_type_array)) {
-		for (size_t i = 0; i < json_object_array_length(o); i++)
-			if (has_number(json_object_array_get_idx(o, i)))
-				return true;
-	} else if (json_object_is_type(o, json_type_object)) {
-		json_object_object_foreach (o, name, value) {
-			(void)name;
-			if (has_number(value))
-				return true;
-		}
-	}
-	return json_object_is_type(o, json_type_int) || json_object_is_type(o, json_type_double);
+	bool found =
+		json_object_is_type(o, json_type_int) || json_object_is_type(o, json_type_double);
+
+	for (size_t i = 0; !found && json_object_is_type(o, json_type_array) && i < json_len(o);
+		i++)
+		found = has_number(json_at(o, i));
+	json_each (o, name, value)
+		found = found || has_number(value);
+	return found;
 }
 
 /* The version is compared exactly, because the handshake has no negotiation. */
@@ -85,7 +80,7 @@ int rats_auth_read(
 
 void rats_auth_write(const struct rats_auth *a, struct strbuf *out)
 {
-	rats_write_str(out, "{\"version\":\"" RATS_RCAR_VERSION "\",\"tee\":", a->tee);
+	json_quote_after(out, "{\"version\":\"" RATS_RCAR_VERSION "\",\"tee\":", a->tee);
 	strbuf_adds(out, ",\"extra-params\":");
 	json_canonical(out, a->extra);
 	strbuf_addc(out, '}');
@@ -99,39 +94,19 @@ void rats_auth_fini(struct rats_auth *a)
 
 /* ---- attest: reading */
 
-/* Only syntax is checked; jwe_key_new() validates the numbers when the key is used. */
-static int read_key(
-	struct json_object *o, struct rats_jwk *k, enum rats_flaw *flaw, struct err *err)
+/* Only syntax is checked; jwe_key_new() validates the numbers when the key is used. Members of the other
+ * type of key are dropped. */
+static int read_key(struct json_object *o, struct pki_jwk *k, enum rats_flaw *flaw, struct err *err)
 {
-	k->kty = json_get_str(o, "kty");
-	k->alg = json_get_str(o, "alg");
-	if (k->alg && str_eq(k->kty, "EC")) {
-		k->crv = json_get_str(o, "crv");
-		k->x = json_get_str(o, "x");
-		k->y = json_get_str(o, "y");
-		if (k->crv && k->x && k->y)
-			return 0;
-	} else if (k->alg && str_eq(k->kty, "RSA")) {
-		k->n = json_get_str(o, "n");
-		k->e = json_get_str(o, "e");
-		if (k->n && k->e)
-			return 0;
-	}
-	return refuse(err, flaw, RATS_FLAW_SYNTAX,
-		"runtime-data.tee-pubkey must be an EC key with alg, crv, x and y or an RSA key with alg, n and e.");
-}
-
-/* The nonce is compared with the session's later, in rats_attest_verify(). */
-static int read_runtime(
-	struct json_object *o, struct rats_attest *out, enum rats_flaw *flaw, struct err *err)
-{
-	struct json_object *key = json_get_obj(o, "tee-pubkey");
-
-	out->nonce = json_get_str(o, "nonce");
-	if (!o || json_object_object_length(o) != 2 || !key || !out->nonce)
+	*k = pki_jwk_read(o);
+	if (k->alg && str_eq(k->kty, "EC") && k->crv && k->x && k->y)
+		k->n = k->e = NULL;
+	else if (k->alg && str_eq(k->kty, "RSA") && k->n && k->e)
+		k->crv = k->x = k->y = NULL;
+	else
 		return refuse(err, flaw, RATS_FLAW_SYNTAX,
-			"runtime-data must have exactly nonce and tee-pubkey.");
-	return read_key(key, &out->key, flaw, err);
+			"runtime-data.tee-pubkey must be an EC key with alg, crv, x and y or an RSA key with alg, n and e.");
+	return 0;
 }
 
 /* rats_initdata_check() refuses what would abort the worker of a stock Trustee. */
@@ -141,31 +116,19 @@ static int read_init_data(
 	if (!o) /* absent and null are the same */
 		return 0;
 	out->init_data = json_get_str(o, "body");
-	if (!json_object_is_type(o, json_type_object) || json_object_object_length(o) != 2 ||
-		!out->init_data || !str_eq(json_get_str(o, "format"), "toml"))
+	if (json_len(o) != 2 || !out->init_data || !str_eq(json_get_str(o, "format"), "toml"))
 		return refuse(err, flaw, RATS_FLAW_INIT_DATA,
 			"init-data must have exactly body and format, with format toml.");
 	*flaw = RATS_FLAW_INIT_DATA;
 	return rats_initdata_check(out->init_data, strlen(out->init_data), err);
 }
 
-static int read_evidence(
-	struct json_object *o, struct rats_attest *out, enum rats_flaw *flaw, struct err *err)
-{
-	struct json_object *primary = json_get(o, "primary_evidence");
-
-	out->additional = json_get_str(o, "additional_evidence");
-	if (!o || json_object_object_length(o) != 2 || !primary || !out->additional)
-		return refuse(err, flaw, RATS_FLAW_SYNTAX,
-			"tee-evidence must have exactly primary_evidence and additional_evidence.");
-	return rats_evidence_read(primary, &out->evidence, flaw, err);
-}
-
-/* The order of the checks decides which flaw is counted if there are several. */
+/* The order of the checks decides which flaw is counted if there are several. The nonce is compared with
+ * the session's later, in rats_attest_verify(). */
 int rats_attest_read(const char *body, size_t len, size_t max, struct rats_attest *out,
 	enum rats_flaw *flaw, struct err *err)
 {
-	struct json_object *init = NULL;
+	struct json_object *init = NULL, *runtime, *key, *evidence, *primary;
 
 	memset(out, 0, sizeof(*out));
 	out->o = read_body(body, len, max, flaw, err);
@@ -175,30 +138,36 @@ int rats_attest_read(const char *body, size_t len, size_t max, struct rats_attes
 		2 + (json_object_object_get_ex(out->o, "init-data", &init) ? 1 : 0))
 		return refuse(err, flaw, RATS_FLAW_SYNTAX,
 			"The attestation must have runtime-data, tee-evidence and optionally init-data, nothing else.");
-	if (read_runtime(json_get_obj(out->o, "runtime-data"), out, flaw, err) < 0 ||
-		read_init_data(init, out, flaw, err) < 0)
+	runtime = json_get_obj(out->o, "runtime-data");
+	key = json_get_obj(runtime, "tee-pubkey");
+	out->nonce = json_get_str(runtime, "nonce");
+	if (json_len(runtime) != 2 || !key || !out->nonce)
+		return refuse(err, flaw, RATS_FLAW_SYNTAX,
+			"runtime-data must have exactly nonce and tee-pubkey.");
+	if (read_key(key, &out->key, flaw, err) < 0 || read_init_data(init, out, flaw, err) < 0)
 		return -1;
-	return read_evidence(json_get_obj(out->o, "tee-evidence"), out, flaw, err);
+	evidence = json_get_obj(out->o, "tee-evidence");
+	primary = json_get(evidence, "primary_evidence");
+	out->additional = json_get_str(evidence, "additional_evidence");
+	if (json_len(evidence) != 2 || !primary || !out->additional)
+		return refuse(err, flaw, RATS_FLAW_SYNTAX,
+			"tee-evidence must have exactly primary_evidence and additional_evidence.");
+	return rats_evidence_read(primary, &out->evidence, flaw, err);
 }
 
 /* ---- attest: writing */
 
 /* Members are sorted by name as RFC 8785 section 3.2.3 requires: the binding is a digest of this
  * text. */
-static void write_key(const struct rats_jwk *k, struct strbuf *out)
+static void write_key(const struct pki_jwk *k, struct strbuf *out)
 {
-	rats_write_str(out, "{\"alg\":", k->alg);
-	if (k->crv)
-		rats_write_str(out, ",\"crv\":", k->crv);
-	if (k->e)
-		rats_write_str(out, ",\"e\":", k->e);
-	rats_write_str(out, ",\"kty\":", k->kty);
-	if (k->n)
-		rats_write_str(out, ",\"n\":", k->n);
-	if (k->x)
-		rats_write_str(out, ",\"x\":", k->x);
-	if (k->y)
-		rats_write_str(out, ",\"y\":", k->y);
+	const char *const members[][2] = {{",\"crv\":", k->crv}, {",\"e\":", k->e},
+		{",\"kty\":", k->kty}, {",\"n\":", k->n}, {",\"x\":", k->x}, {",\"y\":", k->y}};
+
+	json_quote_after(out, "{\"alg\":", k->alg);
+	for (size_t i = 0; i < ARRAY_LEN(members); i++)
+		if (members[i][1])
+			json_quote_after(out, members[i][0], members[i][1]);
 	strbuf_addc(out, '}');
 }
 
@@ -207,15 +176,15 @@ void rats_attest_write(const struct rats_attest *a, struct strbuf *out)
 {
 	strbuf_addc(out, '{');
 	if (a->init_data) {
-		rats_write_str(out, "\"init-data\":{\"format\":\"toml\",\"body\":", a->init_data);
+		json_quote_after(out, "\"init-data\":{\"format\":\"toml\",\"body\":", a->init_data);
 		strbuf_adds(out, "},");
 	}
-	rats_write_str(out, "\"runtime-data\":{\"nonce\":", a->nonce);
+	json_quote_after(out, "\"runtime-data\":{\"nonce\":", a->nonce);
 	strbuf_adds(out, ",\"tee-pubkey\":");
 	write_key(&a->key, out);
 	strbuf_adds(out, "},\"tee-evidence\":{\"primary_evidence\":");
 	rats_evidence_write(&a->evidence, out);
-	rats_write_str(out, ",\"additional_evidence\":", a->additional);
+	json_quote_after(out, ",\"additional_evidence\":", a->additional);
 	strbuf_adds(out, "}}");
 }
 
@@ -228,13 +197,13 @@ void rats_attest_fini(struct rats_attest *a)
 /* ---- verifying */
 
 /* The members are written in sorted order, so the text is canonical without sorting. */
-void rats_binding(const struct rats_jwk *key, const char *nonce, const char *additional,
+void rats_binding(const struct pki_jwk *key, const char *nonce, const char *additional,
 	uint8_t out[RATS_BINDING_LEN])
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 
-	rats_write_str(&text, "{\"additional-evidence\":", additional);
-	rats_write_str(&text, ",\"nonce\":", nonce);
+	json_quote_after(&text, "{\"additional-evidence\":", additional);
+	json_quote_after(&text, ",\"nonce\":", nonce);
 	strbuf_adds(&text, ",\"tee-pubkey\":");
 	write_key(key, &text);
 	strbuf_addc(&text, '}');

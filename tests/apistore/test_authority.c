@@ -12,7 +12,6 @@
 #include "tec/base/mem.h"
 #include "tec/k8s/kubeconfig.h"
 #include "tec/pki/cert.h"
-#include "tec/pki/issue.h"
 
 #define NOW INT64_C(1790000000)
 #define DAY INT64_C(86400)

@@ -7,7 +7,6 @@
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
 
-
 static const struct json_limits roomy = {.bytes = 1 << 20, .depth = 5, .tokens = 1000};
 
 /* 0: it is read, or a null alone, which only json_parse() refuses. */

@@ -412,7 +412,7 @@ static uint8_t booted[2][SHA256_LEN]; /* PCR 4 and 14 */
 static char *attestation_for(const char *nonce)
 {
 	static const uint8_t all[] = {0, 0, 0, 1, 0, 0x0b, 3, 0xff, 0xff, 0xff};
-	static const struct rats_jwk jwk = {.kty = "EC",
+	static const struct pki_jwk jwk = {.kty = "EC",
 		.crv = "P-256",
 		.alg = "ECDH-ES+A256KW",
 		.x = FIXTURE_X,

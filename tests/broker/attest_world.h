@@ -13,7 +13,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
 #include "tec/broker/attest.h"
-#include "tec/jose/es256.h"
+#include "tec/jose/jws.h"
 #include "tec/rats/names.h"
 
 #define UNUSED __attribute__((unused))

@@ -226,8 +226,8 @@ Test(broker_attest, tokens_of_others_are_worth_nothing)
 	approve(&w);
 	cr_assert_eq(auth(&w), 200);
 	cr_assert_eq(attest(&w, NULL, &token), 200);
-	cr_assert_eq(es256_verify(w.signer, token, strlen(token), &payload, &len, &err), 0);
-	forged = es256_sign(w.other, payload, len, &err);
+	cr_assert_eq(jws_verify_es256(w.signer, token, strlen(token), &payload, &len, &err), 0);
+	forged = jws_sign_es256(w.other, payload, len, &err);
 	w.node.cookie = NULL;
 	w.node.authorization = bearer = xasprintf("Bearer %s", (const char *)secret_peek(forged));
 	cr_expect_str_eq(resource(&w, OWN_PATH), "TokenVerifierError");
@@ -290,7 +290,7 @@ Test(broker_attest, no_header_talks_it_into_another_key)
 	attacker = pki_key_evp(w.other);
 	cr_assert_eq(auth(&w), 200);
 	cr_assert_eq(attest(&w, NULL, &token), 200);
-	cr_assert_eq(es256_verify(w.signer, token, strlen(token), &payload, &len, &err), 0);
+	cr_assert_eq(jws_verify_es256(w.signer, token, strlen(token), &payload, &len, &err), 0);
 	pki_key_public_pem(w.signer, &pem);
 	own_header = xstrndup(token, strcspn(token, "."));
 	w.node.cookie = NULL;

@@ -304,7 +304,7 @@ Test(broker_hostile, one_flipped_bit_of_each_value)
 static void refuse_signed(void (*change)(struct fixture_quote *q, unsigned n), unsigned n,
 	enum rats_flaw flaw, const char *what)
 {
-	static const struct rats_jwk jwk = {.kty = "EC",
+	static const struct pki_jwk jwk = {.kty = "EC",
 		.crv = "P-256",
 		.alg = "ECDH-ES+A256KW",
 		.x = FIXTURE_X,

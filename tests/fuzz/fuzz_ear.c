@@ -14,7 +14,7 @@
 #include "tec/base/bytes.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
-#include "tec/jose/es256.h"
+#include "tec/jose/jws.h"
 #include "tec/jose/jwe.h"
 #include "tec/rats/ear.h"
 
@@ -29,7 +29,7 @@ static void refuse(const char *token, size_t len)
 	char *payload = NULL;
 	size_t n;
 
-	if (es256_verify(key, token, len, &payload, &n, &err) == 0)
+	if (jws_verify_es256(key, token, len, &payload, &n, &err) == 0)
 		assert(!"a forged token verifies");
 	assert(!payload && err.text[0]);
 	assert(err.kind == ERR_INVALID || err.kind == ERR_DENIED);
@@ -48,9 +48,7 @@ static void claims(const char *text, size_t len)
 		return;
 	}
 	assert(ear.status && ear.exp_s);
-	k = jwe_key_new(&(const struct jwe_jwk){ear.key.kty, ear.key.crv, ear.key.alg, ear.key.x,
-				ear.key.y, ear.key.n, ear.key.e},
-		&err);
+	k = jwe_key_new(&ear.key, &err);
 	if (k)
 		assert(jwe_encrypt(k, "x", 1, &out, &err) == 0 && out.len > 100);
 	else
@@ -61,7 +59,7 @@ static void claims(const char *text, size_t len)
 static void round_trip(const char *text, size_t len)
 {
 	struct err err = ERR_INIT;
-	cleanup_secret struct secret *t = es256_sign(key, text, len, &err);
+	cleanup_secret struct secret *t = jws_sign_es256(key, text, len, &err);
 	cleanup_free char *payload = NULL;
 	size_t n;
 	int rc;
@@ -70,7 +68,8 @@ static void round_trip(const char *text, size_t len)
 		assert(err.text[0]);
 		return;
 	}
-	rc = es256_verify(key, (const char *)secret_peek(t), secret_len(t) - 1, &payload, &n, &err);
+	rc = jws_verify_es256(
+		key, (const char *)secret_peek(t), secret_len(t) - 1, &payload, &n, &err);
 	assert(rc == 0 && n == len && memcmp(payload, text, len) == 0);
 }
 
@@ -83,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		cleanup_secret struct secret *t = NULL;
 
 		key = pki_key_new_p256();
-		t = es256_sign(key, "{\"exp\":1}", 9, &err);
+		t = jws_sign_es256(key, "{\"exp\":1}", 9, &err);
 		genuine = xstrdup((const char *)secret_peek(t));
 	}
 	if (size == 0)

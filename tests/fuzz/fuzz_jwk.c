@@ -18,7 +18,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_header(const char *jwe, const struct jwe_jwk *k)
+static void check_header(const char *jwe, const struct pki_jwk *k)
 {
 	struct err err = ERR_INIT;
 	cleanup_json struct json_object *o =
@@ -44,9 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err err = ERR_INIT;
 	cleanup_json struct json_object *o =
 		json_parse((const char *)data, size, &json_limits_public, &err);
-	const struct jwe_jwk k = {json_get_str(o, "kty"), json_get_str(o, "crv"),
-		json_get_str(o, "alg"), json_get_str(o, "x"), json_get_str(o, "y"),
-		json_get_str(o, "n"), json_get_str(o, "e")};
+	const struct pki_jwk k = pki_jwk_read(o);
 	struct jwe_key *key;
 
 	if (!json_object_is_type(o, json_type_object))

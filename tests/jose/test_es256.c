@@ -6,7 +6,7 @@
 
 #include "tec/base/bytes.h"
 #include "tec/base/mem.h"
-#include "tec/jose/es256.h"
+#include "tec/jose/jws.h"
 
 static const char claims[] = "{\"exp\":1,\"a\":\"b\"}";
 
@@ -16,7 +16,7 @@ static int verify(const struct pki_key *key, const char *token, size_t len)
 	struct err err = ERR_INIT;
 	size_t n = 0;
 
-	if (es256_verify(key, token, len, &payload, &n, &err) < 0) {
+	if (jws_verify_es256(key, token, len, &payload, &n, &err) < 0) {
 		cr_expect(err.kind == ERR_INVALID || err.kind == ERR_DENIED);
 		return -1;
 	}
@@ -32,13 +32,13 @@ Test(jose_es256, what_was_signed_verifies_with_its_key_alone)
 	struct err err = ERR_INIT, none = ERR_INIT;
 
 	for (int i = 0; i < 50; i++) { /* r and s of fewer than 32 bytes come in time */
-		cleanup_secret struct secret *t = es256_sign(key, claims, strlen(claims), &err);
+		cleanup_secret struct secret *t = jws_sign_es256(key, claims, strlen(claims), &err);
 		const char *text = (const char *)secret_peek(t);
 
 		cr_assert_eq(verify(key, text, strlen(text)), 0);
 		cr_assert_eq(verify(other, text, strlen(text)), -1);
 	}
-	cr_assert_null(es256_sign(ed, claims, strlen(claims), &none));
+	cr_assert_null(jws_sign_es256(ed, claims, strlen(claims), &none));
 	cr_assert_eq(none.kind, ERR_INVALID);
 }
 
@@ -46,7 +46,7 @@ Test(jose_es256, every_changed_character_is_seen)
 {
 	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
 	struct err err = ERR_INIT;
-	cleanup_secret struct secret *t = es256_sign(key, claims, strlen(claims), &err);
+	cleanup_secret struct secret *t = jws_sign_es256(key, claims, strlen(claims), &err);
 	char *text = (char *)secret_bytes(t);
 	size_t len = strlen(text);
 
@@ -70,8 +70,8 @@ Test(jose_es256, no_header_but_its_own)
 		""};
 	cleanup_pki_key struct pki_key *key = pki_key_new_p256(), *other = pki_key_new_p256();
 	struct err err = ERR_INIT;
-	cleanup_secret struct secret *t = es256_sign(key, claims, strlen(claims), &err);
-	cleanup_secret struct secret *o = es256_sign(other, claims, strlen(claims), &err);
+	cleanup_secret struct secret *t = jws_sign_es256(key, claims, strlen(claims), &err);
+	cleanup_secret struct secret *o = jws_sign_es256(other, claims, strlen(claims), &err);
 	const char *rest = strchr((const char *)secret_peek(t), '.');
 	const char *theirs = (const char *)secret_peek(o);
 

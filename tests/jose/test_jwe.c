@@ -37,7 +37,7 @@ static uint8_t *unb64(struct json_object *o, const char *name, size_t *len)
 struct pair {
 	EVP_PKEY *evp;
 	char *x, *y;
-	struct jwe_jwk jwk;
+	struct pki_jwk jwk;
 };
 
 static struct pair ec_pair(const char *crv, size_t len)
@@ -51,7 +51,7 @@ static struct pair ec_pair(const char *crv, size_t len)
 		1);
 	p.x = b64url(point + 1, len);
 	p.y = b64url(point + 1 + len, len);
-	p.jwk = (struct jwe_jwk){
+	p.jwk = (struct pki_jwk){
 		.kty = "EC", .crv = crv, .alg = "ECDH-ES+A256KW", .x = p.x, .y = p.y};
 	return p;
 }
@@ -68,7 +68,7 @@ static struct pair rsa_pair(unsigned bits)
 	p.y = b64url(bytes, (size_t)BN_bn2bin(e, bytes));
 	BN_free(n);
 	BN_free(e);
-	p.jwk = (struct jwe_jwk){.kty = "RSA", .alg = "RSA-OAEP-256", .n = p.x, .e = p.y};
+	p.jwk = (struct pki_jwk){.kty = "RSA", .alg = "RSA-OAEP-256", .n = p.x, .e = p.y};
 	return p;
 }
 
@@ -215,7 +215,7 @@ Test(jose_jwe, refuses_keys_that_are_weak_or_none)
 {
 	struct pair ec = ec_pair("P-256", 32), p384 = ec_pair("P-384", 48), weak = rsa_pair(1024);
 	cleanup_free char *zero = b64url("\0\0\0", 3), *padded = xasprintf("%s=", ec.x);
-	const struct jwe_jwk t[] = {
+	const struct pki_jwk t[] = {
 		{0},
 		{.kty = "EC", .alg = "ECDH-ES+A256KW", .x = ec.x, .y = ec.y},
 		{.kty = "EC", .crv = "P-384", .alg = "ECDH-ES+A256KW", .x = p384.x, .y = p384.y},
@@ -249,9 +249,9 @@ Test(jose_jwe, refuses_keys_that_are_weak_or_none)
 Test(jose_jwe, a_refusal_speaks_of_the_kind_of_key_that_was_given)
 {
 	struct pair ec = ec_pair("P-256", 32), weak = rsa_pair(1024);
-	const struct jwe_jwk no_curve = {
+	const struct pki_jwk no_curve = {
 		.kty = "EC", .alg = "ECDH-ES+A256KW", .x = ec.x, .y = ec.y};
-	const struct jwe_jwk rsa = {
+	const struct pki_jwk rsa = {
 		.kty = "RSA", .crv = "P-256", .alg = "RSA-OAEP-256", .n = weak.x, .e = weak.y};
 	struct err err = ERR_INIT, other = ERR_INIT;
 

@@ -20,7 +20,7 @@ static char *encrypted(const struct jwe_own *own, const void *plain, size_t len)
 {
 	struct strbuf out = STRBUF_INIT;
 	struct err err = ERR_INIT;
-	struct jwe_jwk jwk;
+	struct pki_jwk jwk;
 	struct jwe_key *k;
 
 	jwe_own_public(own, &jwk);

@@ -4,7 +4,7 @@
 
 #include "httpd_fixture.h"
 
-#include "tec/pki/issue.h"
+#include "tec/pki/cert.h"
 
 static struct httpd_req *streaming;
 static unsigned drained, ended;

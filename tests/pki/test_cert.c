@@ -174,8 +174,8 @@ Test(pki_cert, bundle_is_certificates_and_nothing_else)
 		struct err err = ERR_INIT;
 
 		compose(cases[i].recipe, &b);
-		cr_assert_eq(pki_cert_check_bundle(strbuf_str(&b), b.len, &err), cases[i].result,
-			"%s: %s", cases[i].recipe, err.text);
+		cr_assert_eq(pki_cert_read_bundle(strbuf_str(&b), b.len, NULL, NULL, &err),
+			cases[i].result, "%s: %s", cases[i].recipe, err.text);
 		cr_assert_eq(err_is_set(&err), cases[i].result != 0);
 		cr_assert_eq(ERR_peek_error(), 0);
 	}
@@ -241,5 +241,5 @@ Test(pki_cert, bundle_of_more_than_a_mebibyte_is_refused)
 	struct err err = ERR_INIT;
 
 	memset(big, ' ', len);
-	cr_assert_eq(pki_cert_check_bundle(big, len, &err), -1);
+	cr_assert_eq(pki_cert_read_bundle(big, len, NULL, NULL, &err), -1);
 }

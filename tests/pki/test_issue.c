@@ -11,7 +11,6 @@
 
 #include "tec/base/mem.h"
 #include "tec/pki/cert.h"
-#include "tec/pki/issue.h"
 
 #define NOW  INT64_C(1790000000)
 #define DAYS 365

@@ -99,7 +99,7 @@ struct json_object *fixture_evidence(const struct fixture_quote *q)
 
 static struct json_object *make_attest(const char *nonce, bool init_data)
 {
-	static const struct rats_jwk jwk = {.kty = "EC",
+	static const struct pki_jwk jwk = {.kty = "EC",
 		.crv = "P-256",
 		.alg = "ECDH-ES+A256KW",
 		.x = FIXTURE_X,

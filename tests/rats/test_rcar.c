@@ -10,7 +10,7 @@
 
 #define MAX 65536
 
-static const struct rats_jwk ec = {
+static const struct pki_jwk ec = {
 	.kty = "EC", .crv = "P-256", .alg = "ECDH-ES+A256KW", .x = FIXTURE_X, .y = FIXTURE_Y};
 
 /* By Trustee's own code for the same nonce and key. */

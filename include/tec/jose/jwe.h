@@ -21,18 +21,14 @@
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
 #include "tec/base/str.h"
+#include "tec/pki/key.h"
 
 #define JWE_MAX_LEN (8u << 20) /* of a JWE to open */
-
-/* Members of a public JWK, as sent; NULL: absent. */
-struct jwe_jwk {
-	const char *kty, *crv, *alg, *x, *y, *n, *e;
-};
 
 struct jwe_key;
 /* ERR_INVALID: not a usable encryption key: a point that is not on its curve, coordinates of
  * another length, RSA below 2048 or above 4096 bits, or an exponent that is even or below 3. */
-struct jwe_key *jwe_key_new(const struct jwe_jwk *k, struct err *err) MUST_CHECK;
+struct jwe_key *jwe_key_new(const struct pki_jwk *k, struct err *err) MUST_CHECK;
 void jwe_key_free(struct jwe_key *k); /* NULL is fine */
 
 /* Append {"protected","encrypted_key","iv","ciphertext","tag"}. ERR_BUG: OpenSSL refused. */
@@ -43,7 +39,7 @@ int jwe_encrypt(const struct jwe_key *k, const void *plain, size_t len, struct s
 struct jwe_own;
 struct jwe_own *jwe_own_new(void);
 void jwe_own_free(struct jwe_own *k);                              /* NULL is fine */
-void jwe_own_public(const struct jwe_own *k, struct jwe_jwk *out); /* borrowed from k */
+void jwe_own_public(const struct jwe_own *k, struct pki_jwk *out); /* borrowed from k */
 struct secret *jwe_own_pem(const struct jwe_own *k); /* its private half; the caller frees */
 DEFINE_CLEANUP(jwe_own_cleanup_, struct jwe_own *, jwe_own_free)
 #define cleanup_jwe_own __attribute__((cleanup(jwe_own_cleanup_)))

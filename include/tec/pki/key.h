@@ -4,6 +4,7 @@
 #ifndef TEC_PKI_KEY_H
 #define TEC_PKI_KEY_H
 
+#include <json-c/json_types.h>
 #include <stdbool.h>
 
 #include "tec/base/err.h"
@@ -20,6 +21,12 @@ void pki_key_free(struct pki_key *k);
 struct secret *pki_key_private_pem(const struct pki_key *k);          /* PKCS#8 "PRIVATE KEY" */
 void pki_key_public_pem(const struct pki_key *k, struct strbuf *out); /* SPKI "PUBLIC KEY" */
 void *pki_key_evp(const struct pki_key *k); /* EVP_PKEY *, borrowed: pki, jose and net only */
+
+/* The members of a public JWK (RFC 7517), as sent; NULL: absent. */
+struct pki_jwk {
+	const char *kty, *crv, *alg, *x, *y, *n, *e;
+};
+struct pki_jwk pki_jwk_read(struct json_object *o); /* borrows from o */
 
 DEFINE_CLEANUP(pki_key_cleanup_, struct pki_key *, pki_key_free)
 #define cleanup_pki_key __attribute__((cleanup(pki_key_cleanup_)))

@@ -23,7 +23,7 @@ struct rats_ear {
 	int64_t exp_s;
 	const char *status;
 	const char *machine; /* NULL: no Machine was validated */
-	struct rats_jwk key; /* the node's */
+	struct pki_jwk key;  /* the node's */
 };
 /* ERR_INVALID: not the claims of an attestation token. */
 int rats_ear_read(

@@ -18,6 +18,7 @@
 
 #include "tec/base/err.h"
 #include "tec/base/str.h"
+#include "tec/pki/key.h"
 #include "tec/rats/evidence.h"
 
 #define RATS_RCAR_VERSION "0.4.0"
@@ -35,16 +36,11 @@ void rats_auth_write(const struct rats_auth *a, struct strbuf *out);
 void rats_auth_fini(struct rats_auth *a);
 #define cleanup_rats_auth __attribute__((cleanup(rats_auth_fini)))
 
-/* The members of a JWK (RFC 7517) of an encryption key. NULL: absent. */
-struct rats_jwk {
-	const char *kty, *crv, *alg, *x, *y, *n, *e;
-};
-
 /* POST /kbs/v0/attest */
 struct rats_attest {
 	struct json_object *o; /* owned */
 	const char *nonce;
-	struct rats_jwk key;    /* tee-pubkey: EC with crv, x, y or RSA with n, e */
+	struct pki_jwk key;     /* tee-pubkey: EC with crv, x, y or RSA with n, e */
 	const char *init_data;  /* the TOML text; NULL: none */
 	const char *additional; /* "": none */
 	struct rats_evidence evidence;
@@ -58,7 +54,7 @@ void rats_attest_fini(struct rats_attest *a);
 
 /* What evidence is bound to: SHA-384 over the canonical JSON (RFC 8785) of the three values. The
  * extraData of a TPM quote is its first 32 bytes. */
-void rats_binding(const struct rats_jwk *key, const char *nonce, const char *additional,
+void rats_binding(const struct pki_jwk *key, const char *nonce, const char *additional,
 	uint8_t out[RATS_BINDING_LEN]);
 /* Verify that the message answers this nonce, is bound to the key it brings, is signed by the
  * evidence's own key, and that PCR 8 matches the init-data. The policy decides whose key that is
