@@ -67,53 +67,39 @@ struct attest_cdh {
 
 /* ---- who may ask */
 
-/*
- * Check that the text is empty or a port, so that "localhost.example" does not pass as "localhost".
- */
-static bool ends_host(const char *p)
-{
-	size_t n = *p == ':' ? strspn(p + 1, "0123456789") : 0;
-
-	return !*p || (n > 0 && n <= 5 && !p[1 + n]);
-}
-
+/* Nothing but a port may follow, so that "localhost.example" does not pass as "localhost". */
 bool attest_cdh_host_ok(const char *host)
 {
 	static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};
 
-	for (size_t i = 0; host && i < ARRAY_LEN(names); i++)
-		if (strncasecmp(host, names[i], strlen(names[i])) == 0 &&
-			ends_host(host + strlen(names[i])))
+	for (size_t i = 0; host && i < ARRAY_LEN(names); i++) {
+		const char *port = host + strlen(names[i]);
+		size_t n;
+
+		if (strncasecmp(host, names[i], strlen(names[i])) != 0)
+			continue;
+		n = *port == ':' ? strspn(port + 1, "0123456789") : 0;
+		if (!*port || (n > 0 && n <= 5 && !port[1 + n]))
 			return true;
+	}
 	return false;
-}
-
-/* Compare the textual address of the listener; the last form is IPv4 on an IPv6 socket. */
-static bool is_loopback(const char *peer)
-{
-	return str_starts(peer, "127.") || str_starts(peer, "[::1]") ||
-	       str_starts(peer, "[::ffff:127.");
-}
-
-/* Check a peer's uid against --socket-users. Root is always allowed. */
-static bool is_user(const struct attest_cdh_conf *conf, uint32_t uid)
-{
-	bool found = uid == 0 || conf->n_users == 0;
-
-	for (uint32_t i = 0; !found && i < conf->n_users; i++)
-		found = conf->users[i] == uid;
-	return found;
 }
 
 /* Return the reason to refuse a request, or NULL to serve it. */
 static const char *why_refused(const struct attest_cdh *c, const struct httpd_req *r)
 {
+	const char *peer = httpd_req_peer(r);
 	uint32_t uid;
 
 	if (httpd_req_local(r, &uid)) {
-		if (!is_user(c->conf, uid))
+		bool found = uid == 0 || c->conf->n_users == 0;
+
+		for (uint32_t i = 0; !found && i < c->conf->n_users; i++)
+			found = c->conf->users[i] == uid;
+		if (!found)
 			return "this user is not listed in --socket-users";
-	} else if (!is_loopback(httpd_req_peer(r))) {
+	} else if (!str_starts(peer, "127.") && !str_starts(peer, "[::1]") &&
+		   !str_starts(peer, "[::ffff:127.")) { /* IPv4 on an IPv6 socket */
 		return "the peer address is not a loopback address";
 	}
 	if (!attest_cdh_host_ok(httpd_req_header(r, "Host")))
@@ -164,28 +150,24 @@ bool attest_cdh_is_disk_key(const char *path)
 
 /* ---- queries */
 
-static int hex(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
-}
-
 /* Decode percent-encoding. The result may contain NUL bytes: use *len. NULL: malformed. */
 static char *decode(const char *p, size_t n, size_t *len)
 {
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
 
 	for (size_t i = 0; i < n; i++) {
-		if (p[i] != '%') {
-			strbuf_addc(&out, p[i] == '+' ? ' ' : p[i]);
-			continue;
+		uint8_t byte = (uint8_t)(p[i] == '+' ? ' ' : p[i]);
+
+		if (p[i] == '%') {
+			int hi = n - i < 3 ? -1 : bytes_hex_digit(p[i + 1]),
+			    lo = hi < 0 ? -1 : bytes_hex_digit(p[i + 2]);
+
+			if (lo < 0)
+				return NULL;
+			byte = (uint8_t)(hi << 4 | lo);
+			i += 2;
 		}
-		if (n - i < 3 || hex(p[i + 1]) < 0 || hex(p[i + 2]) < 0)
-			return NULL;
-		strbuf_addc(&out, (char)(hex(p[i + 1]) << 4 | hex(p[i + 2])));
-		i += 2;
+		strbuf_addc(&out, (char)byte);
 	}
 	*len = out.len;
 	return strbuf_steal(&out);
@@ -254,26 +236,12 @@ static void reply_token(struct httpd_req *r, const struct attest_token *t)
 	httpd_reply(r, 200, "application/json", out.data, out.len);
 }
 
-static void waiter_end(struct waiter *w)
+static void waiter_end(struct op *op)
 {
+	struct waiter *w = container_of(op, struct waiter, op);
+
 	TAILQ_REMOVE(&w->job->waiters, w, link);
 	free(w);
-}
-
-static void on_waiter_abort(struct op *op)
-{
-	waiter_end(container_of(op, struct waiter, op));
-}
-
-static void answer(struct httpd_req *r, const struct job *j, const struct attest_fetch_answer *a)
-{
-	if (a->fault != ATTEST_OK)
-		httpd_reply_error(r, 500, 0, "%s", a->err.text);
-	else if (j->path)
-		httpd_reply(r, 200, "application/octet-stream",
-			a->resource.len ? a->resource.data : "", a->resource.len);
-	else
-		reply_token(r, j->cdh->token);
 }
 
 /* Free a job and report idleness. attest_cdh_free() ends here too, so the callback must
@@ -316,28 +284,22 @@ static void on_fetched(void *arg, struct attest_fetch_answer *a)
 		struct httpd_req *r = w->req;
 
 		op_finish(&w->op);
-		waiter_end(w);
-		if (a->fault == ATTEST_OK && !j->path && !c->token)
+		waiter_end(&w->op);
+		if (a->fault != ATTEST_OK)
+			httpd_reply_error(r, 500, 0, "%s", a->err.text);
+		else if (j->path)
+			httpd_reply(r, 200, "application/octet-stream",
+				a->resource.len ? a->resource.data : "", a->resource.len);
+		else if (c->token)
+			reply_token(r, c->token);
+		else
 			httpd_reply_error(
 				r, 500, 0, "The token changed during the request: retry.");
-		else
-			answer(r, j, a);
 	}
 	job_free(j);
 }
 
 /* ---- jobs */
-
-/* Find the job that fetches this path; NULL finds the job that fetches only a token. */
-static struct job *job_find(struct attest_cdh *c, const char *path)
-{
-	struct job *j;
-
-	LIST_FOREACH (j, &c->jobs, link)
-		if (str_eq(j->path, path))
-			return j;
-	return NULL;
-}
 
 /* Start a fetch: one round over all servers, within BUDGET_MS. The token is borrowed only after the
  * start succeeded. */
@@ -372,9 +334,13 @@ static struct job *job_start(struct attest_cdh *c, const char *path, struct err 
 /* Make a request wait for the job of this path, and start that job if none is running. */
 static void join(struct attest_cdh *c, struct httpd_req *r, const char *path)
 {
-	struct job *j = job_find(c, path);
 	struct err err = ERR_INIT;
 	struct waiter *w;
+	struct job *j;
+
+	LIST_FOREACH (j, &c->jobs, link)
+		if (str_eq(j->path, path)) /* NULL: only a token */
+			break;
 
 	if (!j && c->n_jobs == JOBS_MAX) {
 		httpd_reply_error(r, 503, 1, "Too many resources are being fetched at once.");
@@ -388,7 +354,7 @@ static void join(struct attest_cdh *c, struct httpd_req *r, const char *path)
 	w->job = j;
 	w->req = r;
 	TAILQ_INSERT_TAIL(&j->waiters, w, link);
-	op_begin(&w->op, httpd_req_ops(r), on_waiter_abort);
+	op_begin(&w->op, httpd_req_ops(r), waiter_end);
 }
 
 /* ---- handlers */

@@ -7,7 +7,7 @@
 
 #include "tec/attest/doctor.h"
 
-#include <stdio.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "tec/attest/esys.h"
@@ -32,98 +32,82 @@ struct doctor {
 	void *arg;
 };
 
+static void say(struct doctor *d, enum attest_fault fault, const char *what, const char *fmt, ...)
+	PRINTF_LIKE(4, 5);
 /* Print one line of the report, and remember the first failure for the exit status. */
-static void say(struct doctor *d, enum attest_fault fault, const char *what, const char *text)
+static void say(struct doctor *d, enum attest_fault fault, const char *what, const char *fmt, ...)
 {
-	cleanup_free char *line =
-		xasprintf("%-8s%-6s%s", what, fault == ATTEST_OK ? "ok" : "FAIL", text);
+	cleanup_strbuf struct strbuf line = STRBUF_INIT;
+	va_list ap;
 
+	strbuf_addf(&line, "%-8s%-6s", what, fault == ATTEST_OK ? "ok" : "FAIL");
+	va_start(ap, fmt);
+	strbuf_vaddf(&line, fmt, ap);
+	va_end(ap);
 	if (fault != ATTEST_OK && d->worst == ATTEST_OK)
 		d->worst = fault;
-	d->r.say(d->arg, line);
+	d->r.say(d->arg, line.data);
 }
 
 /* ---- this machine */
 
-static bool is_zero(const uint8_t pcr[SHA256_LEN])
+/* Check the TPM, then the boot measurements and the attestation key, if the TPM responds. The firmware
+ * measured the boot if PCR 4 is not zero, as it is after a legacy BIOS boot. */
+static void look_at_tpm(struct doctor *d)
 {
-	for (size_t i = 0; i < SHA256_LEN; i++)
-		if (pcr[i])
-			return false;
-	return true;
-}
-
-/* Check that the firmware measured the boot: PCR 4 is zero after a legacy BIOS boot. */
-static void look_at_pcrs(struct doctor *d, struct attest_esys *e)
-{
+	static const uint8_t zero[SHA256_LEN];
+	struct err err = ERR_INIT, pcr_err = ERR_INIT;
+	cleanup_esys struct attest_esys *e = attest_esys_open(d->r.source->tcti, &err);
 	uint8_t pcrs[TPM_PCR_COUNT][SHA256_LEN];
-	struct err err = ERR_INIT;
-	char hex[SHA256_HEX_LEN + 1], text[160];
+	char text[200], hex[SHA256_HEX_LEN + 1];
+	struct pki_spki ak;
 
-	if (attest_esys_pcrs(e, pcrs, &err) < 0) {
-		say(d, ATTEST_TPM, "boot", err.text);
-	} else if (is_zero(pcrs[4])) {
+	if (!e || attest_esys_about(e, text, sizeof(text), &err) < 0) {
+		say(d, ATTEST_TPM, "TPM", "%s", err.text);
+		return;
+	}
+	say(d, ATTEST_OK, "TPM", "%s", text);
+	if (attest_esys_pcrs(e, pcrs, &pcr_err) < 0) {
+		say(d, ATTEST_TPM, "boot", "%s", pcr_err.text);
+	} else if (memcmp(pcrs[4], zero, SHA256_LEN) == 0) {
 		say(d, ATTEST_TPM, "boot",
 			"PCR 4 holds no measurements: boot in UEFI mode, with the TPM enabled in the firmware settings");
 	} else {
 		bytes_to_hex(pcrs[4], SHA256_LEN, hex);
-		snprintf(text, sizeof(text), "PCR 4 is %s", hex);
-		say(d, ATTEST_OK, "boot", text);
+		say(d, ATTEST_OK, "boot", "PCR 4 is %s", hex);
 	}
-}
-
-/* Check the TPM, then the boot measurements and the attestation key, if the TPM responds. */
-static void look_at_tpm(struct doctor *d)
-{
-	struct err err = ERR_INIT;
-	cleanup_esys struct attest_esys *e = attest_esys_open(d->r.source->tcti, &err);
-	struct pki_spki ak;
-	char text[200], hex[SHA256_HEX_LEN + 1];
-
-	if (!e || attest_esys_about(e, text, sizeof(text), &err) < 0) {
-		say(d, ATTEST_TPM, "TPM", err.text);
-		return;
-	}
-	say(d, ATTEST_OK, "TPM", text);
-	look_at_pcrs(d, e);
 	if (attest_esys_ak(e, d->r.source->ak_handle, &ak, &err) < 0) {
-		say(d, ATTEST_TPM, "key", err.text);
+		say(d, ATTEST_TPM, "key", "%s", err.text);
 		return;
 	}
 	bytes_to_hex(ak.sha256, SHA256_LEN, hex);
-	snprintf(text, sizeof(text), "at 0x%08x, SHA-256 %s", d->r.source->ak_handle, hex);
-	say(d, ATTEST_OK, "key", text);
+	say(d, ATTEST_OK, "key", "at 0x%08x, SHA-256 %s", d->r.source->ak_handle, hex);
 }
 
 /* Check for a clock that was never set. It counts as a network failure, because it breaks TLS. */
 static void look_at_clock(struct doctor *d)
 {
 	char now[CLOCK_RFC3339_LEN];
-	cleanup_free char *text = NULL;
 	bool set = clock_wall_s() >= EPOCH_S;
 
 	clock_format(clock_wall_s(), now);
-	text = xasprintf("%s%s", now,
+	say(d, set ? ATTEST_OK : ATTEST_NETWORK, "clock", "%s%s", now,
 		set ? ""
 		    : ", which is far in the past: certificates will not validate; set the clock");
-	say(d, set ? ATTEST_OK : ATTEST_NETWORK, "clock", text);
 }
 
 /* ---- servers */
 
-static void doctor_free(struct doctor *d)
+static void doctor_free(struct op *op)
 {
+	struct doctor *d = container_of(op, struct doctor, op);
+
 	op_scope_cancel(&d->ops);
 	defer_cancel(&d->defer);
 	free(d);
 }
 
-static void on_abort(struct op *op)
-{
-	doctor_free(container_of(op, struct doctor, op));
-}
-
-static void next_server(struct doctor *d);
+static void next_server(void *arg);
 
 /* Return what to do about a failure, to be appended to the error. */
 static const char *advice(enum attest_fault fault)
@@ -140,73 +124,52 @@ static const char *advice(enum attest_fault fault)
 	}
 }
 
-/* Read the server's verdict on this machine from the token (EAR); "?" if it is unreadable. */
-static void read_status(const struct attest_token *t, char out[32])
-{
-	const char *from = strchr((const char *)secret_peek(t->text), '.');
-	const char *to = from ? strchr(from + 1, '.') : NULL;
-	const struct json_limits limits = {.bytes = 65536, .depth = 16, .tokens = 4096};
-	cleanup_free uint8_t *claims = NULL;
-	cleanup_json struct json_object *o = NULL;
-	struct err ignored = ERR_INIT;
-	const char *status = NULL;
-	size_t n = 0;
-
-	if (to && bytes_from_b64url(from + 1, (size_t)(to - from - 1), &claims, &n) == 0)
-		o = json_parse((const char *)claims, n, &limits, &ignored);
-	if (json_object_is_type(o, json_type_object))
-		status = json_get_str(o, "submods/cpu0/ear.status");
-	snprintf(out, 32, "%s", status ? log_esc(status) : "?");
-}
-
-/* Report the verdict. A server may issue a token for a machine that it does not trust, so a token
- * alone proves nothing. */
+/* Report the verdict on this machine in the token (EAR). A server may issue a token for a machine that it
+ * does not trust, so a token alone proves nothing. */
 static void say_token(struct doctor *d, const struct attest_token *t)
 {
-	char status[32];
-	cleanup_free char *text = NULL;
-	const char *meaning = "";
+	cleanup_json struct json_object *claims =
+		attest_flow_claims((const char *)secret_peek(t->text));
+	const char *status = json_get_str(claims, "submods/cpu0/ear.status"), *meaning = "";
 
-	read_status(t, status);
+	status = status ? log_esc(status) : "?";
 	if (strstr(status, "warning"))
 		meaning =
 			": the boot measurements of this machine are not approved; run tecctl why MACHINE to see what differs";
 	else if (strstr(status, "contraindicated"))
 		meaning =
 			": the attestation key of this machine is not registered or not approved; register it, then run tecctl approve";
-	text = xasprintf("%s reports %s%s", d->config.server[0].url, status, meaning);
-	say(d, *meaning ? ATTEST_REFUSED : ATTEST_OK, "server", text);
+	say(d, *meaning ? ATTEST_REFUSED : ATTEST_OK, "server", "%s reports %.31s%s",
+		d->config.server[0].url, status, meaning);
 }
 
 /* Report one server, then go on: a person wants to see all servers. */
 static void on_attested(void *arg, struct attest_fetch_answer *a)
 {
 	struct doctor *d = arg;
-	cleanup_free char *text = NULL;
+	const char *url = d->config.server[0].url;
 
-	if (a->fault == ATTEST_OK && a->token && !d->r.config->path) {
+	if (a->fault != ATTEST_OK)
+		say(d, a->fault, "server", "%s: %s%s", url, a->err.text, advice(a->fault));
+	else if (a->token && !d->r.config->path)
 		say_token(d, a->token);
-	} else {
-		text = a->fault == ATTEST_OK ? xasprintf("%s served %s", d->config.server[0].url,
-						       d->r.config->path)
-					     : xasprintf("%s: %s%s", d->config.server[0].url,
-						       a->err.text, advice(a->fault));
-		say(d, a->fault, "server", text);
-	}
+	else
+		say(d, ATTEST_OK, "server", "%s served %s", url, d->r.config->path);
 	d->next++;
 	next_server(d);
 }
 
 /* Check one server with a single attempt, so that no retry hides a failure. */
-static void next_server(struct doctor *d)
+static void next_server(void *arg)
 {
+	struct doctor *d = arg;
 	struct attest_fetch_request r = {.config = &d->config, .token_only = !d->r.config->path};
 	struct err err = ERR_INIT;
 
 	if (d->next == d->r.config->n_servers) {
 		op_finish(&d->op);
 		d->done(d->arg, d->worst);
-		doctor_free(d);
+		doctor_free(&d->op);
 		return;
 	}
 	d->config =
@@ -214,14 +177,9 @@ static void next_server(struct doctor *d)
 	d->config.server[0] = d->r.config->server[d->next];
 	if (attest_fetch_start(d->r.client, d->r.source, &d->ops, &r, on_attested, d, &err))
 		return;
-	say(d, ATTEST_USAGE, "server", err.text);
+	say(d, ATTEST_USAGE, "server", "%s", err.text);
 	d->next++;
 	next_server(d);
-}
-
-static void on_turn(void *arg)
-{
-	next_server(arg);
 }
 
 /* The server checks start from the loop, so `done` never runs before this returns. */
@@ -233,10 +191,10 @@ struct op *attest_doctor_start(struct op_scope *scope, const struct attest_docto
 	d->r = *r;
 	d->done = done;
 	d->arg = arg;
-	op_begin(&d->op, scope, on_abort);
+	op_begin(&d->op, scope, doctor_free);
 	if (r->source->tcti)
 		look_at_tpm(d);
 	look_at_clock(d);
-	defer_call(&d->defer, r->source->loop, on_turn, d);
+	defer_call(&d->defer, r->source->loop, next_server, d);
 	return &d->op;
 }

@@ -45,21 +45,24 @@ struct attest_esys {
 #define INIT_DATA_PCR 8
 #define RC_FMT1       0x080u /* format 1: further bits number a handle, parameter or session */
 
-static void hold_signals(sigset_t *before)
+/* Return the signals that were blocked before, for the end of the scope. */
+static sigset_t hold_signals(void)
 {
-	sigset_t set;
+	sigset_t set, before;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, before);
+	sigprocmask(SIG_BLOCK, &set, &before);
+	return before;
 }
 
 static void release_signals(const sigset_t *before)
 {
 	sigprocmask(SIG_SETMASK, before, NULL);
 }
+#define cleanup_signals __attribute__((cleanup(release_signals)))
 
 /* ---- errors */
 
@@ -140,18 +143,13 @@ static int open_tcti(const char *tcti, TSS2_TCTI_CONTEXT **out, struct err *err)
 /* Signals are blocked here as well; opening may already talk to the TPM. */
 struct attest_esys *attest_esys_open(const char *tcti, struct err *err)
 {
+	cleanup_signals sigset_t before = hold_signals();
 	cleanup_esys struct attest_esys *e = xcalloc(1, sizeof(*e));
-	sigset_t before;
-	TSS2_RC rc = TSS2_RC_SUCCESS;
-	int r;
+	TSS2_RC rc;
 
-	hold_signals(&before);
-	r = open_tcti(tcti, &e->tcti, err);
-	if (r == 0)
-		rc = Esys_Initialize(&e->ctx, e->tcti, NULL);
-	release_signals(&before);
-	if (r < 0)
+	if (open_tcti(tcti, &e->tcti, err) < 0)
 		return NULL;
+	rc = Esys_Initialize(&e->ctx, e->tcti, NULL);
 	if (rc != TSS2_RC_SUCCESS) {
 		fail(err, rc, "open the TPM");
 		return NULL;
@@ -261,8 +259,9 @@ static int open_persistent(struct attest_esys *e, uint32_t handle, ESYS_TR *out,
 
 /* Read and check the key at the handle. ERR_CONFLICT keeps us from quoting with a key that was made
  * for something else. */
-static int read_ak(struct attest_esys *e, uint32_t handle, struct pki_spki *out, struct err *err)
+int attest_esys_ak(struct attest_esys *e, uint32_t handle, struct pki_spki *out, struct err *err)
 {
+	cleanup_signals sigset_t before = hold_signals();
 	TPM2B_PUBLIC *pub = NULL;
 	ESYS_TR ak;
 	TSS2_RC rc;
@@ -285,36 +284,12 @@ static int read_ak(struct attest_esys *e, uint32_t handle, struct pki_spki *out,
 	return r;
 }
 
-int attest_esys_ak(struct attest_esys *e, uint32_t handle, struct pki_spki *out, struct err *err)
-{
-	sigset_t before;
-	int rc;
-
-	hold_signals(&before);
-	rc = read_ak(e, handle, out, err);
-	release_signals(&before);
-	return rc;
-}
-
 /* ---- the attestation key: making */
 
 /* Transient objects that occupy TPM slots until make_ak() flushes them. */
 struct making {
 	ESYS_TR ek, session, ak;
 };
-
-/* Recreate the EK as a transient object. It is not persisted: the template reproduces it at any
- * time. */
-static TSS2_RC make_ek(struct attest_esys *e, struct making *m)
-{
-	TPM2B_SENSITIVE_CREATE none = {.size = 0};
-	TPM2B_PUBLIC template = ek_template();
-	TPM2B_DATA outside = {.size = 0};
-	TPML_PCR_SELECTION pcrs = {.count = 0};
-
-	return Esys_CreatePrimary(e->ctx, ESYS_TR_RH_ENDORSEMENT, ESYS_TR_PASSWORD, ESYS_TR_NONE,
-		ESYS_TR_NONE, &none, &template, &outside, &pcrs, &m->ek, NULL, NULL, NULL, NULL);
-}
 
 /*
  * Satisfy the EK's policy for the next command. The session stays open, but each command consumes
@@ -339,19 +314,28 @@ static TSS2_RC authorize(struct attest_esys *e, struct making *m)
 		ESYS_TR_NONE, ESYS_TR_NONE, NULL, NULL, NULL, 0, NULL, NULL);
 }
 
-/* Create the AK under the EK and load it. Both commands need their own policy authorization. */
-static TSS2_RC make_under_ek(struct attest_esys *e, struct making *m)
+/*
+ * Recreate the EK as a transient object, then create the AK under it and load it. The EK is not persisted:
+ * the template reproduces it at any time. Both commands on the AK need their own policy authorization.
+ */
+static TSS2_RC make_keys(struct attest_esys *e, struct making *m, const char **what)
 {
 	TPM2B_SENSITIVE_CREATE none = {.size = 0};
-	TPM2B_PUBLIC template = ak_template(), *pub = NULL;
+	TPM2B_PUBLIC ek = ek_template(), ak = ak_template(), *pub = NULL;
 	TPM2B_DATA outside = {.size = 0};
 	TPML_PCR_SELECTION pcrs = {.count = 0};
 	TPM2B_PRIVATE *wrapped = NULL;
-	TSS2_RC rc = authorize(e, m);
+	TSS2_RC rc =
+		Esys_CreatePrimary(e->ctx, ESYS_TR_RH_ENDORSEMENT, ESYS_TR_PASSWORD, ESYS_TR_NONE,
+			ESYS_TR_NONE, &none, &ek, &outside, &pcrs, &m->ek, NULL, NULL, NULL, NULL);
 
+	if (rc != TSS2_RC_SUCCESS)
+		return rc;
+	*what = "create the attestation key";
+	rc = authorize(e, m);
 	if (rc == TSS2_RC_SUCCESS)
-		rc = Esys_Create(e->ctx, m->ek, m->session, ESYS_TR_NONE, ESYS_TR_NONE, &none,
-			&template, &outside, &pcrs, &wrapped, &pub, NULL, NULL, NULL);
+		rc = Esys_Create(e->ctx, m->ek, m->session, ESYS_TR_NONE, ESYS_TR_NONE, &none, &ak,
+			&outside, &pcrs, &wrapped, &pub, NULL, NULL, NULL);
 	if (rc == TSS2_RC_SUCCESS)
 		rc = authorize(e, m);
 	if (rc == TSS2_RC_SUCCESS)
@@ -376,12 +360,8 @@ static int make_ak(struct attest_esys *e, uint32_t handle, struct err *err)
 	struct making m = {ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE};
 	ESYS_TR kept = ESYS_TR_NONE;
 	const char *what = "create the endorsement key";
-	TSS2_RC rc = make_ek(e, &m);
+	TSS2_RC rc = make_keys(e, &m, &what);
 
-	if (rc == TSS2_RC_SUCCESS) {
-		what = "create the attestation key";
-		rc = make_under_ek(e, &m);
-	}
 	if (rc == TSS2_RC_SUCCESS) {
 		what = "store the attestation key at its handle";
 		rc = Esys_EvictControl(e->ctx, ESYS_TR_RH_OWNER, m.ak, ESYS_TR_PASSWORD,
@@ -419,21 +399,16 @@ static int lock(void)
 int attest_esys_ak_make(
 	struct attest_esys *e, uint32_t handle, struct pki_spki *out, struct err *err)
 {
-	struct err none = ERR_INIT;
-	sigset_t before;
-	int rc, locked;
+	int locked = lock(), rc;
+	cleanup_signals sigset_t before = hold_signals();
 
-	locked = lock();
-	hold_signals(&before);
-	rc = read_ak(e, handle, out, &none);
-	if (rc < 0 && none.kind == ERR_NOT_FOUND) {
+	rc = attest_esys_ak(e, handle, out, err);
+	if (rc < 0 && err->kind == ERR_NOT_FOUND) {
+		err_clear(err);
 		rc = make_ak(e, handle, err);
 		if (rc == 0)
-			rc = read_ak(e, handle, out, err);
-	} else if (rc < 0) {
-		*err = none;
+			rc = attest_esys_ak(e, handle, out, err);
 	}
-	release_signals(&before);
 	if (locked >= 0)
 		close(locked);
 	return rc;
@@ -476,9 +451,9 @@ static int take_digests(const TPML_PCR_SELECTION *got, const TPML_DIGEST *values
 }
 
 /* Read all 24 PCRs. This takes several commands, so the values may be from different moments. */
-static int read_registers(
-	struct attest_esys *e, uint8_t out[TPM_PCR_COUNT][SHA256_LEN], struct err *err)
+int attest_esys_pcrs(struct attest_esys *e, uint8_t out[TPM_PCR_COUNT][SHA256_LEN], struct err *err)
 {
+	cleanup_signals sigset_t before = hold_signals();
 	TPML_PCR_SELECTION want = all_registers();
 	TPMS_PCR_SELECTION *left = &want.pcrSelections[0];
 
@@ -500,29 +475,16 @@ static int read_registers(
 	return 0;
 }
 
-int attest_esys_pcrs(struct attest_esys *e, uint8_t out[TPM_PCR_COUNT][SHA256_LEN], struct err *err)
-{
-	sigset_t before;
-	int rc;
-
-	hold_signals(&before);
-	rc = read_registers(e, out, err);
-	release_signals(&before);
-	return rc;
-}
-
 int attest_esys_extend(
 	struct attest_esys *e, unsigned pcr, const uint8_t digest[SHA256_LEN], struct err *err)
 {
 	TPML_DIGEST_VALUES values = {.count = 1, .digests = {{.hashAlg = TPM2_ALG_SHA256}}};
-	sigset_t before;
+	cleanup_signals sigset_t before = hold_signals();
 	TSS2_RC rc;
 
 	memcpy(values.digests[0].digest.sha256, digest, SHA256_LEN);
-	hold_signals(&before);
 	rc = Esys_PCR_Extend(
 		e->ctx, ESYS_TR_PCR0 + pcr, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &values);
-	release_signals(&before);
 	return rc == TSS2_RC_SUCCESS ? 0 : fail(err, rc, "extend a PCR");
 }
 
@@ -555,25 +517,8 @@ static void quoted_fini(struct quoted *q)
 {
 	Esys_Free(q->message);
 	Esys_Free(q->signature);
-	*q = (struct quoted){NULL, NULL};
 }
 #define cleanup_quoted __attribute__((cleanup(quoted_fini)))
-
-/* Quote all PCRs over `extra`, which binds the quote to one handshake. */
-static int ask_quote(struct attest_esys *e, ESYS_TR ak, const uint8_t extra[SHA256_LEN],
-	struct quoted *out, struct err *err)
-{
-	TPML_PCR_SELECTION all = all_registers();
-	TPM2B_DATA data = {.size = SHA256_LEN};
-	TPMT_SIG_SCHEME scheme = {
-		.scheme = TPM2_ALG_RSASSA, .details = {.rsassa = {.hashAlg = TPM2_ALG_SHA256}}};
-	TSS2_RC rc;
-
-	memcpy(data.buffer, extra, SHA256_LEN);
-	rc = Esys_Quote(e->ctx, ak, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &data, &scheme,
-		&all, &out->message, &out->signature);
-	return rc == TSS2_RC_SUCCESS ? 0 : fail(err, rc, "quote the PCRs");
-}
 
 /* Append the evidence as JSON. All its values are base64 or hex, so none needs quoting. */
 static int write_evidence(const struct quoted *q, const struct pki_spki *ak,
@@ -601,16 +546,27 @@ static int write_evidence(const struct quoted *q, const struct pki_spki *ak,
 	return 0;
 }
 
-/* Make one attempt: 1 if done, 0 if a PCR changed between the quote and the reading, -1 on error.
- * The parser is strict, so a quote that a broker would refuse is noticed here. */
+/* Make one attempt: 1 if done, 0 if a PCR changed between the quote and the reading, -1 on error. `extra`
+ * binds the quote to one handshake. The parser is strict, so a quote that a broker would refuse is noticed
+ * here. */
 static int try_quote(struct attest_esys *e, ESYS_TR ak, const struct pki_spki *key,
 	const uint8_t extra[SHA256_LEN], struct strbuf *evidence, struct err *err)
 {
+	TPML_PCR_SELECTION all = all_registers();
+	TPM2B_DATA data = {.size = SHA256_LEN};
+	TPMT_SIG_SCHEME scheme = {
+		.scheme = TPM2_ALG_RSASSA, .details = {.rsassa = {.hashAlg = TPM2_ALG_SHA256}}};
 	cleanup_quoted struct quoted q = {NULL, NULL};
 	uint8_t pcrs[TPM_PCR_COUNT][SHA256_LEN];
 	struct tpm_quote parsed;
+	TSS2_RC rc;
 
-	if (ask_quote(e, ak, extra, &q, err) < 0 || read_registers(e, pcrs, err) < 0)
+	memcpy(data.buffer, extra, SHA256_LEN);
+	rc = Esys_Quote(e->ctx, ak, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &data, &scheme,
+		&all, &q.message, &q.signature);
+	if (rc != TSS2_RC_SUCCESS)
+		return fail(err, rc, "quote the PCRs");
+	if (attest_esys_pcrs(e, pcrs, err) < 0)
 		return -1;
 	if (tpm_quote_parse(q.message->attestationData, q.message->size, &parsed, err) < 0)
 		return err_wrap(err, "the TPM's quote");
@@ -620,29 +576,24 @@ static int try_quote(struct attest_esys *e, ESYS_TR ak, const struct pki_spki *k
 											      : 1;
 }
 
-/* Check the key first: quoting with a key of the wrong type would fail with an obscure code. */
+/* Check the key first: quoting with a key of the wrong type would fail with an obscure code. Signals are
+ * held over all attempts. */
 int attest_esys_quote(struct attest_esys *e, uint32_t handle, const uint8_t extra[SHA256_LEN],
 	struct strbuf *evidence, struct err *err)
 {
+	cleanup_signals sigset_t before = hold_signals();
 	struct pki_spki key;
-	sigset_t before;
 	ESYS_TR ak;
 	int rc = 0;
 
-	if (attest_esys_ak(e, handle, &key, err) < 0)
+	if (attest_esys_ak(e, handle, &key, err) < 0 || open_persistent(e, handle, &ak, err) < 0)
 		return -1;
-	hold_signals(&before);
-	rc = open_persistent(e, handle, &ak, err);
-	if (rc == 0) {
-		for (unsigned i = 0; i < QUOTE_TRIES && rc == 0; i++)
-			rc = try_quote(e, ak, &key, extra, evidence, err);
-		Esys_TR_Close(e->ctx, &ak);
-		if (rc == 0)
-			err_set(err, ERR_TRANSIENT,
-				"the PCRs changed while they were quoted (%u attempts)",
-				QUOTE_TRIES);
-	}
-	release_signals(&before);
+	for (unsigned i = 0; i < QUOTE_TRIES && rc == 0; i++)
+		rc = try_quote(e, ak, &key, extra, evidence, err);
+	Esys_TR_Close(e->ctx, &ak);
+	if (rc == 0)
+		err_set(err, ERR_TRANSIENT, "the PCRs changed while they were quoted (%u attempts)",
+			QUOTE_TRIES);
 	return rc == 1 ? 0 : -1;
 }
 

@@ -4,6 +4,9 @@
  * that answered last is asked first. The last error of each server is kept, so that it is printed
  * only once, and so that the final error is the most informative one: a refusal, then a usage
  * error, a TPM failure, a server error, and a network error.
+ *
+ * The answer 409 to a registration has two causes: the key is already registered with this UUID, or with
+ * another one. The second is normal after a reinstallation, but a person should see it.
  */
 #include "config.h"
 
@@ -13,17 +16,120 @@
 #include <string.h>
 
 #include "tec/attest/esys.h"
-#include "tec/attest/register.h"
 #include "tec/base/backoff.h"
 #include "tec/base/clock.h"
 #include "tec/base/file.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/loop/timer.h"
 
 #define WAIT_MIN_MS 1000
 #define WAIT_MAX_MS 30000
 #define SAY_MS      10000
+#define CONNECT_MS  5000
+#define DEADLINE_MS 20000
+#define ALREADY     "Public key already registered"
 #define TPM_MS      30000 /* during boot a TPM may appear late, but not later than this */
+
+/* ---- one registration */
+
+struct registration {
+	struct op op;        /* first */
+	struct op_scope ops; /* the request */
+	attest_register_fn done;
+	void *arg;
+};
+
+/* Only https needs a context. A configured certificate replaces the system's CAs. */
+int attest_server_tls(const struct attest_server *s, struct httpc_tls **out, struct err *err)
+{
+	*out = NULL;
+	if (!str_starts(s->url, "https://"))
+		return 0;
+	*out = httpc_tls_new(s->cert, s->cert ? strlen(s->cert) : 0, NULL, 0, NULL, 0, NULL, err);
+	return *out ? 0 : err_wrap(err, "the certificate of %s", log_esc(s->url));
+}
+
+static void registration_free(struct op *op)
+{
+	struct registration *r = container_of(op, struct registration, op);
+
+	op_scope_cancel(&r->ops);
+	free(r);
+}
+
+/* Return `message` of an error body, escaped, or NULL. */
+static const char *words(const struct httpc_answer *a)
+{
+	struct err ignored = ERR_INIT;
+	cleanup_json struct json_object *o =
+		a->body_len ? json_parse(a->body, a->body_len, &json_limits_public, &ignored)
+			    : NULL;
+	const char *text = json_get_str(o, "message");
+
+	return text ? log_esc(text) : NULL;
+}
+
+/* Classify the answer: 400, 401 and 403 refuse this node, everything else may be temporary. */
+static void on_answer(void *arg, const struct err *err, const struct httpc_answer *a)
+{
+	struct registration *r = arg;
+	enum attest_fault fault = ATTEST_OK;
+	const char *note = NULL, *text;
+	struct err e = ERR_INIT;
+
+	if (err_is_set(err)) {
+		e = *err;
+		fault = ATTEST_NETWORK;
+	} else if (a->status == 409) {
+		text = words(a);
+		note = text && !strstr(text, ALREADY) ? text : NULL;
+	} else if (a->status != 200 && a->status != 201) {
+		text = words(a);
+		fault = a->status == 400 || a->status == 401 || a->status == 403 ? ATTEST_REFUSED
+										 : ATTEST_SERVER;
+		err_set_http(&e, fault == ATTEST_REFUSED ? ERR_DENIED : ERR_TRANSIENT, a->status,
+			"the server answered %d%s%.150s", a->status, text ? ": " : "",
+			text ? text : "");
+	}
+	op_finish(&r->op);
+	r->done(r->arg, fault, &e, note);
+	registration_free(&r->op);
+}
+
+struct op *attest_register_start(struct httpc *client, struct op_scope *scope, const char *url,
+	struct httpc_tls *tls, const char *uuid, const struct pki_spki *ak, attest_register_fn done,
+	void *arg)
+{
+	struct registration *r = xcalloc(1, sizeof(*r));
+	cleanup_json struct json_object *o = json_obj();
+	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
+	cleanup_free char *body = NULL;
+	const struct httpc_header type = {"Content-Type", "application/json"};
+	struct httpc_request request = {.method = "PUT",
+		.url = url,
+		.tls = tls,
+		.headers = &type,
+		.n_headers = 1,
+		.connect_ms = CONNECT_MS,
+		.deadline_ms = DEADLINE_MS};
+
+	pki_spki_to_pem(ak, &pem);
+	json_add_str(o, "public_key", strbuf_str(&pem));
+	json_add_str(json_add_str(o, "uuid", uuid), "platform", "tpm");
+	body = json_text(o);
+	request.body = body;
+	request.body_len = strlen(body);
+
+	r->done = done;
+	r->arg = arg;
+	op_begin(&r->op, scope, registration_free);
+	httpc_start(client, &r->ops, &request, NULL, on_answer, r);
+	return &r->op;
+}
+
+/* ---- fetching */
 
 /* The last result of a server, as printed. */
 struct said {
@@ -49,13 +155,15 @@ struct fetch {
 	void *arg;
 };
 
-static void start_round(struct fetch *f);
+static void start_round(void *arg);
 static void next_server(struct fetch *f);
 
 /* ---- the end */
 
-static void fetch_free(struct fetch *f)
+static void fetch_free(struct op *op)
 {
+	struct fetch *f = container_of(op, struct fetch, op);
+
 	op_scope_cancel(&f->ops);
 	timer_fini(&f->wait);
 	timer_fini(&f->progress);
@@ -66,11 +174,6 @@ static void fetch_free(struct fetch *f)
 	free(f);
 }
 
-static void on_abort(struct op *op)
-{
-	fetch_free(container_of(op, struct fetch, op));
-}
-
 /* Deliver the answer and free everything that `done` did not take. */
 static void finish(struct fetch *f, struct attest_fetch_answer *a)
 {
@@ -78,7 +181,7 @@ static void finish(struct fetch *f, struct attest_fetch_answer *a)
 	f->done(f->arg, a);
 	attest_token_free(a->token);
 	body_fini(&a->resource);
-	fetch_free(f);
+	fetch_free(&f->op);
 }
 
 /* Return the most informative of the errors, or NULL. */
@@ -96,8 +199,9 @@ static const struct said *reason(const struct fetch *f)
 
 /* End without a result. An error that was printed already is marked, so that the caller does not
  * repeat it. */
-static void give_up(struct fetch *f)
+static void give_up(void *arg)
 {
+	struct fetch *f = arg;
 	const struct said *why = reason(f);
 	struct attest_fetch_answer a = {.fault = why ? why->fault : ATTEST_NETWORK};
 
@@ -129,25 +233,19 @@ static void say(struct fetch *f, const char *fmt, ...)
 		f->r.say(f->arg, strbuf_str(&text));
 }
 
-/* Append the time to certificate errors: a wrong clock is the usual cause of an invalid period. */
-static void explain_clock(struct err *err)
-{
-	char now[CLOCK_RFC3339_LEN];
-
-	if (!strstr(err->text, "expired") && !strstr(err->text, "not yet valid"))
-		return;
-	clock_format(clock_wall_s(), now);
-	snprintf(err->text + strlen(err->text), sizeof(err->text) - strlen(err->text),
-		"; check this machine's clock, which reads %s", now);
-}
-
-/* Keep the error of a server, and print it if it differs from the previous one. */
+/* Keep the error of a server, and print it if it differs from the previous one. Certificate errors get the
+ * time: a wrong clock is the usual cause of an invalid period. */
 static void note(struct fetch *f, size_t i, enum attest_fault fault, const struct err *err)
 {
 	struct said *s = &f->said[i];
 	struct err e = *err;
+	char now[CLOCK_RFC3339_LEN];
 
-	explain_clock(&e);
+	if (strstr(e.text, "expired") || strstr(e.text, "not yet valid")) {
+		clock_format(clock_wall_s(), now);
+		snprintf(e.text + strlen(e.text), sizeof(e.text) - strlen(e.text),
+			"; check this machine's clock, which reads %s", now);
+	}
 	if (s->fault != fault || !str_eq(s->err.text, e.text))
 		say(f, "%s: %s", name_of(f, i), e.text);
 	s->fault = fault;
@@ -167,35 +265,19 @@ static void on_progress(void *arg)
 	timer_set(&f->progress, SAY_MS);
 }
 
-static void on_budget(void *arg)
-{
-	give_up(arg);
-}
-
 /* ---- rounds */
 
-/* Decide whether to stop retrying because of the TPM: a missing or busy TPM gets TPM_MS to recover,
- * other TPM errors are permanent. */
-static bool is_final(const struct fetch *f)
-{
-	const struct said *why = reason(f);
-
-	if (why && why->fault == ATTEST_TPM)
-		return (why->err.kind != ERR_NOT_FOUND && why->err.kind != ERR_TRANSIENT) ||
-		       clock_boot_ms() - f->started_ms >= TPM_MS;
-	return false;
-}
-
-static void on_wait(void *arg)
-{
-	start_round(arg);
-}
-
-/* Give up if the retries are used up, else start the next round after a backoff. */
+/* Give up if the retries are used up, else start the next round after a backoff. A missing or busy TPM gets
+ * TPM_MS to recover, other TPM errors are permanent. */
 static void end_round(struct fetch *f)
 {
+	const struct said *why = reason(f);
+	bool final = why && why->fault == ATTEST_TPM &&
+		     ((why->err.kind != ERR_NOT_FOUND && why->err.kind != ERR_TRANSIENT) ||
+			     clock_boot_ms() - f->started_ms >= TPM_MS);
+
 	f->rounds++;
-	if ((f->r.config->limited && f->rounds > f->r.config->retries) || is_final(f))
+	if ((f->r.config->limited && f->rounds > f->r.config->retries) || final)
 		give_up(f);
 	else
 		timer_set(&f->wait, backoff_next(&f->backoff, WAIT_MIN_MS, WAIT_MAX_MS));
@@ -247,17 +329,6 @@ static void next_server(struct fetch *f)
 
 /* ---- registration */
 
-/* Save the public key for the user. A failure is reported but does not stop the attestation. */
-static void write_ak(struct fetch *f, const struct pki_spki *ak)
-{
-	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
-	struct err err = ERR_INIT;
-
-	pki_spki_to_pem(ak, &pem);
-	if (f->r.ak_file && file_replace(f->r.ak_file, pem.data, pem.len, 0644, &err) < 0)
-		say(f, "cannot save the public attestation key: %s", err.text);
-}
-
 /* Go on to the attestation in any case, and print what the server wants a person to see. */
 static void on_registered(
 	void *arg, enum attest_fault fault, const struct err *err, const char *text)
@@ -281,6 +352,7 @@ static void start_registration(struct fetch *f)
 	const struct attest_config *c = f->r.config;
 	struct err err = ERR_INIT;
 	cleanup_esys struct attest_esys *e = attest_esys_open(f->source->tcti, &err);
+	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
 	struct pki_spki ak;
 
 	if (!e || attest_esys_ak_make(e, f->source->ak_handle, &ak, &err) < 0) {
@@ -288,7 +360,10 @@ static void start_registration(struct fetch *f)
 		end_round(f);
 		return;
 	}
-	write_ak(f, &ak);
+	/* Save the public key for the user. A failure does not stop the attestation. */
+	pki_spki_to_pem(&ak, &pem);
+	if (f->r.ak_file && file_replace(f->r.ak_file, pem.data, pem.len, 0644, &err) < 0)
+		say(f, "cannot save the public attestation key: %s", err.text);
 	attest_register_start(f->client, &f->ops, c->registration.url, f->registration, c->uuid,
 		&ak, on_registered, f);
 }
@@ -311,8 +386,10 @@ static int bind_init_data(struct fetch *f)
 }
 
 /* Start a round. A registration that failed is repeated in each round. */
-static void start_round(struct fetch *f)
+static void start_round(void *arg)
 {
+	struct fetch *f = arg;
+
 	f->next = 0;
 	if (bind_init_data(f) < 0)
 		return;
@@ -324,25 +401,13 @@ static void start_round(struct fetch *f)
 
 /* ---- the start */
 
-/* Make all TLS contexts at the start: a bad certificate is a usage error, not a failure of one
- * server. */
-static int make_tls(struct fetch *f, struct err *err)
-{
-	const struct attest_config *c = f->r.config;
-
-	for (size_t i = 0; i < c->n_servers; i++)
-		if (attest_server_tls(&c->server[i], &f->tls[i], err) < 0)
-			return -1;
-	if (c->registration.url)
-		return attest_server_tls(&c->registration, &f->registration, err);
-	return 0;
-}
-
 struct op *attest_fetch_start(struct httpc *client, const struct attest_source *source,
 	struct op_scope *scope, const struct attest_fetch_request *r, attest_fetch_fn done,
 	void *arg, struct err *err)
 {
+	const struct attest_config *c = r->config;
 	struct fetch *f = xcalloc(1, sizeof(*f));
+	int rc = 0;
 
 	f->client = client;
 	f->source = source;
@@ -351,14 +416,20 @@ struct op *attest_fetch_start(struct httpc *client, const struct attest_source *
 	f->done = done;
 	f->arg = arg;
 	f->started_ms = clock_boot_ms();
-	timer_init(&f->wait, source->loop, on_wait, f);
+	timer_init(&f->wait, source->loop, start_round, f);
 	timer_init(&f->progress, source->loop, on_progress, f);
-	timer_init(&f->budget, source->loop, on_budget, f);
-	if (make_tls(f, err) < 0) {
-		fetch_free(f);
+	timer_init(&f->budget, source->loop, give_up, f);
+	/* All TLS contexts are made here: a bad certificate is a usage error, not a failure of one
+	 * server. */
+	for (size_t i = 0; i < c->n_servers && rc == 0; i++)
+		rc = attest_server_tls(&c->server[i], &f->tls[i], err);
+	if (rc == 0 && c->registration.url)
+		rc = attest_server_tls(&c->registration, &f->registration, err);
+	if (rc < 0) {
+		fetch_free(&f->op);
 		return NULL;
 	}
-	op_begin(&f->op, scope, on_abort);
+	op_begin(&f->op, scope, fetch_free);
 	timer_set(&f->wait, 0);
 	timer_set(&f->progress, SAY_MS);
 	if (r->budget_ms)

@@ -56,20 +56,17 @@ static bool token_char(char c)
 	       c == '-' || c == '_' || c == '.';
 }
 
-/* Read `exp` from a JWT; 0 if it is unreadable. The signature is not checked: only servers rely on
- * it. */
-static int64_t expiry(const char *jwt)
+/* The signature is not checked: only servers rely on it. */
+struct json_object *attest_flow_claims(const char *jwt)
 {
 	const char *from = strchr(jwt, '.'), *to = from ? strchr(from + 1, '.') : NULL;
 	cleanup_free uint8_t *claims = NULL;
-	cleanup_json struct json_object *o = NULL;
 	struct err ignored = ERR_INIT;
 	size_t n = 0;
 
 	if (!to || bytes_from_b64url(from + 1, (size_t)(to - from - 1), &claims, &n) < 0)
-		return 0;
-	o = json_parse((const char *)claims, n, &answer_limits, &ignored);
-	return json_object_is_type(o, json_type_object) ? json_get_int(o, "exp", 0) : 0;
+		return NULL;
+	return json_parse((const char *)claims, n, &answer_limits, &ignored);
 }
 
 /* The characters are checked because the token goes into an Authorization header. */
@@ -77,6 +74,7 @@ struct attest_token *attest_flow_read_token(const char *body, size_t len, struct
 {
 	cleanup_json struct json_object *o = json_parse(body, len, &answer_limits, err);
 	const char *text = json_get_str(o, "token");
+	cleanup_json struct json_object *claims = NULL;
 	struct attest_token *t;
 	size_t n = text ? strlen(text) : 0;
 
@@ -87,34 +85,27 @@ struct attest_token *attest_flow_read_token(const char *body, size_t len, struct
 			n = 0;
 	if (n == 0 || n > TOKEN_MAX) {
 		json_wipe(o);
-		err_set(err, ERR_INVALID, "the token is missing or malformed");
-		return NULL;
+		return err_null(err, ERR_INVALID, "the token is missing or malformed");
 	}
 	t = xcalloc(1, sizeof(*t));
 	t->text = secret_new_copy(text, n + 1);
-	t->exp_s = expiry(text);
+	claims = attest_flow_claims(text);
+	t->exp_s = json_get_int(claims, "exp", 0);
 	json_wipe(o);
 	return t;
 }
 
 /* ---- paths */
 
-/* Measure one path segment; 0 if it begins with a dot, so that "." and ".." are refused. */
-static size_t segment(const char *p)
-{
-	size_t n = 0;
-
-	while (token_char(p[n]) && !(n == 0 && p[n] == '.'))
-		n++;
-	return n;
-}
-
-/* The path becomes part of a URL, so its characters are limited. */
+/* The path becomes part of a URL, so its characters are limited. A segment does not begin with a dot, so
+ * that "." and ".." are refused. */
 bool attest_path_valid(const char *path)
 {
 	for (unsigned i = 0; i < 3; i++) {
-		size_t n = segment(path);
+		size_t n = 0;
 
+		while (token_char(path[n]) && path[0] != '.')
+			n++;
 		if (n == 0 || n > 255 || path[n] != (i < 2 ? '/' : '\0'))
 			return false;
 		path += n + 1;
@@ -130,22 +121,17 @@ bool attest_path_valid(const char *path)
 char *attest_flow_read_nonce(const char *body, size_t len, struct err *err)
 {
 	cleanup_json struct json_object *o = json_parse(body, len, &answer_limits, err);
-	const char *nonce = json_get_str(o, "nonce"), *hash;
-	struct json_object *extra = json_get_obj(o, "extra-params");
+	const char *nonce = json_get_str(o, "nonce"),
+		   *hash = json_get_str(o, "extra-params/selected-hash-algorithm");
 
 	if (!o)
 		return NULL;
-	hash = json_get_str(extra, "selected-hash-algorithm");
-	if (hash && !str_eq(hash, "sha384")) {
-		err_set(err, ERR_INVALID,
+	if (hash && !str_eq(hash, "sha384"))
+		return err_null(err, ERR_INVALID,
 			"it selects the hash %s, but this node supports only sha384",
 			log_esc(hash));
-		return NULL;
-	}
-	if (!nonce || !*nonce || strlen(nonce) > NONCE_MAX) {
-		err_set(err, ERR_INVALID, "the nonce is missing or too long");
-		return NULL;
-	}
+	if (!nonce || !*nonce || strlen(nonce) > NONCE_MAX)
+		return err_null(err, ERR_INVALID, "the nonce is missing or too long");
 	return xstrdup(nonce);
 }
 
@@ -172,7 +158,7 @@ enum attest_fault attest_flow_judge(
 	struct err unread = ERR_INIT;
 	cleanup_json struct json_object *o =
 		len > 0 ? json_parse(body, len, &json_limits_public, &unread) : NULL;
-	const char *url = json_object_is_type(o, json_type_object) ? json_get_str(o, "type") : NULL;
+	const char *url = json_get_str(o, "type");
 	const char *type = url && strrchr(url, '/') ? strrchr(url, '/') + 1 : url;
 	const char *detail = type ? json_get_str(o, "detail") : NULL;
 
@@ -188,8 +174,10 @@ enum attest_fault attest_flow_judge(
 
 /* ---- the end */
 
-static void flow_free(struct flow *f)
+static void flow_free(struct op *op)
 {
+	struct flow *f = container_of(op, struct flow, op);
+
 	op_scope_cancel(&f->ops);
 	httpc_tls_unref(f->tls);
 	attest_token_free(f->token);
@@ -201,11 +189,6 @@ static void flow_free(struct flow *f)
 	free(f);
 }
 
-static void on_abort(struct op *op)
-{
-	flow_free(container_of(op, struct flow, op));
-}
-
 /* End the flow. `done` may take the token and the resource; otherwise both are freed here. */
 static void finish(struct flow *f, struct attest_flow_answer *a)
 {
@@ -215,7 +198,7 @@ static void finish(struct flow *f, struct attest_flow_answer *a)
 	f->done(f->arg, a);
 	attest_token_free(a->token);
 	body_fini(&a->resource);
-	flow_free(f);
+	flow_free(&f->op);
 }
 
 static void fail(struct flow *f, enum attest_fault fault, const struct err *err)
@@ -381,23 +364,14 @@ static void on_auth(void *arg, const struct err *err, const struct httpc_answer 
 	f->source->start(f->source, &f->ops, binding, on_evidence, f);
 }
 
-/* Begin a handshake. The connect timeout covers the answer too, so that a dead server is skipped
- * quickly. */
-static void ask_auth(struct flow *f)
-{
-	cleanup_json struct json_object *extra = json_obj();
-	struct rats_auth a = {.tee = f->source->tee, .extra = extra};
-	cleanup_strbuf struct strbuf body = STRBUF_INIT;
-
-	rats_auth_write(&a, &body);
-	ask(f, "POST", "auth", &body, f->connect_ms, on_auth);
-}
-
 /* Trailing slashes of the URL are removed: people paste them, and "//kbs" would not be routed. */
 struct op *attest_flow_start(struct httpc *client, const struct attest_source *source,
 	struct op_scope *scope, const struct attest_flow_request *r, attest_flow_fn done, void *arg)
 {
 	struct flow *f = xcalloc(1, sizeof(*f));
+	cleanup_json struct json_object *extra = json_obj();
+	struct rats_auth auth = {.tee = source->tee, .extra = extra};
+	cleanup_strbuf struct strbuf body = STRBUF_INIT;
 	size_t n = strlen(r->url);
 
 	while (n > 0 && r->url[n - 1] == '/')
@@ -412,10 +386,13 @@ struct op *attest_flow_start(struct httpc *client, const struct attest_source *s
 	f->connect_ms = r->connect_ms ? r->connect_ms : CONNECT_MS;
 	f->done = done;
 	f->arg = arg;
-	op_begin(&f->op, scope, on_abort);
-	if (f->have)
+	op_begin(&f->op, scope, flow_free);
+	if (f->have) {
 		ask_resource(f);
-	else
-		ask_auth(f);
+		return &f->op;
+	}
+	/* The connect timeout covers the answer too, so that a dead server is skipped quickly. */
+	rats_auth_write(&auth, &body);
+	ask(f, "POST", "auth", &body, f->connect_ms, on_auth);
 	return &f->op;
 }

@@ -22,6 +22,9 @@
 static const struct json_limits limits = {
 	.bytes = ATTEST_LUKS2_DUMP_MAX, .depth = 32, .tokens = 200000};
 
+/* The parts of a compact JWE, in order. */
+static const char *const parts[] = {"protected", "encrypted_key", "iv", "ciphertext", "tag"};
+
 void attest_bindings_fini(struct attest_bindings *b)
 {
 	for (size_t i = 0; i < b->n; i++) {
@@ -47,8 +50,6 @@ static int read_number(const char *text, unsigned *out)
 /* Convert a flattened JWE to compact form. The caller frees it. NULL: a part is missing. */
 static char *compact(struct json_object *jwe)
 {
-	static const char *const parts[] = {
-		"protected", "encrypted_key", "iv", "ciphertext", "tag"};
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
 
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
@@ -127,21 +128,12 @@ int attest_bindings_read(const char *json, size_t len, struct attest_bindings *o
 /* Compare lists in order: the order is the order in which a booting machine asks. */
 static bool same_servers(const struct attest_config *a, const struct attest_config *b)
 {
-	if (a->n_servers != b->n_servers)
-		return false;
-	for (size_t i = 0; i < a->n_servers; i++)
-		if (!str_eq(a->server[i].url, b->server[i].url) ||
-			!str_eq(a->server[i].cert, b->server[i].cert))
-			return false;
-	return true;
-}
+	bool same = a->n_servers == b->n_servers;
 
-/* Check that two bindings are equal except for their servers. */
-static bool replaces(const struct attest_binding *a, const struct attest_binding *b)
-{
-	return a->keyslot == b->keyslot && str_eq(a->config.path, b->config.path) &&
-	       str_eq(a->config.init_data, b->config.init_data) &&
-	       a->config.limited == b->config.limited && a->config.retries == b->config.retries;
+	for (size_t i = 0; same && i < a->n_servers; i++)
+		same = str_eq(a->server[i].url, b->server[i].url) &&
+		       str_eq(a->server[i].cert, b->server[i].cert);
+	return same;
 }
 
 /* Decide on the first token with other servers: add its replacement, prove it, then remove the old
@@ -156,9 +148,15 @@ struct attest_rebind_step attest_rebind_decide(
 			s.old = &b->b[i];
 	if (!s.old)
 		return s;
-	for (size_t i = 0; i < b->n; i++)
-		if (same_servers(&b->b[i].config, servers) && replaces(&b->b[i], s.old))
+	/* The new token is equal except for its servers. */
+	for (size_t i = 0; i < b->n; i++) {
+		const struct attest_config *c = &b->b[i].config, *old = &s.old->config;
+
+		if (same_servers(c, servers) && b->b[i].keyslot == s.old->keyslot &&
+			str_eq(c->path, old->path) && str_eq(c->init_data, old->init_data) &&
+			c->limited == old->limited && c->retries == old->retries)
 			s.new = &b->b[i];
+	}
 	s.act = !s.new                       ? ATTEST_REBIND_ADD
 		: str_eq(s.new->jwe, proved) ? ATTEST_REBIND_REMOVE
 					     : ATTEST_REBIND_PROVE;
@@ -182,8 +180,6 @@ struct attest_config attest_rebind_config(
 /* Split the compact JWE into the members that clevis expects. */
 void attest_binding_write(const char *jwe, unsigned keyslot, struct strbuf *out)
 {
-	static const char *const parts[] = {
-		"protected", "encrypted_key", "iv", "ciphertext", "tag"};
 	cleanup_json struct json_object *o = json_obj();
 	struct json_object *flat = json_obj();
 	cleanup_free char *text = NULL;
@@ -205,39 +201,20 @@ void attest_binding_write(const char *jwe, unsigned keyslot, struct strbuf *out)
 
 /* ---- disks */
 
-/* Check how the content of a sysfs file begins. An unreadable file does not match. */
-static bool file_begins(const char *path, const char *begin)
-{
-	struct err none = ERR_INIT;
-	size_t len;
-	cleanup_free char *text = file_read(path, 4096, &len, NULL, &none);
-
-	return text && str_starts(text, begin);
-}
-
-/* Build a device path. The kernel writes '!' for '/' in names, as in "cciss!c0d0". */
-static char *device_of(const char *name)
-{
-	cleanup_strbuf struct strbuf path = STRBUF_INIT;
-
-	strbuf_addf(&path, "/dev/%s", name);
-	for (size_t i = 0; i < path.len; i++)
-		if (path.data[i] == '!')
-			path.data[i] = '/';
-	return strbuf_steal(&path);
-}
-
 /* Append the disks under a device-mapper device. Return the new number of entries. */
 static size_t add_slaves(const char *mapping, size_t n, char *out[ATTEST_LUKS2_DISKS_MAX])
 {
-	cleanup_strbuf struct strbuf path = STRBUF_INIT;
-	DIR *dir;
+	cleanup_free char *path = xasprintf("%s/slaves", mapping);
+	DIR *dir = opendir(path);
 
-	strbuf_addf(&path, "%s/slaves", mapping);
-	dir = opendir(strbuf_str(&path));
-	for (const struct dirent *e; dir && (e = readdir(dir)) != NULL;)
-		if (e->d_name[0] != '.' && n < ATTEST_LUKS2_DISKS_MAX)
-			out[n++] = device_of(e->d_name);
+	for (const struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
+		if (e->d_name[0] == '.' || n == ATTEST_LUKS2_DISKS_MAX)
+			continue;
+		out[n] = xasprintf("/dev/%s", e->d_name);
+		/* The kernel writes '!' for '/' in names, as in "cciss!c0d0". */
+		for (char *p = out[n++]; (p = strchr(p, '!'));)
+			*p = '/';
+	}
 	if (dir)
 		closedir(dir);
 	return n;
@@ -247,15 +224,17 @@ static size_t add_slaves(const char *mapping, size_t n, char *out[ATTEST_LUKS2_D
 size_t attest_luks2_opened(const char *blocks, char *out[ATTEST_LUKS2_DISKS_MAX])
 {
 	DIR *dir = opendir(blocks);
-	size_t n = 0;
+	size_t n = 0, len;
 
 	for (const struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
-		cleanup_strbuf struct strbuf path = STRBUF_INIT, uuid = STRBUF_INIT;
+		cleanup_free char *path = xasprintf("%s/%s", blocks, e->d_name),
+				  *file = xasprintf("%s/dm/uuid", path), *uuid = NULL;
+		struct err none = ERR_INIT;
 
-		strbuf_addf(&path, "%s/%s", blocks, e->d_name);
-		strbuf_addf(&uuid, "%s/dm/uuid", strbuf_str(&path));
-		if (str_starts(e->d_name, "dm-") && file_begins(strbuf_str(&uuid), "CRYPT-LUKS2-"))
-			n = add_slaves(strbuf_str(&path), n, out);
+		if (str_starts(e->d_name, "dm-"))
+			uuid = file_read(file, 4096, &len, NULL, &none);
+		if (uuid && str_starts(uuid, "CRYPT-LUKS2-"))
+			n = add_slaves(path, n, out);
 	}
 	if (dir)
 		closedir(dir);

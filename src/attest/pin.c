@@ -6,7 +6,6 @@
  */
 #include "config.h"
 
-#include "tec/attest/flow.h"
 #include "tec/attest/pin.h"
 
 #include <stdio.h>
@@ -106,40 +105,6 @@ static int read_servers(struct json_object *o, struct attest_config *out, struct
 	return 0;
 }
 
-/* Read the path of the resource, without leading slashes. */
-static int read_path(struct json_object *o, struct attest_config *out, struct err *err)
-{
-	const char *path = json_get_str(o, "path");
-
-	if (!path)
-		return err_set(err, ERR_INVALID,
-			"path is missing: specify a resource such as default/ID/root");
-	while (*path == '/') /* some tools write "/default/ID/root" */
-		path++;
-	if (!attest_path_valid(path))
-		return err_set(err, ERR_INVALID,
-			"path must be REPOSITORY/TYPE/TAG with letters, digits and .-_: %s",
-			log_esc(path));
-	out->path = xstrdup(path);
-	return 0;
-}
-
-/* Read num_retries. Without it a machine retries forever, so that it boots once it is approved. */
-static int read_retries(struct json_object *o, struct attest_config *out, struct err *err)
-{
-	struct json_object *n = json_get(o, "num_retries");
-	int64_t v = n ? json_object_get_int64(n) : 0;
-
-	if (!n)
-		return 0;
-	if (!json_object_is_type(n, json_type_int) || v < 0 || v > RETRIES_MAX)
-		return err_set(
-			err, ERR_INVALID, "num_retries must be a number from 0 to %u", RETRIES_MAX);
-	out->limited = true;
-	out->retries = (uint32_t)v;
-	return 0;
-}
-
 /* Read the optional registration. Its server has the same members as the others. */
 static int read_registration(struct json_object *o, struct attest_config *out, struct err *err)
 {
@@ -178,22 +143,6 @@ static void toml_string(struct strbuf *out, const char *s)
 	strbuf_addc(out, '"');
 }
 
-/* Write a bare key where TOML allows one, else a quoted key. */
-static void toml_key(struct strbuf *out, const char *s)
-{
-	size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
-
-	if (n > 0 && !s[n])
-		strbuf_adds(out, s);
-	else
-		toml_string(out, s);
-}
-
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Render init-data as TOML with sorted keys: PCR 8 holds the digest of this text, so the same
  * configuration must always produce the same text. */
 char *attest_init_data(const char *json, size_t len, struct err *err)
@@ -205,25 +154,23 @@ char *attest_init_data(const char *json, size_t len, struct err *err)
 
 	if (!o)
 		return NULL;
-	if (!json_object_is_type(o, json_type_object)) {
-		err_set(err, ERR_INVALID, "must be a JSON object of strings");
-		return NULL;
-	}
-	names = xcalloc((size_t)json_object_object_length(o) + 1, sizeof(*names));
-	json_object_object_foreach (o, name, value) {
-		if (!json_object_is_type(value, json_type_string) || strchr(name, '\0') == name) {
-			err_set(err, ERR_INVALID, "member %s must be a string", log_esc(name));
-			return NULL;
-		}
-		names[n++] = name;
-	}
-	qsort(names, n, sizeof(*names), compare);
+	if (!json_object_is_type(o, json_type_object))
+		return err_null(err, ERR_INVALID, "must be a JSON object of strings");
+	names = json_names(o, &n);
 	strbuf_adds(&out, "version = \"0.1.0\"\nalgorithm = \"sha256\"\n\n[data]\n");
 	for (size_t i = 0; i < n; i++) {
-		struct json_object *v = NULL;
+		struct json_object *v = json_object_object_get(o, names[i]);
+		size_t bare = strspn(names[i],
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
 
-		json_object_object_get_ex(o, names[i], &v);
-		toml_key(&out, names[i]);
+		if (!json_object_is_type(v, json_type_string) || !*names[i])
+			return err_null(
+				err, ERR_INVALID, "member %s must be a string", log_esc(names[i]));
+		/* A bare key where TOML allows one, else a quoted key. */
+		if (names[i][bare])
+			toml_string(&out, names[i]);
+		else
+			strbuf_adds(&out, names[i]);
 		strbuf_adds(&out, " = ");
 		toml_string(&out, json_object_get_string(v));
 		strbuf_addc(&out, '\n');
@@ -250,23 +197,51 @@ static int read_init_data(
 
 /* ---- the whole */
 
+/* Read what configuration and header have in common: the servers, the path of the resource, num_retries.
+ * Without num_retries a machine retries forever, so that it boots once it is approved. */
 static int read_common(struct json_object *o, struct attest_config *out, struct err *err)
 {
-	if (read_servers(o, out, err) < 0 || read_path(o, out, err) < 0)
+	const char *path = json_get_str(o, "path");
+	struct json_object *n = json_get(o, "num_retries");
+	int64_t retries = json_get_int(o, "num_retries", -1);
+
+	if (read_servers(o, out, err) < 0)
 		return -1;
-	return read_retries(o, out, err);
+	if (!path)
+		return err_set(err, ERR_INVALID,
+			"path is missing: specify a resource such as default/ID/root");
+	while (*path == '/') /* some tools write "/default/ID/root" */
+		path++;
+	if (!attest_path_valid(path))
+		return err_set(err, ERR_INVALID,
+			"path must be REPOSITORY/TYPE/TAG with letters, digits and .-_: %s",
+			log_esc(path));
+	out->path = xstrdup(path);
+	if (n && (retries < 0 || retries > RETRIES_MAX))
+		return err_set(
+			err, ERR_INVALID, "num_retries must be a number from 0 to %u", RETRIES_MAX);
+	out->limited = n;
+	out->retries = n ? (uint32_t)retries : 0;
+	return 0;
 }
 
-int attest_config_read(const char *text, size_t len, struct attest_config *out, struct err *err)
+/* Parse an object. out is empty afterwards, also on failure. */
+static struct json_object *parse(
+	const char *text, size_t len, struct attest_config *out, struct err *err)
 {
 	cleanup_json struct json_object *o = json_parse(text, len, &limits, err);
 
 	memset(out, 0, sizeof(*out));
-	if (!o)
-		return -1;
-	if (!json_object_is_type(o, json_type_object))
-		return err_set(err, ERR_INVALID, "must be a JSON object");
-	if (read_common(o, out, err) < 0 || read_init_data(o, false, out, err) < 0)
+	if (o && !json_object_is_type(o, json_type_object))
+		return err_null(err, ERR_INVALID, "must be a JSON object");
+	return steal_ptr(&o);
+}
+
+int attest_config_read(const char *text, size_t len, struct attest_config *out, struct err *err)
+{
+	cleanup_json struct json_object *o = parse(text, len, out, err);
+
+	if (!o || read_common(o, out, err) < 0 || read_init_data(o, false, out, err) < 0)
 		return -1;
 	return read_registration(o, out, err);
 }
@@ -285,14 +260,11 @@ static const char *other_member(struct json_object *o, const char *a, const char
 int attest_config_read_servers(
 	const char *text, size_t len, struct attest_config *out, struct err *err)
 {
-	cleanup_json struct json_object *o = json_parse(text, len, &limits, err);
+	cleanup_json struct json_object *o = parse(text, len, out, err);
 	const char *other;
 
-	memset(out, 0, sizeof(*out));
 	if (!o)
 		return -1;
-	if (!json_object_is_type(o, json_type_object))
-		return err_set(err, ERR_INVALID, "must be a JSON object");
 	other = other_member(o, "servers", NULL);
 	if (other)
 		return err_set(err, ERR_INVALID,
@@ -321,30 +293,24 @@ int attest_config_read_header(
 	return read_common(o, out, err) < 0 ? -1 : read_init_data(o, true, out, err);
 }
 
-static struct json_object *server_json(const struct attest_server *s)
-{
-	struct json_object *o = json_add_str(json_obj(), "url", s->url);
-
-	return json_add_str(o, "cert", s->cert ? s->cert : "");
-}
-
 void attest_config_write_header(const struct attest_config *c, struct strbuf *out)
 {
 	cleanup_json struct json_object *o = json_obj();
 	struct json_object *clevis = json_obj(), *servers = json_arr();
 	cleanup_free char *text = NULL;
 
-	for (size_t i = 0; i < c->n_servers; i++)
-		json_push(servers, server_json(&c->server[i]));
+	for (size_t i = 0; i < c->n_servers; i++) {
+		const char *cert = c->server[i].cert ? c->server[i].cert : "";
+
+		json_push(servers, json_add_str(json_add_str(json_obj(), "url", c->server[i].url),
+					   "cert", cert));
+	}
 	json_add_str(clevis, "pin", "trustee");
 	json_add(clevis, "servers", servers);
 	json_add_str(clevis, "path", c->path);
 	if (c->limited)
 		json_add_int(clevis, "num_retries", c->retries);
-	if (c->init_data)
-		json_add_str(clevis, "initdata", c->init_data);
-	else
-		json_object_object_add(clevis, "initdata", NULL);
+	json_add(clevis, "initdata", c->init_data ? json_str(c->init_data) : NULL);
 	/* clevis luks list and report expect a member with the name of the pin. */
 	json_add(clevis, "trustee", json_add_str(json_obj(), "path", c->path));
 	json_add_str(o, "alg", "dir");
@@ -360,10 +326,9 @@ struct secret *attest_pin_key(const char *resource, size_t len, struct err *err)
 	struct err bad = ERR_INIT;
 	struct json_object *o = json_parse(resource, len, &json_limits_public, &bad);
 	struct secret *key = NULL;
-	const char *text = NULL;
+	const char *text =
+		str_eq(json_get_str(o, "key_type"), "oct") ? json_get_str(o, "key") : NULL;
 
-	if (json_object_is_type(o, json_type_object) && str_eq(json_get_str(o, "key_type"), "oct"))
-		text = json_get_str(o, "key");
 	if (text && strlen(text) == KEY_LEN)
 		key = secret_new_copy(text, KEY_LEN);
 	else

@@ -45,13 +45,14 @@ static void look(struct rebind *b);
 static void forget(struct rebind *b)
 {
 	body_fini(&b->passphrase);
-	b->passphrase = (struct body)BODY_INIT;
 	secret_free(b->key);
 	b->key = NULL;
 }
 
-static void rebind_free(struct rebind *b)
+static void rebind_free(struct op *op)
 {
+	struct rebind *b = container_of(op, struct rebind, op);
+
 	op_scope_cancel(&b->ops);
 	forget(b);
 	attest_bindings_fini(&b->seen);
@@ -59,16 +60,11 @@ static void rebind_free(struct rebind *b)
 	free(b);
 }
 
-static void on_abort(struct op *op)
-{
-	rebind_free(container_of(op, struct rebind, op));
-}
-
 static void finish(struct rebind *b, enum attest_fault fault, const struct err *err)
 {
 	op_finish(&b->op);
 	b->done(b->arg, fault, err);
-	rebind_free(b);
+	rebind_free(&b->op);
 }
 
 static void say(struct rebind *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -165,16 +161,6 @@ static void on_removed(void *arg, const struct err *err, const char *out, size_t
 		return;
 	say(b, "removed token %u with the old servers", b->step.old->token);
 	look(b);
-}
-
-/* Remove the old token. The decision requires that the new one was proved in this run. */
-static void remove_old(struct rebind *b)
-{
-	char number[16];
-	const char *const words[] = {"token", "remove", "--token-id", number, NULL};
-
-	snprintf(number, sizeof(number), "%u", b->step.old->token);
-	run(b, words, NULL, 0, 4096, on_removed);
 }
 
 /* ---- opening */
@@ -279,6 +265,8 @@ static void open_token(struct rebind *b)
 /* Start the next step. The check of `added` stops an endless loop if tokens vanish. */
 static void act(struct rebind *b)
 {
+	char number[16];
+	const char *const remove[] = {"token", "remove", "--token-id", number, NULL};
 	struct err err = ERR_INIT;
 
 	b->step = attest_rebind_decide(&b->seen, b->r.servers, b->proved);
@@ -296,13 +284,13 @@ static void act(struct rebind *b)
 			finish(b, ATTEST_DISK, &err);
 			break;
 		}
-		open_token(b);
-		break;
+		/* fall through */
 	case ATTEST_REBIND_PROVE:
 		open_token(b);
 		break;
-	case ATTEST_REBIND_REMOVE:
-		remove_old(b);
+	case ATTEST_REBIND_REMOVE: /* the new token was proved in this run */
+		snprintf(number, sizeof(number), "%u", b->step.old->token);
+		run(b, remove, NULL, 0, 4096, on_removed);
 		break;
 	}
 }
@@ -347,7 +335,7 @@ struct op *attest_rebind_start(struct httpc *client, const struct attest_source 
 	b->r = *r;
 	b->done = done;
 	b->arg = arg;
-	op_begin(&b->op, scope, on_abort);
+	op_begin(&b->op, scope, rebind_free);
 	look(b);
 	return &b->op;
 }

@@ -28,16 +28,13 @@ struct known {
 	struct err err;
 };
 
-static void known_free(struct known *k)
+static void known_free(struct op *op)
 {
+	struct known *k = container_of(op, struct known, op);
+
 	defer_cancel(&k->defer);
 	strbuf_fini(&k->json);
 	free(k);
-}
-
-static void on_abort(struct op *op)
-{
-	known_free(container_of(op, struct known, op));
 }
 
 static void on_turn(void *arg)
@@ -46,7 +43,7 @@ static void on_turn(void *arg)
 
 	op_finish(&k->op);
 	k->done(k->arg, &k->err, strbuf_str(&k->json), k->json.len);
-	known_free(k);
+	known_free(&k->op);
 }
 
 static struct known *known_new(
@@ -56,7 +53,7 @@ static struct known *known_new(
 
 	k->done = done;
 	k->arg = arg;
-	op_begin(&k->op, scope, on_abort);
+	op_begin(&k->op, scope, known_free);
 	defer_call(&k->defer, s->loop, on_turn, k);
 	return k;
 }

@@ -34,7 +34,6 @@
 #include "tec/attest/fetch.h"
 #include "tec/attest/luks2.h"
 #include "tec/attest/rebind.h"
-#include "tec/attest/register.h"
 #include "tec/base/file.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"

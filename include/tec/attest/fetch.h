@@ -17,6 +17,7 @@
 #include "tec/attest/flow.h"
 #include "tec/attest/pin.h"
 #include "tec/base/body.h"
+#include "tec/pki/spki.h"
 
 struct attest_fetch_request {
 	const struct attest_config *config; /* borrowed until done */
@@ -47,5 +48,25 @@ typedef void (*attest_fetch_fn)(void *arg, struct attest_fetch_answer *answer);
 struct op *attest_fetch_start(struct httpc *client, const struct attest_source *source,
 	struct op_scope *scope, const struct attest_fetch_request *r, attest_fetch_fn done,
 	void *arg, struct err *err) MUST_CHECK;
+
+/*
+ * Register the attestation key with the operator's listener: PUT {"public_key", "uuid",
+ * "platform"}. Newly registered (201) and already registered (409) are both success.
+ */
+
+/* note: a message from the server that a person should see although registration succeeded, or
+ * NULL. */
+typedef void (*attest_register_fn)(
+	void *arg, enum attest_fault fault, const struct err *err, const char *note);
+
+/* tls NULL: plain http. */
+struct op *attest_register_start(struct httpc *client, struct op_scope *scope, const char *url,
+	struct httpc_tls *tls, const char *uuid, const struct pki_spki *ak, attest_register_fn done,
+	void *arg);
+
+/* Make the TLS context for one server: it trusts the certificate in the configuration, or else the
+ * system's CAs. *out NULL: plain http. */
+int attest_server_tls(
+	const struct attest_server *s, struct httpc_tls **out, struct err *err) MUST_CHECK;
 
 #endif

@@ -58,6 +58,8 @@ struct op *attest_flow_start(struct httpc *client, const struct attest_source *s
 char *attest_flow_read_nonce(const char *body, size_t len, struct err *err) MUST_CHECK;
 struct attest_token *attest_flow_read_token(
 	const char *body, size_t len, struct err *err) MUST_CHECK;
+/* The claims of a JWT, which the caller puts; NULL: unreadable. */
+struct json_object *attest_flow_claims(const char *jwt);
 /* Classify an error answer of a server, and set err to its text. */
 enum attest_fault attest_flow_judge(
 	int status, const char *body, size_t len, const char *step, struct err *err);
