@@ -167,17 +167,6 @@ static int take_option(struct conf *c, struct args *a, size_t i, const char *tex
 	return check_value(o, "--", v->text[0], a->err);
 }
 
-/* "--name" or "--name=value". Abbreviations are refused, because a new option could make them
- * ambiguous. */
-static int take_long(struct conf *c, struct args *a, const char *word)
-{
-	size_t len = strcspn(word, "="), i = lookup(c, word + 2, len - 2);
-
-	if (i == c->program->n_options)
-		return err_set(a->err, ERR_INVALID, "unknown option %s", log_escn(word, len));
-	return take_option(c, a, i, word[len] ? word + len + 1 : NULL);
-}
-
 /* Handle "-v", "-vh", and "-rVALUE": the rest of the word after a letter that takes a value is that
  * value. */
 static int take_letters(struct conf *c, struct args *a, const char *word)
@@ -309,15 +298,24 @@ int conf_parse_argv(struct conf *c, int argc, char *const argv[], struct err *er
 
 	for (; a.i < argc; a.i++) {
 		const char *word = argv[a.i];
+		size_t len = strcspn(word, "="), i;
 		int rc;
 
-		if (str_starts(word, "--"))
-			rc = word[2] ? take_long(c, &a, word)
-				     : err_set(err, ERR_INVALID, "unexpected argument --");
-		else if (word[0] == '-' && word[1])
+		if (str_eq(word, "--"))
+			return err_set(err, ERR_INVALID, "unexpected argument --");
+		if (str_starts(word, "--")) {
+			/* "--name" or "--name=value". Abbreviations are refused, because a new option
+			 * could make them ambiguous. */
+			i = lookup(c, word + 2, len - 2);
+			if (i == c->program->n_options)
+				return err_set(
+					err, ERR_INVALID, "unknown option %s", log_escn(word, len));
+			rc = take_option(c, &a, i, word[len] ? word + len + 1 : NULL);
+		} else if (word[0] == '-' && word[1]) {
 			rc = take_letters(c, &a, word);
-		else
+		} else {
 			rc = take_word(c, word, err);
+		}
 		if (rc < 0)
 			return -1;
 	}

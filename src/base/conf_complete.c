@@ -40,17 +40,13 @@ static void print_choices(const struct conf_option *o, FILE *out)
 			fputc(*c, out);
 }
 
-/* Print text inside a shell's single quotes. bash and zsh cannot escape in them, so the quotes are
- * closed and reopened; fish knows \' and \\. */
-static void print_quoted(const char *text, FILE *out, bool fish)
+/* Print text inside fish's single quotes, which know \' and \\. */
+static void print_quoted(const char *text, FILE *out)
 {
 	for (; *text; text++) {
-		if (*text == '\'')
-			fputs(fish ? "\\'" : "'\\''", out);
-		else if (*text == '\\' && fish)
-			fputs("\\\\", out);
-		else
-			fputc(*text, out);
+		if (*text == '\'' || *text == '\\')
+			fputc('\\', out);
+		fputc(*text, out);
 	}
 }
 
@@ -302,8 +298,7 @@ static void print_fish_option(const struct conf_program *p, const struct conf_op
 	if (o->letter)
 		fprintf(out, " -s %c", o->letter);
 	if (o->type != CONF_ACTION) {
-		fputs(" -n \"__", out);
-		fprintf(out, "%s_takes", p->name);
+		fprintf(out, " -n \"__%s_takes", p->name);
 		for (size_t i = 0; i < p->n_commands; i++)
 			if (p->commands[i].name && conf_takes(p, &p->commands[i], o->name))
 				fprintf(out, " '%s'", p->commands[i].name);
@@ -317,7 +312,7 @@ static void print_fish_option(const struct conf_program *p, const struct conf_op
 		fputs("'", out);
 	}
 	fputs(" -d '", out);
-	print_quoted(o->help, out, true);
+	print_quoted(o->help, out);
 	fputs("'\n", out);
 }
 
@@ -332,7 +327,7 @@ static void print_fish_command(const struct conf_program *p, size_t i, FILE *out
 		fprintf(out, "complete -c %s -n \"__%s_at ''\" -a %s\n", p->name, p->name, group);
 	fprintf(out, "complete -c %s -n \"__%s_at '%.*s'\" -a %s -d '", p->name, p->name,
 		blank ? (int)(blank - c->name) : 0, c->name, blank ? blank + 1 : c->name);
-	print_quoted(c->help, out, true);
+	print_quoted(c->help, out);
 	fputs("'\n", out);
 	if (!values)
 		return;
@@ -391,15 +386,8 @@ static void print_fish(const struct conf_program *p, FILE *out)
 
 void conf_print_completion(const struct conf_program *p, enum conf_shell shell, FILE *out)
 {
-	switch (shell) {
-	case CONF_BASH:
-		print_bash(p, out);
-		break;
-	case CONF_ZSH:
-		print_zsh(p, out);
-		break;
-	case CONF_FISH:
-		print_fish(p, out);
-		break;
-	}
+	static void (*const print[])(const struct conf_program *, FILE *) = {
+		[CONF_BASH] = print_bash, [CONF_ZSH] = print_zsh, [CONF_FISH] = print_fish};
+
+	print[shell](p, out);
 }

@@ -137,17 +137,6 @@ struct mapping {
 	bool clean; /* file-backed, not writable, and no page was ever modified */
 };
 
-/* True if the line reports modified pages, in memory or swapped out. smaps prints "Anonymous"
- * before "Swap". */
-static bool was_written(const char *line)
-{
-	unsigned long kib;
-
-	return (sscanf(line, "Anonymous: %lu", &kib) == 1 ||
-		       sscanf(line, "Swap: %lu", &kib) == 1) &&
-	       kib > 0;
-}
-
 /* Parse the first line of a mapping, "from-to mode offset dev inode path"; the lines after it
  * describe its contents. */
 static bool begins(const char *line, struct mapping *m)
@@ -165,14 +154,18 @@ static bool begins(const char *line, struct mapping *m)
 void confine_drop_code_of(FILE *smaps, void (*drop)(void *from, size_t len))
 {
 	struct mapping m = {0, 0, false};
+	unsigned long kib;
 	char line[512];
 
 	while (fgets(line, sizeof(line), smaps)) {
 		if (begins(line, &m) || !m.clean)
 			continue;
-		/* Pages that the dynamic linker relocated and then protected (RELRO) would be read
-		 * again without their relocations. */
-		if (was_written(line))
+		/* Pages were modified, in memory or swapped out; smaps prints "Anonymous" before
+		 * "Swap". What the dynamic linker relocated and then protected (RELRO) would be read
+		 * again without its relocations. */
+		if ((sscanf(line, "Anonymous: %lu", &kib) == 1 ||
+			    sscanf(line, "Swap: %lu", &kib) == 1) &&
+			kib > 0)
 			m.clean = false;
 		else if (str_starts(line, "Swap:"))
 			drop((void *)m.from, m.to - m.from);

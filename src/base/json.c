@@ -15,7 +15,6 @@
 #include "tec/base/json.h"
 
 #include <endian.h>
-#include <inttypes.h>
 #include <math.h>
 
 #include "tec/base/bytes.h"

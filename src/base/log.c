@@ -197,28 +197,20 @@ static bool fields_are_pairs(const char *s)
 }
 
 /* True for a number that JSON permits unquoted. Longer numbers stay strings, because readers with
- * doubles would round them. */
+ * doubles would round them. A blank or the end follows the value. */
 static bool is_json_number(const char *s, size_t len)
 {
-	size_t i = 0, start;
+	static const char digits[] = "0123456789";
+	size_t i = s[0] == '-', n = strspn(s + i, digits);
 
-	if (len > 15)
+	if (len > 15 || n == 0 || (s[i] == '0' && n > 1))
 		return false;
-	if (i < len && s[i] == '-')
-		i++;
-	start = i;
-	while (i < len && s[i] >= '0' && s[i] <= '9')
-		i++;
-	if (i == start || (s[start] == '0' && i - start > 1))
-		return false;
-	if (i < len && s[i] == '.') {
-		start = ++i;
-		while (i < len && s[i] >= '0' && s[i] <= '9')
-			i++;
-		if (i == start)
-			return false;
+	i += n;
+	if (s[i] == '.') {
+		n = strspn(s + i + 1, digits);
+		i += n + 1;
 	}
-	return i == len;
+	return n > 0 && i == len;
 }
 
 /* In JSON every key follows another member ("ts"), so the comma is always right. */

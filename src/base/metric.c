@@ -34,18 +34,18 @@ struct metric_series {
 };
 
 static struct metric *families;
-static unsigned n_families;
 
-/* Called when a family gets a first series, which happens again after metric_drop(): a family must
- * not be linked twice. */
+/* Keep the families sorted by name. Called when one gets a first series, which happens again after
+ * metric_drop(): it must not be linked twice. */
 static void family_register(struct metric *m)
 {
-	for (const struct metric *f = families; f; f = f->next)
-		if (f == m)
+	struct metric **at = &families;
+
+	for (; *at && strcmp((*at)->name, m->name) <= 0; at = &(*at)->next)
+		if (*at == m)
 			return;
-	m->next = families;
-	families = m;
-	n_families++;
+	m->next = *at;
+	*at = m;
 }
 
 /* Copy a label value in its stored form; NULL if the family has no such label. */
@@ -274,8 +274,7 @@ static void render_family(struct strbuf *out, const struct metric *m)
 	strbuf_addf(out, "\n# TYPE %s %s\n", m->name, types[m->type]);
 	for (const struct metric_series *s = m->series; s && n < ARRAY_LEN(sorted); s = s->next)
 		sorted[n++] = s;
-	if (n > 0)
-		qsort(sorted, n, sizeof(sorted[0]), by_labels);
+	qsort(sorted, n, sizeof(sorted[0]), by_labels);
 	for (unsigned i = 0; i < n; i++) {
 		if (m->type == METRIC_HISTOGRAM)
 			render_histogram(out, m, sorted[i]);
@@ -284,22 +283,10 @@ static void render_family(struct strbuf *out, const struct metric *m)
 	}
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(
-		(*(const struct metric *const *)a)->name, (*(const struct metric *const *)b)->name);
-}
-
 void metric_render(struct strbuf *out)
 {
-	cleanup_free const struct metric **sorted = xcalloc(n_families + 1, sizeof(*sorted));
-	unsigned n = 0;
-
 	for (const struct metric *m = families; m; m = m->next)
-		sorted[n++] = m;
-	qsort(sorted, n, sizeof(sorted[0]), by_name);
-	for (unsigned i = 0; i < n; i++)
-		render_family(out, sorted[i]);
+		render_family(out, m);
 }
 
 void metric_reset_all(void)
@@ -317,5 +304,4 @@ void metric_reset_all(void)
 		}
 		m->n_series = 0;
 	}
-	n_families = 0;
 }

@@ -10,7 +10,6 @@
 
 #include <endian.h>
 #include <sodium.h>
-#include <string.h>
 
 #define NONCE_LEN crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
 

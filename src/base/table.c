@@ -4,7 +4,7 @@
  * caches of ten thousand objects (tests/k8s/test_cache.c), and its hash functions are not keyed.
  *
  * The number of buckets is a power of two, and a bucket's index is the low bits of the hash. When it
- * doubles, the entries of bucket i go to i or i + n, so the slices of table_next_in() remain valid.
+ * doubles, the entries of bucket i go to i or i + n, so the slices of table_next() remain valid.
  */
 #include "config.h"
 
@@ -89,37 +89,22 @@ struct table_link *table_same(const struct table_link *l)
 	return with_hash(l->next, l->hash);
 }
 
-/* Entries of a bucket first, then the next bucket that is not empty. */
-struct table_link *table_next(const struct table *t, const struct table_link *l)
-{
-	uint32_t i = 0;
-
-	if (l && l->next)
-		return l->next;
-	if (l)
-		i = (l->hash & (t->n_buckets - 1)) + 1;
-	while (i < t->n_buckets && !t->buckets[i])
-		i++;
-	return i < t->n_buckets ? t->buckets[i] : NULL;
-}
-
-/* Find the first entry of the slice from l on. */
-static struct table_link *in_slice(struct table_link *l, uint32_t i, uint32_t n)
-{
-	while (l && (l->hash & (n - 1)) != i)
-		l = l->next;
-	return l;
-}
-
 /* A slice is given by the low bits of a hash, as a bucket is. So slice i is every n-th bucket
  * starting at i, or, while the table has fewer than n buckets, a part of one bucket. */
-struct table_link *table_next_in(
+struct table_link *table_next(
 	const struct table *t, const struct table_link *l, uint32_t i, uint32_t n)
 {
-	struct table_link *next = l ? in_slice(l->next, i, n) : NULL;
 	uint32_t at = t->n_buckets ? (l ? l->hash : i) & (t->n_buckets - 1) : 0;
+	struct table_link *next = l ? l->next : NULL;
 
-	for (at += l ? n : 0; !next && at < t->n_buckets; at += n)
-		next = in_slice(t->buckets[at], i, n);
-	return next;
+	if (!l && at < t->n_buckets)
+		next = t->buckets[at];
+	for (;;) {
+		while (next && (next->hash & (n - 1)) != i)
+			next = next->next;
+		at += n;
+		if (next || at >= t->n_buckets)
+			return next;
+		next = t->buckets[at];
+	}
 }

@@ -5,8 +5,6 @@
 
 #include "tec/base/uuid.h"
 
-#include <string.h>
-
 #include "tec/base/bytes.h"
 #include "tec/base/mem.h"
 

@@ -28,9 +28,9 @@ static const struct json_limits json_file = {
 
 struct reader {
 	yaml_parser_t parser;
-	yaml_event_t ev; /* the current one */
+	yaml_event_t ev; /* the current one; all zero: none */
 	bool go;         /* resolve scalars as Go does */
-	bool have_ev;
+
 	unsigned depth, nodes;
 	struct err *err;
 };
@@ -39,26 +39,19 @@ struct reader {
  * event. */
 static int refuse(struct reader *r, const char *what)
 {
-	const yaml_mark_t *m = r->have_ev ? &r->ev.start_mark : &r->parser.problem_mark;
+	const yaml_mark_t *m =
+		r->ev.type != YAML_NO_EVENT ? &r->ev.start_mark : &r->parser.problem_mark;
 
 	return err_set(r->err, ERR_INVALID, "YAML: %s at line %zu column %zu", what, m->line + 1,
 		m->column + 1);
 }
 
-static void drop_event(struct reader *r)
-{
-	if (r->have_ev)
-		yaml_event_delete(&r->ev);
-	r->have_ev = false;
-}
-
 /* Replace the current event by the next one. libyaml's own problem texts do not quote the input. */
 static int next_event(struct reader *r)
 {
-	drop_event(r);
+	yaml_event_delete(&r->ev);
 	if (!yaml_parser_parse(&r->parser, &r->ev))
 		return refuse(r, r->parser.problem ? r->parser.problem : "unreadable text");
-	r->have_ev = true;
 	return 0;
 }
 
@@ -281,29 +274,23 @@ static int read_stream(struct reader *r, struct json_object **out)
 	return expect(r, YAML_STREAM_END_EVENT, "more than one document");
 }
 
-/* Return NULL if the text is not a JSON object; the YAML reader then decides. */
-static struct json_object *try_json(const char *text, size_t len)
-{
-	struct err ignored = ERR_INIT; /* the YAML reader reports the error */
-	size_t i = 0;
-
-	while (i < len && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r' || text[i] == '\n'))
-		i++;
-	return i < len && text[i] == '{' ? json_parse(text, len, &json_file, &ignored) : NULL;
-}
-
 /* The encoding is fixed, because libyaml would otherwise detect UTF-16 by a byte order mark, and
  * later checks assume UTF-8. */
 static struct json_object *parse(const char *text, size_t len, bool go, struct err *err)
 {
 	cleanup_json struct json_object *o = NULL;
 	struct reader r = {.err = err, .go = go};
+	struct err ignored = ERR_INIT; /* the YAML reader reports the error */
+	size_t i = 0;
 	int rc;
 
 	if (len > YAML_MAX_BYTES)
 		return err_null(err, ERR_INVALID, "YAML: %zu bytes exceed the limit of %d", len,
 			YAML_MAX_BYTES);
-	o = try_json(text, len);
+	while (i < len && strchr(" \t\r\n", text[i]) && text[i])
+		i++;
+	if (i < len && text[i] == '{')
+		o = json_parse(text, len, &json_file, &ignored);
 	if (o)
 		return steal_ptr(&o);
 	if (!yaml_parser_initialize(&r.parser))
@@ -311,7 +298,7 @@ static struct json_object *parse(const char *text, size_t len, bool go, struct e
 	yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
 	rc = read_stream(&r, &o);
-	drop_event(&r);
+	yaml_event_delete(&r.ev);
 	yaml_parser_delete(&r.parser);
 	return rc < 0 ? NULL : steal_ptr(&o);
 }

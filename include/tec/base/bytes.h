@@ -8,7 +8,6 @@
 #ifndef TEC_BASE_BYTES_H
 #define TEC_BASE_BYTES_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -8,8 +8,6 @@
 #ifndef TEC_BASE_METRIC_H
 #define TEC_BASE_METRIC_H
 
-#include <stdint.h>
-
 #include "tec/base/str.h"
 
 #define METRIC_MAX_SERIES  96

@@ -48,13 +48,16 @@ static inline uint32_t table_hash_str(const char *key)
 /* The first entry with this hash, and the next one after l with the same hash; NULL: none. */
 struct table_link *table_first(const struct table *t, uint32_t hash);
 struct table_link *table_same(const struct table_link *l);
-/* The next of all entries after l, in no particular order; the first if l is NULL. */
-struct table_link *table_next(const struct table *t, const struct table_link *l);
-/* The same for slice i of n, where n is a power of two. An entry stays in its slice when the table
- * grows, so a caller that visits slice by slice, over any time, sees every entry that exists
- * throughout. */
-struct table_link *table_next_in(
+/* The next entry after l in slice i of n, in no particular order; the first if l is NULL. n is a power
+ * of two, and 1 for all entries. An entry stays in its slice when the table grows, so a caller that
+ * visits slice by slice, over any time, sees every entry that exists throughout. */
+struct table_link *table_next(
 	const struct table *t, const struct table_link *l, uint32_t i, uint32_t n);
+
+#define TABLE_LOOP_(e, member, first, next)                                                        \
+	for (struct table_link *e##_next_ = first, *e##_at_;                                       \
+		(e##_at_ = e##_next_) &&                                                           \
+		(e##_next_ = next, (e) = container_of(e##_at_, __typeof__(*(e)), member), true);)
 
 /*
  * struct entry *e;
@@ -64,23 +67,13 @@ struct table_link *table_next_in(
  * The body may remove and free e, but no other entry.
  */
 #define TABLE_WITH_HASH(e, member, t, h)                                                           \
-	for (struct table_link *e##_next_ = table_first(t, h), *e##_at_;                           \
-		(e##_at_ = e##_next_) &&                                                           \
-		(e##_next_ = table_same(e##_at_),                                                  \
-		(e) = container_of(e##_at_, __typeof__(*(e)), member), true);)
+	TABLE_LOOP_(e, member, table_first(t, h), table_same(e##_at_))
 
-/* Iterate over every entry; the body may remove and free e, but no other. */
-#define TABLE_EACH(e, member, t)                                                                   \
-	for (struct table_link *e##_next_ = table_next(t, NULL), *e##_at_;                         \
-		(e##_at_ = e##_next_) &&                                                           \
-		(e##_next_ = table_next(t, e##_at_),                                               \
-		(e) = container_of(e##_at_, __typeof__(*(e)), member), true);)
-
-/* Iterate over every entry of slice i of n, under the same rule. */
+/* Iterate over every entry of slice i of n; the body may remove and free e, but no other. */
 #define TABLE_EACH_IN(e, member, t, i, n)                                                          \
-	for (struct table_link *e##_next_ = table_next_in(t, NULL, i, n), *e##_at_;                \
-		(e##_at_ = e##_next_) &&                                                           \
-		(e##_next_ = table_next_in(t, e##_at_, i, n),                                      \
-		(e) = container_of(e##_at_, __typeof__(*(e)), member), true);)
+	TABLE_LOOP_(e, member, table_next(t, NULL, i, n), table_next(t, e##_at_, i, n))
+
+/* Iterate over every entry, under the same rule. */
+#define TABLE_EACH(e, member, t) TABLE_EACH_IN(e, member, t, 0, 1)
 
 #endif
