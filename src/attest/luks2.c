@@ -178,11 +178,10 @@ struct attest_config attest_rebind_config(
 /* ---- writing */
 
 /* Split the compact JWE into the members that clevis expects. */
-void attest_binding_write(const char *jwe, unsigned keyslot, struct strbuf *out)
+char *attest_binding_write(const char *jwe, unsigned keyslot)
 {
 	cleanup_json struct json_object *o = json_obj();
 	struct json_object *flat = json_obj();
-	cleanup_free char *text = NULL;
 	char number[16];
 
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
@@ -195,8 +194,7 @@ void attest_binding_write(const char *jwe, unsigned keyslot, struct strbuf *out)
 	json_add_str(o, "type", "clevis");
 	json_add(o, "keyslots", json_push_str(json_arr(), number));
 	json_add(o, "jwe", flat);
-	text = json_text(o);
-	strbuf_adds(out, text);
+	return json_text(o);
 }
 
 /* ---- disks */

@@ -293,11 +293,10 @@ int attest_config_read_header(
 	return read_common(o, out, err) < 0 ? -1 : read_init_data(o, true, out, err);
 }
 
-void attest_config_write_header(const struct attest_config *c, struct strbuf *out)
+char *attest_config_write_header(const struct attest_config *c)
 {
 	cleanup_json struct json_object *o = json_obj();
 	struct json_object *clevis = json_obj(), *servers = json_arr();
-	cleanup_free char *text = NULL;
 
 	for (size_t i = 0; i < c->n_servers; i++) {
 		const char *cert = c->server[i].cert ? c->server[i].cert : "";
@@ -316,8 +315,7 @@ void attest_config_write_header(const struct attest_config *c, struct strbuf *ou
 	json_add_str(o, "alg", "dir");
 	json_add_str(o, "enc", "A256GCM");
 	json_add(o, "clevis", clevis);
-	text = json_text(o);
-	strbuf_adds(out, text);
+	return json_text(o);
 }
 
 /* Wipe the parsed JSON before it is freed: it holds the key. */

@@ -139,18 +139,17 @@ static void import(struct rebind *b)
 {
 	static const char *const words[] = {"token", "import", NULL};
 	const struct attest_config c = attest_rebind_config(b->step.old, b->r.servers);
-	cleanup_strbuf struct strbuf header = STRBUF_INIT, jwe = STRBUF_INIT, token = STRBUF_INIT;
+	cleanup_free char *header = attest_config_write_header(&c), *token = NULL;
+	cleanup_strbuf struct strbuf jwe = STRBUF_INIT;
 	struct err err = ERR_INIT;
 
-	attest_config_write_header(&c, &header);
-	if (jwe_dir_seal(b->key, strbuf_str(&header), b->passphrase.data, b->passphrase.len, &jwe,
-		    &err) < 0) {
+	if (jwe_dir_seal(b->key, header, b->passphrase.data, b->passphrase.len, &jwe, &err) < 0) {
 		finish(b, ATTEST_DISK, &err);
 		return;
 	}
-	attest_binding_write(strbuf_str(&jwe), b->step.old->keyslot, &token);
+	token = attest_binding_write(strbuf_str(&jwe), b->step.old->keyslot);
 	b->added |= 1ull << b->step.old->token;
-	run(b, words, token.data, token.len, 4096, on_imported);
+	run(b, words, token, strlen(token), 4096, on_imported);
 }
 
 static void on_removed(void *arg, const struct err *err, const char *out, size_t len)

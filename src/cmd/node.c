@@ -226,11 +226,11 @@ static int write_b64(const struct body *b)
  * needs no configuration. */
 static int write_sealed(struct node *n)
 {
-	cleanup_strbuf struct strbuf header = STRBUF_INIT, jwe = STRBUF_INIT;
+	cleanup_free char *header = attest_config_write_header(&n->o.config);
+	cleanup_strbuf struct strbuf jwe = STRBUF_INIT;
 	struct err err = ERR_INIT;
 
-	attest_config_write_header(&n->o.config, &header);
-	if (jwe_dir_seal(n->key, strbuf_str(&header), n->input, n->input_len, &jwe, &err) < 0)
+	if (jwe_dir_seal(n->key, header, n->input, n->input_len, &jwe, &err) < 0)
 		return complain(n, ATTEST_USAGE, &err);
 	return write_out(jwe.data, jwe.len);
 }

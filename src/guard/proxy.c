@@ -203,14 +203,6 @@ static void on_answer(void *arg, const struct err *err, const struct httpc_answe
 	httpd_reply(r, a->status, a->content_type, a->body, a->body_len);
 }
 
-/* A deadline shorter than the request's own, so that a timeout is reported as Trustee's. */
-static uint32_t upstream_ms(const struct httpd_req *r)
-{
-	uint32_t left = httpd_req_ms_left(r);
-
-	return left > 2000 ? left - 1000 : left / 2 + 1;
-}
-
 /* Send a request to Trustee with the headers that are forwarded. `once`: a repeated attest would
  * use a nonce that Trustee has already consumed. */
 static void pass_on(struct pass *p, const char *method, const char *path, struct body *take_body,
@@ -223,6 +215,7 @@ static void pass_on(struct pass *p, const char *method, const char *path, struct
 	cleanup_free char *forwarded =
 		xasprintf("for=\"%s\";proto=%s", host, httpd_req_is_tls(p->req) ? "https" : "http");
 	cleanup_free char *url = xasprintf("%s%s", p->g->upstream, path);
+	uint32_t left = httpd_req_ms_left(p->req);
 	struct httpc_header headers[5];
 	struct httpc_request req = {.method = method,
 		.url = url,
@@ -230,7 +223,9 @@ static void pass_on(struct pass *p, const char *method, const char *path, struct
 		.headers = headers,
 		.take_body = take_body,
 		.max_body = ANSWER_MAX,
-		.deadline_ms = upstream_ms(p->req),
+		/* Shorter than the request's own deadline, so that a timeout is reported as
+		 * Trustee's. */
+		.deadline_ms = left > 2000 ? left - 1000 : left / 2 + 1,
 		.once = true,
 		.yields = p->kind != PASS_ADMIN, /* node load must not delay a revocation */
 		.max_in_flight = UPSTREAM_MAX + (p->kind == PASS_ADMIN ? ADMIN_MORE : 0)};
@@ -261,14 +256,6 @@ static void refuse(
 {
 	count_refused(kind, reason, status);
 	httpd_reply_error(r, status, 0, "%s", text);
-}
-
-static struct body body_of_strbuf(struct strbuf *take)
-{
-	struct body b = {.len = take->len, .cap = take->cap};
-
-	b.data = strbuf_steal(take);
-	return b;
 }
 
 /* Sample evidence passes only if configured: it proves nothing. */
@@ -332,22 +319,8 @@ static void post_auth(struct httpd_req *r, void *arg)
 	/* The response to auth names or ends the session (note_session). */
 	p->session = session;
 	rats_auth_write(&a, &text);
-	body = body_of_strbuf(&text);
+	body = body_of_text(strbuf_steal(&text));
 	pass_on(p, "POST", API "auth", &body, "application/json");
-}
-
-/* Log and refuse an attestation. The key is logged as soon as it could be read. */
-static void refuse_evidence(struct httpd_req *r, const struct rats_attest *a, enum rats_flaw flaw,
-	const struct err *err)
-{
-	char key[SHA256_HEX_LEN + 1] = "";
-
-	/* The key is untrusted here: nothing has verified the signature yet. */
-	if (a->evidence.ak.der_len)
-		bytes_to_hex(a->evidence.ak.sha256, SHA256_LEN, key);
-	log_warn(NULL, "attestation refused", "peer=%s key=%.*s reason=%s err=%s",
-		httpd_req_peer(r), FINGERPRINT, key, rats_flaw_name(flaw), log_esc(err->text));
-	refuse(r, PASS_ATTEST, rats_flaw_name(flaw), 401, err->text);
 }
 
 /* Refuse what Trustee would accept and a policy cannot see. */
@@ -375,6 +348,7 @@ static void post_attest(struct httpd_req *r, void *arg)
 	struct guard *g = arg;
 	cleanup_rats_attest struct rats_attest a;
 	struct strbuf text = STRBUF_INIT;
+	char key[FINGERPRINT + 1] = "";
 	enum rats_flaw flaw;
 	struct err err = ERR_INIT;
 	struct body body;
@@ -384,14 +358,20 @@ static void post_attest(struct httpd_req *r, void *arg)
 
 	if (rats_attest_read(in, len, g->attest_max, &a, &flaw, &err) < 0 ||
 		judge(g, &a, &flaw, &err) < 0) {
-		refuse_evidence(r, &a, flaw, &err);
+		/* The key is logged as soon as it could be read. It is untrusted here: nothing has
+		 * verified the signature yet. */
+		if (a.evidence.ak.der_len)
+			bytes_to_hex(a.evidence.ak.sha256, FINGERPRINT / 2, key);
+		log_warn(NULL, "attestation refused", "peer=%s key=%s reason=%s err=%s",
+			httpd_req_peer(r), key, rats_flaw_name(flaw), log_esc(err.text));
+		refuse(r, PASS_ATTEST, rats_flaw_name(flaw), 401, err.text);
 		return;
 	}
 	p = pass_new(g, r, PASS_ATTEST);
 	if (a.evidence.tee == RATS_TEE_TPM)
 		bytes_to_hex(a.evidence.ak.sha256, FINGERPRINT / 2, p->key);
 	rats_attest_write(&a, &text);
-	body = body_of_strbuf(&text);
+	body = body_of_text(strbuf_steal(&text));
 	pass_on(p, "POST", API "attest", &body, "application/json");
 }
 

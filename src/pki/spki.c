@@ -121,10 +121,8 @@ static int pem_to_der(struct span s, uint8_t **der, size_t *der_len, struct err 
 	if (!take_text(&s, BEGIN))
 		return err_set(err, ERR_INVALID,
 			"The public key does not begin with a PEM line; " WANTED ".");
-	if (s.len < strlen(LABEL "-----") || memcmp(s.p, LABEL "-----", strlen(LABEL "-----")) != 0)
+	if (!take_text(&s, LABEL "-----"))
 		return refuse_label(s, err);
-	s.p += strlen(LABEL "-----");
-	s.len -= strlen(LABEL "-----");
 	if (!take_eol(&s))
 		return err_set(
 			err, ERR_INVALID, "The PEM begin line has trailing data; " WANTED ".");

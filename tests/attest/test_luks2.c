@@ -59,23 +59,21 @@ static void disk_fini(struct disk *d)
 static void put_header(struct disk *d, unsigned keyslot, const char *header)
 {
 	cleanup_free char *jwe = sealed(header);
-	cleanup_strbuf struct strbuf out = STRBUF_INIT;
 	size_t i = 0;
 
 	while (d->token[i])
 		cr_assert_lt(++i, ATTEST_LUKS2_MAX, "the header is full");
-	attest_binding_write(jwe, keyslot, &out);
-	d->token[i] = strbuf_steal(&out);
+	d->token[i] = attest_binding_write(jwe, keyslot);
 }
 
 static void put(struct disk *d, unsigned keyslot, const char *url, const char *path)
 {
 	cleanup_attest_config struct attest_config c = list(url);
-	cleanup_strbuf struct strbuf header = STRBUF_INIT;
+	cleanup_free char *header = NULL;
 
 	c.path = xstrdup(path);
-	attest_config_write_header(&c, &header);
-	put_header(d, keyslot, strbuf_str(&header));
+	header = attest_config_write_header(&c);
+	put_header(d, keyslot, header);
 }
 
 static void look(const struct disk *d, struct attest_bindings *out)
@@ -105,10 +103,9 @@ static void add(
 	struct disk *d, const struct attest_binding *old, const struct attest_config *servers)
 {
 	const struct attest_config c = attest_rebind_config(old, servers);
-	cleanup_strbuf struct strbuf header = STRBUF_INIT;
+	cleanup_free char *header = attest_config_write_header(&c);
 
-	attest_config_write_header(&c, &header);
-	put_header(d, old->keyslot, strbuf_str(&header));
+	put_header(d, old->keyslot, header);
 }
 
 /* Runs until nothing is to be done; forgets what was proved after each `killed` steps (0: never). Every

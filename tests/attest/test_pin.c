@@ -41,7 +41,7 @@ Test(attest_pin, the_operators_configuration)
 Test(attest_pin, the_header_has_what_decrypting_needs)
 {
 	cleanup_attest_config struct attest_config c, again;
-	cleanup_strbuf struct strbuf header = STRBUF_INIT;
+	cleanup_free char *header = NULL;
 	cleanup_json struct json_object *o = NULL;
 	struct err err = ERR_INIT;
 
@@ -50,8 +50,8 @@ Test(attest_pin, the_header_has_what_decrypting_needs)
 			",\"num_retries\":3,\"initdata\":\"{\\\"b\\\":\\\"2\\\",\\\"a\\\":\\\"x\\\\\\\"y\\\"}\"}",
 			&c, &err),
 		0, "%s", err.text);
-	attest_config_write_header(&c, &header);
-	o = json_parse(header.data, header.len, &json_limits_public, &err);
+	header = attest_config_write_header(&c);
+	o = json_parse(header, strlen(header), &json_limits_public, &err);
 	cr_assert(o, "%s", err.text);
 	cr_assert_str_eq(json_get_str(o, "alg"), "dir");
 	cr_assert_str_eq(json_get_str(o, "enc"), "A256GCM");

@@ -57,8 +57,9 @@ struct attest_rebind_step attest_rebind_decide(
 /* Return old's configuration with these servers. All of it is borrowed. */
 struct attest_config attest_rebind_config(
 	const struct attest_binding *old, const struct attest_config *servers);
-/* Write a sealed JWE as input for `cryptsetup token import`, in the form that clevis uses. */
-void attest_binding_write(const char *jwe, unsigned keyslot, struct strbuf *out);
+/* Return a sealed JWE as input for `cryptsetup token import`, in the form that clevis uses. The caller
+ * frees it. */
+char *attest_binding_write(const char *jwe, unsigned keyslot);
 
 /* List the disks below open LUKS2 mappings as "/dev/NAME", which the caller frees. blocks:
  * /sys/block. Returns their number; disks beyond the maximum are left out. */

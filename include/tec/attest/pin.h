@@ -45,8 +45,8 @@ int attest_config_read_servers(
 /* Parse the protected header of a JWE, from jwe_dir_header(). */
 int attest_config_read_header(
 	struct json_object *header, struct attest_config *out, struct err *err) MUST_CHECK;
-/* Write the protected header as JSON. */
-void attest_config_write_header(const struct attest_config *c, struct strbuf *out);
+/* Return the protected header as JSON. The caller frees it. */
+char *attest_config_write_header(const struct attest_config *c);
 void attest_config_fini(struct attest_config *c);
 #define cleanup_attest_config __attribute__((cleanup(attest_config_fini)))
 
