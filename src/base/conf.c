@@ -325,23 +325,6 @@ int conf_parse_argv(struct conf *c, int argc, char *const argv[], struct err *er
 
 /* ---- file */
 
-/* Read the whole file as text; the caller frees. A NUL byte would end a line early, so it is
- * refused. */
-static char *read_text(const char *path, struct err *err)
-{
-	size_t len;
-	char *text = file_read(path, CONF_FILE_MAX, &len, NULL, err);
-
-	if (text && (!utf8_valid(text, len) || memchr(text, '\0', len))) {
-		err_set(err, ERR_INVALID, "%s: not UTF-8 text", log_esc(path));
-		free(text);
-		text = NULL;
-	}
-	if (!text)
-		err_wrap(err, "configuration file");
-	return text;
-}
-
 /* Remove blanks from both ends, in place. A CR counts as a blank, so that files with CRLF line ends
  * work. */
 static char *trim(char *s)
@@ -389,13 +372,17 @@ static int take_line(const struct conf *c, struct value *values, char *line, str
  * stays in force. */
 int conf_parse_file(struct conf *c, const char *path, struct err *err)
 {
-	cleanup_free char *text = read_text(path, err);
+	size_t len;
+	cleanup_free char *text = file_read(path, CONF_FILE_MAX, &len, NULL, err);
 	struct value *values;
 	unsigned number = 0;
 	char *rest, *line;
 
-	if (!text)
-		return -1;
+	/* A NUL byte would end a line early, so it is refused. */
+	if (text && (!utf8_valid(text, len) || memchr(text, '\0', len)))
+		err_set(err, ERR_INVALID, "%s: not UTF-8 text", log_esc(path));
+	if (err_is_set(err))
+		return err_wrap(err, "configuration file");
 	values = xcalloc(c->program->n_options, sizeof(*values));
 	rest = text;
 	while ((line = strsep(&rest, "\n"))) {

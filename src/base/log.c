@@ -178,9 +178,7 @@ static long value_len(const char *s)
 /* Check the whole text first, so that a malformed one is never printed in part. */
 static bool fields_are_pairs(const char *s)
 {
-	while (*s == ' ')
-		s++;
-	while (*s) {
+	while (*(s += strspn(s, " "))) {
 		size_t k = key_len(s);
 		long v;
 
@@ -190,8 +188,6 @@ static bool fields_are_pairs(const char *s)
 		if (v < 0)
 			return false;
 		s += k + 1 + v;
-		while (*s == ' ')
-			s++;
 	}
 	return true;
 }
@@ -222,16 +218,6 @@ static void add_key(struct strbuf *line, const char *key, size_t len)
 		strbuf_addf(line, " %.*s=", (int)len, key);
 }
 
-/* Append a value of the fields text, bare or already quoted. In JSON bare words become strings. */
-static void add_value(struct strbuf *line, const char *v, size_t len)
-{
-	if (conf.format == LOG_TEXT || (len > 0 && v[0] == '"') || is_json_number(v, len) ||
-		(len == 4 && memcmp(v, "true", 4) == 0) || (len == 5 && memcmp(v, "false", 5) == 0))
-		strbuf_add(line, v, len);
-	else
-		add_quoted(line, v, len, SIZE_MAX);
-}
-
 /* Append a string member unless it is NULL; in text format it is bare if nothing needs quoting. */
 static void add_string(struct strbuf *line, const char *key, const char *s)
 {
@@ -246,17 +232,7 @@ static void add_string(struct strbuf *line, const char *key, const char *s)
 		add_quoted(line, s, len, SIZE_MAX);
 }
 
-/* Only with a capture (tests), because an unknown key in production must not end the process. */
-static void check_key(const char *key, size_t len)
-{
-	for (size_t i = 0; i < ARRAY_LEN(known_keys); i++) {
-		if (strlen(known_keys[i]) == len && memcmp(known_keys[i], key, len) == 0)
-			return;
-	}
-	DIE("log key \"%.*s\" is not in the list of base/log.c", (int)len, key);
-}
-
-/* Split the text into pairs and append them. */
+/* Split the text into pairs and append them. In JSON bare words become strings. */
 static void add_fields(struct strbuf *line, const char *s)
 {
 	if (!fields_are_pairs(s)) {
@@ -265,20 +241,25 @@ static void add_fields(struct strbuf *line, const char *s)
 		add_string(line, "fields", s);
 		return;
 	}
-	while (*s) {
-		size_t k, v;
+	while (*(s += strspn(s, " "))) {
+		size_t k = key_len(s), known = 0, len;
+		const char *v = s + k + 1;
 
-		if (*s == ' ') {
-			s++;
-			continue;
-		}
-		k = key_len(s);
-		if (conf.capture)
-			check_key(s, k);
+		/* Only with a capture (tests), because an unknown key in production must not end
+		 * the process. */
+		while (conf.capture &&
+			(strlen(known_keys[known]) != k || memcmp(known_keys[known], s, k) != 0))
+			if (++known == ARRAY_LEN(known_keys))
+				DIE("log key \"%.*s\" is not in the list of base/log.c", (int)k, s);
 		add_key(line, s, k);
-		v = (size_t)value_len(s + k + 1);
-		add_value(line, s + k + 1, v);
-		s += k + 1 + v;
+		len = (size_t)value_len(v);
+		if (conf.format == LOG_TEXT || v[0] == '"' || is_json_number(v, len) ||
+			(len == 4 && memcmp(v, "true", 4) == 0) ||
+			(len == 5 && memcmp(v, "false", 5) == 0))
+			strbuf_add(line, v, len);
+		else
+			add_quoted(line, v, len, SIZE_MAX);
+		s = v + len;
 	}
 }
 

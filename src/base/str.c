@@ -178,28 +178,14 @@ int str_to_u64(const char *s, uint64_t max, uint64_t *out)
 	return 0;
 }
 
-/* Return the nanoseconds of the unit at *s and advance past it; 0 if it is unknown. "ms" is tested
- * before "m". */
-static uint64_t duration_unit(const char **s)
+/* Parse one term such as "1.5h" and add its nanoseconds to *total. */
+static int duration_term(const char **s, uint64_t *total)
 {
 	static const struct {
 		const char *name;
 		uint64_t ns;
 	} units[] = {{"ms", 1000000}, {"h", 3600000000000}, {"m", 60000000000}, {"s", 1000000000}};
-
-	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
-		if (str_starts(*s, units[i].name)) {
-			*s += strlen(units[i].name);
-			return units[i].ns;
-		}
-	}
-	return 0;
-}
-
-/* Parse one term such as "1.5h" and add its nanoseconds to *total. */
-static int duration_term(const char **s, uint64_t *total)
-{
-	uint64_t whole = 0, frac = 0, scale = 1, unit;
+	uint64_t whole = 0, frac = 0, scale = 1, unit = 0;
 	const char *p = *s;
 
 	if (*p < '0' || *p > '9')
@@ -219,7 +205,11 @@ static int duration_term(const char **s, uint64_t *total)
 			scale *= 10;
 		}
 	}
-	unit = duration_unit(&p);
+	for (size_t i = 0; i < ARRAY_LEN(units) && unit == 0; i++) /* "ms" before "m" */
+		if (str_starts(p, units[i].name)) {
+			p += strlen(units[i].name);
+			unit = units[i].ns;
+		}
 	if (unit == 0 || __builtin_mul_overflow(whole, unit, &whole))
 		return -1;
 	if (frac * unit % (scale * 1000000) != 0) /* a fraction of a millisecond */
