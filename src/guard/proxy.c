@@ -375,39 +375,29 @@ static void post_attest(struct httpd_req *r, void *arg)
 	pass_on(p, "POST", API "attest", &body, "application/json");
 }
 
-/* The first character must not be a dot, which excludes "." and "..". */
-static bool is_segment(const char *s, size_t len)
-{
-	static const char first[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
-
-	if (len == 0 || !strchr(first, s[0]))
-		return false;
-	for (size_t i = 1; i < len; i++)
-		if (s[i] != '.' && !strchr(first, s[i]))
-			return false;
-	return true;
-}
-
-/* The path after ".../resource/": exactly repository/type/tag, otherwise NULL. An empty segment
- * before them, which one release of the attester sends, is skipped. */
+/* The path after ".../resource/": exactly repository/type/tag, otherwise NULL. The first character of a
+ * segment must not be a dot, which excludes "." and "..". An empty segment before them, which one release
+ * of the attester sends, is skipped. */
 static const char *resource_path(const char *target)
 {
 	const char *path = target + strlen(RESOURCE), *s;
-	unsigned n = 0;
+	unsigned n = 1;
 
 	if (*path == '/')
 		path++;
 	if (strlen(path) > RESOURCE_MAX)
 		return NULL;
-	for (s = path;; s++) {
-		size_t len = strcspn(s, "/");
+	for (s = path;; s++, n++) {
+		size_t len = strspn(
+			s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.");
 
-		if (!is_segment(s, len) || ++n > 3)
+		if (len == 0 || *s == '.')
 			return NULL;
 		s += len;
 		if (!*s)
 			return n == 3 ? path : NULL;
+		if (*s != '/')
+			return NULL;
 	}
 }
 

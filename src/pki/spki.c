@@ -241,7 +241,7 @@ static int check_rsa(struct span bits, unsigned *out_bits, struct err *err)
 }
 
 /* The algorithm is checked before the BIT STRING so that the message can name the kind of key. */
-static int check_der(const uint8_t *der, size_t len, unsigned *bits, struct err *err)
+int pki_spki_parse_der(const uint8_t *der, size_t len, struct pki_spki *out, struct err *err)
 {
 	struct span all = {der, len}, spki, alg, key;
 
@@ -254,12 +254,7 @@ static int check_der(const uint8_t *der, size_t len, unsigned *bits, struct err 
 		return err_set(err, ERR_INVALID, "The key's bit string is malformed; " WANTED ".");
 	if (all.len > 0)
 		return err_set(err, ERR_INVALID, "Trailing data after the key; " WANTED ".");
-	return check_rsa(key, bits, err);
-}
-
-int pki_spki_parse_der(const uint8_t *der, size_t len, struct pki_spki *out, struct err *err)
-{
-	if (check_der(der, len, &out->bits, err) < 0)
+	if (check_rsa(key, &out->bits, err) < 0)
 		return -1;
 	if (len > sizeof(out->der)) /* 4096 bits are 550 bytes */
 		return err_set(err, ERR_INVALID, "The public key is too long; " WANTED ".");

@@ -15,16 +15,6 @@
 
 static const struct json_limits limits = {.bytes = 262144, .depth = 16, .tokens = 10000};
 
-/* Write only the members that a key of this type has; json_add_str() skips NULL. */
-static struct json_object *key_json(const struct pki_jwk *k)
-{
-	struct json_object *o = json_obj();
-
-	json_add_str(json_add_str(o, "kty", k->kty), "crv", k->crv);
-	json_add_str(json_add_str(o, "alg", k->alg), "x", k->x);
-	return json_add_str(json_add_str(json_add_str(o, "y", k->y), "n", k->n), "e", k->e);
-}
-
 /* Member names are those of Trustee's TPM verifier: policies refer to them. */
 static struct json_object *tpm_json(const struct rats_evidence *e)
 {
@@ -45,7 +35,8 @@ static struct json_object *tpm_json(const struct rats_evidence *e)
 static struct json_object *evidence_json(const struct rats_attest *a)
 {
 	const struct rats_evidence *e = &a->evidence;
-	struct json_object *o = json_obj(), *runtime = json_obj();
+	const struct pki_jwk *k = &a->key;
+	struct json_object *o = json_obj(), *runtime = json_obj(), *key = json_obj();
 	char hex[2 * TPM_EXTRA_DATA_MAX + 1] = "";
 
 	json_add(o, rats_tee_name(e->tee),
@@ -53,7 +44,11 @@ static struct json_object *evidence_json(const struct rats_attest *a)
 	if (e->tee == RATS_TEE_TPM)
 		bytes_to_hex(e->quote.extra_data, e->quote.extra_data_len, hex);
 	json_add_str(o, "report_data", hex);
-	json_add(json_add_str(runtime, "nonce", a->nonce), "tee-pubkey", key_json(&a->key));
+	/* Only the members that a key of this type has: json_add_str() skips NULL. */
+	json_add_str(json_add_str(key, "kty", k->kty), "crv", k->crv);
+	json_add_str(json_add_str(key, "alg", k->alg), "x", k->x);
+	json_add_str(json_add_str(json_add_str(key, "y", k->y), "n", k->n), "e", k->e);
+	json_add(json_add_str(runtime, "nonce", a->nonce), "tee-pubkey", key);
 	json_add_str(runtime, "additional-evidence", a->additional);
 	bytes_to_hex(e->pcrs[8], SHA256_LEN, hex);
 	json_add_str(o, "init_data", hex);
