@@ -272,7 +272,9 @@ static int compute(struct computing *c, const char *rootfs, int out_fd, struct e
 	if (run(c, argv, NULL, COMPUTE_MS, err) < 0)
 		return -1;
 	text = file_read(result, OCI_COMPUTE_MESSAGE_MAX, &len, NULL, err);
-	return text ? oci_write_answer(out_fd, text, len, err) : -1;
+	if (text && file_write(out_fd, text, len) < 0)
+		err_set_errno(err, ERR_INVALID, errno, "cannot write the answer");
+	return err_is_set(err) ? -1 : 0;
 }
 
 /* Fetch, then compute. Both work below the scratch directory, the only one that can be written. */

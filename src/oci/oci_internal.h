@@ -86,9 +86,7 @@ typedef void (*oci_fetch_fn)(void *arg, const struct err *err, const char *body,
 struct op *oci_fetch_start(const struct oci_net *net, struct op_scope *scope,
 	struct oci_source *source, const struct oci_want *want, oci_fetch_fn done, void *arg);
 
-/* serve.c: write the child's answer. oci_readable: files that a process talking to a registry may
- * open. */
-int oci_write_answer(int fd, const char *text, size_t len, struct err *err) MUST_CHECK;
+/* serve.c: files that a process talking to a registry may open. */
 #define OCI_READABLE 20
 extern const char *const oci_readable[OCI_READABLE];
 

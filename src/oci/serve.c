@@ -5,7 +5,6 @@
 #include "tec/oci/serve.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include "tec/base/confine.h"
 #include "tec/base/file.h"
@@ -52,21 +51,6 @@ static int read_question(int fd, struct oci_question *q, struct err *err)
 
 	file_wipe(all, len);
 	return rc;
-}
-
-/* Write everything; a pipe may take less at once. */
-int oci_write_answer(int fd, const char *text, size_t len, struct err *err)
-{
-	size_t at = 0;
-
-	while (at < len) {
-		ssize_t n = write(fd, text + at, len - at);
-
-		if (n < 0 && errno != EINTR)
-			return err_set_errno(err, ERR_INVALID, errno, "cannot write the answer");
-		at += n > 0 ? (size_t)n : 0;
-	}
-	return 0;
 }
 
 /* Collect warnings for the answer: this process has no log of its own. */
@@ -125,7 +109,9 @@ int oci_serve(int in_fd, int out_fd, struct err *err)
 	log_capture(on_line, &a);
 	ask(&q, &a);
 	log_capture(NULL, NULL);
-	rc = oci_write_answer(out_fd, strbuf_str(&a.text), a.text.len, err);
+	rc = file_write(out_fd, strbuf_str(&a.text), a.text.len);
+	if (rc < 0)
+		err_set_errno(err, ERR_INVALID, errno, "cannot write the answer");
 	strbuf_fini(&a.text);
 	oci_question_fini(&q);
 	return rc;

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
@@ -84,19 +85,11 @@ static int open_staged(struct oci_unpack *u, struct err *err)
 	return 0;
 }
 
-static int write_all(struct oci_unpack *u, const char *p, size_t len, struct err *err)
+static int write_content(struct oci_unpack *u, const char *p, size_t len, struct err *err)
 {
-	while (len) {
-		ssize_t n = write(u->fd, p, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_set_errno(
-				err, ERR_TRANSIENT, errno, "cannot write %.150s", log_esc(u->path));
-		p += n;
-		len -= (size_t)n;
-	}
+	if (file_write(u->fd, p, len) < 0)
+		return err_set_errno(
+			err, ERR_TRANSIENT, errno, "cannot write %.150s", log_esc(u->path));
 	return 0;
 }
 
@@ -153,9 +146,7 @@ static int look_at_magic(struct oci_unpack *u, const char **p, size_t *len, stru
 		u->size = 0;
 		return 0;
 	}
-	if (open_staged(u, err) < 0)
-		return -1;
-	return write_all(u, u->magic, want, err);
+	return open_staged(u, err) < 0 ? -1 : write_content(u, u->magic, want, err);
 }
 
 /* u->size 0 means that the content is not kept. */
@@ -166,7 +157,7 @@ static int on_data(void *arg, const void *data, size_t len, struct err *err)
 
 	if (u->fd < 0 && u->size && look_at_magic(u, &p, &len, err) < 0)
 		return -1;
-	return u->fd < 0 ? 0 : write_all(u, p, len, err);
+	return u->fd < 0 ? 0 : write_content(u, p, len, err);
 }
 
 /* The name is added only now, with the whole content on disk. It hides a file of an earlier layer
