@@ -5,12 +5,12 @@
 #include "tec/oci/compute.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 #include <unistd.h>
 
+#include "tec/base/file.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/loop/child.h"
@@ -36,21 +36,14 @@ struct call {
 	bool running;        /* otherwise it is in the queue */
 	TAILQ_ENTRY(call) link;
 	char *question; /* owned, wiped; NULL: passed to the child */
+	size_t len;
 	struct oci_lines lines;
-	char last[OCI_COMPUTE_LINE_MAX];
 	oci_said_fn said;
 	oci_computed_fn done;
 	void *arg;
 };
 
 static void on_next(void *arg);
-
-static void wipe_question(struct call *c)
-{
-	if (c->question)
-		secret_wipe(c->question, strlen(c->question));
-	free(steal_ptr(&c->question));
-}
 
 /* Free a call, and let the next one start if this one was running. */
 static void call_free(struct call *c)
@@ -63,7 +56,7 @@ static void call_free(struct call *c)
 		TAILQ_REMOVE(&c->k->waiting, c, link);
 	}
 	c->k->n_calls--;
-	wipe_question(c);
+	file_wipe(c->question, c->len);
 	free(c);
 }
 
@@ -84,20 +77,11 @@ static void call_abort(struct op *op)
 
 /* ---- the child */
 
-/* Keep the last line: if the child fails, it is the reason. */
-static void on_line(void *arg, const char *line)
-{
-	struct call *c = arg;
-
-	snprintf(c->last, sizeof(c->last), "%s", line);
-	c->said(c->arg, c->last);
-}
-
 static void on_said(void *arg, const char *data, size_t len)
 {
 	struct call *c = arg;
 
-	oci_lines_add(&c->lines, data, len, on_line, c);
+	oci_lines_add(&c->lines, data, len, c->said, c->arg);
 }
 
 /* End a call. The child's last line is more useful than its exit status. */
@@ -109,49 +93,38 @@ static void on_child(void *arg, const struct err *err, const char *out, size_t l
 	struct err e = ERR_INIT;
 
 	if (err_is_set(err))
-		err_set(&e, ERR_TRANSIENT, "%s", c->last[0] ? c->last : err->text);
+		err_set(&e, ERR_TRANSIENT, "%s", c->lines.last[0] ? c->lines.last : err->text);
 	op_finish(&c->op);
 	call_free(c);
 	done(done_arg, &e, out, len);
 }
 
-/* Start the child. child_start() copies the request, so ours, which may hold credentials, is wiped
- * at once. */
-static void call_run(struct call *c)
+/* Start the next request, unless a child is running. child_start() copies the question, so ours,
+ * which may hold credentials, is wiped at once. */
+static void on_next(void *arg)
 {
-	const struct child_spec spec = {
-		.file = c->k->conf.file,
-		.argv = c->k->conf.argv,
+	struct oci_computes *k = arg;
+	struct call *c = TAILQ_FIRST(&k->waiting);
+	struct child_spec spec = {
+		.file = k->conf.file,
+		.argv = k->conf.argv,
 		.bare_env = true,
-		.input = c->question,
-		.input_len = strlen(c->question),
 		.max_out = OCI_COMPUTE_MESSAGE_MAX,
 		.deadline_ms = OCI_COMPUTE_DEADLINE_MS,
 		.said = on_said,
 	};
 
-	TAILQ_REMOVE(&c->k->waiting, c, link);
-	c->running = c->k->busy = true;
-	(void)child_start(c->k->loop, &c->ops, &spec, on_child, c);
-	wipe_question(c);
-}
-
-/* Start the next request, unless a child is running. */
-static void on_next(void *arg)
-{
-	struct oci_computes *k = arg;
-
-	if (!k->busy && !TAILQ_EMPTY(&k->waiting))
-		call_run(TAILQ_FIRST(&k->waiting));
+	if (k->busy || !c)
+		return;
+	spec.input = c->question;
+	spec.input_len = c->len;
+	TAILQ_REMOVE(&k->waiting, c, link);
+	c->running = k->busy = true;
+	(void)child_start(k->loop, &c->ops, &spec, on_child, c);
+	file_wipe(steal_ptr(&c->question), c->len);
 }
 
 /* ---- the question */
-
-static void wipe_json(struct json_object *o)
-{
-	json_wipe(o);
-	json_object_put(o);
-}
 
 /* Write a request as JSON, which the caller wipes and frees. reference NULL: only empty the
  * directory. */
@@ -173,7 +146,8 @@ static char *question_text(
 	if (q->platforms)
 		json_add(o, "platforms", json_copy(q->platforms));
 	text = json_text(o);
-	wipe_json(o);
+	json_wipe(o);
+	json_object_put(o);
 	return text;
 }
 
@@ -243,6 +217,7 @@ struct op *oci_compute(struct oci_computes *k, struct op_scope *scope,
 	c->done = done;
 	c->arg = arg;
 	c->question = question_text(&k->conf, q);
+	c->len = strlen(c->question);
 	k->n_calls++;
 	op_begin(&c->op, scope, call_abort);
 	TAILQ_INSERT_TAIL(&k->waiting, c, link);

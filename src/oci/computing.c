@@ -39,7 +39,6 @@ struct computing {
 	struct loop *loop;
 	struct op_scope ops;
 	struct oci_lines lines;
-	char last[OCI_COMPUTE_LINE_MAX]; /* last line that a child wrote */
 	struct err *err;
 };
 
@@ -79,8 +78,10 @@ void oci_lines_add(struct oci_lines *l, const char *data, size_t len, oci_said_f
 		name = strstr(text, ": ");
 		if (str_starts(text, "tec-") && name)
 			text = name + 2;
-		if (*text)
-			line(arg, text);
+		if (!*text)
+			continue;
+		snprintf(l->last, sizeof(l->last), "%s", text);
+		line(arg, l->last);
 	}
 }
 
@@ -107,61 +108,40 @@ static int make_dir(const char *path, struct err *err)
 		       : err_set_errno(err, ERR_INVALID, errno, "cannot create %s", log_esc(path));
 }
 
-/* Write one member of a ConfigMap as a file. Names that are not plain file names are skipped. */
-static int write_variable(
-	const char *dir, const char *name, const void *data, size_t len, struct err *err)
-{
-	cleanup_free char *path = xasprintf("%s/%s", dir, name);
-
-	if (!*name || strchr(name, '/') || str_eq(name, ".") || str_eq(name, ".."))
-		return 0;
-	return file_replace(path, data, len, 0600, err);
-}
-
-/* Values are base64. A ConfigMap comes from the API, but is treated as untrusted. */
-static int write_binary(const char *dir, struct json_object *o, struct err *err)
+/* Write the members of a ConfigMap as files. It comes from the API, but is treated as untrusted:
+ * names that are not plain file names are skipped, and so is a binary value that is not base64. */
+static int write_members(const char *dir, struct json_object *o, bool binary, struct err *err)
 {
 	json_object_object_foreach (o, name, value) {
 		const char *text = json_object_get_string(value);
+		size_t len = (size_t)json_object_get_string_len(value);
+		cleanup_free char *path = xasprintf("%s/%s", dir, name);
 		cleanup_free uint8_t *bytes = NULL;
-		size_t len;
 
-		if (json_object_is_type(value, json_type_string) &&
-			bytes_from_b64(text, strlen(text), &bytes, &len) == 0 &&
-			write_variable(dir, name, bytes, len, err) < 0)
+		if (!json_object_is_type(value, json_type_string) ||
+			(binary && bytes_from_b64(text, strlen(text), &bytes, &len) != 0) ||
+			!*name || strchr(name, '/') || str_eq(name, ".") || str_eq(name, ".."))
+			continue;
+		if (file_replace(path, binary ? (const char *)bytes : text, len, 0600, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static int write_plain(const char *dir, struct json_object *o, struct err *err)
-{
-	json_object_object_foreach (o, name, value)
-		if (json_object_is_type(value, json_type_string) &&
-			write_variable(dir, name, json_object_get_string(value),
-				(size_t)json_object_get_string_len(value), err) < 0)
-			return -1;
-	return 0;
-}
-
-/* binaryData is base64; a member that is not is skipped. */
 int oci_compute_platform(const char *dir, struct json_object *configmap, struct err *err)
 {
 	struct json_object *binary = json_get_obj(configmap, "binaryData"),
 			   *plain = json_get_obj(configmap, "data");
 
-	if (make_dir(dir, err) < 0 || (binary && write_binary(dir, binary, err) < 0))
+	if (make_dir(dir, err) < 0 || (binary && write_members(dir, binary, true, err) < 0))
 		return -1;
-	return plain ? write_plain(dir, plain, err) : 0;
+	return plain ? write_members(dir, plain, false, err) : 0;
 }
 
 /* ---- the children */
 
 static void on_line(void *arg, const char *line)
 {
-	struct computing *c = arg;
-
-	snprintf(c->last, sizeof(c->last), "%s", line);
 	fprintf(stderr, "%s\n", line);
 }
 
@@ -169,7 +149,7 @@ static void on_said(void *arg, const char *data, size_t len)
 {
 	struct computing *c = arg;
 
-	oci_lines_add(&c->lines, data, len, on_line, c);
+	oci_lines_add(&c->lines, data, len, on_line, NULL);
 }
 
 /* Stop the loop of run(). The child's last line is more useful than its exit status. */
@@ -178,7 +158,7 @@ static void on_done(void *arg, const struct err *err, const char *out, size_t le
 	struct computing *c = arg;
 
 	if (err_is_set(err))
-		err_set(c->err, err->kind, "%s", c->last[0] ? c->last : err->text);
+		err_set(c->err, err->kind, "%s", c->lines.last[0] ? c->lines.last : err->text);
 	loop_stop(c->loop);
 }
 
@@ -201,7 +181,7 @@ static int run(struct computing *c, const char *const *argv, const char *input,
 	};
 
 	c->err = err;
-	c->last[0] = '\0';
+	c->lines.last[0] = '\0';
 	(void)child_start(c->loop, &c->ops, &spec, on_done, c);
 	loop_run(c->loop);
 	return err_is_set(err) ? -1 : 0;
@@ -277,16 +257,6 @@ static int compute(struct computing *c, const char *rootfs, int out_fd, struct e
 	return err_is_set(err) ? -1 : 0;
 }
 
-/* Fetch, then compute. Both work below the scratch directory, the only one that can be written. */
-static int answer(struct computing *c, int out_fd, struct err *err)
-{
-	cleanup_free char *rootfs = xasprintf("%s/rootfs", c->scratch);
-
-	if (make_dir(rootfs, err) < 0 || fetch(c, rootfs, err) < 0)
-		return -1;
-	return compute(c, rootfs, out_fd, err);
-}
-
 /* ---- restrictions */
 
 /* Restrict this process and its children. The order matters: afterwards only the scratch directory
@@ -335,10 +305,12 @@ static struct json_object *read_question(int fd, struct err *err)
 	return o;
 }
 
-/* Files are removed before and after: an earlier process may have been killed. */
+/* Fetch, then compute. Both work below the scratch directory, the only one that can be written.
+ * Files are removed before and after: an earlier process may have been killed. */
 int oci_compute_serve(int in_fd, int out_fd, struct err *err)
 {
 	struct computing c = {.question = read_question(in_fd, err)};
+	cleanup_free char *rootfs = NULL;
 	int rc;
 
 	if (!c.question)
@@ -348,8 +320,11 @@ int oci_compute_serve(int in_fd, int out_fd, struct err *err)
 	if (rc == 0) {
 		c.loop = loop_new();
 		empty(c.scratch);
-		if (json_get_str(c.question, "reference"))
-			rc = answer(&c, out_fd, err);
+		rootfs = xasprintf("%s/rootfs", c.scratch);
+		if (json_get_str(c.question, "reference") &&
+			(make_dir(rootfs, err) < 0 || fetch(&c, rootfs, err) < 0 ||
+				compute(&c, rootfs, out_fd, err) < 0))
+			rc = -1;
 		empty(c.scratch);
 		op_scope_cancel(&c.ops);
 		loop_free(c.loop);

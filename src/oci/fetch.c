@@ -9,7 +9,6 @@
 #include "config.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "tec/base/bytes.h"
 #include "tec/base/clock.h"
@@ -95,15 +94,6 @@ static void fail_status(struct fetch *f, const char *who, const struct httpc_ans
 	err_set_http(&err, kind, a->status, "%s answered %d", who, a->status);
 	err.retry_after_ms = a->retry_after_ms;
 	fetch_fail(f, &err);
-}
-
-/* Compare the host with its port: a list entry without a port does not cover other ports. */
-bool oci_net_insecure(const struct oci_net *net, const char *host)
-{
-	for (size_t i = 0; i < net->n_insecure; i++)
-		if (strcasecmp(net->insecure[i], host) == 0)
-			return true;
-	return false;
 }
 
 /* Collect what decides where a redirect may lead. */

@@ -159,24 +159,21 @@ static int add(struct oci_inflate *z, const void *data, size_t len, struct err *
 	return 0;
 }
 
-/* Check for the magic of a zstd frame, or of a skippable frame, with which zstd:chunked
- * may start. */
-static bool is_zstd(const uint8_t m[MAGIC_LEN])
-{
-	return (m[0] == 0x28 && m[1] == 0xb5 && m[2] == 0x2f && m[3] == 0xfd) ||
-	       ((m[0] & 0xf0) == 0x50 && m[1] == 0x2a && m[2] == 0x4d && m[3] == 0x18);
-}
-
 /* Choose the format by the first bytes, and process them. Shorter data is plain. */
 static int start(struct oci_inflate *z, struct err *err)
 {
-	if (z->n_magic == MAGIC_LEN && is_zstd(z->magic)) {
+	const uint8_t *m = z->magic;
+	/* A zstd frame, or a skippable frame, with which zstd:chunked may start. */
+	bool zstd = (m[0] == 0x28 && m[1] == 0xb5 && m[2] == 0x2f && m[3] == 0xfd) ||
+		    ((m[0] & 0xf0) == 0x50 && m[1] == 0x2a && m[2] == 0x4d && m[3] == 0x18);
+
+	if (z->n_magic == MAGIC_LEN && zstd) {
 		z->kind = ZSTD;
 		z->zstd = ZSTD_createDCtx();
 		if (!z->zstd || ZSTD_isError(ZSTD_DCtx_setParameter(
 					z->zstd, ZSTD_d_windowLogMax, WINDOW_LOG)))
 			DIE("out of memory: zstd");
-	} else if (z->n_magic >= 2 && z->magic[0] == 0x1f && z->magic[1] == 0x8b) {
+	} else if (z->n_magic >= 2 && m[0] == 0x1f && m[1] == 0x8b) {
 		z->kind = GZIP;
 		if (inflateInit2(&z->gz, 15 + 16) != Z_OK)
 			DIE("out of memory: zlib");

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
+#include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/loop/child.h"
 #include "tec/loop/signal.h"
@@ -47,26 +48,12 @@ struct call {
 
 static void on_pump(void *arg);
 
-static void line_leave(struct call *c)
-{
-	TAILQ_REMOVE(&c->k->waiting, c, link);
-	c->waiting = false;
-}
-
-static void wipe_question(struct call *c)
-{
-	if (c->question)
-		secret_wipe(c->question, c->len);
-	free(c->question);
-	c->question = NULL;
-}
-
 /* Free a call: leave the queue, or kill the child and let the next call start. */
 static void call_free(struct call *c)
 {
 	op_scope_cancel(&c->ops); /* kills the child */
 	if (c->waiting)
-		line_leave(c);
+		TAILQ_REMOVE(&c->k->waiting, c, link);
 	if (c->running) {
 		c->k->running--;
 		defer_call(&c->k->pump, c->k->loop, on_pump, c->k);
@@ -74,7 +61,7 @@ static void call_free(struct call *c)
 	c->k->n_calls--;
 	timer_fini(&c->wait);
 	defer_cancel(&c->fail);
-	wipe_question(c);
+	file_wipe(steal_ptr(&c->question), c->len);
 	free(c);
 }
 
@@ -149,12 +136,13 @@ static void call_run(struct call *c)
 		.deadline_ms = OCI_LOOKUP_DEADLINE_MS,
 	};
 
-	line_leave(c);
+	TAILQ_REMOVE(&c->k->waiting, c, link);
+	c->waiting = false;
 	timer_cancel(&c->wait);
 	c->running = true;
 	c->k->running++;
 	(void)child_start(c->k->loop, &c->ops, &spec, on_child, c);
-	wipe_question(c);
+	file_wipe(steal_ptr(&c->question), c->len);
 }
 
 /* Start children until the limit is reached. Deferred, so that no child starts inside a caller. */
@@ -202,8 +190,10 @@ static int call_prepare(struct call *c, const struct oci_conf *conf, const char 
 	const char *label, const struct secret *const *configs, size_t n_configs, struct err *err)
 {
 	struct chosen chosen = {.configs = configs, .n_configs = n_configs};
+	struct oci_ref ref;
 
-	if (oci_each_source(conf, reference, choose, &chosen, err) == 0)
+	if (oci_ref_parse(reference, &ref, err) == 0 &&
+		oci_each_source(conf, &ref, choose, &chosen, err) == 0)
 		c->question = oci_question_encode(conf, reference, label,
 			(const struct secret *const *)chosen.own, chosen.n_own, &c->len, err);
 	for (size_t i = 0; i < chosen.n_own; i++)

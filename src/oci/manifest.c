@@ -24,32 +24,28 @@ static const struct json_limits manifest_limits = {
 static const struct json_limits config_limits = {
 	.bytes = OCI_CONFIG_MAX, .depth = 32, .tokens = 50000};
 
-static bool is_index_type(const char *type)
-{
-	return str_eq(type, OCI "index.v1+json") ||
-	       str_eq(type, DOCKER "distribution.manifest.list.v2+json");
-}
-
 static bool is_manifest_type(const char *type)
 {
 	return str_eq(type, OCI "manifest.v1+json") ||
 	       str_eq(type, DOCKER "distribution.manifest.v2+json");
 }
 
-static bool is_config_type(const char *type)
+void oci_digest_of(const void *body, size_t len, char out[OCI_DIGEST_LEN + 1])
 {
-	return str_eq(type, OCI "config.v1+json") || str_eq(type, DOCKER "container.image.v1+json");
+	uint8_t sum[SHA256_LEN];
+
+	bytes_sha256(body, len, sum);
+	strcpy(out, "sha256:");
+	bytes_to_hex(sum, sizeof(sum), out + strlen("sha256:"));
 }
 
 int oci_digest_check(const char *digest, const void *body, size_t len, struct err *err)
 {
-	char hex[SHA256_HEX_LEN + 1];
-	uint8_t sum[SHA256_LEN];
+	char actual[OCI_DIGEST_LEN + 1];
 
-	bytes_sha256(body, len, sum);
-	bytes_to_hex(sum, sizeof(sum), hex);
+	oci_digest_of(body, len, actual);
 	/* The actual digest is not reported: it would reveal an internal server's page. */
-	if (!str_starts(digest, "sha256:") || strcmp(digest + 7, hex) != 0)
+	if (!str_eq(digest, actual))
 		return err_set(
 			err, ERR_INVALID, "the content does not match the digest %.19s...", digest);
 	return 0;
@@ -123,50 +119,44 @@ static int choose(struct json_object *list, const char *os, const char *arch,
 	return 0;
 }
 
-/* ---- manifest ---- */
-
-/*
- * Check the type of the configuration: manifests also describe other artifacts, such as signatures.
- */
-static int take_config(struct json_object *o, struct oci_descriptor *out, struct err *err)
-{
-	struct json_object *config = json_get_obj(o, "config");
-
-	if (!is_config_type(json_get_str(config, "mediaType")))
-		return err_set(err, ERR_INVALID,
-			"the manifest is not for a container image: its configuration has another type");
-	if (take_descriptor(config, OCI_CONFIG_MAX, out, err) != 0)
-		return err_wrap(err, "the manifest's configuration");
-	return 0;
-}
-
 /* Refuse a document with both or neither of manifests and config, and a mediaType that contradicts
  * them. */
 int oci_manifest_parse(const char *text, size_t len, const char *os, const char *arch,
 	struct oci_manifest *out, struct err *err)
 {
 	cleanup_json struct json_object *o = json_parse(text, len, &manifest_limits, err);
+	struct json_object *config;
 	const char *type;
-	bool index, manifest;
+	bool index;
 
 	memset(out, 0, sizeof(*out));
 	if (!o)
 		return err_wrap(err, "the manifest");
 	type = json_get_str(o, "mediaType");
 	index = json_get_arr(o, "manifests") != NULL;
-	manifest = json_get_obj(o, "config") != NULL;
+	config = json_get_obj(o, "config");
 	if (json_get_int(o, "schemaVersion", 0) != 2)
 		return err_set(err, ERR_INVALID, "the manifest's schemaVersion is not 2");
-	if (index == manifest || (json_get(o, "layers") && index))
+	if (index == (config != NULL) || (json_get(o, "layers") && index))
 		return err_set(err, ERR_INVALID,
 			"the document is neither a manifest nor an index, or it is both");
-	if (json_get(o, "mediaType") && !(index ? is_index_type(type) : is_manifest_type(type)))
+	if (json_get(o, "mediaType") &&
+		!(index ? str_eq(type, OCI "index.v1+json") ||
+					str_eq(type, DOCKER "distribution.manifest.list.v2+json")
+			: is_manifest_type(type)))
 		return err_set(
 			err, ERR_INVALID, "the manifest's mediaType does not match its content");
 	out->index = index;
 	if (index)
 		return choose(json_get_arr(o, "manifests"), os, arch, &out->next, err);
-	return take_config(o, &out->next, err);
+	/* Manifests also describe other artifacts, such as signatures. */
+	type = json_get_str(config, "mediaType");
+	if (!str_eq(type, OCI "config.v1+json") && !str_eq(type, DOCKER "container.image.v1+json"))
+		return err_set(err, ERR_INVALID,
+			"the manifest is not for a container image: its configuration has another type");
+	if (take_descriptor(config, OCI_CONFIG_MAX, &out->next, err) != 0)
+		return err_wrap(err, "the manifest's configuration");
+	return 0;
 }
 
 /* ---- layers ---- */

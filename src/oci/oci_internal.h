@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by registry.c and image.c (which document, from which host), source.c (the hosts), and
- * fetch.c (one document from one host: authentication, redirects, verification).
+ * Shared by image.c (which document, from which host), source.c (the hosts), and fetch.c (one
+ * document from one host: authentication, redirects, verification).
  */
 #ifndef TEC_OCI_INTERNAL_H
 #define TEC_OCI_INTERNAL_H
@@ -19,7 +19,6 @@ struct oci_net {
 	char **insecure; /* host[:port] */
 	size_t n_insecure;
 };
-bool oci_net_insecure(const struct oci_net *net, const char *host);
 
 /* One host that has the repository, and the credentials for it. */
 struct oci_source {
@@ -43,10 +42,7 @@ struct oci_source {
  */
 typedef int (*oci_source_fn)(
 	void *arg, const char *name, const char *connect, const char *repository, struct err *err);
-int oci_each_source(const struct oci_conf *conf, const char *reference, oci_source_fn fn, void *arg,
-	struct err *err) MUST_CHECK;
-
-int oci_each_source_of(const struct oci_conf *conf, const struct oci_ref *ref, oci_source_fn fn,
+int oci_each_source(const struct oci_conf *conf, const struct oci_ref *ref, oci_source_fn fn,
 	void *arg, struct err *err) MUST_CHECK;
 
 /* The hosts of one call, and how to reach them. */
@@ -60,10 +56,6 @@ int oci_asking_init(struct oci_asking *a, struct httpc *http, const struct oci_c
 	const struct oci_ref *ref, const struct secret *const *configs, size_t n_configs,
 	struct err *err) MUST_CHECK;
 void oci_asking_fini(struct oci_asking *a);
-static inline struct oci_source *oci_asking_now(const struct oci_asking *a)
-{
-	return &a->sources[a->at];
-}
 /* Log this failure and move to the next host. Return false if there is none. */
 bool oci_asking_next(struct oci_asking *a, const struct err *err);
 /* Prefix err with the hosts that were tried, if there are several. */
@@ -95,6 +87,7 @@ extern const char *const oci_readable[OCI_READABLE];
 struct oci_lines {
 	char text[OCI_COMPUTE_LINE_MAX];
 	size_t len;
+	char last[OCI_COMPUTE_LINE_MAX]; /* the last line: if the child fails, it is the reason */
 };
 void oci_lines_add(struct oci_lines *l, const char *data, size_t len, oci_said_fn line, void *arg);
 

@@ -40,14 +40,11 @@ static bool is_http(const char *url)
 	return strncasecmp(url, "http://", 7) == 0;
 }
 
-/* Compare host and port with the list of insecure hosts. */
-static bool is_insecure(const struct oci_place *p, const char *url)
+/* A list entry without a port does not cover other ports. */
+bool oci_host_listed(const char *const *list, size_t n, const char *host, size_t len)
 {
-	size_t len;
-	const char *host = authority(url, &len);
-
-	for (size_t i = 0; i < p->n_insecure; i++)
-		if (strlen(p->insecure[i]) == len && strncasecmp(p->insecure[i], host, len) == 0)
+	for (size_t i = 0; i < n; i++)
+		if (strlen(list[i]) == len && strncasecmp(list[i], host, len) == 0)
 			return true;
 	return false;
 }
@@ -57,13 +54,18 @@ static bool is_insecure(const struct oci_place *p, const char *url)
  */
 int oci_redirect_check(const struct oci_place *p, const char *from, const char *to, struct err *err)
 {
+	const char *host;
+	size_t len;
+
 	if (oci_is_https(to))
 		return 0;
 	if (!is_http(to))
 		return err_set(err, ERR_DENIED, "the URL is neither https nor http");
 	if (!is_http(from) || !is_http(p->base))
 		return err_set(err, ERR_DENIED, "plain http, from a host that is used over https");
-	if (!oci_same_origin(to, p->base) && !is_insecure(p, to))
+	host = authority(to, &len);
+	if (!oci_same_origin(to, p->base) &&
+		!oci_host_listed(p->insecure, p->n_insecure, host, len))
 		return err_set(
 			err, ERR_DENIED, "plain http to a host that is not listed as insecure");
 	return 0;

@@ -15,6 +15,9 @@
 
 #define REF_MAX  1024
 #define HEX_LEN  64
+#define HEX      "0123456789abcdef"
+#define CAPITALS "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define ALNUM    CAPITALS "abcdefghijklmnopqrstuvwxyz0123456789"
 #define HUB      "docker.io"
 #define HUB_OLD  "index.docker.io"
 #define HUB_OURS "library/"
@@ -29,19 +32,10 @@ static bool is_alnum(char c)
 	return is_lower(c) || (c >= 'A' && c <= 'Z');
 }
 
-static bool is_hex(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-}
-
 bool oci_digest_valid(const char *text, size_t len)
 {
-	if (len != OCI_DIGEST_LEN || memcmp(text, "sha256:", 7) != 0)
-		return false;
-	for (size_t i = 7; i < len; i++)
-		if (!is_hex(text[i]))
-			return false;
-	return true;
+	return len == OCI_DIGEST_LEN && memcmp(text, "sha256:", 7) == 0 &&
+	       strspn(text + 7, HEX) >= HEX_LEN;
 }
 
 /* Accept 1 to 65535, digits only, without leading zeros. */
@@ -57,19 +51,6 @@ static bool port_valid(const char *s, size_t len)
 		n = n * 10 + (unsigned)(s[i] - '0');
 	}
 	return n <= 65535;
-}
-
-/* Check only the characters of an IPv6 address: connecting to a wrong one fails anyway. */
-static bool ipv6_valid(const char *s, size_t len)
-{
-	bool colon = false;
-
-	for (size_t i = 0; i < len; i++) {
-		colon = colon || s[i] == ':';
-		if (!is_hex(s[i]) && !(s[i] >= 'A' && s[i] <= 'F') && s[i] != ':' && s[i] != '.')
-			return false;
-	}
-	return colon && len <= 45;
 }
 
 /* Accept labels of letters, digits and inner hyphens, joined by single dots. */
@@ -95,7 +76,10 @@ bool oci_host_valid(const char *text, size_t len)
 		return false;
 	if (text[0] == '[') {
 		end = memchr(text, ']', len);
-		if (!end || !ipv6_valid(text + 1, (size_t)(end - text - 1)))
+		/* Only the characters of an IPv6 address are checked: connecting to a wrong one
+		 * fails anyway. */
+		if (!end || end - text > 46 || !memchr(text, ':', (size_t)(end - text)) ||
+			text + 1 + strspn(text + 1, HEX "ABCDEF:.") < end)
 			return false;
 		port = end + 1;
 		if (port == text + len)
@@ -148,33 +132,6 @@ bool oci_repository_valid(const char *text, size_t len)
 	return inside;
 }
 
-static bool tag_valid(const char *s, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (!is_alnum(s[i]) && s[i] != '_' && (i == 0 || (s[i] != '.' && s[i] != '-')))
-			return false;
-	return len > 0 && len <= OCI_TAG_MAX;
-}
-
-/* Decide whether the first component is a host. Docker's grammar has the same rule. */
-static bool is_host(const char *s, size_t len)
-{
-	if (len == 9 && memcmp(s, "localhost", 9) == 0)
-		return true;
-	for (size_t i = 0; i < len; i++)
-		if (s[i] == '.' || s[i] == ':' || (s[i] >= 'A' && s[i] <= 'Z'))
-			return true;
-	return false;
-}
-
-/* Host names are case-insensitive; lower case makes them comparable as text. */
-static void copy_lower(char *out, const char *s, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		out[i] = s[i] >= 'A' && s[i] <= 'Z' ? (char)(s[i] - 'A' + 'a') : s[i];
-	out[len] = '\0';
-}
-
 /* Read registry and repository. Short names of Docker Hub get "library/". */
 static int take_name(const char *s, size_t len, struct oci_ref *out, struct err *err)
 {
@@ -182,11 +139,17 @@ static int take_name(const char *s, size_t len, struct oci_ref *out, struct err 
 	size_t host = slash ? (size_t)(slash - s) : 0, add = 0;
 
 	strcpy(out->registry, HUB);
-	if (host && is_host(s, host)) {
+	/* Docker's grammar has the same rule. */
+	if (host &&
+		(strcspn(s, ".:" CAPITALS) < host || (host == 9 && str_starts(s, "localhost")))) {
 		if (!oci_host_valid(s, host))
 			return err_set(err, ERR_INVALID,
 				"image reference: the registry must be host[:port]");
-		copy_lower(out->registry, s, host);
+		/* Host names are case-insensitive; lower case makes them comparable as text. */
+		for (size_t i = 0; i < host; i++)
+			out->registry[i] =
+				s[i] >= 'A' && s[i] <= 'Z' ? (char)(s[i] - 'A' + 'a') : s[i];
+		out->registry[host] = '\0';
 		if (str_eq(out->registry, HUB_OLD))
 			strcpy(out->registry, HUB);
 		s += host + 1;
@@ -213,7 +176,8 @@ static int take_tagged(
 	if (colon && (!slash || colon > slash)) {
 		size_t n = len - (size_t)(colon + 1 - text);
 
-		if (!tag_valid(colon + 1, n))
+		if (n < 1 || n > OCI_TAG_MAX || strchr(".-", colon[1]) ||
+			strspn(colon + 1, ALNUM "_.-") < n)
 			return err_set(err, ERR_INVALID, "image reference: the tag is invalid");
 		if (keep)
 			memcpy(out->tag, colon + 1, n);

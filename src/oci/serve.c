@@ -43,16 +43,6 @@ struct answer {
 	size_t n_warnings;
 };
 
-static int read_question(int fd, struct oci_question *q, struct err *err)
-{
-	size_t len;
-	char *all = file_read_fd(fd, "the request", OCI_QUESTION_MAX, &len, err);
-	int rc = all ? oci_question_decode(all, len, q, err) : -1;
-
-	file_wipe(all, len);
-	return rc;
-}
-
 /* Collect warnings for the answer: this process has no log of its own. */
 static void on_line(enum log_level level, const char *line, void *arg)
 {
@@ -100,11 +90,18 @@ int oci_serve(int in_fd, int out_fd, struct err *err)
 		.cpu_s = CPU_S, .descriptors = DESCRIPTORS, .memory = MEMORY_MAX};
 	struct answer a = {.text = STRBUF_INIT};
 	struct oci_question q;
+	size_t len;
+	char *all;
 	int rc;
 
 	log_setup(LOG_WARN, LOG_TEXT);
 	/* Continue without Landlock: the keys are in another process anyway. */
-	if (oci_confine(&limits, -1, err) < 0 || read_question(in_fd, &q, err) < 0)
+	if (oci_confine(&limits, -1, err) < 0)
+		return -1;
+	all = file_read_fd(in_fd, "the request", OCI_QUESTION_MAX, &len, err);
+	rc = all ? oci_question_decode(all, len, &q, err) : -1;
+	file_wipe(all, len);
+	if (rc < 0)
 		return -1;
 	log_capture(on_line, &a);
 	ask(&q, &a);

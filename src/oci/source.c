@@ -16,23 +16,18 @@
 /* The host may have a port but no scheme: that depends on the list of insecure hosts. */
 int oci_mirror_parse(const char *text, struct oci_mirror *out, struct err *err)
 {
-	const char *eq = strchr(text, '='), *slash, *end = text + strlen(text);
-	size_t len;
+	const char *eq = strchr(text, '='), *slash = eq ? strchr(eq, '/') : NULL;
+	size_t len = eq ? strcspn(eq + 1, "/") : 0;
 
 	memset(out, 0, sizeof(*out));
-	if (!eq || !oci_host_valid(text, (size_t)(eq - text)))
+	if (!eq || !oci_host_valid(text, (size_t)(eq - text)) || !oci_host_valid(eq + 1, len))
 		return err_set(
 			err, ERR_INVALID, "\"%s\" is not registry=host[:port][/prefix]", text);
 	memcpy(out->registry, text, (size_t)(eq - text));
-	slash = strchr(eq, '/');
-	len = (size_t)((slash ? slash : end) - (eq + 1));
-	if (!oci_host_valid(eq + 1, len))
-		return err_set(
-			err, ERR_INVALID, "\"%s\" is not registry=host[:port][/prefix]", text);
 	memcpy(out->host, eq + 1, len);
 	if (!slash)
 		return 0;
-	len = (size_t)(end - (slash + 1));
+	len = strlen(slash + 1);
 	if (!oci_repository_valid(slash + 1, len))
 		return err_set(err, ERR_INVALID,
 			"\"%s\": the part after the host is not a repository path", text);
@@ -43,7 +38,7 @@ int oci_mirror_parse(const char *text, struct oci_mirror *out, struct err *err)
 /*
  * Mirrors are parsed here, each time: a malformed one fails the call, not the start of the program.
  */
-int oci_each_source_of(const struct oci_conf *conf, const struct oci_ref *ref, oci_source_fn fn,
+int oci_each_source(const struct oci_conf *conf, const struct oci_ref *ref, oci_source_fn fn,
 	void *arg, struct err *err)
 {
 	for (size_t i = 0; i < conf->n_mirrors; i++) {
@@ -62,16 +57,6 @@ int oci_each_source_of(const struct oci_conf *conf, const struct oci_ref *ref, o
 		ref->repository, err);
 }
 
-int oci_each_source(const struct oci_conf *conf, const char *reference, oci_source_fn fn, void *arg,
-	struct err *err)
-{
-	struct oci_ref ref;
-
-	if (oci_ref_parse(reference, &ref, err) != 0)
-		return -1;
-	return oci_each_source_of(conf, &ref, fn, arg, err);
-}
-
 struct adding {
 	struct oci_asking *to;
 	const struct secret *const *configs;
@@ -87,7 +72,8 @@ static int add_source(
 
 	s->host = xstrdup(name);
 	s->repository = xstrdup(repository);
-	s->plain = oci_net_insecure(&a->to->net, name);
+	s->plain = oci_host_listed((const char *const *)a->to->net.insecure, a->to->net.n_insecure,
+		name, strlen(name));
 	s->base = xasprintf("%s://%s/v2/%s", s->plain ? "http" : "https", connect, repository);
 	return oci_cred_find(a->configs, a->n_configs, name, repository, &s->cred, err);
 }
@@ -109,7 +95,7 @@ int oci_asking_init(struct oci_asking *a, struct httpc *http, const struct oci_c
 	if (!a->net.tls)
 		return -1;
 	a->sources = xcalloc(conf->n_mirrors + 1, sizeof(*a->sources));
-	return oci_each_source_of(conf, ref, add_source, &adding, err);
+	return oci_each_source(conf, ref, add_source, &adding, err);
 }
 
 void oci_asking_fini(struct oci_asking *a)

@@ -281,12 +281,6 @@ static enum oci_tar_type type_of(uint8_t flag, const char *path)
 	}
 }
 
-/* Links, devices and directories have no content, regardless of their size field. */
-static bool has_content(uint8_t flag)
-{
-	return flag < '1' || flag > '6';
-}
-
 /* Check an entry and pass it to the caller. An empty file is complete immediately. */
 static int hand_out(struct oci_tar *t, enum oci_tar_type type, uint64_t size, struct err *err)
 {
@@ -320,7 +314,8 @@ static int entry(struct oci_tar *t, uint8_t flag, uint64_t size, struct err *err
 
 	if (t->has_size)
 		size = t->size;
-	if (!has_content(flag))
+	/* Links, devices and directories have no content, regardless of their size field. */
+	if (flag >= '1' && flag <= '6')
 		size = 0;
 	if (!t->path)
 		t->path = head_path(t->head);
@@ -341,22 +336,15 @@ static int entry(struct oci_tar *t, uint8_t flag, uint64_t size, struct err *err
 	return rc;
 }
 
-static bool all_zero(const uint8_t head[BLOCK])
-{
-	for (size_t i = 0; i < BLOCK; i++)
-		if (head[i])
-			return false;
-	return true;
-}
-
 /* Process a complete header. Two blocks of zeros end the archive. */
 static int take_head(struct oci_tar *t, struct err *err)
 {
+	static const uint8_t zeros[BLOCK];
 	uint64_t sum, size;
 	uint8_t flag = t->head[156];
 
 	t->n_head = 0;
-	if (all_zero(t->head)) {
+	if (memcmp(t->head, zeros, BLOCK) == 0) {
 		t->state = t->zeros ? OVER : HEAD;
 		t->zeros = true;
 		return 0;

@@ -112,21 +112,14 @@ static void content_unref(struct oci_tree *t, struct content *c)
 	free(c);
 }
 
-static void node_clear(struct oci_tree *t, struct node *n)
-{
-	content_unref(t, n->content);
-	n->content = NULL;
-	free(n->target);
-	n->target = NULL;
-}
-
 /* Remove a node and everything below it. The depth is bounded by OCI_TREE_DEPTH_MAX, and so is the
  * recursion. */
 static void node_remove(struct oci_tree *t, struct node *n)
 {
 	while (!LIST_EMPTY(&n->children))
 		node_remove(t, LIST_FIRST(&n->children));
-	node_clear(t, n);
+	content_unref(t, n->content);
+	free(n->target);
 	if (n->dir) {
 		LIST_REMOVE(n, sibling);
 		table_remove(&t->names, &n->link);
@@ -278,6 +271,19 @@ static int enter_parent(struct oci_tree *t, const char *path, bool make, struct 
 	return enter(t, path, slash ? (size_t)(slash - path) : 0, make, dir, err);
 }
 
+/* Find the node at the end of a path, without following it if it is a link. *out NULL: it does not
+ * exist. */
+static int find_path(struct oci_tree *t, const char *path, struct node **out, struct err *err)
+{
+	struct node *dir;
+	const char *name;
+
+	if (enter_parent(t, path, false, &dir, &name, err) < 0)
+		return -1;
+	*out = dir ? find_node(t, dir, name, strlen(name)) : NULL;
+	return 0;
+}
+
 /* ---- entries */
 
 /* Create a node, replacing an earlier one of this name. An existing directory is kept, with its
@@ -330,12 +336,10 @@ int oci_tree_file(struct oci_tree *t, const char *path, unsigned content, struct
 /* Remove the earlier file of this name. Parents are not created for something that is not kept. */
 int oci_tree_other(struct oci_tree *t, const char *path, struct err *err)
 {
-	struct node *dir, *was;
-	const char *name;
+	struct node *was;
 
-	if (enter_parent(t, path, false, &dir, &name, err) < 0)
+	if (find_path(t, path, &was, err) < 0)
 		return -1;
-	was = dir ? find_node(t, dir, name, strlen(name)) : NULL;
 	if (was)
 		node_remove(t, was);
 	return 0;
@@ -345,12 +349,10 @@ int oci_tree_other(struct oci_tree *t, const char *path, struct err *err)
 int oci_tree_hardlink(struct oci_tree *t, const char *path, const char *target, struct err *err)
 {
 	struct content *c = NULL;
-	struct node *dir, *from, *n;
-	const char *name;
+	struct node *from, *n;
 
-	if (enter_parent(t, target, false, &dir, &name, err) < 0)
+	if (find_path(t, target, &from, err) < 0)
 		return -1;
-	from = dir ? find_node(t, dir, name, strlen(name)) : NULL;
 	if (from && from->type == NODE_DIR)
 		return err_set(
 			err, ERR_INVALID, "%.150s is a hard link to a directory", log_esc(path));
@@ -390,12 +392,10 @@ static void prune(struct oci_tree *t, struct node *n, bool itself)
 /* A whiteout for a name that does not exist is ignored. */
 int oci_tree_hide(struct oci_tree *t, const char *path, struct err *err)
 {
-	struct node *dir, *was;
-	const char *name;
+	struct node *was;
 
-	if (enter_parent(t, path, false, &dir, &name, err) < 0)
+	if (find_path(t, path, &was, err) < 0)
 		return -1;
-	was = dir ? find_node(t, dir, name, strlen(name)) : NULL;
 	if (was)
 		prune(t, was, true);
 	return 0;

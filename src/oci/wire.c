@@ -307,12 +307,13 @@ static int take_err(struct reader *r, struct err *out)
 	return 0;
 }
 
-/* Read warnings, which go to the log, so they must be clean. */
-static int take_warnings(struct reader *r, struct oci_answer *out)
+/* Read warnings, then exactly one result. The caller checks that nothing follows. */
+static int take_answer(struct reader *r, struct oci_answer *out)
 {
 	const char *p;
 	size_t n;
 
+	/* Warnings go to the log, so they must be clean. */
 	while (is_next(r, 'w')) {
 		if (out->n_warnings == OCI_WARNINGS_MAX ||
 			take(r, 'w', OCI_WARNING_LEN, &p, &n) < 0 || !is_clean(p, n))
@@ -320,26 +321,13 @@ static int take_warnings(struct reader *r, struct oci_answer *out)
 		memcpy(out->warnings[out->n_warnings], p, n);
 		out->warnings[out->n_warnings++][n] = '\0';
 	}
-	return 0;
-}
-
-/* Read warnings, then exactly one result. The caller checks that nothing follows. */
-static int take_answer(struct reader *r, struct oci_answer *out)
-{
-	const char *p;
-	size_t n;
-
-	if (take_warnings(r, out) < 0)
-		return -1;
 	if (is_next(r, 'n'))
 		return take(r, 'n', 0, &p, &n);
 	if (is_next(r, 'k'))
 		return take_err(r, &out->err);
 	if (take(r, 'v', OCI_LABEL_MAX, &p, &n) < 0)
 		return -1;
-	out->value = xmalloc(n + 1);
-	memcpy(out->value, p, n);
-	out->value[n] = '\0';
+	out->value = xmemdup(p, n);
 	out->len = n;
 	return 0;
 }

@@ -23,6 +23,8 @@
 	"application/vnd.docker.distribution.manifest.list.v2+json, "                              \
 	"application/vnd.docker.distribution.manifest.v2+json"
 
+/* Write "sha256:..." of a body. */
+void oci_digest_of(const void *body, size_t len, char out[OCI_DIGEST_LEN + 1]);
 /* Compare the SHA-256 of a body with the requested digest. ERR_INVALID: they differ. */
 int oci_digest_check(const char *digest, const void *body, size_t len, struct err *err) MUST_CHECK;
 

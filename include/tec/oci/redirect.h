@@ -37,6 +37,8 @@ int oci_redirect_check(
 /* Return ADDR_REACH() of the addresses that a checked url may resolve to. */
 unsigned oci_redirect_reach(const struct oci_place *p, const char *url);
 
+/* Compare a host and its port with a list. */
+bool oci_host_listed(const char *const *list, size_t n, const char *host, size_t len);
 /* Compare scheme, host and port as text. */
 bool oci_same_origin(const char *a, const char *b);
 bool oci_is_https(const char *url);
