@@ -246,27 +246,15 @@ static const struct {
 		resource_policy_get},
 };
 
-/* The role "admin" may use every route, but no path outside them. */
-const struct broker_auth_acl *broker_admin_acls(size_t *n)
-{
-	static const char *const paths[] = {V0("resource"), V0("reference-value"),
-		V0("attestation-policy"), V0("resource-policy"), NULL};
-	static const struct broker_auth_acl acls[] = {{"admin", paths}};
-
-	*n = ARRAY_LEN(acls);
-	return acls;
-}
-
-/* Authorize and run a route. In-process callers have no token: nobody else can reach them. */
+/* Authorize and run a route. */
 static void run(struct call *c, size_t route, const char *path)
 {
 	struct err err = ERR_INIT;
 
 	c->out->verb = routes[route].verb;
 	c->rest = path + strlen(routes[route].path);
-	if (routes[route].denied && !c->a->in_process &&
-		broker_auth_check(&c->a->auth, c->r->authorization, c->r->target, c->now_s, &err) <
-			0)
+	if (routes[route].denied && c->a->check &&
+		c->a->check(c->a->arg, c->r->authorization, c->r->target, c->now_s, &err) < 0)
 		broker_admin_refuse(c->out, err.http, routes[route].denied,
 			"admin access denied: %s", err.text);
 	else
@@ -304,53 +292,4 @@ void broker_admin(const struct broker_admin *a, const struct broker_request *r, 
 		broker_admin_refuse(out, 404, "PluginNotFound", "Plugin not found");
 	else
 		broker_admin_refuse(out, 404, "InvalidRequestPath", "not found");
-}
-
-/* ---- stock policies */
-
-/* Trustee's own stock policies grant more than is wanted here. All that matters is that a policy
- * exists under each name and that it differs from the operator's, which the operator then
- * replaces. */
-static const char stock_resource_policy[] =
-	"# stock: every resource to every attester but \"sample\"\n"
-	"package policy\n"
-	"import rego.v1\n"
-	"default allow := false\n"
-	"allow if {\n"
-	"\tdata.plugin == \"resource\"\n"
-	"\tnot input.submods.cpu0[\"ear.veraison.annotated-evidence\"].sample\n"
-	"}\n";
-static const char stock_attestation_policy[] = "# stock\n"
-					       "package policy\n"
-					       "import rego.v1\n"
-					       "default executables := 33\n"
-					       "trust_claims := {\"executables\": executables}\n";
-
-/* Existing policies are kept: this runs at each start. */
-int broker_admin_seed(struct broker_store *store, struct err *err)
-{
-	static const struct {
-		enum broker_store_ns ns;
-		const char *id, *text;
-	} stock[] = {
-		{BROKER_STORE_KBS, RESOURCE_POLICY, stock_resource_policy},
-		{BROKER_STORE_ATTESTATION_POLICY, "default_cpu", stock_attestation_policy},
-		{BROKER_STORE_ATTESTATION_POLICY, "default_gpu", stock_attestation_policy},
-		{BROKER_STORE_ATTESTATION_POLICY, "default_switch", stock_attestation_policy},
-		{BROKER_STORE_ATTESTATION_POLICY, "default_ppcie", stock_attestation_policy},
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(stock); i++) {
-		cleanup_free char *key = xasprintf("%s" REGO, stock[i].id);
-		struct broker_store_value there;
-		struct err none = ERR_INIT;
-
-		/* The operator may have replaced it since the last start. */
-		if (broker_store_get(store, stock[i].ns, key, &there, &none) == 0)
-			continue;
-		if (broker_store_set(
-			    store, stock[i].ns, key, stock[i].text, strlen(stock[i].text), err) < 0)
-			return -1;
-	}
-	return 0;
 }

@@ -82,11 +82,6 @@ void broker_attest_free(struct broker_attest *b)
 	free(b);
 }
 
-void broker_attest_set_store(struct broker_attest *b, struct broker_store *store)
-{
-	b->conf.store = store;
-}
-
 size_t broker_attest_sessions(const struct broker_attest *b)
 {
 	return sessions_count(b->sessions);

@@ -21,13 +21,8 @@
 
 struct broker_kbsd {
 	struct httpd *httpd;
-	struct broker_admin admin;
-	struct broker_attest *attest; /* borrowed; NULL: none */
-	char *issuer, *audience;      /* owned; the strings of admin.auth */
-	struct timer sweep;           /* set while there are handshakes */
-	void (*on_answer)(void *arg, const struct broker_request *r, struct broker_answer *a);
-	void (*on_held)(void *arg, struct broker_held *h);
-	void *arg;
+	struct broker_kbsd_conf conf;
+	struct timer sweep; /* set while there are handshakes */
 };
 
 /* The response with a resource that waits for its owner's permission; freed with the request. */
@@ -57,8 +52,8 @@ static void reply(struct broker_kbsd *k, struct httpd_req *req, const struct bro
 	struct broker_answer *a)
 {
 	/* Before the headers, which are made from the answer. */
-	if (k->on_answer)
-		k->on_answer(k->arg, r, a);
+	if (k->conf.on_answer)
+		k->conf.on_answer(k->conf.arg, r, a);
 	if (a->challenge)
 		httpd_reply_header(req, "WWW-Authenticate", a->challenge);
 	if (a->cookie.len)
@@ -95,27 +90,20 @@ static struct broker_node node_of(struct httpd_req *req)
 	return n;
 }
 
-/* Answer as if no admin API existed: it is not served on this listener. */
-static void no_admin(struct broker_answer *a)
-{
-	*a = (struct broker_answer){.status = 200, .verb = "other", .type = ""};
-	broker_admin_refuse(a, 404, "InvalidRequestPath", "not found");
-}
-
 /* Classify the sender before its body is read: everything but the nodes' requests requires an
  * administrator's token. */
 static enum httpd_standing standing(struct httpd_req *req, void *arg)
 {
 	const struct broker_kbsd *k = arg;
+	const struct broker_admin *admin = k->conf.admin;
 	const char *target = httpd_req_target(req);
 	struct err err = ERR_INIT;
 
 	/* Nobody is known before attestation: the listener bounds what strangers may send. */
-	if (k->attest && (str_eq(target, AUTH) || str_eq(target, ATTEST)))
+	if (k->conf.attest && (str_eq(target, AUTH) || str_eq(target, ATTEST)))
 		return HTTPD_STRANGER;
-	if (!k->admin.auth.key ||
-		broker_auth_check(&k->admin.auth, httpd_req_header(req, "Authorization"), target,
-			clock_wall_s(), &err) < 0)
+	if (!admin || admin->check(admin->arg, httpd_req_header(req, "Authorization"), target,
+			      clock_wall_s(), &err) < 0)
 		return HTTPD_REFUSED;
 	return HTTPD_KNOWN;
 }
@@ -164,7 +152,7 @@ static void give_resource(
 	h->public = (struct broker_held){.ops = httpd_req_ops(req), .path = h->path};
 	/* From here on the request owns h; a disconnect cancels what the owner started in ops. */
 	httpd_req_on_gone(req, held_gone, h);
-	k->on_held(k->arg, &h->public);
+	k->conf.on_held(k->conf.arg, &h->public);
 }
 
 /* Serve a resource to a node, or hold it until its owner releases it. */
@@ -175,8 +163,8 @@ static void on_resource(struct broker_kbsd *k, struct httpd_req *req,
 	const char *path = r->target + strlen(RESOURCE);
 
 	path += *path == '/'; /* one release of the attester sends an empty first segment */
-	broker_attest_resource(k->attest, n, path, &a);
-	if (a.status == 200 && k->on_held)
+	broker_attest_resource(k->conf.attest, n, path, &a);
+	if (a.status == 200 && k->conf.on_held)
 		give_resource(k, req, path, &a);
 	else
 		reply(k, req, r, &a);
@@ -190,20 +178,21 @@ static void on_api(struct httpd_req *req, void *arg)
 	struct broker_request r = request_of(req);
 	struct broker_node n = node_of(req);
 
-	if (k->attest && str_eq(r.method, "GET") && str_starts(r.target, RESOURCE)) {
+	if (k->conf.attest && str_eq(r.method, "GET") && str_starts(r.target, RESOURCE)) {
 		on_resource(k, req, &r, &n);
 		return;
 	}
-	if (k->attest && str_eq(r.method, "POST") && str_eq(r.target, AUTH)) {
-		broker_attest_auth(k->attest, &n, &a);
+	if (k->conf.attest && str_eq(r.method, "POST") && str_eq(r.target, AUTH)) {
+		broker_attest_auth(k->conf.attest, &n, &a);
 		/* Only this request opens sessions. */
 		timer_set_earlier(&k->sweep, SWEEP_MS);
-	} else if (k->attest && str_eq(r.method, "POST") && str_eq(r.target, ATTEST)) {
-		broker_attest_attest(k->attest, &n, &a);
-	} else if (k->admin.auth.key) {
-		broker_admin(&k->admin, &r, n.now_s, &a);
+	} else if (k->conf.attest && str_eq(r.method, "POST") && str_eq(r.target, ATTEST)) {
+		broker_attest_attest(k->conf.attest, &n, &a);
+	} else if (k->conf.admin) {
+		broker_admin(k->conf.admin, &r, n.now_s, &a);
 	} else {
-		no_admin(&a);
+		a = (struct broker_answer){.status = 200, .verb = "other", .type = ""};
+		broker_admin_refuse(&a, 404, "InvalidRequestPath", "not found");
 	}
 	reply(k, req, &r, &a);
 }
@@ -213,8 +202,8 @@ static void on_sweep(void *arg)
 {
 	struct broker_kbsd *k = arg;
 
-	broker_attest_sweep(k->attest, clock_boot_ms());
-	if (broker_attest_sessions(k->attest) > 0)
+	broker_attest_sweep(k->conf.attest, clock_boot_ms());
+	if (broker_attest_sessions(k->conf.attest) > 0)
 		timer_set(&k->sweep, SWEEP_MS);
 }
 
@@ -243,21 +232,9 @@ struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_con
 	struct broker_kbsd *k = xcalloc(1, sizeof(*k));
 	struct httpd_conf h = httpd_conf_default;
 
-	k->issuer = xstrdup(conf->issuer);
-	k->audience = xstrdup(conf->audience);
-	k->admin = (struct broker_admin){
-		.auth = {.key = conf->admin_key, .issuer = k->issuer, .audience = k->audience},
-		.store = conf->store,
-		.policies = conf->policies,
-		.n_policies = conf->n_policies};
-	/* The store can be replaced later (broker_kbsd_set_store); everything else is fixed. */
-	k->admin.auth.acls = broker_admin_acls(&k->admin.auth.n_acls);
-	k->attest = conf->attest;
-	k->on_answer = conf->on_answer;
-	k->on_held = conf->on_held;
-	k->arg = conf->arg;
+	k->conf = *conf;
 	h.name = conf->name;
-	h.limits.body = conf->max_body ? conf->max_body : BROKER_KBSD_MAX_BODY;
+	h.limits.body = conf->max_body;
 	/* The operator reuses its connections for all keys. */
 	h.requests_per_conn = REQUESTS_PER_CONN;
 	h.rate = conf->rate;
@@ -282,19 +259,10 @@ void broker_kbsd_free(struct broker_kbsd *k)
 		return;
 	httpd_free(k->httpd);
 	timer_fini(&k->sweep);
-	free(k->issuer);
-	free(k->audience);
 	free(k);
 }
 
 struct httpd *broker_kbsd_httpd(struct broker_kbsd *k)
 {
 	return k->httpd;
-}
-
-void broker_kbsd_set_store(struct broker_kbsd *k, struct broker_store *store)
-{
-	k->admin.store = store;
-	if (k->attest)
-		broker_attest_set_store(k->attest, store);
 }

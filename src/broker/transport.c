@@ -65,7 +65,7 @@ static void start(struct kbs_transport *t, struct op_scope *scope, struct kbs_re
 	struct kbs_call *call)
 {
 	struct transport *b = (struct transport *)t;
-	const struct broker_admin admin = {.store = b->store, .in_process = true};
+	const struct broker_admin admin = {.store = b->store};
 	const struct broker_request r = {.method = req->method,
 		.target = req->path,
 		.body = req->body.data,

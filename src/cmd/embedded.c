@@ -230,7 +230,6 @@ int embedded_listen(struct embedded *e, const struct embedded_nodes *nodes, stru
 		.max_body = BODY_MAX,
 		.max_connections = e->options->max_connections,
 		.rate = nodes->rate,
-		.store = e->store,
 		.attest = e->attest,
 		.on_held = on_held,
 		.arg = e};

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "fake/broker.h"
 #include "rats/fixture.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fake/broker.h"
 #include "rats/fixture.h"
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"

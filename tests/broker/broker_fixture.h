@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 
+#include "fake/broker.h"
 #include "net/net_testing.h"
 #include "tools/kbs-quirks.h"
 
@@ -28,6 +29,7 @@ static inline char *fixture_bearer(const struct pki_key *key, const char *claims
 
 struct broker {
 	struct broker_store *store;
+	struct broker_auth auth;
 	struct broker_admin admin;
 	struct pki_key *key;
 	struct jws_public *public;
@@ -51,10 +53,10 @@ static inline void broker_start(
 	b->public = jws_public_from_pem(pem.data, pem.len, &err);
 	cr_assert(b->public);
 	cr_assert_eq(broker_admin_seed(b->store, &err), 0, "%s", err.text);
+	b->auth = (struct broker_auth){.key = b->public, .issuer = issuer, .audience = audience};
+	b->auth.acls = broker_admin_acls(&b->auth.n_acls);
 	b->admin = (struct broker_admin){
-		.auth = {.key = b->public, .issuer = issuer, .audience = audience},
-		.store = b->store};
-	b->admin.auth.acls = broker_admin_acls(&b->admin.auth.n_acls);
+		.store = b->store, .check = broker_auth_check, .arg = &b->auth};
 }
 
 static inline void fixture_note(void *arg, const struct broker_request *r, struct broker_answer *a)
@@ -70,9 +72,8 @@ static inline void fixture_note(void *arg, const struct broker_request *r, struc
 static inline void broker_listen(struct broker *b, size_t max_body)
 {
 	struct broker_kbsd_conf conf = {.name = "kbs",
-		.admin_key = b->public,
-		.store = b->store,
-		.max_body = max_body,
+		.admin = &b->admin,
+		.max_body = max_body ? max_body : (size_t)8 << 20,
 		.on_answer = fixture_note,
 		.arg = b,
 		.error_body = b->quirks ? quirks_error_body : NULL};

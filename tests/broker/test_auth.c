@@ -6,8 +6,6 @@
 
 #include "broker_fixture.h"
 
-#include "tec/broker/auth.h"
-
 #define PATH   "/kbs/v0/resource/a/b/c"
 #define CLAIMS "\"role\":\"admin\",\"exp\":1000"
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fake/broker.h"
 #include "rats/fixture.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"

@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 
+#include "fake/broker.h"
 #include "tec/base/secret.h"
 #include "tec/base/str.h"
 #include "tec/broker/store.h"

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fake/broker.h"
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"

@@ -14,6 +14,8 @@
 #include "tec/broker/store.h"
 #include "tec/broker/wire.h"
 
+#include "../fake/broker.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_path(const char *path)

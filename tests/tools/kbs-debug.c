@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For tests only: GET /dump (everything stored, and the requests in their order), GET /counts, POST
- * /lose (exchanges the store for an empty one, as when a Pod without a volume was replaced).
+ * /lose (empties the store, as when a Pod without a volume was replaced).
  * Listens on loopback only.
  */
 #include "config.h"
@@ -65,16 +65,12 @@ void tool_log_free(struct tool *t)
 
 int tool_new_store(struct tool *t, struct err *err)
 {
-	cleanup_broker_store struct broker_store *s = broker_store_memory_new();
-
-	if (broker_admin_seed(s, err) < 0 ||
-		(t->from_dir && tool_load_files(s, t->from_dir, err) < 0))
+	if (!t->store)
+		t->store = broker_store_memory_new();
+	broker_store_memory_lose(t->store);
+	if (broker_admin_seed(t->store, err) < 0)
 		return -1;
-	if (t->kbsd)
-		broker_kbsd_set_store(t->kbsd, s);
-	broker_store_free(t->store);
-	t->store = steal_ptr(&s);
-	return 0;
+	return t->from_dir ? tool_load_files(t->store, t->from_dir, err) : 0;
 }
 
 /* ---- the dump */

@@ -9,6 +9,8 @@
 #include "tec/base/str.h"
 #include "tec/broker/kbsd.h"
 
+#include "../fake/broker.h"
+
 #define TOOL_LOG_MAX   16384
 #define TOOL_COUNT_MAX 128
 #define TOOL_FILE_MAX  ((size_t)16 << 20)
@@ -25,6 +27,8 @@ struct tool {
 	struct loop *loop;
 	struct broker_store *store;   /* owned */
 	struct jws_public *admin_key; /* owned */
+	struct broker_auth auth;
+	struct broker_admin admin;
 	struct broker_kbsd *kbsd;
 	struct broker_attest *attest;     /* owned; NULL: nodes cannot attest */
 	struct pki_key *signer;           /* owned */

@@ -168,7 +168,7 @@ static int start(struct tool *t, const struct conf *conf, struct err *err)
 	size_t len;
 	uint64_t mib;
 
-	if (conf_number(conf, "payload-mib", 1, BROKER_KBSD_MAX_BODY_MOST / MIB, &mib, err) < 0)
+	if (conf_number(conf, "payload-mib", 1, 32, &mib, err) < 0)
 		return -1;
 	if (!key)
 		return err_set(err, ERR_INVALID, "--admin-key is missing");
@@ -176,18 +176,22 @@ static int start(struct tool *t, const struct conf *conf, struct err *err)
 	t->admin_key = pem ? jws_public_from_pem(pem, len, err) : NULL;
 	if (!t->admin_key || tool_new_store(t, err) < 0)
 		return -1;
-	k.admin_key = t->admin_key;
-	k.issuer = conf_str(conf, "issuer");
-	k.audience = conf_str(conf, "audience");
+	t->auth = (struct broker_auth){.key = t->admin_key,
+		.issuer = conf_str(conf, "issuer"),
+		.audience = conf_str(conf, "audience")};
+	t->auth.acls = broker_admin_acls(&t->auth.n_acls);
 	t->quirks = conf_bool(conf, "trustee-quirks");
 	k.error_body = t->quirks ? quirks_error_body : NULL;
 	k.max_body = mib * MIB;
-	k.store = t->store;
 	if (start_attest(t, conf, err) < 0)
 		return -1;
 	k.attest = t->attest;
-	k.policies = t->n_policies ? t->policies : NULL;
-	k.n_policies = t->n_policies;
+	t->admin = (struct broker_admin){.store = t->store,
+		.policies = t->n_policies ? t->policies : NULL,
+		.n_policies = t->n_policies,
+		.check = broker_auth_check,
+		.arg = &t->auth};
+	k.admin = &t->admin;
 	t->kbsd = broker_kbsd_new(t->loop, &k);
 	if (load_tls(t, conf, err) < 0 ||
 		httpd_listen(broker_kbsd_httpd(t->kbsd), conf_str(conf, "listen"), err) < 0)

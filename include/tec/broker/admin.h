@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #include "tec/base/str.h"
-#include "tec/broker/auth.h"
 #include "tec/broker/store.h"
 #include "tec/rats/policy.h"
 
@@ -30,11 +29,14 @@ struct broker_policy {
 };
 
 struct broker_admin {
-	struct broker_auth auth;              /* acls: from broker_admin_acls() */
 	struct broker_store *store;           /* borrowed */
 	const struct broker_policy *policies; /* borrowed; NULL: any text is accepted */
 	size_t n_policies;
-	bool in_process; /* the caller is this program: no token required */
+	/* Checks the right to a target; ERR_DENIED with http 401 or 403 and a text for the client.
+	 * NULL: the caller is this program, which needs no token. */
+	int (*check)(const void *arg, const char *authorization, const char *target, int64_t now_s,
+		struct err *err);
+	const void *arg;
 };
 
 struct broker_request {
@@ -58,8 +60,6 @@ struct broker_answer {
 void broker_answer_fini(struct broker_answer *a);
 #define cleanup_broker_answer __attribute__((cleanup(broker_answer_fini)))
 
-/* The paths of the role "admin". */
-const struct broker_auth_acl *broker_admin_acls(size_t *n);
 /* Initialises out. */
 void broker_admin(const struct broker_admin *a, const struct broker_request *r, int64_t now_s,
 	struct broker_answer *out);
@@ -72,8 +72,5 @@ void broker_admin_error(struct strbuf *out, const char *type, const char *detail
 /* The policy with exactly this text; NULL: none. */
 const struct broker_policy *broker_policy_find(const struct broker_policy *policies, size_t n,
 	bool resource, const void *text, size_t len);
-
-/* Store the stock policies under the names that have none. */
-int broker_admin_seed(struct broker_store *store, struct err *err) MUST_CHECK;
 
 #endif

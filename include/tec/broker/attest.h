@@ -52,8 +52,6 @@ struct broker_attest;
 struct broker_attest *broker_attest_new(const struct broker_attest_conf *conf);
 void broker_attest_free(struct broker_attest *b); /* NULL is fine */
 
-void broker_attest_set_store(struct broker_attest *b, struct broker_store *store);
-
 /* A request of a node, with the current times. */
 struct broker_node {
 	uint8_t source[ADDR_SOURCE_LEN];

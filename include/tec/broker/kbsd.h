@@ -3,8 +3,7 @@
  * struct broker_kbsd: a key broker that speaks Trustee's protocol on a listener of its own: the
  * admin side (broker/admin), the nodes' side (broker/attest) and /healthz.
  *
- * Ownership: store and admin key are borrowed, and the store may be replaced between two requests;
- * the rest of the configuration is copied. on_answer runs from the loop before each reply and may
+ * Ownership: the configuration is copied, without what it points to. on_answer runs from the loop before each reply and may
  * change it; it does not see what the listener itself refuses (404 outside the API, 411, 413...).
  */
 #ifndef TEC_BROKER_KBSD_H
@@ -14,9 +13,6 @@
 #include "tec/broker/attest.h"
 #include "tec/loop/loop.h"
 #include "tec/net/httpd.h"
-
-#define BROKER_KBSD_MAX_BODY      ((size_t)8 << 20)
-#define BROKER_KBSD_MAX_BODY_MOST ((size_t)32 << 20)
 
 struct broker_kbsd;
 
@@ -32,15 +28,11 @@ struct broker_held {
 void broker_held_end(struct broker_held *take, const struct err *err);
 
 struct broker_kbsd_conf {
-	const char *name;                   /* static; label in logs and metrics */
-	const struct jws_public *admin_key; /* borrowed; NULL: no admin API here */
-	const char *issuer, *audience;      /* required in a token; NULL: not checked */
-	size_t max_body;                    /* 0: BROKER_KBSD_MAX_BODY */
-	unsigned max_connections;           /* 0: httpd_conf_default's */
-	struct ratelimit *rate;             /* borrowed; NULL: off */
-	struct broker_store *store;
-	const struct broker_policy *policies; /* borrowed; see struct broker_admin */
-	size_t n_policies;
+	const char *name;                 /* static; label in logs and metrics */
+	const struct broker_admin *admin; /* borrowed, with a check; NULL: no admin API here */
+	size_t max_body;
+	unsigned max_connections;     /* 0: httpd_conf_default's */
+	struct ratelimit *rate;       /* borrowed; NULL: off */
 	struct broker_attest *attest; /* borrowed; NULL: nodes cannot attest */
 	void (*on_answer)(
 		void *arg, const struct broker_request *r, struct broker_answer *a); /* or NULL */
@@ -54,6 +46,5 @@ struct broker_kbsd_conf {
 struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_conf *conf);
 void broker_kbsd_free(struct broker_kbsd *k);           /* closes all connections at once */
 struct httpd *broker_kbsd_httpd(struct broker_kbsd *k); /* borrowed: to bind, set TLS, drain */
-void broker_kbsd_set_store(struct broker_kbsd *k, struct broker_store *store);
 
 #endif

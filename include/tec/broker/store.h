@@ -57,8 +57,6 @@ struct broker_store {
 	const struct broker_store_ops *ops;
 };
 
-/* In memory, lost with the process; each call is O(1), list O(n). */
-struct broker_store *broker_store_memory_new(void);
 void broker_store_free(struct broker_store *s); /* NULL is fine */
 
 int broker_store_key_check(const char *key, struct err *err) MUST_CHECK;
