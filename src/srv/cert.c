@@ -31,7 +31,6 @@ struct srv_cert {
 	struct tls_ctx *good; /* the last usable context; stays when the Secret becomes unusable */
 	/* The last usable ca.crt, kept for as long as the certificate that it must verify. */
 	char *ca, *ca_sha256;
-	bool wanted;
 };
 
 struct srv_certs {
@@ -49,25 +48,21 @@ static void secret_obj_fini(struct kobj *o)
 	tls_ctx_unref(((struct secret_obj *)o)->tls);
 }
 
-/* Decode data[member]. The text in json-c's memory is wiped, as it may be a private key. */
-static struct secret *take_data(struct json_object *o, const char *member)
+/* Decode data[member]. The text in json-c's memory is wiped, as it may be a private key. *there is
+ * set if the member exists. */
+static struct secret *take_data(struct json_object *o, const char *member, bool *there)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
 	struct secret *s;
 
-	if (!data || !json_object_object_get_ex(data, member, &v) ||
-		!json_object_is_type(v, json_type_string))
+	if (!data || !json_object_object_get_ex(data, member, &v))
+		return NULL;
+	*there = true;
+	if (!json_object_is_type(v, json_type_string))
 		return NULL;
 	s = secret_from_b64(json_object_get_string(v), (size_t)json_object_get_string_len(v));
 	json_wipe(v);
 	return s;
-}
-
-static bool has_data(struct json_object *o, const char *member)
-{
-	struct json_object *data = json_get_obj(o, "data");
-
-	return data && json_object_object_get_ex(data, member, NULL);
 }
 
 static int undecodable(struct err *err)
@@ -79,11 +74,12 @@ static int undecodable(struct err *err)
  * logged. */
 static void read_ca(struct kobj_pack *p, struct json_object *o, const struct log_ctx *lc)
 {
-	cleanup_secret struct secret *ca = take_data(o, "ca.crt");
+	bool there = false;
+	cleanup_secret struct secret *ca = take_data(o, "ca.crt", &there);
 	cleanup_strbuf struct strbuf text = STRBUF_INIT, hashes = STRBUF_INIT;
 	struct err err = ERR_INIT;
 
-	if (!ca && !has_data(o, "ca.crt"))
+	if (!there)
 		return;
 	/* By length, not as a string: a NUL byte would hide what follows it. */
 	if (!ca)
@@ -101,14 +97,16 @@ static void read_ca(struct kobj_pack *p, struct json_object *o, const struct log
  * logged. */
 static struct tls_ctx *read_identity(struct json_object *o, const struct log_ctx *lc)
 {
-	cleanup_secret struct secret *crt = take_data(o, "tls.crt"), *key = take_data(o, "tls.key");
+	bool there = false;
+	cleanup_secret struct secret *crt = take_data(o, "tls.crt", &there),
+				     *key = take_data(o, "tls.key", &there);
 	struct tls_ctx *tls = NULL;
 	struct err err = ERR_INIT;
 
 	if (crt && key)
 		tls = tls_ctx_new(
 			secret_peek(crt), secret_len(crt), secret_peek(key), secret_len(key), &err);
-	else if (has_data(o, "tls.crt") || has_data(o, "tls.key"))
+	else if (there)
 		undecodable(&err);
 	if (err_is_set(&err))
 		log_err(LOG_WARN, lc, "certificate is unusable, keeping the last good one", &err);
@@ -254,11 +252,9 @@ struct srv_certs *srv_certs_new(struct loop *l, struct k8s_transport *t, const c
 
 void srv_certs_free(struct srv_certs *c)
 {
-	size_t i;
-
 	if (!c)
 		return;
-	for (i = 0; i < SRV_CERTS_MAX; i++)
+	for (size_t i = 0; i < SRV_CERTS_MAX; i++)
 		if (c->slot[i])
 			cert_free(c->slot[i]);
 	free(c->ca_sha256);
@@ -268,35 +264,10 @@ void srv_certs_free(struct srv_certs *c)
 
 static struct srv_cert *lookup(const struct srv_certs *c, const char *name)
 {
-	size_t i;
-
-	for (i = 0; name && i < SRV_CERTS_MAX; i++)
+	for (size_t i = 0; name && i < SRV_CERTS_MAX; i++)
 		if (c->slot[i] && str_eq(c->slot[i]->name, name))
 			return c->slot[i];
 	return NULL;
-}
-
-/* Keep the watch of this name, or start one in a free slot. */
-static void want_one(struct srv_certs *c, const char *name)
-{
-	struct srv_cert *have = lookup(c, name);
-	size_t i;
-
-	if (have) {
-		have->wanted = true;
-		return;
-	}
-	/* The CRD checks names too, but a selector must not depend on that. */
-	if (!kobj_name_valid(name, strlen(name)))
-		return;
-	for (i = 0; i < SRV_CERTS_MAX; i++) {
-		if (c->slot[i])
-			continue;
-		c->slot[i] = cert_new(c, name);
-		c->slot[i]->wanted = true;
-		return;
-	}
-	DIE("more than %d TLS Secrets are named", SRV_CERTS_MAX);
 }
 
 _Static_assert(
@@ -316,50 +287,43 @@ size_t srv_certs_of(const struct model_cluster *c, bool ignition, const char *na
 	return n;
 }
 
-/* Store the list of allowed certificates; on a change, judge all Secrets again. */
-static void set_listed(struct srv_certs *c, const char *ca_sha256)
-{
-	if (str_eq(c->ca_sha256, ca_sha256))
-		return;
-	free(c->ca_sha256);
-	c->ca_sha256 = xstrdup(ca_sha256);
-	for (size_t i = 0; i < SRV_CERTS_MAX; i++)
-		if (c->slot[i])
-			judge_again(c->slot[i]);
-}
-
 void srv_certs_want(struct srv_certs *c, const char *const *names, size_t n, const char *ca_sha256)
 {
-	size_t i;
+	size_t slot = 0;
 
-	set_listed(c, ca_sha256);
-
-	for (i = 0; i < SRV_CERTS_MAX; i++)
-		if (c->slot[i])
-			c->slot[i]->wanted = false;
-	for (i = 0; i < n; i++) {
-		struct srv_cert *have = lookup(c, names[i]);
-
-		if (have)
-			have->wanted = true;
+	/* On a change of the allowed certificates, judge all Secrets again. */
+	if (!str_eq(c->ca_sha256, ca_sha256)) {
+		free(c->ca_sha256);
+		c->ca_sha256 = xstrdup(ca_sha256);
+		for (size_t i = 0; i < SRV_CERTS_MAX; i++)
+			if (c->slot[i])
+				judge_again(c->slot[i]);
 	}
 	/* Free slots of dropped names first: new ones may need them. */
-	for (i = 0; i < SRV_CERTS_MAX; i++) {
-		if (!c->slot[i] || c->slot[i]->wanted)
-			continue;
-		cert_free(c->slot[i]);
-		c->slot[i] = NULL;
+	for (size_t i = 0; i < SRV_CERTS_MAX; i++) {
+		bool wanted = !c->slot[i];
+
+		for (size_t k = 0; k < n && !wanted; k++)
+			wanted = str_eq(names[k], c->slot[i]->name);
+		if (!wanted)
+			cert_free(steal_ptr(&c->slot[i]));
 	}
-	for (i = 0; i < n; i++)
-		if (names[i])
-			want_one(c, names[i]);
+	for (size_t i = 0; i < n; i++) {
+		/* The CRD checks names too, but a selector must not depend on that. */
+		if (!names[i] || lookup(c, names[i]) ||
+			!kobj_name_valid(names[i], strlen(names[i])))
+			continue;
+		while (slot < SRV_CERTS_MAX && c->slot[slot])
+			slot++;
+		if (slot == SRV_CERTS_MAX)
+			DIE("more than %d TLS Secrets are named", SRV_CERTS_MAX);
+		c->slot[slot] = cert_new(c, names[i]);
+	}
 }
 
 int srv_certs_filled(const struct srv_certs *c)
 {
-	size_t i;
-
-	for (i = 0; i < SRV_CERTS_MAX; i++)
+	for (size_t i = 0; i < SRV_CERTS_MAX; i++)
 		if (c->slot[i] && !k8s_cache_filled(c->slot[i]->cache))
 			return 0;
 	return 1;

@@ -49,7 +49,7 @@ struct srv_pending {
 	const struct state *state; /* borrowed */
 	size_t pending_machines, pending_aks;
 	size_t machine_places, key_places; /* places whose objects no cache shows */
-	struct srv_share *share;
+	struct sources *share;
 	struct table by_name, by_uuid;
 	TAILQ_HEAD(, srv_place) kept;
 	uint64_t told_ms[SRV_LIMIT_N];  /* 0: never */
@@ -222,7 +222,7 @@ void srv_pending_free(struct srv_pending *p)
 		DIE("%u registrations outlive their listeners", (unsigned)p->by_name.n);
 	table_fini(&p->by_name);
 	table_fini(&p->by_uuid);
-	srv_share_free(p->share);
+	sources_free(p->share);
 	free(p);
 }
 
@@ -268,9 +268,8 @@ enum srv_limit srv_pending_machine_limit(
 		return SRV_LIMIT_ALL_MACHINES;
 	if (model_pending_is_reached(c, &n, MODEL_PENDING_NEVER_ATTESTED))
 		return SRV_LIMIT_NEVER_ATTESTED;
-	if (srv_share_count(p->share, peer) >= model_pending_share(c))
-		return SRV_LIMIT_SHARE;
-	return SRV_LIMIT_NONE;
+	return srv_share_count(p->share, peer) >= model_pending_share(c) ? SRV_LIMIT_SHARE
+									 : SRV_LIMIT_NONE;
 }
 
 struct srv_place *srv_pending_take_machine(struct srv_pending *p, const struct model_cluster *c,

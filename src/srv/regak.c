@@ -25,12 +25,18 @@
 
 #define SEEN_LEN 128 /* a uid has 36 characters */
 
+/* What is known about a request, and decided, before anything is created. */
+struct registration {
+	struct pki_spki spki;
+	char uuid[UUID_TEXT_LEN + 1]; /* "": none */
+	char name[MODEL_AK_NAME_LEN + 1];
+	char machine_uid[SEEN_LEN + 1]; /* of the Machine with this uuid; "": none known */
+	bool handed_out;                /* none known, and a listener handed out this uuid */
+};
+
 struct job {
 	struct srv_job base;
-	char name[MODEL_AK_NAME_LEN + 1];
-	char uuid[UUID_TEXT_LEN + 1]; /* "": the request has none */
-	char seen[SEEN_LEN + 1];      /* uid of the Machine; "": none existed */
-	struct pki_spki spki;
+	struct registration a;
 };
 
 /* Errors on port 8001 have the Rust operator's format, not that of port 8000. */
@@ -40,13 +46,6 @@ static const char *error_body(struct strbuf *out, int status, const char *messag
 	json_quote(out, message, strlen(message));
 	strbuf_addc(out, '}');
 	return "application/json";
-}
-
-static void reply_created(struct httpd_req *r)
-{
-	static const char body[] = "{\"status\":\"success\"}";
-
-	httpd_reply(r, 201, "application/json", body, sizeof(body) - 1);
 }
 
 /* Answer for a key that exists. With the same uuid (or if the request or the stored key has none)
@@ -84,10 +83,10 @@ static void on_existing(void *arg, const struct err *err, const struct k8s_resul
 	const char *have = err_is_set(err) ? NULL : json_get_str(result->object, "spec/uuid");
 	char spare[MODEL_AK_NAME_LEN + 1];
 
-	model_ak_name(j->spki.sha256, MODEL_AK_NAME_SPARE, spare);
-	if (!err_is_set(err) && !have && *j->uuid && !str_eq(j->name, spare)) {
+	model_ak_name(j->a.spki.sha256, MODEL_AK_NAME_SPARE, spare);
+	if (!err_is_set(err) && !have && *j->a.uuid && !str_eq(j->a.name, spare)) {
 		/* A listener of version 0.1.0 gave this name to a key without uuid. */
-		memcpy(j->name, spare, sizeof(spare));
+		memcpy(j->a.name, spare, sizeof(spare));
 		post_key(j);
 		return;
 	}
@@ -95,20 +94,21 @@ static void on_existing(void *arg, const struct err *err, const struct k8s_resul
 	if (err_is_set(err))
 		srv_reply_api_error(srv_job_reply(&j->base), err);
 	else
-		reply_duplicate(env, srv_job_reply(&j->base), have, j->uuid);
+		reply_duplicate(env, srv_job_reply(&j->base), have, j->a.uuid);
 	srv_job_end(&j->base);
 }
 
 /* AlreadyExists is not the answer yet: the existing key's uuid decides what the client is told. */
 static void on_created(void *arg, const struct err *err, const struct k8s_result *result)
 {
+	static const char done[] = "{\"status\":\"success\"}";
 	struct job *j = arg;
 	const struct srv_env *env = srv_listener_env(j->base.listener);
-	struct log_ctx lc = {.kind = "AttestationKey", .ns = env->ns, .name = j->name};
+	struct log_ctx lc = {.kind = "AttestationKey", .ns = env->ns, .name = j->a.name};
 	struct httpd_req *r;
 
 	if (err_is_set(err) && result && result->already_exists) {
-		k8s_call_get(env->api, &j->base.ops, &kobj_ak, env->ns, j->name, on_existing, j);
+		k8s_call_get(env->api, &j->base.ops, &kobj_ak, env->ns, j->a.name, on_existing, j);
 		return;
 	}
 	srv_job_settle(&j->base.key, err, result);
@@ -117,8 +117,8 @@ static void on_created(void *arg, const struct err *err, const struct k8s_result
 		srv_reply_api_error(r, err);
 	} else {
 		log_info(&lc, "attestation key registered", "machine=%s peer=%s",
-			*j->uuid ? j->uuid : "none", log_esc(httpd_req_peer(r)));
-		reply_created(r);
+			*j->a.uuid ? j->a.uuid : "none", log_esc(httpd_req_peer(r)));
+		httpd_reply(r, 201, "application/json", done, sizeof(done) - 1);
 	}
 	srv_job_end(&j->base);
 }
@@ -131,17 +131,17 @@ static void post_key(struct job *j)
 	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
 	cleanup_json struct json_object *ak = NULL;
 
-	pki_spki_to_pem(&j->spki, &pem);
-	ak = model_ak_new_json(j->name, strbuf_str(&pem), *j->uuid ? j->uuid : NULL);
-	if (*j->uuid)
-		model_ak_note_seen(ak, *j->seen ? j->seen : MODEL_SEEN_NONE);
+	pki_spki_to_pem(&j->a.spki, &pem);
+	ak = model_ak_new_json(j->a.name, strbuf_str(&pem), *j->a.uuid ? j->a.uuid : NULL);
+	if (*j->a.uuid)
+		model_ak_note_seen(ak, *j->a.machine_uid ? j->a.machine_uid : MODEL_SEEN_NONE);
 	k8s_call_create_only(env->api, &j->base.ops, &kobj_ak, env->ns, ak, srv_api_ms(j->base.req),
 		on_created, j);
 }
 
-static void note_seen(struct job *j, const char *uid)
+static void note_machine(struct registration *a, const char *uid)
 {
-	snprintf(j->seen, sizeof(j->seen), "%s", uid ? uid : "");
+	snprintf(a->machine_uid, sizeof(a->machine_uid), "%s", uid ? uid : "");
 }
 
 /* The API's answer about the Machine of this name. If the id was handed out here, the API has
@@ -157,8 +157,8 @@ static void on_machine_read(void *arg, const struct err *err, const struct k8s_r
 	}
 	if (j->base.machine)
 		srv_place_give_back(steal_ptr(&j->base.machine));
-	if (!err_is_set(err) && str_eq(json_get_str(result->object, "spec/id"), j->uuid))
-		note_seen(j, json_get_str(result->object, "metadata/uid"));
+	if (!err_is_set(err) && str_eq(json_get_str(result->object, "spec/id"), j->a.uuid))
+		note_machine(&j->a, json_get_str(result->object, "metadata/uid"));
 	post_key(j);
 }
 
@@ -166,7 +166,7 @@ static void on_machine_read(void *arg, const struct err *err, const struct k8s_r
 static void read_machine(struct job *j)
 {
 	const struct srv_env *env = srv_listener_env(j->base.listener);
-	cleanup_free char *name = model_machine_name(j->uuid);
+	cleanup_free char *name = model_machine_name(j->a.uuid);
 
 	k8s_call_get(env->api, &j->base.ops, &kobj_machine, env->ns, name, on_machine_read, j);
 }
@@ -175,7 +175,7 @@ static void on_machine_created(void *arg, const struct err *err, const struct k8
 {
 	struct job *j = arg;
 	const struct srv_env *env = srv_listener_env(j->base.listener);
-	cleanup_free char *name = model_machine_name(j->uuid);
+	cleanup_free char *name = model_machine_name(j->a.uuid);
 	struct log_ctx lc = {.kind = "Machine", .ns = env->ns, .name = name};
 
 	if (err_is_set(err) && result && result->already_exists) {
@@ -189,32 +189,8 @@ static void on_machine_created(void *arg, const struct err *err, const struct k8
 		return;
 	}
 	log_info(&lc, "machine registered", "peer=%s", log_esc(httpd_req_peer(j->base.req)));
-	note_seen(j, result->uid);
+	note_machine(&j->a, result->uid);
 	post_key(j);
-}
-
-/* With registration.machine AtKey the Machine is created only now, by a client that holds a valid
- * id. */
-static void post_machine(struct job *j, const struct model_cluster *c)
-{
-	const struct srv_env *env = srv_listener_env(j->base.listener);
-	cleanup_json struct json_object *machine =
-		model_machine_new_json(j->uuid, c->obj.name, c->obj.uid, true);
-
-	k8s_call_create_only(env->api, &j->base.ops, &kobj_machine, env->ns, machine,
-		srv_api_ms(j->base.req), on_machine_created, j);
-}
-
-/* NULL: the request has been refused. */
-static const struct model_cluster *check_cluster(const struct srv_env *env, struct httpd_req *r)
-{
-	const struct model_cluster *c = srv_served_cluster(env, r);
-
-	if (!c || c->endorsement != MODEL_ENDORSEMENT_REQUIRED)
-		return c;
-	httpd_reply_error(r, 503, 60,
-		"registration.endorsement Required has no effect in this version and is not served");
-	return NULL;
 }
 
 /* Parse the body into spki and uuid ("" if absent). The text of ERR_INVALID is safe to show to
@@ -247,15 +223,6 @@ static int read_request(const char *body, size_t len, struct pki_spki *spki,
 	}
 	return pki_spki_parse_pem(pem, strlen(pem), spki, err);
 }
-
-/* What is known about a request, and decided, before anything is created. */
-struct registration {
-	struct pki_spki spki;
-	char uuid[UUID_TEXT_LEN + 1]; /* "": none */
-	char name[MODEL_AK_NAME_LEN + 1];
-	char machine_uid[SEEN_LEN + 1]; /* of the Machine with this uuid; "": none known */
-	bool handed_out;                /* none known, and a listener handed out this uuid */
-};
 
 /* Find the cached key that this one repeats: any, for a request without uuid; otherwise one that
  * has a uuid, too. */
@@ -297,26 +264,20 @@ static int check_known(const struct srv_env *env, struct httpd_req *r, const str
 	return 0;
 }
 
-/* Find the Machine with this uuid: in the cache, or created here a moment ago. */
-static void find_machine(const struct srv_env *env, struct registration *a)
-{
-	cleanup_free char *name = model_machine_name(a->uuid);
-	const struct kobj *o = NULL;
-	const char *uid;
-
-	if (*a->uuid && env->state->machines)
-		o = k8s_cache_first(env->state->machines, 0, a->uuid);
-	uid = o ? o->uid : *a->uuid ? srv_pending_made_machine(env->pending, name) : NULL;
-	snprintf(a->machine_uid, sizeof(a->machine_uid), "%s", uid ? uid : "");
-}
-
 /* Decide whether a key with this uuid may come here. -1: the request has been refused. */
 static int check_uuid(const struct srv_env *env, struct httpd_req *r, const struct model_cluster *c,
 	struct registration *a)
 {
 	struct log_ctx lc = {.kind = "Machine", .ns = env->ns};
+	cleanup_free char *name = model_machine_name(a->uuid);
+	const struct kobj *o = NULL;
 
-	find_machine(env, a);
+	/* The Machine with this uuid: in the cache, or created here a moment ago. */
+	if (*a->uuid && env->state->machines)
+		o = k8s_cache_first(env->state->machines, 0, a->uuid);
+	note_machine(a, o          ? o->uid
+			: *a->uuid ? srv_pending_made_machine(env->pending, name)
+				   : NULL);
 	/* With AtRequest, too: nodes come with ids that were handed out before the change. */
 	a->handed_out = *a->uuid && !*a->machine_uid && c->reg_mode != MODEL_REG_MANUAL &&
 			srv_regkey_valid(env->regkey, c, a->uuid);
@@ -350,6 +311,7 @@ static void start(struct srv_listener *s, struct httpd_req *r, const struct mode
 {
 	const struct srv_env *env = srv_listener_env(s);
 	cleanup_free char *machine_name = model_machine_name(a->uuid);
+	cleanup_json struct json_object *body = NULL;
 	const char *uuid = *a->uuid ? a->uuid : NULL;
 	struct srv_place *key, *machine = NULL;
 	enum srv_limit why;
@@ -370,23 +332,25 @@ static void start(struct srv_listener *s, struct httpd_req *r, const struct mode
 	j = srv_job_start(sizeof(*j), s, r);
 	j->base.key = key;
 	j->base.machine = machine;
-	j->spki = a->spki;
-	memcpy(j->name, a->name, sizeof(j->name));
-	memcpy(j->uuid, a->uuid, sizeof(j->uuid));
-	note_seen(j, a->machine_uid);
-	if (a->handed_out)
-		post_machine(j, c);
-	else if (uuid && !*a->machine_uid)
+	j->a = *a;
+	if (a->handed_out) {
+		/* With registration.machine AtKey the Machine is created only now, by a client that
+		 * holds a valid id. */
+		body = model_machine_new_json(a->uuid, c->obj.name, c->obj.uid, true);
+		k8s_call_create_only(env->api, &j->base.ops, &kobj_machine, env->ns, body,
+			srv_api_ms(r), on_machine_created, j);
+	} else if (uuid && !*a->machine_uid) {
 		read_machine(j); /* another process may have created it a moment ago */
-	else
+	} else {
 		post_key(j);
+	}
 }
 
 static void register_ak(struct httpd_req *r, void *arg)
 {
 	struct srv_listener *s = arg;
 	const struct srv_env *env = srv_listener_env(s);
-	const struct model_cluster *c = check_cluster(env, r);
+	const struct model_cluster *c = srv_served_cluster(env, r);
 	struct err err = ERR_INIT;
 	const char *body;
 	struct registration a;
@@ -394,6 +358,11 @@ static void register_ak(struct httpd_req *r, void *arg)
 
 	if (!c)
 		return;
+	if (c->endorsement == MODEL_ENDORSEMENT_REQUIRED) {
+		httpd_reply_error(r, 503, 60,
+			"registration.endorsement Required has no effect in this version and is not served");
+		return;
+	}
 	body = httpd_req_body(r, &len);
 	if (read_request(body, len, &a.spki, a.uuid, &err) < 0) {
 		httpd_reply_error(r, 400, 0, "%s", err.text);

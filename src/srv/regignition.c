@@ -47,14 +47,12 @@ static const char *error_body(struct strbuf *out, int status, const char *messag
 static int collect_ca(
 	const struct srv_env *env, const struct model_cluster *c, struct render_ignition_ca *ca)
 {
-	unsigned i;
-
 	memset(ca, 0, sizeof(*ca));
 	if (c->trustee_secret && !(ca->trustee = srv_certs_ca(env->certs, c->trustee_secret)))
 		return -1;
 	if (c->public_ak_addr && c->ak_secret && !(ca->ak = srv_certs_ca(env->certs, c->ak_secret)))
 		return -1;
-	for (i = 0; i < c->n_servers; i++)
+	for (unsigned i = 0; i < c->n_servers; i++)
 		if (c->server_ca[i] && !(ca->server[i] = srv_certs_ca(env->certs, c->server_ca[i])))
 			return -1;
 	return 0;
@@ -63,11 +61,9 @@ static int collect_ca(
 /* Whether this answer would send a node to a plain-text address that the cluster refuses. */
 static bool plain_refused(const struct model_cluster *c)
 {
-	unsigned i;
-
 	if (c->plaintext != MODEL_PLAINTEXT_REFUSE)
 		return false;
-	for (i = 0; i < c->n_servers; i++)
+	for (unsigned i = 0; i < c->n_servers; i++)
 		if (!c->server_ca[i])
 			return true;
 	return !c->trustee_secret || (c->public_ak_addr && !c->ak_secret);
@@ -100,18 +96,6 @@ static const struct model_cluster *usable_cluster(
 	return NULL;
 }
 
-/* Detects a changed CA only; nobody gains by a collision, so the hash need not be cryptographic. */
-static uint64_t hash_of_ca(const struct render_ignition_ca *ca, unsigned n_servers)
-{
-	const char *pem[2 + MODEL_CLUSTER_SERVERS_MAX] = {ca->trustee, ca->ak};
-	uint64_t hash = 0;
-
-	memcpy(pem + 2, ca->server, n_servers * sizeof(pem[0]));
-	for (unsigned i = 0; i < 2 + n_servers; i++)
-		hash = hash * 31 + (pem[i] ? str_hash(pem[i], strlen(pem[i])) : 0);
-	return hash;
-}
-
 /* Replace the id in the kept answer. Ids are random and of equal length, so nothing else in the
  * text equals the last one. */
 static void page_set_uuid(struct page *p, const char *uuid)
@@ -129,8 +113,13 @@ static void page_set_uuid(struct page *p, const char *uuid)
 static void page_make(struct page *p, const struct model_cluster *c,
 	const struct render_ignition_ca *ca, const char *uuid, int minor)
 {
-	uint64_t hash = hash_of_ca(ca, c->n_servers);
+	const char *pem[2 + MODEL_CLUSTER_SERVERS_MAX] = {ca->trustee, ca->ak};
+	uint64_t hash = 0;
 
+	/* Nobody gains by a collision, so the hash need not be cryptographic. */
+	memcpy(pem + 2, ca->server, c->n_servers * sizeof(pem[0]));
+	for (unsigned i = 0; i < 2 + c->n_servers; i++)
+		hash = hash * 31 + (pem[i] ? str_hash(pem[i], strlen(pem[i])) : 0);
 	if (p->cluster == &c->obj && p->ca == hash && p->minor == minor) {
 		page_set_uuid(p, uuid);
 		return;
@@ -191,20 +180,6 @@ static void on_created(void *arg, const struct err *err, const struct k8s_result
 	srv_job_end(&j->base);
 }
 
-/* Conditional requests are refused: every answer creates a new Machine, so a condition has
- * nothing to refer to (RFC 9110 section 13). */
-static bool is_conditional(const struct httpd_req *r)
-{
-	static const char *const names[] = {"If-Match", "If-None-Match", "If-Modified-Since",
-		"If-Unmodified-Since", "If-Range"};
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(names); i++)
-		if (httpd_req_header(r, names[i]))
-			return true;
-	return false;
-}
-
 /* Hand out an id. The Machine is created when a client registers a key with this id. */
 static void answer_at_key(struct srv_listener *s, struct httpd_req *r,
 	const struct model_cluster *c, const struct render_ignition_ca *ca, int minor)
@@ -252,6 +227,8 @@ static void create_machine(
 
 static void get_ignition(struct httpd_req *r, void *arg)
 {
+	static const char *const conditions[] = {"If-Match", "If-None-Match", "If-Modified-Since",
+		"If-Unmodified-Since", "If-Range"};
 	struct srv_listener *s = arg;
 	const struct srv_env *env = srv_listener_env(s);
 	struct render_ignition_ca ca;
@@ -260,10 +237,13 @@ static void get_ignition(struct httpd_req *r, void *arg)
 
 	if (!c)
 		return;
-	if (is_conditional(r)) {
-		httpd_reply_error(r, 412, 0, "Conditional requests are not supported");
-		return;
-	}
+	/* Every answer creates a new Machine, so a condition has nothing to refer to (RFC 9110
+	 * section 13). */
+	for (size_t i = 0; i < ARRAY_LEN(conditions); i++)
+		if (httpd_req_header(r, conditions[i])) {
+			httpd_reply_error(r, 412, 0, "Conditional requests are not supported");
+			return;
+		}
 	minor = render_ignition_version(httpd_req_header(r, "Accept"));
 	if (minor < 0) {
 		httpd_reply_error(r, 406, 0,

@@ -32,17 +32,16 @@ struct key_obj {
 	char sha256[SHA256_HEX_LEN + 1]; /* of the Secret's content */
 };
 
-enum which { CURRENT, PREVIOUS, N_KEYS };
-static const char *const names[N_KEYS] = {RENDER_REGKEY_CURRENT, RENDER_REGKEY_PREVIOUS};
+enum which { CURRENT, PREVIOUS, DELETED, N_OBJECTS };
+static const char *const names[N_OBJECTS] = {
+	RENDER_REGKEY_CURRENT, RENDER_REGKEY_PREVIOUS, MODEL_RECORD_IDS};
 
 struct srv_regkey {
 	struct loop *loop;
 	struct k8s_transport *api; /* borrowed */
 	char *ns;
-	struct k8s_cache *cache[N_KEYS]; /* NULL: not wanted yet */
-	struct k8s_watch *watch[N_KEYS];
-	struct k8s_cache *deleted; /* only ConfigMap MODEL_RECORD_IDS; NULL: not wanted yet */
-	struct k8s_watch *deleted_watch;
+	struct k8s_cache *cache[N_OBJECTS]; /* each of one object; NULL: not wanted yet */
+	struct k8s_watch *watch[N_OBJECTS];
 	struct secret *key;    /* owned: the current one; was announced when it was read */
 	struct secret *before; /* owned: its predecessor, which signs until settled_ms */
 	uint64_t settled_ms;   /* boot time from which the current key signs */
@@ -85,11 +84,6 @@ static struct kobj *extract(struct json_object *o, struct err *err)
 	return kobj_pack_finish(&p, &fixed, sizeof(fixed));
 }
 
-static struct secret *copy(const struct secret *s)
-{
-	return secret_new_copy(secret_peek(s), secret_len(s));
-}
-
 /* The key as the API has it, if the cluster announces it; NULL: there is none, or it may not be
  * used. */
 static const struct secret *standing(
@@ -112,7 +106,7 @@ static void follow(struct srv_regkey *k, const struct model_cluster *c)
 	log_info(NULL, k->key ? "registration key replaced" : "registration key read", NULL);
 	secret_free(k->before);
 	k->before = k->key;
-	k->key = copy(now);
+	k->key = secret_new_copy(secret_peek(now), secret_len(now));
 	k->settled_ms = clock_boot_ms() + SETTLE_MS;
 }
 
@@ -130,75 +124,54 @@ void srv_regkey_free(struct srv_regkey *k)
 {
 	if (!k)
 		return;
-	for (int i = 0; i < N_KEYS; i++) {
+	for (int i = 0; i < N_OBJECTS; i++) {
 		k8s_watch_free(k->watch[i]);
 		k8s_cache_free(k->cache[i]);
 	}
-	k8s_watch_free(k->deleted_watch);
-	k8s_cache_free(k->deleted);
 	secret_free(k->key);
 	secret_free(k->before);
 	free(k->ns);
 	free(k);
 }
 
-static const struct k8s_cache_type key_type = {extract, sizeof(struct key_obj), NULL, 0};
-static const struct k8s_cache_type record_type = {
-	model_configmap_extract, sizeof(struct model_configmap), NULL, 0};
-
-/* Watch the one object of this name. */
-static void watch_one(struct srv_regkey *k, const struct kobj_gvk *gvk, const char *name,
-	struct k8s_cache *cache, struct k8s_watch **out)
-{
-	cleanup_free char *selector = xasprintf("metadata.name=%s", name);
-	struct k8s_watch_conf conf = {
-		.gvk = gvk,
-		.ns = k->ns,
-		.field_selector = selector,
-		.secret = gvk == &kobj_secret,
-	};
-
-	*out = k8s_watch_new(k->loop, k->api, cache, &conf);
-	k8s_watch_start(*out);
-}
-
 void srv_regkey_want(struct srv_regkey *k)
 {
-	if (k->deleted)
-		return;
-	for (int i = 0; i < N_KEYS; i++) {
-		k->cache[i] = k8s_cache_new(&key_type);
-		watch_one(k, &kobj_secret, names[i], k->cache[i], &k->watch[i]);
+	static const struct k8s_cache_type key = {extract, sizeof(struct key_obj), NULL, 0},
+					   record = {model_configmap_extract,
+						   sizeof(struct model_configmap), NULL, 0};
+
+	for (int i = 0; i < N_OBJECTS && !k->watch[i]; i++) {
+		cleanup_free char *selector = xasprintf("metadata.name=%s", names[i]);
+		const struct k8s_watch_conf conf = {
+			.gvk = i == DELETED ? &kobj_configmap : &kobj_secret,
+			.ns = k->ns,
+			.field_selector = selector,
+			.secret = i != DELETED,
+		};
+
+		k->cache[i] = k8s_cache_new(i == DELETED ? &record : &key);
+		k->watch[i] = k8s_watch_new(k->loop, k->api, k->cache[i], &conf);
+		k8s_watch_start(k->watch[i]);
 	}
-	k->deleted = k8s_cache_new(&record_type);
-	watch_one(k, &kobj_configmap, MODEL_RECORD_IDS, k->deleted, &k->deleted_watch);
 }
 
 bool srv_regkey_filled(const struct srv_regkey *k)
 {
-	for (int i = 0; i < N_KEYS; i++)
+	for (int i = 0; i < N_OBJECTS; i++)
 		if (k->cache[i] && !k8s_cache_filled(k->cache[i]))
 			return false;
-	return !k->deleted || k8s_cache_filled(k->deleted);
+	return true;
 }
 
 bool srv_regkey_is_deleted(const struct srv_regkey *k, const char *uuid)
 {
-	const struct kobj *o = k->deleted ? k8s_cache_find(k->deleted, MODEL_RECORD_IDS) : NULL;
+	const struct kobj *o =
+		k->cache[DELETED] ? k8s_cache_find(k->cache[DELETED], MODEL_RECORD_IDS) : NULL;
 
 	if (o && o->unreadable)
 		return true; /* it may be; a wrong refusal is safer */
 	return o && model_record_find(
 			    ((const struct model_configmap *)o)->record, MODEL_RECORD_ID, uuid);
-}
-
-/* The key that signs: the previous one while another listener may not know the current one yet,
- * provided that the cluster still announces it as the previous one. */
-static const struct secret *signer(const struct srv_regkey *k, const struct model_cluster *c)
-{
-	bool settling = clock_boot_ms() < k->settled_ms;
-
-	return settling && secret_equal(k->before, standing(k, c, PREVIOUS)) ? k->before : k->key;
 }
 
 /* What an id is bound to besides the key: an id of another cluster or mode is invalid here. */
@@ -218,13 +191,20 @@ bool srv_regkey_make(
 {
 	struct rats_ticket_scope scope = scope_of(c);
 	uint8_t random[RATS_TICKET_RANDOM_LEN];
+	const struct secret *signer;
 
 	follow(k, c);
 	if (!k->key)
 		return false;
+	/* The previous key signs while another listener may not know the current one yet, provided
+	 * that the cluster still announces it as the previous one. */
+	signer =
+		clock_boot_ms() < k->settled_ms && secret_equal(k->before, standing(k, c, PREVIOUS))
+			? k->before
+			: k->key;
 	bytes_random(random, sizeof(random));
-	rats_ticket_make(signer(k, c), &scope, random,
-		rats_ticket_epoch(clock_wall_s(), c->pending_ttl_ms), out);
+	rats_ticket_make(
+		signer, &scope, random, rats_ticket_epoch(clock_wall_s(), c->pending_ttl_ms), out);
 	return true;
 }
 

@@ -9,7 +9,7 @@
 
 #define MINUTE_MS (60 * 1000)
 
-static struct srv_share *s;
+static struct sources *s;
 
 static void open_share(void)
 {
@@ -19,7 +19,7 @@ static void open_share(void)
 
 static void close_share(void)
 {
-	srv_share_free(s);
+	sources_free(s);
 	clock_fake_stop();
 }
 

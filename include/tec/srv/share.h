@@ -9,13 +9,14 @@
 
 #include <stddef.h>
 
-struct srv_share;
-struct srv_share *srv_share_new(unsigned max);
-void srv_share_free(struct srv_share *s); /* NULL is fine */
+#include "tec/net/sources.h"
+
+/* Ends with sources_free(). */
+struct sources *srv_share_new(unsigned max);
 /* peer: an address as httpd_req_peer() returns it. An IPv6 /64 network counts as one source, as
  * does everything that is not an address. The count covers an hour and up to ten minutes more. */
-size_t srv_share_count(const struct srv_share *s, const char *peer);
-void srv_share_add(struct srv_share *s, const char *peer);
-void srv_share_give_back(struct srv_share *s, const char *peer); /* none was created */
+size_t srv_share_count(const struct sources *s, const char *peer);
+void srv_share_add(struct sources *s, const char *peer);
+void srv_share_give_back(struct sources *s, const char *peer); /* none was created */
 
 #endif
