@@ -15,55 +15,18 @@
 
 /* ---- the digest */
 
-struct digesting {
-	const struct pe *pe;
-	struct bytes_sha256_run *run;
-	authenticode_source_fn source;
-	void *arg;
-	struct err *err;
-};
-
-static int hash_range(struct digesting *d, size_t from, size_t to)
+/* Add the bytes from (included) to (excluded) of the image to a digest. */
+int authenticode_add(struct bytes_sha256_run *run, const uint8_t *data,
+	authenticode_source_fn source, void *arg, size_t from, size_t to, struct err *err)
 {
 	while (from < to) {
 		size_t n = to - from < AUTHENTICODE_STEP ? to - from : AUTHENTICODE_STEP;
-		const uint8_t *p =
-			d->source ? d->source(d->arg, from, n, d->err) : d->pe->data + from;
+		const uint8_t *p = source ? source(arg, from, n, err) : data + from;
 
 		if (!p)
 			return -1;
-		bytes_sha256_add(d->run, p, n);
+		bytes_sha256_add(run, p, n);
 		from += n;
-	}
-	return 0;
-}
-
-/* Hash the headers except the checksum and the directory entry of the certificate table: signing
- * changes both. */
-static int hash_headers(struct digesting *d)
-{
-	const struct pe *pe = d->pe;
-	size_t after_checksum = (size_t)pe->checksum_off + 4;
-
-	if (hash_range(d, 0, pe->checksum_off) < 0)
-		return -1;
-	if (pe->cert_entry_off == 0)
-		return hash_range(d, after_checksum, pe->headers_size);
-	if (hash_range(d, after_checksum, pe->cert_entry_off) < 0)
-		return -1;
-	return hash_range(d, (size_t)pe->cert_entry_off + 8, pe->headers_size);
-}
-
-/*
- * Hash the sections by their offset in the file, not in header order, as the specification demands.
- */
-static int hash_sections(struct digesting *d)
-{
-	for (unsigned i = 0; i < d->pe->n_filed; i++) {
-		const struct pe_section *s = &d->pe->section[d->pe->filed[i]];
-
-		if (hash_range(d, s->raw_off, (size_t)s->raw_off + s->raw_size) < 0)
-			return -1;
 	}
 	return 0;
 }
@@ -75,36 +38,39 @@ int authenticode_digest(const struct pe *pe, authenticode_source_fn source, void
 {
 	static const uint8_t zeros[8];
 	cleanup_sha256 struct bytes_sha256_run run = {NULL}, padded = {NULL};
-	struct digesting d = {pe, &run, source, arg, err};
-	size_t end = pe->len - pe->cert_len, counted = pe->headers_size;
+	size_t end = pe->len - pe->cert_len, counted = pe->headers_size, n = 3;
+	size_t entry = pe->cert_entry_off ? pe->cert_entry_off : pe->headers_size;
+	/* Of the headers all but the checksum and the directory entry of the certificate table:
+	 * signing changes both. */
+	struct range {
+		size_t from, to;
+	} range[PE_SECTIONS_MAX + 4] = {{0, pe->checksum_off},
+		{(size_t)pe->checksum_off + 4, entry}, {entry + 8, pe->headers_size}};
 
-	for (unsigned i = 0; i < pe->n_filed; i++)
-		counted += pe->section[pe->filed[i]].raw_size;
+	/* The sections by their offset in the file, not in header order, as the specification
+	 * demands. */
+	for (unsigned i = 0; i < pe->n_filed; i++) {
+		const struct pe_section *s = &pe->section[pe->filed[i]];
+
+		range[n++] = (struct range){s->raw_off, (size_t)s->raw_off + s->raw_size};
+		counted += s->raw_size;
+	}
 	/* pe_parse() refuses overlapping sections, so pe came from elsewhere. */
 	if (counted > end)
 		return err_set(err, ERR_BUG, "PE sections are larger than their file");
-
-	bytes_sha256_init(&run);
 	/* Loaders continue at the sum of the hashed sizes, even if there are gaps between
 	 * sections. */
-	if (hash_headers(&d) < 0 || hash_sections(&d) < 0 || hash_range(&d, counted, end) < 0)
-		return -1;
+	range[n++] = (struct range){counted, end};
+	bytes_sha256_init(&run);
+	for (size_t i = 0; i < n; i++)
+		if (authenticode_add(&run, pe->data, source, arg, range[i].from, range[i].to, err) <
+			0)
+			return -1;
 	bytes_sha256_copy(&padded, &run);
 	if (pe->cert_len == 0)
 		bytes_sha256_add(&padded, zeros, (8 - pe->len % 8) % 8);
 	bytes_sha256_end(&padded, out->as_signed);
 	bytes_sha256_end(&run, out->as_measured);
-	return 0;
-}
-
-int authenticode_sha256(const struct pe *pe, authenticode_source_fn source, void *arg,
-	uint8_t out[SHA256_LEN], struct err *err)
-{
-	struct authenticode_digests both;
-
-	if (authenticode_digest(pe, source, arg, &both, err) < 0)
-		return -1;
-	memcpy(out, both.as_measured, SHA256_LEN);
 	return 0;
 }
 
@@ -175,10 +141,9 @@ static bool take_oid(struct span *s, const uint8_t *oid, size_t len)
 /* Signatures are padded with zeros to a multiple of 8 bytes; nothing else may follow them. */
 static bool all_zero(const struct span *s)
 {
-	for (size_t i = 0; i < s->len; i++) {
+	for (size_t i = 0; i < s->len; i++)
 		if (s->p[i] != 0)
 			return false;
-	}
 	return true;
 }
 

@@ -36,17 +36,6 @@ static bool same_name(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b
 	return a_len == b_len && memcmp(a, b, a_len) == 0;
 }
 
-/* Compare names only: a chain may end at the signer itself or at its issuer. The caller verifies
- * the signature. */
-static bool issued_by(
-	const struct authenticode_cert *cert, const struct authenticode_cert *authority)
-{
-	return same_name(cert->subject, cert->subject_len, authority->subject,
-		       authority->subject_len) ||
-	       same_name(
-		       cert->issuer, cert->issuer_len, authority->subject, authority->subject_len);
-}
-
 /* A signature of a file, while lists are searched for its signer. */
 struct signature {
 	const uint8_t *der;
@@ -67,8 +56,14 @@ static bool vouches(struct signature *s, const struct efi_sig *e)
 	/* Firmware also skips entries that are not certificates. */
 	if (authenticode_cert_read(e->data, e->len, &entry, &ignored) < 0)
 		return false;
-	for (size_t c = 0; c < s->sig.n_certs && !named; c++)
-		named = issued_by(&s->sig.cert[c], &entry);
+	/* A chain may end at the signer itself or at its issuer. */
+	for (size_t c = 0; c < s->sig.n_certs && !named; c++) {
+		const struct authenticode_cert *cert = &s->sig.cert[c];
+
+		named = same_name(cert->subject, cert->subject_len, entry.subject,
+				entry.subject_len) ||
+			same_name(cert->issuer, cert->issuer_len, entry.subject, entry.subject_len);
+	}
 	s->named |= named;
 	return named && pki_pkcs7_leads_to(s->der, s->len, s->sig.content, s->sig.content_len,
 				entry.der, entry.der_len);
@@ -105,48 +100,23 @@ static int find_in(const struct boot_file *f, struct signature *s, const struct 
 	return rc;
 }
 
-/* Read the next signature. Return 1 if there is one, 0 at the end, -1 if it is damaged. */
-static int next_signature(
-	const struct boot_file *f, size_t *pos, struct signature *s, struct err *err)
-{
-	*s = (struct signature){.named = false};
-	if (!pe_next_signature(&f->pe, pos, &s->der, &s->len, err))
-		return err_is_set(err) ? -1 : 0;
-	return authenticode_read(s->der, s->len, &s->sig, err) < 0 ? -1 : 1;
-}
-
 /* Find the first signature that any list authorizes. *named: a list had the name of a signer. */
 static int find_signer(const struct boot_file *f, const struct boot_store *stores, size_t n,
 	struct boot_authority *out, bool *named, struct err *err)
 {
-	struct signature s;
+	struct signature s = {.named = false};
 	size_t pos = 0;
-	int rc;
 
-	while ((rc = next_signature(f, &pos, &s, err)) > 0) {
-		rc = find_in(f, &s, stores, n, out, err);
+	while (pe_next_signature(&f->pe, &pos, &s.der, &s.len, err)) {
+		int rc = authenticode_read(s.der, s.len, &s.sig, err);
+
+		if (rc == 0)
+			rc = find_in(f, &s, stores, n, out, err);
 		*named |= s.named;
 		if (rc)
 			return rc;
 	}
-	return rc;
-}
-
-/* Check whether a deny list has the file's hash or signer. Return 1 if so. */
-static int is_revoked(const struct boot_file *f, const struct boot_store *revoked, struct err *err)
-{
-	struct boot_authority found;
-	bool ignored = false;
-	int rc = find_in(f, NULL, revoked, 1, &found, err);
-
-	return rc ? rc : find_signer(f, revoked, 1, &found, &ignored, err);
-}
-
-static int refuse_revoked(const struct boot_file *f, const char *list, struct err *err)
-{
-	return err_set(err, ERR_INVALID,
-		"%s is revoked by %s, so it cannot start with Secure Boot on; next step: use a newer image",
-		log_esc(f->path), list);
+	return err_is_set(err) ? -1 : 0;
 }
 
 /* Explain why nothing authorizes the file. `named`: a certificate matched by name only. */
@@ -172,36 +142,29 @@ static int refuse(
 		path);
 }
 
-/* Search in the order that firmware and shim use: shim checks hashes first, firmware last. */
-static int find(const struct boot_file *f, const struct boot_trust *t, struct boot_authority *out,
-	bool *named, struct err *err)
-{
-	int rc = t->by_shim ? find_in(f, NULL, t->stores, t->n_stores, out, err) : 0;
-
-	if (rc == 0)
-		rc = find_signer(f, t->stores, t->n_stores, out, named, err);
-	if (rc == 0 && !t->by_shim)
-		rc = find_in(f, NULL, t->stores, t->n_stores, out, err);
-	return rc;
-}
-
 /* Deny lists are searched first, as firmware and shim do: a revoked file does not start even if it
- * is signed. */
+ * is signed. Then shim checks hashes first, firmware last. */
 static int find_authority(const struct boot_file *f, const struct boot_trust *t,
 	struct boot_authority *out, struct err *err)
 {
-	bool named = false;
+	bool named = false, ignored = false;
 	int rc = 0;
 
-	for (size_t i = 0; i < t->n_revoked; i++) {
-		rc = is_revoked(f, &t->revoked[i], err);
+	for (size_t i = 0; i < t->n_revoked && rc == 0; i++) {
+		rc = find_in(f, NULL, &t->revoked[i], 1, out, err);
+		if (rc == 0)
+			rc = find_signer(f, &t->revoked[i], 1, out, &ignored, err);
 		if (rc > 0)
-			return refuse_revoked(f, t->revoked[i].name, err);
-		if (rc < 0)
-			break;
+			return err_set(err, ERR_INVALID,
+				"%s is revoked by %s, so it cannot start with Secure Boot on; next step: use a newer image",
+				log_esc(f->path), t->revoked[i].name);
 	}
+	if (rc == 0 && t->by_shim)
+		rc = find_in(f, NULL, t->stores, t->n_stores, out, err);
 	if (rc == 0)
-		rc = find(f, t, out, &named, err);
+		rc = find_signer(f, t->stores, t->n_stores, out, &named, err);
+	if (rc == 0 && !t->by_shim)
+		rc = find_in(f, NULL, t->stores, t->n_stores, out, err);
 	boot_file_rest(f);
 	if (rc < 0)
 		return err_wrap(err, "%s", log_esc(f->path));

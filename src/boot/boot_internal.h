@@ -70,13 +70,15 @@ int boot_open_dir(int root_fd, const char *path, int *out, struct err *err) MUST
 
 /* ---- find.c: paths of kernels and boot loaders */
 
+struct boot_list {
+	char **v; /* owned */
+	size_t n;
+};
 struct boot_paths {
-	char **kernel; /* owned; newest first */
-	size_t n_kernels;
-	char *shim, *second; /* owned; both of one vendor */
-	char **update;       /* owned; fwupd's programs */
-	size_t n_updates;
-	struct strbuf notes; /* what was found but not used, for people */
+	struct boot_list kernels; /* newest first */
+	char *shim, *second;      /* owned; both of one vendor */
+	struct boot_list updates; /* fwupd's programs */
+	struct strbuf notes;      /* what was found but not used, for people */
 };
 /* Compare versions as package managers do: digits by value, '~' sorts before the end. */
 int boot_vercmp(const char *a, const char *b);
@@ -104,7 +106,7 @@ bool boot_loader_may_load(const struct boot_loader *l);
  * unknown. */
 unsigned boot_stub_version(const struct pe *uki);
 
-/* ---- predict.c, read.c, variant.c, pcr7.c */
+/* ---- predict.c, read.c */
 
 /* Everything that a prediction is made from. */
 struct boot_set {
@@ -128,36 +130,12 @@ struct boot_set {
 int boot_read(const struct boot_conf *conf, struct boot_set *set, struct err *err) MUST_CHECK;
 void boot_set_fini(struct boot_set *set);
 
-/* mok.c: MOK variables as given, or as shim creates them. */
+/* read.c: MOK variables as given. */
 static inline bool boot_mok_given(const struct boot_conf *conf)
 {
 	return conf->mokvars_fd >= 0 || conf->mok;
 }
-int boot_mok_read(struct boot_set *set, struct err *err) MUST_CHECK;
 bool boot_mok_validation_off(const struct boot_vars *v); /* MokSBState */
-int boot_mok_derive(struct boot_set *set, struct err *err) MUST_CHECK;
-
-/* A variant under construction. */
-struct boot_build {
-	const struct boot_set *set;
-	struct boot_file *second; /* the set's; writable because reading needs its buffer */
-	const struct boot_file
-		*kernel; /* NULL: the second stage is a UKI, or kernels are not needed */
-	const struct boot_file *update; /* NULL: no firmware update came first */
-	bool secure_boot, sbat_latest;
-	int kernel_times;
-	unsigned failed;  /* boot entries that failed before this one */
-	unsigned profile; /* of a UKI */
-	struct boot_variant *variant;
-};
-/* variant.c */
-void boot_variant_add(struct boot_build *b, enum pcr_event_id id, enum pcr_event_type type,
-	unsigned pcr, const uint8_t digest[SHA256_LEN], const char *fmt, ...)
-	__attribute__((format(printf, 6, 7)));
-void boot_variants_explain(const struct boot_variants *v, struct strbuf *out);
-
-/* pcr7.c */
-int boot_pcr7(struct boot_build *b, struct err *err) MUST_CHECK;
 
 /* authority.c: find what authorizes each file that is started with Secure Boot on, once for all
  * variants. ERR_INVALID: nothing authorizes it, or it is revoked; the text says what to do. */
@@ -179,7 +157,7 @@ int boot_uki_events(
 unsigned boot_uki_profiles(const struct pe *pe); /* at least 1 */
 int boot_uki_inner(struct boot_file *f, uint8_t out[SHA256_LEN], struct err *err) MUST_CHECK;
 
-/* eventdata.c: descriptions for people, escaped. */
+/* eventlog.c: descriptions for people, escaped. */
 void boot_describe_cert(const uint8_t *der, size_t len, struct strbuf *out);
 void boot_describe_hash(const uint8_t *hash, size_t len, struct strbuf *out);
 

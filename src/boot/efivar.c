@@ -177,19 +177,6 @@ static int take_part(const uint8_t *section, size_t len, size_t size, size_t off
 	return 0;
 }
 
-/* Walk all entries once, so that later users of the lists meet no damage. */
-static int check_lists(const uint8_t *lists, size_t len, struct err *err)
-{
-	struct efi_sig_pos pos = {0};
-	struct efi_sig sig;
-
-	while (efi_sig_next(lists, len, &pos, &sig, err))
-		;
-	return err_is_set(err)
-		       ? err_wrap(err, ".vendor_cert: neither a certificate nor signature lists")
-		       : 0;
-}
-
 /* Layout: sizes of both parts, then their offsets. Nothing states the type of the first part: it is
  * one certificate if it parses as one. */
 int shim_vendor_read(const void *section, size_t len, struct shim_vendor *out, struct err *err)
@@ -197,6 +184,8 @@ int shim_vendor_read(const void *section, size_t len, struct shim_vendor *out, s
 	const uint8_t *p = section;
 	struct err no_cert = ERR_INIT;
 	struct authenticode_cert cert;
+	struct efi_sig_pos pos = {0};
+	struct efi_sig sig;
 
 	*out = (struct shim_vendor){0};
 	if (len < VENDOR_HEADER)
@@ -212,7 +201,12 @@ int shim_vendor_read(const void *section, size_t len, struct shim_vendor *out, s
 		authenticode_cert_read(out->auth, out->auth_len, &cert, &no_cert) == 0)
 		return 0;
 	out->auth_is_lists = true;
-	return check_lists(out->auth, out->auth_len, err);
+	/* Walk all entries once, so that later users of the lists meet no damage. */
+	while (efi_sig_next(out->auth, out->auth_len, &pos, &sig, err))
+		;
+	return err_is_set(err)
+		       ? err_wrap(err, ".vendor_cert: neither a certificate nor signature lists")
+		       : 0;
 }
 
 /* Layout: version, two offsets (previous and latest), then the texts. The offsets count from the

@@ -61,35 +61,20 @@ static int cannot_open(const char *path, int why, struct err *err)
 	return err_set_errno(err, ERR_INVALID, why, "cannot open %s", path);
 }
 
-static const char *type_of(mode_t mode)
-{
-	if (S_ISFIFO(mode))
-		return "a FIFO";
-	if (S_ISDIR(mode))
-		return "a directory";
-	return S_ISSOCK(mode) ? "a socket" : "a device";
-}
-
-/* Check for a dangling link. A file may be missing, but a link shows that one was intended. */
-static bool is_link(int root_fd, const char *path)
-{
-	cleanup_fd int at = open_in(root_fd, path, O_PATH | O_NOFOLLOW);
-	struct stat st;
-
-	return at >= 0 && fstat(at, &st) == 0 && S_ISLNK(st.st_mode);
-}
-
 /* Open a regular file. The inode is compared in case the path is replaced between the two opens. */
 static int open_regular(int root_fd, const char *path, struct err *err)
 {
-	cleanup_fd int at = open_in(root_fd, path, O_PATH);
+	cleanup_fd int at = open_in(root_fd, path, O_PATH), link = -1;
 	struct stat first, st;
 	int fd;
 
 	if (at < 0) {
 		int why = errno;
 
-		if (why == ENOENT && is_link(root_fd, path))
+		/* A file may be missing, but a dangling link shows that one was intended. */
+		if (why == ENOENT)
+			link = open_in(root_fd, path, O_PATH | O_NOFOLLOW);
+		if (link >= 0 && fstat(link, &st) == 0 && S_ISLNK(st.st_mode))
 			return err_set(err, ERR_INVALID,
 				"%s is a link to a file that does not exist inside the image",
 				log_esc(path));
@@ -100,7 +85,10 @@ static int open_regular(int root_fd, const char *path, struct err *err)
 			err, ERR_INVALID, errno, "cannot read the attributes of %s", log_esc(path));
 	if (!S_ISREG(first.st_mode))
 		return err_set(err, ERR_INVALID, "%s is %s, not a regular file", log_esc(path),
-			type_of(first.st_mode));
+			S_ISFIFO(first.st_mode)   ? "a FIFO"
+			: S_ISDIR(first.st_mode)  ? "a directory"
+			: S_ISSOCK(first.st_mode) ? "a socket"
+						  : "a device");
 	fd = open_in(root_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return cannot_open(path, errno, err);

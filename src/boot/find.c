@@ -87,12 +87,7 @@ int boot_vercmp(const char *a, const char *b)
 
 /* ---- names of a directory, sorted */
 
-struct list {
-	char **v; /* owned */
-	size_t n;
-};
-
-static void list_fini(struct list *l)
+static void list_fini(struct boot_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)
 		free(l->v[i]);
@@ -100,7 +95,7 @@ static void list_fini(struct list *l)
 }
 #define cleanup_list __attribute__((cleanup(list_fini)))
 
-static void list_push(struct list *l, char *take)
+static void list_push(struct boot_list *l, char *take)
 {
 	ARRAY_GROW(l->v, l->n);
 	l->v[l->n++] = take;
@@ -119,16 +114,6 @@ static int newest_first(const void *a, const void *b)
 	return order ? order : by_name(a, b);
 }
 
-/* Some file systems do not report d_type; then the entry is examined. */
-static bool is_dir(DIR *d, const struct dirent *e)
-{
-	struct stat st;
-
-	if (e->d_type != DT_UNKNOWN)
-		return e->d_type == DT_DIR;
-	return fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* A directory EFI/VENDOR that contains a shim or a second stage. */
 struct place {
 	char *dir;    /* owned */
@@ -145,9 +130,12 @@ struct walk {
 
 /* List a directory: subdirectories into dirs, sorted, all else into files. Hidden names are
  * skipped. Return 1 if it does not exist. */
-static int read_dir(struct walk *w, const char *path, struct list *dirs, struct list *files)
+static int read_dir(
+	struct walk *w, const char *path, struct boot_list *dirs, struct boot_list *files)
 {
 	const struct dirent *e;
+	struct stat st;
+	bool is_dir;
 	int fd;
 	DIR *d;
 
@@ -163,7 +151,12 @@ static int read_dir(struct walk *w, const char *path, struct list *dirs, struct 
 	while ((e = readdir(d)) && ++w->entries <= ENTRIES_MAX) {
 		if (e->d_name[0] == '.')
 			continue;
-		list_push(is_dir(d, e) ? dirs : files, xstrdup(e->d_name));
+		is_dir = e->d_type == DT_DIR;
+		/* Some file systems do not report d_type. */
+		if (e->d_type == DT_UNKNOWN)
+			is_dir = fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+				 S_ISDIR(st.st_mode);
+		list_push(is_dir ? dirs : files, xstrdup(e->d_name));
 	}
 	closedir(d);
 	if (w->entries > ENTRIES_MAX)
@@ -176,7 +169,7 @@ static int read_dir(struct walk *w, const char *path, struct list *dirs, struct 
 
 /* ---- kernels */
 
-static bool lists(const struct list *l, const char *name)
+static bool lists(const struct boot_list *l, const char *name)
 {
 	for (size_t i = 0; i < l->n; i++)
 		if (str_eq(l->v[i], name))
@@ -188,7 +181,7 @@ static bool lists(const struct list *l, const char *name)
 int boot_find_kernels(int root_fd, struct boot_paths *p, struct err *err)
 {
 	struct walk w = {.root_fd = root_fd, .err = err};
-	cleanup_list struct list versions = {NULL, 0}, ignored = {NULL, 0};
+	cleanup_list struct boot_list versions = {NULL, 0}, ignored = {NULL, 0};
 	const char *modules = boot_needs[BOOT_NEED_KERNELS].dir;
 
 	if (read_dir(&w, modules, &versions, &ignored) < 0)
@@ -197,17 +190,16 @@ int boot_find_kernels(int root_fd, struct boot_paths *p, struct err *err)
 		qsort(versions.v, versions.n, sizeof(*versions.v), newest_first);
 	for (size_t i = 0; i < versions.n; i++) {
 		cleanup_free char *dir = xasprintf("%s/%s", modules, versions.v[i]);
-		cleanup_list struct list dirs = {NULL, 0}, files = {NULL, 0};
+		cleanup_list struct boot_list dirs = {NULL, 0}, files = {NULL, 0};
 
 		if (read_dir(&w, dir, &dirs, &files) < 0)
 			return -1;
 		if (!lists(&files, KERNEL) && !lists(&dirs, KERNEL))
 			continue; /* modules left behind by a removed kernel */
-		if (p->n_kernels == KERNELS_MAX)
+		if (p->kernels.n == KERNELS_MAX)
 			return err_set(err, ERR_INVALID, "more than %d kernels in %s", KERNELS_MAX,
 				modules);
-		ARRAY_GROW(p->kernel, p->n_kernels);
-		p->kernel[p->n_kernels++] = xasprintf("%s/" KERNEL, dir);
+		list_push(&p->kernels, xasprintf("%s/" KERNEL, dir));
 	}
 	return 0;
 }
@@ -217,11 +209,11 @@ int boot_find_kernels(int root_fd, struct boot_paths *p, struct err *err)
 static int walk_dir(struct walk *w, const char *path, const char *name, unsigned depth);
 
 /* Examine the vendor directories below EFI/. */
-static int walk_vendors(struct walk *w, const char *path, const struct list *vendors)
+static int walk_vendors(struct walk *w, const char *path, const struct boot_list *vendors)
 {
 	for (size_t i = 0; i < vendors->n; i++) {
 		cleanup_free char *dir = xasprintf("%s/%s", path, vendors->v[i]);
-		cleanup_list struct list dirs = {NULL, 0}, files = {NULL, 0};
+		cleanup_list struct boot_list dirs = {NULL, 0}, files = {NULL, 0};
 		unsigned has = 0;
 
 		if (read_dir(w, dir, &dirs, &files) < 0)
@@ -244,7 +236,7 @@ static int walk_vendors(struct walk *w, const char *path, const struct list *ven
 /* Search for directories named EFI. `name` is the last part of path. */
 static int walk_dir(struct walk *w, const char *path, const char *name, unsigned depth)
 {
-	cleanup_list struct list dirs = {NULL, 0}, files = {NULL, 0};
+	cleanup_list struct boot_list dirs = {NULL, 0}, files = {NULL, 0};
 
 	if (depth > DEPTH_MAX)
 		return err_set(w->err, ERR_INVALID, "%s is nested too deeply", log_esc(path));
@@ -357,7 +349,7 @@ int boot_find_loaders(int root_fd, enum pe_machine machine, struct boot_paths *p
 int boot_find_updates(int root_fd, struct boot_paths *p, struct err *err)
 {
 	struct walk w = {.root_fd = root_fd, .err = err};
-	cleanup_list struct list dirs = {NULL, 0}, files = {NULL, 0};
+	cleanup_list struct boot_list dirs = {NULL, 0}, files = {NULL, 0};
 	const char *dir = boot_needs[BOOT_NEED_UPDATES].dir;
 
 	if (read_dir(&w, dir, &dirs, &files) < 0)
@@ -369,21 +361,16 @@ int boot_find_updates(int root_fd, struct boot_paths *p, struct err *err)
 		if (!str_ends(p->shim, names[k].shim) || !(found || lists(&files, names[k].update)))
 			continue;
 		/* fwupd installs the signed file if it exists. */
-		ARRAY_GROW(p->update, p->n_updates);
-		p->update[p->n_updates++] =
-			xasprintf("%s/%s", dir, found ? is_signed : names[k].update);
+		list_push(
+			&p->updates, xasprintf("%s/%s", dir, found ? is_signed : names[k].update));
 	}
 	return 0;
 }
 
 void boot_paths_fini(struct boot_paths *p)
 {
-	for (size_t i = 0; i < p->n_updates; i++)
-		free(p->update[i]);
-	free(p->update);
-	for (size_t i = 0; i < p->n_kernels; i++)
-		free(p->kernel[i]);
-	free(p->kernel);
+	list_fini(&p->updates);
+	list_fini(&p->kernels);
 	free(p->shim);
 	free(p->second);
 	strbuf_fini(&p->notes);

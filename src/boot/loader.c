@@ -66,14 +66,6 @@ static bool begins(const char *s, size_t len, const char *prefix)
 	return s && len >= n && memcmp(s, prefix, n) == 0;
 }
 
-/* Debian's 2.12-9+deb13u2 was observed; Ubuntu's 2.12 was not. */
-static enum loader_type debian_by_version(bool debian, const char *version, size_t len)
-{
-	if (begins(version, len, "2.06"))
-		return GRUB_TWICE;
-	return debian && begins(version, len, "2.12") ? GRUB_DEBIAN_212 : GRUB_DEBIAN;
-}
-
 /* Find the vendor of GRUB. Each line is component,generation,vendor,package,version,URL (shim's
  * SBAT.md). */
 static enum loader_type grub_by_sbat(const char *sbat, size_t len)
@@ -92,8 +84,12 @@ static enum loader_type grub_by_sbat(const char *sbat, size_t len)
 		if (begins(component, n, "grub.rh") || begins(component, n, "grub.fedora"))
 			found = GRUB_ONCE;
 		else if (begins(component, n, "grub.debian") || begins(component, n, "grub.ubuntu"))
-			found = debian_by_version(
-				begins(component, n, "grub.debian"), version, version_len);
+			/* Debian's 2.12-9+deb13u2 was observed; Ubuntu's 2.12 was not. */
+			found = begins(version, version_len, "2.06") ? GRUB_TWICE
+				: begins(component, n, "grub.debian") &&
+						begins(version, version_len, "2.12")
+					? GRUB_DEBIAN_212
+					: GRUB_DEBIAN;
 	}
 	return found;
 }
@@ -112,22 +108,20 @@ unsigned boot_stub_version(const struct pe *uki)
 	return version;
 }
 
-/* Only the versions named here, and those between two that behave alike, are known. */
-static enum loader_type uki_by_version(unsigned version)
-{
-	if (version == 252 || version == 262)
-		return UKI;
-	return version >= 254 && version <= 257 ? UKI_LOADS : UKI_OTHER;
-}
-
 /* systemd-boot and UKIs both contain .sdmagic, so .linux is checked first. */
 const struct boot_loader *boot_loader_of(const struct pe *second, bool is_uki)
 {
 	const char *sbat;
 	size_t len;
 
-	if (is_uki || pe_section_find(second, ".linux", &len))
-		return &loaders[uki_by_version(boot_stub_version(second))];
+	/* Only the versions named here, and those between two that behave alike, are known. */
+	if (is_uki || pe_section_find(second, ".linux", &len)) {
+		unsigned v = boot_stub_version(second);
+
+		return &loaders[v == 252 || v == 262   ? UKI
+				: v >= 254 && v <= 257 ? UKI_LOADS
+						       : UKI_OTHER];
+	}
 	if (pe_section_find(second, ".sdmagic", &len))
 		return &loaders[SYSTEMD_BOOT];
 	sbat = (const char *)pe_section_find(second, ".sbat", &len);

@@ -164,16 +164,6 @@ static int read_name(const struct pe *pe, const struct head *h, const uint8_t na
 	return 0;
 }
 
-/* Insert a section into `filed`, sorted by offset in the file. */
-static void file_section(struct pe *pe, unsigned i)
-{
-	unsigned at = pe->n_filed++;
-
-	for (; at > 0 && pe->section[pe->filed[at - 1]].raw_off > pe->section[i].raw_off; at--)
-		pe->filed[at] = pe->filed[at - 1];
-	pe->filed[at] = (uint8_t)i;
-}
-
 /* Sections are sorted by offset, so each one only has to begin after the previous one ends. */
 static int check_overlap(const struct pe *pe, struct err *err)
 {
@@ -198,6 +188,7 @@ static int read_sections(struct pe *pe, const struct head *h, struct err *err)
 	for (unsigned i = 0; i < pe->n_sections; i++) {
 		const uint8_t *p = pe->data + h->sections + (size_t)SECTION_HEADER * i;
 		struct pe_section *s = &pe->section[i];
+		unsigned at;
 
 		if (read_name(pe, h, p, s, err) < 0)
 			return -1;
@@ -211,7 +202,13 @@ static int read_sections(struct pe *pe, const struct head *h, struct err *err)
 				"PE section %u (%u bytes at %u) reaches past the end of the file or into "
 				"its certificate table",
 				i, s->raw_size, s->raw_off);
-		file_section(pe, i);
+		/* Insert the section into `filed`, sorted by offset in the file. */
+		for (at = pe->n_filed++; at > 0; at--) {
+			if (pe->section[pe->filed[at - 1]].raw_off <= s->raw_off)
+				break;
+			pe->filed[at] = pe->filed[at - 1];
+		}
+		pe->filed[at] = (uint8_t)i;
 	}
 	return check_overlap(pe, err);
 }

@@ -9,6 +9,7 @@
 
 #include "tec/boot/predict.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,38 +20,72 @@
 
 #define PROFILES_MAX 16
 
-static void add_action(struct boot_build *b, enum pcr_event_id id, const char *text)
+/* A variant under construction. */
+struct build {
+	const struct boot_set *set;
+	struct boot_file *second; /* the set's; writable because reading needs its buffer */
+	const struct boot_file
+		*kernel; /* NULL: the second stage is a UKI, or kernels are not needed */
+	const struct boot_file *update; /* NULL: no firmware update came first */
+	bool secure_boot, sbat_latest;
+	int kernel_times;
+	unsigned failed;  /* boot entries that failed before this one */
+	unsigned profile; /* of a UKI */
+	struct boot_variant *variant;
+};
+
+void boot_variants_fini(struct boot_variants *v)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		for (size_t k = 0; k < v->v[i].events.n; k++)
+			free(v->v[i].label[k]);
+		free(v->v[i].label);
+		free(v->v[i].when);
+		pcr_events_fini(&v->v[i].events);
+	}
+	free(v->v);
+	strbuf_fini(&v->explain);
+	*v = (struct boot_variants)BOOT_VARIANTS_INIT;
+}
+
+/* The label array grows with the events, so that each event has one label. */
+__attribute__((format(printf, 6, 7))) static void add_event(struct build *b, enum pcr_event_id id,
+	enum pcr_event_type type, unsigned pcr, const uint8_t digest[SHA256_LEN], const char *fmt,
+	...)
+{
+	cleanup_strbuf struct strbuf label = STRBUF_INIT;
+	struct boot_variant *v = b->variant;
+	va_list ap;
+
+	ARRAY_GROW(v->label, v->events.n);
+	if (!pcr_events_push(&v->events, id, type, pcr, digest))
+		DIE("more than %d events of one image", PCR_EVENTS_MAX);
+	va_start(ap, fmt);
+	strbuf_vaddf(&label, fmt, ap);
+	va_end(ap);
+	v->label[v->events.n - 1] = strbuf_steal(&label);
+}
+
+/* ---- PCR 4, 11 and 14 */
+
+static void add_action(struct build *b, enum pcr_event_id id, const char *text)
 {
 	uint8_t digest[SHA256_LEN];
 
 	bytes_sha256(text, strlen(text), digest);
-	boot_variant_add(b, id, PCR_EV_EFI_ACTION, 4, digest, "%s", text);
+	add_event(b, id, PCR_EV_EFI_ACTION, 4, digest, "%s", text);
 }
 
-static void add_started(struct boot_build *b, enum pcr_event_id id, const struct boot_file *f)
+static void add_started(struct build *b, enum pcr_event_id id, const struct boot_file *f)
 {
-	boot_variant_add(
+	add_event(
 		b, id, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4, f->digest, "%s", log_esc(f->path));
-}
-
-/* Add the kernel as often as the loader measures it. The kernel embedded in a UKI belongs to the
- * UKI's group of events, because both are updated together. */
-static void add_kernel(struct boot_build *b)
-{
-	for (int i = 0; i < b->kernel_times; i++) {
-		if (b->kernel)
-			add_started(b, PCR4_VMLINUZ, b->kernel);
-		else /* embedded in a UKI */
-			boot_variant_add(b, PCR4_GRUB, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4,
-				b->set->inner, "the kernel embedded in %s",
-				log_esc(b->set->second.path));
-	}
 }
 
 /*
  * Add PCR 4 in boot order: the boot entry, entries that failed, shim, fwupd, second stage, kernel.
  */
-static void add_pcr4(struct boot_build *b)
+static void add_pcr4(struct build *b)
 {
 	const uint8_t zero[4] = {0};
 	const struct boot_set *set = b->set;
@@ -58,8 +93,7 @@ static void add_pcr4(struct boot_build *b)
 
 	add_action(b, PCR4_EFI_CALL, PCR_BOOT_CALLING);
 	bytes_sha256(zero, sizeof(zero), digest);
-	boot_variant_add(
-		b, PCR4_SEPARATOR, PCR_EV_SEPARATOR, 4, digest, "end of the firmware phase");
+	add_event(b, PCR4_SEPARATOR, PCR_EV_SEPARATOR, 4, digest, "end of the firmware phase");
 	for (unsigned i = 0; i < b->failed; i++) {
 		add_action(b, PCR4_BOOT_ENTRY_FAILED, PCR_BOOT_RETURNING);
 		add_action(b, PCR4_BOOT_ENTRY_FAILED, PCR_BOOT_CALLING);
@@ -68,26 +102,33 @@ static void add_pcr4(struct boot_build *b)
 	if (b->update)
 		add_started(b, PCR4_FIRMWARE_UPDATE, b->update);
 	add_started(b, PCR4_GRUB, &set->second);
-	add_kernel(b);
+	/* The kernel, as often as the loader measures it. The one embedded in a UKI belongs to the
+	 * UKI's group of events, because both are updated together. */
+	for (int i = 0; i < b->kernel_times; i++) {
+		if (b->kernel)
+			add_started(b, PCR4_VMLINUZ, b->kernel);
+		else
+			add_event(b, PCR4_GRUB, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4, set->inner,
+				"the kernel embedded in %s", log_esc(set->second.path));
+	}
 }
 
 /* Hash the UKI's sections again for each variant: few images have UKIs, and profiles differ. */
-static int add_pcr11(struct boot_build *b, struct err *err)
+static int add_pcr11(struct build *b, struct err *err)
 {
 	cleanup_pcr_events struct pcr_events events = PCR_EVENTS_INIT;
 
 	if (boot_uki_events(b->second, b->profile, &events, err) < 0)
 		return -1;
 	for (size_t i = 0; i < events.n; i++)
-		boot_variant_add(b, events.v[i].id, events.v[i].type, 11, events.v[i].digest,
-			"%s of %s", boot_uki_event_name(events.v[i].id),
-			log_esc(b->set->second.path));
+		add_event(b, events.v[i].id, events.v[i].type, 11, events.v[i].digest, "%s of %s",
+			boot_uki_event_name(events.v[i].id), log_esc(b->set->second.path));
 	return 0;
 }
 
 /* Add the MOK variables in the order in which shim measures them. A variable that is not measured
  * gives no event. */
-static void add_pcr14(struct boot_build *b)
+static void add_pcr14(struct build *b)
 {
 	const struct boot_set *set = b->set;
 	const struct {
@@ -107,13 +148,131 @@ static void add_pcr14(struct boot_build *b)
 		if (!lists[i].measured)
 			continue;
 		bytes_sha256(strbuf_str(lists[i].data), lists[i].data->len, digest);
-		boot_variant_add(
-			b, lists[i].id, PCR_EV_IPL, 14, digest, "%s %s", lists[i].name, origin);
+		add_event(b, lists[i].id, PCR_EV_IPL, 14, digest, "%s %s", lists[i].name, origin);
 	}
 }
 
+/* ---- PCR 7 */
+
+/*
+ * The Secure Boot variables, then the certificates that authorized what was loaded (TCG PFP section
+ * 3.3.4.8). Firmware searches db for shim's signer. shim searches db, its vendor_db and MokListRT
+ * (its vendor certificate first) for each image, takes the first match, and logs each authority only
+ * once. With its validation off (MokSBState) shim checks nothing.
+ */
+
+/*
+ * Add EV_EFI_VARIABLE_AUTHORITY: it measures the matching entry with its owner, not the whole list.
+ * shim logs an authority only once; the event that the firmware logged for shim itself does not
+ * count.
+ */
+static void add_authority(struct build *b, const struct boot_file *f, bool by_shim)
+{
+	const struct boot_authority *a = &f->authority;
+	const struct efi_sig *e = &a->entry;
+	cleanup_strbuf struct strbuf what = STRBUF_INIT;
+	uint8_t digest[SHA256_LEN];
+
+	efi_variable_digest(a->guid, a->name, e->with_owner, e->with_owner_len, digest);
+	for (size_t i = 0; by_shim && i < b->variant->events.n; i++) {
+		const struct pcr_event *seen = &b->variant->events.v[i];
+
+		if (seen->pcr == 7 && seen->id >= PCR7_GRUB_DB_CERT &&
+			seen->id <= PCR7_GRUB_MOK_LIST_CERT &&
+			memcmp(seen->digest, digest, sizeof(digest)) == 0)
+			return;
+	}
+	if (memcmp(&e->type, &efi_cert_x509, sizeof(e->type)) == 0)
+		boot_describe_cert(e->data, e->len, &what);
+	else
+		boot_describe_hash(e->data, e->len, &what);
+	add_event(b, a->id, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "%s in %s, for %s",
+		strbuf_str(&what), a->name, log_esc(f->path));
+}
+
+/* Add SbatLevel, which shim measures with Secure Boot on and off. */
+static int add_sbat(struct build *b, struct err *err)
+{
+	const char *text = SHIM_SBAT_ORIGINAL, *eol;
+	size_t len = sizeof(SHIM_SBAT_ORIGINAL) - 1;
+	uint8_t digest[SHA256_LEN];
+
+	/* With Secure Boot off shim resets the level to the original one. */
+	if (b->secure_boot && boot_sbat_level(b->set, b->sbat_latest, &text, &len, err) < 0)
+		return -1;
+	efi_variable_digest(&efi_shim_lock, "SbatLevel", text, len, digest);
+	eol = memchr(text, '\n', len);
+	add_event(b, PCR7_SBAT_LEVEL, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "SBAT level %s",
+		log_escn(text, eol ? (size_t)(eol - text) : len));
+	return 0;
+}
+
+/*
+ * Add the variables in the order of measurement, then the separator that ends the firmware phase.
+ */
+static void add_variables(struct build *b)
+{
+	const struct boot_set *set = b->set;
+	const uint8_t state = b->secure_boot, zero[4] = {0};
+	const struct {
+		enum pcr_event_id id;
+		const struct efi_guid *guid;
+		const char *name;
+		const void *data;
+		size_t len;
+	} vars[] = {
+		{PCR7_PK, &efi_global_variable, "PK", set->pk.data, set->pk.len},
+		{PCR7_KEK, &efi_global_variable, "KEK", set->kek.data, set->kek.len},
+		{PCR7_DB, &efi_image_security_database, "db", set->db.data, set->db.len},
+		{PCR7_DBX, &efi_image_security_database, "dbx", set->dbx.data, set->dbx.len},
+	};
+	uint8_t digest[SHA256_LEN];
+
+	efi_variable_digest(&efi_global_variable, "SecureBoot", &state, 1, digest);
+	add_event(b, PCR7_SECURE_BOOT, PCR_EV_EFI_VARIABLE_DRIVER_CONFIG, 7, digest,
+		"Secure Boot %s", state ? "on" : "off");
+	for (size_t i = 0; i < ARRAY_LEN(vars); i++) {
+		efi_variable_digest(vars[i].guid, vars[i].name, vars[i].data, vars[i].len, digest);
+		add_event(b, vars[i].id, PCR_EV_EFI_VARIABLE_DRIVER_CONFIG, 7, digest,
+			"firmware variable %s, %zu bytes", vars[i].name, vars[i].len);
+	}
+	bytes_sha256(zero, sizeof(zero), digest);
+	add_event(b, PCR7_SEPARATOR, PCR_EV_SEPARATOR, 7, digest, "end of the firmware phase");
+}
+
+/*
+ * With Secure Boot off neither firmware nor shim checks signatures, so no authorities are logged.
+ */
+static int add_pcr7(struct build *b, struct err *err)
+{
+	const struct boot_set *set = b->set;
+	uint8_t digest[SHA256_LEN];
+
+	add_variables(b);
+	if (b->secure_boot)
+		add_authority(b, &set->shim, false);
+	if (set->has_mok_sb) {
+		efi_variable_digest(
+			&efi_shim_lock, "MokSBState", set->mok_sb.data, set->mok_sb.len, digest);
+		add_event(b, PCR7_MOK_SB_STATE, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest,
+			"MokSBState: shim's validation is %s", set->validation_off ? "off" : "on");
+	}
+	if (add_sbat(b, err) < 0)
+		return -1;
+	if (!b->secure_boot || set->validation_off)
+		return 0;
+	add_authority(b, &set->second, true);
+	if (b->update)
+		add_authority(b, b->update, true);
+	if (b->kernel)
+		add_authority(b, b->kernel, true);
+	return 0;
+}
+
+/* ---- variants */
+
 /* Describe the assumptions of a variant for a person. */
-static char *when(const struct boot_build *b, bool several_kernels)
+static char *when(const struct build *b, bool several_kernels)
 {
 	static const char *const times[] = {"does not measure the kernel",
 		"measures the kernel once", "measures the kernel twice"};
@@ -146,7 +305,7 @@ static char *when(const struct boot_build *b, bool several_kernels)
 }
 
 /* Append one variant. The path it requires follows from what precedes shim. */
-static int add_variant(struct boot_build *b, struct boot_variants *out, struct err *err)
+static int add_variant(struct build *b, struct boot_variants *out, struct err *err)
 {
 	const struct boot_set *set = b->set;
 	struct boot_variant *v;
@@ -162,7 +321,7 @@ static int add_variant(struct boot_build *b, struct boot_variants *out, struct e
 	b->variant = v;
 	if (set->conf->registers & BOOT_PCR4)
 		add_pcr4(b);
-	if (set->measures_7 && boot_pcr7(b, err) < 0)
+	if (set->measures_7 && add_pcr7(b, err) < 0)
 		return -1;
 	if ((set->conf->registers & BOOT_PCR11) && set->loader->uki && add_pcr11(b, err) < 0)
 		return -1;
@@ -173,7 +332,7 @@ static int add_variant(struct boot_build *b, struct boot_variants *out, struct e
 
 /* Add a variant for each way in which one kernel can be started in this Secure Boot state. */
 static int add_state(
-	const struct boot_build *on, bool secure_boot, struct boot_variants *out, struct err *err)
+	const struct build *on, bool secure_boot, struct boot_variants *out, struct err *err)
 {
 	static const signed char once[] = {0, -1};
 	const struct boot_set *set = on->set;
@@ -184,7 +343,7 @@ static int add_state(
 		times = secure_boot ? set->loader->on : set->loader->off;
 	for (int latest = 0; latest <= sbat; latest++) {
 		for (const signed char *t = times; *t >= 0; t++) {
-			struct boot_build b = *on;
+			struct build b = *on;
 
 			b.secure_boot = secure_boot;
 			b.sbat_latest = latest;
@@ -208,7 +367,7 @@ static unsigned profiles(const struct boot_set *set)
 
 /* Add the variants of all Secure Boot states and kernels that the facts allow, Secure Boot on
  * first. */
-static int add_states(const struct boot_build *on, struct boot_variants *out, struct err *err)
+static int add_states(const struct build *on, struct boot_variants *out, struct err *err)
 {
 	const struct boot_set *set = on->set;
 	bool open = set->conf->registers & (BOOT_PCR4 | BOOT_PCR7);
@@ -218,7 +377,7 @@ static int add_states(const struct boot_build *on, struct boot_variants *out, st
 		if (set->secure_boot == (off ? BOOT_SB_ON : BOOT_SB_OFF))
 			continue;
 		for (size_t i = 0; i < n; i++) {
-			struct boot_build b = *on;
+			struct build b = *on;
 
 			b.kernel = set->n_kernels ? &set->kernel[i] : NULL;
 			b.profile = set->n_kernels ? 0 : (unsigned)i;
@@ -240,28 +399,68 @@ static int add_paths(struct boot_set *set, struct boot_variants *out, struct err
 	if (!(set->conf->registers & BOOT_PCR4))
 		failed = 0;
 	for (unsigned i = 0; i <= failed; i++)
-		if (add_states(
-			    &(struct boot_build){.set = set, .second = &set->second, .failed = i},
+		if (add_states(&(struct build){.set = set, .second = &set->second, .failed = i},
 			    out, err) < 0)
 			return -1;
 	for (size_t i = 0; i < set->n_updates; i++)
 		if (add_states(
-			    &(struct boot_build){
+			    &(struct build){
 				    .set = set, .second = &set->second, .update = &set->update[i]},
 			    out, err) < 0)
 			return -1;
 	return 0;
 }
 
-/* List the files that were not used, so that a person sees why another one was chosen. */
-static void explain_files(const struct boot_set *set, struct strbuf *out)
+/* ---- for people */
+
+static void say_event(const struct boot_variant *v, size_t i, char mark, struct strbuf *out)
 {
-	if (set->loader)
-		strbuf_addf(out, "second stage: %s, %s\n", log_esc(set->second.path),
-			set->loader->name);
-	strbuf_adds(out, strbuf_str(&set->paths.notes));
-	for (size_t i = set->n_kernels; i < set->paths.n_kernels; i++)
-		strbuf_addf(out, "also found, not used: %s\n", log_esc(set->paths.kernel[i]));
+	const struct pcr_event *e = &v->events.v[i];
+	char hex[SHA256_HEX_LEN + 1];
+
+	bytes_to_hex(e->digest, SHA256_LEN, hex);
+	strbuf_addf(out, "%c PCR %2u  %s  %-20s  %s\n", mark, e->pcr, hex, pcr_event_id_name(e->id),
+		v->label[i]);
+}
+
+/*
+ * List removed events with '-', then added ones with '+'. Repeated events are matched one to one.
+ */
+static void say_differences(
+	const struct boot_variant *first, const struct boot_variant *v, struct strbuf *out)
+{
+	cleanup_free bool *used = xcalloc(first->events.n + 1, sizeof(*used));
+	cleanup_strbuf struct strbuf more = STRBUF_INIT;
+
+	for (size_t i = 0; i < v->events.n; i++) {
+		size_t k = 0;
+
+		while (k < first->events.n &&
+			(used[k] || !pcr_event_same(&first->events.v[k], &v->events.v[i])))
+			k++;
+		if (k == first->events.n)
+			say_event(v, i, '+', &more);
+		else
+			used[k] = true;
+	}
+	for (size_t i = 0; i < first->events.n; i++)
+		if (!used[i])
+			say_event(first, i, '-', out);
+	strbuf_adds(out, strbuf_str(&more));
+}
+
+/* Show all events of the most likely variant, and for the others only the differences from it, so
+ * that a person sees the lines that matter. */
+static void explain(const struct boot_variants *v, struct strbuf *out)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		strbuf_addf(
+			out, "%zu. %s%s\n", i + 1, v->v[i].when, i ? "; differs from 1. by" : "");
+		if (i)
+			say_differences(&v->v[0], &v->v[i], out);
+		for (size_t k = 0; i == 0 && k < v->v[0].events.n; k++)
+			say_event(&v->v[0], k, ' ', out);
+	}
 }
 
 int boot_predict(const struct boot_conf *conf, struct boot_variants *out, struct err *err)
@@ -272,8 +471,15 @@ int boot_predict(const struct boot_conf *conf, struct boot_variants *out, struct
 	if (rc == 0)
 		rc = add_paths(&set, out, err);
 	if (rc == 0) {
-		explain_files(&set, &out->explain);
-		boot_variants_explain(out, &out->explain);
+		if (set.loader)
+			strbuf_addf(&out->explain, "second stage: %s, %s\n",
+				log_esc(set.second.path), set.loader->name);
+		/* A person sees why another file was chosen. */
+		strbuf_adds(&out->explain, strbuf_str(&set.paths.notes));
+		for (size_t i = set.n_kernels; i < set.paths.kernels.n; i++)
+			strbuf_addf(&out->explain, "also found, not used: %s\n",
+				log_esc(set.paths.kernels.v[i]));
+		explain(out, &out->explain);
 	}
 	boot_set_fini(&set);
 	if (rc < 0)

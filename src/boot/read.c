@@ -23,27 +23,7 @@ static void take_variable(const struct boot_vars *v, enum pcr_platform_var i, st
 			v->text[i].len - BOOT_VARS_ATTRIBUTES);
 }
 
-/* Determine whether Secure Boot is on, unless the caller decided that. */
-static int take_state(struct boot_set *set, const struct boot_vars *v, const struct strbuf *state,
-	struct err *err)
-{
-	if (v->found[PCR_PLATFORM_SECURE_BOOT] && state->len != 1)
-		return err_set(err, ERR_INVALID,
-			"firmware variables: %s has %zu bytes after its attributes instead of one; next step: copy it from /sys/firmware/efi/efivars",
-			pcr_platform_files[PCR_PLATFORM_SECURE_BOOT], state->len);
-	if (set->secure_boot != BOOT_SB_FROM_EFIVARS)
-		return 0;
-	if (state->len)
-		set->secure_boot = state->data[0] == 1 ? BOOT_SB_ON : BOOT_SB_OFF;
-	else if (set->pk.len) /* captured without the SecureBoot variable */
-		set->secure_boot = BOOT_SB_ON;
-	else
-		return err_set(err, ERR_INVALID,
-			"firmware variables: %s and PK are missing, so the Secure Boot state is unknown; next step: copy all five, or use --secureboot-disabled",
-			pcr_platform_files[PCR_PLATFORM_SECURE_BOOT]);
-	return 0;
-}
-
+/* Take the contents, and from them whether Secure Boot is on, unless the caller decided that. */
 static int take_variables(struct boot_set *set, const struct boot_vars *v, struct err *err)
 {
 	cleanup_strbuf struct strbuf state = STRBUF_INIT;
@@ -58,7 +38,21 @@ static int take_variables(struct boot_set *set, const struct boot_vars *v, struc
 	take_variable(v, PCR_PLATFORM_DB, &set->db);
 	take_variable(v, PCR_PLATFORM_DBX, &set->dbx);
 	take_variable(v, PCR_PLATFORM_SECURE_BOOT, &state);
-	return take_state(set, v, &state, err);
+	if (v->found[PCR_PLATFORM_SECURE_BOOT] && state.len != 1)
+		return err_set(err, ERR_INVALID,
+			"firmware variables: %s has %zu bytes after its attributes instead of one; next step: copy it from /sys/firmware/efi/efivars",
+			pcr_platform_files[PCR_PLATFORM_SECURE_BOOT], state.len);
+	if (set->secure_boot != BOOT_SB_FROM_EFIVARS)
+		return 0;
+	if (state.len)
+		set->secure_boot = state.data[0] == 1 ? BOOT_SB_ON : BOOT_SB_OFF;
+	else if (set->pk.len) /* captured without the SecureBoot variable */
+		set->secure_boot = BOOT_SB_ON;
+	else
+		return err_set(err, ERR_INVALID,
+			"firmware variables: %s and PK are missing, so the Secure Boot state is unknown; next step: copy all five, or use --secureboot-disabled",
+			pcr_platform_files[PCR_PLATFORM_SECURE_BOOT]);
+	return 0;
 }
 
 /* Take variables from the caller or from a directory. With Secure Boot off the directory may be
@@ -77,18 +71,108 @@ static int read_efivars(struct boot_set *set, struct err *err)
 	return take_variables(set, &v, err);
 }
 
+/* ---- variables of shim */
+
+/*
+ * What shim mirrors from its own variables and measures into PCR 14: as a node shows them in
+ * /sys/firmware/efi/mok-variables, or as shim creates them while nothing is enrolled. Other files
+ * in the node's directory do not matter here.
+ */
+
+/* shim always creates the deny list and the key list, so a directory without them is incomplete. */
+static int must_be_there(const struct boot_vars *v, enum pcr_platform_var i, struct err *err)
+{
+	if (v->found[i])
+		return 0;
+	return err_set(err, ERR_NOT_FOUND,
+		"the MOK variables do not include %s; next step: copy all of /sys/firmware/efi/mok-variables from a running node, or omit --mok-variables",
+		pcr_platform_files[i]);
+}
+
+static int one_byte(const struct boot_vars *v, enum pcr_platform_var i, struct err *err)
+{
+	if (!v->found[i] || v->text[i].len == 1)
+		return 0;
+	return err_set(err, ERR_INVALID,
+		"MOK variables: %s has %zu bytes instead of one; next step: copy it unchanged from /sys/firmware/efi/mok-variables",
+		pcr_platform_files[i], v->text[i].len);
+}
+
+static bool is_one(const struct boot_vars *v, enum pcr_platform_var i)
+{
+	return v->found[i] && v->text[i].len && v->text[i].data[0] == 1;
+}
+
+bool boot_mok_validation_off(const struct boot_vars *v)
+{
+	return is_one(v, PCR_PLATFORM_MOK_SB_STATE);
+}
+
+static void take_file(const struct boot_vars *v, enum pcr_platform_var i, struct strbuf *to)
+{
+	strbuf_add(to, strbuf_str(&v->text[i]), v->text[i].len);
+}
+
+/* Take the variables that shim measures. A combination whose effect is unknown is refused. */
+static int take_mok(struct boot_set *set, const struct boot_vars *v, struct err *err)
+{
+	if (must_be_there(v, PCR_PLATFORM_MOK_LIST, err) < 0 ||
+		must_be_there(v, PCR_PLATFORM_MOK_LIST_X, err) < 0 ||
+		one_byte(v, PCR_PLATFORM_MOK_TRUSTED, err) < 0 ||
+		one_byte(v, PCR_PLATFORM_MOK_SB_STATE, err) < 0)
+		return -1;
+	if (is_one(v, PCR_PLATFORM_MOK_IGNORE_DB))
+		return err_set(err, ERR_INVALID,
+			"MOK variables: db is disabled on this node (MokDBState), and its measurements are unknown; next step: run mokutil --use-db on the node");
+	set->validation_off = boot_mok_validation_off(v);
+	if (set->validation_off && !set->conf->validation_off_ok)
+		return err_set(err, ERR_INVALID,
+			"MOK variables: shim's validation is off (MokSBState), so PCR 4 does not show which kernel runs; next step: run mokutil --enable-validation on the node, or use --allow-validation-disabled");
+	take_file(v, PCR_PLATFORM_MOK_LIST, &set->mok);
+	take_file(v, PCR_PLATFORM_MOK_LIST_X, &set->mok_x);
+	/* After mokutil --untrust-mok, shim neither mirrors nor measures this one. */
+	take_file(v, PCR_PLATFORM_MOK_TRUSTED, &set->mok_t);
+	take_file(v, PCR_PLATFORM_MOK_SB_STATE, &set->mok_sb);
+	set->has_mok_t = v->found[PCR_PLATFORM_MOK_TRUSTED];
+	set->has_mok_sb = v->found[PCR_PLATFORM_MOK_SB_STATE];
+	return 0;
+}
+
+static int read_mok(struct boot_set *set, struct err *err)
+{
+	cleanup_boot_vars struct boot_vars v = {.found = {false}};
+
+	if (set->conf->mok)
+		return take_mok(set, set->conf->mok, err);
+	return boot_vars_read_mok(set->conf->mokvars_fd, &v, err) < 0 ? -1 : take_mok(set, &v, err);
+}
+
+/* Derive what shim creates from its vendor certificate. MokListTrusted is 1 by default. */
+static int derive_mok(struct boot_set *set, struct err *err)
+{
+	if (!set->vendor.auth_len)
+		return err_set(err, ERR_INVALID,
+			"%s: shim has no vendor certificate, so its MOK lists are unknown; next step: use --mok-variables",
+			log_esc(set->shim.path));
+	shim_mok_list(&set->vendor, &set->mok);
+	shim_mok_list_x(&set->vendor, &set->mok_x);
+	strbuf_addc(&set->mok_t, 1);
+	set->has_mok_t = true;
+	return 0;
+}
+
 /* ---- files */
 
 /* Open the newest kernel, or all. n_kernels counts the open ones, so that a failure leaks none. */
 static int open_kernels(struct boot_set *set, struct err *err)
 {
-	size_t n = set->paths.n_kernels;
+	size_t n = set->paths.kernels.n;
 
 	if (!set->conf->all_kernels && n > 1)
 		n = 1;
 	set->kernel = xcalloc(n ? n : 1, sizeof(*set->kernel));
 	for (; set->n_kernels < n; set->n_kernels++)
-		if (boot_file_open(set->conf->rootfs_fd, set->paths.kernel[set->n_kernels],
+		if (boot_file_open(set->conf->rootfs_fd, set->paths.kernels.v[set->n_kernels],
 			    &set->kernel[set->n_kernels], err) < 0)
 			return -1;
 	return 0;
@@ -160,13 +244,13 @@ static int open_updates(struct boot_set *set, struct err *err)
 		return 0;
 	if (boot_find_updates(set->conf->rootfs_fd, &set->paths, err) < 0)
 		return -1;
-	set->update = xcalloc(set->paths.n_updates + 1, sizeof(*set->update));
-	for (size_t i = 0; i < set->paths.n_updates; i++) {
+	set->update = xcalloc(set->paths.updates.n + 1, sizeof(*set->update));
+	for (size_t i = 0; i < set->paths.updates.n; i++) {
 		struct boot_file *f = &set->update[set->n_updates];
 		struct err why = ERR_INIT;
 
 		/* An unusable program gives no variant and does not fail the prediction. */
-		if (boot_file_open(set->conf->rootfs_fd, set->paths.update[i], f, &why) == 0 &&
+		if (boot_file_open(set->conf->rootfs_fd, set->paths.updates.v[i], f, &why) == 0 &&
 			boot_file_hash(f, &why) == 0 && boot_sbat_check(set, f, true, &why) == 0) {
 			set->n_updates++;
 			continue;
@@ -189,21 +273,8 @@ static int must_be_signed(
 		log_esc(f->path), who);
 }
 
-/* Hash the kernel embedded in a UKI if the stub has the firmware load it. A stub of unknown version
- * cannot do that with a kernel that is not a PE program. */
-static int hash_inner(struct boot_set *set, struct err *err)
-{
-	if (!set->loader->uki || !boot_loader_may_load(set->loader) ||
-		boot_uki_inner(&set->second, set->inner, err) == 0)
-		return 0;
-	if (boot_stub_version(&set->second.pe))
-		return -1;
-	err_clear(err);
-	set->loader = boot_loader_uki();
-	return 0;
-}
-
-/* Hash the files once. This is the slow part of a prediction. */
+/* Hash the files once, and the kernel embedded in a UKI if the stub has the firmware load it. This is
+ * the slow part of a prediction. */
 static int hash_all(struct boot_set *set, struct err *err)
 {
 	if (boot_file_hash(&set->shim, err) < 0 || boot_file_hash(&set->second, err) < 0 ||
@@ -216,20 +287,15 @@ static int hash_all(struct boot_set *set, struct err *err)
 			must_be_signed(set, &set->kernel[i], "shim", err) < 0 ||
 			boot_sbat_check(set, &set->kernel[i], false, err) < 0)
 			return -1;
-	return hash_inner(set, err);
-}
-
-/* Read shim's .vendor_cert, which every shim has, if only with empty parts. */
-static int read_vendor(struct boot_set *set, struct err *err)
-{
-	size_t len;
-	const uint8_t *section = pe_section_find(&set->shim.pe, ".vendor_cert", &len);
-
-	if (!section)
-		return err_set(err, ERR_INVALID, "%s has no .vendor_cert section: it is not shim",
-			log_esc(set->shim.path));
-	if (shim_vendor_read(section, len, &set->vendor, err) < 0)
-		return err_wrap(err, "%s", log_esc(set->shim.path));
+	if (!set->loader->uki || !boot_loader_may_load(set->loader) ||
+		boot_uki_inner(&set->second, set->inner, err) == 0)
+		return 0;
+	/* A stub of unknown version cannot have the firmware load a kernel that is not a PE
+	 * program. */
+	if (boot_stub_version(&set->second.pe))
+		return -1;
+	err_clear(err);
+	set->loader = boot_loader_uki();
 	return 0;
 }
 
@@ -238,6 +304,8 @@ static int read_vendor(struct boot_set *set, struct err *err)
 int boot_read(const struct boot_conf *conf, struct boot_set *set, struct err *err)
 {
 	bool files = conf->rootfs_fd >= 0;
+	const uint8_t *vendor;
+	size_t len;
 
 	set->conf = conf;
 	set->measures_7 = (conf->registers & BOOT_PCR7) && (conf->efivars_fd >= 0 || conf->vars);
@@ -245,16 +313,24 @@ int boot_read(const struct boot_conf *conf, struct boot_set *set, struct err *er
 		return err_set(err, ERR_INVALID, "the files of the image are required");
 	if (read_efivars(set, err) < 0)
 		return -1;
-	if (boot_mok_given(conf) && boot_mok_read(set, err) < 0)
+	if (boot_mok_given(conf) && read_mok(set, err) < 0)
 		return -1;
 	if (files &&
 		(open_all(set, err) < 0 || open_updates(set, err) < 0 || hash_all(set, err) < 0))
 		return -1;
 	if (!(conf->registers & BOOT_PCR14) && !set->measures_7)
 		return 0;
-	if (files && read_vendor(set, err) < 0)
-		return -1;
-	if (!boot_mok_given(conf) && boot_mok_derive(set, err) < 0)
+	if (files) {
+		/* Every shim has it, if only with empty parts. */
+		vendor = pe_section_find(&set->shim.pe, ".vendor_cert", &len);
+		if (!vendor)
+			return err_set(err, ERR_INVALID,
+				"%s has no .vendor_cert section: it is not shim",
+				log_esc(set->shim.path));
+		if (shim_vendor_read(vendor, len, &set->vendor, err) < 0)
+			return err_wrap(err, "%s", log_esc(set->shim.path));
+	}
+	if (!boot_mok_given(conf) && derive_mok(set, err) < 0)
 		return -1;
 	return set->measures_7 && set->secure_boot == BOOT_SB_ON ? boot_authority_find_all(set, err)
 								 : 0;

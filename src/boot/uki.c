@@ -82,15 +82,6 @@ static struct range profile_range(const struct pe *pe, unsigned wanted, bool *fo
 	return r;
 }
 
-static unsigned base_end(const struct pe *pe)
-{
-	unsigned i = 0;
-
-	while (i < pe->n_sections && !str_eq(pe->section[i].name, ".profile"))
-		i++;
-	return i;
-}
-
 unsigned boot_uki_profiles(const struct pe *pe)
 {
 	unsigned n = 0;
@@ -113,41 +104,25 @@ static const struct pe_section *section_of(const struct pe *pe, const char *name
 {
 	const struct pe_section *s = NULL;
 	bool found;
-	struct range r = profile_range(pe, profile, &found);
+	struct range r = profile_range(pe, profile, &found), base = {0, 0};
 
 	if (found)
 		s = section_in(pe, name, r);
-	return s ? s : section_in(pe, name, (struct range){0, base_end(pe)});
+	/* The base sections end where the first profile begins. */
+	for (; !s && base.to < pe->n_sections; base.to++)
+		if (str_eq(pe->section[base.to].name, ".profile"))
+			break;
+	return s ? s : section_in(pe, name, base);
 }
 
 /* ---- measuring */
-
-/* Hash VirtualSize bytes: the raw data may have padding after them. */
-static int hash_section(
-	struct boot_file *f, const struct pe_section *s, uint8_t out[SHA256_LEN], struct err *err)
-{
-	cleanup_sha256 struct bytes_sha256_run run = {NULL};
-	size_t at = s->raw_off, end = at + s->virtual_size;
-
-	bytes_sha256_init(&run);
-	while (at < end) {
-		size_t n = end - at < AUTHENTICODE_STEP ? end - at : AUTHENTICODE_STEP;
-		const uint8_t *p = boot_file_source(f, at, n, err);
-
-		if (!p)
-			return -1;
-		bytes_sha256_add(&run, p, n);
-		at += n;
-	}
-	bytes_sha256_end(&run, out);
-	return 0;
-}
 
 /* Add two events: the section's name with its NUL, then its contents. The id of the second follows
  * that of the first. */
 static int add_section(struct boot_file *f, size_t i, const struct pe_section *s,
 	struct pcr_events *out, struct err *err)
 {
+	cleanup_sha256 struct bytes_sha256_run run = {NULL};
 	uint8_t digest[SHA256_LEN];
 
 	/* The loader would append zeros; no UKI builder relies on that. */
@@ -157,8 +132,12 @@ static int add_section(struct boot_file *f, size_t i, const struct pe_section *s
 	bytes_sha256(sections[i].name, strlen(sections[i].name) + 1, digest);
 	if (!pcr_events_push(out, sections[i].id, PCR_EV_IPL, 11, digest))
 		DIE("more than %d events of one image", PCR_EVENTS_MAX);
-	if (hash_section(f, s, digest, err) < 0)
+	/* VirtualSize bytes: the raw data may have padding after them. */
+	bytes_sha256_init(&run);
+	if (authenticode_add(&run, NULL, boot_file_source, f, s->raw_off,
+		    (size_t)s->raw_off + s->virtual_size, err) < 0)
 		return -1;
+	bytes_sha256_end(&run, digest);
 	if (!pcr_events_push(out, (enum pcr_event_id)(sections[i].id + 1), PCR_EV_IPL, 11, digest))
 		DIE("more than %d events of one image", PCR_EVENTS_MAX);
 	return 0;
@@ -244,17 +223,19 @@ int boot_uki_inner(struct boot_file *f, uint8_t out[SHA256_LEN], struct err *err
 {
 	const struct pe_section *s = section_of(&f->pe, ".linux", 0);
 	struct inner in = {f, s ? s->raw_off : 0};
+	struct authenticode_digests digests;
 	struct pe pe;
 
 	if (!s)
 		return err_set(err, ERR_INVALID, "%s has no section .linux", log_esc(f->path));
 	if (s->virtual_size > s->raw_size ||
 		pe_parse(f->data + s->raw_off, s->virtual_size, &pe, err) < 0 ||
-		authenticode_sha256(&pe, inner_source, &in, out, err) < 0) {
+		authenticode_digest(&pe, inner_source, &in, &digests, err) < 0) {
 		if (!err_is_set(err))
 			err_set(err, ERR_INVALID, "section .linux is longer than its data");
 		return err_wrap(err, "%s: the embedded kernel", log_esc(f->path));
 	}
+	memcpy(out, digests.as_measured, SHA256_LEN);
 	boot_file_rest(f);
 	return 0;
 }

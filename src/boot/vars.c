@@ -37,6 +37,14 @@ void boot_vars_digest(const struct boot_vars *v, uint8_t out[SHA256_LEN])
 	pcr_platform_digest(files, out);
 }
 
+/* The name of a firmware variable is that of its file before the GUID. */
+static bool is_name(int i, const char *name)
+{
+	size_t n = strcspn(pcr_platform_files[i], "-");
+
+	return strlen(name) == n && strncmp(name, pcr_platform_files[i], n) == 0;
+}
+
 /* ---- a directory */
 
 static bool any_found(const struct boot_vars *v, int from, int to)
@@ -96,10 +104,7 @@ static unsigned look_around(int dir_fd)
 		if (str_starts(e->d_name, "MokList"))
 			seen |= MOK_NAMES;
 		for (int i = 0; i < PCR_PLATFORM_N_VARS; i++) {
-			size_t n = strcspn(pcr_platform_files[i], "-");
-
-			if (strlen(e->d_name) == n &&
-				strncmp(e->d_name, pcr_platform_files[i], n) == 0)
+			if (is_name(i, e->d_name))
 				seen |= PLAIN_NAMES;
 		}
 	}
@@ -158,16 +163,6 @@ int boot_vars_read_platform(int dir_fd, struct boot_vars *out, struct err *err)
 /* Identify a logged variable. PCR_PLATFORM_N_VARS: not one of the five. */
 static int variable_of(const uint8_t *data, uint32_t len, const uint8_t **value, size_t *value_len)
 {
-	static const struct {
-		const struct efi_guid *guid;
-		const char *name;
-	} names[PCR_PLATFORM_N_VARS] = {
-		[PCR_PLATFORM_SECURE_BOOT] = {&efi_global_variable, "SecureBoot"},
-		[PCR_PLATFORM_PK] = {&efi_global_variable, "PK"},
-		[PCR_PLATFORM_KEK] = {&efi_global_variable, "KEK"},
-		[PCR_PLATFORM_DB] = {&efi_image_security_database, "db"},
-		[PCR_PLATFORM_DBX] = {&efi_image_security_database, "dbx"},
-	};
 	char name[NAME_MAX_CHARS + 1] = "";
 	struct efi_logged_variable v;
 	int i = 0;
@@ -178,27 +173,21 @@ static int variable_of(const uint8_t *data, uint32_t len, const uint8_t **value,
 		name[c] = v.name[2 * c + 1] ? '?' : (char)v.name[2 * c];
 	*value = v.data;
 	*value_len = v.len;
-	while (i < PCR_PLATFORM_N_VARS && (memcmp(&v.guid, names[i].guid, sizeof(v.guid)) != 0 ||
-						  strcmp(name, names[i].name) != 0))
+	while (i < PCR_PLATFORM_N_VARS &&
+		(memcmp(&v.guid,
+			 i < PCR_PLATFORM_DB ? &efi_global_variable : &efi_image_security_database,
+			 sizeof(v.guid)) != 0 ||
+			!is_name(i, name)))
 		i++;
 	return i;
 }
 
-/* Store a variable as an efivarfs file. The log has no attributes, so the usual ones are added:
- * 0x06 for SecureBoot, which only firmware writes, and 0x27 for authenticated variables. */
-static void keep(struct boot_vars *out, int i, const uint8_t *value, size_t len)
-{
-	uint8_t attributes[BOOT_VARS_ATTRIBUTES] = {i == PCR_PLATFORM_SECURE_BOOT ? 0x06 : 0x27};
-
-	out->found[i] = true;
-	strbuf_add(&out->text[i], attributes, sizeof(attributes));
-	strbuf_add(&out->text[i], value, len);
-}
-
-/* Take the first event of each variable, as the firmware measures each one once. */
+/* Take the first event of each variable, as the firmware measures each one once, and store it as an
+ * efivarfs file. The log has no attributes, so the usual ones are added: 0x06 for SecureBoot, which
+ * only firmware writes, and 0x27 for authenticated variables. */
 static int take_event(const struct eventlog_event *e, struct boot_vars *out, struct err *err)
 {
-	uint8_t digest[SHA256_LEN];
+	uint8_t digest[SHA256_LEN], attributes[BOOT_VARS_ATTRIBUTES] = {0x27};
 	const uint8_t *value;
 	size_t len;
 	int i;
@@ -213,7 +202,11 @@ static int take_event(const struct eventlog_event *e, struct boot_vars *out, str
 		return err_set(err, ERR_INVALID,
 			"the event log: the contents of %s differ from what was measured",
 			pcr_platform_files[i]);
-	keep(out, i, value, len);
+	if (i == PCR_PLATFORM_SECURE_BOOT)
+		attributes[0] = 0x06;
+	out->found[i] = true;
+	strbuf_add(&out->text[i], attributes, sizeof(attributes));
+	strbuf_add(&out->text[i], value, len);
 	return 0;
 }
 

@@ -18,11 +18,12 @@
  */
 typedef const uint8_t *(*authenticode_source_fn)(
 	void *arg, size_t from, size_t len, struct err *err);
-/* Compute what firmware measures into PCR 4 (as_measured, below). */
-int authenticode_sha256(const struct pe *pe, authenticode_source_fn source, void *arg,
-	uint8_t out[SHA256_LEN], struct err *err) MUST_CHECK;
+/* Add the bytes from (included) to (excluded) of an image to a digest. */
+int authenticode_add(struct bytes_sha256_run *run, const uint8_t *data,
+	authenticode_source_fn source, void *arg, size_t from, size_t to,
+	struct err *err) MUST_CHECK;
 /*
- * Both digests in one pass. Signers pad an unsigned file with zeros to a multiple of 8, but
+ * What signatures cover, and what firmware measures into PCR 4, in one pass. Signers pad an unsigned file with zeros to a multiple of 8, but
  * firmware does not (EDK2 Tcg2Dxe; observed with OVMF 2022.11 and Debian's systemd-boot of 140,891
  * bytes, Secure Boot off). For a signed file both are equal.
  */
