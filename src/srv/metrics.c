@@ -48,17 +48,6 @@ static char *read_proc(const char *path)
 	return file_read(path, 4096, &len, NULL, &ignored);
 }
 
-/* The second field of statm is the resident set in pages (proc(5)). 0 if it cannot be read. */
-static double read_rss(void)
-{
-	cleanup_free char *text = read_proc("/proc/self/statm");
-	unsigned long resident;
-
-	if (!text || sscanf(text, "%*u %lu", &resident) != 1)
-		return 0;
-	return (double)resident * (double)sysconf(_SC_PAGESIZE);
-}
-
 /* The start time of the process as a Unix time: field 22 of /proc/self/stat is in clock ticks
  * after boot (proc(5)). */
 static double read_start(void)
@@ -92,11 +81,16 @@ static double count_fds(void)
 
 void srv_metrics_render(struct strbuf *out)
 {
+	cleanup_free char *statm = read_proc("/proc/self/statm");
+	unsigned long resident = 0;
 	struct rusage u;
 
+	/* The second field is the resident set in pages (proc(5)). */
+	if (statm)
+		(void)sscanf(statm, "%*u %lu", &resident);
 	getrusage(RUSAGE_SELF, &u);
 	metric_set(&build, PACKAGE_VERSION, __VERSION__, 1);
-	metric_set(&rss, NULL, NULL, read_rss());
+	metric_set(&rss, NULL, NULL, (double)resident * (double)sysconf(_SC_PAGESIZE));
 	metric_set(&cpu, NULL, NULL,
 		(double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
 			(double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
@@ -113,8 +107,6 @@ static const char *machine_state(const struct kobj *o)
 {
 	const struct model_machine *m = model_machine(o);
 
-	if (o->deleting)
-		return "deleting";
 	if (m->cond[MACHINE_READY].status == KOBJ_COND_TRUE)
 		return "ready";
 	if (m->cond[MACHINE_KEY_READY].status != KOBJ_COND_TRUE)
@@ -126,8 +118,6 @@ static const char *ak_state(const struct kobj *o)
 {
 	const struct model_ak *a = model_ak(o);
 
-	if (o->deleting)
-		return "deleting";
 	if (a->cond[AK_DELIVERED].status == KOBJ_COND_TRUE)
 		return "delivered";
 	return a->owner_uid ? "approved" : "waiting";
@@ -137,8 +127,6 @@ static const char *kbsconfig_state(const struct kobj *o)
 {
 	const struct model_kbsconfig *m = model_kbsconfig(o);
 
-	if (o->deleting)
-		return "deleting";
 	if (m->is_ready)
 		return "ready";
 	return m->cond[KBSCONFIG_INSTALLED].status == KOBJ_COND_TRUE ? "installed" : "waiting";
@@ -148,18 +136,24 @@ static const char *trusteeconfig_state(const struct kobj *o)
 {
 	const struct model_trusteeconfig *m = model_trusteeconfig(o);
 
-	if (o->deleting)
-		return "deleting";
 	if (m->is_ready)
 		return "ready";
 	return m->cond[TRUSTEECONFIG_CONFIGURED].status == KOBJ_COND_TRUE ? "configured"
 									  : "waiting";
 }
 
-/* Move one object from state a to state b; NULL: it was added or deleted. Comparing pointers is
- * enough: the states are string literals of one function. */
-static void count(struct metric *m, const char *label, const char *a, const char *b)
+static const char *state_of(const char *(*state)(const struct kobj *o), const struct kobj *o)
 {
+	return !o ? NULL : o->deleting ? "deleting" : state(o);
+}
+
+/* Move one object from its state to another; it may be added or deleted. Comparing pointers is
+ * enough: the states are string literals of one function. */
+static void count(struct metric *m, const char *label, const char *(*state)(const struct kobj *o),
+	const struct kobj *was, const struct kobj *now)
+{
+	const char *a = state_of(state, was), *b = state_of(state, now);
+
 	if (a == b)
 		return;
 	if (a)
@@ -168,27 +162,24 @@ static void count(struct metric *m, const char *label, const char *a, const char
 		metric_add(m, label, b, 1);
 }
 
-#define STATE_OF(fn, o) ((o) ? fn(o) : NULL)
-
 static void on_machine(void *arg, const struct kobj *was, const struct kobj *now)
 {
-	count(&objects, "Machine", STATE_OF(machine_state, was), STATE_OF(machine_state, now));
+	count(&objects, "Machine", machine_state, was, now);
 }
 
 static void on_ak(void *arg, const struct kobj *was, const struct kobj *now)
 {
-	count(&objects, "AttestationKey", STATE_OF(ak_state, was), STATE_OF(ak_state, now));
+	count(&objects, "AttestationKey", ak_state, was, now);
 }
 
 static void on_kbsconfig(void *ns, const struct kobj *was, const struct kobj *now)
 {
-	count(&kbsconfigs, ns, STATE_OF(kbsconfig_state, was), STATE_OF(kbsconfig_state, now));
+	count(&kbsconfigs, ns, kbsconfig_state, was, now);
 }
 
 static void on_trusteeconfig(void *ns, const struct kobj *was, const struct kobj *now)
 {
-	count(&trusteeconfigs, ns, STATE_OF(trusteeconfig_state, was),
-		STATE_OF(trusteeconfig_state, now));
+	count(&trusteeconfigs, ns, trusteeconfig_state, was, now);
 }
 
 void srv_metrics_count(const struct state *state)

@@ -96,43 +96,6 @@ static const struct model_cluster *usable_cluster(
 	return NULL;
 }
 
-/* Replace the id in the kept answer. Ids are random and of equal length, so nothing else in the
- * text equals the last one. */
-static void page_set_uuid(struct page *p, const char *uuid)
-{
-	char *at = p->text.data, *end = at + p->text.len;
-
-	while ((at = memmem(at, (size_t)(end - at), p->uuid, UUID_TEXT_LEN)) != NULL) {
-		memcpy(at, uuid, UUID_TEXT_LEN);
-		at += UUID_TEXT_LEN;
-	}
-	memcpy(p->uuid, uuid, sizeof(p->uuid));
-}
-
-/* The same cached cluster object means the same spec: objects in the cache are never modified. */
-static void page_make(struct page *p, const struct model_cluster *c,
-	const struct render_ignition_ca *ca, const char *uuid, int minor)
-{
-	const char *pem[2 + MODEL_CLUSTER_SERVERS_MAX] = {ca->trustee, ca->ak};
-	uint64_t hash = 0;
-
-	/* Nobody gains by a collision, so the hash need not be cryptographic. */
-	memcpy(pem + 2, ca->server, c->n_servers * sizeof(pem[0]));
-	for (unsigned i = 0; i < 2 + c->n_servers; i++)
-		hash = hash * 31 + (pem[i] ? str_hash(pem[i], strlen(pem[i])) : 0);
-	if (p->cluster == &c->obj && p->ca == hash && p->minor == minor) {
-		page_set_uuid(p, uuid);
-		return;
-	}
-	kobj_unref(p->cluster);
-	p->cluster = kobj_ref(&c->obj);
-	p->ca = hash;
-	p->minor = minor;
-	memcpy(p->uuid, uuid, sizeof(p->uuid));
-	strbuf_fini(&p->text);
-	render_ignition(c, uuid, minor, ca, &p->text);
-}
-
 static void page_fini(void *page)
 {
 	struct page *p = page;
@@ -141,16 +104,39 @@ static void page_fini(void *page)
 	strbuf_fini(&p->text);
 }
 
-/* no-store: a proxy that replayed an answer would give two nodes one Machine. */
+/* The same cached cluster object means the same spec: objects in the cache are never modified. */
 static void reply_ignition(struct srv_listener *s, struct httpd_req *r,
 	const struct model_cluster *c, const struct render_ignition_ca *ca, const char *uuid,
 	int minor)
 {
+	const char *pem[2 + MODEL_CLUSTER_SERVERS_MAX] = {ca->trustee, ca->ak};
 	struct page *p = srv_listener_state(s);
+	uint64_t hash = 0;
 	char type[96];
 
-	page_make(p, c, ca, uuid, minor);
+	/* Nobody gains by a collision, so the hash need not be cryptographic. */
+	memcpy(pem + 2, ca->server, c->n_servers * sizeof(pem[0]));
+	for (unsigned i = 0; i < 2 + c->n_servers; i++)
+		hash = hash * 31 + (pem[i] ? str_hash(pem[i], strlen(pem[i])) : 0);
+	if (p->cluster == &c->obj && p->ca == hash && p->minor == minor) {
+		char *at = p->text.data, *end = at + p->text.len;
+
+		/* Replace the id. Ids are random and of equal length, so nothing else in the text
+		 * equals the last one. */
+		for (; (at = memmem(at, (size_t)(end - at), p->uuid, UUID_TEXT_LEN));
+			at += UUID_TEXT_LEN)
+			memcpy(at, uuid, UUID_TEXT_LEN);
+	} else {
+		kobj_unref(p->cluster);
+		p->cluster = kobj_ref(&c->obj);
+		p->ca = hash;
+		p->minor = minor;
+		strbuf_fini(&p->text);
+		render_ignition(c, uuid, minor, ca, &p->text);
+	}
+	memcpy(p->uuid, uuid, sizeof(p->uuid));
 	snprintf(type, sizeof(type), "application/vnd.coreos.ignition+json; version=3.%d.0", minor);
+	/* A proxy that replayed an answer would give two nodes one Machine. */
 	httpd_reply_header(r, "Cache-Control", "no-store");
 	httpd_reply(r, 200, type, p->text.data, p->text.len);
 }
