@@ -24,7 +24,8 @@ static const char plugin_error[] = "Plugin internal error"; /* Trustee's own wor
 struct call {
 	const struct broker_admin *a;
 	const struct broker_request *r;
-	const char *rest; /* of the path, after the route's prefix: a key or a name */
+	enum broker_store_ns ns; /* of the route */
+	const char *rest;        /* of the path, after the route's prefix: a key or a name */
 	int64_t now_s;
 	struct broker_answer *out;
 };
@@ -93,8 +94,8 @@ static void resource_put(struct call *c)
 {
 	struct err err = ERR_INIT;
 
-	if (resource_key(c) && broker_store_set(c->a->store, BROKER_STORE_REPOSITORY, c->rest,
-				       c->r->body, c->r->len, &err) < 0)
+	if (resource_key(c) &&
+		broker_store_set(c->a->store, c->ns, c->rest, c->r->body, c->r->len, &err) < 0)
 		broker_admin_refuse(c->out, err.http ? err.http : 400, "PluginInternalError",
 			"%s: %s", plugin_error, err.text);
 }
@@ -104,8 +105,7 @@ static void resource_delete(struct call *c)
 {
 	struct err err = ERR_INIT;
 
-	if (resource_key(c) &&
-		broker_store_remove(c->a->store, BROKER_STORE_REPOSITORY, c->rest, &err) < 0)
+	if (resource_key(c) && broker_store_remove(c->a->store, c->ns, c->rest, &err) < 0)
 		broker_admin_refuse(c->out, 404, "ResourceNotFound", "the resource does not exist");
 }
 
@@ -116,7 +116,7 @@ static int set_value(void *arg, const char *name, const char *entry, size_t len,
 {
 	const struct call *c = arg;
 
-	return broker_store_set(c->a->store, BROKER_STORE_REFERENCE_VALUE, name, entry, len, err);
+	return broker_store_set(c->a->store, c->ns, name, entry, len, err);
 }
 
 /* A message is applied value by value: values before a refused one stay stored. */
@@ -139,8 +139,7 @@ static void value_get(struct call *c)
 
 	c->out->content_type = JSON_TYPE;
 	/* A value that was revoked is null, which is an answer, not an error. */
-	if (broker_store_get(c->a->store, BROKER_STORE_REFERENCE_VALUE, c->rest, &entry, &err) <
-			0 ||
+	if (broker_store_get(c->a->store, c->ns, c->rest, &entry, &err) < 0 ||
 		broker_wire_entry_value(entry.data, entry.len, &c->out->body, &err) < 0)
 		broker_admin_refuse(c->out, err.kind == ERR_NOT_FOUND ? 404 : 500, "RvpsError",
 			"RVPS configuration failed: Failed to get reference_values: %s", err.text);
@@ -160,12 +159,11 @@ const struct broker_policy *broker_policy_find(
 }
 
 /* A policy that cannot be evaluated is refused now, not at the next attestation. */
-static void put_policy(
-	struct call *c, enum broker_store_ns ns, const char *type, const char *detail)
+static void policy_put(struct call *c)
 {
 	__attribute__((cleanup(broker_wire_policy_fini))) struct broker_wire_policy p = {
 		NULL, NULL, 0};
-	bool with_id = ns == BROKER_STORE_ATTESTATION_POLICY;
+	bool with_id = c->ns == BROKER_STORE_ATTESTATION_POLICY;
 	cleanup_free char *key = NULL;
 	struct err err = ERR_INIT;
 
@@ -179,21 +177,15 @@ static void put_policy(
 	} else {
 		/* The file names of Trustee's LocalFs. */
 		key = xasprintf("%s" REGO, with_id ? p.id : RESOURCE_POLICY);
-		if (broker_store_set(c->a->store, ns, key, p.text, p.len, &err) == 0)
+		if (broker_store_set(c->a->store, c->ns, key, p.text, p.len, &err) == 0)
 			return;
 	}
-	broker_admin_refuse(c->out, 400, type, "%s: %s", detail, err.text);
-}
-
-static void attestation_policy_put(struct call *c)
-{
-	put_policy(c, BROKER_STORE_ATTESTATION_POLICY, "AttestationError",
-		"Attestation error: Set policy failed");
-}
-
-static void resource_policy_put(struct call *c)
-{
-	put_policy(c, BROKER_STORE_KBS, "ParsePolicyError", "Failed to parse policy");
+	if (with_id)
+		broker_admin_refuse(c->out, 400, "AttestationError",
+			"Attestation error: Set policy failed: %s", err.text);
+	else
+		broker_admin_refuse(
+			c->out, 400, "ParsePolicyError", "Failed to parse policy: %s", err.text);
 }
 
 /* Trustee lists policies by id, without the file name's suffix. */
@@ -213,7 +205,7 @@ static void resource_policy_get(struct call *c)
 	cleanup_free char *text = NULL;
 	struct err err = ERR_INIT;
 
-	if (broker_store_list(c->a->store, BROKER_STORE_KBS, "", add_name, names, &err) < 0) {
+	if (broker_store_list(c->a->store, c->ns, "", add_name, names, &err) < 0) {
 		broker_admin_refuse(
 			c->out, 500, "PolicyEngineError", "Policy engine error: %s", err.text);
 		return;
@@ -231,35 +223,25 @@ static void resource_policy_get(struct call *c)
  * refused; NULL: no admin token is required. */
 static const struct {
 	const char *path, *method, *verb, *denied;
+	enum broker_store_ns ns;
 	void (*fn)(struct call *c);
 } routes[] = {
-	{V0("resource/"), "GET", "resource-get", NULL, resource_get},
-	{V0("resource/"), "POST", "resource-put", "AdminAuthInitialization", resource_put},
-	{V0("resource/"), "DELETE", "resource-delete", "AdminAuthInitialization", resource_delete},
-	{V0("reference-value"), "POST", "refvalue-put", "AdminAuthAccess", values_put},
-	{V0("reference-value/"), "GET", "refvalue-get", "AdminAuthAccess", value_get},
+	{V0("resource/"), "GET", "resource-get", NULL, BROKER_STORE_REPOSITORY, resource_get},
+	{V0("resource/"), "POST", "resource-put", "AdminAuthInitialization",
+		BROKER_STORE_REPOSITORY, resource_put},
+	{V0("resource/"), "DELETE", "resource-delete", "AdminAuthInitialization",
+		BROKER_STORE_REPOSITORY, resource_delete},
+	{V0("reference-value"), "POST", "refvalue-put", "AdminAuthAccess",
+		BROKER_STORE_REFERENCE_VALUE, values_put},
+	{V0("reference-value/"), "GET", "refvalue-get", "AdminAuthAccess",
+		BROKER_STORE_REFERENCE_VALUE, value_get},
 	{V0("attestation-policy"), "POST", "attestation-policy-put", "AdminAuthAccess",
-		attestation_policy_put},
-	{V0("resource-policy"), "POST", "resource-policy-put", "AdminAuthAccess",
-		resource_policy_put},
-	{V0("resource-policy"), "GET", "resource-policy-get", "AdminAuthAccess",
+		BROKER_STORE_ATTESTATION_POLICY, policy_put},
+	{V0("resource-policy"), "POST", "resource-policy-put", "AdminAuthAccess", BROKER_STORE_KBS,
+		policy_put},
+	{V0("resource-policy"), "GET", "resource-policy-get", "AdminAuthAccess", BROKER_STORE_KBS,
 		resource_policy_get},
 };
-
-/* Authorize and run a route. */
-static void run(struct call *c, size_t route, const char *path)
-{
-	struct err err = ERR_INIT;
-
-	c->out->verb = routes[route].verb;
-	c->rest = path + strlen(routes[route].path);
-	if (routes[route].denied && c->a->check &&
-		c->a->check(c->a->arg, c->r->authorization, c->r->target, c->now_s, &err) < 0)
-		broker_admin_refuse(c->out, err.http, routes[route].denied,
-			"admin access denied: %s", err.text);
-	else
-		routes[route].fn(c);
-}
 
 /* The token is checked with the query, as Trustee matches the raw target; routes ignore the
  * query. */
@@ -268,7 +250,8 @@ void broker_admin(const struct broker_admin *a, const struct broker_request *r, 
 {
 	/* Routes match the path alone. */
 	cleanup_free char *path = xstrndup(r->target, strcspn(r->target, "?"));
-	struct call c = {a, r, NULL, now_s, out};
+	struct call c = {.a = a, .r = r, .now_s = now_s, .out = out};
+	struct err err = ERR_INIT;
 	size_t allowed = 0;
 
 	*out = (struct broker_answer){.status = 200, .verb = "other", .type = ""};
@@ -280,7 +263,15 @@ void broker_admin(const struct broker_admin *a, const struct broker_request *r, 
 		if (str_eq(r->method, routes[i].method)) {
 			/* An earlier route with this path but another method may have filled it. */
 			out->allow[0] = '\0';
-			run(&c, i, path);
+			out->verb = routes[i].verb;
+			c.ns = routes[i].ns;
+			c.rest = path + strlen(routes[i].path);
+			if (routes[i].denied && a->check &&
+				a->check(a->arg, r->authorization, r->target, now_s, &err) < 0)
+				broker_admin_refuse(out, err.http, routes[i].denied,
+					"admin access denied: %s", err.text);
+			else
+				routes[i].fn(&c);
 			return;
 		}
 		allowed += (size_t)snprintf(out->allow + allowed, sizeof(out->allow) - allowed,

@@ -76,20 +76,6 @@ static void on_healthz(struct httpd_req *req, void *arg)
 	reply(arg, req, &r, &(struct broker_answer){.status = 200, .verb = "healthz", .type = ""});
 }
 
-/* Both clocks are read once, so that one request sees one time. */
-static struct broker_node node_of(struct httpd_req *req)
-{
-	struct broker_node n = {.peer = httpd_req_peer(req),
-		.cookie = httpd_req_header(req, "Cookie"),
-		.authorization = httpd_req_header(req, "Authorization"),
-		.now_s = clock_wall_s(),
-		.now_ms = clock_boot_ms()};
-
-	httpd_req_source(req, n.source);
-	n.body = httpd_req_body(req, &n.len);
-	return n;
-}
-
 /* Classify the sender before its body is read: everything but the nodes' requests requires an
  * administrator's token. */
 static enum httpd_standing standing(struct httpd_req *req, void *arg)
@@ -137,37 +123,32 @@ void broker_held_end(struct broker_held *take, const struct err *err)
 	reply(h->k, h->req, &r, &h->answer); /* h is gone */
 }
 
-/* Hold the response. on_held decides asynchronously, for instance after a lookup of the Machine. */
-static void give_resource(
-	struct broker_kbsd *k, struct httpd_req *req, const char *path, struct broker_answer *take)
-{
-	struct held *h = xcalloc(1, sizeof(*h));
-
-	h->k = k;
-	h->req = req;
-	h->answer = *take;
-	/* The answer moved to h; the caller's copy must not free it. */
-	*take = (struct broker_answer){.status = 0};
-	h->path = xstrdup(path);
-	h->public = (struct broker_held){.ops = httpd_req_ops(req), .path = h->path};
-	/* From here on the request owns h; a disconnect cancels what the owner started in ops. */
-	httpd_req_on_gone(req, held_gone, h);
-	k->conf.on_held(k->conf.arg, &h->public);
-}
-
 /* Serve a resource to a node, or hold it until its owner releases it. */
 static void on_resource(struct broker_kbsd *k, struct httpd_req *req,
 	const struct broker_request *r, const struct broker_node *n)
 {
 	cleanup_broker_answer struct broker_answer a;
 	const char *path = r->target + strlen(RESOURCE);
+	struct held *h;
 
 	path += *path == '/'; /* one release of the attester sends an empty first segment */
 	broker_attest_resource(k->conf.attest, n, path, &a);
-	if (a.status == 200 && k->conf.on_held)
-		give_resource(k, req, path, &a);
-	else
+	if (a.status != 200 || !k->conf.on_held) {
 		reply(k, req, r, &a);
+		return;
+	}
+	h = xcalloc(1, sizeof(*h));
+	h->k = k;
+	h->req = req;
+	h->answer = a;
+	/* The answer moved to h; ours must not be freed. */
+	a = (struct broker_answer){.status = 0};
+	h->path = xstrdup(path);
+	h->public = (struct broker_held){.ops = httpd_req_ops(req), .path = h->path};
+	/* From here on the request owns h; a disconnect cancels what the owner started in ops. */
+	httpd_req_on_gone(req, held_gone, h);
+	/* The owner decides asynchronously, for instance after a lookup of the Machine. */
+	k->conf.on_held(k->conf.arg, &h->public);
 }
 
 /* The node's requests first; everything else is the admin API, which needs a token. */
@@ -176,8 +157,16 @@ static void on_api(struct httpd_req *req, void *arg)
 	cleanup_broker_answer struct broker_answer a = {.status = 0};
 	struct broker_kbsd *k = arg;
 	struct broker_request r = request_of(req);
-	struct broker_node n = node_of(req);
+	/* Both clocks are read once, so that one request sees one time. */
+	struct broker_node n = {.peer = httpd_req_peer(req),
+		.cookie = httpd_req_header(req, "Cookie"),
+		.authorization = r.authorization,
+		.body = r.body,
+		.len = r.len,
+		.now_s = clock_wall_s(),
+		.now_ms = clock_boot_ms()};
 
+	httpd_req_source(req, n.source);
 	if (k->conf.attest && str_eq(r.method, "GET") && str_starts(r.target, RESOURCE)) {
 		on_resource(k, req, &r, &n);
 		return;

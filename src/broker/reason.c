@@ -47,25 +47,6 @@ struct json_object *broker_reason_value(void *store, const char *name)
 	return json_parse(text.data, text.len, &json_limits_object, &err);
 }
 
-/* PCR order is that of the values in a name: 4, 7 if required, 14. */
-static void search_init(struct search *s, const struct rats_evidence *e, bool pcr7)
-{
-	memset(s, 0, sizeof(*s));
-	/* PCR 4: boot manager and kernel; 7: Secure Boot policy; 14: MOK (shim). */
-	s->pcr[s->n++] = 4;
-	if (pcr7)
-		s->pcr[s->n++] = 7;
-	s->pcr[s->n++] = 14;
-	for (unsigned i = 0; i < s->n; i++)
-		bytes_to_hex(e->pcrs[s->pcr[i]], SHA256_LEN, s->got[i]);
-}
-
-static void search_fini(struct search *s)
-{
-	while (s->n_names > 0)
-		free(s->name[--s->n_names]);
-}
-
 /* The i-th PCR value in the name of a boot. */
 static const char *value_in(const char *name, unsigned i)
 {
@@ -99,29 +80,24 @@ static void consider(void *arg, const char *name)
 	s->differs[worst] = differs;
 }
 
-/* The boot's images, which the caller puts; NULL: no longer approved. */
-static struct json_object *images_of(struct broker_store *store, const char *name)
-{
-	cleanup_json struct json_object *boot = broker_reason_value(store, name);
-	struct json_object *images =
-		json_object_is_type(boot, json_type_object) ? json_get_arr(boot, "images") : NULL;
-
-	return images && json_object_array_length(images) > 0 ? json_object_get(images) : NULL;
-}
-
-/* The images of the approved boot with the fewest differing PCRs; *name is borrowed from s. */
+/* The images of the approved boot with the fewest differing PCRs, which the caller puts; *name is
+ * borrowed from s. */
 static struct json_object *nearest(
 	const struct search *s, struct broker_store *store, const char **name)
 {
 	/* Nearest first, and stop at the first one that is still approved. */
 	for (unsigned differs = 0; differs <= s->n; differs++)
 		for (unsigned i = 0; i < s->n_names; i++) {
-			struct json_object *images =
-				s->differs[i] == differs ? images_of(store, s->name[i]) : NULL;
+			cleanup_json struct json_object *boot =
+				s->differs[i] == differs ? broker_reason_value(store, s->name[i])
+							 : NULL;
+			struct json_object *images = json_object_is_type(boot, json_type_object)
+							     ? json_get_arr(boot, "images")
+							     : NULL;
 
-			if (images) {
+			if (images && json_object_array_length(images) > 0) {
 				*name = s->name[i];
-				return images;
+				return json_object_get(images);
 			}
 		}
 	return NULL;
@@ -211,7 +187,7 @@ static void say_lists(struct broker_store *store, const struct search *s, struct
 void broker_reason_make(struct broker_store *store, const struct broker_policy *p,
 	const struct rats_evidence *e, const struct rats_verdict *v, struct broker_reason *out)
 {
-	struct search s;
+	struct search s = {.n = 0};
 	struct err err = ERR_INIT;
 
 	*out = (struct broker_reason){.text = STRBUF_INIT, .pcr = -1};
@@ -226,7 +202,14 @@ void broker_reason_make(struct broker_store *store, const struct broker_policy *
 			"Its attestation key is not registered for a Machine. Check the AttestationKeys: the key must be approved.");
 		return;
 	}
-	search_init(&s, e, p->require_pcr7);
+	/* PCR 4: boot manager and kernel; 7: Secure Boot policy; 14: MOK (shim). Their order is that
+	 * of the values in a name. */
+	s.pcr[s.n++] = 4;
+	if (p->require_pcr7)
+		s.pcr[s.n++] = 7;
+	s.pcr[s.n++] = 14;
+	for (unsigned i = 0; i < s.n; i++)
+		bytes_to_hex(e->pcrs[s.pcr[i]], SHA256_LEN, s.got[i]);
 	if (p->policy == RATS_POLICY_SHARED) {
 		say_lists(store, &s, out);
 		return;
@@ -235,5 +218,6 @@ void broker_reason_make(struct broker_store *store, const struct broker_policy *
 	if (broker_store_list(store, BROKER_STORE_REFERENCE_VALUE, BOOT, consider, &s, &err) < 0)
 		strbuf_addf(&out->text, "Cannot read the reference values (%s). ", err.text);
 	say_boot(store, &s, out);
-	search_fini(&s);
+	while (s.n_names > 0)
+		free(s.name[--s.n_names]);
 }

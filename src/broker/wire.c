@@ -17,7 +17,9 @@
 #include "tec/base/utf8.h"
 
 #define MESSAGE_VERSION "0.1.0"
-#define BODY_MAX        ((size_t)64 << 20) /* the listener's limit is far lower */
+/* Trustee's plugin paths and policy ids use this set. */
+#define WORD     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+#define BODY_MAX ((size_t)64 << 20) /* the listener's limit is far lower */
 
 static const struct json_limits small_limits = {.bytes = BODY_MAX, .depth = 8, .tokens = 64};
 /* 8 MiB of identities (tec/rats/names.h) are about 12,000 names with 7 tokens each. */
@@ -25,21 +27,10 @@ static const struct json_limits values_limits = {.bytes = BODY_MAX, .depth = 64,
 static const struct json_limits entry_limits = {
 	.bytes = BODY_MAX, .depth = 64, .tokens = 400016}; /* a value and its envelope */
 
-/* Trustee's plugin paths and policy ids use this set. */
-static bool is_word(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '_' || c == '-';
-}
-
 /* The length of the path segment at s; 0: not a segment. */
 static size_t segment(const char *s)
 {
-	size_t n = 0;
-
-	while (is_word(s[n]) || (n > 0 && s[n] == '.'))
-		n++;
-	return n;
+	return *s == '.' ? 0 : strspn(s, WORD ".");
 }
 
 /* The first character of a segment must not be a dot, which excludes "." and "..". */
