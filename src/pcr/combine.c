@@ -83,16 +83,9 @@ static void extend(struct pcr_mixer *m, struct pcr_set *set, const struct pcr_ev
 	memcpy(pcr, s->result, SHA256_LEN);
 }
 
-/* A PCR without events differs from one whose value happens to be zero. */
-static bool same_values(const struct pcr_set *a, const struct pcr_set *b)
-{
-	return memcmp(a->has, b->has, sizeof(a->has)) == 0 &&
-	       memcmp(a->value, b->value, sizeof(a->value)) == 0;
-}
-
 /* ---- sets, found by their PCR values */
 
-/* Hash a set by the first 8 bytes of each PCR; same_values() compares all of them. */
+/* Hash a set by the first 8 bytes of each PCR; table_find() compares all of them. */
 static size_t place_of(const struct pcr_set *set)
 {
 	uint64_t h = 0;
@@ -111,8 +104,14 @@ static size_t *table_find(const struct pcr_sets *s, const struct pcr_set *set)
 {
 	size_t i = place_of(set) % s->n_table;
 
-	while (s->table[i] && !same_values(&s->v[s->table[i] - 1], set))
-		i = (i + 1) % s->n_table;
+	for (; s->table[i]; i = (i + 1) % s->n_table) {
+		const struct pcr_set *other = &s->v[s->table[i] - 1];
+
+		/* A PCR without events differs from one whose value happens to be zero. */
+		if (memcmp(other->has, set->has, sizeof(set->has)) == 0 &&
+			memcmp(other->value, set->value, sizeof(set->value)) == 0)
+			break;
+	}
 	return &s->table[i];
 }
 

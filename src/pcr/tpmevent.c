@@ -109,15 +109,6 @@ enum pcr_event_id pcr_event_id_parse(const char *name)
 	return (enum pcr_event_id)id;
 }
 
-static enum pcr_event_type type_parse(const char *name)
-{
-	int t = 0;
-
-	while (t < PCR_N_EVENT_TYPES && strcmp(types[t], name) != 0)
-		t++;
-	return (enum pcr_event_type)t;
-}
-
 /* ---- lists */
 
 void pcr_events_fini(struct pcr_events *e)
@@ -244,9 +235,11 @@ static int read_event(struct json_object *o, unsigned pcr, struct pcr_events *ou
 {
 	const char *id = json_get_str(o, "id"), *name = json_get_str(o, "name");
 	enum pcr_event_id event_id = id ? pcr_event_id_parse(id) : PCR_N_EVENT_IDS;
-	enum pcr_event_type type = name ? type_parse(name) : PCR_N_EVENT_TYPES;
+	int type = name ? 0 : PCR_N_EVENT_TYPES;
 	uint8_t digest[SHA256_LEN];
 
+	while (type < PCR_N_EVENT_TYPES && strcmp(types[type], name) != 0)
+		type++;
 	if (event_id == PCR_N_EVENT_IDS || ids[event_id].pcr == PCR_MAX)
 		return err_set(err, ERR_INVALID, "an event of PCR %u has an unknown id", pcr);
 	if (type == PCR_N_EVENT_TYPES)
@@ -259,7 +252,7 @@ static int read_event(struct json_object *o, unsigned pcr, struct pcr_events *ou
 		return err_set(err, ERR_INVALID,
 			"the hash of event %s is not a lower-case SHA-256 digest",
 			ids[event_id].name);
-	if (!pcr_events_push(out, event_id, type, pcr, digest))
+	if (!pcr_events_push(out, event_id, (enum pcr_event_type)type, pcr, digest))
 		return err_set(err, ERR_INVALID, "more than %d events", PCR_EVENTS_MAX);
 	return 0;
 }
