@@ -66,7 +66,7 @@ __attribute__((format(printf, 6, 7))) static void add_event(struct build *b, enu
 	v->label[v->events.n - 1] = strbuf_steal(&label);
 }
 
-/* ---- PCR 4, 11 and 14 */
+/* ---- PCR 4 and 14 */
 
 static void add_action(struct build *b, enum pcr_event_id id, const char *text)
 {
@@ -111,19 +111,6 @@ static void add_pcr4(struct build *b)
 			add_event(b, PCR4_GRUB, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4, set->inner,
 				"the kernel embedded in %s", log_esc(set->second.path));
 	}
-}
-
-/* Hash the UKI's sections again for each variant: few images have UKIs, and profiles differ. */
-static int add_pcr11(struct build *b, struct err *err)
-{
-	cleanup_pcr_events struct pcr_events events = PCR_EVENTS_INIT;
-
-	if (boot_uki_events(b->second, b->profile, &events, err) < 0)
-		return -1;
-	for (size_t i = 0; i < events.n; i++)
-		add_event(b, events.v[i].id, events.v[i].type, 11, events.v[i].digest, "%s of %s",
-			boot_uki_event_name(events.v[i].id), log_esc(b->set->second.path));
-	return 0;
 }
 
 /* Add the MOK variables in the order in which shim measures them. A variable that is not measured
@@ -308,6 +295,7 @@ static char *when(const struct build *b, bool several_kernels)
 static int add_variant(struct build *b, struct boot_variants *out, struct err *err)
 {
 	const struct boot_set *set = b->set;
+	cleanup_pcr_events struct pcr_events uki = PCR_EVENTS_INIT;
 	struct boot_variant *v;
 
 	ARRAY_GROW(out->v, out->n);
@@ -323,8 +311,14 @@ static int add_variant(struct build *b, struct boot_variants *out, struct err *e
 		add_pcr4(b);
 	if (set->measures_7 && add_pcr7(b, err) < 0)
 		return -1;
-	if ((set->conf->registers & BOOT_PCR11) && set->loader->uki && add_pcr11(b, err) < 0)
+	/* Hash the UKI's sections again for each variant: few images have UKIs, and profiles
+	 * differ. */
+	if ((set->conf->registers & BOOT_PCR11) && set->loader->uki &&
+		boot_uki_events(b->second, b->profile, &uki, err) < 0)
 		return -1;
+	for (size_t i = 0; i < uki.n; i++)
+		add_event(b, uki.v[i].id, uki.v[i].type, 11, uki.v[i].digest, "%s of %s",
+			boot_uki_event_name(uki.v[i].id), log_esc(set->second.path));
 	if (set->conf->registers & BOOT_PCR14)
 		add_pcr14(b);
 	return 0;

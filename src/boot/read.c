@@ -138,15 +138,6 @@ static int take_mok(struct boot_set *set, const struct boot_vars *v, struct err 
 	return 0;
 }
 
-static int read_mok(struct boot_set *set, struct err *err)
-{
-	cleanup_boot_vars struct boot_vars v = {.found = {false}};
-
-	if (set->conf->mok)
-		return take_mok(set, set->conf->mok, err);
-	return boot_vars_read_mok(set->conf->mokvars_fd, &v, err) < 0 ? -1 : take_mok(set, &v, err);
-}
-
 /* Derive what shim creates from its vendor certificate. MokListTrusted is 1 by default. */
 static int derive_mok(struct boot_set *set, struct err *err)
 {
@@ -303,6 +294,7 @@ static int hash_all(struct boot_set *set, struct err *err)
  * hashed, and authorities need both. */
 int boot_read(const struct boot_conf *conf, struct boot_set *set, struct err *err)
 {
+	cleanup_boot_vars struct boot_vars mok = {.found = {false}};
 	bool files = conf->rootfs_fd >= 0;
 	const uint8_t *vendor;
 	size_t len;
@@ -313,7 +305,10 @@ int boot_read(const struct boot_conf *conf, struct boot_set *set, struct err *er
 		return err_set(err, ERR_INVALID, "the files of the image are required");
 	if (read_efivars(set, err) < 0)
 		return -1;
-	if (boot_mok_given(conf) && read_mok(set, err) < 0)
+	if (!conf->mok && conf->mokvars_fd >= 0 &&
+		boot_vars_read_mok(conf->mokvars_fd, &mok, err) < 0)
+		return -1;
+	if (boot_mok_given(conf) && take_mok(set, conf->mok ? conf->mok : &mok, err) < 0)
 		return -1;
 	if (files &&
 		(open_all(set, err) < 0 || open_updates(set, err) < 0 || hash_all(set, err) < 0))

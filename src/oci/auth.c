@@ -217,29 +217,12 @@ static uint8_t *put(uint8_t *p, const void *bytes, size_t len)
 	return p + len;
 }
 
-/* Write the content of a JSON string. json-c would leave copies of the secret in its buffers. */
-static uint8_t *put_escaped(uint8_t *p, const uint8_t *s, size_t len)
-{
-	static const char hex[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < len; i++) {
-		if (s[i] >= 0x20 && s[i] != '"' && s[i] != '\\') {
-			*p++ = s[i];
-			continue;
-		}
-		p = put(p, "\\u00", 4);
-		*p++ = (uint8_t)hex[s[i] >> 4];
-		*p++ = (uint8_t)hex[s[i] & 15];
-	}
-	return p;
-}
-
 /* Write into a buffer for the worst case of escaping, then copy the used part: a secret has a fixed
  * size. */
 struct secret *oci_cred_config(
 	const struct oci_cred *c, const char *host, const char *repository, struct err *err)
 {
-	static const char tail[] = "\"}}}";
+	static const char tail[] = "\"}}}", hex[] = "0123456789abcdef";
 	const struct secret *from = c->identity ? c->identity : c->basic;
 	size_t skip = c->identity ? 0 : strlen("Basic ");
 	size_t len = secret_len(from) - 1 - skip; /* without the NUL byte */
@@ -255,7 +238,16 @@ struct secret *oci_cred_config(
 	}
 	all = secret_new(room);
 	p = put(secret_bytes(all), head, strlen(head));
-	p = put_escaped(p, secret_peek(from) + skip, len);
+	/* The content of a JSON string. json-c would leave copies of the secret in its buffers. */
+	for (const uint8_t *s = secret_peek(from) + skip, *end = s + len; s < end; s++) {
+		if (*s >= 0x20 && *s != '"' && *s != '\\') {
+			*p++ = *s;
+			continue;
+		}
+		p = put(p, "\\u00", 4);
+		*p++ = (uint8_t)hex[*s >> 4];
+		*p++ = (uint8_t)hex[*s & 15];
+	}
 	p = put(p, tail, strlen(tail));
 	return secret_new_copy(secret_peek(all), (size_t)(p - secret_peek(all)));
 }

@@ -27,11 +27,6 @@ static bool is_lower(char c)
 	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-static bool is_alnum(char c)
-{
-	return is_lower(c) || (c >= 'A' && c <= 'Z');
-}
-
 bool oci_digest_valid(const char *text, size_t len)
 {
 	return len == OCI_DIGEST_LEN && memcmp(text, "sha256:", 7) == 0 &&
@@ -59,7 +54,7 @@ static bool name_valid(const char *s, size_t len)
 	for (size_t i = 0; i < len; i++) {
 		bool edge = i == 0 || i + 1 == len || s[i - 1] == '.' || s[i + 1] == '.';
 
-		if (is_alnum(s[i]) || (s[i] == '-' && !edge) ||
+		if (is_lower(s[i]) || (s[i] >= 'A' && s[i] <= 'Z') || (s[i] == '-' && !edge) ||
 			(s[i] == '.' && i > 0 && i + 1 < len && s[i - 1] != '.'))
 			continue;
 		return false;

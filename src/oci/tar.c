@@ -123,18 +123,6 @@ static char *field(const uint8_t *p, size_t len)
 	return xstrndup((const char *)p, strnlen((const char *)p, len));
 }
 
-/* Return the path in a header: name or, in POSIX format, prefix/name. */
-static char *head_path(const uint8_t head[BLOCK])
-{
-	cleanup_free char *name = field(head, 100);
-	cleanup_free char *prefix = NULL;
-
-	if (memcmp(head + 257, "ustar\0", 6) != 0 || !head[345])
-		return steal_ptr(&name);
-	prefix = field(head + 345, 155);
-	return xasprintf("%s/%s", prefix, name);
-}
-
 /* Normalize a path in place: "./a//b/" becomes "a/b". */
 static int clean_path(char *path, struct err *err)
 {
@@ -317,8 +305,14 @@ static int entry(struct oci_tar *t, uint8_t flag, uint64_t size, struct err *err
 	/* Links, devices and directories have no content, regardless of their size field. */
 	if (flag >= '1' && flag <= '6')
 		size = 0;
-	if (!t->path)
-		t->path = head_path(t->head);
+	/* In POSIX format the path is prefix/name. */
+	if (!t->path && memcmp(t->head + 257, "ustar\0", 6) == 0 && t->head[345]) {
+		cleanup_free char *prefix = field(t->head + 345, 155), *name = field(t->head, 100);
+
+		t->path = xasprintf("%s/%s", prefix, name);
+	} else if (!t->path) {
+		t->path = field(t->head, 100);
+	}
 	if (!t->target)
 		t->target = field(t->head + 157, 100);
 	type = type_of(flag, t->path);
