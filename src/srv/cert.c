@@ -163,8 +163,7 @@ static void take(struct srv_cert *c, const struct secret_obj *o)
 		c->good = tls_ctx_ref(o->tls);
 	} else if (!o && c->good) {
 		log_warn(&lc, "certificate removed with its Secret", NULL);
-		tls_ctx_unref(c->good);
-		c->good = NULL;
+		tls_ctx_unref(steal_ptr(&c->good));
 	}
 }
 
@@ -187,8 +186,7 @@ static void judge_again(struct srv_cert *c)
 
 	if (!is_listed(c, c->ca_sha256)) {
 		forget_ca(c);
-		tls_ctx_unref(c->good);
-		c->good = NULL;
+		tls_ctx_unref(steal_ptr(&c->good));
 	}
 	if (now && !now->unreadable)
 		take(c, (const struct secret_obj *)now);

@@ -114,20 +114,6 @@ uint32_t srv_api_ms(const struct httpd_req *r)
 	return ms ? ms : 1; /* 0 would mean the default */
 }
 
-/* ERR_INVALID and ERR_BUG will not change by a retry, so they are no 503. The reason is logged
- * only: the client is unknown. */
-void srv_reply_api_error(struct httpd_req *r, const struct err *err)
-{
-	uint32_t wait_s = err->retry_after_ms ? (err->retry_after_ms + 999) / 1000 : 5;
-
-	log_err(LOG_WARN, NULL, "registration failed at the API", err);
-	if (err->kind == ERR_INVALID || err->kind == ERR_BUG)
-		httpd_reply_error(r, 500, 0, "Internal error");
-	else
-		httpd_reply_error(
-			r, 503, wait_s, "The cluster API is unavailable; try again later");
-}
-
 void srv_reply_limit(const struct srv_env *env, struct httpd_req *r, enum srv_limit limit)
 {
 	const struct model_cluster *c = state_cluster_oldest(env->state);
@@ -247,8 +233,7 @@ static void on_late(void *arg)
 	struct err err = ERR_INIT;
 
 	err_set(&err, ERR_TRANSIENT, "the API took too long");
-	srv_reply_api_error(srv_job_reply(j), &err);
-	srv_job_end(j);
+	srv_job_fail(j, &err);
 }
 
 /* The job belongs to the request's scope: it is cancelled with the request, at the latest. */
@@ -257,6 +242,7 @@ void *srv_job_start(size_t size, struct srv_listener *s, struct httpd_req *req)
 	struct srv_job *j = xcalloc(1, size);
 
 	j->listener = s;
+	j->env = &s->env;
 	j->req = req;
 	op_begin(&j->op, httpd_req_ops(req), job_abort);
 	timer_init(&j->late, s->env.loop, on_late, j);
@@ -269,6 +255,22 @@ struct httpd_req *srv_job_reply(struct srv_job *j)
 {
 	op_finish(&j->op);
 	return j->req;
+}
+
+/* ERR_INVALID and ERR_BUG will not change by a retry, so they are no 503. The reason is logged
+ * only: the client is unknown. */
+void srv_job_fail(struct srv_job *j, const struct err *err)
+{
+	uint32_t wait_s = err->retry_after_ms ? (err->retry_after_ms + 999) / 1000 : 5;
+	struct httpd_req *r = srv_job_reply(j);
+
+	log_err(LOG_WARN, NULL, "registration failed at the API", err);
+	if (err->kind == ERR_INVALID || err->kind == ERR_BUG)
+		httpd_reply_error(r, 500, 0, "Internal error");
+	else
+		httpd_reply_error(
+			r, 503, wait_s, "The cluster API is unavailable; try again later");
+	srv_job_end(j);
 }
 
 void srv_job_settle(struct srv_place **take, const struct err *err, const struct k8s_result *result)

@@ -79,7 +79,6 @@ static void post_key(struct job *j);
 static void on_existing(void *arg, const struct err *err, const struct k8s_result *result)
 {
 	struct job *j = arg;
-	const struct srv_env *env = srv_listener_env(j->base.listener);
 	const char *have = err_is_set(err) ? NULL : json_get_str(result->object, "spec/uuid");
 	char spare[MODEL_AK_NAME_LEN + 1];
 
@@ -91,10 +90,11 @@ static void on_existing(void *arg, const struct err *err, const struct k8s_resul
 		return;
 	}
 	srv_place_give_back(steal_ptr(&j->base.key));
-	if (err_is_set(err))
-		srv_reply_api_error(srv_job_reply(&j->base), err);
-	else
-		reply_duplicate(env, srv_job_reply(&j->base), have, j->a.uuid);
+	if (err_is_set(err)) {
+		srv_job_fail(&j->base, err);
+		return;
+	}
+	reply_duplicate(j->base.env, srv_job_reply(&j->base), have, j->a.uuid);
 	srv_job_end(&j->base);
 }
 
@@ -103,7 +103,7 @@ static void on_created(void *arg, const struct err *err, const struct k8s_result
 {
 	static const char done[] = "{\"status\":\"success\"}";
 	struct job *j = arg;
-	const struct srv_env *env = srv_listener_env(j->base.listener);
+	const struct srv_env *env = j->base.env;
 	struct log_ctx lc = {.kind = "AttestationKey", .ns = env->ns, .name = j->a.name};
 	struct httpd_req *r;
 
@@ -112,14 +112,14 @@ static void on_created(void *arg, const struct err *err, const struct k8s_result
 		return;
 	}
 	srv_job_settle(&j->base.key, err, result);
-	r = srv_job_reply(&j->base);
 	if (err_is_set(err)) {
-		srv_reply_api_error(r, err);
-	} else {
-		log_info(&lc, "attestation key registered", "machine=%s peer=%s",
-			*j->a.uuid ? j->a.uuid : "none", log_esc(httpd_req_peer(r)));
-		httpd_reply(r, 201, "application/json", done, sizeof(done) - 1);
+		srv_job_fail(&j->base, err);
+		return;
 	}
+	r = srv_job_reply(&j->base);
+	log_info(&lc, "attestation key registered", "machine=%s peer=%s",
+		*j->a.uuid ? j->a.uuid : "none", log_esc(httpd_req_peer(r)));
+	httpd_reply(r, 201, "application/json", done, sizeof(done) - 1);
 	srv_job_end(&j->base);
 }
 
@@ -127,7 +127,7 @@ static void on_created(void *arg, const struct err *err, const struct k8s_result
  * replaced in between. */
 static void post_key(struct job *j)
 {
-	const struct srv_env *env = srv_listener_env(j->base.listener);
+	const struct srv_env *env = j->base.env;
 	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
 	cleanup_json struct json_object *ak = NULL;
 
@@ -151,8 +151,7 @@ static void on_machine_read(void *arg, const struct err *err, const struct k8s_r
 	struct job *j = arg;
 
 	if (err_is_set(err) && (err->kind != ERR_NOT_FOUND || j->base.machine)) {
-		srv_reply_api_error(srv_job_reply(&j->base), err);
-		srv_job_end(&j->base);
+		srv_job_fail(&j->base, err);
 		return;
 	}
 	if (j->base.machine)
@@ -165,7 +164,7 @@ static void on_machine_read(void *arg, const struct err *err, const struct k8s_r
 /* Ask the API, as the cache may lag behind another process that created the Machine. */
 static void read_machine(struct job *j)
 {
-	const struct srv_env *env = srv_listener_env(j->base.listener);
+	const struct srv_env *env = j->base.env;
 	cleanup_free char *name = model_machine_name(j->a.uuid);
 
 	k8s_call_get(env->api, &j->base.ops, &kobj_machine, env->ns, name, on_machine_read, j);
@@ -174,7 +173,7 @@ static void read_machine(struct job *j)
 static void on_machine_created(void *arg, const struct err *err, const struct k8s_result *result)
 {
 	struct job *j = arg;
-	const struct srv_env *env = srv_listener_env(j->base.listener);
+	const struct srv_env *env = j->base.env;
 	cleanup_free char *name = model_machine_name(j->a.uuid);
 	struct log_ctx lc = {.kind = "Machine", .ns = env->ns, .name = name};
 
@@ -184,8 +183,7 @@ static void on_machine_created(void *arg, const struct err *err, const struct k8
 	}
 	srv_job_settle(&j->base.machine, err, result);
 	if (err_is_set(err)) {
-		srv_reply_api_error(srv_job_reply(&j->base), err);
-		srv_job_end(&j->base);
+		srv_job_fail(&j->base, err);
 		return;
 	}
 	log_info(&lc, "machine registered", "peer=%s", log_esc(httpd_req_peer(j->base.req)));
@@ -224,31 +222,22 @@ static int read_request(const char *body, size_t len, struct pki_spki *spki,
 	return pki_spki_parse_pem(pem, strlen(pem), spki, err);
 }
 
-/* Find the cached key that this one repeats: any, for a request without uuid; otherwise one that
- * has a uuid, too. */
-static const struct kobj *find_known(const struct srv_env *env, const struct registration *a)
-{
-	char hex[SHA256_HEX_LEN + 1];
-	const struct kobj *o;
-
-	bytes_to_hex(a->spki.sha256, SHA256_LEN, hex);
-	for (o = env->state->aks ? k8s_cache_first(env->state->aks, 1, hex) : NULL; o;
-		o = k8s_cache_next(env->state->aks, 1, o))
-		if (!*a->uuid || model_ak(o)->uuid)
-			return o;
-	return NULL;
-}
-
 /* Refuse a key that exists already or is being created. -1: the request has been answered. */
 static int check_known(const struct srv_env *env, struct httpd_req *r, const struct registration *a)
 {
-	const struct kobj *known = find_known(env, a);
+	char hex[SHA256_HEX_LEN + 1];
+	const struct kobj *o;
 	const char *uuid;
 
-	if (known) {
-		reply_duplicate(env, r, model_ak(known)->uuid, a->uuid);
-		return -1;
-	}
+	/* A cached key that this one repeats: any, for a request without uuid; otherwise one that
+	 * has a uuid, too. */
+	bytes_to_hex(a->spki.sha256, SHA256_LEN, hex);
+	for (o = env->state->aks ? k8s_cache_first(env->state->aks, 1, hex) : NULL; o;
+		o = k8s_cache_next(env->state->aks, 1, o))
+		if (!*a->uuid || model_ak(o)->uuid) {
+			reply_duplicate(env, r, model_ak(o)->uuid, a->uuid);
+			return -1;
+		}
 	if (!a->handed_out)
 		return 0; /* the API will detect it, and nothing else is created before */
 	switch (srv_pending_key_under_way(env->pending, a->name, &uuid)) {

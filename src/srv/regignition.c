@@ -146,23 +146,22 @@ static void reply_ignition(struct srv_listener *s, struct httpd_req *r,
 static void on_created(void *arg, const struct err *err, const struct k8s_result *result)
 {
 	struct job *j = arg;
-	const struct srv_env *env = srv_listener_env(j->base.listener);
-	struct httpd_req *r = srv_job_reply(&j->base);
+	cleanup_free char *name = model_machine_name(j->uuid);
+	struct log_ctx lc = {.kind = "Machine", .ns = j->base.env->ns, .name = name};
+	struct render_ignition_ca ca;
+	const struct model_cluster *c;
+	struct httpd_req *r;
 
 	srv_job_settle(&j->base.machine, err, result);
 	if (err_is_set(err)) {
-		srv_reply_api_error(r, err);
-	} else {
-		cleanup_free char *name = model_machine_name(j->uuid);
-		struct log_ctx lc = {.kind = "Machine", .ns = env->ns, .name = name};
-		struct render_ignition_ca ca;
-		const struct model_cluster *c;
-
-		log_info(&lc, "machine registered", "peer=%s", log_esc(httpd_req_peer(r)));
-		c = usable_cluster(env, r, &ca);
-		if (c)
-			reply_ignition(j->base.listener, r, c, &ca, j->uuid, j->minor);
+		srv_job_fail(&j->base, err);
+		return;
 	}
+	r = srv_job_reply(&j->base);
+	log_info(&lc, "machine registered", "peer=%s", log_esc(httpd_req_peer(r)));
+	c = usable_cluster(j->base.env, r, &ca);
+	if (c)
+		reply_ignition(j->base.listener, r, c, &ca, j->uuid, j->minor);
 	srv_job_end(&j->base);
 }
 

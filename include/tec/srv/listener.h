@@ -36,8 +36,6 @@ struct srv_env {
 const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct httpd_req *r);
 /* Milliseconds for an API call on behalf of r: less than the request has left, never 0. */
 uint32_t srv_api_ms(const struct httpd_req *r);
-/* Answers r after a failed API call with 503 and Retry-After, or with 500, and logs the error. */
-void srv_reply_api_error(struct httpd_req *r, const struct err *err);
 /* Answers r with 503 because this limit is reached and counts it; reports it at most once a
  * minute with a log line and an Event of the cluster. */
 void srv_reply_limit(const struct srv_env *env, struct httpd_req *r, enum srv_limit limit);
@@ -71,13 +69,14 @@ void srv_listener_follow(const struct srv_env *env, struct httpd *h, const char 
 
 /*
  * A request that waits for the API; embedded as FIRST member of the handler's own job. It ends
- * with srv_job_reply() and srv_job_end(), with the client's disconnect, or with a 503 when the
+ * with srv_job_reply() and srv_job_end(), with srv_job_fail(), with the client's disconnect, or with a 503 when the
  * API takes longer than srv_api_ms(); its calls are then cancelled. The places it took keep
  * counting, unless srv_place_give_back() was called and the member set to NULL.
  */
 struct srv_job {
 	struct op op; /* the job in the request's scope; a disconnect cancels it */
 	struct srv_listener *listener;
+	const struct srv_env *env;       /* the listener's */
 	struct httpd_req *req;           /* valid until srv_job_reply */
 	struct op_scope ops;             /* for the job's calls */
 	struct timer late;               /* ends the job with a 503 */
@@ -86,6 +85,9 @@ struct srv_job {
 void *srv_job_start(size_t size, struct srv_listener *s,
 	struct httpd_req *req);                     /* members after the first are zeroed */
 struct httpd_req *srv_job_reply(struct srv_job *j); /* the request, which the caller answers now */
+/* Answers after a failed API call with 503 and Retry-After, or with 500, logs the error, and ends
+ * the job. */
+void srv_job_fail(struct srv_job *j, const struct err *err);
 /* Ends the place (may be NULL) after the API answered the create_only that it was taken for. */
 void srv_job_settle(
 	struct srv_place **take, const struct err *err, const struct k8s_result *result);
