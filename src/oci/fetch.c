@@ -96,31 +96,21 @@ static void fail_status(struct fetch *f, const char *who, const struct httpc_ans
 	fetch_fail(f, &err);
 }
 
-/* Collect what decides where a redirect may lead. */
-static struct oci_place place_of(const struct fetch *f)
-{
-	return (struct oci_place){.base = f->source->base,
-		.answered = f->source->answered,
-		.scope = f->source->scope,
-		.insecure = (const char *const *)f->net->insecure,
-		.n_insecure = f->net->n_insecure};
-}
-
 /* Replace the error of a blocked connection with one that helps the author of the reference. url:
  * that of the request. */
 static void explain_reach(
 	const struct fetch *f, const char *url, const struct httpc_answer *a, struct err *err)
 {
-	const struct oci_place p = place_of(f);
+	const struct oci_place *p = &f->source->place;
 
 	if (err->kind != ERR_DENIED || a->status ||
-		oci_redirect_reach(&p, url) & ADDR_REACH(a->scope))
+		oci_redirect_reach(p, url) & ADDR_REACH(a->scope))
 		return;
 	err_clear(err);
-	if (p.answered)
+	if (p->answered)
 		err_set(err, ERR_DENIED,
 			"the registry redirects to a %s address, but its own address is %s: no request was sent",
-			addr_scope_name(a->scope), addr_scope_name(p.scope));
+			addr_scope_name(a->scope), addr_scope_name(p->scope));
 	else
 		err_set(err, ERR_DENIED,
 			"the host name resolves to a %s address: use an IP address or localhost in the reference, or give the registry another address",
@@ -216,19 +206,18 @@ static struct secret *refresh_form(const struct fetch *f, const struct oci_chall
 static void ask_token(struct fetch *f, const struct oci_challenge *c)
 {
 	const struct oci_cred *cred = f->source->cred;
-	const struct oci_place place = place_of(f);
 	cleanup_strbuf struct strbuf url = STRBUF_INIT;
 	cleanup_secret struct secret *form = NULL;
 	struct httpc_header h = {0};
 	struct httpc_request req = {.method = "GET",
 		.tls = oci_is_https(c->realm) ? f->net->tls : NULL,
 		.deadline_ms = REQUEST_MS,
-		.reach = oci_redirect_reach(&place, c->realm),
+		.reach = oci_redirect_reach(&f->source->place, c->realm),
 		.headers = &h};
 	struct err err = ERR_INIT;
 
 	/* Credentials are sent to the realm, so it is checked like a redirect. */
-	if (oci_redirect_check(&place, f->source->base, c->realm, &err) != 0) {
+	if (oci_redirect_check(&f->source->place, f->source->base, c->realm, &err) != 0) {
 		err_wrap(&err, "the token server of the registry is not allowed");
 		fetch_fail(f, &err);
 		return;
@@ -293,14 +282,13 @@ static void on_challenge(struct fetch *f, const struct httpc_answer *a)
 /* Follow a redirect. `away` is never reset, see above. */
 static void on_redirect(struct fetch *f, const char *to)
 {
-	const struct oci_place place = place_of(f);
 	struct err err = ERR_INIT;
 
 	if (!to)
 		FAIL(f, ERR_INVALID, "the redirect has no Location");
 	else if (++f->redirects > MAX_REDIRECTS)
 		FAIL(f, ERR_INVALID, "more than %u redirects", MAX_REDIRECTS);
-	else if (oci_redirect_check(&place, f->url, to, &err) != 0) {
+	else if (oci_redirect_check(&f->source->place, f->url, to, &err) != 0) {
 		err_wrap(&err, "redirect refused");
 		fetch_fail(f, &err);
 	} else {
@@ -370,9 +358,9 @@ static void on_answer(void *arg, const struct err *err, const struct httpc_answe
 		fetch_fail(f, &e);
 		return;
 	}
-	if (!f->source->answered && oci_same_origin(f->url, f->source->base)) {
-		f->source->answered = true;
-		f->source->scope = a->scope;
+	if (!f->source->place.answered && oci_same_origin(f->url, f->source->base)) {
+		f->source->place.answered = true;
+		f->source->place.scope = a->scope;
 	}
 	switch (a->status) {
 	case 200:
@@ -401,24 +389,21 @@ static void on_answer(void *arg, const struct err *err, const struct httpc_answe
 static void send_get(struct fetch *f)
 {
 	struct oci_source *s = f->source;
-	const struct oci_place place = place_of(f);
 	struct httpc_header h[2];
 	struct httpc_request req = {
 		.method = "GET",
 		.url = f->url,
 		.tls = oci_is_https(f->url) ? f->net->tls : NULL,
 		.headers = h,
-		.reach = oci_redirect_reach(&place, f->url),
+		.reach = oci_redirect_reach(&f->source->place, f->url),
 		.deadline_ms = f->want.piece ? 0 : REQUEST_MS,
 		.silence_ms = f->want.piece ? SILENCE_MS : 0,
 		.stream = f->want.piece != NULL,
 		.max_body = f->want.what.size < SMALL_BODY ? SMALL_BODY : f->want.what.size,
 	};
 
-	if (s->token && clock_boot_ms() >= s->token_until_ms) {
-		secret_free(s->token);
-		s->token = NULL;
-	}
+	if (s->token && clock_boot_ms() >= s->token_until_ms)
+		secret_free(steal_ptr(&s->token));
 	h[req.n_headers++] =
 		(struct httpc_header){"Accept", f->want.blob ? "*/*" : OCI_ACCEPT_MANIFEST};
 	f->sent_auth = !f->away && (s->token || s->basic);

@@ -22,12 +22,10 @@ struct oci_net {
 
 /* One host that has the repository, and the credentials for it. */
 struct oci_source {
-	char *host;       /* host[:port], for messages */
-	char *base;       /* "https://host/v2/<repository>" */
-	char *repository; /* its name at this host */
-	bool plain;       /* http */
-	bool answered;    /* `scope` is known: that of its address */
-	enum addr_scope scope;
+	char *host;             /* host[:port], for messages */
+	char *base;             /* "https://host/v2/<repository>" */
+	char *repository;       /* its name at this host */
+	struct oci_place place; /* borrows base and the list of insecure hosts */
 	struct oci_cred *cred;
 	bool basic;           /* it requested Basic authentication */
 	struct secret *token; /* NULL: none yet */

@@ -69,12 +69,15 @@ static int add_source(
 {
 	const struct adding *a = arg;
 	struct oci_source *s = &a->to->sources[a->to->n_sources++];
+	const char *const *insecure = (const char *const *)a->to->net.insecure;
+	size_t n = a->to->net.n_insecure;
 
 	s->host = xstrdup(name);
 	s->repository = xstrdup(repository);
-	s->plain = oci_host_listed((const char *const *)a->to->net.insecure, a->to->net.n_insecure,
-		name, strlen(name));
-	s->base = xasprintf("%s://%s/v2/%s", s->plain ? "http" : "https", connect, repository);
+	s->base = xasprintf("%s://%s/v2/%s",
+		oci_host_listed(insecure, n, name, strlen(name)) ? "http" : "https", connect,
+		repository);
+	s->place = (struct oci_place){.base = s->base, .insecure = insecure, .n_insecure = n};
 	return oci_cred_find(a->configs, a->n_configs, name, repository, &s->cred, err);
 }
 

@@ -98,8 +98,7 @@ static void close_file(struct oci_unpack *u)
 	if (u->fd >= 0)
 		close(u->fd);
 	u->fd = -1;
-	free(u->path);
-	u->path = NULL;
+	free(steal_ptr(&u->path));
 }
 
 /* Check the limits. Files that are kept only because links may lead to them get half of the space,
@@ -253,10 +252,8 @@ static void layer_close(struct oci_unpack *u)
 {
 	if (u->inflate)
 		u->total += oci_inflate_total(u->inflate);
-	oci_inflate_free(u->inflate);
-	oci_tar_free(u->tar);
-	u->inflate = NULL;
-	u->tar = NULL;
+	oci_inflate_free(steal_ptr(&u->inflate));
+	oci_tar_free(steal_ptr(&u->tar));
 }
 
 int oci_unpack_layer(struct oci_unpack *u, struct err *err)
