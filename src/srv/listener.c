@@ -119,7 +119,7 @@ void srv_reply_limit(const struct srv_env *env, struct httpd_req *r, enum srv_li
 	const struct model_cluster *c = state_cluster_oldest(env->state);
 	unsigned left_out;
 
-	metric_add(&refused, srv_limit_name(limit), NULL, 1);
+	metric_add(&refused, srv_limits[limit].name, NULL, 1);
 	if (c && srv_pending_may_tell(env->pending, limit, &left_out)) {
 		struct log_ctx lc = {.kind = "TrustedExecutionCluster",
 			.ns = env->ns,
@@ -127,16 +127,16 @@ void srv_reply_limit(const struct srv_env *env, struct httpd_req *r, enum srv_li
 			.uid = c->obj.uid};
 
 		log_warn(&lc, "registration refused, a limit is reached",
-			"limit=%s peer=%s count=%u", srv_limit_name(limit),
+			"limit=%s peer=%s count=%u", srv_limits[limit].name,
 			log_esc(httpd_req_peer(r)), left_out + 1);
 		if (env->events)
 			k8s_events_post(env->events, &kobj_cluster, &c->obj, K8S_EVENT_WARNING,
 				"RegistrationRefused", "Register",
 				"Nodes are refused: %s. The condition RegistrationOpen shows the counts; "
 				"see tec-operator(8) for how to remove waiting registrations.",
-				srv_limit_text(limit));
+				srv_limits[limit].text);
 	}
-	httpd_reply_error(r, 503, 60, "%s", srv_limit_text(limit));
+	httpd_reply_error(r, 503, 60, "%s", srv_limits[limit].text);
 }
 
 /* The listener starts closed: httpd_set_waiting() stays in force until the first refresh. */

@@ -56,9 +56,7 @@ struct srv_pending {
 	unsigned left_out[SRV_LIMIT_N]; /* refusals since the last report */
 };
 
-static const struct {
-	const char *name, *text;
-} limits[SRV_LIMIT_N] = {
+const struct srv_limit_words srv_limits[SRV_LIMIT_N] = {
 	[SRV_LIMIT_NONE] = {"none", ""},
 	[SRV_LIMIT_MACHINES] = {"pendingLimit",
 		"Too many Machines wait for their key (registration.pendingLimit)"},
@@ -73,16 +71,6 @@ static const struct {
 	[SRV_LIMIT_WAITING_KEYS] = {"waitingKeysPerMachine",
 		"Too many keys wait for this Machine (registration.waitingKeysPerMachine)"},
 };
-
-const char *srv_limit_name(enum srv_limit l)
-{
-	return limits[l].name;
-}
-
-const char *srv_limit_text(enum srv_limit l)
-{
-	return limits[l].text;
-}
 
 /* ---- places */
 

@@ -142,7 +142,7 @@ static struct srv_place *take_machine(struct counts *t, const char *name, enum s
 	enum srv_limit why;
 	struct srv_place *e = srv_pending_take_machine(t->p, &t->limits, PEER, name, &why);
 
-	cr_assert_eq(why, want, "%s: %s", name, srv_limit_name(why));
+	cr_assert_eq(why, want, "%s: %s", name, srv_limits[why].name);
 	cr_assert_eq(e == NULL, want != SRV_LIMIT_NONE);
 	return e;
 }
@@ -153,7 +153,7 @@ static struct srv_place *take_key(
 	enum srv_limit why;
 	struct srv_place *e = srv_pending_take_key(t->p, &t->limits, name, uuid, first, &why);
 
-	cr_assert_eq(why, want, "%s: %s", name, srv_limit_name(why));
+	cr_assert_eq(why, want, "%s: %s", name, srv_limits[why].name);
 	cr_assert_eq(e == NULL, want != SRV_LIMIT_NONE);
 	return e;
 }

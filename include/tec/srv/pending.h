@@ -27,8 +27,10 @@ enum srv_limit {
 	SRV_LIMIT_WAITING_KEYS,   /* waitingKeysPerMachine */
 	SRV_LIMIT_N,
 };
-const char *srv_limit_name(enum srv_limit l); /* for metrics and logs */
-const char *srv_limit_text(enum srv_limit l); /* for the client */
+extern const struct srv_limit_words {
+	const char *name; /* for metrics and logs */
+	const char *text; /* for the client */
+} srv_limits[SRV_LIMIT_N];
 
 struct srv_pending;
 struct srv_place;
