@@ -28,25 +28,27 @@ static const struct {
 } known_algs[] = {
 	{0x0004, SHA1_LEN}, {ALG_SHA256, SHA256_LEN}, {0x000c, 48}, {0x000d, 64}, {0x0012, 32}};
 
-static bool has_alg(const struct eventlog *log, uint16_t id)
+/* Return the digest size of an algorithm and its index in the header; 0 if it is not listed. */
+static uint16_t alg_size(const struct eventlog *log, uint16_t id, unsigned *index)
 {
-	for (unsigned i = 0; i < log->n_algs; i++) {
-		if (log->alg[i].id == id)
-			return true;
-	}
-	return false;
+	for (*index = 0; *index < log->n_algs; ++*index)
+		if (log->alg[*index].id == id)
+			return log->alg[*index].size;
+	return 0;
 }
 
 /* Add an algorithm of the header. A wrong size for a known one would misalign all events. */
 static int add_alg(struct eventlog *log, uint16_t id, uint16_t size, struct err *err)
 {
+	unsigned ignored;
+
 	for (size_t i = 0; i < ARRAY_LEN(known_algs); i++) {
 		if (known_algs[i].id == id && known_algs[i].size != size)
 			return err_set(err, ERR_INVALID,
 				"event log: algorithm 0x%x cannot have digests of %u bytes", id,
 				size);
 	}
-	if (size == 0 || has_alg(log, id))
+	if (size == 0 || alg_size(log, id, &ignored))
 		return err_set(err, ERR_INVALID,
 			"event log: algorithm 0x%x is listed twice or has size 0", id);
 	log->alg[log->n_algs].id = id;
@@ -58,6 +60,7 @@ static int add_alg(struct eventlog *log, uint16_t id, uint16_t size, struct err 
 /* TCG_EfiSpecIDEvent (TCG PFP section 10.4.5.1). */
 static int read_spec_id(struct eventlog *log, const uint8_t *p, size_t len, struct err *err)
 {
+	unsigned ignored;
 	uint32_t n;
 
 	if (len < 16 || memcmp(p, "Spec ID Event03", 16) != 0)
@@ -79,7 +82,7 @@ static int read_spec_id(struct eventlog *log, const uint8_t *p, size_t len, stru
 	}
 	if (p[SPEC_ID_FIXED + 4 * n] > len - SPEC_ID_FIXED - 4 * (size_t)n - 1)
 		return err_set(err, ERR_INVALID, "event log: the vendor information is truncated");
-	if (!has_alg(log, ALG_SHA256))
+	if (!alg_size(log, ALG_SHA256, &ignored))
 		return err_set(err, ERR_INVALID, "event log has no SHA-256 bank");
 	return 0;
 }
@@ -103,16 +106,6 @@ int eventlog_open(const void *data, size_t len, struct eventlog *out, struct err
 			"format, or is not an event log");
 	out->pos = EVENT1_HEADER + (size_t)size;
 	return read_spec_id(out, p + EVENT1_HEADER, size, err);
-}
-
-/* Return the digest size of an algorithm and its index in the header; 0 if it is not listed. */
-static uint16_t alg_size(const struct eventlog *log, uint16_t id, unsigned *index)
-{
-	for (*index = 0; *index < log->n_algs; ++*index) {
-		if (log->alg[*index].id == id)
-			return log->alg[*index].size;
-	}
-	return 0;
 }
 
 /* Read TPML_DIGEST_VALUES at log->pos and advance. `start`: where the event begins, for errors. */

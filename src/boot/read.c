@@ -79,25 +79,6 @@ static int read_efivars(struct boot_set *set, struct err *err)
  * in the node's directory do not matter here.
  */
 
-/* shim always creates the deny list and the key list, so a directory without them is incomplete. */
-static int must_be_there(const struct boot_vars *v, enum pcr_platform_var i, struct err *err)
-{
-	if (v->found[i])
-		return 0;
-	return err_set(err, ERR_NOT_FOUND,
-		"the MOK variables do not include %s; next step: copy all of /sys/firmware/efi/mok-variables from a running node, or omit --mok-variables",
-		pcr_platform_files[i]);
-}
-
-static int one_byte(const struct boot_vars *v, enum pcr_platform_var i, struct err *err)
-{
-	if (!v->found[i] || v->text[i].len == 1)
-		return 0;
-	return err_set(err, ERR_INVALID,
-		"MOK variables: %s has %zu bytes instead of one; next step: copy it unchanged from /sys/firmware/efi/mok-variables",
-		pcr_platform_files[i], v->text[i].len);
-}
-
 static bool is_one(const struct boot_vars *v, enum pcr_platform_var i)
 {
 	return v->found[i] && v->text[i].len && v->text[i].data[0] == 1;
@@ -108,19 +89,28 @@ bool boot_mok_validation_off(const struct boot_vars *v)
 	return is_one(v, PCR_PLATFORM_MOK_SB_STATE);
 }
 
-static void take_file(const struct boot_vars *v, enum pcr_platform_var i, struct strbuf *to)
-{
-	strbuf_add(to, strbuf_str(&v->text[i]), v->text[i].len);
-}
-
 /* Take the variables that shim measures. A combination whose effect is unknown is refused. */
 static int take_mok(struct boot_set *set, const struct boot_vars *v, struct err *err)
 {
-	if (must_be_there(v, PCR_PLATFORM_MOK_LIST, err) < 0 ||
-		must_be_there(v, PCR_PLATFORM_MOK_LIST_X, err) < 0 ||
-		one_byte(v, PCR_PLATFORM_MOK_TRUSTED, err) < 0 ||
-		one_byte(v, PCR_PLATFORM_MOK_SB_STATE, err) < 0)
-		return -1;
+	/* In the order of enum pcr_platform_var. */
+	struct strbuf *const to[] = {&set->mok, &set->mok_x, &set->mok_t, &set->mok_sb};
+
+	for (int i = 0; i < (int)ARRAY_LEN(to); i++) {
+		int file = PCR_PLATFORM_MOK_LIST + i;
+		bool is_list = file <= PCR_PLATFORM_MOK_LIST_X;
+
+		/* shim always creates the deny list and the key list, so a directory without them is
+		 * incomplete. */
+		if (is_list && !v->found[file])
+			return err_set(err, ERR_NOT_FOUND,
+				"the MOK variables do not include %s; next step: copy all of /sys/firmware/efi/mok-variables from a running node, or omit --mok-variables",
+				pcr_platform_files[file]);
+		if (!is_list && v->found[file] && v->text[file].len != 1)
+			return err_set(err, ERR_INVALID,
+				"MOK variables: %s has %zu bytes instead of one; next step: copy it unchanged from /sys/firmware/efi/mok-variables",
+				pcr_platform_files[file], v->text[file].len);
+		strbuf_add(to[i], strbuf_str(&v->text[file]), v->text[file].len);
+	}
 	if (is_one(v, PCR_PLATFORM_MOK_IGNORE_DB))
 		return err_set(err, ERR_INVALID,
 			"MOK variables: db is disabled on this node (MokDBState), and its measurements are unknown; next step: run mokutil --use-db on the node");
@@ -128,11 +118,7 @@ static int take_mok(struct boot_set *set, const struct boot_vars *v, struct err 
 	if (set->validation_off && !set->conf->validation_off_ok)
 		return err_set(err, ERR_INVALID,
 			"MOK variables: shim's validation is off (MokSBState), so PCR 4 does not show which kernel runs; next step: run mokutil --enable-validation on the node, or use --allow-validation-disabled");
-	take_file(v, PCR_PLATFORM_MOK_LIST, &set->mok);
-	take_file(v, PCR_PLATFORM_MOK_LIST_X, &set->mok_x);
 	/* After mokutil --untrust-mok, shim neither mirrors nor measures this one. */
-	take_file(v, PCR_PLATFORM_MOK_TRUSTED, &set->mok_t);
-	take_file(v, PCR_PLATFORM_MOK_SB_STATE, &set->mok_sb);
 	set->has_mok_t = v->found[PCR_PLATFORM_MOK_TRUSTED];
 	set->has_mok_sb = v->found[PCR_PLATFORM_MOK_SB_STATE];
 	return 0;
