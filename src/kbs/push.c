@@ -21,80 +21,184 @@
  */
 #include "config.h"
 
-#include "push_internal.h"
+#include "tec/kbs/push.h"
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
+#include "kbs_internal.h"
+#include "tec/base/backoff.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
 #include "tec/base/uuid.h"
+#include "tec/kbs/admin.h"
+#include "tec/loop/timer.h"
 
-#define AWAY_MIN_MS   200u   /* first delay of a probe */
-#define SAID_MAX_MS   30000u /* longest delay if Trustee answers but does not accept the request */
-#define LOST_MAX_MS   500u /* longest delay without an answer: several in a row mean unreachable */
-#define FIRST_MS      100u /* first delay of a request */
-#define AWAY_AFTER    5u   /* failures in a row that mean unreachable */
-#define ALLOWED_MIN   2u   /* the window never shrinks below this */
-#define SETTLE_MAX_MS 10000u /* longest wait for the controllers before a first probe */
-#define BACK_IN_ROW   3u     /* a read proves less than a write: the disk may be full */
-#define SHARED_NAME   "trusted_aks"
-#define SHARED_MAX    (7u * 1024 * 1024) /* of a body; our Trustee accepts 8 MiB */
-#define READS_LISTS   "reads-lists"
+#define AWAY_MIN_MS         200u /* first delay of a probe */
+#define SAID_MAX_MS         30000u /* longest delay if Trustee answers but does not accept the request */
+#define LOST_MAX_MS         500u /* longest delay without an answer: several in a row mean unreachable */
+#define FIRST_MS            100u   /* first delay of a request */
+#define AWAY_AFTER          5u     /* failures in a row that mean unreachable */
+#define ALLOWED_MIN         2u     /* the window never shrinks below this */
+#define SETTLE_MAX_MS       10000u /* longest wait for the controllers before a first probe */
+#define BACK_IN_ROW         3u     /* a read proves less than a write: the disk may be full */
+#define SHARED_NAME         "trusted_aks"
+#define SHARED_MAX          (7u * 1024 * 1024) /* of a body; our Trustee accepts 8 MiB */
+#define READS_LISTS         "reads-lists"
+#define LIST_MAX            (4u * 1024 * 1024) /* of the list of resources: enough for 70,000 Machines */
+#define AGAIN_MS            1000u              /* delay after a failed read of the check */
+#define LOSSES_MAX          10u                /* failed reads in a row that end the check */
+#define KBS_IDENTITY_PREFIX "ak."
+
+/* A request about a resource, or a message of values, and what it was made from. A failed
+ * request about a resource is kept until its next try; its entry counts as in flight, so it is
+ * not sent twice. */
+TAILQ_HEAD(push_requests, push_request);
+struct push_request {
+	TAILQ_ENTRY(push_request) link;
+	struct push_requests *list; /* the one it is in */
+	struct kbs_push *p;
+	struct push_item {
+		struct kbs_entry *e; /* in flight */
+		bool revoke;
+		uint8_t sha256[SHA256_LEN];
+	} * item; /* owned */
+	size_t n;
+	bool stale; /* the store was lost after sending: the answer is meaningless */
+	/* The revocations that it repeats, owned, and their number. */
+	struct push_repeat *repeats;
+	size_t n_repeats;
+	/* A message of values: */
+	bool clean; /* it carries a clean sentinel with this sum */
+	struct kbs_sum sum;
+	bool empties_shared; /* trusted_aks is emptied */
+	/* About a resource: */
+	struct backoff backoff;
+	struct timer retry;
+};
+
+/* A name with a revocation that is sent once more. */
+struct push_repeat {
+	struct table_link link; /* in push_repeats.names; owner: its kind */
+	struct push_repeat *next;
+	char name[];
+};
+struct push_repeats {
+	struct push_repeat *first[2]; /* by kind, owned */
+	struct table names;           /* of both kinds: finds duplicates */
+};
+
+/* What is sent first until both policies are confirmed. */
+enum push_order {
+	/* The store was lost: nothing may be readable under the server's default policies. Or
+	 * its attestation policy is of version 0.2.0 or older and cannot read identities that
+	 * are lists. */
+	PUSH_POLICIES_FIRST,
+	/* The stored policy reads lists: a new policy must not refuse a node before its values
+	 * are stored. */
+	PUSH_VALUES_FIRST,
+};
+
+struct kbs_push {
+	struct loop *loop; /* borrowed */
+	struct kbs_sync *sync;
+	struct kbs_push_conf conf;
+	char *target, *cluster_uid, *session; /* owned */
+	unsigned t;                           /* index in sync */
+	struct kbs_transport *transport;      /* owned; NULL: not reachable yet */
+	struct op_scope ops;
+	enum kbs_target_state state;
+	char error[256]; /* of the last request, or "" */
+	char *text;      /* owned: why there is no transport; NULL: there is one */
+	bool failed;     /* no answer since the last failure */
+	bool finishing;  /* the clean sentinel is no longer debounced */
+	struct backoff backoff;
+	struct timer retry;
+	unsigned in_row; /* failures since something was accepted, bounded */
+
+	/* The probe, and what is known about Trustee's store. */
+	bool probe_wanted;
+	bool hold;   /* nothing is sent before the probe is answered */
+	bool known;  /* the entries' state of this target is valid */
+	bool marked; /* the stored sentinel is ours, so a probe is conclusive */
+	bool asked;  /* a probe has just read it; valid for this turn of the loop */
+	enum push_order order;
+	uint64_t waiting_since_ms; /* boot clock: when the first probe became due */
+	struct timer probe;
+
+	/* Populating: one request at a time about policies and values. */
+	bool serial; /* one is in flight; the probe counts too */
+	struct backoff serial_backoff;
+	struct timer serial_wait;
+	const char *policy_attestation, *policy_resource; /* confirmed; NULL: unknown */
+	const char *policy_sent;                          /* the one in flight */
+	bool sends_resource_policy;                       /* or the attestation policy */
+	bool shared_emptied;                              /* trusted_aks is empty */
+	bool shared_mode;                                 /* identities are sent as one array */
+	size_t batch_max; /* names per message; halved when one is too large */
+	/* The stored sentinel is dirty unless one of these is set: */
+	bool clean; /* it is clean, with stored_sum */
+	bool sent;  /* it may be clean, with sent_sum: the answer was lost */
+	struct kbs_sum stored_sum, sent_sum;
+	bool sentinel_due;
+	struct timer sentinel;
+
+	/* Running: a window of requests about resources. */
+	struct push_requests in_flight; /* messages of values too */
+	struct push_requests waiting;   /* failed, until their timer */
+	struct push_requests due[2];    /* ready for another try: deliveries, revocations */
+	unsigned n_resources;           /* requests about resources in flight */
+	unsigned allowed;               /* their current limit, at most conf.window */
+	/* Repeating. What was revoked early in our term becomes due when the last requests of an
+	 * earlier leader must have arrived; what conf.each_revoked names becomes due when a
+	 * store was lost. */
+	struct push_repeats early, due_again;
+	struct timer repeat_timer; /* not set: the early part of our term is over */
+	bool past_due;             /* conf.each_revoked has not named them yet */
+	unsigned n_repeated;       /* repeated deletes in flight: nothing is delivered meanwhile */
+
+	/* Checking: reading back after everything was sent to a store. */
+	bool check_due, checking;
+	struct strbuf check_names; /* of values, each with its NUL */
+	size_t check_at;           /* in them */
+	unsigned check_losses;     /* in a row */
+	struct timer check;
+};
 
 static struct metric states = METRIC_GAUGE_INIT(
 	"tec_trustee_state", "1 for the state that a Trustee is in.", "trustee", "state");
 
 /* Values of the metric's label and of the log. */
-static const char *state_name(enum kbs_target_state s)
-{
-	switch (s) {
-	case KBS_TARGET_UNREACHABLE:
-		return "Unreachable";
-	case KBS_TARGET_PROBING:
-		return "Probing";
-	case KBS_TARGET_POPULATING:
-		return "Populating";
-	case KBS_TARGET_IN_SYNC:
-		return "InSync";
-	case KBS_TARGET_REFUSED:
-		return "Refused";
-	}
-	return "?";
-}
+static const char *const state_names[] = {[KBS_TARGET_UNREACHABLE] = "Unreachable",
+	[KBS_TARGET_PROBING] = "Probing",
+	[KBS_TARGET_POPULATING] = "Populating",
+	[KBS_TARGET_IN_SYNC] = "InSync",
+	[KBS_TARGET_REFUSED] = "Refused"};
 
-/* Which changes of state are valid. */
-static bool may_move(enum kbs_target_state from, enum kbs_target_state to)
+/* Trustee does not answer, or refuses us: only a probe leads out of these states. */
+static bool is_bad(enum kbs_target_state state)
 {
-	switch (from) {
-	case KBS_TARGET_UNREACHABLE:
-	case KBS_TARGET_REFUSED:
-		return to == KBS_TARGET_PROBING || to == KBS_TARGET_UNREACHABLE;
-	case KBS_TARGET_PROBING:
-	case KBS_TARGET_POPULATING:
-	case KBS_TARGET_IN_SYNC:
-		return true;
-	}
-	return false;
+	return state == KBS_TARGET_UNREACHABLE || state == KBS_TARGET_REFUSED;
 }
 
 /* The only writer of p->state: checks the move, logs it and reports it to kbs_sync. */
 static void set_state(struct kbs_push *p, enum kbs_target_state state)
 {
-	bool bad = state == KBS_TARGET_UNREACHABLE || state == KBS_TARGET_REFUSED;
-
 	if (state == KBS_TARGET_POPULATING || state == KBS_TARGET_IN_SYNC)
 		p->error[0] = '\0';
 	if (p->state != state) {
-		assert(may_move(p->state, state));
-		metric_drop(&states, p->target, state_name(p->state));
-		metric_set(&states, p->target, state_name(state), 1);
-		log_at(bad ? LOG_WARN : LOG_INFO, NULL, "Trustee state",
-			"trustee=%s state=%s reason=%s", log_esc(p->target), state_name(state),
+		assert(!is_bad(p->state) || state == KBS_TARGET_PROBING ||
+			state == KBS_TARGET_UNREACHABLE);
+		metric_drop(&states, p->target, state_names[p->state]);
+		metric_set(&states, p->target, state_names[state], 1);
+		log_at(is_bad(state) ? LOG_WARN : LOG_INFO, NULL, "Trustee state",
+			"trustee=%s state=%s reason=%s", log_esc(p->target), state_names[state],
 			log_esc(p->text ? p->text : p->error));
 		p->state = state;
 	}
@@ -106,9 +210,106 @@ static void set_state(struct kbs_push *p, enum kbs_target_state state)
 }
 
 /* Look for work in the next turn of the loop. */
-static void wake(struct kbs_push *p)
+static void wake(void *push)
 {
+	struct kbs_push *p = push;
+
 	kbs_sync_wake(p->sync, p->t);
+}
+
+/* ---- names that are revoked once more, each name once */
+
+/* The table finds duplicates, as a message must not contain a name twice; the chain gives the order.
+ * Both kinds share the table; `owner` distinguishes them. */
+static void repeat_add(struct push_repeats *l, enum kbs_kind kind, const char *name)
+{
+	size_t len = strlen(name);
+	struct push_repeat *a;
+
+	TABLE_WITH_HASH (a, link, &l->names, table_hash_str(name))
+		if (a->link.owner == kind && strcmp(a->name, name) == 0)
+			return;
+	a = xcalloc(1, sizeof(*a) + len + 1);
+	memcpy(a->name, name, len);
+	a->link.owner = kind;
+	table_add(&l->names, &a->link, table_hash_str(name));
+	a->next = l->first[kind];
+	l->first[kind] = a;
+}
+
+/* Remove the first name of a kind; the caller owns it. */
+static struct push_repeat *repeat_pop(struct push_repeats *l, enum kbs_kind kind)
+{
+	struct push_repeat *a = l->first[kind];
+
+	if (a) {
+		l->first[kind] = a->next;
+		table_remove(&l->names, &a->link);
+	}
+	return a;
+}
+
+/* Move all names to `to`, or free them. */
+static void repeats_move(struct push_repeats *l, struct push_repeats *to)
+{
+	struct push_repeat *a;
+
+	for (int kind = 0; kind < 2; kind++) {
+		while ((a = repeat_pop(l, (enum kbs_kind)kind)) != NULL) {
+			if (to)
+				repeat_add(to, (enum kbs_kind)kind, a->name);
+			free(a);
+		}
+	}
+}
+
+/* For conf.each_revoked(). */
+static void repeat_add_due(void *arg, enum kbs_kind kind, const char *name)
+{
+	struct kbs_push *p = arg;
+
+	repeat_add(&p->due_again, kind, name);
+}
+
+/* The next name that is due; NULL: none. Borrowed until it is taken. A name that is wanted again is
+ * sent anyway, so it is dropped on the way. A list is not: an earlier leader may have sent one with an
+ * object that was withdrawn since. */
+static const char *repeat_next(struct kbs_push *p, enum kbs_kind kind)
+{
+	const struct push_repeat *a;
+
+	while ((a = p->due_again.first[kind]) != NULL) {
+		const struct kbs_entry *e = kbs_entry_find(p->sync, kind, a->name);
+
+		if (!e || !e->objects || e->taken_back)
+			return a->name;
+		free(repeat_pop(&p->due_again, kind));
+	}
+	return NULL;
+}
+
+/* Move the next name to the request that repeats it. */
+static void repeat_take(struct push_request *f, enum kbs_kind kind)
+{
+	struct push_repeat *a = repeat_pop(&f->p->due_again, kind);
+
+	a->next = f->repeats;
+	f->repeats = a;
+	f->n_repeats++;
+}
+
+/* The request ends: what it repeated is done, or becomes due again. */
+static void repeat_end(struct push_request *f, bool done)
+{
+	while (f->repeats) {
+		struct push_repeat *a = f->repeats;
+
+		f->repeats = a->next;
+		if (!done)
+			repeat_add(&f->p->due_again, (enum kbs_kind)a->link.owner, a->name);
+		free(a);
+	}
+	f->n_repeats = 0;
 }
 
 /* ---- requests */
@@ -156,10 +357,7 @@ static void request_add(struct push_request *f, struct kbs_entry *e)
 {
 	struct push_item *i;
 
-	if (f->n == f->cap) {
-		f->cap = f->cap ? f->cap * 2 : 1;
-		f->item = xreallocarray(f->item, f->cap, sizeof(*f->item));
-	}
+	ARRAY_GROW(f->item, f->n);
 	i = &f->item[f->n++];
 	*i = (struct push_item){.e = e, .revoke = !e->objects};
 	memcpy(i->sha256, e->sha256, SHA256_LEN);
@@ -170,19 +368,8 @@ static void finish_unknown(struct push_request *f)
 {
 	for (size_t i = 0; i < f->n; i++)
 		kbs_sync_finish(f->p->sync, f->p->t, f->item[i].e, false, NULL);
-	push_repeat_end(f, false);
+	repeat_end(f, false);
 	request_free(f);
-}
-
-/* Covers requests in flight and those waiting for another try. */
-static void finish_all_unknown(struct kbs_push *p)
-{
-	struct push_requests *all[] = {&p->in_flight, &p->waiting, &p->due[0], &p->due[1]};
-
-	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		while (!TAILQ_EMPTY(all[i]))
-			finish_unknown(TAILQ_FIRST(all[i]));
-	p->n_resources = p->n_repeated = 0;
 }
 
 /* Trustee holds all that the request carried. An answer from before the store was lost confirms
@@ -198,12 +385,13 @@ static void finish_confirmed(struct push_request *f)
 	for (size_t i = 0; i < f->n; i++) {
 		struct push_item *x = &f->item[i];
 
-		/* A late request of an earlier leader could undo this: repeat it later. */
-		if (x->revoke || x->e->taken_back)
-			push_repeat_note(p, (enum kbs_kind)x->e->kind, x->e->name);
+		/* A late request of an earlier leader could undo this: repeat it later. After the
+		 * early part of our term none can arrive. */
+		if ((x->revoke || x->e->taken_back) && timer_is_set(&p->repeat_timer))
+			repeat_add(&p->early, (enum kbs_kind)x->e->kind, x->e->name);
 		kbs_sync_finish(p->sync, p->t, x->e, true, x->revoke ? NULL : x->sha256);
 	}
-	push_repeat_end(f, true);
+	repeat_end(f, true);
 	request_free(f);
 }
 
@@ -264,18 +452,31 @@ static uint32_t delay_for(
 	return ms;
 }
 
+/* End the check. */
+static void check_stop(struct kbs_push *p)
+{
+	timer_cancel(&p->check);
+	strbuf_fini(&p->check_names);
+	p->checking = false;
+}
+
 /* Cancel all requests in flight: whether Trustee executed them is unknown. */
 static void cancel_all(struct kbs_push *p)
 {
+	struct push_requests *all[] = {&p->in_flight, &p->waiting, &p->due[0], &p->due[1]};
+
 	op_scope_cancel(&p->ops);
-	finish_all_unknown(p);
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		while (!TAILQ_EMPTY(all[i]))
+			finish_unknown(TAILQ_FIRST(all[i]));
+	p->n_resources = p->n_repeated = 0;
 	timer_cancel(&p->serial_wait);
 	timer_cancel(&p->probe);
 	timer_cancel(&p->sentinel);
 	/* The next phase starts with a probe and its own backoff. */
 	backoff_reset(&p->serial_backoff);
 	p->check_due = p->check_due || p->checking;
-	push_check_stop(p);
+	check_stop(p);
 	p->serial = false;
 }
 
@@ -312,20 +513,6 @@ static void on_retry(void *arg)
 
 /* ---- the sentinel */
 
-/* {"cluster":...,"sum":"..."}; sum NULL: dirty. A clean sentinel names no session: the next process
- * can accept it. Contains "policy":READS_LISTS as well if the stored policy reads lists. */
-static void sentinel_json(const struct kbs_push *p, const struct kbs_sum *sum, struct strbuf *out)
-{
-	char hex[SHA256_HEX_LEN + 1] = "";
-
-	if (sum)
-		kbs_sum_hex(sum, hex);
-	strbuf_adds(out, "{\"cluster\":");
-	json_quote(out, p->cluster_uid, strlen(p->cluster_uid));
-	strbuf_addf(out, ",\"session\":\"%s\",\"sum\":\"%s\"%s}", sum ? "" : p->session, hex,
-		p->order == PUSH_VALUES_FIRST ? ",\"policy\":\"" READS_LISTS "\"" : "");
-}
-
 /* Whether the stored sentinel is clean and its sum is that of what is desired now. */
 static bool sentinel_is_right(const struct kbs_push *p)
 {
@@ -335,19 +522,20 @@ static bool sentinel_is_right(const struct kbs_push *p)
 	return p->clean && memcmp(&want, &p->stored_sum, sizeof(want)) == 0;
 }
 
-/* sum NULL: the dirty sentinel. */
+/* Add {"cluster":...,"sum":"..."}; sum NULL: the dirty sentinel. A clean one names no session: the next
+ * process can accept it. Contains "policy":READS_LISTS as well if the stored policy reads lists. */
 static void add_sentinel(const struct kbs_push *p, const struct kbs_sum *sum, struct kbs_values *m)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	char hex[SHA256_HEX_LEN + 1] = "";
 
-	sentinel_json(p, sum, &text);
+	if (sum)
+		kbs_sum_hex(sum, hex);
+	strbuf_adds(&text, "{\"cluster\":");
+	json_quote(&text, p->cluster_uid, strlen(p->cluster_uid));
+	strbuf_addf(&text, ",\"session\":\"%s\",\"sum\":\"%s\"%s}", sum ? "" : p->session, hex,
+		p->order == PUSH_VALUES_FIRST ? ",\"policy\":\"" READS_LISTS "\"" : "");
 	kbs_values_add(m, KBS_SENTINEL, strbuf_str(&text), text.len);
-}
-
-/* Whether the stored sentinel may be something other than our dirty one. */
-static bool dirty_is_due(const struct kbs_push *p)
-{
-	return p->clean || p->sent || !p->marked;
 }
 
 /* Whether a sentinel may be written now; if not, request a probe. A sentinel may only replace one that
@@ -359,6 +547,17 @@ static bool may_mark(struct kbs_push *p)
 	p->probe_wanted = p->hold = true;
 	wake(p);
 	return false;
+}
+
+/* Begin a message of values, with the dirty sentinel unless that is stored. NULL: a probe comes first. */
+static struct push_request *message_new(struct kbs_push *p, struct kbs_values *m)
+{
+	if (p->clean || p->sent || !p->marked) {
+		if (!may_mark(p))
+			return NULL;
+		add_sentinel(p, NULL, m);
+	}
+	return request_new(p);
 }
 
 /* ---- values */
@@ -388,7 +587,6 @@ static void on_values(void *arg, const struct err *err, const struct kbs_answer 
 	struct push_request *f = arg;
 	struct kbs_push *p = f->p;
 
-	(void)answer;
 	p->serial = false;
 	if (err_is_set(err)) {
 		if (err->http != 413 || f->n + f->n_repeats < 2) {
@@ -427,56 +625,41 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* A growing array for sorting. */
-struct key_list {
-	char **v; /* owned, base64 */
-	size_t n, cap;
-};
-
-/* Append the base64 key of one identity. */
-static void add_key(
-	struct key_list *keys, const struct kbs_entry *e, const struct kbs_object *object)
-{
-	cleanup_secret struct secret *value = kbs_object_render(e, object);
-	cleanup_json struct json_object *o = NULL;
-	struct err err = ERR_INIT;
-
-	o = json_parse(
-		(const char *)secret_peek(value), secret_len(value), &json_limits_object, &err);
-	if (!o || !json_get_str(o, "ak"))
-		DIE("kbs push: the identity %s has no key", e->name);
-	if (keys->n == keys->cap) {
-		keys->cap = keys->cap ? keys->cap * 2 : 64;
-		keys->v = xreallocarray(keys->v, keys->cap, sizeof(*keys->v));
-	}
-	keys->v[keys->n++] = xstrdup(json_get_str(o, "ak"));
-}
-
 /* The array of all identities' base64 keys for the Rust operator's policy. Sorted, so that equal
  * sets give equal text. */
 static void shared_json(const struct kbs_push *p, struct strbuf *out)
 {
-	struct key_list keys = {0};
+	cleanup_free char **keys = NULL;
 	const struct kbs_object *o;
 	struct kbs_entry *e;
+	size_t n = 0;
 
 	EACH_ENTRY (p->sync, e) {
 		if (e->kind != KBS_REFVALUE || !is_identity(e))
 			continue;
-		EACH_OBJECT (e, o)
-			add_key(&keys, e, o);
+		EACH_OBJECT (e, o) {
+			cleanup_secret struct secret *value = kbs_object_render(e, o);
+			cleanup_json struct json_object *json = NULL;
+			struct err err = ERR_INIT;
+
+			json = json_parse((const char *)secret_peek(value), secret_len(value),
+				&json_limits_object, &err);
+			if (!json || !json_get_str(json, "ak"))
+				DIE("kbs push: the identity %s has no key", e->name);
+			ARRAY_GROW(keys, n);
+			keys[n++] = xstrdup(json_get_str(json, "ak"));
+		}
 	}
-	if (keys.n)
-		qsort(keys.v, keys.n, sizeof(*keys.v), by_text);
+	if (n)
+		qsort(keys, n, sizeof(*keys), by_text);
 	strbuf_addc(out, '[');
-	for (size_t i = 0; i < keys.n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (i)
 			strbuf_addc(out, ',');
-		json_quote(out, keys.v[i], strlen(keys.v[i]));
-		free(keys.v[i]);
+		json_quote(out, keys[i], strlen(keys[i]));
+		free(keys[i]);
 	}
 	strbuf_addc(out, ']');
-	free(keys.v);
 }
 
 /* Add one entry to the message; false: it does not fit. The first entry is added whatever its
@@ -508,13 +691,6 @@ static bool policies_are_there(const struct kbs_push *p)
 	return p->policy_attestation == want->attestation && p->policy_resource == want->resource;
 }
 
-/* Whether values are left to send, or the shared array is left to empty. */
-static bool values_are_left(struct kbs_push *p, bool *empties_shared)
-{
-	*empties_shared = !p->shared_mode && !p->shared_emptied && policies_are_there(p);
-	return *empties_shared || kbs_sync_peek(p->sync, p->t, KBS_REFVALUE);
-}
-
 /* Add the array of all identities; false: it is too large and the push has failed. */
 static bool add_shared(struct kbs_push *p, struct kbs_values *m)
 {
@@ -537,21 +713,18 @@ static bool add_shared(struct kbs_push *p, struct kbs_values *m)
 static void start_values(struct kbs_push *p, bool empties_shared)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
-	struct push_request *f;
+	struct push_request *f = message_new(p, &m);
 	bool identities = false;
 	struct kbs_entry *e;
 
-	if (dirty_is_due(p) && !may_mark(p))
+	if (!f)
 		return;
-	f = request_new(p);
-	if (dirty_is_due(p))
-		add_sentinel(p, NULL, &m);
 	while (f->n < p->batch_max && (e = kbs_sync_peek(p->sync, p->t, KBS_REFVALUE)) != NULL) {
 		identities = identities || is_identity(e);
 		if (!add_value(f, &m, e))
 			break;
 	}
-	f->empties_shared = empties_shared && !p->shared_mode;
+	f->empties_shared = empties_shared;
 	if (f->empties_shared)
 		kbs_values_add(&m, SHARED_NAME, "[]", 2);
 	if (identities && p->shared_mode && !add_shared(p, &m))
@@ -563,11 +736,10 @@ static void start_values(struct kbs_push *p, bool empties_shared)
 static void start_dirty(struct kbs_push *p)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
+	struct push_request *f = message_new(p, &m);
 
-	if (!may_mark(p))
-		return;
-	add_sentinel(p, NULL, &m);
-	send_values(request_new(p), &m);
+	if (f)
+		send_values(f, &m);
 }
 
 /* `sent` is set before the request: if its answer is lost, a clean sentinel may be stored. */
@@ -591,16 +763,13 @@ static void start_clean(struct kbs_push *p)
 static void start_repeated_values(struct kbs_push *p)
 {
 	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
-	struct push_request *f;
+	struct push_request *f = message_new(p, &m);
 	bool identities = false;
 	const char *name;
 
-	if (dirty_is_due(p) && !may_mark(p))
+	if (!f)
 		return;
-	f = request_new(p);
-	if (dirty_is_due(p))
-		add_sentinel(p, NULL, &m);
-	while (f->n_repeats < p->batch_max && (name = push_repeat_next(p, KBS_REFVALUE)) != NULL) {
+	while (f->n_repeats < p->batch_max && (name = repeat_next(p, KBS_REFVALUE)) != NULL) {
 		const struct kbs_entry *e = kbs_entry_find(p->sync, KBS_REFVALUE, name);
 		bool is_list = e && e->objects && !p->shared_mode; /* else in the shared array */
 		cleanup_secret struct secret *value = is_list ? kbs_entry_render(e) : NULL;
@@ -611,7 +780,7 @@ static void start_repeated_values(struct kbs_push *p)
 		identities = identities || str_starts(name, KBS_IDENTITY_PREFIX);
 		kbs_values_add(
 			&m, name, value ? (const char *)secret_peek(value) : NULL, value ? len : 0);
-		push_repeat_take(f, KBS_REFVALUE);
+		repeat_take(f, KBS_REFVALUE);
 	}
 	if (identities && p->shared_mode && !add_shared(p, &m))
 		return;
@@ -625,7 +794,6 @@ static void on_policy(void *arg, const struct err *err, const struct kbs_answer 
 {
 	struct kbs_push *p = arg;
 
-	(void)answer;
 	p->serial = false;
 	if (err_is_set(err)) {
 		serial_failed(p, NULL,
@@ -736,18 +904,6 @@ static void judge(struct kbs_push *p, struct json_object *o)
 	kbs_sync_assume(p->sync, p->t, true);
 }
 
-/* While the store is known, a failed probe is retried like a request, without giving up the
- * store. */
-static void probe_failed(struct kbs_push *p, const struct err *err)
-{
-	if (p->failed || !p->known || is_away(p, err, !p->serial_backoff.ms)) {
-		fail(p, err);
-		return;
-	}
-	p->probe_wanted = true;
-	timer_set(&p->serial_wait, delay_for(p, &p->serial_backoff, "probe", err));
-}
-
 /* The answer releases `hold`: only now may anything be sent. */
 static void on_probe(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
@@ -758,7 +914,14 @@ static void on_probe(void *arg, const struct err *err, const struct kbs_answer *
 
 	p->serial = false;
 	if (err_is_set(err) && err->kind != ERR_NOT_FOUND) {
-		probe_failed(p, err);
+		if (p->failed || !p->known || is_away(p, err, !p->serial_backoff.ms)) {
+			fail(p, err);
+			return;
+		}
+		/* While the store is known, this is retried like a request, without giving up the
+		 * store. */
+		p->probe_wanted = true;
+		timer_set(&p->serial_wait, delay_for(p, &p->serial_backoff, "probe", err));
 		return;
 	}
 	/* A few failures are kept, so that a Trustee that only reads is unreachable again soon. */
@@ -843,7 +1006,6 @@ static void on_key(void *arg, const struct err *err, const struct kbs_answer *an
 	struct push_request *f = arg;
 	struct kbs_push *p = f->p;
 
-	(void)answer;
 	p->n_resources--;
 	p->n_repeated -= f->n_repeats > 0;
 	if (err_is_set(err)) {
@@ -914,22 +1076,24 @@ static bool keys_are_left(struct kbs_push *p)
  * work waits for no more than that. */
 static bool start_repeat(struct kbs_push *p)
 {
-	if (!push_repeat_past(p))
+	/* Until the record is loaded, the next turn tries again. */
+	p->past_due = p->past_due && !p->conf.each_revoked(p->conf.revoked_arg, repeat_add_due, p);
+	if (p->past_due)
 		return true;
-	if (push_repeat_next(p, KBS_REFVALUE)) {
+	if (repeat_next(p, KBS_REFVALUE)) {
 		start_repeated_values(p);
 		return true;
 	}
-	if (!push_repeat_next(p, KBS_RESOURCE))
+	if (!repeat_next(p, KBS_RESOURCE))
 		return false;
 	if (p->clean || p->sent) {
 		start_dirty(p);
 		return true;
 	}
-	while (p->n_resources < p->allowed && push_repeat_next(p, KBS_RESOURCE)) {
+	while (p->n_resources < p->allowed && repeat_next(p, KBS_RESOURCE)) {
 		struct push_request *f = request_new(p);
 
-		push_repeat_take(f, KBS_RESOURCE);
+		repeat_take(f, KBS_RESOURCE);
 		p->n_resources++;
 		p->n_repeated++;
 		(void)kbs_admin_delete_resource(p->transport, &p->ops, f->repeats->name, on_key, f);
@@ -937,6 +1101,132 @@ static bool start_repeat(struct kbs_push *p)
 	return true;
 }
 
+/* ---- the check
+ *
+ * After everything was sent to a store, compare once what it reports with what it confirmed: LocalJson
+ * loses acknowledged writes. First the list of resources, if the server has one, then the values one
+ * by one. Whatever is missing or different becomes unknown and is sent again. A key cannot be read
+ * back, and a server without the list answers with an error, which proves nothing. Sends only GET. */
+
+/* Forget the confirmation, which queues the entry again. */
+static void repair(struct kbs_push *p, enum kbs_kind kind, const char *name)
+{
+	log_warn(NULL, "Trustee lost a confirmed entry, sending it again", "trustee=%s name=%s",
+		log_esc(p->target), log_esc(name));
+	kbs_sync_set_unknown(p->sync, p->target, kind, name);
+}
+
+static void check_next(void *push);
+
+/* A read that fails proves nothing, so only an answer repairs. */
+static void on_value(void *arg, const struct err *err, const struct kbs_answer *answer)
+{
+	struct kbs_push *p = arg;
+	const char *name = strbuf_str(&p->check_names) + p->check_at;
+	cleanup_json struct json_object *is = NULL, *ought = NULL;
+	cleanup_secret struct secret *want = NULL;
+	struct err ignored = ERR_INIT;
+
+	if (err_is_set(err) && err->kind != ERR_NOT_FOUND) {
+		if (++p->check_losses > LOSSES_MAX)
+			check_stop(p);
+		else
+			timer_set(&p->check, AGAIN_MS);
+		return;
+	}
+	/* NULL if it changed meanwhile or is in flight: then it is not lost. */
+	want = kbs_sync_confirmed(p->sync, p->t, KBS_REFVALUE, name);
+	if (want && !err_is_set(err)) {
+		/* Compared as JSON: Trustee may format a value differently. */
+		is = json_parse(answer->body, answer->body_len, &json_limits_object, &ignored);
+		ought = json_parse((const char *)secret_peek(want), secret_len(want),
+			&json_limits_object, &ignored);
+	}
+	if (want && (!is || !ought || !json_object_equal(is, ought)))
+		repair(p, KBS_REFVALUE, name);
+	p->check_at += strlen(name) + 1;
+	p->check_losses = 0;
+	check_next(p);
+}
+
+/* One value at a time, so that the check does not crowd out deliveries. */
+static void check_next(void *arg)
+{
+	struct kbs_push *p = arg;
+
+	if (p->check_at >= p->check_names.len) {
+		check_stop(p);
+		return;
+	}
+	(void)kbs_admin_get_value(
+		p->transport, &p->ops, strbuf_str(&p->check_names) + p->check_at, on_value, p);
+}
+
+/* Repair each declared resource that was confirmed but is missing in the list. Names are copied
+ * first, because repair() calls listeners that may change the table. */
+static void compare_list(struct kbs_push *p, struct json_object *list)
+{
+	size_t n = json_object_array_length(list);
+	const char **v = xcalloc(n + 1, sizeof(*v));
+	cleanup_strbuf struct strbuf missing = STRBUF_INIT;
+	struct kbs_entry *e;
+
+	for (size_t i = 0; i < n; i++) {
+		v[i] = json_object_get_string(json_object_array_get_idx(list, i));
+		v[i] = v[i] ? v[i] : "";
+	}
+	/* Sorted once for many lookups; the list may have 70,000 names. */
+	qsort(v, n, sizeof(*v), by_text);
+	EACH_ENTRY (p->sync, e) {
+		if (e->kind == KBS_RESOURCE && e->objects &&
+			!bsearch(&e->name, v, n, sizeof(*v), by_text))
+			strbuf_add(&missing, e->name, strlen(e->name) + 1);
+	}
+	for (size_t at = 0; at < missing.len; at += strlen(missing.data + at) + 1) {
+		cleanup_secret struct secret *want =
+			kbs_sync_confirmed(p->sync, p->t, KBS_RESOURCE, missing.data + at);
+
+		if (want)
+			repair(p, KBS_RESOURCE, missing.data + at);
+	}
+	free(v);
+}
+
+/* Compare the list, if the server supports it, then go on to the values. */
+static void on_list(void *arg, const struct err *err, const struct kbs_answer *answer)
+{
+	static const struct json_limits limits = {
+		.bytes = LIST_MAX, .depth = 2, .tokens = LIST_MAX / 8};
+	struct kbs_push *p = arg;
+	struct err why = *err;
+	cleanup_json struct json_object *o = NULL;
+
+	if (!err_is_set(err))
+		o = json_parse(answer->body, answer->body_len, &limits, &why);
+	if (o && json_object_is_type(o, json_type_array))
+		compare_list(p, o);
+	else
+		log_debug(NULL, "Trustee does not list its resources", "trustee=%s reason=%s",
+			log_esc(p->target), log_esc(why.text));
+	check_next(p);
+}
+
+/* Take the names first: entries may come and go while values are read. */
+static void check_start(struct kbs_push *p)
+{
+	struct kbs_entry *e;
+
+	check_stop(p);
+	p->check_due = false;
+	p->checking = true;
+	p->check_at = p->check_losses = 0;
+	EACH_ENTRY (p->sync, e) {
+		/* Identities of shared mode are one array, which others may write too. */
+		if (e->kind == KBS_REFVALUE && e->objects && !(p->shared_mode && is_identity(e)))
+			strbuf_add(&p->check_names, e->name, strlen(e->name) + 1);
+	}
+	(void)kbs_admin_list_resources(p->transport, &p->ops, LIST_MAX, on_list, p);
+}
 /* ---- what to do now */
 
 /* Switch between one value per identity and one shared array. All identities are sent again in
@@ -963,7 +1253,7 @@ static void all_sent(struct kbs_push *p)
 	backoff_reset(&p->backoff);
 	set_state(p, KBS_TARGET_IN_SYNC);
 	if (p->check_due && !p->checking)
-		push_check_start(p);
+		check_start(p);
 	if (!timer_is_set(&p->probe))
 		timer_set(&p->probe, p->conf.probe_ms);
 	if (sentinel_is_right(p)) {
@@ -986,11 +1276,10 @@ static void all_sent(struct kbs_push *p)
  * policies and values that restrict it are stored. */
 static void send_next(struct kbs_push *p)
 {
-	bool filled = p->state == KBS_TARGET_IN_SYNC, values, policies, first, empties = false,
+	bool filled = p->state == KBS_TARGET_IN_SYNC, values, policies, first, empties,
 	     must_dirty = false;
 
-	if (!p->transport || p->state == KBS_TARGET_UNREACHABLE || p->state == KBS_TARGET_REFUSED ||
-		!p->sync->policies.attestation)
+	if (!p->transport || is_bad(p->state) || !p->sync->policies.attestation)
 		return;
 	if (p->probe_wanted && !p->serial && !timer_is_set(&p->serial_wait))
 		start_probe(p);
@@ -999,7 +1288,9 @@ static void send_next(struct kbs_push *p)
 	/* What is missing decides the phase; the order of the conditions below is the order of
 	 * safety. */
 	policies = policies_are_there(p);
-	values = values_are_left(p, &empties);
+	/* The shared array is left to empty, or values are left to send. */
+	empties = policies && !p->shared_mode && !p->shared_emptied;
+	values = empties || kbs_sync_peek(p->sync, p->t, KBS_REFVALUE);
 	first = !policies && p->order == PUSH_POLICIES_FIRST;
 	/* Keys follow everything that decides who may read them. */
 	if (policies && (filled || (!values && !p->serial)))
@@ -1030,11 +1321,6 @@ static void work(void *arg)
 	p->asked = false;
 }
 
-static void on_wake(void *arg)
-{
-	wake(arg);
-}
-
 /* The debounce has ended: write the clean sentinel if everything is still sent. */
 static void on_sentinel(void *arg)
 {
@@ -1049,23 +1335,11 @@ static void on_repeat(void *arg)
 {
 	struct kbs_push *p = arg;
 
-	push_repeat_early(p);
+	repeats_move(&p->early, &p->due_again);
 	wake(p);
 }
 
 /* ---- the interface */
-
-/* Zero means default, so that callers and tests set only what they need. */
-static void defaults(struct kbs_push_conf *c)
-{
-	c->window = c->window ? c->window : 32;
-	c->max_body = c->max_body ? c->max_body : 512u * 1024;
-	c->probe_ms = c->probe_ms ? c->probe_ms : 15000;
-	c->settle_ms = c->settle_ms ? c->settle_ms : 500;
-	c->sentinel_ms = c->sentinel_ms ? c->sentinel_ms : 3000;
-	c->denied_ms = c->denied_ms ? c->denied_ms : 20000;
-	c->refused_ms = c->refused_ms ? c->refused_ms : 300000;
-}
 
 /* Without a transport the push stays UNREACHABLE until kbs_push_set_transport(). */
 struct kbs_push *kbs_push_new(struct loop *l, struct kbs_sync *sync,
@@ -1077,7 +1351,14 @@ struct kbs_push *kbs_push_new(struct loop *l, struct kbs_sync *sync,
 	p->loop = l;
 	p->sync = sync;
 	p->conf = *conf;
-	defaults(&p->conf);
+	/* Zero means default, so that callers and tests set only what they need. */
+	p->conf.window = conf->window ? conf->window : 32;
+	p->conf.max_body = conf->max_body ? conf->max_body : 512u * 1024;
+	p->conf.probe_ms = conf->probe_ms ? conf->probe_ms : 15000;
+	p->conf.settle_ms = conf->settle_ms ? conf->settle_ms : 500;
+	p->conf.sentinel_ms = conf->sentinel_ms ? conf->sentinel_ms : 3000;
+	p->conf.denied_ms = conf->denied_ms ? conf->denied_ms : 20000;
+	p->conf.refused_ms = conf->refused_ms ? conf->refused_ms : 300000;
 	p->target = xstrdup(conf->target);
 	p->cluster_uid = xstrdup(conf->cluster_uid);
 	uuid_new_v4(session);
@@ -1092,11 +1373,11 @@ struct kbs_push *kbs_push_new(struct loop *l, struct kbs_sync *sync,
 	timer_init(&p->probe, l, on_probe_due, p);
 	timer_init(&p->sentinel, l, on_sentinel, p);
 	timer_init(&p->repeat_timer, l, on_repeat, p);
-	timer_init(&p->check, l, push_check_next, p);
-	timer_init(&p->serial_wait, l, on_wake, p);
+	timer_init(&p->check, l, check_next, p);
+	timer_init(&p->serial_wait, l, wake, p);
 	/* From here on kbs_sync calls work() when something changes. */
 	p->t = kbs_sync_attach(sync, p->target, l, work, p);
-	metric_set(&states, p->target, state_name(p->state), 1);
+	metric_set(&states, p->target, state_names[p->state], 1);
 	if (conf->repeat_revoked_ms)
 		timer_set(&p->repeat_timer, conf->repeat_revoked_ms);
 	if (take_t)
@@ -1116,8 +1397,11 @@ void kbs_push_free(struct kbs_push *p)
 	timer_fini(&p->repeat_timer);
 	timer_fini(&p->check);
 	timer_fini(&p->serial_wait);
-	push_repeat_fini(p);
-	metric_drop(&states, p->target, state_name(p->state));
+	repeats_move(&p->early, NULL);
+	repeats_move(&p->due_again, NULL);
+	table_fini(&p->early.names);
+	table_fini(&p->due_again.names);
+	metric_drop(&states, p->target, state_names[p->state]);
 	kbs_sync_detach(p->sync, p->t);
 	kbs_sync_target_remove(p->sync, p->target);
 	kbs_transport_free(p->transport);
@@ -1155,7 +1439,7 @@ void kbs_push_probe(struct kbs_push *p)
 {
 	if (!p->transport)
 		return;
-	if (p->state == KBS_TARGET_UNREACHABLE || p->state == KBS_TARGET_REFUSED) {
+	if (is_bad(p->state)) {
 		timer_set(&p->retry, 0);
 		return;
 	}
