@@ -39,7 +39,6 @@ struct op *kbs_admin_put_resource(struct kbs_transport *t, struct op_scope *scop
 static bool after_empty(
 	struct kbs_request *req, const struct err *err, const struct kbs_answer *answer)
 {
-	(void)answer;
 	if (err_is_set(err))
 		return false;
 	*req = (struct kbs_request){

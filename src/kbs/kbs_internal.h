@@ -74,7 +74,7 @@ struct kbs_sync {
 	struct table entries;
 	struct kbs_target target[KBS_TARGETS_MAX];
 	uint32_t targets; /* bit by slot in use; a slot stays its target's until it is removed */
-	struct {
+	struct kbs_listener {
 		void (*fn)(void *arg, enum kbs_kind kind, const char *name);
 		void *arg;
 	} listener[KBS_LISTENERS_MAX];

@@ -30,9 +30,7 @@ void kbs_sync_listen(
 {
 	if (s->n_listeners == KBS_LISTENERS_MAX)
 		DIE("kbs sync: more than %d listeners", KBS_LISTENERS_MAX);
-	s->listener[s->n_listeners].fn = fn;
-	s->listener[s->n_listeners].arg = arg;
-	s->n_listeners++;
+	s->listener[s->n_listeners++] = (struct kbs_listener){fn, arg};
 }
 
 /* Listeners may forget entries: callers must not use an entry after this. */
@@ -163,12 +161,6 @@ static struct kbs_object **object_at(struct kbs_object **list, const char *name)
 	while (*list && strcmp((*list)->kobj->name, name) != 0)
 		list = &(*list)->next;
 	return list;
-}
-
-/* The uid breaks ties, so that all processes sort alike. */
-static bool is_before(const struct kbs_object *a, const struct kbs_object *b)
-{
-	return a->order != b->order ? a->order < b->order : strcmp(a->kobj->uid, b->kobj->uid) < 0;
 }
 
 /* Frees an entry that is not in the table, not queued and not in flight. */
@@ -390,8 +382,10 @@ bool kbs_sync_declare_in(struct kbs_sync *s, enum kbs_kind kind, const char *nam
 		*at = old->next;
 		old->next = NULL;
 	}
+	/* The uid breaks ties, so that all processes sort alike. */
 	at = &e->objects;
-	while (*at && is_before(*at, o))
+	while (*at && ((*at)->order != order ? (*at)->order < order
+					     : strcmp((*at)->kobj->uid, object->uid) < 0))
 		at = &(*at)->next;
 	o->next = *at;
 	*at = o;

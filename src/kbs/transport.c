@@ -172,21 +172,10 @@ void kbs_answer_type(const char *body, size_t len, char out[KBS_TYPE_MAX])
 		memcpy(out, last, n + 1);
 }
 
-/* What a person must fix is DENIED or INVALID; anything else may pass and is retried. */
-static enum err_kind kind_of(const struct kbs_answer *a, bool reads_value)
-{
-	if (str_eq(a->type, "AdminAuthAccess") || str_eq(a->type, "AdminAuthInitialization"))
-		return ERR_DENIED;
-	if (str_eq(a->type, "ParsePolicyError") || a->status == 413)
-		return ERR_INVALID;
-	if (reads_value && str_eq(a->type, "RvpsError"))
-		return ERR_NOT_FOUND;
-	return ERR_TRANSIENT;
-}
-
 int kbs_answer_check(const struct err *transport_err, const struct kbs_answer *answer,
 	bool reads_value, struct err *err)
 {
+	enum err_kind kind = ERR_TRANSIENT;
 	size_t blank;
 
 	if (transport_err && err_is_set(transport_err)) {
@@ -206,8 +195,16 @@ int kbs_answer_check(const struct err *transport_err, const struct kbs_answer *a
 	if (answer->status == 200)
 		return err_set_http(err, ERR_TRANSIENT, 200,
 			"received an HTML page instead of Trustee's answer");
-	err_set_http(err, kind_of(answer, reads_value), answer->status, "HTTP %d%s%s",
-		answer->status, *answer->type ? " " : "", answer->type);
+	/* What a person must fix is DENIED or INVALID; anything else may pass and is retried. */
+	if (str_eq(answer->type, "AdminAuthAccess") ||
+		str_eq(answer->type, "AdminAuthInitialization"))
+		kind = ERR_DENIED;
+	else if (str_eq(answer->type, "ParsePolicyError") || answer->status == 413)
+		kind = ERR_INVALID;
+	else if (reads_value && str_eq(answer->type, "RvpsError"))
+		kind = ERR_NOT_FOUND;
+	err_set_http(err, kind, answer->status, "HTTP %d%s%s", answer->status,
+		*answer->type ? " " : "", answer->type);
 	err->retry_after_ms = answer->retry_after_ms;
 	return -1;
 }
