@@ -159,19 +159,7 @@ static int check_request(const struct httpc_request *req, size_t origin_len, str
 		return err_set(err, ERR_INVALID, "invalid URL");
 	if (!*req->method || strlen(req->method) >= sizeof(((struct h2c_call *)NULL)->method))
 		return err_set(err, ERR_INVALID, "invalid method");
-	for (size_t i = 0; i < req->n_headers; i++) {
-		const struct httpc_header *h = &req->headers[i];
-
-		if (!*h->name || strpbrk(h->name, " :") || !httpc_printable(h->name) ||
-			!httpc_printable(h->value))
-			return err_set(
-				err, ERR_INVALID, "a request header contains control characters");
-	}
-	if (req->bearer &&
-		(!*req->bearer || strpbrk(req->bearer, " \t\r\n") || !httpc_printable(req->bearer)))
-		return err_set(
-			err, ERR_INVALID, "the bearer token contains blanks or control characters");
-	return 0;
+	return httpc_check_fields(req, err);
 }
 
 /* Build the header fields in one allocation, which is wiped as a whole: it holds the token.

@@ -25,17 +25,25 @@ static int refuse_password(char *buf, int size, int rwflag, void *arg)
 	return -1;
 }
 
+/* The BIO reads the memory in place, which must outlive it. */
+static BIO *bio_of(const void *pem, size_t len)
+{
+	BIO *bio = BIO_new_mem_buf(pem, (int)len);
+
+	if (!bio)
+		DIE("BIO_new_mem_buf");
+	return bio;
+}
+
 /* Return the number of certificates in a PEM text, -1 if one is malformed. *first receives the
  * first one. */
 static int count_certs(const void *pem, size_t len, X509 **first)
 {
-	BIO *bio = BIO_new_mem_buf(pem, (int)len);
+	BIO *bio = bio_of(pem, len);
 	unsigned long e;
 	X509 *x;
 	int n = 0;
 
-	if (!bio)
-		DIE("BIO_new_mem_buf");
 	while ((x = PEM_read_bio_X509(bio, NULL, refuse_password, NULL)) != NULL) {
 		if (first && n == 0)
 			*first = x;
@@ -57,12 +65,9 @@ static int check_pair(
 {
 	X509 *cert = NULL;
 	int n = count_certs(cert_pem, cert_len, &cert), rc = 0;
-	BIO *bio = BIO_new_mem_buf(key_pem, (int)key_len);
-	EVP_PKEY *key;
+	BIO *bio = bio_of(key_pem, key_len);
+	EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, refuse_password, NULL);
 
-	if (!bio)
-		DIE("BIO_new_mem_buf");
-	key = PEM_read_bio_PrivateKey(bio, NULL, refuse_password, NULL);
 	BIO_free(bio);
 	if (n < 1)
 		rc = err_set(err, ERR_INVALID, "the client certificate is not a PEM certificate");
@@ -78,32 +83,13 @@ static int check_pair(
 	return rc;
 }
 
-static struct httpc_tls *tls_alloc(void)
-{
-	struct httpc_tls *t = xcalloc(1, sizeof(*t));
-
-	t->refs = 1;
-	return t;
-}
-
-/* Keep the CA text plus a comment that no other object has; see the head of this file. */
-static void keep_ca(struct httpc_tls *t, const void *pem, size_t len)
-{
-	static unsigned long serial;
-	struct strbuf b = STRBUF_INIT;
-
-	strbuf_add(&b, pem, len);
-	strbuf_addf(&b, "\n# tec %lu\n", ++serial);
-	t->ca_len = b.len;
-	t->ca = strbuf_steal(&b);
-}
-
 /* Each part is checked here, so that a wrong Secret or file is reported by name before any
  * connection. */
 struct httpc_tls *httpc_tls_new(const void *ca_pem, size_t ca_len, const void *cert_pem,
 	size_t cert_len, const void *key_pem, size_t key_len, const char *server_name,
 	struct err *err)
 {
+	static unsigned long serial;
 	struct httpc_tls *t;
 
 	if (ca_len > INT32_MAX || cert_len > INT32_MAX || key_len > SECRET_MAX_LEN) {
@@ -122,9 +108,17 @@ struct httpc_tls *httpc_tls_new(const void *ca_pem, size_t ca_len, const void *c
 	}
 	if (cert_pem && check_pair(cert_pem, cert_len, key_pem, key_len, err) != 0)
 		return NULL;
-	t = tls_alloc();
-	if (ca_pem)
-		keep_ca(t, ca_pem, ca_len);
+	t = xcalloc(1, sizeof(*t));
+	t->refs = 1;
+	if (ca_pem) {
+		struct strbuf b = STRBUF_INIT;
+
+		/* A comment that no other object has; see the head of this file. */
+		strbuf_add(&b, ca_pem, ca_len);
+		strbuf_addf(&b, "\n# tec %lu\n", ++serial);
+		t->ca_len = b.len;
+		t->ca = strbuf_steal(&b);
+	}
 	if (cert_pem) {
 		t->cert = xmemdup(cert_pem, cert_len);
 		t->cert_len = cert_len;
@@ -146,14 +140,6 @@ void httpc_tls_skip_verify(struct httpc_tls *t)
 			NULL);
 	warned = true;
 	t->insecure = true;
-}
-
-struct httpc_tls *httpc_tls_insecure(void)
-{
-	struct httpc_tls *t = tls_alloc();
-
-	httpc_tls_skip_verify(t);
-	return t;
 }
 
 struct httpc_tls *httpc_tls_ref(struct httpc_tls *t)
@@ -179,16 +165,6 @@ static CURLcode on_ssl_ctx(CURL *easy, void *ctx, void *arg)
 {
 	SSL_CTX_set_options(ctx, SSL_OP_CLEANSE_PLAINTEXT);
 	return CURLE_OK;
-}
-
-/* The BIO reads the memory in place, which must outlive it. */
-static BIO *bio_of(const void *pem, size_t len)
-{
-	BIO *bio = BIO_new_mem_buf(pem, (int)len);
-
-	if (!bio)
-		DIE("BIO_new_mem_buf");
-	return bio;
 }
 
 /* The number of certificates was checked by httpc_tls_new(). */

@@ -35,10 +35,8 @@ struct httpc_tls; /* trust and client identity for one server; reference counted
 struct httpc_tls *httpc_tls_new(const void *ca_pem, size_t ca_len, const void *cert_pem,
 	size_t cert_len, const void *key_pem, size_t key_len, const char *server_name,
 	struct err *err) MUST_CHECK;
-struct httpc_tls *httpc_tls_insecure(
-	void); /* kubeconfig's insecure-skip-tls-verify; logs a warning once */
-void httpc_tls_skip_verify(
-	struct httpc_tls *t); /* the same for one that has a client certificate */
+/* For kubeconfig's insecure-skip-tls-verify; logs a warning once. */
+void httpc_tls_skip_verify(struct httpc_tls *t);
 struct httpc_tls *httpc_tls_ref(struct httpc_tls *t);
 void httpc_tls_unref(struct httpc_tls *t);
 
