@@ -13,7 +13,10 @@
 #include <stdarg.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <time.h>
+
+#include <evhtp/evhtp.h>
 
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
@@ -77,42 +80,21 @@ const char *httpd_method_name(enum httpd_method m)
 	return "?";
 }
 
-/* The guard has checked the request line, so there is a blank. 0: a method that no route can have,
- * such as TRACE. */
-static enum httpd_method method_of(const char *data)
-{
-	const char *end = strchr(data, ' ');
-
-	for (size_t i = 0; i < ARRAY_LEN(method_names); i++)
-		if (strlen(method_names[i].name) == (size_t)(end - data) &&
-			memcmp(method_names[i].name, data, (size_t)(end - data)) == 0)
-			return method_names[i].method;
-	return 0;
-}
-
-/* Terminate every field value: blanks and CR before the LF become NUL. */
-static void split_fields(struct httpd_req *r)
-{
-	for (char *c = r->fields; c < r->fields_end; c++) {
-		if (*c != '\n')
-			continue;
-		for (char *e = c - 1; *e == '\r' || *e == ' ' || *e == '\t'; e--)
-			*e = '\0';
-	}
-}
-
 /* Copy head and body into the request: data = head, body, NUL, path, NUL. Offsets in p->head refer
  * to the same bytes. */
-static struct httpd_req *req_new(struct httpd_peer *p, const char *data, size_t len)
+struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t len)
 {
-	size_t path_len = strcspn(data + p->head.target_off, "? ");
+	size_t path_len = strcspn(data + p->head.target_off, "? "), method_len = strcspn(data, " ");
 	struct httpd_req *r = xcalloc(1, sizeof(*r) + len + 1 + path_len + 1);
 
 	memcpy(r->data, data, len);
 	memcpy(r->data + len + 1, data + p->head.target_off, path_len);
 	r->data_len = len;
 	r->peer = p;
-	r->method = method_of(r->data);
+	for (size_t i = 0; i < ARRAY_LEN(method_names); i++)
+		if (strlen(method_names[i].name) == method_len &&
+			memcmp(method_names[i].name, data, method_len) == 0)
+			r->method = method_names[i].method;
 	r->is_head = r->method == HTTPD_HEAD;
 	r->keep_alive = p->head.keep_alive;
 	r->http10 = p->head.http10;
@@ -123,14 +105,18 @@ static struct httpd_req *req_new(struct httpd_peer *p, const char *data, size_t 
 	r->data[p->head.target_off + p->head.target_len] = '\0';
 	r->fields = r->data + p->head.fields_off;
 	r->fields_end = r->data + p->head.head_len - 2;
-	split_fields(r);
+	/* Terminate every field value: blanks and CR before the LF become NUL. */
+	for (char *c = r->fields; c < r->fields_end; c++)
+		if (*c == '\n')
+			for (char *e = c - 1; *e == '\r' || *e == ' ' || *e == '\t'; e--)
+				*e = '\0';
 	r->body = r->data + p->head.head_len;
 	r->body_len = len - p->head.head_len;
 	return r;
 }
 
 /* Cancel the request's ops before gone_fn, which may free what they refer to. */
-static void req_free(struct httpd_req *r)
+void httpd_req_free(struct httpd_req *r)
 {
 	bool wipe = r->peer->httpd->conf.wipe;
 
@@ -190,18 +176,27 @@ const char *httpd_req_peer(const struct httpd_req *r)
 	struct httpd_peer *p = r->peer;
 
 	if (p->text[0] == '\0')
-		addr_format(httpd_peer_addr(p), p->text);
+		addr_format(p->conn->saddr, p->text);
 	return p->text;
 }
 
+/* SO_PEERCRED is set by the kernel at connect time and cannot be forged. */
 bool httpd_req_local(const struct httpd_req *r, uint32_t *uid)
 {
-	return httpd_peer_user(r->peer, uid);
+	const struct evhtp_connection *conn = r->peer->conn;
+	struct ucred who = {.uid = 0};
+	socklen_t len = sizeof(who);
+
+	if (conn->saddr->sa_family != AF_UNIX ||
+		getsockopt(conn->sock, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0)
+		return false;
+	*uid = who.uid;
+	return true;
 }
 
 void httpd_req_source(const struct httpd_req *r, uint8_t out[ADDR_SOURCE_LEN])
 {
-	addr_source(httpd_peer_addr(r->peer), out);
+	addr_source(r->peer->conn->saddr, out);
 }
 
 /* The peer's timer is the request's deadline while it is BUSY. */
@@ -215,12 +210,12 @@ uint32_t httpd_req_ms_left(const struct httpd_req *r)
 
 bool httpd_req_is_tls(const struct httpd_req *r)
 {
-	return httpd_peer_ssl(r->peer);
+	return r->peer->conn->ssl;
 }
 
 enum tls_client_state httpd_req_client(const struct httpd_req *r, struct tls_client *out)
 {
-	struct ssl_st *ssl = httpd_peer_ssl(r->peer);
+	struct ssl_st *ssl = r->peer->conn->ssl;
 
 	return ssl ? tls_client_of(ssl, out) : TLS_CLIENT_NONE;
 }
@@ -246,7 +241,7 @@ void httpd_req_on_gone(struct httpd_req *r, httpd_gone_fn fn, void *arg)
 /* ---- replies */
 
 /* Reason phrases, and the message if the guard refuses a request with this status. */
-static const struct {
+static const struct status {
 	int status;
 	const char *reason, *refusal;
 } statuses[] = {
@@ -290,12 +285,14 @@ static void count_request(const char *route, int status)
 }
 
 /* Clients ignore the reason phrase (RFC 9112 section 4), so an unknown status gets a fixed one. */
-static const char *reason_of(int status)
+static const struct status *status_of(int status)
 {
+	static const struct status unknown = {0, "Status", ""};
+
 	for (size_t i = 0; i < ARRAY_LEN(statuses); i++)
 		if (statuses[i].status == status)
-			return statuses[i].reason;
-	return "Status";
+			return &statuses[i];
+	return &unknown;
 }
 
 /* The Date header, formatted once per second. IMF-fixdate of RFC 9110 section 5.6.7. */
@@ -341,7 +338,7 @@ static void make_reply(struct httpd *h, const struct reply *a, struct strbuf *ou
 
 	for (size_t i = 11, left = (size_t)a->status; i > 8; i--, left /= 10)
 		status[i] = (char)('0' + left % 10);
-	add_line(out, status, reason_of(a->status));
+	add_line(out, status, status_of(a->status)->reason);
 	add_line(out, "Date: ", date_text(h));
 	if (a->content_type && !bodiless)
 		add_line(out, "Content-Type: ", a->content_type);
@@ -370,18 +367,14 @@ static const char *error_body(struct httpd *h, struct strbuf *out, int status, c
 }
 
 /* Make the reply to a request that the guard refuses before it has a route. */
-static void refusal(struct httpd *h, int status, struct strbuf *out)
+void httpd_req_refusal(struct httpd *h, int status, struct strbuf *out)
 {
 	cleanup_strbuf struct strbuf body = STRBUF_INIT;
 	struct reply a = {.status = status,
 		.connection = "close",
 		.headers = status == 503 ? "Retry-After: 1\r\n" : ""};
-	const char *message = "";
 
-	for (size_t i = 0; i < ARRAY_LEN(statuses); i++)
-		if (statuses[i].status == status)
-			message = statuses[i].refusal;
-	a.content_type = error_body(h, &body, status, message);
+	a.content_type = error_body(h, &body, status, status_of(status)->refusal);
 	a.body = strbuf_str(&body);
 	a.len = body.len;
 	count_request(UNMATCHED, status);
@@ -449,7 +442,7 @@ void httpd_reply(
 	drop_scratch(h);
 	/* Only now: its ops may own the body, and ending them may reply to another request, which uses
 	 * the scratch buffer. */
-	req_free(r);
+	httpd_req_free(r);
 }
 
 /* ---- streams */
@@ -464,7 +457,7 @@ static size_t add(struct httpd_req *r, const void *data, size_t len)
 	return waits;
 }
 
-static void drained(struct httpd_req *r)
+void httpd_req_drained(struct httpd_req *r)
 {
 	if (!r->blocked)
 		return;
@@ -524,7 +517,7 @@ void httpd_stream_end(struct httpd_req *r)
 	if (r->chunked)
 		strbuf_adds(&h->scratch, "0\r\n\r\n");
 	httpd_peer_send(r->peer, &h->scratch, is_last(r));
-	req_free(r);
+	httpd_req_free(r);
 }
 
 /* An HTTP/1.1 client misses the final chunk and so knows that the stream is incomplete. */
@@ -557,18 +550,6 @@ void httpd_reply_error(
 }
 
 /* ---- routes */
-
-/* A 405 must list the permitted methods in Allow (RFC 9110 section 15.5.6). */
-static void refuse_method(struct httpd_req *r, unsigned allowed)
-{
-	cleanup_strbuf struct strbuf allow = STRBUF_INIT;
-
-	for (size_t i = 0; i < ARRAY_LEN(method_names); i++)
-		if (allowed & method_names[i].method)
-			strbuf_addf(&allow, "%s%s", allow.len ? ", " : "", method_names[i].name);
-	httpd_reply_header(r, "Allow", strbuf_str(&allow));
-	httpd_reply_error(r, 405, 0, "allowed methods: %s", strbuf_str(&allow));
-}
 
 /* Compare the media type without its parameters. A missing Content-Type is accepted. */
 static bool body_type_fits(const struct httpd_req *r, const char *wanted)
@@ -614,14 +595,6 @@ static bool enter_route(struct httpd_req *r)
 	return true;
 }
 
-/* Called when the reply is written, so that a slow reader holds its place in the route's limit. */
-static void leave_route(struct httpd_peer *p)
-{
-	if (p->in_route)
-		--*p->in_route;
-	p->in_route = NULL;
-}
-
 /* Find the route for this path and method. NULL: none; *allowed receives the methods of the
  * path. */
 static const struct httpd_route *find_route(struct httpd_req *r, unsigned *allowed)
@@ -660,7 +633,15 @@ static void route_request(struct httpd_req *r)
 		return;
 	}
 	if (!route) {
-		refuse_method(r, allowed);
+		cleanup_strbuf struct strbuf allow = STRBUF_INIT;
+
+		/* A 405 must list the permitted methods in Allow (RFC 9110 section 15.5.6). */
+		for (size_t i = 0; i < ARRAY_LEN(method_names); i++)
+			if (allowed & method_names[i].method)
+				strbuf_addf(&allow, "%s%s", allow.len ? ", " : "",
+					method_names[i].name);
+		httpd_reply_header(r, "Allow", strbuf_str(&allow));
+		httpd_reply_error(r, 405, 0, "allowed methods: %s", strbuf_str(&allow));
 		return;
 	}
 	r->route = route;
@@ -673,7 +654,7 @@ static void route_request(struct httpd_req *r)
 }
 
 /* Decide from the head alone. The request is a temporary one, and may not be replied to here. */
-static bool wants_body(struct httpd_req *r, bool *known)
+bool httpd_req_wants_body(struct httpd_req *r, bool *known)
 {
 	const struct httpd *h = r->peer->httpd;
 	unsigned allowed;
@@ -692,7 +673,7 @@ static bool wants_body(struct httpd_req *r, bool *known)
 }
 
 /* Called inside libevhtp's callback. The token taken at accept pays for the first request. */
-static void serve(struct httpd_req *r)
+void httpd_req_serve(struct httpd_req *r)
 {
 	struct httpd_peer *p = r->peer;
 	struct httpd *h = p->httpd;
@@ -700,7 +681,7 @@ static void serve(struct httpd_req *r)
 
 	if (h->closed) {
 		httpd_reply_error(r, 503, CLOSED_RETRY_S, "%s", h->closed);
-	} else if (!p->prepaid && !ratelimit_take(h->conf.rate, httpd_peer_addr(p), &retry_s)) {
+	} else if (!p->prepaid && !ratelimit_take(h->conf.rate, p->conn->saddr, &retry_s)) {
 		r->keep_alive = false; /* free the connection for other clients */
 		httpd_reply_error(r, 429, retry_s, "too many requests from this address");
 	} else {
@@ -709,22 +690,9 @@ static void serve(struct httpd_req *r)
 	}
 }
 
-/* ---- for the connection */
-
 /* The request's deadline has passed. */
-static void late(struct httpd_req *r)
+void httpd_req_late(struct httpd_req *r)
 {
 	r->keep_alive = false;
 	httpd_reply_error(r, 408, 0, "the request was not answered in time");
 }
-
-const struct httpd_peer_calls httpd_req_calls = {
-	.begin = req_new,
-	.wants_body = wants_body,
-	.serve = serve,
-	.late = late,
-	.drained = drained,
-	.end = req_free,
-	.written = leave_route,
-	.refusal = refusal,
-};

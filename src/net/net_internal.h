@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Shared by httpd.c (listeners), httpd_req.c (requests, routes, replies), httpd_peer.c (one connection)
- * and httpd_body.c (memory accounting of bodies); each calls only those after it.
- */
+/* Shared by httpd.c (listeners, connections) and httpd_req.c (requests, routes, replies). */
 #ifndef TEC_NET_INTERNAL_H
 #define TEC_NET_INTERNAL_H
 
@@ -48,8 +45,7 @@ struct httpd_quiet {
 struct httpd {
 	struct loop *loop; /* borrowed */
 	struct httpd_conf conf;
-	const struct httpd_peer_calls *calls; /* static */
-	struct evhtp *htp;                    /* owned; holds a reference to our SSL_CTX */
+	struct evhtp *htp; /* owned; holds a reference to our SSL_CTX */
 	struct evconnlistener *listeners[HTTPD_LISTENERS_MAX]; /* owned */
 	unsigned n_listeners;
 	struct timer accept_pause;     /* out of descriptors: accepting resumes when it fires */
@@ -123,47 +119,25 @@ struct httpd_peer {
 	char text[ADDR_TEXT_LEN]; /* the address as text, formatted on first use */
 };
 
-/* What httpd_req.c does for a connection. The request is in p->req from begin() to end(). */
-struct httpd_peer_calls {
-	/* data: the head, or head and body; p->head describes it. */
-	struct httpd_req *(*begin)(struct httpd_peer *p, const char *data, size_t len);
-	/* False if the request will be refused whatever its body is; it has only its head. */
-	bool (*wants_body)(struct httpd_req *r, bool *known);
-	void (*serve)(struct httpd_req *r);
-	void (*late)(struct httpd_req *r);     /* the deadline of a request being served */
-	void (*drained)(struct httpd_req *r);  /* of a stream: all that was added is sent */
-	void (*end)(struct httpd_req *r);      /* without a reply */
-	void (*written)(struct httpd_peer *p); /* the reply is written, or never will be */
-	void (*refusal)(struct httpd *h, int status, struct strbuf *out); /* a closing reply */
-};
+/* httpd_req.c. The request is in p->req from httpd_req_new() until it is freed. */
+/* data: the head, or head and body; p->head describes it. */
+struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t len);
+void httpd_req_free(struct httpd_req *r); /* without a reply */
+/* False if the request will be refused whatever its body is; it has only its head. */
+bool httpd_req_wants_body(struct httpd_req *r, bool *known);
+void httpd_req_serve(struct httpd_req *r);
+void httpd_req_late(struct httpd_req *r);    /* the deadline of a request being served */
+void httpd_req_drained(struct httpd_req *r); /* of a stream: all that was added is sent */
+void httpd_req_refusal(struct httpd *h, int status, struct strbuf *out); /* a closing reply */
 
-/* httpd_body.c. grow: the body being read now has len bytes; false: there is no room. It may refuse
- * the bodies of others to make room. read: the body is complete. end: its memory is free. */
-typedef void (*httpd_body_refuse_fn)(struct httpd_body *b);
-bool httpd_body_grow(
-	struct httpd_body *b, const struct sockaddr *sa, size_t len, httpd_body_refuse_fn refuse);
-void httpd_body_read(struct httpd_body *b);
-void httpd_body_end(struct httpd_body *b);
-
-/* httpd_peer.c */
-void httpd_peer_setup(struct httpd *h, const struct httpd_peer_calls *calls);
-void httpd_peer_new(struct httpd *h, struct evhtp_connection *conn);
+/* httpd.c */
+void httpd_body_end(struct httpd_body *b);   /* its memory is free */
 void httpd_peer_close(struct httpd_peer *p); /* at once; frees p */
-bool httpd_peer_is_idle(const struct httpd_peer *p);
-bool httpd_peer_yields(const struct httpd_peer *p); /* may be replaced by one of its own source */
 /* Send the reply of the current request. `last`: close the connection when it is written. */
 void httpd_peer_send(struct httpd_peer *p, const struct strbuf *out, bool last);
 /* Send the reply of the current request in pieces, the last one with httpd_peer_send().
  * httpd_peer_add() returns the number of bytes that wait for the socket. */
 void httpd_peer_stream(struct httpd_peer *p);
 size_t httpd_peer_add(struct httpd_peer *p, const void *data, size_t len);
-struct ssl_st *httpd_peer_ssl(const struct httpd_peer *p); /* NULL: plain */
-const struct sockaddr *httpd_peer_addr(const struct httpd_peer *p);
-bool httpd_peer_user(const struct httpd_peer *p, uint32_t *uid);    /* false: not a local socket */
-void httpd_peer_refused(const struct httpd *h, const char *reason); /* counts one */
-bool httpd_peer_may_log(struct httpd *h, enum httpd_noise kind, unsigned *left_out);
-
-/* httpd_req.c */
-extern const struct httpd_peer_calls httpd_req_calls;
 
 #endif
