@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTP/2 over the bytes of h2c_wire. A call is in the queue of its site, on one connection, or over. A
+ * HTTP/2 over sockets and TLS of our own. A call is in the queue of its site, on one connection, or over. A
  * call that is over or has data is also in a list of calls to deliver. The op owns the call. A
  * connection belongs to its site; a site without calls and connections is freed.
  *
@@ -13,6 +13,10 @@
  * collected bodies, and on the replies that a server can make us queue. Everything that a turn of the
  * loop sends is one write, made by the site's deferred work.
  *
+ * Each wakeup is one recv() whose data is decrypted at once, and each write is one SSL_write() and one
+ * send(). OpenSSL reads and writes memory through our own BIO, so it never waits. What the socket does
+ * not accept is buffered, and nothing more is encrypted until it is sent.
+ *
  * Path of one request: h2c_start() -> queue of its site -> on_work() -> session_send() -> conn_write().
  * Path of its answer: on_readable() -> nghttp2's callbacks -> lists of ready calls -> deliver() ->
  * on_data, done.
@@ -23,8 +27,14 @@
  */
 #include "config.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "tec/base/clock.h"
 #include "tec/base/log.h"
@@ -97,14 +107,6 @@ static void site_free(struct h2c_site *s)
 	free(s);
 }
 
-/* The moment after the last urgent request (H2C_FIRST_MS) counts too: a caller often sends its next
- * request from done. */
-static bool site_holds(const struct h2c_site *s, const struct h2c_call *k)
-{
-	return k->yields && s->n_yielding >= HTTPC_YIELDING &&
-	       (s->n_first || (s->first_ms && clock_boot_ms() - s->first_ms < H2C_FIRST_MS));
-}
-
 /* ---- requests ---- */
 
 /* Append a string to k->text, which was allocated large enough, and return its address. */
@@ -148,18 +150,6 @@ static size_t check_url(const struct httpc_request *req)
 		(req->url[skip] == '[' && !memchr(req->url + skip, ']', len)))
 		return 0;
 	return skip + len;
-}
-
-/* A caller that sets options of httpc only is a bug; other faults may come from configuration. */
-static int check_request(const struct httpc_request *req, size_t origin_len, struct err *err)
-{
-	if (req->take_body || req->reach || req->max_in_flight)
-		DIE("h2c: take_body, reach and max_in_flight are not supported");
-	if (!origin_len)
-		return err_set(err, ERR_INVALID, "invalid URL");
-	if (!*req->method || strlen(req->method) >= sizeof(((struct h2c_call *)NULL)->method))
-		return err_set(err, ERR_INVALID, "invalid method");
-	return httpc_check_fields(req, err);
 }
 
 /* Build the header fields in one allocation, which is wiped as a whole: it holds the token.
@@ -209,6 +199,12 @@ static void deliver(void *arg);
 static struct h2c_calls *queue_of(const struct h2c_call *k)
 {
 	return k->yields ? &k->site->yielding : &k->site->queue;
+}
+
+/* True for requests that others yield to. */
+static bool is_first(const struct h2c_call *k)
+{
+	return !k->yields && !k->long_lived;
 }
 
 static void call_queue(struct h2c_call *k)
@@ -330,12 +326,6 @@ static void on_silence(void *arg)
 	call_over(k, ERR_TRANSIENT, text);
 }
 
-/* True for requests that others yield to. */
-static bool is_first(const struct h2c_call *k)
-{
-	return !k->yields && !k->long_lived;
-}
-
 /* Remove every reference to k in the h2c. */
 static void call_detach(struct h2c_call *k)
 {
@@ -439,7 +429,15 @@ static struct h2c_call *call_new(struct h2c *c, struct op_scope *scope,
 	timer_init(&k->deadline, c->loop, on_deadline, k);
 	timer_init(&k->silence, c->loop, on_silence, k);
 	op_begin(&k->op, scope, call_abort);
-	if (check_request(req, origin_len, &k->err) < 0) {
+	/* A caller that sets options of httpc only is a bug; other faults may come from
+	 * configuration. */
+	if (req->take_body || req->reach || req->max_in_flight)
+		DIE("h2c: take_body, reach and max_in_flight are not supported");
+	if (!origin_len)
+		err_set(&k->err, ERR_INVALID, "invalid URL");
+	else if (!*req->method || strlen(req->method) >= sizeof(k->method))
+		err_set(&k->err, ERR_INVALID, "invalid method");
+	if (err_is_set(&k->err) || httpc_check_fields(req, &k->err) < 0) {
 		k->over = true;
 		call_ready(k);
 		return k;
@@ -731,16 +729,6 @@ static uint32_t places(const struct h2c_conn *n)
 		n->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 }
 
-/* Requests that yield and others have separate limits, so that neither fills the connection for the
- * other. */
-static bool session_has_place(const struct h2c_conn *n, const struct h2c_call *k)
-{
-	size_t beside = k->yields ? n->n_yielding : n->n_calls - n->n_long - n->n_yielding;
-
-	return n->state == H2C_OPEN && n->n_streams < places(n) &&
-	       (k->long_lived || beside < HTTPC_PER_ORIGIN) && !site_holds(n->site, k);
-}
-
 /* nghttp2 copies the header fields, so k->nv is only needed again for a resend. */
 static void session_send(struct h2c_conn *n, struct h2c_call *k)
 {
@@ -767,9 +755,8 @@ static void session_send(struct h2c_conn *n, struct h2c_call *k)
 
 /* Pass received bytes to nghttp2, whose callbacks run in here, and check the number of queued
  * replies. */
-static int session_feed(void *arg, const uint8_t *data, size_t len, struct err *err)
+static int session_feed(struct h2c_conn *n, const uint8_t *data, size_t len, struct err *err)
 {
-	struct h2c_conn *n = arg;
 	ssize_t rv = nghttp2_session_mem_recv(n->session, data, len);
 
 	if (rv < 0)
@@ -818,18 +805,196 @@ static void session_start(struct h2c_conn *n)
 	site_wake(n->site);
 }
 
+/* ---- the wire: bytes and TLS ---- */
+
+/* Empty OpenSSL's error queue before a call whose result is judged by it. Peeking first is cheaper,
+ * as it is almost always empty. */
+static void clear_errors(void)
+{
+	if (ERR_peek_error() != 0)
+		ERR_clear_error();
+}
+
+static void on_writable(int fd, bool readable, bool writable, void *arg);
+
+/* Send bytes at once if nothing is buffered; buffer what the socket does not accept and watch for
+ * writability. */
+static void wire_send(struct h2c_conn *n, const void *data, size_t len)
+{
+	struct h2c_wire *w = &n->wire;
+	ssize_t sent = w->out.len ? 0 : send(w->fd, data, len, MSG_NOSIGNAL);
+
+	if (sent < 0 && errno != EAGAIN && errno != EINTR)
+		w->unwritable = true;
+	if (w->unwritable || sent == (ssize_t)len)
+		return;
+	sent = sent < 0 ? 0 : sent;
+	strbuf_add(&w->out, (const char *)data + sent, len - (size_t)sent);
+	if (!w->writes)
+		w->writes = loop_fd_new(n->site->c->loop, w->fd, false, true, on_writable, n);
+}
+
+/* Send buffered bytes. After a failed send() the rest is dropped: recv() will return the reason,
+ * perhaps after answers. */
+static void on_writable(int fd, bool readable, bool writable, void *arg)
+{
+	struct h2c_conn *n = arg;
+	struct h2c_wire *w = &n->wire;
+	ssize_t sent = send(w->fd, w->out.data, w->out.len, MSG_NOSIGNAL);
+
+	if (sent < 0 && errno != EAGAIN && errno != EINTR)
+		w->unwritable = true;
+	if (w->unwritable)
+		sent = (ssize_t)w->out.len;
+	if (sent > 0)
+		strbuf_drop(&w->out, (size_t)sent);
+	if (w->out.len)
+		return;
+	strbuf_fini(&w->out);
+	loop_fd_free(steal_ptr(&w->writes));
+	site_wake(n->site); /* more can be encrypted */
+}
+
+/* Give OpenSSL the bytes of the last recv(); "retry" means that more must arrive. */
+static int bio_read(BIO *bio, char *out, int len)
+{
+	struct h2c_wire *w = &((struct h2c_conn *)BIO_get_data(bio))->wire;
+	size_t part = w->in_len < (size_t)len ? w->in_len : (size_t)len;
+
+	BIO_clear_retry_flags(bio);
+	if (part == 0) {
+		BIO_set_retry_read(bio);
+		return -1;
+	}
+	memcpy(out, w->in, part);
+	w->in += part;
+	w->in_len -= part;
+	return (int)part;
+}
+
+/* Always accept, into a buffer if necessary: OpenSSL then never waits to write. */
+static int bio_write(BIO *bio, const char *data, int len)
+{
+	struct h2c_conn *n = BIO_get_data(bio);
+
+	BIO_clear_retry_flags(bio);
+	if (n->wire.out.len > H2C_WIRE_MAX) /* the server provokes replies but does not read them */
+		return -1;
+	wire_send(n, data, (size_t)len);
+	return len;
+}
+
+/* OpenSSL requires BIO_flush() to succeed. */
+static long bio_ctrl(BIO *bio, int cmd, long num, void *ptr)
+{
+	return cmd == BIO_CTRL_FLUSH;
+}
+
+/* Prepare the TLS client: name to verify, SNI and ALPN. http/1.1 is offered too, so that a server
+ * without h2 completes the handshake and is recognised. */
+static void tls_begin(struct h2c_conn *n)
+{
+	static const unsigned char alpn[] = "\x02h2\x08http/1.1";
+	const struct h2c_site *s = n->site;
+	const char *name = s->tls->server_name ? s->tls->server_name : s->host;
+	struct h2c_wire *w = &n->wire;
+	SSL_CTX *ctx = httpc_tls_ctx(s->tls);
+	BIO *bio = BIO_new(s->c->bio);
+	uint8_t addr[sizeof(struct in6_addr)];
+	bool ok;
+
+	w->ssl = SSL_new(ctx);
+	SSL_CTX_free(ctx);
+	if (!w->ssl || !bio)
+		DIE("out of memory: SSL_new");
+	BIO_set_data(bio, n);
+	BIO_set_init(bio, 1);
+	SSL_set_bio(w->ssl, bio, bio);
+	SSL_set_read_ahead(w->ssl, 1);
+	SSL_set_connect_state(w->ssl);
+	/* An IP address is verified against the certificate's IP addresses and is never sent as SNI
+	 * (RFC 6066 section 3). */
+	if (inet_pton(AF_INET, name, addr) == 1 || inet_pton(AF_INET6, name, addr) == 1)
+		ok = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(w->ssl), name) == 1;
+	else
+		ok = SSL_set1_host(w->ssl, name) == 1 &&
+		     SSL_set_tlsext_host_name(w->ssl, name) == 1;
+	SSL_set_hostflags(w->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	if (!ok || SSL_set_alpn_protos(w->ssl, alpn, sizeof(alpn) - 1) != 0)
+		DIE("cannot apply the TLS settings for %s", name);
+}
+
+/* Translate the failure of SSL_do_handshake() or SSL_read() to an error. 0: it only needs more
+ * bytes. */
+static int tls_check(const struct h2c_wire *w, int rc, struct err *err)
+{
+	int why = SSL_get_error(w->ssl, rc);
+	unsigned long e = ERR_peek_error();
+	long verdict = SSL_get_verify_result(w->ssl);
+	const char *reason = e ? ERR_reason_error_string(e) : NULL;
+	/* With TLS 1.3 a server refuses our certificate by an alert after the handshake. */
+	bool alert = ERR_GET_LIB(e) == ERR_LIB_SSL && ERR_GET_REASON(e) >= SSL_AD_REASON_OFFSET;
+	enum err_kind kind = alert || !SSL_is_init_finished(w->ssl) ? ERR_DENIED : ERR_TRANSIENT;
+
+	clear_errors();
+	if (why == SSL_ERROR_WANT_READ)
+		return 0;
+	if (why == SSL_ERROR_ZERO_RETURN)
+		return err_set(err, ERR_TRANSIENT, "the server closed the connection");
+	if (verdict != X509_V_OK && SSL_get_verify_mode(w->ssl) != SSL_VERIFY_NONE)
+		return err_set(err, ERR_DENIED, "the server's certificate is not accepted: %s",
+			X509_verify_cert_error_string(verdict));
+	return err_set(err, kind, "TLS: %s", reason ? reason : "protocol error");
+}
+
+/* Continue the handshake; when it is complete, check that the server selected h2. */
+static int handshake(struct h2c_conn *n, struct err *err)
+{
+	struct h2c_site *s = n->site;
+	const unsigned char *proto = NULL;
+	unsigned len = 0;
+	int rc;
+
+	clear_errors();
+	rc = SSL_do_handshake(n->wire.ssl);
+	if (rc != 1)
+		return tls_check(&n->wire, rc, err);
+	SSL_get0_alpn_selected(n->wire.ssl, &proto, &len);
+	n->wire.open = true;
+	if (len == 2 && memcmp(proto, "h2", 2) == 0) {
+		session_start(n);
+		return 0;
+	}
+	log_info(NULL, "the server does not support HTTP/2, using HTTP/1.1", "server=%s",
+		log_esc(s->origin));
+	s->no_h2 = true;
+	timer_set(&s->probe, H2C_PROBE_MS);
+	return err_set(err, ERR_TRANSIENT, "the server does not support HTTP/2");
+}
+
 /* ---- the life of a connection ---- */
 
 /* Free a connection without calls. */
 static void conn_free(struct h2c_conn *n)
 {
 	struct h2c_site *s = n->site;
+	struct h2c_wire *w = &n->wire;
 
 	assert(n->n_calls == 0);
 	op_scope_cancel(&n->dial);
 	timer_fini(&n->timer);
 	nghttp2_session_del(n->session);
-	h2c_wire_close(&n->wire, n->state >= H2C_OPEN);
+	if (w->ssl) {
+		if (n->state >= H2C_OPEN && !w->out.len)
+			(void)SSL_shutdown(w->ssl); /* sends close_notify, does not wait */
+		SSL_free(w->ssl);
+		ERR_clear_error();
+	}
+	loop_fd_free(w->reads);
+	loop_fd_free(w->writes);
+	if (w->fd >= 0)
+		close(w->fd);
+	strbuf_fini(&w->out);
 	TAILQ_REMOVE(&s->conns, n, link);
 	s->n_conns--;
 	site_wake(s);
@@ -915,29 +1080,30 @@ static size_t next_record(struct h2c_conn *n, uint8_t *out)
 	}
 }
 
-/* One record per turn and connection, so that a large body does not delay other connections. */
-static void write_record(struct h2c_conn *n)
-{
-	uint8_t *plain = n->wire.shared->plain;
-	size_t len = next_record(n, plain);
-
-	if (len)
-		h2c_wire_send(&n->wire, plain, len);
-	secret_wipe(plain, len);
-	if (len == H2C_RECORD_LEN)
-		site_wake(n->site); /* the rest in the next turn */
-}
-
 /* Send, then check whether the connection has ended: drained, or closed by nghttp2 because of a
  * protocol error. */
 static void conn_write(struct h2c_conn *n)
 {
+	uint8_t *plain = n->site->c->plain;
+	struct h2c_wire *w = &n->wire;
 	struct err err = ERR_INIT;
+	size_t len;
 
 	if (!n->session)
 		return;
-	if (h2c_wire_accepts(&n->wire))
-		write_record(n);
+	if (!w->out.len && !w->unwritable) {
+		len = next_record(n, plain);
+		clear_errors();
+		if (len && !w->ssl)
+			wire_send(n, plain, len);
+		else if (len && SSL_write(w->ssl, plain, (int)len) != (int)len)
+			w->unwritable = true;
+		secret_wipe(plain, len);
+		/* One record per turn and connection, so that a large body does not delay other
+		 * connections. */
+		if (len == H2C_RECORD_LEN)
+			site_wake(n->site);
+	}
 	if (n->state == H2C_DRAINING && n->n_calls == 0 && n->used) {
 		conn_free(n);
 	} else if (n->state == H2C_DRAINING && n->n_calls == 0) {
@@ -975,58 +1141,60 @@ static void deliver(void *arg)
 	c->gone = NULL;
 }
 
-/* ---- the wire ---- */
+/* ---- reading ---- */
 
-/* TLS is complete, or there is none: check that the server selected h2. */
-static int on_opened(void *arg, bool is_h2, struct err *err)
+/* Decrypt what arrived and pass it on, record by record; the plaintext is wiped. */
+static int feed_tls(struct h2c_conn *n, struct err *err)
 {
-	struct h2c_conn *n = arg;
-	struct h2c_site *s = n->site;
+	struct h2c_wire *w = &n->wire;
+	uint8_t *plain = n->site->c->plain;
 
-	if (is_h2) {
-		session_start(n);
-		return 0;
+	if (!w->open && handshake(n, err) < 0)
+		return -1;
+	/* Without buffered bytes another SSL_read() would only return WANT_READ. */
+	while (w->open && (w->in_len || SSL_has_pending(w->ssl))) {
+		int len, rc;
+
+		clear_errors();
+		len = SSL_read(w->ssl, plain, H2C_RECORD_LEN);
+		if (len <= 0)
+			return tls_check(w, len, err);
+		rc = session_feed(n, plain, (size_t)len, err);
+		secret_wipe(plain, (size_t)len);
+		if (rc < 0)
+			return -1;
 	}
-	log_info(NULL, "the server does not support HTTP/2, using HTTP/1.1", "server=%s",
-		log_esc(s->origin));
-	s->no_h2 = true;
-	timer_set(&s->probe, H2C_PROBE_MS);
-	return err_set(err, ERR_TRANSIENT, "the server does not support HTTP/2");
+	return 0;
 }
 
 /* One recv() per wakeup, then deliver. deliver() comes last, because it may free everything. */
-static void on_readable(void *arg)
+static void on_readable(int fd, bool readable, bool writable, void *arg)
 {
 	struct h2c_conn *n = arg;
 	struct h2c *c = n->site->c;
 	struct err err = ERR_INIT;
-	int rc = h2c_wire_receive(&n->wire, &err);
+	ssize_t len = recv(fd, c->raw, H2C_RAW_LEN, 0);
 
-	if (rc == 0)
+	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
+	if (len < 0)
+		err_set(&err, ERR_TRANSIENT, "%s", strerror(errno));
+	else if (len == 0)
+		err_set(&err, ERR_TRANSIENT, "the server closed the connection");
 	n->heard_ms = clock_boot_ms();
 	n->pinged = false;
-	if (rc < 0)
+	n->wire.in = c->raw;
+	n->wire.in_len = len > 0 ? (size_t)len : 0;
+	if (len > 0 && n->wire.ssl)
+		(void)feed_tls(n, &err);
+	else if (len > 0)
+		(void)session_feed(n, c->raw, (size_t)len, &err);
+	if (err_is_set(&err))
 		conn_lose(n, &err);
 	else
 		site_wake(n->site); /* acknowledgements, windows */
 	deliver(c);
 }
-
-/* More can be encrypted. */
-static void on_writable(void *arg)
-{
-	struct h2c_conn *n = arg;
-
-	site_wake(n->site);
-}
-
-static const struct h2c_wire_calls wire_calls = {
-	.opened = on_opened,
-	.received = session_feed,
-	.readable = on_readable,
-	.writable = on_writable,
-};
 
 /* ---- connecting ---- */
 
@@ -1035,7 +1203,7 @@ static struct h2c_conn *conn_new(struct h2c_site *s)
 	struct h2c_conn *n = xcalloc(1, sizeof(*n));
 
 	n->site = s;
-	h2c_wire_init(&n->wire, &s->c->wires, &wire_calls, n);
+	n->wire.fd = -1;
 	TAILQ_INIT(&n->calls);
 	TAILQ_INSERT_TAIL(&s->conns, n, link);
 	s->n_conns++;
@@ -1053,32 +1221,40 @@ static void on_dialled(void *arg, const struct err *dialled, int take_fd)
 	if (!err_is_set(&err)) {
 		n->heard_ms = n->idle_ms = clock_boot_ms();
 		conn_set_state(n, H2C_HANDSHAKE, NULL);
-		(void)h2c_wire_begin(&n->wire, take_fd, n->site->tls, n->site->host, &err);
+		n->wire.fd = take_fd;
+		n->wire.reads = loop_fd_new(n->site->c->loop, take_fd, true, false, on_readable, n);
+		if (!n->site->tls) {
+			session_start(n);
+		} else {
+			tls_begin(n);
+			(void)handshake(n, &err);
+		}
 	}
 	if (err_is_set(&err))
 		conn_lose(n, &err);
 }
 
-/* httpc resolves the name and tries all addresses. */
-static void conn_dial(struct h2c_site *s)
-{
-	struct h2c_conn *n = conn_new(s);
-
-	(void)httpc_dial(
-		s->c->http, &n->dial, s->origin, s->connect_to, H2C_DIAL_MS, on_dialled, n);
-}
-
 /* ---- the work of a site ---- */
 
 /* The first connection with room: older ones are filled first, so that newer ones become idle and
- * are closed. */
+ * are closed. Requests that yield and others have separate limits, so that neither fills the
+ * connection for the other. */
 static struct h2c_conn *find_place(const struct h2c_site *s, const struct h2c_call *k)
 {
 	struct h2c_conn *n;
 
-	TAILQ_FOREACH (n, &s->conns, link)
-		if (session_has_place(n, k))
+	/* The moment after the last urgent request (H2C_FIRST_MS) counts too: a caller often sends
+	 * its next request from done. */
+	if (k->yields && s->n_yielding >= HTTPC_YIELDING &&
+		(s->n_first || (s->first_ms && clock_boot_ms() - s->first_ms < H2C_FIRST_MS)))
+		return NULL;
+	TAILQ_FOREACH (n, &s->conns, link) {
+		size_t beside = k->yields ? n->n_yielding : n->n_calls - n->n_long - n->n_yielding;
+
+		if (n->state == H2C_OPEN && n->n_streams < places(n) &&
+			(k->long_lived || beside < HTTPC_PER_ORIGIN))
 			return n;
+	}
 	return NULL;
 }
 
@@ -1127,8 +1303,12 @@ static void on_work(void *arg)
 		next = TAILQ_NEXT(n, link);
 		conn_write(n);
 	}
-	if (!(TAILQ_EMPTY(&s->queue) && TAILQ_EMPTY(&s->yielding)) && needs_connection(s))
-		conn_dial(s);
+	if (!(TAILQ_EMPTY(&s->queue) && TAILQ_EMPTY(&s->yielding)) && needs_connection(s)) {
+		n = conn_new(s);
+		/* httpc resolves the name and tries all addresses. */
+		(void)httpc_dial(
+			s->c->http, &n->dial, s->origin, s->connect_to, H2C_DIAL_MS, on_dialled, n);
+	}
 	if (s->n_calls == 0 && s->n_conns == 0 && !s->no_h2)
 		site_free(s);
 }
@@ -1146,7 +1326,13 @@ struct h2c *h2c_new(struct loop *l, struct httpc *http)
 	TAILQ_INIT(&c->answers);
 	TAILQ_INIT(&c->streams);
 	session_setup(c);
-	h2c_wires_init(&c->wires, l);
+	c->raw = xmalloc(H2C_RAW_LEN);
+	c->plain = xmalloc(H2C_RECORD_LEN);
+	c->bio = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "h2c");
+	if (!c->bio || BIO_meth_set_read(c->bio, bio_read) != 1 ||
+		BIO_meth_set_write(c->bio, bio_write) != 1 ||
+		BIO_meth_set_ctrl(c->bio, bio_ctrl) != 1)
+		DIE("out of memory: BIO_meth_new");
 	return c;
 }
 
@@ -1168,7 +1354,9 @@ void h2c_free(struct h2c *c)
 	defer_cancel(&c->deliver);
 	nghttp2_session_callbacks_del(c->callbacks);
 	nghttp2_option_del(c->option);
-	h2c_wires_fini(&c->wires);
+	BIO_meth_free(c->bio);
+	free(c->raw);
+	free(c->plain);
 	free(c);
 }
 

@@ -4,12 +4,13 @@
 #define TEC_NET_H2C_INTERNAL_H
 
 #include <nghttp2/nghttp2.h>
+#include <openssl/ssl.h>
 #include <sys/queue.h>
 
+#include "tec/base/str.h"
 #include "tec/loop/timer.h"
 #include "tec/net/h2c.h"
 
-#include "h2c_wire.h"
 #include "httpc_internal.h"
 
 #define H2C_DIAL_MS    10000u  /* from connecting to the server's SETTINGS */
@@ -24,6 +25,9 @@
 #define H2C_HEADER_MAX 65536u /* of an answer: names, values and 32 per field (RFC 9113 6.5.2) */
 #define H2C_STREAM_WIN (4 * 1024 * 1024)
 #define H2C_CONN_WIN   (1024 * 1024 * 1024)
+#define H2C_RAW_LEN    65536u /* one recv() */
+#define H2C_RECORD_LEN 16384u /* one SSL_read(), one SSL_write() */
+#define H2C_WIRE_MAX   65536u /* buffered bytes that the socket did not accept */
 
 struct h2c_site;
 struct h2c_conn;
@@ -75,6 +79,18 @@ enum h2c_conn_state {
 	H2C_DRAINING, /* takes no new requests and closes after the last one */
 };
 
+/* The bytes of a connection: a socket, TLS over our own BIO, and what the socket did not accept. */
+struct h2c_wire {
+	int fd;                         /* owned; -1: not connected */
+	struct loop_fd *reads, *writes; /* writes: only while the socket is full */
+	SSL *ssl;                       /* NULL: plain bytes */
+	bool open;                      /* the handshake is complete */
+	bool unwritable;                /* send() failed; recv() will report the reason */
+	const uint8_t *in;              /* into c->raw: not yet decrypted */
+	size_t in_len;
+	struct strbuf out; /* encrypted, but not accepted by the socket yet */
+};
+
 struct h2c_conn {
 	struct h2c_site *site;
 	TAILQ_ENTRY(h2c_conn) link;
@@ -121,7 +137,9 @@ struct h2c {
 	struct defer deliver;
 	size_t n_calls;
 	bool *gone; /* on the stack of deliver(): set if the h2c is freed in it */
-	struct h2c_wires wires;
+	BIO_METHOD *bio;
+	uint8_t *raw,
+		*plain; /* owned; used for one read or write at a time; plain is wiped after use */
 	nghttp2_session_callbacks *callbacks;
 	nghttp2_option *option;
 };
