@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "loop_internal.h"
-#include "tec/base/bytes.h"
+#include "tec/base/body.h"
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
 #include "tec/base/str.h"
@@ -50,15 +50,13 @@ struct child {
 	struct end pidfd, in, out, errs;
 	int exec_fd; /* owned; delivers the errno of a failed exec; -1: closed */
 	struct timer deadline;
-	struct defer failed; /* reports a failure to start, from the loop */
-	struct err err;      /* that failure */
-	char *input;         /* owned, wiped */
-	size_t input_len, input_done;
-	char *text; /* owned, wiped: stdout */
-	size_t text_len, text_cap, max_out;
+	struct defer failed;     /* reports a failure to start, from the loop */
+	struct err err;          /* that failure */
+	struct body input, text; /* stdin and stdout; may hold secrets */
+	size_t input_done, max_out;
 	char tail[STDERR_KEEP]; /* last bytes of stderr */
 	size_t tail_len;
-	struct child *next_dying, **prev_dying;
+	LIST_ENTRY(child) dying;
 };
 
 /* ---- release */
@@ -72,14 +70,6 @@ static void end_close(struct end *e)
 	e->fd = -1;
 }
 
-/* Wipe before releasing: the buffer may hold a token or a key. */
-static void wipe_free(char *p, size_t len)
-{
-	if (p)
-		secret_wipe(p, len);
-	free(p);
-}
-
 /* Release everything but the pidfd and the pid, which are still needed to reap the child. */
 static void child_release(struct child *c)
 {
@@ -91,9 +81,8 @@ static void child_release(struct child *c)
 	c->exec_fd = -1;
 	timer_fini(&c->deadline);
 	defer_cancel(&c->failed);
-	wipe_free(c->input, c->input_len);
-	wipe_free(c->text, c->text_cap);
-	c->input = c->text = NULL;
+	body_fini(&c->input);
+	body_fini(&c->text);
 	free(c->name);
 	c->name = NULL;
 }
@@ -121,19 +110,17 @@ static void on_dead(int fd, bool readable, bool writable, void *arg)
 
 	if (waitpid(c->pid, NULL, WNOHANG) == 0)
 		return;
-	*c->prev_dying = c->next_dying;
-	if (c->next_dying)
-		c->next_dying->prev_dying = c->prev_dying;
+	LIST_REMOVE(c, dying);
 	child_free(c);
 }
 
 /* Reap by blocking waits at teardown, so that a loop is never freed with zombies left. */
 static void reap_dying(struct loop *l)
 {
-	while (l->dying) {
-		struct child *c = l->dying;
+	while (!LIST_EMPTY(&l->dying)) {
+		struct child *c = LIST_FIRST(&l->dying);
 
-		l->dying = c->next_dying;
+		LIST_REMOVE(c, dying);
 		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 		child_free(c);
@@ -150,11 +137,7 @@ static void child_abandon(struct child *c)
 	child_kill(c);
 	child_release(c);
 	loop_fd_free(c->pidfd.watch);
-	c->next_dying = c->loop->dying;
-	c->prev_dying = &c->loop->dying;
-	if (c->next_dying)
-		c->next_dying->prev_dying = &c->next_dying;
-	c->loop->dying = c;
+	LIST_INSERT_HEAD(&c->loop->dying, c, dying);
 	c->loop->reap = reap_dying;
 	c->pidfd.watch = loop_fd_new(c->loop, c->pidfd.fd, true, false, on_dead, c);
 }
@@ -174,31 +157,14 @@ static void child_fail(struct child *c, const struct err *err)
 
 /* ---- output */
 
-/* Double the stdout buffer, up to the limit plus two bytes. */
-static void text_grow(struct child *c)
-{
-	size_t cap = c->text_cap ? c->text_cap * 2 : 4096;
-	char *text;
-
-	if (cap > c->max_out + 2)
-		cap = c->max_out + 2; /* one byte detects the excess, one is for the NUL */
-	text = xmalloc(cap);
-	if (c->text_len > 0)
-		memcpy(text, c->text, c->text_len);
-	wipe_free(c->text, c->text_cap); /* realloc would leave an unwiped copy */
-	c->text = text;
-	c->text_cap = cap;
-}
-
 /* Read all stdout that is available; -1 if it exceeds max_out. */
 static int read_out(struct child *c)
 {
-	while (c->out.fd >= 0) {
-		ssize_t n;
+	char buf[4096];
 
-		if (c->text_len + 1 >= c->text_cap)
-			text_grow(c);
-		n = read(c->out.fd, c->text + c->text_len, c->text_cap - 1 - c->text_len);
+	while (c->out.fd >= 0) {
+		ssize_t n = read(c->out.fd, buf, sizeof(buf));
+
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
@@ -207,8 +173,9 @@ static int read_out(struct child *c)
 			end_close(&c->out);
 			return 0;
 		}
-		c->text_len += (size_t)n;
-		if (c->text_len > c->max_out)
+		body_add(&c->text, buf, (size_t)n, 0);
+		secret_wipe(buf, (size_t)n);
+		if (c->text.len > c->max_out)
 			return -1;
 	}
 	return 0;
@@ -268,14 +235,14 @@ static void on_errs(int fd, bool readable, bool writable, void *arg)
 static void on_in(int fd, bool readable, bool writable, void *arg)
 {
 	struct child *c = arg;
-	ssize_t n = write(fd, c->input + c->input_done, c->input_len - c->input_done);
+	ssize_t n = write(fd, c->input.data + c->input_done, c->input.len - c->input_done);
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
 	if (n > 0)
 		c->input_done += (size_t)n;
 	/* EPIPE is not an error: a child that does not read its input may still succeed. */
-	if (n < 0 || c->input_done == c->input_len)
+	if (n < 0 || c->input_done == c->input.len)
 		end_close(&c->in);
 }
 
@@ -298,28 +265,19 @@ static void tail_text(struct child *c, char out[STDERR_KEEP + 1])
 	out[n] = '\0';
 }
 
-/* The pipe is close-on-exec: after a successful exec it is empty and closed, so the read returns
- * 0. */
-static int exec_errno(struct child *c)
-{
-	int e = 0;
-
-	return read(c->exec_fd, &e, sizeof(e)) == (ssize_t)sizeof(e) ? e : 0;
-}
-
-static enum err_kind kind_of_errno(int e)
-{
-	return e == ENOENT ? ERR_NOT_FOUND : e == EACCES || e == EPERM ? ERR_DENIED : ERR_TRANSIENT;
-}
-
 /* Translate the exit status to an error; the error stays unset for exit status 0. */
 static void judge(struct child *c, int status, struct err *err)
 {
 	char tail[STDERR_KEEP + 1];
-	int e = exec_errno(c);
+	int e = 0;
 
-	if (e) {
-		err_set_errno(err, kind_of_errno(e), e, "%.64s cannot be started", c->name);
+	/* The pipe is close-on-exec: after a successful exec it is empty and closed. */
+	if (read(c->exec_fd, &e, sizeof(e)) == (ssize_t)sizeof(e) && e != 0) {
+		enum err_kind kind = e == ENOENT                 ? ERR_NOT_FOUND
+				     : e == EACCES || e == EPERM ? ERR_DENIED
+								 : ERR_TRANSIENT;
+
+		err_set_errno(err, kind, e, "%.64s cannot be started", c->name);
 		return;
 	}
 	tail_text(c, tail);
@@ -350,13 +308,10 @@ static void on_exit_seen(int fd, bool readable, bool writable, void *arg)
 		judge(c, status, &err);
 	c->pid = 0; /* reaped: another process may have this pid now */
 	op_finish(&c->op);
-	if (!c->text)
-		text_grow(c);
-	c->text[c->text_len] = '\0';
-	if (err_is_set(&err))
+	if (err_is_set(&err) || !c->text.data)
 		c->done(c->arg, &err, "", 0);
 	else
-		c->done(c->arg, &err, c->text, c->text_len);
+		c->done(c->arg, &err, c->text.data, c->text.len);
 	child_free(c);
 }
 
@@ -379,38 +334,16 @@ static void on_failed(void *arg)
 
 /* ---- the start */
 
-struct pipes {
-	int in[2], out[2], errs[2], exec[2]; /* read end, write end; -1: closed */
+union pipes {
+	struct {
+		int in[2], out[2], errs[2], exec[2]; /* read end, write end; -1: closed */
+	};
+	int ends[8];
 };
-
-/* Close the ends that were not stolen: the child's ends, and all of them after a failure. */
-static void pipes_close(struct pipes *p)
-{
-	int *fds = p->in;
-
-	_Static_assert(sizeof(*p) == 8 * sizeof(int), "eight descriptors");
-	for (unsigned i = 0; i < 8; i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-		fds[i] = -1;
-	}
-}
-
-/* On failure errno is set, and the caller closes what was opened. */
-static int pipes_open(struct pipes *p, bool with_input)
-{
-	if (with_input ? pipe2(p->in, O_CLOEXEC) < 0
-		       : (p->in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
-		return -1;
-	if (pipe2(p->out, O_CLOEXEC) < 0 || pipe2(p->errs, O_CLOEXEC) < 0 ||
-		pipe2(p->exec, O_CLOEXEC) < 0)
-		return -1;
-	return 0;
-}
 
 /* Set up and execute the program. Runs in the child after fork: only async-signal-safe calls. */
 static _Noreturn void child_exec(
-	const struct pipes *p, const struct child_spec *spec, char **env, pid_t parent)
+	const union pipes *p, const struct child_spec *spec, char **env, pid_t parent)
 {
 	/* Move the ends away from 0-2 first, so that no dup2 below closes one that is still needed. */
 	int in = fcntl(p->in[0], F_DUPFD, 3), out = fcntl(p->out[1], F_DUPFD, 3);
@@ -467,7 +400,7 @@ static char **merge_env(const char *const *extra, bool bare)
 	return env;
 }
 
-static pid_t child_fork(const struct pipes *p, const struct child_spec *spec)
+static pid_t child_fork(const union pipes *p, const struct child_spec *spec)
 {
 	cleanup_free char **env = merge_env(spec->env, spec->bare_env);
 	sigset_t all, old;
@@ -495,9 +428,13 @@ static int steal_fd(int *fd)
 }
 
 /* Fork and watch the child. -1 with errno if nothing runs. */
-static int child_spawn(struct child *c, const struct child_spec *spec, struct pipes *p)
+static int child_spawn(struct child *c, const struct child_spec *spec, union pipes *p)
 {
-	if (pipes_open(p, spec->input_len > 0) < 0)
+	if (spec->input_len > 0 ? pipe2(p->in, O_CLOEXEC) < 0
+				: (p->in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
+		return -1;
+	if (pipe2(p->out, O_CLOEXEC) < 0 || pipe2(p->errs, O_CLOEXEC) < 0 ||
+		pipe2(p->exec, O_CLOEXEC) < 0)
 		return -1;
 	c->pid = child_fork(p, spec);
 	if (c->pid < 0) {
@@ -533,7 +470,7 @@ static int child_spawn(struct child *c, const struct child_spec *spec, struct pi
 struct op *child_start(struct loop *l, struct op_scope *scope, const struct child_spec *spec,
 	child_done_fn done, void *arg)
 {
-	struct pipes p = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+	union pipes p = {.ends = {-1, -1, -1, -1, -1, -1, -1, -1}};
 	struct child *c = xcalloc(1, sizeof(*c));
 
 	c->loop = l;
@@ -544,10 +481,8 @@ struct op *child_start(struct loop *l, struct op_scope *scope, const struct chil
 	c->name = xstrdup(spec->argv[0]);
 	c->max_out = spec->max_out;
 	c->pidfd.fd = c->in.fd = c->out.fd = c->errs.fd = c->exec_fd = -1;
-	if (spec->input_len > 0) {
-		c->input = xmemdup(spec->input, spec->input_len);
-		c->input_len = spec->input_len;
-	}
+	if (spec->input_len > 0)
+		body_add(&c->input, spec->input, spec->input_len, spec->input_len);
 	timer_init(&c->deadline, l, on_deadline, c);
 	op_begin(&c->op, scope, on_abort);
 	if (child_spawn(c, spec, &p) < 0) {
@@ -556,6 +491,9 @@ struct op *child_start(struct loop *l, struct op_scope *scope, const struct chil
 	} else if (spec->deadline_ms > 0) {
 		timer_set(&c->deadline, spec->deadline_ms);
 	}
-	pipes_close(&p);
+	/* Close the ends that were not stolen: the child's ends, and all of them after a failure. */
+	for (unsigned i = 0; i < ARRAY_LEN(p.ends); i++)
+		if (p.ends[i] >= 0)
+			close(p.ends[i]);
 	return &c->op;
 }

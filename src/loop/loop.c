@@ -95,7 +95,7 @@ void loop_free(struct loop *l)
 {
 	if (!l)
 		return;
-	if (l->dying)
+	if (!LIST_EMPTY(&l->dying))
 		l->reap(l); /* blocks, but not for long: they were killed */
 	if (l->in_turn || l->n_timers || l->pending || l->running || l->n_fds || l->n_signals ||
 		l->n_children)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "tec/loop/loop.h"
 
@@ -30,7 +31,7 @@ struct loop {
 	uint64_t timer_seq;
 	struct defer *pending, **pending_tail; /* run in the next turn */
 	struct defer *running;                 /* still to run in this turn */
-	struct child *dying;                   /* child.c's: killed, not yet reaped; owned */
+	LIST_HEAD(, child) dying;              /* child.c's: killed, not yet reaped; owned */
 	void (*reap)(struct loop *l);          /* child.c's: waits for all of them */
 	size_t n_fds, n_signals, n_children;
 	unsigned n_ran;       /* callbacks run in this turn */

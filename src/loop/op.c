@@ -27,7 +27,7 @@ void op_begin(struct op *op, struct op_scope *scope, op_abort_fn abort_fn)
 }
 
 /* Clear every link, so that a second end is detected and the owner's handle never dangles. */
-static void detach(struct op *op)
+void op_finish(struct op *op)
 {
 	if (!op->abort)
 		DIE("an op ended twice");
@@ -42,11 +42,6 @@ static void detach(struct op *op)
 	if (op->handle)
 		*op->handle = NULL;
 	op->handle = NULL;
-}
-
-void op_finish(struct op *op)
-{
-	detach(op);
 }
 
 /* An owner that may start a call while one is in flight must cancel the first: overwriting its
@@ -67,11 +62,11 @@ static void cancel(struct op *op)
 {
 	op_abort_fn abort_fn = op->abort;
 
-	detach(op);
+	op_finish(op);
 	abort_fn(op);
 }
 
-/* The handle is cleared by detach(), so a second op_cancel() has no effect. */
+/* The handle is cleared by op_finish(), so a second op_cancel() has no effect. */
 void op_cancel(struct op **handle)
 {
 	if (*handle)
