@@ -71,50 +71,56 @@ int addr_parse(const char *text, struct addr *out, struct err *err)
 	return 0;
 }
 
-/* An IPv4 client of an IPv6 socket is shown as IPv4. */
-void addr_format(const struct sockaddr *sa, char out[ADDR_TEXT_LEN])
+/* Return the family of an address, and of an IP address its bytes and port. An IPv4 client of an IPv6
+ * socket is shown and counted as IPv4. */
+static int ip_of(const struct sockaddr *sa, const uint8_t **ip, unsigned *port)
 {
-	char host[INET6_ADDRSTRLEN];
-
+	*ip = NULL;
+	*port = 0;
 	if (sa && sa->sa_family == AF_INET) {
 		const struct sockaddr_in *v4 = (const struct sockaddr_in *)sa;
 
-		inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
-		snprintf(out, ADDR_TEXT_LEN, "%s:%u", host, ntohs(v4->sin_port));
-	} else if (sa && sa->sa_family == AF_INET6) {
+		*ip = (const uint8_t *)&v4->sin_addr;
+		*port = ntohs(v4->sin_port);
+		return AF_INET;
+	}
+	if (sa && sa->sa_family == AF_INET6) {
 		const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)sa;
+		bool mapped = IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
 
-		if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
-			inet_ntop(AF_INET, v6->sin6_addr.s6_addr + 12, host, sizeof(host));
-			snprintf(out, ADDR_TEXT_LEN, "%s:%u", host, ntohs(v6->sin6_port));
-		} else {
-			inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
-			snprintf(out, ADDR_TEXT_LEN, "[%s]:%u", host, ntohs(v6->sin6_port));
-		}
-	} else if (sa && sa->sa_family == AF_UNIX) {
-		snprintf(out, ADDR_TEXT_LEN, "local"); /* clients have no name there */
-	} else {
-		snprintf(out, ADDR_TEXT_LEN, "?");
+		*ip = v6->sin6_addr.s6_addr + (mapped ? 12 : 0);
+		*port = ntohs(v6->sin6_port);
+		return mapped ? AF_INET : AF_INET6;
+	}
+	return sa ? sa->sa_family : AF_UNSPEC;
+}
+
+void addr_format(const struct sockaddr *sa, char out[ADDR_TEXT_LEN])
+{
+	char host[INET6_ADDRSTRLEN];
+	const uint8_t *ip;
+	unsigned port;
+	int family = ip_of(sa, &ip, &port);
+
+	if (family == AF_INET || family == AF_INET6) {
+		inet_ntop(family, ip, host, sizeof(host));
+		snprintf(out, ADDR_TEXT_LEN, family == AF_INET ? "%s:%u" : "[%s]:%u", host, port);
+	} else { /* clients of a Unix socket have no name */
+		snprintf(out, ADDR_TEXT_LEN, "%s", family == AF_UNIX ? "local" : "?");
 	}
 }
 
 /* The first byte tells the families apart. All Unix socket clients are one source of zero bytes. */
 void addr_source(const struct sockaddr *sa, uint8_t out[ADDR_SOURCE_LEN])
 {
+	const uint8_t *ip;
+	unsigned port;
+	int family = ip_of(sa, &ip, &port);
+
 	memset(out, 0, ADDR_SOURCE_LEN);
-	if (sa && sa->sa_family == AF_INET) {
-		const struct sockaddr_in *v4 = (const struct sockaddr_in *)sa;
-
-		out[0] = 4;
-		memcpy(out + 1, &v4->sin_addr, 4);
-	} else if (sa && sa->sa_family == AF_INET6) {
-		const struct in6_addr *v6 = &((const struct sockaddr_in6 *)sa)->sin6_addr;
-
-		out[0] = IN6_IS_ADDR_V4MAPPED(v6) ? 4 : 6;
-		if (out[0] == 4)
-			memcpy(out + 1, v6->s6_addr + 12, 4);
-		else
-			memcpy(out + 1, v6->s6_addr, 8);
+	if (family == AF_INET || family == AF_INET6) {
+		out[0] = family == AF_INET ? 4 : 6;
+		memcpy(out + 1, ip, family == AF_INET ? 4 : 8);
 	}
 }
 
@@ -200,24 +206,11 @@ static bool is_stale(const struct sockaddr_un *un)
 	return stale;
 }
 
-/* Bind with the file mode already set: chmod() after bind() would leave a window with a wider
- * mode. */
-static int bind_local(int fd, const struct sockaddr_un *un, mode_t mode)
-{
-	mode_t before = umask(0777 & ~mode);
-	int rc = bind(fd, (const struct sockaddr *)un, sizeof(*un));
-
-	if (rc < 0 && errno == EADDRINUSE && is_stale(un) && unlink(un->sun_path) == 0)
-		rc = bind(fd, (const struct sockaddr *)un, sizeof(*un));
-	umask(before);
-	return rc;
-}
-
 int addr_listen_local(const char *path, mode_t mode, gid_t group, struct err *err)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	bool bound;
-	int fd, sys;
+	int fd, sys, bound = -1;
+	mode_t before;
 
 	if (*path != '/' || strlen(path) >= sizeof(un.sun_path))
 		return err_set(err, ERR_INVALID,
@@ -225,12 +218,19 @@ int addr_listen_local(const char *path, mode_t mode, gid_t group, struct err *er
 			sizeof(un.sun_path) - 1);
 	memcpy(un.sun_path, path, strlen(path));
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	bound = fd >= 0 && bind_local(fd, &un, mode) == 0;
+	/* Bind with the file mode already set: chmod() after bind() would leave a window with a wider
+	 * mode. */
+	before = umask(0777 & ~mode);
+	if (fd >= 0)
+		bound = bind(fd, (const struct sockaddr *)&un, sizeof(un));
+	if (fd >= 0 && bound < 0 && errno == EADDRINUSE && is_stale(&un) && unlink(path) == 0)
+		bound = bind(fd, (const struct sockaddr *)&un, sizeof(un));
+	umask(before);
 	/* No client can connect before listen(), so the group is set before the first one. */
-	if (!bound || (group != (gid_t)-1 && lchown(path, (uid_t)-1, group) < 0) ||
+	if (bound < 0 || (group != (gid_t)-1 && lchown(path, (uid_t)-1, group) < 0) ||
 		listen(fd, SOMAXCONN) < 0) {
 		sys = errno;
-		if (bound)
+		if (bound == 0)
 			unlink(path);
 		if (fd >= 0)
 			close(fd);
@@ -244,12 +244,13 @@ unsigned addr_port(int fd)
 {
 	struct sockaddr_storage ss;
 	socklen_t len = sizeof(ss);
+	const uint8_t *ip;
+	unsigned port;
 
 	if (getsockname(fd, (struct sockaddr *)&ss, &len) < 0)
 		return 0;
-	if (ss.ss_family == AF_INET6)
-		return ntohs(((struct sockaddr_in6 *)&ss)->sin6_port);
-	return ss.ss_family == AF_INET ? ntohs(((struct sockaddr_in *)&ss)->sin_port) : 0;
+	(void)ip_of((const struct sockaddr *)&ss, &ip, &port);
+	return port;
 }
 
 /* ---- the scope of an address ---- */

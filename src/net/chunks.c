@@ -12,29 +12,22 @@
 
 #define DIGITS_MAX 8 /* including leading zeros: 4 GiB, far above any limit of a body */
 
-static int digit_of(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
-}
-
 /* Read a byte of the size line. The limit is checked when the size is complete, before any
  * content. */
 static int take_digit(struct chunks *c, char b, size_t max)
 {
-	int digit = digit_of(b);
+	static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+	const char *digit = b ? strchr(digits, b) : NULL;
 
 	if (b == '\r' && c->digits > 0) {
 		c->state = CHUNKS_LINE;
 		return c->left > max ? 413 : 0;
 	}
-	if (digit < 0)
+	if (!digit)
 		return 400;
 	if (++c->digits > DIGITS_MAX)
 		return 413;
-	c->left = c->left * 16 + (size_t)digit;
+	c->left = c->left * 16 + (size_t)(digit - digits) % 16;
 	return 0;
 }
 

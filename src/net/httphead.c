@@ -139,21 +139,11 @@ static int check_target(struct scan *s, const char *data, struct span t)
 	return 0;
 }
 
-/* HTTP-version is "HTTP/" DIGIT "." DIGIT, case-sensitive. Only major version 1 is supported. */
-static int check_version(struct span v, bool *http10)
-{
-	if (v.len != 8 || memcmp(v.p, "HTTP/", 5) != 0 || !is_digit(v.p[5]) || v.p[6] != '.' ||
-		!is_digit(v.p[7]))
-		return 400;
-	*http10 = v.p[7] == '0';
-	return v.p[5] == '1' && (v.p[7] == '0' || v.p[7] == '1') ? 0 : 505;
-}
-
 /* Split at the first two blanks; a third one ends up in the version and is refused there. */
 static int check_request_line(struct scan *s, const char *data, struct span line)
 {
 	const char *sp1 = memchr(line.p, ' ', line.len);
-	const char *sp2;
+	const char *sp2, *version;
 	size_t rest;
 	int status;
 
@@ -166,19 +156,16 @@ static int check_request_line(struct scan *s, const char *data, struct span line
 	status = check_method((struct span){line.p, (size_t)(sp1 - line.p)});
 	if (status == 0)
 		status = check_target(s, data, (struct span){sp1 + 1, (size_t)(sp2 - sp1 - 1)});
-	if (status == 0)
-		status =
-			check_version((struct span){sp2 + 1, line.len - (size_t)(sp2 + 1 - line.p)},
-				&s->out->http10);
-	return status;
-}
-
-/* Exactly one Host field is permitted (RFC 9112 section 3.2). */
-static int take_host(struct scan *s, struct span v)
-{
-	s->hosts++;
-	s->host = v;
-	return s->hosts == 1 && is_host(v) ? 0 : 400;
+	if (status != 0)
+		return status;
+	/* HTTP-version is "HTTP/" DIGIT "." DIGIT, case-sensitive. Only major version 1 is
+	 * supported. */
+	version = sp2 + 1;
+	if (line.p + line.len - version != 8 || memcmp(version, "HTTP/", 5) != 0 ||
+		!is_digit(version[5]) || version[6] != '.' || !is_digit(version[7]))
+		return 400;
+	s->out->http10 = version[7] == '0';
+	return version[5] == '1' && (version[7] == '0' || version[7] == '1') ? 0 : 505;
 }
 
 /* Only digits: no list, sign or blank, which proxies interpret differently. A second field is
@@ -245,52 +232,44 @@ static int take_connection(struct scan *s, struct span v)
 	return 0;
 }
 
-/* Refuse encoded bodies: nothing is decoded here, so they would be read as if they were plain. */
-static int take_encoding(struct span v)
-{
-	while (v.len > 0) {
-		struct span token = next_token(&v);
-
-		if (token.len > 0 && !span_is(token, "identity"))
-			return 415;
-	}
-	return 0;
-}
-
-/* Refuse forms: no supported client sends them, and browsers can send them across origins. */
-static int take_type(struct span v)
-{
-	static const char form[] = "application/x-www-form-urlencoded";
-
-	return v.len >= sizeof(form) - 1 && strncasecmp(v.p, form, sizeof(form) - 1) == 0 ? 415 : 0;
-}
-
-/* A client of HTTP/1.0 does not understand the interim response 100. */
-static int take_expect(struct scan *s, struct span v)
-{
-	if (!span_is(v, "100-continue"))
-		return 417;
-	s->out->expect_continue = !s->out->http10;
-	return 0;
-}
-
 /* Interpret the fields that affect framing and the connection; handlers read others by name. */
 static int take_field(struct scan *s, struct span name, struct span v)
 {
-	if (span_is(name, "host"))
-		return take_host(s, v);
+	static const char form[] = "application/x-www-form-urlencoded";
+
+	/* Exactly one Host field is permitted (RFC 9112 section 3.2). */
+	if (span_is(name, "host")) {
+		s->hosts++;
+		s->host = v;
+		return s->hosts == 1 && is_host(v) ? 0 : 400;
+	}
 	if (span_is(name, "content-length"))
 		return take_length(s, v);
 	if (span_is(name, "transfer-encoding"))
 		return take_transfer(s, v);
 	if (span_is(name, "connection"))
 		return take_connection(s, v);
+	/* Refuse forms: no supported client sends them, and browsers can send them across origins. */
 	if (span_is(name, "content-type"))
-		return take_type(v);
-	if (span_is(name, "content-encoding"))
-		return take_encoding(v);
-	if (span_is(name, "expect"))
-		return take_expect(s, v);
+		return v.len >= sizeof(form) - 1 && strncasecmp(v.p, form, sizeof(form) - 1) == 0
+			       ? 415
+			       : 0;
+	/* Refuse encoded bodies: nothing is decoded here, so they would be read as if they were
+	 * plain. */
+	if (span_is(name, "content-encoding")) {
+		while (v.len > 0) {
+			struct span token = next_token(&v);
+
+			if (token.len > 0 && !span_is(token, "identity"))
+				return 415;
+		}
+		return 0;
+	}
+	/* A client of HTTP/1.0 does not understand the interim response 100. */
+	if (span_is(name, "expect")) {
+		s->out->expect_continue = !s->out->http10;
+		return span_is(v, "100-continue") ? 0 : 417;
+	}
 	return span_is(name, "upgrade") ? 400 : 0;
 }
 
@@ -328,14 +307,6 @@ static bool next_line(const char *data, size_t len, size_t *off, struct span *li
 	return !memchr(line->p, '\r', line->len);
 }
 
-/* An absolute-form target for another host was meant for a proxy, which this server is not. */
-static bool names_same_host(const struct scan *s)
-{
-	return s->authority.len == 0 ||
-	       (s->authority.len == s->host.len &&
-		       strncasecmp(s->authority.p, s->host.p, s->host.len) == 0);
-}
-
 /* The caller has found the empty line, so every line ends inside of data. */
 int httphead_check(
 	const char *data, size_t len, const struct httphead_limits *limits, struct httphead *out)
@@ -363,7 +334,10 @@ int httphead_check(
 		return status;
 	if (s.hosts == 0 && !out->http10)
 		return 400;
-	if (s.hosts > 0 && !names_same_host(&s))
+	/* An absolute-form target for another host was meant for a proxy, which this server is not. */
+	if (s.hosts > 0 && s.authority.len > 0 &&
+		(s.authority.len != s.host.len ||
+			strncasecmp(s.authority.p, s.host.p, s.host.len) != 0))
 		return 400;
 	out->head_len = off;
 	out->keep_alive = !s.close && (s.keep || !out->http10);

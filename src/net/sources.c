@@ -50,11 +50,12 @@ void sources_free(struct sources *s)
 	free(s);
 }
 
-static struct source *find(const struct sources *s, const uint8_t key[ADDR_SOURCE_LEN])
+static struct source *find(
+	const struct sources *s, const uint8_t key[ADDR_SOURCE_LEN], uint32_t hash)
 {
 	struct source *o;
 
-	TABLE_WITH_HASH (o, link, &s->table, table_hash(key, ADDR_SOURCE_LEN))
+	TABLE_WITH_HASH (o, link, &s->table, hash)
 		if (memcmp(o->key, key, ADDR_SOURCE_LEN) == 0)
 			return o;
 	return NULL;
@@ -62,29 +63,29 @@ static struct source *find(const struct sources *s, const uint8_t key[ADDR_SOURC
 
 void *sources_find(const struct sources *s, const uint8_t key[ADDR_SOURCE_LEN])
 {
-	struct source *o = find(s, key);
+	struct source *o = find(s, key, table_hash(key, ADDR_SOURCE_LEN));
 
 	return o ? o->record : NULL;
 }
 
 void *sources_use(struct sources *s, const uint8_t key[ADDR_SOURCE_LEN], bool *fresh)
 {
-	struct source *o = find(s, key);
+	uint32_t hash = table_hash(key, ADDR_SOURCE_LEN);
+	struct source *o = find(s, key, hash);
 
 	*fresh = !o;
-	if (o) {
+	if (!o && s->table.n == s->max) {
+		o = TAILQ_LAST(&s->ages, source_ages);
+		table_remove(&s->table, &o->link);
+	}
+	if (o)
 		TAILQ_REMOVE(&s->ages, o, age);
-	} else {
-		if (s->table.n < s->max) {
-			o = xmalloc(sizeof(*o) + s->record_size);
-		} else {
-			o = TAILQ_LAST(&s->ages, source_ages);
-			TAILQ_REMOVE(&s->ages, o, age);
-			table_remove(&s->table, &o->link);
-		}
+	else
+		o = xmalloc(sizeof(*o) + s->record_size);
+	if (*fresh) {
 		memset(o, 0, sizeof(*o) + s->record_size);
 		memcpy(o->key, key, ADDR_SOURCE_LEN);
-		table_add(&s->table, &o->link, table_hash(key, ADDR_SOURCE_LEN));
+		table_add(&s->table, &o->link, hash);
 	}
 	TAILQ_INSERT_HEAD(&s->ages, o, age);
 	return o->record;
