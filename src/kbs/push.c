@@ -980,36 +980,28 @@ static void on_probe_due(void *arg)
 
 /* ---- keys */
 
-/* Keep the request for another try, unless Trustee is unreachable. */
-static void key_failed(struct push_request *f, const struct err *err)
-{
-	struct kbs_push *p = f->p;
-	struct kbs_entry *e = f->n ? f->item->e : NULL;
-
-	if (!e) {
-		serial_failed(p, f, "repeated revocation", err);
-		return;
-	}
-	if (is_away(p, err, !f->backoff.ms)) {
-		fail(p, err);
-		return;
-	}
-	move(f, &p->waiting);
-	timer_set(&f->retry, delay_for(p, &f->backoff, e->name, err));
-	kbs_set_seen(p->sync, e, p->t, KBS_SEEN_UNKNOWN);
-	wake(p);
-}
-
 /* Both a put and a delete end here; the entry's state decides what was confirmed. */
 static void on_key(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
 	struct push_request *f = arg;
 	struct kbs_push *p = f->p;
+	struct kbs_entry *e = f->n ? f->item->e : NULL;
 
 	p->n_resources--;
 	p->n_repeated -= f->n_repeats > 0;
+	if (err_is_set(err) && !e) {
+		serial_failed(p, f, "repeated revocation", err);
+		return;
+	}
+	if (err_is_set(err) && is_away(p, err, !f->backoff.ms)) {
+		fail(p, err);
+		return;
+	}
 	if (err_is_set(err)) {
-		key_failed(f, err);
+		move(f, &p->waiting);
+		timer_set(&f->retry, delay_for(p, &f->backoff, e->name, err));
+		kbs_set_seen(p->sync, e, p->t, KBS_SEEN_UNKNOWN);
+		wake(p);
 		return;
 	}
 	backoff_reset(&p->backoff);

@@ -167,42 +167,36 @@ static void schedule(struct queue *q, struct entry *e, uint64_t after_ms)
 
 /* ---- work */
 
-/* With an explicit delay a retry is planned and logged at debug level; a backoff is a failure and
- * logged at info level. */
-static void retry(struct queue *q, struct entry *e, const struct queue_next *next)
-{
-	uint64_t after = next->after_ms;
-	const char *reason = next->reason ? next->reason : "unknown";
-
-	if (after == 0)
-		after = backoff_next(&e->backoff, q->conf.backoff_min_ms, q->conf.backoff_max_ms);
-	metric_add(&retries_total, q->conf.name, reason, 1);
-	log_at(next->after_ms ? LOG_DEBUG : LOG_INFO, NULL, "retrying later",
-		"queue=%s key=%s reason=%s retry_ms=%llu", log_esc(q->conf.name), log_esc(e->key),
-		log_esc(reason), (unsigned long long)after);
-	schedule(q, e, after);
-}
-
 /* Act on the verdict of work. A key forgotten during its work gets neither a retry nor a resync,
  * because its object is gone. */
 static void apply(struct queue *q, struct entry *e, const struct queue_next *next)
 {
 	bool forgotten = e->forgotten;
+	const char *reason = next->reason ? next->reason : "unknown";
+	uint64_t after = next->after_ms;
 
 	e->forgotten = false;
 	switch (next->verdict) {
 	case QUEUE_SETTLED:
 		backoff_reset(&e->backoff);
-		if (next->after_ms && !forgotten)
-			schedule(q, e,
-				backoff_spread((uint64_t)next->after_ms * 9 / 10,
-					(uint64_t)next->after_ms * 11 / 10));
+		if (after && !forgotten)
+			schedule(q, e, backoff_spread(after * 9 / 10, after * 11 / 10));
 		return;
 	case QUEUE_IN_FLIGHT:
 		return;
 	case QUEUE_RETRY:
-		if (!forgotten)
-			retry(q, e, next);
+		if (forgotten)
+			return;
+		if (after == 0)
+			after = backoff_next(
+				&e->backoff, q->conf.backoff_min_ms, q->conf.backoff_max_ms);
+		metric_add(&retries_total, q->conf.name, reason, 1);
+		/* With an explicit delay a retry is planned and logged at debug level; a backoff is a
+		 * failure and logged at info level. */
+		log_at(next->after_ms ? LOG_DEBUG : LOG_INFO, NULL, "retrying later",
+			"queue=%s key=%s reason=%s retry_ms=%llu", log_esc(q->conf.name),
+			log_esc(e->key), log_esc(reason), (unsigned long long)after);
+		schedule(q, e, after);
 		return;
 	}
 	DIE("queue %s: unknown verdict %d", q->conf.name, (int)next->verdict);
