@@ -12,31 +12,26 @@
 
 #define DIGITS_MAX 8 /* including leading zeros: 4 GiB, far above any limit of a body */
 
-/* Read a byte of the size line. The limit is checked when the size is complete, before any
- * content. */
-static int take_digit(struct chunks *c, char b, size_t max)
-{
-	static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-	const char *digit = b ? strchr(digits, b) : NULL;
-
-	if (b == '\r' && c->digits > 0) {
-		c->state = CHUNKS_LINE;
-		return c->left > max ? 413 : 0;
-	}
-	if (!digit)
-		return 400;
-	if (++c->digits > DIGITS_MAX)
-		return 413;
-	c->left = c->left * 16 + (size_t)(digit - digits) % 16;
-	return 0;
-}
-
 /* Read one byte of framing. */
 static int take_frame(struct chunks *c, char b, size_t max)
 {
+	static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+	const char *digit;
+
 	switch (c->state) {
 	case CHUNKS_SIZE:
-		return take_digit(c, b, max);
+		/* The limit is checked when the size is complete, before any content. */
+		if (b == '\r' && c->digits > 0) {
+			c->state = CHUNKS_LINE;
+			return c->left > max ? 413 : 0;
+		}
+		digit = b ? strchr(digits, b) : NULL;
+		if (!digit)
+			return 400;
+		if (++c->digits > DIGITS_MAX)
+			return 413;
+		c->left = c->left * 16 + (size_t)(digit - digits) % 16;
+		return 0;
 	case CHUNKS_LINE:
 		/* The chunk of size 0 is the last one. */
 		c->state = c->left > 0 ? CHUNKS_DATA : CHUNKS_END_CR;

@@ -286,21 +286,6 @@ static void call_over(struct h2c_call *k, enum err_kind kind, const char *text)
 	call_ready(k);
 }
 
-/* The server guarantees that it did not process the request (RFC 9113 section 8.7), so resending is
- * safe for every method. */
-static void call_retry(struct h2c_call *k)
-{
-	if (++k->tries >= H2C_TRIES) {
-		call_over(k, ERR_TRANSIENT, "the server refused the request three times");
-		return;
-	}
-	call_leave(k);
-	timer_cancel(&k->silence);
-	k->sent = 0;
-	k->header_len = 0;
-	call_queue(k);
-}
-
 /* Say what the request was waiting for: it tells a full queue from a dead server. */
 static void on_deadline(void *arg)
 {
@@ -412,44 +397,6 @@ static void call_deliver(struct h2c_call *k)
 	}
 	if (k->over)
 		call_end(k);
-}
-
-/* An invalid request is reported through done like every other failure. */
-static struct h2c_call *call_new(struct h2c *c, struct op_scope *scope,
-	const struct httpc_request *req, httpc_data_fn on_data, httpc_done_fn done, void *arg)
-{
-	size_t origin_len = check_url(req);
-	struct h2c_call *k = xcalloc(1, sizeof(*k));
-
-	k->c = c;
-	k->on_data = on_data;
-	k->done = done;
-	k->arg = arg;
-	c->n_calls++;
-	timer_init(&k->deadline, c->loop, on_deadline, k);
-	timer_init(&k->silence, c->loop, on_silence, k);
-	op_begin(&k->op, scope, call_abort);
-	/* A caller that sets options of httpc only is a bug; other faults may come from
-	 * configuration. */
-	if (req->take_body || req->reach || req->max_in_flight)
-		DIE("h2c: take_body, reach and max_in_flight are not supported");
-	if (!origin_len)
-		err_set(&k->err, ERR_INVALID, "invalid URL");
-	else if (!*req->method || strlen(req->method) >= sizeof(k->method))
-		err_set(&k->err, ERR_INVALID, "invalid method");
-	if (err_is_set(&k->err) || httpc_check_fields(req, &k->err) < 0) {
-		k->over = true;
-		call_ready(k);
-		return k;
-	}
-	cleanup_free char *origin = xstrndup(req->url, origin_len);
-	copy_request(k, req, origin_len);
-	k->site = site_get(c, origin, req->connect_to, req->tls);
-	k->site->n_calls++;
-	k->site->n_first += is_first(k);
-	if (k->deadline_ms)
-		timer_set(&k->deadline, k->deadline_ms);
-	return k;
 }
 
 /* A call of a site without h2 gets H2C_NO_H2, so that its caller uses httpc. */
@@ -592,23 +539,6 @@ static void call_complete(struct h2c_call *k)
 	call_over(k, ERR_NONE, NULL);
 }
 
-/* A header is complete. Interim answers (1xx) are skipped; after the final one the request is never
- * resent. */
-static void on_headers(struct h2c_call *k)
-{
-	if (k->status >= 100 && k->status <= 199) {
-		k->status = 0; /* an interim answer; the final one follows */
-		return;
-	}
-	if (k->status < 200 || k->status > 599) {
-		k->status = 0;
-		call_over(k, ERR_INVALID, "no HTTP answer");
-		return;
-	}
-	k->head = true;
-	call_forget(k);
-}
-
 /* Frames that change the state of the connection or complete a call. */
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
@@ -627,8 +557,15 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 				n, H2C_DRAINING, nghttp2_http2_strerror(frame->goaway.error_code));
 		break;
 	case NGHTTP2_HEADERS:
-		if (k && !k->head)
-			on_headers(k);
+		if (k && !k->head && k->status >= 100 && k->status <= 199) {
+			k->status = 0; /* an interim answer; the final one follows */
+		} else if (k && !k->head && (k->status < 200 || k->status > 599)) {
+			k->status = 0;
+			call_over(k, ERR_INVALID, "no HTTP answer");
+		} else if (k && !k->head) {
+			k->head = true;
+			call_forget(k); /* the request is never resent */
+		}
 		if (k && !k->over && frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
 			call_complete(k);
 		break;
@@ -694,7 +631,16 @@ static int on_close(nghttp2_session *session, int32_t stream, uint32_t code, voi
 		return 0;
 	call_leave(k); /* the stream is closed: no reset */
 	if (code == NGHTTP2_REFUSED_STREAM && !k->status && !k->head) {
-		call_retry(k);
+		/* The server guarantees that it did not process the request (RFC 9113 section 8.7),
+		 * so resending is safe for every method. */
+		if (++k->tries >= H2C_TRIES) {
+			call_over(k, ERR_TRANSIENT, "the server refused the request three times");
+			return 0;
+		}
+		timer_cancel(&k->silence);
+		k->sent = 0;
+		k->header_len = 0;
+		call_queue(k);
 		return 0;
 	}
 	k->no_h2 = code == NGHTTP2_HTTP_1_1_REQUIRED && !k->head;
@@ -769,21 +715,6 @@ static int session_feed(struct h2c_conn *n, const uint8_t *data, size_t len, str
 }
 
 /* ---- sessions ---- */
-
-/* no_closed_streams: nghttp2 would otherwise remember closed streams for priorities, which are not
- * used. */
-static void session_setup(struct h2c *c)
-{
-	if (nghttp2_session_callbacks_new(&c->callbacks) || nghttp2_option_new(&c->option))
-		DIE("out of memory: nghttp2");
-	nghttp2_session_callbacks_set_on_begin_frame_callback(c->callbacks, on_begin_frame);
-	nghttp2_session_callbacks_set_on_header_callback(c->callbacks, on_header);
-	nghttp2_session_callbacks_set_on_frame_recv_callback(c->callbacks, on_frame);
-	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(c->callbacks, on_chunk);
-	nghttp2_session_callbacks_set_on_stream_close_callback(c->callbacks, on_close);
-	nghttp2_option_set_max_outbound_ack(c->option, MAX_REPLIES);
-	nghttp2_option_set_no_closed_streams(c->option, 1);
-}
 
 /* Queue the client preface with our SETTINGS. Large windows: flow control would only slow down
  * lists; memory is bounded by max_body. */
@@ -1325,7 +1256,16 @@ struct h2c *h2c_new(struct loop *l, struct httpc *http)
 	TAILQ_INIT(&c->sites);
 	TAILQ_INIT(&c->answers);
 	TAILQ_INIT(&c->streams);
-	session_setup(c);
+	if (nghttp2_session_callbacks_new(&c->callbacks) || nghttp2_option_new(&c->option))
+		DIE("out of memory: nghttp2");
+	nghttp2_session_callbacks_set_on_begin_frame_callback(c->callbacks, on_begin_frame);
+	nghttp2_session_callbacks_set_on_header_callback(c->callbacks, on_header);
+	nghttp2_session_callbacks_set_on_frame_recv_callback(c->callbacks, on_frame);
+	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(c->callbacks, on_chunk);
+	nghttp2_session_callbacks_set_on_stream_close_callback(c->callbacks, on_close);
+	nghttp2_option_set_max_outbound_ack(c->option, MAX_REPLIES);
+	/* nghttp2 would otherwise remember closed streams for priorities, which are not used. */
+	nghttp2_option_set_no_closed_streams(c->option, 1);
 	c->raw = xmalloc(H2C_RAW_LEN);
 	c->plain = xmalloc(H2C_RECORD_LEN);
 	c->bio = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "h2c");
@@ -1360,13 +1300,42 @@ void h2c_free(struct h2c *c)
 	free(c);
 }
 
+/* An invalid request is reported through done like every other failure. */
 struct op *h2c_start(struct h2c *c, struct op_scope *scope, const struct httpc_request *req,
 	httpc_data_fn on_data, httpc_done_fn done, void *arg)
 {
-	struct h2c_call *k = call_new(c, scope, req, on_data, done, arg);
+	size_t origin_len = check_url(req);
+	struct h2c_call *k = xcalloc(1, sizeof(*k));
 
-	if (k->site)
-		call_queue(k);
+	k->c = c;
+	k->on_data = on_data;
+	k->done = done;
+	k->arg = arg;
+	c->n_calls++;
+	timer_init(&k->deadline, c->loop, on_deadline, k);
+	timer_init(&k->silence, c->loop, on_silence, k);
+	op_begin(&k->op, scope, call_abort);
+	/* A caller that sets options of httpc only is a bug; other faults may come from
+	 * configuration. */
+	if (req->take_body || req->reach || req->max_in_flight)
+		DIE("h2c: take_body, reach and max_in_flight are not supported");
+	if (!origin_len)
+		err_set(&k->err, ERR_INVALID, "invalid URL");
+	else if (!*req->method || strlen(req->method) >= sizeof(k->method))
+		err_set(&k->err, ERR_INVALID, "invalid method");
+	if (err_is_set(&k->err) || httpc_check_fields(req, &k->err) < 0) {
+		k->over = true;
+		call_ready(k);
+		return &k->op;
+	}
+	cleanup_free char *origin = xstrndup(req->url, origin_len);
+	copy_request(k, req, origin_len);
+	k->site = site_get(c, origin, req->connect_to, req->tls);
+	k->site->n_calls++;
+	k->site->n_first += is_first(k);
+	if (k->deadline_ms)
+		timer_set(&k->deadline, k->deadline_ms);
+	call_queue(k);
 	return &k->op;
 }
 

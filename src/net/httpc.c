@@ -716,24 +716,6 @@ static struct httpc_origin *origin_get(struct httpc_pool *pool, const char *key)
 	return o;
 }
 
-/* Queue the call: one that does not yield goes before all that do. */
-static void line_join(struct httpc_origin *o, struct httpc_call *k)
-{
-	struct httpc_call *at = NULL;
-
-	if (!k->yields)
-		TAILQ_FOREACH (at, &o->queue, link)
-			if (at->yields)
-				break;
-	if (at)
-		TAILQ_INSERT_BEFORE(at, k, link);
-	else
-		TAILQ_INSERT_TAIL(&o->queue, k, link);
-	k->state = HTTPC_CALL_WAITING;
-	k->origin = o;
-	o->n_first += !k->yields;
-}
-
 /* ---- calls ---- */
 
 static void call_leave(struct httpc_call *k);
@@ -977,7 +959,7 @@ static struct op *call_start(struct httpc *c, struct op_scope *scope,
 	const struct httpc_request *req, httpc_data_fn on_data, httpc_done_fn done,
 	httpc_dial_fn dialled, void *arg)
 {
-	struct httpc_call *k = xcalloc(1, sizeof(*k));
+	struct httpc_call *k = xcalloc(1, sizeof(*k)), *at = NULL;
 	struct httpc_origin *o;
 
 	k->c = c;
@@ -1012,7 +994,18 @@ static struct op *call_start(struct httpc *c, struct op_scope *scope,
 	if (k->deadline_ms)
 		timer_set(&k->deadline, k->deadline_ms);
 	o = origin_get(&c->pools[k->stream], k->origin_key);
-	line_join(o, k);
+	k->origin = o;
+	k->state = HTTPC_CALL_WAITING;
+	o->n_first += !k->yields;
+	/* A call that does not yield goes before all that do. */
+	if (!k->yields)
+		TAILQ_FOREACH (at, &o->queue, link)
+			if (at->yields)
+				break;
+	if (at)
+		TAILQ_INSERT_BEFORE(at, k, link);
+	else
+		TAILQ_INSERT_TAIL(&o->queue, k, link);
 	origin_pump(o);
 	return &k->op;
 }

@@ -177,11 +177,6 @@ void httpd_body_end(struct httpd_body *b)
 
 /* ---- counts and logs */
 
-static void count_refused(const struct httpd *h, const char *reason)
-{
-	metric_add(&refused_total, h->conf.name, reason, 1);
-}
-
 /* Rate-limit a kind of log line; *left_out is the number of lines suppressed since the last one. */
 static bool may_log(struct httpd *h, enum httpd_noise kind, unsigned *left_out)
 {
@@ -671,7 +666,7 @@ static void log_handshake(struct httpd_peer *p)
 
 	while ((e = bufferevent_get_openssl_error(p->bev)) != 0)
 		last = ERR_GET_LIB(e) ? e : last;
-	count_refused(p->httpd, "handshake");
+	metric_add(&refused_total, p->httpd->conf.name, "handshake", 1);
 	reason = ERR_reason_error_string(last);
 	if (last != 0)
 		log_noise(p->httpd, HTTPD_NOISE_HANDSHAKE, LOG_INFO, "TLS handshake failed",
@@ -737,7 +732,7 @@ static void on_timeout(void *arg)
 
 	switch (p->state) {
 	case HTTPD_PEER_HANDSHAKE:
-		count_refused(p->httpd, "handshake_timeout");
+		metric_add(&refused_total, p->httpd->conf.name, "handshake_timeout", 1);
 		httpd_peer_close(p);
 		return;
 	case HTTPD_PEER_HEAD:
@@ -820,11 +815,14 @@ static evhtp_res after_accept(evhtp_connection_t *conn, void *arg)
 
 /* ---- accepting */
 
-/* Enable all listeners, after a pause or in a new turn. */
+/* Enable all listeners, after a pause or in a new turn, unless a longer pause is set. */
 static void accept_again(void *arg)
 {
 	struct httpd *h = arg;
 
+	h->n_accepted = 0;
+	if (timer_is_set(&h->accept_pause))
+		return;
 	for (unsigned i = 0; i < h->n_listeners; i++)
 		evconnlistener_enable(h->listeners[i]);
 }
@@ -843,23 +841,13 @@ static void on_accept_error(struct evconnlistener *listener, void *arg)
 	int sys = errno;
 	unsigned left_out;
 
-	count_refused(h, "accept");
+	metric_add(&refused_total, h->conf.name, "accept", 1);
 	stop_accepting(h);
 	timer_set(&h->accept_pause, ACCEPT_PAUSE_MS);
 	if (may_log(h, HTTPD_NOISE_ACCEPT, &left_out))
 		log_warn(NULL, "cannot accept connections at the moment",
 			"server=%s errno=%d reason=%s count=%u", h->conf.name, sys,
 			log_esc(strerror(sys)), left_out + 1);
-}
-
-/* Resume in the next turn, unless a longer pause is set. */
-static void go_on_accepting(void *arg)
-{
-	struct httpd *h = arg;
-
-	h->n_accepted = 0;
-	if (!timer_is_set(&h->accept_pause))
-		accept_again(h);
 }
 
 /* Ensure that a place is free for this source. False: all are in use and none may be reclaimed. */
@@ -906,14 +894,14 @@ static evhtp_res before_accept(evhtp_connection_t *conn, void *arg)
 		reason = "rate";
 	else if (!reason && !make_room(h, conn->saddr))
 		reason = "limit";
-	defer_call(&h->next_turn, h->loop, go_on_accepting, h);
+	defer_call(&h->next_turn, h->loop, accept_again, h);
 	if (++h->n_accepted >= TURN_ACCEPTS || h->n_accepted >= (quarter ? quarter : 1))
 		stop_accepting(h);
 	if (!reason) {
 		fcntl(conn->sock, F_SETFD, FD_CLOEXEC);
 		return EVHTP_RES_OK;
 	}
-	count_refused(h, reason);
+	metric_add(&refused_total, h->conf.name, reason, 1);
 	log_noise(h, HTTPD_NOISE_REFUSED, LOG_WARN, "connection refused", conn->saddr, reason);
 	return EVHTP_RES_ERROR;
 }

@@ -91,7 +91,7 @@ static void unlink_session(struct sessions *s, struct session *e)
 	leave(e);
 }
 
-static void end(struct sessions *s, struct session *e)
+void sessions_end(struct sessions *s, struct session *e)
 {
 	if (e->group)
 		unlink_session(s, e);
@@ -108,7 +108,7 @@ static void evict(struct sessions *s, struct session *e)
 	if (e->awaited)
 		unlink_session(s, e);
 	else
-		end(s, e);
+		sessions_end(s, e);
 }
 
 void sessions_free(struct sessions *s)
@@ -119,7 +119,7 @@ void sessions_free(struct sessions *s)
 		return;
 	while ((e = TAILQ_FIRST(&s->oldest_first))) {
 		assert(!e->awaited);
-		end(s, e);
+		sessions_end(s, e);
 	}
 	table_fini(&s->by_cookie);
 	share_free(s->unfinished.share);
@@ -129,20 +129,15 @@ void sessions_free(struct sessions *s)
 
 /* The list is ordered by time, so only the first sessions can have timed out. Awaited ones are
  * skipped. */
-static void end_old(struct sessions *s, uint64_t now_ms)
+void sessions_sweep(struct sessions *s, uint64_t now_ms)
 {
 	struct session *e = TAILQ_FIRST(&s->oldest_first), *next;
 
 	for (; e && now_ms - e->since_ms >= s->time_ms; e = next) {
 		next = TAILQ_NEXT(e, age);
 		if (!e->awaited)
-			end(s, e);
+			sessions_end(s, e);
 	}
-}
-
-void sessions_sweep(struct sessions *s, uint64_t now_ms)
-{
-	end_old(s, now_ms);
 }
 
 /* Find or free a place in the group of unfinished sessions. False: no session gives way to a new
@@ -177,7 +172,7 @@ struct session *sessions_open(struct sessions *s, const uint8_t source[ADDR_SOUR
 {
 	struct session *e;
 
-	end_old(s, now_ms);
+	sessions_sweep(s, now_ms);
 	if (!make_room(s, source, now_ms, retry_s))
 		return NULL;
 	e = xcalloc(1, sizeof(*e));
@@ -194,7 +189,7 @@ void session_named(struct sessions *s, struct session *e, const char *cookie)
 {
 	e->awaited = false;
 	if (!e->group) {
-		end(s, e);
+		sessions_end(s, e);
 		return;
 	}
 	if (!cookie)
@@ -204,11 +199,6 @@ void session_named(struct sessions *s, struct session *e, const char *cookie)
 	table_add(&s->by_cookie, &e->link, table_hash(e->cookie, SHA256_LEN));
 }
 
-void sessions_end(struct sessions *s, struct session *take_it)
-{
-	end(s, take_it);
-}
-
 /* The table's hash is taken from the digest; the comparison of digests need not be
  * constant-time. */
 struct session *sessions_find(struct sessions *s, const char *cookie, uint64_t now_ms)
@@ -216,7 +206,7 @@ struct session *sessions_find(struct sessions *s, const char *cookie, uint64_t n
 	uint8_t digest[SHA256_LEN];
 	struct session *e;
 
-	end_old(s, now_ms);
+	sessions_sweep(s, now_ms);
 	bytes_sha256(cookie, strlen(cookie), digest);
 	TABLE_WITH_HASH (e, link, &s->by_cookie, table_hash(digest, SHA256_LEN))
 		if (memcmp(e->cookie, digest, SHA256_LEN) == 0)

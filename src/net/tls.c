@@ -76,45 +76,28 @@ static int set_policy(SSL_CTX *ssl, struct err *err)
 	return 0;
 }
 
-/* The end of validity in wall clock seconds; 0 if the time is malformed. */
-static int64_t end_of(const X509 *cert)
-{
-	struct tm tm = {.tm_sec = 0};
-
-	return ASN1_TIME_to_tm(X509_get0_notAfter(cert), &tm) == 1 ? (int64_t)timegm(&tm) : 0;
-}
-
-/* The first certificate of the PEM text is the server's own. */
-static int use_leaf(struct tls_ctx *c, BIO *bio, struct err *err)
-{
-	X509 *leaf = PEM_read_bio_X509_AUX(bio, NULL, no_pass_phrase, NULL);
-	int rc = 0;
-
-	if (!leaf)
-		return set_openssl_error(err, "no certificate in the PEM text");
-	if (SSL_CTX_use_certificate(c->ssl, leaf) != 1)
-		rc = set_openssl_error(err, "certificate");
-	c->not_after = end_of(leaf);
-	X509_free(leaf);
-	return rc;
-}
-
 /*
- * Give each remaining certificate to add(), up to CHAIN_MAX, and return their number. A malformed one
- * is an error, as is one too many: what was left out would be missed only in a handshake. OpenSSL
- * signals the end of the text as an error, which the caller clears.
+ * Add each remaining certificate, up to CHAIN_MAX, and return their number. They are intermediates, or
+ * CAs of clients, which are also announced to clients: they choose their certificate by them. A
+ * malformed one is an error, as is one too many: what was left out would be missed only in a
+ * handshake. OpenSSL signals the end of the text as an error, which the caller clears.
  */
-static int each_certificate(SSL_CTX *ssl, BIO *bio, bool (*add)(SSL_CTX *ssl, X509 *x),
-	const char *what, struct err *err)
+static int add_certificates(
+	SSL_CTX *ssl, BIO *bio, bool of_clients, const char *what, struct err *err)
 {
 	int n = 0;
 	X509 *x;
 
 	while ((x = PEM_read_bio_X509(bio, NULL, no_pass_phrase, NULL)) != NULL) {
-		bool ok = n++ < CHAIN_MAX && add(ssl, x);
+		bool ok;
 
+		if (of_clients)
+			ok = X509_STORE_add_cert(SSL_CTX_get_cert_store(ssl), x) == 1 &&
+			     SSL_CTX_add_client_CA(ssl, x) == 1;
+		else
+			ok = SSL_CTX_add1_chain_cert(ssl, x) == 1;
 		X509_free(x);
-		if (n > CHAIN_MAX)
+		if (++n > CHAIN_MAX)
 			return err_set(
 				err, ERR_INVALID, "%s: more than %d certificates", what, CHAIN_MAX);
 		if (!ok)
@@ -125,22 +108,25 @@ static int each_certificate(SSL_CTX *ssl, BIO *bio, bool (*add)(SSL_CTX *ssl, X5
 	return n;
 }
 
-static bool add_intermediate(SSL_CTX *ssl, X509 *x)
-{
-	return SSL_CTX_add1_chain_cert(ssl, x) == 1;
-}
-
 static int use_certificates(struct tls_ctx *c, const void *pem, size_t len, struct err *err)
 {
 	BIO *bio = BIO_new_mem_buf(pem, (int)len);
-	int rc;
+	struct tm tm = {.tm_sec = 0};
+	X509 *leaf;
+	int rc = 0;
 
 	if (!bio)
 		return set_openssl_error(err, "certificate");
-	rc = use_leaf(c, bio, err);
-	/* All further certificates are intermediates. */
-	if (rc == 0 &&
-		each_certificate(c->ssl, bio, add_intermediate, "certificate chain", err) < 0)
+	/* The first certificate is the server's own; all further ones are intermediates. */
+	leaf = PEM_read_bio_X509_AUX(bio, NULL, no_pass_phrase, NULL);
+	if (!leaf)
+		rc = set_openssl_error(err, "no certificate in the PEM text");
+	else if (SSL_CTX_use_certificate(c->ssl, leaf) != 1)
+		rc = set_openssl_error(err, "certificate");
+	else if (ASN1_TIME_to_tm(X509_get0_notAfter(leaf), &tm) == 1)
+		c->not_after = (int64_t)timegm(&tm); /* else 0: the time is malformed */
+	X509_free(leaf);
+	if (rc == 0 && add_certificates(c->ssl, bio, false, "certificate chain", err) < 0)
 		rc = -1;
 	BIO_free(bio);
 	ERR_clear_error();
@@ -195,13 +181,6 @@ static int go_on(int ok, X509_STORE_CTX *store)
 	return 1;
 }
 
-/* The CAs are also announced to clients, which choose their certificate by them. */
-static bool add_client_ca(SSL_CTX *ssl, X509 *ca)
-{
-	return X509_STORE_add_cert(SSL_CTX_get_cert_store(ssl), ca) == 1 &&
-	       SSL_CTX_add_client_CA(ssl, ca) == 1;
-}
-
 int tls_ctx_ask_clients(struct tls_ctx *c, const void *ca_pem, size_t ca_len, struct err *err)
 {
 	static const char what[] = "cannot load the CA of client certificates";
@@ -209,7 +188,7 @@ int tls_ctx_ask_clients(struct tls_ctx *c, const void *ca_pem, size_t ca_len, st
 	int n;
 
 	ERR_clear_error();
-	n = bio ? each_certificate(c->ssl, bio, add_client_ca, what, err) : 0;
+	n = bio ? add_certificates(c->ssl, bio, true, what, err) : 0;
 	BIO_free(bio);
 	if (n < 0)
 		return -1;
@@ -259,24 +238,18 @@ static bool read_subject(X509 *cert, struct tls_client *out)
 	return out->name[0] != '\0';
 }
 
-/* Require the extended key usage clientAuth: OpenSSL also accepts a certificate without any
- * usage. */
-static bool is_for_clients(X509 *cert)
-{
-	uint32_t flags = X509_get_extension_flags(cert);
-
-	return (flags & EXFLAG_XKUSAGE) && !(flags & EXFLAG_CA) &&
-	       (X509_get_extended_key_usage(cert) & XKU_SSL_CLIENT);
-}
-
 enum tls_client_state tls_client_of(struct ssl_st *ssl, struct tls_client *out)
 {
 	X509 *cert = SSL_get0_peer_certificate(ssl);
+	uint32_t flags = cert ? X509_get_extension_flags(cert) : 0;
 	bool ok;
 
 	if (!cert)
 		return TLS_CLIENT_NONE;
-	ok = SSL_get_verify_result(ssl) == X509_V_OK && is_for_clients(cert) &&
+	/* Require the extended key usage clientAuth: OpenSSL also accepts a certificate without any
+	 * usage. */
+	ok = SSL_get_verify_result(ssl) == X509_V_OK && (flags & EXFLAG_XKUSAGE) &&
+	     !(flags & EXFLAG_CA) && (X509_get_extended_key_usage(cert) & XKU_SSL_CLIENT) &&
 	     read_subject(cert, out);
 	/* Check expiry again: the handshake may have been long ago, and a watch is authorized only
 	 * once. */
