@@ -5,6 +5,12 @@
  * call. libevent waits for our earliest deadline with one timer of its own; with a fake clock it waits
  * for descriptors only. What a callback defers, or sets for "now", runs in the next turn, so that no
  * callback can starve the others. The loop cannot be entered from its own callbacks.
+ *
+ * Timers are in a binary heap ordered by (deadline, order of setting). A heap entry holds the key, and
+ * the timer its index in the heap, so setting and cancelling are O(log n). A timer leaves the heap
+ * before its function runs. libevent's handler of signals only writes to a descriptor of libevent, and
+ * the function given here runs later, from the loop. So it may do anything, not just async-signal-safe
+ * calls.
  */
 #include "config.h"
 
@@ -12,6 +18,7 @@
 
 #include <event2/event.h>
 #include <event2/util.h>
+#include <signal.h>
 #include <time.h>
 
 #include "loop_internal.h"
@@ -19,6 +26,8 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
+#include "tec/loop/signal.h"
+#include "tec/loop/timer.h"
 
 #define IDLE_TURNS_MAX 1000000 /* loop_drain() aborts after so many busy turns */
 #define WAIT_MAX_MS    3600000
@@ -28,12 +37,157 @@ static struct metric turn_seconds = METRIC_SECONDS_INIT("tec_loop_turn_seconds",
 	"Busy time of one event loop turn: its CPU time, or the duration of its deferred calls.",
 	NULL, NULL);
 
+static struct metric lag_seconds = METRIC_SECONDS_INIT(
+	"tec_loop_lag_seconds", "Delay between a timer's deadline and its run.", NULL, NULL);
+
 struct loop_fd {
 	struct loop *loop;
 	struct event *ev; /* owned; NULL: neither reading nor writing is wanted */
 	loop_fd_fn fn;
 	void *arg;
 };
+
+/* ---- timers */
+
+/* Compare by deadline; equal deadlines fire in the order in which they were set. */
+static bool before(const struct timer_entry *a, const struct timer_entry *b)
+{
+	return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->seq < b->seq;
+}
+
+/* Store an entry and its index in the timer, which timer_cancel() needs. */
+static void place(struct loop *l, size_t i, struct timer_entry e)
+{
+	l->heap[i] = e;
+	e.timer->slot = i + 1;
+}
+
+/* Place e at index i or above, moving later entries down. */
+static void sift_up(struct loop *l, size_t i, struct timer_entry e)
+{
+	while (i > 0 && before(&e, &l->heap[(i - 1) / 2])) {
+		place(l, i, l->heap[(i - 1) / 2]);
+		i = (i - 1) / 2;
+	}
+	place(l, i, e);
+}
+
+/* Place e at index i or below, moving earlier entries up. */
+static void sift_down(struct loop *l, size_t i, struct timer_entry e)
+{
+	for (;;) {
+		size_t child = 2 * i + 1;
+
+		if (child >= l->n_timers)
+			break;
+		if (child + 1 < l->n_timers && before(&l->heap[child + 1], &l->heap[child]))
+			child++;
+		if (!before(&l->heap[child], &e))
+			break;
+		place(l, i, l->heap[child]);
+		i = child;
+	}
+	place(l, i, e);
+}
+
+/* Remove entry i by moving the last entry into its place, which may have to move either way. */
+static void remove_at(struct loop *l, size_t i)
+{
+	struct timer_entry last;
+
+	l->heap[i].timer->slot = 0;
+	last = l->heap[--l->n_timers];
+	if (i == l->n_timers)
+		return;
+	if (i > 0 && before(&last, &l->heap[(i - 1) / 2]))
+		sift_up(l, i, last);
+	else
+		sift_down(l, i, last);
+}
+
+void timer_init(struct timer *t, struct loop *l, loop_fn fn, void *arg)
+{
+	*t = (struct timer){.loop = l, .fn = fn, .arg = arg};
+}
+
+/* The owner's _fini; the timer cannot be set afterwards. */
+void timer_fini(struct timer *t)
+{
+	timer_cancel(t);
+	t->loop = NULL;
+}
+
+/* Saturate just below UINT64_MAX, the value of timer_next_ms() for "no timer". */
+static uint64_t deadline(uint64_t after_ms)
+{
+	uint64_t at;
+
+	return __builtin_add_overflow(clock_boot_ms(), after_ms, &at) ? UINT64_MAX - 1 : at;
+}
+
+/* Setting again counts as new: the timer moves after others with an equal deadline. */
+static void set_at(struct timer *t, uint64_t at_ms)
+{
+	struct loop *l = t->loop;
+
+	if (!l)
+		DIE("setting a timer that was not initialised");
+	timer_cancel(t);
+	ARRAY_GROW(l->heap, l->n_timers);
+	t->at_ms = at_ms;
+	sift_up(l, l->n_timers++, (struct timer_entry){at_ms, l->timer_seq++, t});
+}
+
+void timer_set(struct timer *t, uint64_t after_ms)
+{
+	set_at(t, deadline(after_ms));
+}
+
+/* For a timer that several reasons may set, such as a queue's key with a retry and a resync. */
+void timer_set_earlier(struct timer *t, uint64_t after_ms)
+{
+	uint64_t at = deadline(after_ms);
+
+	if (!timer_is_set(t) || at < t->at_ms)
+		set_at(t, at);
+}
+
+void timer_cancel(struct timer *t)
+{
+	if (t->slot)
+		remove_at(t->loop, t->slot - 1);
+}
+
+/* The loop waits for this deadline; with a fake clock loop_advance() jumps to it. */
+static uint64_t timer_next_ms(const struct loop *l)
+{
+	return l->n_timers > 0 ? l->heap[0].at_ms : UINT64_MAX;
+}
+
+static unsigned timer_run_due(struct loop *l)
+{
+	uint64_t now = clock_boot_ms(), limit = l->timer_seq;
+	unsigned n = 0;
+
+	/* A timer that a function sets for "now" has a sequence number of at least `limit` and sorts
+	 * after all timers that were due before: it runs in the next turn. */
+	while (l->n_timers > 0 && l->heap[0].at_ms <= now && l->heap[0].seq < limit) {
+		struct timer *t = l->heap[0].timer;
+
+		if (!clock_is_fake()) {
+			uint64_t us = clock_boot_us(), at_us = t->at_ms * 1000;
+
+			metric_observe(&lag_seconds, NULL, NULL,
+				us > at_us ? (double)(us - at_us) / 1e6 : 0);
+		}
+		remove_at(l, 0);
+		t->fn(t->arg);
+		n++;
+	}
+	return n;
+}
+
+/* ---- the loop */
 
 /* Route libevent's own messages through the logger, so that stderr holds only log lines. */
 static void on_libevent_log(int severity, const char *msg)
@@ -263,6 +417,8 @@ void loop_advance(struct loop *l, uint64_t ms)
 	}
 }
 
+/* ---- deferred calls, descriptors, signals */
+
 /* Append in order: calls deferred in one turn run in the order in which they were deferred. */
 void defer_call(struct defer *d, struct loop *l, loop_fn fn, void *arg)
 {
@@ -328,4 +484,50 @@ void loop_fd_free(struct loop_fd *f)
 		event_free(f->ev);
 	f->loop->n_fds--;
 	free(f);
+}
+
+struct loop_signal {
+	struct loop *loop;
+	struct event *ev; /* owned */
+	loop_signal_fn fn;
+	void *arg;
+};
+
+static void on_signal(evutil_socket_t signo, short what, void *arg)
+{
+	struct loop_signal *s = arg;
+
+	s->fn((int)signo, s->arg);
+}
+
+/* libevent keeps one handler per signal and base, so a signal should have one owner. */
+struct loop_signal *loop_signal_new(struct loop *l, int signo, loop_signal_fn fn, void *arg)
+{
+	struct loop_signal *s = xcalloc(1, sizeof(*s));
+
+	s->loop = l;
+	s->fn = fn;
+	s->arg = arg;
+	s->ev = evsignal_new(l->base, signo, on_signal, s);
+	if (!s->ev || event_add(s->ev, NULL) < 0)
+		DIE("cannot handle signal %d", signo);
+	l->n_signals++;
+	return s;
+}
+
+void loop_signal_free(struct loop_signal *s)
+{
+	if (!s)
+		return;
+	event_free(s->ev);
+	s->loop->n_signals--;
+	free(s);
+}
+
+/* OpenSSL writes without MSG_NOSIGNAL, so a peer that closed early would otherwise kill the
+ * process. */
+void loop_ignore_sigpipe(void)
+{
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+		DIE("cannot ignore SIGPIPE");
 }

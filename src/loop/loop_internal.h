@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The loop's internals, shared by the modules of src/loop. Only loop.c and timer.c use the heap, only
- * child.c the list of killed children; the counts are for the assertions of loop_free().
- */
+/* The loop's internals, shared by loop.c and child.c, which has the list of killed children. The counts
+ * are for the assertions of loop_free(). */
 #ifndef TEC_LOOP_INTERNAL_H
 #define TEC_LOOP_INTERNAL_H
 
@@ -40,10 +38,5 @@ struct loop {
 	uint64_t deferred_us; /* wall time in deferred calls and timers since that poll */
 	bool in_turn, stop;
 };
-
-/* Run the timers that are due now and were set before this call; returns their number. */
-unsigned timer_run_due(struct loop *l);
-/* The earliest deadline; UINT64_MAX if there is none. */
-uint64_t timer_next_ms(const struct loop *l);
 
 #endif
