@@ -95,20 +95,16 @@ static struct metric held_bytes = METRIC_GAUGE_INIT("tec_http_body_bytes",
 
 static size_t known, strangers;  /* accounted bytes, of all listeners */
 static struct share *being_read; /* owned; strangers' bodies being read; NULL: none */
-static size_t n_being_read;
 
 /* A complete body can no longer be refused, but counts until its request ends. The share is freed with
  * the last body that is being read, as no listener owns it. */
 static void body_read(struct httpd_body *b)
 {
-	if (!b->in_share)
+	if (!b->place.source)
 		return;
 	share_leave(being_read, &b->place);
-	b->in_share = false;
-	if (--n_being_read > 0)
-		return;
-	share_free(being_read);
-	being_read = NULL;
+	if (!share_idlest(being_read))
+		share_free(steal_ptr(&being_read));
 }
 
 /* Note that bytes have arrived, so that the body is not the longest idle one. */
@@ -116,7 +112,7 @@ static void touch(struct httpd_body *b, const struct sockaddr *sa)
 {
 	uint8_t source[ADDR_SOURCE_LEN];
 
-	if (b->in_share) {
+	if (b->place.source) {
 		share_active(being_read, &b->place);
 		return;
 	}
@@ -124,8 +120,6 @@ static void touch(struct httpd_body *b, const struct sockaddr *sa)
 		being_read = share_new();
 	addr_source(sa, source);
 	share_join(being_read, &b->place, source);
-	n_being_read++;
-	b->in_share = true;
 }
 
 /* Replace the accounted size of this body in the total of its kind. */

@@ -69,7 +69,7 @@ struct httpd {
 struct httpd_body {
 	struct share_place place; /* while a stranger's body is being read */
 	size_t held;              /* accounted bytes; 0: small, or no body */
-	bool known, in_share;
+	bool known;
 };
 
 enum httpd_peer_state {
