@@ -35,41 +35,48 @@ static BIO *bio_of(const void *pem, size_t len)
 	return bio;
 }
 
-/* Return the number of certificates in a PEM text, -1 if one is malformed. *first receives the
- * first one. */
-static int count_certs(const void *pem, size_t len, X509 **first)
+/* True if the reader has met the end of the text and not a malformed certificate. Empties OpenSSL's
+ * queue of errors. */
+static bool is_end(void)
 {
-	BIO *bio = bio_of(pem, len);
-	unsigned long e;
-	X509 *x;
-	int n = 0;
+	unsigned long e = ERR_peek_last_error();
 
-	while ((x = PEM_read_bio_X509(bio, NULL, refuse_password, NULL)) != NULL) {
-		if (first && n == 0)
-			*first = x;
-		else
-			X509_free(x);
-		n++;
-	}
-	BIO_free(bio);
-	e = ERR_peek_last_error();
 	ERR_clear_error();
-	if (ERR_GET_LIB(e) == ERR_LIB_PEM && ERR_GET_REASON(e) == PEM_R_NO_START_LINE)
-		return n;
-	return -1;
+	return ERR_GET_LIB(e) == ERR_LIB_PEM && ERR_GET_REASON(e) == PEM_R_NO_START_LINE;
 }
 
-/* Check that certificate and key parse and belong together. */
-static int check_pair(
-	const void *cert_pem, size_t cert_len, const void *key_pem, size_t key_len, struct err *err)
+static int trust_pem(SSL_CTX *ctx, const void *pem, size_t len, struct err *err)
 {
-	X509 *cert = NULL;
-	int n = count_certs(cert_pem, cert_len, &cert), rc = 0;
-	BIO *bio = bio_of(key_pem, key_len);
-	EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, refuse_password, NULL);
+	BIO *bio = bio_of(pem, len);
+	X509 *ca;
+	int n = 0;
 
+	for (; (ca = PEM_read_bio_X509(bio, NULL, refuse_password, NULL)) != NULL; n++) {
+		if (X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), ca) != 1)
+			DIE("out of memory: X509_STORE_add_cert");
+		X509_free(ca);
+	}
 	BIO_free(bio);
-	if (n < 1)
+	if (!is_end() || n == 0)
+		return err_set(err, ERR_INVALID,
+			"the certificate authority is not one or more PEM certificates");
+	return 0;
+}
+
+/* Set certificate, key and chain. */
+static int use_pair(SSL_CTX *ctx, const struct httpc_tls *t, struct err *err)
+{
+	BIO *certs = bio_of(t->cert, t->cert_len);
+	BIO *key_pem = bio_of(secret_peek(t->key), secret_len(t->key));
+	EVP_PKEY *key = PEM_read_bio_PrivateKey(key_pem, NULL, refuse_password, NULL);
+	X509 *cert = PEM_read_bio_X509(certs, NULL, refuse_password, NULL), *x;
+	int rc = 0;
+
+	ERR_clear_error();
+	while (cert && (x = PEM_read_bio_X509(certs, NULL, refuse_password, NULL)) != NULL)
+		if (SSL_CTX_add0_chain_cert(ctx, x) != 1)
+			DIE("out of memory: SSL_CTX_add0_chain_cert");
+	if (!cert || !is_end())
 		rc = err_set(err, ERR_INVALID, "the client certificate is not a PEM certificate");
 	else if (!key)
 		rc = err_set(
@@ -77,9 +84,13 @@ static int check_pair(
 	else if (X509_check_private_key(cert, key) != 1)
 		rc = err_set(err, ERR_INVALID,
 			"the client key does not belong to the client certificate");
+	else if (SSL_CTX_use_certificate(ctx, cert) != 1 || SSL_CTX_use_PrivateKey(ctx, key) != 1)
+		rc = err_set(err, ERR_INVALID, "OpenSSL does not accept the client certificate");
 	ERR_clear_error();
-	EVP_PKEY_free(key);
 	X509_free(cert);
+	EVP_PKEY_free(key);
+	BIO_free(certs);
+	BIO_free(key_pem);
 	return rc;
 }
 
@@ -90,15 +101,12 @@ struct httpc_tls *httpc_tls_new(const void *ca_pem, size_t ca_len, const void *c
 	struct err *err)
 {
 	static unsigned long serial;
+	SSL_CTX *ctx;
 	struct httpc_tls *t;
+	int rc = 0;
 
 	if (ca_len > INT32_MAX || cert_len > INT32_MAX || key_len > SECRET_MAX_LEN) {
 		err_set(err, ERR_INVALID, "a certificate or key is too large");
-		return NULL;
-	}
-	if (ca_pem && count_certs(ca_pem, ca_len, NULL) < 1) {
-		err_set(err, ERR_INVALID,
-			"the certificate authority is not one or more PEM certificates");
 		return NULL;
 	}
 	if (!cert_pem != !key_pem) {
@@ -106,8 +114,6 @@ struct httpc_tls *httpc_tls_new(const void *ca_pem, size_t ca_len, const void *c
 			"a client certificate and its key must be given together");
 		return NULL;
 	}
-	if (cert_pem && check_pair(cert_pem, cert_len, key_pem, key_len, err) != 0)
-		return NULL;
 	t = xcalloc(1, sizeof(*t));
 	t->refs = 1;
 	if (ca_pem) {
@@ -126,6 +132,16 @@ struct httpc_tls *httpc_tls_new(const void *ca_pem, size_t ca_len, const void *c
 	}
 	if (server_name && *server_name)
 		t->server_name = xstrdup(server_name);
+	ctx = SSL_CTX_new(TLS_client_method());
+	if (!ctx)
+		DIE("out of memory: SSL_CTX_new");
+	if (ca_pem)
+		rc = trust_pem(ctx, ca_pem, ca_len, err);
+	if (rc == 0 && cert_pem)
+		rc = use_pair(ctx, t, err);
+	SSL_CTX_free(ctx);
+	if (rc < 0)
+		httpc_tls_unref(steal_ptr(&t));
 	return t;
 }
 
@@ -167,42 +183,10 @@ static CURLcode on_ssl_ctx(CURL *easy, void *ctx, void *arg)
 	return CURLE_OK;
 }
 
-/* The number of certificates was checked by httpc_tls_new(). */
-static void trust_pem(SSL_CTX *ctx, const void *pem, size_t len)
-{
-	BIO *bio = bio_of(pem, len);
-	X509 *ca;
-
-	while ((ca = PEM_read_bio_X509(bio, NULL, refuse_password, NULL)) != NULL) {
-		if (X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), ca) != 1)
-			DIE("out of memory: X509_STORE_add_cert");
-		X509_free(ca);
-	}
-	BIO_free(bio);
-}
-
-/* Set certificate, key and chain; httpc_tls_new() has checked the pair. */
-static void use_pair(SSL_CTX *ctx, const struct httpc_tls *t)
-{
-	BIO *certs = bio_of(t->cert, t->cert_len);
-	BIO *key_pem = bio_of(secret_peek(t->key), secret_len(t->key));
-	EVP_PKEY *key = PEM_read_bio_PrivateKey(key_pem, NULL, refuse_password, NULL);
-	X509 *x = PEM_read_bio_X509(certs, NULL, refuse_password, NULL);
-
-	if (SSL_CTX_use_certificate(ctx, x) != 1 || SSL_CTX_use_PrivateKey(ctx, key) != 1)
-		DIE("OpenSSL refused a client certificate that it accepted before");
-	X509_free(x);
-	EVP_PKEY_free(key);
-	while ((x = PEM_read_bio_X509(certs, NULL, refuse_password, NULL)) != NULL)
-		if (SSL_CTX_add0_chain_cert(ctx, x) != 1)
-			DIE("out of memory: SSL_CTX_add0_chain_cert");
-	BIO_free(certs);
-	BIO_free(key_pem);
-}
-
 /* The context for h2c, with the settings that httpc_tls_apply() makes through curl. */
 SSL_CTX *httpc_tls_ctx(const struct httpc_tls *t)
 {
+	struct err err = ERR_INIT;
 	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
 
 	if (!ctx || SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1)
@@ -213,12 +197,11 @@ SSL_CTX *httpc_tls_ctx(const struct httpc_tls *t)
 	SSL_CTX_set_verify(ctx, t->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
 	/* As in curl: an intermediate certificate may be the trust anchor. */
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
-	if (t->ca)
-		trust_pem(ctx, t->ca, t->ca_len);
-	else if (!t->insecure)
+	if (!t->ca && !t->insecure)
 		(void)SSL_CTX_set_default_verify_paths(ctx);
-	if (t->cert)
-		use_pair(ctx, t);
+	if ((t->ca && trust_pem(ctx, t->ca, t->ca_len, &err) < 0) ||
+		(t->cert && use_pair(ctx, t, &err) < 0))
+		DIE("a certificate was accepted before: %s", err.text);
 	ERR_clear_error();
 	return ctx;
 }

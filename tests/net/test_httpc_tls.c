@@ -279,6 +279,24 @@ Test(httpc_tls_new, bad_pem_is_named)
 
 	cr_assert_null(NEW(ca.cert_pem, a.cert_pem, enc));
 	cr_assert(strstr(err.text, "unencrypted"), "%s", err.text);
+	/* A key that OpenSSL finds too weak is refused here, not when h2c makes a connection. */
+	EVP_PKEY *weak = EVP_RSA_gen(512);
+
+	X509_set_pubkey(a.cert, weak);
+	X509_sign(a.cert, ca.key, EVP_sha256());
+	bio = BIO_new(BIO_s_mem());
+	PEM_write_bio_X509(bio, a.cert);
+	char *weak_cert = bio_text(bio);
+
+	bio = BIO_new(BIO_s_mem());
+	PEM_write_bio_PrivateKey(bio, weak, NULL, NULL, 0, NULL, NULL);
+	char *weak_key = bio_text(bio);
+
+	cr_assert_null(NEW(ca.cert_pem, weak_cert, weak_key));
+	cr_assert(strstr(err.text, "does not accept"), "%s", err.text);
+	EVP_PKEY_free(weak);
+	free(weak_cert);
+	free(weak_key);
 	free(enc);
 	free(junk);
 	free(empty);
