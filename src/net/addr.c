@@ -20,35 +20,16 @@
 #include "tec/base/str.h"
 #include "tec/net/addr.h"
 
-/* Parse the host part; an IPv6 address must be in brackets, as its colons would be ambiguous. */
-static int parse_host(const char *host, size_t len, bool brackets, struct addr *out)
+/* The last colon separates the port. An IPv6 address must be in brackets, as its colons would be
+ * ambiguous. Port 0 lets the kernel choose one; see addr_port(). */
+int addr_parse(const char *text, struct addr *out, struct err *err)
 {
 	struct sockaddr_in *v4 = (struct sockaddr_in *)&out->ss;
 	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&out->ss;
-	char text[INET6_ADDRSTRLEN];
-
-	if (len >= sizeof(text) || (brackets && len == 0))
-		return -1;
-	memcpy(text, host, len);
-	text[len] = '\0';
-	if (len == 0 || (brackets && inet_pton(AF_INET6, text, &v6->sin6_addr) == 1)) {
-		v6->sin6_family = AF_INET6; /* zero bytes are [::] */
-		out->len = sizeof(*v6);
-		return 0;
-	}
-	if (brackets || inet_pton(AF_INET, text, &v4->sin_addr) != 1)
-		return -1;
-	v4->sin_family = AF_INET;
-	out->len = sizeof(*v4);
-	return 0;
-}
-
-/* The last colon separates the port. Port 0 lets the kernel choose one; see addr_port(). */
-int addr_parse(const char *text, struct addr *out, struct err *err)
-{
 	const char *colon = strrchr(text, ':');
 	bool brackets = text[0] == '[';
 	const char *host = text + (brackets ? 1 : 0);
+	char name[INET6_ADDRSTRLEN] = "";
 	size_t host_len;
 	uint64_t port;
 
@@ -60,14 +41,22 @@ int addr_parse(const char *text, struct addr *out, struct err *err)
 		return err_set(
 			err, ERR_INVALID, "address %s: missing ']' before the port", log_esc(text));
 	host_len = (size_t)(colon - host) - (brackets ? 1 : 0);
-	if (parse_host(host, host_len, brackets, out) < 0)
+	if (host_len < sizeof(name))
+		memcpy(name, host, host_len);
+	if ((host_len == 0 && !brackets) ||
+		(brackets && inet_pton(AF_INET6, name, &v6->sin6_addr) == 1)) {
+		v6->sin6_family = AF_INET6; /* zero bytes are [::] */
+		v6->sin6_port = htons((uint16_t)port);
+		out->len = sizeof(*v6);
+	} else if (!brackets && inet_pton(AF_INET, name, &v4->sin_addr) == 1) {
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons((uint16_t)port);
+		out->len = sizeof(*v4);
+	} else {
 		return err_set(err, ERR_INVALID,
 			"address %s: the host is not an IPv4 address or an IPv6 address in brackets",
 			log_esc(text));
-	if (out->ss.ss_family == AF_INET6)
-		((struct sockaddr_in6 *)&out->ss)->sin6_port = htons((uint16_t)port);
-	else
-		((struct sockaddr_in *)&out->ss)->sin_port = htons((uint16_t)port);
+	}
 	return 0;
 }
 
@@ -124,39 +113,6 @@ void addr_source(const struct sockaddr *sa, uint8_t out[ADDR_SOURCE_LEN])
 	}
 }
 
-/* Open a socket of the address's family; *a becomes 0.0.0.0 if it was [::] and the kernel lacks
- * IPv6. */
-static int open_socket(struct addr *a)
-{
-	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&a->ss;
-	int fd = socket(a->ss.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 && errno == EAFNOSUPPORT && a->ss.ss_family == AF_INET6 &&
-		IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr)) {
-		struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = v6->sin6_port};
-
-		memcpy(&a->ss, &any, sizeof(any));
-		a->len = sizeof(any);
-		fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	}
-	return fd;
-}
-
-/* Set options that accepted sockets inherit. Without TCP_NODELAY each request on a persistent
- * connection stalls for 40 ms. */
-static int set_options(int fd, int family)
-{
-	int on = 1, off = 0;
-
-	if (family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0)
-		return -1;
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
-		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0 ||
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
-		return -1;
-	return 0;
-}
-
 /* Add what to do about the usual reasons. */
 static int bind_error(const struct addr *a, int sys, struct err *err)
 {
@@ -175,14 +131,30 @@ static int bind_error(const struct addr *a, int sys, struct err *err)
 
 int addr_listen(const struct addr *a, struct err *err)
 {
-	struct addr copy = *a;
-	int fd = open_socket(&copy);
-	int sys;
+	struct addr to = *a;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&a->ss;
+	int fd = socket(a->ss.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int on = 1, off = 0, sys;
 
+	/* The kernel lacks IPv6: 0.0.0.0 instead of [::]. */
+	if (fd < 0 && errno == EAFNOSUPPORT && a->ss.ss_family == AF_INET6 &&
+		IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr)) {
+		struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = v6->sin6_port};
+
+		memcpy(&to.ss, &any, sizeof(any));
+		to.len = sizeof(any);
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	}
 	if (fd < 0)
 		return bind_error(a, errno, err);
-	if (set_options(fd, copy.ss.ss_family) < 0 ||
-		bind(fd, (struct sockaddr *)&copy.ss, copy.len) < 0 || listen(fd, SOMAXCONN) < 0) {
+	/* Accepted sockets inherit these options. Without TCP_NODELAY each request on a persistent
+	 * connection stalls for 40 ms. */
+	if ((to.ss.ss_family == AF_INET6 &&
+		    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0) ||
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0 ||
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0 ||
+		bind(fd, (struct sockaddr *)&to.ss, to.len) < 0 || listen(fd, SOMAXCONN) < 0) {
 		sys = errno;
 		close(fd);
 		return bind_error(a, sys, err);
@@ -314,36 +286,29 @@ static enum addr_scope scope_in(const struct block *blocks, size_t n, const uint
 	return ADDR_PUBLIC;
 }
 
-/* An embedded IPv4 address decides first: otherwise ::ffff:127.0.0.1 would bypass a check for
- * loopback. */
-static enum addr_scope scope_v6(const uint8_t *a)
-{
-	static const uint8_t self[16] = {[15] = 1};
-
-	if (memcmp(a, self, sizeof(self)) == 0)
-		return ADDR_LOOPBACK;
-	for (size_t i = 0; i < ARRAY_LEN(v6_carriers); i++)
-		if (in_block(a, &v6_carriers[i]))
-			return scope_in(
-				v4_blocks, ARRAY_LEN(v4_blocks), a + v6_carriers[i].bits / 8);
-	return scope_in(v6_blocks, ARRAY_LEN(v6_blocks), a);
-}
-
 /* Used against SSRF: a registry's redirect must not lead into this host or its network. */
 enum addr_scope addr_scope(const struct sockaddr *sa)
 {
 	struct sockaddr_in v4;
 	struct sockaddr_in6 v6;
+	const uint8_t *a = v6.sin6_addr.s6_addr;
 
 	if (sa->sa_family == AF_INET) {
 		memcpy(&v4, sa, sizeof(v4)); /* curl's address may be unaligned */
 		return scope_in(v4_blocks, ARRAY_LEN(v4_blocks), (const uint8_t *)&v4.sin_addr);
 	}
-	if (sa->sa_family == AF_INET6) {
-		memcpy(&v6, sa, sizeof(v6));
-		return scope_v6(v6.sin6_addr.s6_addr);
-	}
-	return ADDR_RESERVED;
+	if (sa->sa_family != AF_INET6)
+		return ADDR_RESERVED;
+	memcpy(&v6, sa, sizeof(v6));
+	if (IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr))
+		return ADDR_LOOPBACK;
+	/* An embedded IPv4 address decides first: otherwise ::ffff:127.0.0.1 would bypass a check for
+	 * loopback. */
+	for (size_t i = 0; i < ARRAY_LEN(v6_carriers); i++)
+		if (in_block(a, &v6_carriers[i]))
+			return scope_in(
+				v4_blocks, ARRAY_LEN(v4_blocks), a + v6_carriers[i].bits / 8);
+	return scope_in(v6_blocks, ARRAY_LEN(v6_blocks), a);
 }
 
 const char *addr_scope_name(enum addr_scope s)

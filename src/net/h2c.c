@@ -579,42 +579,35 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	return 0;
 }
 
-/* Append to a body that is delivered as a whole, up to its limit. */
-static void collect(struct h2c_call *k, const uint8_t *data, size_t len)
-{
-	size_t max = k->on_data ? HTTPC_RESULT_MAX : k->max_body;
-	char text[64];
-
-	if (len <= max - k->got.len) {
-		body_add(&k->got, data, len, k->length <= max ? k->length : 0);
-		return;
-	}
-	if (k->on_data) { /* an error page: its status and first bytes are enough */
-		body_add(&k->got, data, max - k->got.len, 0);
-		call_over(k, ERR_NONE, NULL);
-		return;
-	}
-	snprintf(text, sizeof(text), "the answer is larger than %zu bytes", max);
-	call_over(k, ERR_INVALID, text);
-}
-
 /* A chunk of a body. nghttp2 returns the flow-control window itself, so a slow on_data does not
  * stop the server; the delivery in the same turn bounds memory. */
 static int on_chunk(nghttp2_session *session, uint8_t flags, int32_t stream, const uint8_t *data,
 	size_t len, void *arg)
 {
 	struct h2c_call *k = call_of(session, stream);
+	char text[64];
+	size_t max;
 
 	if (!k || len == 0)
 		return 0;
 	if (k->silence_ms)
 		timer_set(&k->silence, k->silence_ms);
-	if (!k->on_data || k->status < 200 || k->status > 299) {
-		collect(k, data, len);
+	if (k->on_data && k->status >= 200 && k->status <= 299) {
+		body_add(&k->got, data, len, len > 4096 ? H2C_RECORD_LEN : 0);
+		call_ready(k);
 		return 0;
 	}
-	body_add(&k->got, data, len, len > 4096 ? H2C_RECORD_LEN : 0);
-	call_ready(k);
+	/* A body that is delivered as a whole, up to its limit. */
+	max = k->on_data ? HTTPC_RESULT_MAX : k->max_body;
+	if (len <= max - k->got.len) {
+		body_add(&k->got, data, len, k->length <= max ? k->length : 0);
+	} else if (k->on_data) { /* an error page: its status and first bytes are enough */
+		body_add(&k->got, data, max - k->got.len, 0);
+		call_over(k, ERR_NONE, NULL);
+	} else {
+		snprintf(text, sizeof(text), "the answer is larger than %zu bytes", max);
+		call_over(k, ERR_INVALID, text);
+	}
 	return 0;
 }
 
@@ -1189,19 +1182,6 @@ static struct h2c_conn *find_place(const struct h2c_site *s, const struct h2c_ca
 	return NULL;
 }
 
-/* One connection is enough, unless long-lived streams fill it. A connection that is still opening
- * counts: the queue waits for it. */
-static bool needs_connection(const struct h2c_site *s)
-{
-	struct h2c_conn *n;
-
-	TAILQ_FOREACH (n, &s->conns, link)
-		if (n->state < H2C_OPEN ||
-			(n->state == H2C_OPEN && (places(n) == 0 || n->n_long < places(n))))
-			return false;
-	return s->n_conns < H2C_CONNS_MAX;
-}
-
 /* Send calls in order until the first one without a place: later ones must not overtake it. */
 static void send_queue(struct h2c_site *s, struct h2c_calls *queue)
 {
@@ -1217,6 +1197,7 @@ static void on_work(void *arg)
 {
 	struct h2c_site *s = arg;
 	struct h2c_conn *n, *next;
+	bool is_enough = false;
 
 	if (s->no_h2 || (!s->tls && s->n_conns == 0)) {
 		struct err err = ERR_INIT;
@@ -1234,7 +1215,14 @@ static void on_work(void *arg)
 		next = TAILQ_NEXT(n, link);
 		conn_write(n);
 	}
-	if (!(TAILQ_EMPTY(&s->queue) && TAILQ_EMPTY(&s->yielding)) && needs_connection(s)) {
+	/* One connection is enough, unless long-lived streams fill it. A connection that is still
+	 * opening counts: the queue waits for it. */
+	TAILQ_FOREACH (n, &s->conns, link)
+		if (n->state < H2C_OPEN ||
+			(n->state == H2C_OPEN && (places(n) == 0 || n->n_long < places(n))))
+			is_enough = true;
+	if (!(TAILQ_EMPTY(&s->queue) && TAILQ_EMPTY(&s->yielding)) && !is_enough &&
+		s->n_conns < H2C_CONNS_MAX) {
 		n = conn_new(s);
 		/* httpc resolves the name and tries all addresses. */
 		(void)httpc_dial(

@@ -682,22 +682,6 @@ static int on_curl_timer(CURLM *cm, long ms, void *arg)
 	return 0;
 }
 
-/* PIPELINING is switched off, which also disables HTTP/2 multiplexing: h2c does that. */
-static void pool_init(struct httpc_pool *pool, struct httpc *c)
-{
-	pool->c = c;
-	TAILQ_INIT(&pool->zombies);
-	timer_init(&pool->timer, c->loop, on_timer, pool);
-	pool->m = curl_multi_init();
-	if (!pool->m || curl_multi_setopt(pool->m, CURLMOPT_SOCKETFUNCTION, on_curl_socket) ||
-		curl_multi_setopt(pool->m, CURLMOPT_SOCKETDATA, pool) ||
-		curl_multi_setopt(pool->m, CURLMOPT_TIMERFUNCTION, on_curl_timer) ||
-		curl_multi_setopt(pool->m, CURLMOPT_TIMERDATA, pool) ||
-		curl_multi_setopt(pool->m, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING) ||
-		curl_multi_setopt(pool->m, CURLMOPT_MAXCONNECTS, 4L * HTTPC_PER_ORIGIN))
-		DIE("out of memory: curl_multi_init");
-}
-
 /* ---- origins ---- */
 
 /* Origins are few, as they only live while they have calls. */
@@ -923,8 +907,23 @@ struct httpc *httpc_new(struct loop *l)
 		DIE("cannot initialise libcurl");
 	loop_ignore_sigpipe(); /* OpenSSL writes to sockets that the server has closed */
 	c->loop = l;
-	for (size_t i = 0; i < ARRAY_LEN(c->pools); i++)
-		pool_init(&c->pools[i], c);
+	for (size_t i = 0; i < ARRAY_LEN(c->pools); i++) {
+		struct httpc_pool *pool = &c->pools[i];
+
+		pool->c = c;
+		TAILQ_INIT(&pool->zombies);
+		timer_init(&pool->timer, l, on_timer, pool);
+		pool->m = curl_multi_init();
+		/* Without pipelining HTTP/2 multiplexing is off as well: h2c does that. */
+		if (!pool->m ||
+			curl_multi_setopt(pool->m, CURLMOPT_SOCKETFUNCTION, on_curl_socket) ||
+			curl_multi_setopt(pool->m, CURLMOPT_SOCKETDATA, pool) ||
+			curl_multi_setopt(pool->m, CURLMOPT_TIMERFUNCTION, on_curl_timer) ||
+			curl_multi_setopt(pool->m, CURLMOPT_TIMERDATA, pool) ||
+			curl_multi_setopt(pool->m, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING) ||
+			curl_multi_setopt(pool->m, CURLMOPT_MAXCONNECTS, 4L * HTTPC_PER_ORIGIN))
+			DIE("out of memory: curl_multi_init");
+	}
 	return c;
 }
 

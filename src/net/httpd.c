@@ -107,21 +107,6 @@ static void body_read(struct httpd_body *b)
 		share_free(steal_ptr(&being_read));
 }
 
-/* Note that bytes have arrived, so that the body is not the longest idle one. */
-static void touch(struct httpd_body *b, const struct sockaddr *sa)
-{
-	uint8_t source[ADDR_SOURCE_LEN];
-
-	if (b->place.source) {
-		share_active(being_read, &b->place);
-		return;
-	}
-	if (!being_read)
-		being_read = share_new();
-	addr_source(sa, source);
-	share_join(being_read, &b->place, source);
-}
-
 /* Replace the accounted size of this body in the total of its kind. */
 static void count(struct httpd_body *b, size_t held)
 {
@@ -142,13 +127,21 @@ static void refuse_body(struct httpd_body *b);
 static bool body_grow(struct httpd_body *b, const struct sockaddr *sa, size_t len)
 {
 	size_t more = len - b->held;
+	uint8_t source[ADDR_SOURCE_LEN];
 
 	if (len <= HTTPD_BODY_SMALL || len <= b->held)
 		return true;
 	if (b->known && known + more > HTTPD_KNOWN_MAX)
 		return false;
-	if (!b->known)
-		touch(b, sa);
+	/* Bytes have arrived: the body is not the longest idle one. */
+	if (!b->known && b->place.source) {
+		share_active(being_read, &b->place);
+	} else if (!b->known) {
+		if (!being_read)
+			being_read = share_new();
+		addr_source(sa, source);
+		share_join(being_read, &b->place, source);
+	}
 	while (!b->known && strangers + more > HTTPD_STRANGERS_MAX) {
 		struct httpd_body *idlest =
 			container_of(share_idlest(being_read), struct httpd_body, place);

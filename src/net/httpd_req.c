@@ -35,7 +35,7 @@ struct httpd_req {
 	struct op_scope ops;
 	const struct httpd_route *route; /* NULL: unmatched */
 	enum httpd_method method;        /* 0: a method that no route can have */
-	bool keep_alive, http10, has_length, is_head;
+	bool keep_alive;
 	uint64_t start_us;
 	struct strbuf headers; /* header lines of the reply */
 	httpd_gone_fn gone_fn;
@@ -95,10 +95,7 @@ struct httpd_req *httpd_req_new(struct httpd_peer *p, const char *data, size_t l
 		if (strlen(method_names[i].name) == method_len &&
 			memcmp(method_names[i].name, data, method_len) == 0)
 			r->method = method_names[i].method;
-	r->is_head = r->method == HTTPD_HEAD;
 	r->keep_alive = p->head.keep_alive;
-	r->http10 = p->head.http10;
-	r->has_length = p->head.has_length || p->head.chunked;
 	r->start_us = clock_boot_us();
 	r->target = r->data + p->head.target_off;
 	r->path = r->data + len + 1;
@@ -428,10 +425,10 @@ void httpd_reply(
 		.body = body,
 		.len = len,
 		.headers = strbuf_str(&r->headers),
-		.no_body = r->is_head};
+		.no_body = r->method == HTTPD_HEAD};
 
 	assert(p->req == r && p->state == HTTPD_PEER_BUSY);
-	if (last || r->http10)
+	if (last || p->head.http10)
 		a.connection = last ? "close" : "keep-alive";
 	strbuf_reset(&h->scratch);
 	make_reply(h, &a, &h->scratch);
@@ -474,9 +471,9 @@ void httpd_stream_start(
 		.content_type = content_type,
 		.headers = strbuf_str(&r->headers),
 		.open = true,
-		.chunked = !r->http10};
+		.chunked = !r->peer->head.http10};
 
-	assert(r->peer->req == r && r->peer->state == HTTPD_PEER_BUSY && !r->is_head);
+	assert(r->peer->req == r && r->peer->state == HTTPD_PEER_BUSY && r->method != HTTPD_HEAD);
 	r->chunked = a.chunked;
 	r->keep_alive = r->keep_alive && r->chunked;
 	r->drained_fn = fn;
@@ -563,19 +560,6 @@ static bool body_type_fits(const struct httpd_req *r, const char *wanted)
 	return len == strlen(wanted) && strncasecmp(type, wanted, len) == 0;
 }
 
-/* Return how closely a route fits the path: 0 not at all, SIZE_MAX exactly, otherwise the length of
- * its prefix. */
-static size_t route_fit(const char *route, const char *path)
-{
-	size_t len = strlen(route);
-
-	if (strcmp(route, path) == 0)
-		return SIZE_MAX;
-	if (len < 2 || strcmp(route + len - 2, "/*") != 0)
-		return 0;
-	return strncmp(route, path, len - 1) == 0 ? len - 1 : 0;
-}
-
 /* Count the request against its route's limit. False: the limit is reached and r has been
  * refused. */
 static bool enter_route(struct httpd_req *r)
@@ -605,8 +589,15 @@ static const struct httpd_route *find_route(struct httpd_req *r, unsigned *allow
 
 	*allowed = 0;
 	for (size_t i = 0; i < conf->n_routes; i++) {
-		size_t fit = route_fit(conf->routes[i].path, r->path);
+		const char *path = conf->routes[i].path;
+		size_t len = strlen(path), fit = 0;
 
+		/* How closely it fits: exactly, or with the length of its prefix. */
+		if (strcmp(path, r->path) == 0)
+			fit = SIZE_MAX;
+		else if (len >= 2 && strcmp(path + len - 2, "/*") == 0 &&
+			 strncmp(path, r->path, len - 1) == 0)
+			fit = len - 1;
 		if (fit == 0 || fit < best)
 			continue;
 		if (fit > best) {
@@ -627,6 +618,7 @@ static void route_request(struct httpd_req *r)
 {
 	unsigned allowed;
 	const struct httpd_route *route = find_route(r, &allowed);
+	const struct httphead *head = &r->peer->head;
 
 	if (!r->route) {
 		httpd_reply_error(r, 404, 0, "no such path");
@@ -645,7 +637,7 @@ static void route_request(struct httpd_req *r)
 		return;
 	}
 	r->route = route;
-	if (route->needs_body && !r->has_length)
+	if (route->needs_body && !head->has_length && !head->chunked)
 		httpd_reply_error(r, 411, 0, "a Content-Length is required");
 	else if (!body_type_fits(r, route->body_type))
 		httpd_reply_error(r, 415, 0, "the body must be %s", route->body_type);

@@ -18,14 +18,6 @@
 #include "tec/base/mem.h"
 #include "tec/net/httphead.h"
 
-const struct httphead_limits httphead_limits_default = {
-	.head = 16 * 1024,
-	.body = 16 * 1024,
-	.lines = 64,
-	.line = 8000,
-	.target = 2048,
-};
-
 struct span {
 	const char *p;
 	size_t len;
@@ -203,20 +195,6 @@ static struct span next_token(struct span *list)
 	return token;
 }
 
-/* Accept "chunked" alone. With a Content-Length one parser would end the body here and another one
- * there: request smuggling. */
-static int take_transfer(struct scan *s, struct span v)
-{
-	if (!s->limits->chunked)
-		return 411;
-	if (s->out->chunked || s->out->has_length || s->out->http10)
-		return 400;
-	if (!span_is(v, "chunked"))
-		return 501;
-	s->out->chunked = true;
-	return 0;
-}
-
 /* Only close and keep-alive matter; other tokens are hop-by-hop field names, which have no effect
  * here. */
 static int take_connection(struct scan *s, struct span v)
@@ -245,8 +223,16 @@ static int take_field(struct scan *s, struct span name, struct span v)
 	}
 	if (span_is(name, "content-length"))
 		return take_length(s, v);
-	if (span_is(name, "transfer-encoding"))
-		return take_transfer(s, v);
+	/* Accept "chunked" alone. With a Content-Length one parser would end the body here and another
+	 * one there: request smuggling. */
+	if (span_is(name, "transfer-encoding")) {
+		if (!s->limits->chunked)
+			return 411;
+		if (s->out->chunked || s->out->has_length || s->out->http10)
+			return 400;
+		s->out->chunked = span_is(v, "chunked");
+		return s->out->chunked ? 0 : 501;
+	}
 	if (span_is(name, "connection"))
 		return take_connection(s, v);
 	/* Refuse forms: no supported client sends them, and browsers can send them across origins. */

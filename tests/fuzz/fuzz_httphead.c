@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tec/net/httpd.h"
 #include "tec/net/httphead.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -39,9 +40,10 @@ static void check_accepted(const char *head, size_t size, const struct httphead 
 		assert(c != '\n' || (i > 0 && head[i - 1] == '\r'));
 	}
 	assert(h->target_off + h->target_len < h->fields_off && h->fields_off < h->head_len);
-	assert(head[h->target_off] == '/' && h->target_len <= httphead_limits_default.target);
-	assert(h->body_len <= httphead_limits_default.body && (h->has_length || h->body_len == 0));
-	assert(httphead_check(head, h->head_len, &httphead_limits_default, &again) == 0);
+	assert(head[h->target_off] == '/' && h->target_len <= httpd_conf_default.limits.target);
+	assert(h->body_len <= httpd_conf_default.limits.body &&
+		(h->has_length || h->body_len == 0));
+	assert(httphead_check(head, h->head_len, &httpd_conf_default.limits, &again) == 0);
 	assert(again.head_len == h->head_len && again.body_len == h->body_len);
 }
 
@@ -56,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(copy, data, size);
 	copy = realloc(copy, size ? size : 1);
 	assert(copy);
-	status = httphead_check(copy, size, &httphead_limits_default, &h);
+	status = httphead_check(copy, size, &httpd_conf_default.limits, &h);
 	assert(is_status(status));
 	if (status == 0)
 		check_accepted(copy, size, &h);

@@ -7,6 +7,7 @@
 
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
+#include "tec/net/httpd.h"
 #include "tec/net/httphead.h"
 
 #define H "Host: a\r\n"
@@ -22,7 +23,7 @@ static void check_rows(const struct row *rows, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct httphead out;
 		int status = httphead_check(
-			rows[i].head, strlen(rows[i].head), &httphead_limits_default, &out);
+			rows[i].head, strlen(rows[i].head), &httpd_conf_default.limits, &out);
 
 		cr_expect_eq(status, rows[i].status, "%s: %d instead of %d", rows[i].name, status,
 			rows[i].status);
@@ -232,7 +233,7 @@ Test(net_httphead, chunked_bodies_only_where_they_are_expected)
 		{"folded: the first line is empty", 501,
 			"PUT / HTTP/1.1\r\n" H "Transfer-Encoding:\r\n chunked\r\n\r\n"},
 	};
-	struct httphead_limits limits = httphead_limits_default;
+	struct httphead_limits limits = httpd_conf_default.limits;
 
 	limits.chunked = true;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -256,7 +257,7 @@ Test(net_httphead, nul_bytes_anywhere_are_refused)
 
 		memcpy(head, good, sizeof(good));
 		head[i] = '\0';
-		status = httphead_check(head, sizeof(good) - 1, &httphead_limits_default, &out);
+		status = httphead_check(head, sizeof(good) - 1, &httpd_conf_default.limits, &out);
 		cr_assert_eq(status, 400, "%d at %zu", status, i);
 	}
 }
@@ -277,7 +278,7 @@ static int check_sized(size_t target, size_t value, unsigned lines)
 		strbuf_adds(&b, "\r\n");
 	}
 	strbuf_adds(&b, "\r\n");
-	return httphead_check(b.data, b.len, &httphead_limits_default, &out);
+	return httphead_check(b.data, b.len, &httpd_conf_default.limits, &out);
 }
 
 Test(net_httphead, limits_hold_to_the_byte)
@@ -329,8 +330,8 @@ Test(net_httphead, tells_what_the_request_asks_for)
 		struct httphead out;
 		const char *head = rows[i].head;
 
-		cr_assert_eq(httphead_check(head, strlen(head), &httphead_limits_default, &out), 0,
-			"%s", head);
+		cr_assert_eq(httphead_check(head, strlen(head), &httpd_conf_default.limits, &out),
+			0, "%s", head);
 		cr_expect_eq(out.keep_alive, rows[i].keep_alive, "%s", head);
 		cr_expect_eq(out.http10, rows[i].http10, "%s", head);
 		cr_expect_eq(out.expect_continue, rows[i].expect, "%s", head);
@@ -347,7 +348,7 @@ Test(net_httphead, an_absolute_target_is_its_path)
 	static const char head[] = "GET http://a/b?c HTTP/1.1\r\n" H "\r\n";
 	struct httphead out;
 
-	cr_assert_eq(httphead_check(head, sizeof(head) - 1, &httphead_limits_default, &out), 0);
+	cr_assert_eq(httphead_check(head, sizeof(head) - 1, &httpd_conf_default.limits, &out), 0);
 	cr_assert_eq(out.target_len, 4);
 	cr_assert_arr_eq(head + out.target_off, "/b?c", 4);
 }
@@ -357,6 +358,6 @@ Test(net_httphead, stops_at_the_first_empty_line)
 	static const char two[] = "GET / HTTP/1.1\r\n" H "\r\nGET /b HTTP/1.1\r\n" H "\r\n";
 	struct httphead out;
 
-	cr_assert_eq(httphead_check(two, sizeof(two) - 1, &httphead_limits_default, &out), 0);
+	cr_assert_eq(httphead_check(two, sizeof(two) - 1, &httpd_conf_default.limits, &out), 0);
 	cr_assert_eq(out.head_len, strlen("GET / HTTP/1.1\r\n" H "\r\n"));
 }

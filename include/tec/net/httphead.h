@@ -18,7 +18,6 @@ struct httphead_limits {
 	bool chunked;   /* accept chunked bodies: only where clients need them, as every further way
 			   to delimit a body is an opportunity for request smuggling */
 };
-extern const struct httphead_limits httphead_limits_default;
 
 struct httphead {
 	size_t head_len;   /* with the empty line */
