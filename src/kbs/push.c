@@ -625,43 +625,6 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The array of all identities' base64 keys for the Rust operator's policy. Sorted, so that equal
- * sets give equal text. */
-static void shared_json(const struct kbs_push *p, struct strbuf *out)
-{
-	cleanup_free char **keys = NULL;
-	const struct kbs_object *o;
-	struct kbs_entry *e;
-	size_t n = 0;
-
-	EACH_ENTRY (p->sync, e) {
-		if (e->kind != KBS_REFVALUE || !is_identity(e))
-			continue;
-		EACH_OBJECT (e, o) {
-			cleanup_secret struct secret *value = kbs_object_render(e, o);
-			cleanup_json struct json_object *json = NULL;
-			struct err err = ERR_INIT;
-
-			json = json_parse((const char *)secret_peek(value), secret_len(value),
-				&json_limits_object, &err);
-			if (!json || !json_get_str(json, "ak"))
-				DIE("kbs push: the identity %s has no key", e->name);
-			ARRAY_GROW(keys, n);
-			keys[n++] = xstrdup(json_get_str(json, "ak"));
-		}
-	}
-	if (n)
-		qsort(keys, n, sizeof(*keys), by_text);
-	strbuf_addc(out, '[');
-	for (size_t i = 0; i < n; i++) {
-		if (i)
-			strbuf_addc(out, ',');
-		json_quote(out, keys[i], strlen(keys[i]));
-		free(keys[i]);
-	}
-	strbuf_addc(out, ']');
-}
-
 /* Add one entry to the message; false: it does not fit. The first entry is added whatever its
  * size. */
 static bool add_value(struct push_request *f, struct kbs_values *m, struct kbs_entry *e)
@@ -691,13 +654,42 @@ static bool policies_are_there(const struct kbs_push *p)
 	return p->policy_attestation == want->attestation && p->policy_resource == want->resource;
 }
 
-/* Add the array of all identities; false: it is too large and the push has failed. */
+/* Add the array of all identities' base64 keys for the Rust operator's policy. Sorted, so that equal
+ * sets give equal text. False: it is too large and the push has failed. */
 static bool add_shared(struct kbs_push *p, struct kbs_values *m)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	struct err err = ERR_INIT;
+	cleanup_free char **keys = NULL;
+	const struct kbs_object *o;
+	struct kbs_entry *e;
+	size_t n = 0;
 
-	shared_json(p, &text);
+	EACH_ENTRY (p->sync, e) {
+		if (e->kind != KBS_REFVALUE || !is_identity(e))
+			continue;
+		EACH_OBJECT (e, o) {
+			cleanup_secret struct secret *value = kbs_object_render(e, o);
+			cleanup_json struct json_object *json = NULL;
+
+			json = json_parse((const char *)secret_peek(value), secret_len(value),
+				&json_limits_object, &err);
+			if (!json || !json_get_str(json, "ak"))
+				DIE("kbs push: the identity %s has no key", e->name);
+			ARRAY_GROW(keys, n);
+			keys[n++] = xstrdup(json_get_str(json, "ak"));
+		}
+	}
+	if (n)
+		qsort(keys, n, sizeof(*keys), by_text);
+	strbuf_addc(&text, '[');
+	for (size_t i = 0; i < n; i++) {
+		if (i)
+			strbuf_addc(&text, ',');
+		json_quote(&text, keys[i], strlen(keys[i]));
+		free(keys[i]);
+	}
+	strbuf_addc(&text, ']');
 	if (kbs_values_body_len(m, strlen(SHARED_NAME), text.len) <= SHARED_MAX) {
 		kbs_values_add(m, SHARED_NAME, strbuf_str(&text), text.len);
 		return true;
@@ -740,23 +732,6 @@ static void start_dirty(struct kbs_push *p)
 
 	if (f)
 		send_values(f, &m);
-}
-
-/* `sent` is set before the request: if its answer is lost, a clean sentinel may be stored. */
-static void start_clean(struct kbs_push *p)
-{
-	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
-	struct push_request *f;
-
-	if (!may_mark(p))
-		return;
-	f = request_new(p);
-	f->clean = p->sent = true;
-	kbs_sync_sum(p->sync, &f->sum);
-	p->sent_sum = f->sum;
-	add_sentinel(p, &f->sum, &m);
-	p->sentinel_due = false;
-	send_values(f, &m);
 }
 
 /* Send null for each revoked name again, or the current list if the name has other objects. */
@@ -1240,6 +1215,8 @@ static bool change_mode(struct kbs_push *p)
 /* Everything is sent: read back once, and write the clean sentinel after its debounce. */
 static void all_sent(struct kbs_push *p)
 {
+	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
+	struct push_request *f;
 	struct kbs_sum want;
 
 	backoff_reset(&p->backoff);
@@ -1255,10 +1232,20 @@ static void all_sent(struct kbs_push *p)
 		/* A clean sentinel whose answer was lost may be stored, with another sum than the
 		 * one that is due now: a probe could not distinguish the two. */
 		kbs_sync_sum(p->sync, &want);
-		if (p->sent && memcmp(&want, &p->sent_sum, sizeof(want)) != 0)
+		if (p->sent && memcmp(&want, &p->sent_sum, sizeof(want)) != 0) {
 			start_dirty(p);
-		else
-			start_clean(p);
+			return;
+		}
+		if (!may_mark(p))
+			return;
+		/* `sent` is set before the request: if its answer is lost, a clean sentinel may be
+		 * stored. */
+		f = request_new(p);
+		f->clean = p->sent = true;
+		f->sum = p->sent_sum = want;
+		add_sentinel(p, &want, &m);
+		p->sentinel_due = false;
+		send_values(f, &m);
 	} else if (!timer_is_set(&p->sentinel)) {
 		timer_set(&p->sentinel, p->conf.sentinel_ms);
 	}

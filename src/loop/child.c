@@ -128,8 +128,10 @@ static void reap_dying(struct loop *l)
 }
 
 /* Kill the child without waiting, and keep the struct until the child can be reaped. */
-static void child_abandon(struct child *c)
+static void child_abandon(struct op *op)
 {
+	struct child *c = container_of(op, struct child, op);
+
 	if (c->pid == 0) {
 		child_free(c);
 		return;
@@ -142,17 +144,12 @@ static void child_abandon(struct child *c)
 	c->pidfd.watch = loop_fd_new(c->loop, c->pidfd.fd, true, false, on_dead, c);
 }
 
-static void on_abort(struct op *op)
-{
-	child_abandon(container_of(op, struct child, op));
-}
-
 /* Report a failure of a child that may still run, then kill it. */
 static void child_fail(struct child *c, const struct err *err)
 {
 	op_finish(&c->op);
 	c->done(c->arg, err, "", 0);
-	child_abandon(c);
+	child_abandon(&c->op);
 }
 
 /* ---- output */
@@ -192,29 +189,13 @@ static void on_out(int fd, bool readable, bool writable, void *arg)
 	child_fail(c, &err);
 }
 
-/* Keep the last STDERR_KEEP bytes: the final message usually names the cause. */
-static void tail_add(struct child *c, const char *p, size_t n)
-{
-	if (n > STDERR_KEEP) {
-		p += n - STDERR_KEEP;
-		n = STDERR_KEEP;
-	}
-	if (c->tail_len + n > STDERR_KEEP) {
-		size_t cut = c->tail_len + n - STDERR_KEEP;
-
-		memmove(c->tail, c->tail + cut, c->tail_len - cut);
-		c->tail_len -= cut;
-	}
-	memcpy(c->tail + c->tail_len, p, n);
-	c->tail_len += n;
-}
-
 static void on_errs(int fd, bool readable, bool writable, void *arg)
 {
 	struct child *c = arg;
 	char buf[1024];
 
-	/* At most 64 KiB per call: a child that floods stderr must not block the loop. */
+	/* Keep the last STDERR_KEEP bytes: the final message usually names the cause. At most 64 KiB
+	 * per call: a child that floods stderr must not block the loop. */
 	for (unsigned i = 0; i < 64 && c->errs.fd >= 0; i++) {
 		ssize_t n = read(c->errs.fd, buf, sizeof(buf));
 
@@ -222,12 +203,20 @@ static void on_errs(int fd, bool readable, bool writable, void *arg)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return;
-		if (n <= 0)
+		if (n <= 0) {
 			end_close(&c->errs);
-		else if (c->said)
+		} else if (c->said) {
 			c->said(c->arg, buf, (size_t)n);
-		else
-			tail_add(c, buf, (size_t)n);
+		} else {
+			size_t more = n < STDERR_KEEP ? (size_t)n : STDERR_KEEP;
+			size_t cut = c->tail_len + more > STDERR_KEEP
+					     ? c->tail_len + more - STDERR_KEEP
+					     : 0;
+
+			memmove(c->tail, c->tail + cut, c->tail_len - cut);
+			memcpy(c->tail + c->tail_len - cut, buf + n - more, more);
+			c->tail_len += more - cut;
+		}
 	}
 }
 
@@ -484,7 +473,7 @@ struct op *child_start(struct loop *l, struct op_scope *scope, const struct chil
 	if (spec->input_len > 0)
 		body_add(&c->input, spec->input, spec->input_len, spec->input_len);
 	timer_init(&c->deadline, l, on_deadline, c);
-	op_begin(&c->op, scope, on_abort);
+	op_begin(&c->op, scope, child_abandon);
 	if (child_spawn(c, spec, &p) < 0) {
 		err_set_errno(&c->err, ERR_TRANSIENT, errno, "%.64s cannot be started", c->name);
 		defer_call(&c->failed, l, on_failed, c);

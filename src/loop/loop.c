@@ -344,26 +344,10 @@ static void run_events(struct loop *l, uint32_t max_wait_ms)
 	l->n_ran += (unsigned)event_base_get_max_events(l->base, EVENT_BASE_COUNT_ACTIVE, 1);
 }
 
-/* Record the busy time since the last poll. The CPU clock is a system call, so it is read once per
- * poll. If deferred calls blocked, their wall time exceeds the CPU time and is recorded instead. */
-static void note_turns(struct loop *l)
-{
-	uint64_t cpu, took;
-
-	l->n_unpolled = 0;
-	if (clock_is_fake())
-		return;
-	cpu = cpu_us();
-	took = cpu - l->cpu_us > l->deferred_us ? cpu - l->cpu_us : l->deferred_us;
-	l->cpu_us = cpu;
-	l->deferred_us = 0;
-	metric_observe(&turn_seconds, NULL, NULL, (double)took / 1e6);
-}
-
 /* Deferred calls run first, so that the work of the previous turn ends before new input is read. */
 void loop_turn(struct loop *l, uint32_t max_wait_ms)
 {
-	uint64_t start = clock_boot_us();
+	uint64_t start = clock_boot_us(), cpu, took;
 
 	if (l->in_turn)
 		DIE("the loop was entered from one of its callbacks");
@@ -373,9 +357,19 @@ void loop_turn(struct loop *l, uint32_t max_wait_ms)
 	l->deferred_us += clock_boot_us() - start;
 	if (!l->pending || ++l->n_unpolled >= POLL_TURNS) {
 		run_events(l, max_wait_ms);
-		note_turns(l);
+		l->n_unpolled = 0;
 	}
 	l->in_turn = false;
+	if (l->n_unpolled > 0 || clock_is_fake())
+		return;
+	/* The busy time since the last poll. The CPU clock is a system call, so it is read once per
+	 * poll. If deferred calls blocked, their wall time exceeds the CPU time and is recorded
+	 * instead. */
+	cpu = cpu_us();
+	took = cpu - l->cpu_us > l->deferred_us ? cpu - l->cpu_us : l->deferred_us;
+	l->cpu_us = cpu;
+	l->deferred_us = 0;
+	metric_observe(&turn_seconds, NULL, NULL, (double)took / 1e6);
 }
 
 void loop_run(struct loop *l)
