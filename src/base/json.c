@@ -106,6 +106,21 @@ size_t json_len(struct json_object *o)
 	return json_object_is_type(o, json_type_object) ? (size_t)json_object_object_length(o) : 0;
 }
 
+bool json_is_empty(struct json_object *o)
+{
+	switch (json_object_get_type(o)) {
+	case json_type_null:
+		return true;
+	case json_type_string:
+		return json_object_get_string_len(o) == 0;
+	case json_type_array:
+	case json_type_object:
+		return json_len(o) == 0;
+	default:
+		return false;
+	}
+}
+
 /* json-c returns NULL for an index past the end and for a null element alike. */
 struct json_object *json_at(struct json_object *a, size_t i)
 {

@@ -224,23 +224,6 @@ static const struct {
 	{"as-user-extra", "impersonation: use the account's own credentials"},
 };
 
-/* Tools write unused members as "" or [], which must not be refused. */
-static bool is_empty(struct json_object *v)
-{
-	switch (json_object_get_type(v)) {
-	case json_type_null:
-		return true;
-	case json_type_string:
-		return json_object_get_string_len(v) == 0;
-	case json_type_array:
-		return json_object_array_length(v) == 0;
-	case json_type_object:
-		return json_object_object_length(v) == 0;
-	default:
-		return false;
-	}
-}
-
 /* exec.env is a list of {name, value}; it becomes an envp of "name=value". */
 static int read_exec_env(struct k8s_kubeconfig *k, struct json_object *o, struct err *err)
 {
@@ -346,8 +329,9 @@ static int read_user(
 	struct json_object *exec = NULL, *v = NULL;
 	const char *token;
 
+	/* Tools write unused members as "" or [], which must not be refused. */
 	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
-		if (json_object_object_get_ex(o, refused[i].name, &v) && !is_empty(v))
+		if (json_object_object_get_ex(o, refused[i].name, &v) && !json_is_empty(v))
 			return err_set(err, ERR_INVALID, "user: %s is not supported: %s",
 				refused[i].name, refused[i].instead);
 	if (get_str(o, "user", "token", &token, err) != 0 ||

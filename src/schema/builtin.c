@@ -35,7 +35,7 @@
 	}
 #define STORED .verbs = SCHEMA_VERBS_ALL, .namespaced = true
 /* A review is answered at once and never stored. */
-#define REVIEW .verbs = SCHEMA_VERB_CREATE
+#define REVIEW .verbs = SCHEMA_VERB_CREATE, .members = "spec status"
 
 /* A POST to serviceaccounts/NAME/token exchanges a TokenRequest, not a ServiceAccount. */
 static const struct schema_sub account_subs[] = {
@@ -48,21 +48,34 @@ static const struct schema_sub account_subs[] = {
 
 /* By group, then by name: the order of discovery. */
 static const struct schema_kind kinds[] = {
-	KIND("", "ConfigMap", "configmaps", "configmap", .short_names = NAMES("cm"), STORED),
-	KIND("", "Event", "events", "event", .short_names = NAMES("ev"), STORED),
+	KIND("", "ConfigMap", "configmaps", "configmap", .short_names = NAMES("cm"),
+		.members = "data binaryData immutable", STORED),
+	KIND("", "Event", "events", "event", .short_names = NAMES("ev"),
+		.members =
+			"involvedObject reason message source firstTimestamp lastTimestamp count "
+			"type eventTime series action related reportingComponent reportingInstance",
+		STORED),
 	KIND("", "Namespace", "namespaces", "namespace", .short_names = NAMES("ns"),
-		.verbs = SCHEMA_VERB_GET | SCHEMA_VERB_LIST | SCHEMA_VERB_WATCH),
-	KIND("", "Secret", "secrets", "secret", STORED),
+		.verbs = SCHEMA_VERB_GET | SCHEMA_VERB_LIST | SCHEMA_VERB_WATCH,
+		.members = "spec status"),
+	KIND("", "Secret", "secrets", "secret", .members = "data stringData immutable type",
+		STORED),
 	KIND("", "ServiceAccount", "serviceaccounts", "serviceaccount", .short_names = NAMES("sa"),
-		.subs = account_subs, .n_subs = ARRAY_LEN(account_subs), STORED),
+		.subs = account_subs, .n_subs = ARRAY_LEN(account_subs),
+		.members = "secrets imagePullSecrets automountServiceAccountToken", STORED),
 	KIND("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews",
 		"selfsubjectreview", REVIEW),
 	KIND("authorization.k8s.io", "SelfSubjectAccessReview", "selfsubjectaccessreviews",
 		"selfsubjectaccessreview", REVIEW),
 	KIND("authorization.k8s.io", "SelfSubjectRulesReview", "selfsubjectrulesreviews",
 		"selfsubjectrulesreview", REVIEW),
-	KIND("events.k8s.io", "Event", "events", "event", .short_names = NAMES("ev"), STORED),
-	KIND(RBAC, "RoleBinding", "rolebindings", "rolebinding", STORED),
+	KIND("events.k8s.io", "Event", "events", "event", .short_names = NAMES("ev"),
+		.members = "eventTime series reportingController reportingInstance action reason "
+			   "regarding related note type deprecatedSource deprecatedFirstTimestamp "
+			   "deprecatedLastTimestamp deprecatedCount",
+		STORED),
+	KIND(RBAC, "RoleBinding", "rolebindings", "rolebinding", .members = "subjects roleRef",
+		STORED),
 };
 
 size_t schema_builtin_count(void)
@@ -76,16 +89,6 @@ const struct schema_kind *schema_builtin_at(size_t i)
 }
 
 /* The table is small: a search is fast enough for every request. */
-const struct schema_kind *schema_builtin_find(
-	const char *group, const char *version, const char *plural)
-{
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (str_eq(kinds[i].group, group) && str_eq(kinds[i].version, version) &&
-			str_eq(kinds[i].plural, plural))
-			return &kinds[i];
-	return NULL;
-}
-
 const struct schema_kind *schema_builtin_kind(
 	const char *group, const char *version, const char *kind)
 {
@@ -94,34 +97,6 @@ const struct schema_kind *schema_builtin_kind(
 			str_eq(kinds[i].kind, kind))
 			return &kinds[i];
 	return NULL;
-}
-
-/* ---- members */
-
-/* Only the names: the values are described as "any value" in OpenAPI documents, and checked by
- * schema_builtin_check(). */
-const char *schema_builtin_members(const struct schema_kind *k)
-{
-	static const struct {
-		const char *group, *kind, *members;
-	} others[] = {
-		{"", "ConfigMap", "data binaryData immutable"},
-		{"", "Secret", "data stringData immutable type"},
-		{"", "ServiceAccount", "secrets imagePullSecrets automountServiceAccountToken"},
-		{"", "Event",
-			"involvedObject reason message source firstTimestamp lastTimestamp count "
-			"type eventTime series action related reportingComponent reportingInstance"},
-		{"events.k8s.io", "Event",
-			"eventTime series reportingController reportingInstance action reason regarding "
-			"related note type deprecatedSource deprecatedFirstTimestamp "
-			"deprecatedLastTimestamp deprecatedCount"},
-		{"rbac.authorization.k8s.io", "RoleBinding", "subjects roleRef"},
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(others); i++)
-		if (str_eq(k->group, others[i].group) && str_eq(k->kind, others[i].kind))
-			return others[i].members;
-	return "spec status"; /* a Namespace */
 }
 
 /* ---- causes */
@@ -142,18 +117,10 @@ static void add_cause(struct check *c, const char *name, enum schema_problem p,
 	schema_path_cut(&c->path, before);
 }
 
-/* Go's API types do not distinguish an absent value from an empty one. */
-static bool is_empty(struct json_object *v)
-{
-	return !v || (json_object_is_type(v, json_type_array) && json_len(v) == 0) ||
-	       (json_object_is_type(v, json_type_string) && json_object_get_string_len(v) == 0) ||
-	       (json_object_is_type(v, json_type_object) && json_len(v) == 0);
-}
-
-/* An empty value counts as missing. */
+/* An empty value counts as missing, as in Go's API types. */
 static bool require(struct check *c, struct json_object *o, const char *name)
 {
-	if (!is_empty(json_get(o, name)))
+	if (!json_is_empty(json_get(o, name)))
 		return true;
 	add_cause(c, name, SCHEMA_REQUIRED, NULL, "");
 	return false;
@@ -189,31 +156,27 @@ static void check_key(struct check *c, const char *map, const char *key)
 		at_key(c, map, key, SCHEMA_INVALID, key, "must not be '.' or begin with '..'");
 }
 
-/* Compute the decoded length of valid base64 from its length and padding. */
-static size_t decoded_len(struct json_object *v)
-{
-	const char *text = json_object_get_string(v);
-	size_t n = v ? (size_t)json_object_get_string_len(v) : 0;
-
-	return n < 4 ? 0 : n / 4 * 3 - (text[n - 1] == '=') - (text[n - 2] == '=');
-}
-
 /* Check the keys of one map and return the total size of its values. other: the map that must not
  * have the same keys; NULL: none, and the values are base64. */
 static size_t check_data(struct check *c, struct json_object *o, const char *map, const char *other)
 {
-	struct json_object *m = json_get_obj(o, map), *also = other ? json_get_obj(o, other) : NULL;
-	bool base64 = !other;
+	struct json_object *also = other ? json_get_obj(o, other) : NULL;
 	size_t size = 0;
 
-	if (!m)
-		return 0;
-	json_each (m, key, v) {
+	json_each (json_get_obj(o, map), key, v) {
+		size_t n = (size_t)json_object_get_string_len(v);
+		const char *text;
+
 		check_key(c, map, key);
 		if (also && json_object_object_get_ex(also, key, NULL))
 			at_key(c, map, key, SCHEMA_INVALID, key, "is in binaryData, too");
-		if (json_object_is_type(v, json_type_string))
-			size += base64 ? decoded_len(v) : (size_t)json_object_get_string_len(v);
+		if (!json_object_is_type(v, json_type_string))
+			continue;
+		text = json_object_get_string(v);
+		if (other)
+			size += n;
+		else if (n >= 4) /* the decoded length, by length and padding */
+			size += n / 4 * 3 - (text[n - 1] == '=') - (text[n - 2] == '=');
 	}
 	return size;
 }
@@ -226,27 +189,11 @@ static void check_size(struct check *c, const char *field, size_t size)
 			"must have at most %u bytes", DATA_MAX);
 }
 
-/* Both maps share the limit. "[]" is the field that kube-apiserver reports for it. */
-static void check_configmap(struct check *c, struct json_object *o)
-{
-	size_t size = check_data(c, o, "data", "binaryData");
-
-	check_size(c, "[]", size + check_data(c, o, "binaryData", NULL));
-}
-
-/* A key with value null exists, which json_get() would not tell from an absent one. */
-static bool has_key(struct json_object *data, const char *key, struct json_object **v)
-{
-	*v = NULL;
-	return data && json_object_object_get_ex(data, key, v);
-}
-
-/* The key must exist; its value may be empty, as in kube-apiserver. */
+/* The key must exist; its value may be empty, as in kube-apiserver, or null, which json_get() would
+ * not tell from an absent one. */
 static bool require_key(struct check *c, struct json_object *data, const char *key)
 {
-	struct json_object *v;
-
-	if (has_key(data, key, &v))
+	if (json_object_object_get_ex(data, key, NULL))
 		return true;
 	at_key(c, "data", key, SCHEMA_REQUIRED, NULL, "");
 	return false;
@@ -255,13 +202,14 @@ static bool require_key(struct check *c, struct json_object *data, const char *k
 /* Check that the credentials of a registry are a JSON object. */
 static void check_docker(struct check *c, struct json_object *data, const char *key)
 {
-	struct json_object *v, *o;
+	struct json_object *v = NULL, *o;
 	struct err err = ERR_INIT;
 	uint8_t *bytes = NULL;
 	size_t n = 0;
 
-	if (!require_key(c, data, key) || !has_key(data, key, &v))
+	if (!require_key(c, data, key))
 		return;
+	(void)json_object_object_get_ex(data, key, &v);
 	if (v && (!json_object_is_type(v, json_type_string) ||
 			 bytes_from_b64(json_object_get_string(v),
 				 (size_t)json_object_get_string_len(v), &bytes, &n) < 0))
@@ -278,9 +226,10 @@ static void check_docker(struct check *c, struct json_object *data, const char *
 
 /* Check the keys that the type of a Secret requires. Other types, including Opaque and custom ones,
  * have no rules. */
-static void check_type(struct check *c, struct json_object *o, const char *type)
+static void check_type(struct check *c, struct json_object *o)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
+	const char *type = json_get_str(o, "type");
 
 	if (str_eq(type, "kubernetes.io/dockercfg")) {
 		check_docker(c, data, ".dockercfg");
@@ -288,13 +237,15 @@ static void check_type(struct check *c, struct json_object *o, const char *type)
 		check_docker(c, data, ".dockerconfigjson");
 	} else if (str_eq(type, "kubernetes.io/basic-auth")) {
 		/* One of the two suffices; without both, each is reported as missing. */
-		if (!has_key(data, "username", &v) && !has_key(data, "password", &v)) {
+		if (!json_object_object_get_ex(data, "username", NULL) &&
+			!json_object_object_get_ex(data, "password", NULL)) {
 			(void)require_key(c, data, "username");
 			(void)require_key(c, data, "password");
 		}
 	} else if (str_eq(type, "kubernetes.io/ssh-auth")) {
 		/* Unlike with the other types, an empty value is refused. */
-		if (!has_key(data, "ssh-privatekey", &v) || is_empty(v))
+		json_object_object_get_ex(data, "ssh-privatekey", &v);
+		if (json_is_empty(v))
 			at_key(c, "data", "ssh-privatekey", SCHEMA_REQUIRED, NULL, "");
 	} else if (str_eq(type, "kubernetes.io/tls")) {
 		/* The certificate and key are not parsed: kube-apiserver does not either. */
@@ -302,15 +253,10 @@ static void check_type(struct check *c, struct json_object *o, const char *type)
 		(void)require_key(c, data, "tls.key");
 	} else if (str_eq(type, "kubernetes.io/service-account-token")) {
 		/* Whether the ServiceAccount exists is not checked here. */
-		if (!has_key(json_get_obj(o, "metadata/annotations"), ACCOUNT, &v) || is_empty(v))
+		json_object_object_get_ex(json_get_obj(o, "metadata/annotations"), ACCOUNT, &v);
+		if (json_is_empty(v))
 			at_key(c, "metadata.annotations", ACCOUNT, SCHEMA_REQUIRED, NULL, "");
 	}
-}
-
-static void check_secret(struct check *c, struct json_object *o)
-{
-	check_size(c, "data", check_data(c, o, "data", NULL));
-	check_type(c, o, json_get_str(o, "type"));
 }
 
 /* ---- RoleBindings */
@@ -438,26 +384,23 @@ static bool is_qualified(const char *s)
 	return true;
 }
 
-/* An Event about a cluster-scoped object has no namespace to match: it must be in "default", or in
- * kube-system for the newer form. */
-static void check_namespace(struct check *c, struct json_object *o, const char *of, bool timed)
+/* The rules for an Event with an eventTime apply to those of core/v1, too. An Event about a
+ * cluster-scoped object has no namespace to match: it must be in "default", or in kube-system for
+ * the newer form. */
+static void check_event(struct check *c, struct json_object *o, bool core)
 {
-	const char *ns = json_get_str(o, "metadata/namespace");
+	static const char *const members[] = {"reportingInstance", "action", "reason"};
+	const char *controller = core ? "reportingComponent" : "reportingController",
+		   *name = json_get_str(o, controller), *ns = json_get_str(o, "metadata/namespace"),
+		   *of = json_get_str(o, core ? "involvedObject/namespace" : "regarding/namespace");
+	bool timed = !json_is_empty(json_get(o, "eventTime"));
 	bool none = !ns || !*ns || str_eq(ns, "default") || (timed && str_eq(ns, "kube-system"));
 
 	if (of && *of ? !timed && !str_eq(ns, of) : !none)
 		add_cause(c, "involvedObject.namespace", SCHEMA_INVALID, NULL,
 			"must be the namespace of the Event");
-}
-
-/* Check an Event that has an eventTime. controller: name of the member and of the field in
- * causes. */
-static void check_timed(
-	struct check *c, struct json_object *o, const char *controller, const char *note)
-{
-	static const char *const members[] = {"reportingInstance", "action", "reason"};
-	const char *name = json_get_str(o, controller);
-
+	if (!timed)
+		return;
 	require(c, o, controller);
 	if (name && *name && !is_qualified(name))
 		add_cause(c, controller, SCHEMA_INVALID, json_get(o, controller),
@@ -466,19 +409,7 @@ static void check_timed(
 		require(c, o, members[i]);
 		at_most(c, o, members[i], members[i], SHORT_MAX);
 	}
-	at_most(c, o, note, "message", NOTE_MAX);
-}
-
-/* The rules for an Event with an eventTime apply to those of core/v1, too. */
-static void check_event(struct check *c, struct json_object *o, bool core)
-{
-	bool timed = !is_empty(json_get(o, "eventTime"));
-
-	check_namespace(c, o,
-		json_get_str(o, core ? "involvedObject/namespace" : "regarding/namespace"), timed);
-	if (timed)
-		check_timed(c, o, core ? "reportingComponent" : "reportingController",
-			core ? "message" : "note");
+	at_most(c, o, core ? "message" : "note", "message", NOTE_MAX);
 }
 
 /* A series begins with its second occurrence. */
@@ -490,7 +421,7 @@ static void check_series(struct check *c, struct json_object *o)
 		return;
 	if (json_get_int(series, "count", 0) < 2)
 		add_cause(c, "series.count", SCHEMA_INVALID, NULL, "must be at least 2");
-	if (is_empty(json_get(series, "lastObservedTime")))
+	if (json_is_empty(json_get(series, "lastObservedTime")))
 		add_cause(c, "series.lastObservedTime", SCHEMA_REQUIRED, NULL, "");
 }
 
@@ -509,28 +440,29 @@ static void check_new_event(struct check *c, struct json_object *o)
 		add_cause(c, "type", SCHEMA_INVALID, json_get(o, "type"),
 			"must be Normal or Warning");
 	for (size_t i = 0; i < ARRAY_LEN(unset); i++)
-		if (!is_empty(json_get(o, unset[i][0])) &&
+		if (!json_is_empty(json_get(o, unset[i][0])) &&
 			!(str_eq(unset[i][1], "count") && json_get_int(o, unset[i][0], 0) == 0))
 			add_cause(c, unset[i][1], SCHEMA_INVALID, NULL, "must be unset");
 }
 
-/* Everything but metadata and series: the member, and the field of core/v1 that causes name. */
-static const char *const fixed[][2] = {{"regarding", "involvedObject"}, {"reason", "reason"},
-	{"note", "message"}, {"deprecatedSource", "source"},
-	{"deprecatedFirstTimestamp", "firstTimestamp"},
-	{"deprecatedLastTimestamp", "lastTimestamp"}, {"deprecatedCount", "count"},
-	{"type", "type"}, {"eventTime", "eventTime"}, {"action", "action"}, {"related", "related"},
-	{"reportingController", "reportingController"}, {"reportingInstance", "reportingInstance"}};
-
-/* Absent and empty are equal, as in Go's types. A series is checked only when it changed. */
+/* Everything but metadata and series is immutable: the member, and the field of core/v1 that causes
+ * name. Absent and empty are equal, as in Go's types. A series is checked only when it changed. */
 static void check_changed_event(struct check *c, struct json_object *old, struct json_object *o)
 {
+	static const char *const fixed[][2] = {{"regarding", "involvedObject"},
+		{"reason", "reason"}, {"note", "message"}, {"deprecatedSource", "source"},
+		{"deprecatedFirstTimestamp", "firstTimestamp"},
+		{"deprecatedLastTimestamp", "lastTimestamp"}, {"deprecatedCount", "count"},
+		{"type", "type"}, {"eventTime", "eventTime"}, {"action", "action"},
+		{"related", "related"}, {"reportingController", "reportingController"},
+		{"reportingInstance", "reportingInstance"}};
+
 	if (!json_object_equal(json_get(old, "series"), json_get(o, "series")))
 		check_series(c, o);
 	for (size_t i = 0; i < ARRAY_LEN(fixed); i++) {
 		struct json_object *a = json_get(old, fixed[i][0]), *b = json_get(o, fixed[i][0]);
 
-		if (!json_object_equal(a, b) && !(is_empty(a) && is_empty(b)))
+		if (!json_object_equal(a, b) && !(json_is_empty(a) && json_is_empty(b)))
 			add_cause(c, fixed[i][1], SCHEMA_INVALID, b, "field is immutable");
 	}
 }
@@ -558,20 +490,14 @@ static void fixed_data(
 			schema_cause_add(causes, SCHEMA_FORBIDDEN, members[i], NULL, "%s", why);
 }
 
-/* Return the type of a Secret; Opaque by default. */
-static const char *type_of(struct json_object *secret)
-{
-	const char *type = json_get_str(secret, "type");
-
-	return type ? type : "Opaque";
-}
-
 /* The new and the old object are compared after the defaults, so that an omitted default is no
- * change. */
+ * change. The type of a Secret is Opaque by default. */
 static void check_changed(struct check *c, const struct schema_kind *k, struct json_object *old,
 	struct json_object *now)
 {
-	if (str_eq(k->kind, "Secret") && !str_eq(type_of(old), type_of(now)))
+	const char *was = json_get_str(old, "type"), *is = json_get_str(now, "type");
+
+	if (str_eq(k->kind, "Secret") && !str_eq(was ? was : "Opaque", is ? is : "Opaque"))
 		add_cause(c, "type", SCHEMA_INVALID, json_get(now, "type"), "field is immutable");
 	if (str_eq(k->kind, "Secret") || str_eq(k->kind, "ConfigMap"))
 		fixed_data(old, now, c->causes);
@@ -592,14 +518,19 @@ void schema_builtin_check(const struct schema_kind *k, struct json_object *was,
 
 	if (was)
 		check_changed(&c, k, was, o);
-	if (str_eq(k->kind, "Secret"))
-		check_secret(&c, o);
-	else if (str_eq(k->kind, "ConfigMap"))
-		check_configmap(&c, o);
-	else if (str_eq(k->kind, "RoleBinding"))
+	if (str_eq(k->kind, "Secret")) {
+		check_size(&c, "data", check_data(&c, o, "data", NULL));
+		check_type(&c, o);
+	} else if (str_eq(k->kind, "ConfigMap")) {
+		/* Both maps share the limit. "[]" is the field that kube-apiserver reports. */
+		size_t size = check_data(&c, o, "data", "binaryData");
+
+		check_size(&c, "[]", size + check_data(&c, o, "binaryData", NULL));
+	} else if (str_eq(k->kind, "RoleBinding")) {
 		check_binding(&c, o);
-	else if (str_eq(k->kind, "Event"))
+	} else if (str_eq(k->kind, "Event")) {
 		check_event(&c, o, k->group[0] == '\0');
+	}
 	if (!was && str_eq(k->group, "events.k8s.io"))
 		check_new_event(&c, o);
 	strbuf_fini(&c.path);

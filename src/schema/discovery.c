@@ -17,17 +17,6 @@
 static const char *const group_order[] = {"", "events.k8s.io", "authentication.k8s.io",
 	"authorization.k8s.io", "rbac.authorization.k8s.io"};
 
-struct kinds {
-	const struct schema_kind **kind; /* owned array */
-	size_t n;
-};
-#define cleanup_kinds __attribute__((cleanup(kinds_fini)))
-
-static void kinds_fini(struct kinds *k)
-{
-	free(k->kind);
-}
-
 /* Groups that are not listed rank last, in alphabetical order. */
 static size_t group_rank(const char *group)
 {
@@ -49,36 +38,38 @@ static int by_place(const void *a, const void *b)
 	return c ? c : strcmp(x->plural, y->plural);
 }
 
-/* Rebuilt for every document: discovery requests are rare. */
-static struct kinds all_kinds(const struct schema_served *s)
+const struct schema_kind *schema_served_at(const struct schema_served *s, size_t i)
 {
-	struct kinds k = {NULL, 0};
+	size_t own = schema_builtin_count();
 
-	for (size_t i = 0; i < schema_builtin_count(); i++) {
-		ARRAY_GROW(k.kind, k.n);
-		k.kind[k.n++] = schema_builtin_at(i);
-	}
-	for (size_t i = 0; i < s->n; i++) {
-		ARRAY_GROW(k.kind, k.n);
-		k.kind[k.n++] = &s->crds[i]->kind;
-	}
-	qsort(k.kind, k.n, sizeof(*k.kind), by_place);
-	return k;
+	if (i < own)
+		return schema_builtin_at(i);
+	return i - own < s->n ? &s->crds[i - own]->kind : NULL;
 }
 
 /* Built-in kinds win, so that a CRD cannot replace one. */
 const struct schema_kind *schema_served_kind(
 	const struct schema_served *s, const char *group, const char *version, const char *plural)
 {
-	const struct schema_kind *k = schema_builtin_find(group, version, plural);
+	const struct schema_kind *k;
 
-	for (size_t i = 0; !k && i < s->n; i++) {
-		const struct schema_kind *own = &s->crds[i]->kind;
+	for (size_t i = 0; (k = schema_served_at(s, i)); i++)
+		if (str_eq(k->group, group) && str_eq(k->version, version) &&
+			str_eq(k->plural, plural))
+			break;
+	return k;
+}
 
-		if (str_eq(own->group, group) && str_eq(own->version, version) &&
-			str_eq(own->plural, plural))
-			k = own;
-	}
+/* All kinds in the order of the documents, NULL-terminated; the caller frees the array. Rebuilt for
+ * every document: discovery requests are rare. */
+static const struct schema_kind **all_kinds(const struct schema_served *s)
+{
+	size_t n = schema_builtin_count() + s->n;
+	const struct schema_kind **k = xcalloc(n + 1, sizeof(*k));
+
+	for (size_t i = 0; i < n; i++)
+		k[i] = schema_served_at(s, i);
+	qsort(k, n, sizeof(*k), by_place);
 	return k;
 }
 
@@ -104,6 +95,16 @@ static struct json_object *verb_list(const struct schema_kind *k, unsigned verbs
 	return text_list(k->crd && verbs == SCHEMA_VERBS_ALL ? custom : names);
 }
 
+/* What a client may do with a kind, and how people may call it. */
+static void add_usage(struct json_object *o, const struct schema_kind *k)
+{
+	json_add(o, "verbs", verb_list(k, k->verbs));
+	if (k->short_names)
+		json_add(o, "shortNames", text_list(k->short_names));
+	if (k->categories)
+		json_add(o, "categories", text_list(k->categories));
+}
+
 static struct json_object *document(const char *kind, const char *version)
 {
 	return json_add_str(json_add_str(json_obj(), "kind", kind), "apiVersion", version);
@@ -116,12 +117,12 @@ static struct json_object *version_entry(const struct schema_kind *k)
 	return json_add_str(json_add_str(json_obj(), "groupVersion", gv), "version", k->version);
 }
 
-/* Count the kinds from i on that belong to the group of the i-th. */
-static size_t same_group(const struct kinds *k, size_t i)
+/* Count the kinds from k on that belong to the group of the first. */
+static size_t same_group(const struct schema_kind **k)
 {
 	size_t n = 1;
 
-	while (i + n < k->n && str_eq(k->kind[i + n]->group, k->kind[i]->group))
+	while (k[n] && str_eq(k[n]->group, k[0]->group))
 		n++;
 	return n;
 }
@@ -149,23 +150,23 @@ struct json_object *schema_discovery_versions(const char *server)
 /* The core group is not listed here: clients find it at /api. */
 struct json_object *schema_discovery_groups(const struct schema_served *s)
 {
-	cleanup_kinds struct kinds k = all_kinds(s);
+	cleanup_free const struct schema_kind **all = all_kinds(s);
 	struct json_object *groups = json_arr();
 
-	for (size_t i = 0; i < k.n; i += same_group(&k, i))
-		if (*k.kind[i]->group)
-			json_push(groups, group_entry(k.kind[i], json_obj()));
+	for (const struct schema_kind **k = all; *k; k += same_group(k))
+		if (*(*k)->group)
+			json_push(groups, group_entry(*k, json_obj()));
 	return json_add(document("APIGroupList", "v1"), "groups", groups);
 }
 
 /* The core group ("") has no document of this kind. */
 struct json_object *schema_discovery_group(const struct schema_served *s, const char *group)
 {
-	cleanup_kinds struct kinds k = all_kinds(s);
+	const struct schema_kind *k;
 
-	for (size_t i = 0; *group && i < k.n; i += same_group(&k, i))
-		if (str_eq(k.kind[i]->group, group))
-			return group_entry(k.kind[i], document("APIGroup", "v1"));
+	for (size_t i = 0; *group && (k = schema_served_at(s, i)); i++)
+		if (str_eq(k->group, group))
+			return group_entry(k, document("APIGroup", "v1"));
 	return NULL;
 }
 
@@ -195,11 +196,7 @@ static void push_resource(struct json_object *list, const struct schema_kind *k)
 	json_add_str(o, "singularName", k->singular);
 	json_add_bool(o, "namespaced", k->namespaced);
 	json_add_str(o, "kind", k->kind);
-	json_add(o, "verbs", verb_list(k, k->verbs));
-	if (k->short_names)
-		json_add(o, "shortNames", text_list(k->short_names));
-	if (k->categories)
-		json_add(o, "categories", text_list(k->categories));
+	add_usage(o, k);
 	add_storage_hash(o, k);
 	json_push(list, o);
 	for (size_t i = 0; i < k->n_subs; i++) {
@@ -222,13 +219,13 @@ static void push_resource(struct json_object *list, const struct schema_kind *k)
 struct json_object *schema_discovery_resources(
 	const struct schema_served *s, const char *group, const char *version)
 {
-	cleanup_kinds struct kinds k = all_kinds(s);
+	cleanup_free const struct schema_kind **k = all_kinds(s);
 	cleanup_free char *gv = xasprintf("%s%s%s", group, *group ? "/" : "", version);
 	struct json_object *list = json_arr(), *o;
 
-	for (size_t i = 0; i < k.n; i++)
-		if (str_eq(k.kind[i]->group, group) && str_eq(k.kind[i]->version, version))
-			push_resource(list, k.kind[i]);
+	for (size_t i = 0; k[i]; i++)
+		if (str_eq(k[i]->group, group) && str_eq(k[i]->version, version))
+			push_resource(list, k[i]);
 	if (json_len(list) == 0) {
 		json_object_put(list);
 		return NULL;
@@ -261,11 +258,7 @@ static struct json_object *aggregated_resource(const struct schema_kind *k)
 	json_add(o, "responseKind", response_kind(k, NULL, NULL, NULL));
 	json_add_str(o, "scope", k->namespaced ? "Namespaced" : "Cluster");
 	json_add_str(o, "singularResource", k->singular);
-	json_add(o, "verbs", verb_list(k, k->verbs));
-	if (k->short_names)
-		json_add(o, "shortNames", text_list(k->short_names));
-	if (k->categories)
-		json_add(o, "categories", text_list(k->categories));
+	add_usage(o, k);
 	for (size_t i = 0; i < k->n_subs; i++) {
 		const struct schema_sub *sub = &k->subs[i];
 		struct json_object *e = json_add_str(json_obj(), "subresource", sub->name);
@@ -279,33 +272,33 @@ static struct json_object *aggregated_resource(const struct schema_kind *k)
 	return o;
 }
 
-/* freshness is always Current: there are no aggregated servers whose documents could be stale. */
-static struct json_object *aggregated_group(const struct kinds *k, size_t i)
-{
-	struct json_object *metadata = json_obj(), *resources = json_arr(),
-			   *v = json_add_str(json_obj(), "version", k->kind[i]->version);
-	size_t end = i + same_group(k, i);
-
-	if (*k->kind[i]->group)
-		json_add_str(metadata, "name", k->kind[i]->group);
-	for (; i < end; i++)
-		json_push(resources, aggregated_resource(k->kind[i]));
-	json_add_str(json_add(v, "resources", resources), "freshness", "Current");
-	return json_add(
-		json_add(json_obj(), "metadata", metadata), "versions", json_push(json_arr(), v));
-}
-
-/* One request instead of one per group: kubectl asks for this form first. */
+/* One request instead of one per group: kubectl asks for this form first. freshness is always
+ * Current: there are no aggregated servers whose documents could be stale. */
 struct json_object *schema_discovery_aggregated(
 	const struct schema_served *s, bool core, const char *version)
 {
-	cleanup_kinds struct kinds k = all_kinds(s);
+	cleanup_free const struct schema_kind **all = all_kinds(s);
+	const struct schema_kind **k = all;
 	cleanup_free char *api = xasprintf("apidiscovery.k8s.io/%s", version);
 	struct json_object *items = json_arr();
 
-	for (size_t i = 0; i < k.n; i += same_group(&k, i))
-		if (core == !*k.kind[i]->group)
-			json_push(items, aggregated_group(&k, i));
+	while (*k) {
+		const struct schema_kind *first = *k, **end = k + same_group(k);
+		struct json_object *metadata, *resources, *v;
+
+		if (core != !*first->group) {
+			k = end;
+			continue;
+		}
+		metadata = json_add_str(json_obj(), "name", core ? NULL : first->group);
+		resources = json_arr();
+		while (k < end)
+			json_push(resources, aggregated_resource(*k++));
+		v = json_add_str(json_obj(), "version", first->version);
+		json_add_str(json_add(v, "resources", resources), "freshness", "Current");
+		json_push(items, json_add(json_add(json_obj(), "metadata", metadata), "versions",
+					 json_push(json_arr(), v)));
+	}
 	return json_add(json_add(document("APIGroupDiscoveryList", api), "metadata", json_obj()),
 		"items", items);
 }

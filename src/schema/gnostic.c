@@ -15,7 +15,26 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
-typedef void (*write_fn)(struct strbuf *out, struct json_object *o);
+enum kind {
+	TEXT,
+	INT, /* or a boolean; negative values take ten bytes, as protobuf's int64 */
+	REAL,
+	FLAG, /* INT, but only of a boolean */
+	ANY,
+	MESSAGE,    /* of anything but a boolean */
+	NAMED,      /* messages {name = 1, value = 2}, one for each member */
+	EXTENSIONS, /* messages NamedAny, one for each "x-" member */
+	QUERY,      /* a message, only of a parameter that is in the query */
+	PATH,       /* the opposite */
+};
+
+/* A field of a message; a list is one field for each element. A table ends with number 0. */
+struct field {
+	unsigned number;
+	enum kind kind;
+	const char *name;       /* the member of the JSON object; NULL: the value itself */
+	const struct field *of; /* the fields of a message */
+};
 
 /* Seven bits per byte, the lowest first; the high bit says that more follow. */
 static void add_varint(struct strbuf *out, uint64_t v)
@@ -39,32 +58,17 @@ static void add_text(struct strbuf *out, unsigned field, const char *s)
 		add_bytes(out, field, s, strlen(s));
 }
 
-/* Wire type 0. Negative values take ten bytes, as protobuf's int64 does. */
-static void add_int(struct strbuf *out, unsigned field, int64_t v)
-{
-	add_varint(out, field << 3);
-	add_varint(out, (uint64_t)v);
-}
+static void write_fields(struct strbuf *out, const struct field *f, struct json_object *o);
 
-/* Wire type 1: eight bytes, little-endian. */
-static void add_double(struct strbuf *out, unsigned field, double v)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &v, sizeof(bits));
-	bits = htole64(bits);
-	add_varint(out, field << 3 | 1);
-	strbuf_add(out, &bits, sizeof(bits));
-}
-
-/* An absent object is an absent field. */
-static void add_message(struct strbuf *out, unsigned field, write_fn write, struct json_object *o)
+/* An absent value is an absent field. */
+static void add_message(
+	struct strbuf *out, unsigned field, const struct field *of, struct json_object *v)
 {
 	cleanup_strbuf struct strbuf b = STRBUF_INIT;
 
-	if (!o)
+	if (!v)
 		return;
-	write(&b, o);
+	write_fields(&b, of, v);
 	add_bytes(out, field, strbuf_str(&b), b.len);
 }
 
@@ -78,196 +82,136 @@ static void add_any(struct strbuf *out, unsigned field, struct json_object *v)
 	add_bytes(out, field, strbuf_str(&b), b.len);
 }
 
-/* Messages Named*: {name = 1, value = 2}, one for each member of o. */
-static void add_named(struct strbuf *out, unsigned field, write_fn write, struct json_object *o)
+/* of NULL: only extensions, whose values are of type Any. */
+static void add_named(
+	struct strbuf *out, unsigned field, const struct field *of, struct json_object *o)
 {
 	json_each (o, name, v) {
 		cleanup_strbuf struct strbuf b = STRBUF_INIT;
 
+		if (!of && !str_starts(name, "x-"))
+			continue;
 		add_text(&b, 1, name);
-		add_message(&b, 2, write, v);
+		if (of)
+			add_message(&b, 2, of, v);
+		else
+			add_any(&b, 2, v);
 		add_bytes(out, field, strbuf_str(&b), b.len);
 	}
 }
 
-/* All "x-" members, in NamedAny messages. */
-static void add_extensions(struct strbuf *out, unsigned field, struct json_object *o)
+/* A value of another type than its field needs is left out. */
+static void write_field(struct strbuf *out, const struct field *f, struct json_object *v)
 {
-	json_each (o, name, v) {
-		cleanup_strbuf struct strbuf b = STRBUF_INIT;
+	bool is_bool = json_object_is_type(v, json_type_boolean);
+	uint64_t bits;
+	double real;
 
-		if (!str_starts(name, "x-"))
-			continue;
-		add_text(&b, 1, name);
-		add_any(&b, 2, v);
-		add_bytes(out, field, strbuf_str(&b), b.len);
+	switch (f->kind) {
+	case TEXT:
+		if (json_object_is_type(v, json_type_string))
+			add_text(out, f->number, json_object_get_string(v));
+		break;
+	case INT:
+	case FLAG:
+		if (!v || (f->kind == FLAG && !is_bool))
+			break;
+		add_varint(out, f->number << 3); /* wire type 0 */
+		add_varint(out, (uint64_t)json_object_get_int64(v));
+		break;
+	case REAL:
+		if (!v)
+			break;
+		real = json_object_get_double(v);
+		memcpy(&bits, &real, sizeof(bits));
+		bits = htole64(bits);
+		add_varint(out, f->number << 3 | 1); /* wire type 1: eight bytes, little-endian */
+		strbuf_add(out, &bits, sizeof(bits));
+		break;
+	case ANY:
+		if (v)
+			add_any(out, f->number, v);
+		break;
+	case NAMED:
+	case EXTENSIONS:
+		add_named(out, f->number, f->of, v);
+		break;
+	case QUERY:
+	case PATH:
+		if (str_eq(json_get_str(v, "in"), "query") == (f->kind == QUERY))
+			add_message(out, f->number, f->of, v);
+		break;
+	case MESSAGE:
+		if (!is_bool)
+			add_message(out, f->number, f->of, v);
+		break;
+	}
+}
+
+static void write_fields(struct strbuf *out, const struct field *f, struct json_object *o)
+{
+	for (; f->number; f++) {
+		struct json_object *v = f->name ? json_get(o, f->name) : o;
+
+		if (!json_object_is_type(v, json_type_array))
+			write_field(out, f, v);
+		for (size_t i = 0; json_object_is_type(v, json_type_array) && i < json_len(v); i++)
+			write_field(out, f, json_at(v, i));
 	}
 }
 
 /* ---- schemas */
 
-static void write_schema(struct strbuf *out, struct json_object *o);
-
-static void write_properties(struct strbuf *out, struct json_object *o)
-{
-	add_named(out, 1, write_schema, o);
-}
-
-/* ItemsItem is a list of schemas, of which ours have one. */
-static void write_items(struct strbuf *out, struct json_object *o)
-{
-	add_message(out, 1, write_schema, o);
-}
-
-/* AdditionalPropertiesItem is either a schema (1) or a boolean (2). */
-static void write_additional(struct strbuf *out, struct json_object *o)
-{
-	if (json_object_is_type(o, json_type_boolean))
-		add_int(out, 2, json_object_get_boolean(o));
-	else
-		add_message(out, 1, write_schema, o);
-}
-
-/* TypeItem is a list of types, of which our schemas have one. */
-static void write_type(struct strbuf *out, struct json_object *o)
-{
-	add_text(out, 1, json_object_get_string(o));
-}
-
-/* Numeric keywords; the real ones are doubles in gnostic. */
-static void add_limits(struct strbuf *out, struct json_object *o)
-{
-	static const struct {
-		const char *name;
-		unsigned field;
-		bool real;
-	} limits[] = {{"multipleOf", 6, true}, {"maximum", 7, true}, {"exclusiveMaximum", 8, false},
-		{"minimum", 9, true}, {"exclusiveMinimum", 10, false}, {"maxLength", 11, false},
-		{"minLength", 12, false}, {"maxItems", 14, false}, {"minItems", 15, false},
-		{"maxProperties", 17, false}, {"minProperties", 18, false}};
-
-	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
-		struct json_object *v = json_get(o, limits[i].name);
-
-		if (v && limits[i].real)
-			add_double(out, limits[i].field, json_object_get_double(v));
-		else if (v)
-			add_int(out, limits[i].field, json_object_get_int64(v));
-	}
-}
-
-/* A value that is not an object is an empty message. */
-static void write_schema(struct strbuf *out, struct json_object *o)
-{
-	struct json_object *required = json_get_arr(o, "required"), *list = json_get_arr(o, "enum");
-
-	if (!json_object_is_type(o, json_type_object))
-		return;
-	add_text(out, 1, json_get_str(o, "$ref"));
-	add_text(out, 2, json_get_str(o, "format"));
-	add_text(out, 3, json_get_str(o, "title"));
-	add_text(out, 4, json_get_str(o, "description"));
-	add_limits(out, o);
-	add_text(out, 13, json_get_str(o, "pattern"));
-	for (size_t i = 0; i < json_len(required); i++)
-		add_text(out, 19, json_object_get_string(json_at(required, i)));
-	for (size_t i = 0; i < json_len(list); i++)
-		add_any(out, 20, json_at(list, i));
-	add_message(out, 21, write_additional, json_get(o, "additionalProperties"));
-	add_message(out, 22, write_type, json_get(o, "type"));
-	add_message(out, 23, write_items, json_get_obj(o, "items"));
-	add_message(out, 25, write_properties, json_get_obj(o, "properties"));
-	add_extensions(out, 31, o);
-}
+static const struct field schema[];
+static const struct field properties[] = {{1, NAMED, NULL, schema}, {0}};
+/* Messages ItemsItem and TypeItem are lists, of which ours have one element. */
+static const struct field items[] = {{1, MESSAGE, NULL, schema}, {0}};
+static const struct field type[] = {{1, TEXT, NULL, NULL}, {0}};
+/* AdditionalPropertiesItem is either a schema or a boolean. */
+static const struct field additional[] = {{1, MESSAGE, NULL, schema}, {2, FLAG, NULL, NULL}, {0}};
+static const struct field schema[] = {{1, TEXT, "$ref", NULL}, {2, TEXT, "format", NULL},
+	{3, TEXT, "title", NULL}, {4, TEXT, "description", NULL}, {6, REAL, "multipleOf", NULL},
+	{7, REAL, "maximum", NULL}, {8, INT, "exclusiveMaximum", NULL}, {9, REAL, "minimum", NULL},
+	{10, INT, "exclusiveMinimum", NULL}, {11, INT, "maxLength", NULL},
+	{12, INT, "minLength", NULL}, {14, INT, "maxItems", NULL}, {15, INT, "minItems", NULL},
+	{17, INT, "maxProperties", NULL}, {18, INT, "minProperties", NULL},
+	{13, TEXT, "pattern", NULL}, {19, TEXT, "required", NULL}, {20, ANY, "enum", NULL},
+	{21, MESSAGE, "additionalProperties", additional}, {22, MESSAGE, "type", type},
+	{23, MESSAGE, "items", items}, {25, MESSAGE, "properties", properties},
+	{31, EXTENSIONS, NULL, NULL}, {0}};
 
 /* ---- paths */
 
-/* Encode a parameter: ParametersItem -> Parameter -> NonBodyParameter -> the message for its
- * location. */
-static void write_parameter(struct strbuf *out, struct json_object *o)
-{
-	bool query = str_eq(json_get_str(o, "in"), "query");
-	cleanup_strbuf struct strbuf sub = STRBUF_INIT, non_body = STRBUF_INIT, p = STRBUF_INIT;
+/* ParametersItem -> Parameter -> NonBodyParameter -> the message for its location. */
+static const struct field in_query[] = {{1, INT, "required", NULL}, {2, TEXT, "in", NULL},
+	{3, TEXT, "description", NULL}, {4, TEXT, "name", NULL}, {6, TEXT, "type", NULL}, {0}};
+static const struct field in_path[] = {{1, INT, "required", NULL}, {2, TEXT, "in", NULL},
+	{3, TEXT, "description", NULL}, {4, TEXT, "name", NULL}, {5, TEXT, "type", NULL}, {0}};
+static const struct field non_body[] = {{3, QUERY, NULL, in_query}, {4, PATH, NULL, in_path}, {0}};
+static const struct field parameter[] = {{2, MESSAGE, NULL, non_body}, {0}};
+static const struct field parameters_item[] = {{1, MESSAGE, NULL, parameter}, {0}};
 
-	if (json_get_bool(o, "required", false))
-		add_int(&sub, 1, 1);
-	add_text(&sub, 2, json_get_str(o, "in"));
-	add_text(&sub, 3, json_get_str(o, "description"));
-	add_text(&sub, 4, json_get_str(o, "name"));
-	add_text(&sub, query ? 6 : 5, json_get_str(o, "type"));
-	add_bytes(&non_body, query ? 3 : 4, strbuf_str(&sub), sub.len);
-	add_bytes(&p, 2, strbuf_str(&non_body), non_body.len);
-	add_bytes(out, 1, strbuf_str(&p), p.len);
-}
-
-static void add_parameters(struct strbuf *out, unsigned field, struct json_object *o)
-{
-	struct json_object *a = json_get_arr(o, "parameters");
-
-	for (size_t i = 0; i < json_len(a); i++)
-		add_message(out, field, write_parameter, json_at(a, i));
-}
-
-static void write_description(struct strbuf *out, struct json_object *o)
-{
-	add_text(out, 1, json_get_str(o, "description"));
-}
-
-/* ResponseValue contains either a Response (1) or a reference. */
-static void write_response(struct strbuf *out, struct json_object *o)
-{
-	add_message(out, 1, write_description, o);
-}
-
-static void write_responses(struct strbuf *out, struct json_object *o)
-{
-	add_named(out, 1, write_response, o);
-}
+/* ResponseValue contains either a Response or a reference. */
+static const struct field response[] = {{1, TEXT, "description", NULL}, {0}};
+static const struct field response_value[] = {{1, MESSAGE, NULL, response}, {0}};
+static const struct field responses[] = {{1, NAMED, NULL, response_value}, {0}};
 
 /* Extensions carry x-kubernetes-group-version-kind, by which kubectl finds an operation. */
-static void write_operation(struct strbuf *out, struct json_object *o)
-{
-	add_text(out, 5, json_get_str(o, "operationId"));
-	add_parameters(out, 8, o);
-	add_message(out, 9, write_responses, json_get_obj(o, "responses"));
-	add_extensions(out, 13, o);
-}
-
-/* Fields in the order of their numbers, as other protobuf writers emit them. */
-static void write_path(struct strbuf *out, struct json_object *o)
-{
-	static const struct {
-		const char *name;
-		unsigned field;
-	} operations[] = {{"get", 2}, {"put", 3}, {"post", 4}, {"delete", 5}, {"patch", 8}};
-
-	for (size_t i = 0; i < ARRAY_LEN(operations); i++)
-		add_message(out, operations[i].field, write_operation,
-			json_get_obj(o, operations[i].name));
-	add_parameters(out, 9, o);
-}
+static const struct field operation[] = {{5, TEXT, "operationId", NULL},
+	{8, MESSAGE, "parameters", parameters_item}, {9, MESSAGE, "responses", responses},
+	{13, EXTENSIONS, NULL, NULL}, {0}};
+static const struct field path_item[] = {{2, MESSAGE, "get", operation},
+	{3, MESSAGE, "put", operation}, {4, MESSAGE, "post", operation},
+	{5, MESSAGE, "delete", operation}, {8, MESSAGE, "patch", operation},
+	{9, MESSAGE, "parameters", parameters_item}, {0}};
 
 /* Field 1 of Paths is for extensions, which ours have none of. */
-static void write_paths(struct strbuf *out, struct json_object *o)
-{
-	add_named(out, 2, write_path, o);
-}
-
-static void write_info(struct strbuf *out, struct json_object *o)
-{
-	add_text(out, 1, json_get_str(o, "title"));
-	add_text(out, 2, json_get_str(o, "version"));
-}
-
-static void write_definitions(struct strbuf *out, struct json_object *o)
-{
-	add_named(out, 1, write_schema, o);
-}
+static const struct field paths[] = {{2, NAMED, NULL, path_item}, {0}};
+static const struct field info[] = {{1, TEXT, "title", NULL}, {2, TEXT, "version", NULL}, {0}};
+static const struct field document[] = {{1, TEXT, "swagger", NULL}, {2, MESSAGE, "info", info},
+	{8, MESSAGE, "paths", paths}, {9, MESSAGE, "definitions", properties}, {0}};
 
 void schema_openapi_v2_protobuf(struct json_object *swagger, struct strbuf *out)
 {
-	add_text(out, 1, json_get_str(swagger, "swagger"));
-	add_message(out, 2, write_info, json_get_obj(swagger, "info"));
-	add_message(out, 8, write_paths, json_get_obj(swagger, "paths"));
-	add_message(out, 9, write_definitions, json_get_obj(swagger, "definitions"));
+	write_fields(out, document, swagger);
 }

@@ -9,7 +9,7 @@
 
 static struct json_object *shown(const struct apistore_form *f, const char *text, bool headers)
 {
-	const struct schema_kind *k = schema_builtin_find("", "v1", "configmaps");
+	const struct schema_kind *k = schema_builtin_kind("", "v1", "ConfigMap");
 	struct body out = BODY_INIT;
 	struct json_object *o;
 

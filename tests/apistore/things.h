@@ -47,10 +47,10 @@ static inline const struct apistore_schema *things_and_data(void)
 	kinds[0] = thing_kinds[0];
 	kinds[1] = (struct apistore_kind){.group = "",
 		.resource = "secrets",
-		.schema = schema_builtin_find("", "v1", "secrets")};
+		.schema = schema_builtin_kind("", "v1", "Secret")};
 	kinds[2] = (struct apistore_kind){.group = "",
 		.resource = "configmaps",
-		.schema = schema_builtin_find("", "v1", "configmaps")};
+		.schema = schema_builtin_kind("", "v1", "ConfigMap")};
 	schema = (struct apistore_schema){
 		.kinds = kinds, .n_kinds = ARRAY_LEN(kinds), .lists = things.lists};
 	return &schema;

@@ -16,13 +16,12 @@ Test(schema_builtin, is_ordered_and_whole)
 		cr_assert(k->kind && k->plural && k->singular && k->list_kind && k->verbs, "%s",
 			k->kind);
 		cr_assert(!before || i == 0 || strcmp(before->group, k->group) <= 0);
-		cr_assert_eq(schema_builtin_find(k->group, k->version, k->plural), k);
 		cr_assert_eq(schema_builtin_kind(k->group, k->version, k->kind), k);
 		cr_assert_null(k->crd);
 	}
 	cr_assert_null(schema_builtin_at(schema_builtin_count()));
-	cr_assert_null(schema_builtin_find("", "v1", "pods"));
-	cr_assert_null(schema_builtin_find("apps", "v2", "deployments"));
+	cr_assert_null(schema_builtin_kind("", "v1", "Pod"));
+	cr_assert_null(schema_builtin_kind("apps", "v2", "Deployment"));
 }
 
 Test(schema_builtin, verbs_have_names)

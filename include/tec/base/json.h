@@ -39,6 +39,8 @@ struct json_object *json_get_arr(struct json_object *o, const char *path); /* on
  * null, past the end, or if a is not an array.
  */
 size_t json_len(struct json_object *o);
+/* True for null, and for an empty string, array or object. */
+bool json_is_empty(struct json_object *o);
 struct json_object *json_at(struct json_object *a, size_t i);
 /* Remove a member. No effect if it does not exist or o is not an object. */
 void json_drop(struct json_object *o, const char *name);

@@ -18,14 +18,9 @@
 
 size_t schema_builtin_count(void);
 const struct schema_kind *schema_builtin_at(size_t i);
-/* Find a kind by its resource ("secrets") or kind ("Secret"); NULL: not served. */
-const struct schema_kind *schema_builtin_find(
-	const char *group, const char *version, const char *plural);
+/* NULL: not served. */
 const struct schema_kind *schema_builtin_kind(
 	const char *group, const char *version, const char *kind);
-
-/* Return the members of a kind other than apiVersion, kind and metadata, separated by blanks. */
-const char *schema_builtin_members(const struct schema_kind *k);
 
 /* Fill in the defaults of kube-apiserver. */
 void schema_builtin_default(const struct schema_kind *k, struct json_object *o);

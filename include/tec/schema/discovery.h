@@ -29,6 +29,8 @@ struct json_object *schema_discovery_resources(
 struct json_object *schema_discovery_aggregated(
 	const struct schema_served *s, bool core, const char *version);
 
+/* Kind i of all, the built-in ones first; NULL: the end. */
+const struct schema_kind *schema_served_at(const struct schema_served *s, size_t i);
 /* Find the kind of a path, built in or of crd/; NULL: none. */
 const struct schema_kind *schema_served_kind(
 	const struct schema_served *s, const char *group, const char *version, const char *plural);

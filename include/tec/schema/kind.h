@@ -43,6 +43,9 @@ struct schema_kind {
 	bool generation;              /* metadata.generation counts changes of the spec */
 	bool status;                  /* status is a subresource: other writes do not change it */
 	const struct schema_crd *crd; /* NULL: built in */
+	/* Built in: the members other than apiVersion, kind and metadata, separated by blanks. Only
+	 * names: OpenAPI documents allow any value, and schema_builtin_check() checks them. */
+	const char *members;
 };
 
 const struct schema_sub *schema_kind_sub(
