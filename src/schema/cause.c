@@ -40,16 +40,6 @@ static void add_value(struct strbuf *out, struct json_object *v)
 
 /* ---- causes */
 
-void schema_causes_fini(struct schema_causes *c)
-{
-	for (size_t i = 0; i < c->n; i++) {
-		free(c->cause[i].field);
-		free(c->cause[i].message);
-	}
-	free(c->cause);
-	*c = (struct schema_causes){NULL, 0, 0};
-}
-
 /* Used to take causes back, when it turns out that an update did not cause them. */
 void schema_causes_cut(struct schema_causes *c, size_t n)
 {
@@ -62,10 +52,11 @@ void schema_causes_cut(struct schema_causes *c, size_t n)
 	}
 }
 
-/* A hostile object could cause any number of them: limit both number and size. */
-static bool is_full(const struct schema_causes *c)
+void schema_causes_fini(struct schema_causes *c)
 {
-	return c->n >= SCHEMA_CAUSES_MAX || c->bytes >= SCHEMA_CAUSES_BYTES;
+	schema_causes_cut(c, 0);
+	free(c->cause);
+	*c = (struct schema_causes){NULL, 0, 0};
 }
 
 /* The detail may be empty, after which no colon follows. */
@@ -76,7 +67,8 @@ void schema_cause_add(struct schema_causes *c, enum schema_problem problem, cons
 	size_t before;
 	va_list ap;
 
-	if (is_full(c))
+	/* A hostile object could cause any number of them: limit both number and size. */
+	if (c->n >= SCHEMA_CAUSES_MAX || c->bytes >= SCHEMA_CAUSES_BYTES)
 		return;
 	strbuf_adds(&message, problems[problem].text);
 	if (value) {

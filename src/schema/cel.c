@@ -377,15 +377,6 @@ static struct value eval_path(const struct run *r, const struct node *n)
 	return failed;
 }
 
-/* has(a.b) fails when a is missing; only b may be absent. */
-static struct value eval_has(const struct run *r, const struct node *n)
-{
-	struct json_object *o = read_path(r, n->a);
-
-	return json_object_is_type(o, json_type_object) ? number(json_get(o, n->text) != NULL)
-							: failed;
-}
-
 /* Strings compare bytewise, as UTF-8 orders by code point; a shorter prefix comes first. */
 static struct value eval_compare(const struct run *r, const struct node *n)
 {
@@ -402,23 +393,12 @@ static struct value eval_compare(const struct run *r, const struct node *n)
 	return number(n->kind == EQ ? order == 0 : n->kind == NE ? order != 0 : order <= 0);
 }
 
-/* Evaluate && and ||. A side that decides makes a failure of the other one irrelevant, whichever
- * comes first. */
-static struct value eval_logic(const struct run *r, const struct node *n)
-{
-	bool decides = n->kind == OR;
-	struct value a = eval(r, n->a), b;
-
-	if (!a.failed && a.number == decides)
-		return a;
-	b = eval(r, n->b);
-	return (!b.failed && b.number == decides) || !a.failed ? b : a;
-}
-
 /* Operands have the right types, which the parser checked; only missing values fail. */
 static struct value eval(const struct run *r, const struct node *n)
 {
-	struct value v;
+	bool decides = n->kind == OR;
+	struct json_object *o;
+	struct value v, other;
 
 	switch (n->kind) {
 	case SELF:
@@ -430,7 +410,11 @@ static struct value eval(const struct run *r, const struct node *n)
 	case NUMBER:
 		return number(n->number);
 	case HAS:
-		return eval_has(r, n->a);
+		/* has(a.b) fails when a is missing; only b may be absent. */
+		o = read_path(r, n->a->a);
+		return json_object_is_type(o, json_type_object)
+			       ? number(json_get(o, n->a->text) != NULL)
+			       : failed;
 	case SIZE:
 		return eval_path(r, n->a);
 	case MATCHES:
@@ -448,7 +432,12 @@ static struct value eval(const struct run *r, const struct node *n)
 	case OR:
 		break;
 	}
-	return eval_logic(r, n);
+	/* A side that decides makes a failure of the other one irrelevant, whichever comes first. */
+	v = eval(r, n->a);
+	if (!v.failed && v.number == decides)
+		return v;
+	other = eval(r, n->b);
+	return (!other.failed && other.number == decides) || !v.failed ? other : v;
 }
 
 /* A failed evaluation counts as "does not hold". */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A node of a schema: made by structural.c, asked by everyone else through node.c. */
+/* A node of a schema, which structural.c makes. */
 #ifndef SCHEMA_INTERNAL_H
 #define SCHEMA_INTERNAL_H
 
@@ -57,13 +57,9 @@ struct schema_node {
 	struct schema_merge merge; /* x-kubernetes-list-type and the one key of a map */
 };
 
-/* node.c */
-enum schema_node_type schema_node_type_named(const char *name); /* NULL, unknown: NONE */
 /* Return "must be of type string, not array"; the caller frees it. NULL: v has the type that s
  * requires. */
 char *schema_node_mismatch(const struct schema_node *s, struct json_object *v);
-/* Sort the members, after which they can be found. */
-void schema_node_sort(struct schema_node *s);
 /* NULL: unknown. */
 const struct schema_node *schema_node_member(const struct schema_node *s, const char *name);
 const struct schema_node *schema_node_element(const struct schema_node *s);

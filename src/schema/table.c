@@ -53,60 +53,6 @@ void schema_age_text(int64_t s, char out[SCHEMA_AGE_LEN])
 		snprintf(out, SCHEMA_AGE_LEN, "%lldy", y);
 }
 
-/* ---- cells */
-
-/* A row under construction. */
-struct row {
-	struct json_object *cells; /* an array */
-	struct json_object *o;
-	int64_t now_s;
-};
-
-static void push_text(struct row *r, const char *s)
-{
-	json_push_str(r->cells, s ? s : "");
-}
-
-static void push_take(struct row *r, char *take_text)
-{
-	push_text(r, take_text);
-	free(take_text);
-}
-
-static void push_int(struct row *r, int64_t v)
-{
-	json_push(r->cells, json_int(v));
-}
-
-/* In built-in columns an absent member is an empty string; only CRD columns have null. */
-static void push_member(struct row *r, const char *path)
-{
-	struct json_object *v = json_get(r->o, path);
-
-	push_text(r, v ? json_object_get_string(v) : "");
-}
-
-/* Append the time at a path as an age. */
-static void push_time(struct row *r, const char *path)
-{
-	int64_t t = seconds(json_get_str(r->o, path));
-	char age[SCHEMA_AGE_LEN] = "<unknown>";
-
-	if (t >= 0)
-		schema_age_text(r->now_s - t, age);
-	push_text(r, age);
-}
-
-static void push_name(struct row *r)
-{
-	push_member(r, "metadata/name");
-}
-
-static void push_age(struct row *r)
-{
-	push_time(r, "metadata/creationTimestamp");
-}
-
 /* ---- columns of crd/ */
 
 /* Evaluate [?(@.KEY=="VALUE")]: return the first element with that member, and move path behind
@@ -159,192 +105,180 @@ static struct json_object *crd_cell(
 	return json_str(age);
 }
 
-/* The server puts Name before the columns of a CRD. */
-static void fill_by_path(struct row *r, const struct schema_crd *crd)
-{
-	push_name(r);
-	for (size_t i = 0; i < crd->n_columns; i++)
-		json_push(r->cells,
-			crd_cell(value_at(r->o, crd->columns[i].path), &crd->columns[i], r->now_s));
-}
-
 /* ---- columns of built-in kinds */
 
-#define NAME                                                                                       \
-	{                                                                                          \
-		.name = "Name", .type = "string", .format = "name",                                \
-		.description = "Name of the object."                                               \
-	}
-#define COLUMN(n)                                                                                  \
-	{                                                                                          \
-		.name = n, .type = "string", .format = "", .description = n "."                    \
-	}
-#define WIDE(n)                                                                                    \
-	{                                                                                          \
-		.name = n, .type = "string", .format = "", .description = n ".", .priority = 1     \
-	}
-#define AGE COLUMN("Age")
+/* The column's path names the member that it shows. In built-in columns an absent member is an
+ * empty string; only CRD columns have null. */
+struct column {
+	struct schema_column c;
+	struct json_object *(*cell)(const struct column *c, struct json_object *o, int64_t now_s);
+	const char *other; /* a second path; NULL: none */
+};
 
-static size_t members(struct json_object *o, const char *path)
-{
-	return json_len(json_get_obj(o, path));
-}
-
-static const struct schema_column configmap[] = {NAME, COLUMN("Data"), AGE};
-/* Data is the number of keys, not their size. */
-static void fill_configmap(struct row *r)
-{
-	push_name(r);
-	push_int(r, (int64_t)(members(r->o, "data") + members(r->o, "binaryData")));
-	push_age(r);
-}
-
-static const struct schema_column secret[] = {NAME, COLUMN("Type"), COLUMN("Data"), AGE};
-static void fill_secret(struct row *r)
-{
-	push_name(r);
-	push_member(r, "type");
-	push_int(r, (int64_t)members(r->o, "data"));
-	push_age(r);
-}
-
-static const struct schema_column namespace[] = {NAME, COLUMN("Status"), AGE};
-static void fill_namespace(struct row *r)
-{
-	push_name(r);
-	push_member(r, "status/phase");
-	push_age(r);
-}
-
-static const struct schema_column account[] = {NAME, COLUMN("Secrets"), AGE};
-static void fill_account(struct row *r)
-{
-	push_name(r);
-	push_int(r, (int64_t)json_len(json_get_arr(r->o, "secrets")));
-	push_age(r);
-}
-
-/* ServiceAccounts are shown with their namespace. */
-static void push_subjects(struct row *r, const char *kind)
-{
-	struct json_object *a = json_get_arr(r->o, "subjects");
-	struct strbuf b = STRBUF_INIT;
-
-	for (size_t i = 0; i < json_len(a); i++) {
-		struct json_object *e = json_at(a, i);
-		const char *ns = json_get_str(e, "namespace"), *name = json_get_str(e, "name");
-
-		if (!str_eq(json_get_str(e, "kind"), kind))
-			continue;
-		strbuf_adds(&b, b.len ? ", " : "");
-		if (str_eq(kind, "ServiceAccount"))
-			strbuf_addf(&b, "%s/", ns ? ns : "");
-		strbuf_adds(&b, name ? name : "");
-	}
-	push_take(r, strbuf_steal(&b));
-}
-
-static const struct schema_column rolebinding[] = {
-	NAME, COLUMN("Role"), AGE, WIDE("Users"), WIDE("Groups"), WIDE("ServiceAccounts")};
-static void fill_rolebinding(struct row *r)
-{
-	const char *kind = json_get_str(r->o, "roleRef/kind"),
-		   *name = json_get_str(r->o, "roleRef/name");
-
-	push_name(r);
-	push_take(r, xasprintf("%s/%s", kind ? kind : "", name ? name : ""));
-	push_age(r);
-	push_subjects(r, "User");
-	push_subjects(r, "Group");
-	push_subjects(r, "ServiceAccount");
-}
-
-static const struct schema_column event[] = {COLUMN("Last Seen"), COLUMN("Type"), COLUMN("Reason"),
-	COLUMN("Object"), WIDE("Subobject"), WIDE("Source"), COLUMN("Message"), WIDE("First Seen"),
-	WIDE("Count"),
-	{.name = "Name",
-		.type = "string",
-		.format = "name",
-		.description = "Name of the object.",
-		.priority = 1}};
-
-/* Events of core/v1 and events.k8s.io/v1 store the source in different members. */
-static const char *either(struct json_object *o, const char *path, const char *other)
+static const char *text_at(struct json_object *o, const char *path)
 {
 	const char *s = json_get_str(o, path);
 
-	return s && *s ? s : json_get_str(o, other);
+	return s ? s : "";
+}
+
+static struct json_object *take_text(char *take_s)
+{
+	cleanup_free char *s = take_s;
+
+	return json_str(s);
+}
+
+static struct json_object *member(const struct column *c, struct json_object *o, int64_t now_s)
+{
+	struct json_object *v = json_get(o, c->c.path);
+
+	return json_str(v ? json_object_get_string(v) : "");
+}
+
+/* The number of members or elements. */
+static struct json_object *count(const struct column *c, struct json_object *o, int64_t now_s)
+{
+	return json_int((int64_t)(json_len(json_get(o, c->c.path)) +
+				  (c->other ? json_len(json_get(o, c->other)) : 0)));
+}
+
+/* The time at the first path that has one, as an age. */
+static struct json_object *age(const struct column *c, struct json_object *o, int64_t now_s)
+{
+	int64_t t = seconds(json_get_str(o, c->c.path));
+	char text[SCHEMA_AGE_LEN] = "<unknown>";
+
+	if (t < 0 && c->other)
+		t = seconds(json_get_str(o, c->other));
+	if (t >= 0)
+		schema_age_text(now_s - t, text);
+	return json_str(text);
+}
+
+static struct json_object *role(const struct column *c, struct json_object *o, int64_t now_s)
+{
+	return take_text(xasprintf("%s/%s", text_at(o, c->c.path), text_at(o, c->other)));
+}
+
+/* The subjects of the kind `other`; ServiceAccounts are shown with their namespace. */
+static struct json_object *subjects(const struct column *c, struct json_object *o, int64_t now_s)
+{
+	struct json_object *a = json_get_arr(o, c->c.path);
+	cleanup_strbuf struct strbuf b = STRBUF_INIT;
+
+	for (size_t i = 0; i < json_len(a); i++) {
+		struct json_object *e = json_at(a, i);
+
+		if (!str_eq(json_get_str(e, "kind"), c->other))
+			continue;
+		strbuf_adds(&b, b.len ? ", " : "");
+		if (str_eq(c->other, "ServiceAccount"))
+			strbuf_addf(&b, "%s/", text_at(e, "namespace"));
+		strbuf_adds(&b, text_at(e, "name"));
+	}
+	return json_str(strbuf_str(&b));
+}
+
+/* With a series, its time is shown. */
+static struct json_object *last_seen(const struct column *c, struct json_object *o, int64_t now_s)
+{
+	static const struct column series = {.c.path = "series/lastObservedTime"},
+				   first = {.c.path = "firstTimestamp", .other = "eventTime"};
+
+	return age(json_get_obj(o, "series")                  ? &series
+		   : seconds(json_get_str(o, c->c.path)) >= 0 ? c
+							      : &first,
+		o, now_s);
+}
+
+/* A string column with a number in it, as in kube-apiserver. With a series, its count is shown. */
+static struct json_object *times(const struct column *c, struct json_object *o, int64_t now_s)
+{
+	int64_t n = json_get_int(o, json_get_obj(o, "series") ? c->other : c->c.path, 0);
+
+	return json_int(n ? n : 1);
 }
 
 /* "machine/a": the kind in lower case, as in kubectl's arguments. */
-static void push_event_object(struct row *r)
+static struct json_object *involved(const struct column *c, struct json_object *o, int64_t now_s)
 {
-	const char *kind = json_get_str(r->o, "involvedObject/kind"),
-		   *name = json_get_str(r->o, "involvedObject/name");
-	char *text =
-		xasprintf("%s%s%s", kind ? kind : "", name && *name ? "/" : "", name ? name : "");
+	const char *name = text_at(o, c->other);
+	char *text = xasprintf("%s%s%s", text_at(o, c->c.path), *name ? "/" : "", name);
 
 	for (char *p = text; *p && *p != '/'; p++)
 		*p = (char)tolower((unsigned char)*p);
-	push_take(r, text);
+	return take_text(text);
+}
+
+/* Events of core/v1 and events.k8s.io/v1 store the source in different members. */
+static struct json_object *source(const struct column *c, struct json_object *o, int64_t now_s)
+{
+	const char *component = text_at(o, c->c.path), *host = text_at(o, c->other);
+
+	component = *component ? component : text_at(o, "reportingComponent");
+	host = *host ? host : text_at(o, "reportingInstance");
+	return take_text(xasprintf("%s%s%s", component, *host ? ", " : "", host));
 }
 
 /* kube-apiserver trims messages, too: many end in a newline. */
-static char *trim(const char *s)
+static struct json_object *trimmed(const struct column *c, struct json_object *o, int64_t now_s)
 {
 	static const char blanks[] = " \t\r\n\v\f";
+	const char *s = text_at(o, c->c.path);
 	size_t len;
 
-	s = s ? s + strspn(s, blanks) : "";
+	s += strspn(s, blanks);
 	for (len = strlen(s); len && strchr(blanks, s[len - 1]); len--)
 		;
-	return xstrndup(s, len);
+	return json_str_len(s, len);
 }
 
-/* Events of both groups are stored in the form of core/v1. With a series, its count and time are
- * shown. */
-static void fill_event(struct row *r)
-{
-	const char *first = seconds(json_get_str(r->o, "firstTimestamp")) >= 0 ? "firstTimestamp"
-									       : "eventTime",
-		   *last = seconds(json_get_str(r->o, "lastTimestamp")) >= 0 ? "lastTimestamp"
-									     : first,
-		   *source = either(r->o, "source/component", "reportingComponent"),
-		   *host = either(r->o, "source/host", "reportingInstance");
-	bool series = json_get_obj(r->o, "series") != NULL;
-	int64_t count = json_get_int(r->o, series ? "series/count" : "count", 0);
-
-	push_time(r, series ? "series/lastObservedTime" : last);
-	push_member(r, "type");
-	push_member(r, "reason");
-	push_event_object(r);
-	push_member(r, "involvedObject/fieldPath");
-	push_take(r, xasprintf("%s%s%s", source ? source : "", host && *host ? ", " : "",
-			     host ? host : ""));
-	push_take(r, trim(json_get_str(r->o, "message")));
-	push_time(r, first);
-	/* A string column with a number in it, as in kube-apiserver. */
-	push_int(r, count ? count : 1);
-	push_name(r);
-}
-
-#define KIND(k, c, f)                                                                              \
+#define COLUMN(name, priority, path, ...)                                                          \
 	{                                                                                          \
-		k, c, ARRAY_LEN(c), f                                                              \
+		{name, "string", "", name ".", path, priority}, __VA_ARGS__                        \
 	}
-/* All kinds that are stored; Event is the same in both groups. */
+#define NAME(priority)                                                                             \
+	{                                                                                          \
+		{"Name", "string", "name", "Name of the object.", "metadata/name", priority},      \
+			member, NULL                                                               \
+	}
+#define AGE COLUMN("Age", 0, "metadata/creationTimestamp", age, NULL)
+
+static const struct column configmap[] = {
+	NAME(0), COLUMN("Data", 0, "data", count, "binaryData"), AGE};
+static const struct column secret[] = {NAME(0), COLUMN("Type", 0, "type", member, NULL),
+	COLUMN("Data", 0, "data", count, NULL), AGE};
+static const struct column namespace[] = {
+	NAME(0), COLUMN("Status", 0, "status/phase", member, NULL), AGE};
+static const struct column account[] = {NAME(0), COLUMN("Secrets", 0, "secrets", count, NULL), AGE};
+static const struct column rolebinding[] = {NAME(0),
+	COLUMN("Role", 0, "roleRef/kind", role, "roleRef/name"), AGE,
+	COLUMN("Users", 1, "subjects", subjects, "User"),
+	COLUMN("Groups", 1, "subjects", subjects, "Group"),
+	COLUMN("ServiceAccounts", 1, "subjects", subjects, "ServiceAccount")};
+/* Events of both groups are stored in the form of core/v1. */
+static const struct column event[] = {COLUMN("Last Seen", 0, "lastTimestamp", last_seen, NULL),
+	COLUMN("Type", 0, "type", member, NULL), COLUMN("Reason", 0, "reason", member, NULL),
+	COLUMN("Object", 0, "involvedObject/kind", involved, "involvedObject/name"),
+	COLUMN("Subobject", 1, "involvedObject/fieldPath", member, NULL),
+	COLUMN("Source", 1, "source/component", source, "source/host"),
+	COLUMN("Message", 0, "message", trimmed, NULL),
+	COLUMN("First Seen", 1, "firstTimestamp", age, "eventTime"),
+	COLUMN("Count", 1, "count", times, "series/count"), NAME(1)};
+
+/* All kinds that are stored. */
 static const struct builtin {
 	const char *kind;
-	const struct schema_column *columns;
+	const struct column *columns;
 	size_t n_columns;
-	void (*fill)(struct row *r);
 } kinds[] = {
-	KIND("ConfigMap", configmap, fill_configmap),
-	KIND("Event", event, fill_event),
-	KIND("Namespace", namespace, fill_namespace),
-	KIND("Secret", secret, fill_secret),
-	KIND("ServiceAccount", account, fill_account),
-	KIND("RoleBinding", rolebinding, fill_rolebinding),
+	{"ConfigMap", configmap, ARRAY_LEN(configmap)},
+	{"Event", event, ARRAY_LEN(event)},
+	{"Namespace", namespace, ARRAY_LEN(namespace)},
+	{"Secret", secret, ARRAY_LEN(secret)},
+	{"ServiceAccount", account, ARRAY_LEN(account)},
+	{"RoleBinding", rolebinding, ARRAY_LEN(rolebinding)},
 };
 
 /* A kind without columns is a bug of this table. */
@@ -376,14 +310,13 @@ static struct json_object *definitions(const struct schema_kind *k)
 {
 	static const struct schema_column name = {
 		"Name", "string", "name", "Name of the object, unique in its namespace.", NULL, 0};
-	const struct schema_column *columns = k->crd ? k->crd->columns : builtin_of(k)->columns;
-	size_t n = k->crd ? k->crd->n_columns : builtin_of(k)->n_columns;
+	const struct builtin *b = k->crd ? NULL : builtin_of(k);
 	struct json_object *a = json_arr();
 
 	if (k->crd)
 		push_definition(a, &name);
-	for (size_t i = 0; i < n; i++)
-		push_definition(a, &columns[i]);
+	for (size_t i = 0; i < (b ? b->n_columns : k->crd->n_columns); i++)
+		push_definition(a, b ? &b->columns[i].c : &k->crd->columns[i]);
 	return a;
 }
 
@@ -397,30 +330,26 @@ struct json_object *schema_partial_metadata(struct json_object *o, const char *v
 	return json_add(partial, "metadata", metadata ? json_object_get(metadata) : json_obj());
 }
 
-/* The client chooses with includeObject; metadata is the default. */
-static struct json_object *row_object(const struct schema_table *t, struct json_object *o)
-{
-	switch (t->include) {
-	case SCHEMA_INCLUDE_METADATA:
-		return schema_partial_metadata(o, t->version);
-	case SCHEMA_INCLUDE_OBJECT:
-		return json_object_get(o);
-	case SCHEMA_INCLUDE_NONE:
-		break;
-	}
-	return NULL;
-}
-
-/* A row has the cells and, as the client asked for it, the object. */
+/* A row has the cells and, as the client chose with includeObject, the object. */
 static struct json_object *row_of(const struct schema_table *t, struct json_object *o)
 {
-	struct row r = {json_arr(), o, t->now_s};
+	static const struct column name = NAME(0);
+	const struct schema_crd *crd = t->kind->crd;
+	const struct builtin *b = crd ? NULL : builtin_of(t->kind);
+	struct json_object *cells = json_arr(), *shown = NULL;
 
-	if (t->kind->crd)
-		fill_by_path(&r, t->kind->crd);
-	else
-		builtin_of(t->kind)->fill(&r);
-	return json_add(json_add(json_obj(), "cells", r.cells), "object", row_object(t, o));
+	if (crd)
+		json_push(cells, member(&name, o, t->now_s));
+	for (size_t i = 0; crd && i < crd->n_columns; i++)
+		json_push(cells,
+			crd_cell(value_at(o, crd->columns[i].path), &crd->columns[i], t->now_s));
+	for (size_t i = 0; b && i < b->n_columns; i++)
+		json_push(cells, b->columns[i].cell(&b->columns[i], o, t->now_s));
+	if (t->include == SCHEMA_INCLUDE_METADATA)
+		shown = schema_partial_metadata(o, t->version);
+	else if (t->include == SCHEMA_INCLUDE_OBJECT)
+		shown = json_object_get(o);
+	return json_add(json_add(json_obj(), "cells", cells), "object", shown);
 }
 
 /* In a watch each event is a table of one row; only the first has column definitions. */
