@@ -372,14 +372,6 @@ static struct kobj *extract(const struct k8s_cache *c, struct json_object *o, st
 	return k;
 }
 
-const struct kobj *k8s_cache_find_version(
-	const struct k8s_cache *c, const char *name, const char *uid, const char *rv)
-{
-	const struct kobj *o = k8s_cache_find(c, name);
-
-	return o && !o->unreadable && str_eq(o->uid, uid) && str_eq(o->rv, rv) ? o : NULL;
-}
-
 /* A tombstone means that the watch already reported the deletion of this object: the answer is
  * older. */
 void k8s_cache_put(struct k8s_cache *c, struct json_object *o)

@@ -99,37 +99,28 @@ static void read_conflict(const struct reader *r, const struct k8s_answer *answe
 	json_object_put(status);
 }
 
-/* Hold a reference: the watch may replace the entry before the answer ends. */
-static bool is_cached(struct reader *r)
-{
-	const struct kobj *o = NULL;
-
-	if (r->cache)
-		o = k8s_cache_find_version(r->cache, k8s_split_item_name(r->split),
-			k8s_split_item_uid(r->split), k8s_split_item_rv(r->split));
-	if (o)
-		r->cached = kobj_ref(o);
-	return o != NULL;
-}
-
 /* Keep the object, unless nobody needs it or the cache already has this version. */
 static int on_item(void *arg, const char *item, size_t len, struct err *err)
 {
 	struct reader *r = arg;
+	struct k8s_split_item seen = k8s_split_item(r->split);
+	const struct kobj *o = NULL;
 
 	/* A resourceVersion proves that the object exists: any other 2xx did not come from the API
 	 * server. */
 	if (r->verb->unread) {
-		r->uid = xstrdup(k8s_split_item_uid(r->split));
-		return *k8s_split_item_rv(r->split)
-			       ? 0
-			       : err_set(err, ERR_INVALID, "no metadata.resourceVersion");
+		r->uid = xstrdup(seen.uid);
+		return *seen.rv ? 0 : err_set(err, ERR_INVALID, "no metadata.resourceVersion");
 	}
-	if (is_cached(r))
+	if (r->cache)
+		o = k8s_cache_find(r->cache, seen.name);
+	if (o && !o->unreadable && str_eq(o->uid, seen.uid) && str_eq(o->rv, seen.rv)) {
+		r->cached = kobj_ref(o); /* the watch may replace it before the answer ends */
 		return 0;
+	}
 	if (!item)
-		return err_set(err, ERR_INVALID, "%s is larger than 2 MiB and cannot be read",
-			k8s_split_item_name(r->split));
+		return err_set(
+			err, ERR_INVALID, "%s is larger than 2 MiB and cannot be read", seen.name);
 	r->object = json_parse(item, len, &json_limits_api, err);
 	return r->object ? 0 : -1;
 }
@@ -140,12 +131,8 @@ static int on_data(void *arg, const char *data, size_t len, struct err *err)
 {
 	struct reader *r = arg;
 
-	if (!r->split) {
-		r->split = k8s_split_object_new(on_item, r);
-		k8s_split_set_keep(r->split, r->gvk->keep);
-		if (is_secret(r))
-			k8s_split_set_secret(r->split);
-	}
+	if (!r->split)
+		r->split = k8s_split_new(K8S_SPLIT_OBJECT, r->gvk->keep, is_secret(r), on_item, r);
 	if (!err_is_set(&r->bad))
 		(void)!k8s_split_feed(r->split, data, len, &r->bad);
 	return 0;

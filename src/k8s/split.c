@@ -19,14 +19,10 @@
 #include "tec/base/mem.h"
 #include "tec/base/secret.h"
 
-#define DEPTH_MAX  64
-#define ITEM_MAX   (2u << 20)  /* of the kept text; not more than json_limits_api parses */
-#define KEEP_MAX   (32u << 10) /* a larger buffer is freed after the item */
-#define RAW_MAX    (64u << 20) /* as received: the limit for an item that never ends */
-#define RV_MAX     128
-#define NAME_LIMIT 256
-#define KEY_LIMIT  328 /* prefix of 253, slash, name of 63 */
-#define CONT_MAX   8192
+#define DEPTH_MAX 64
+#define ITEM_MAX  (2u << 20)  /* of the kept text; not more than json_limits_api parses */
+#define KEEP_MAX  (32u << 10) /* a larger buffer is freed after the item */
+#define RAW_MAX   (64u << 20) /* as received: the limit for an item that never ends */
 
 enum node_kind {
 	NODE_OTHER,
@@ -37,15 +33,22 @@ enum node_kind {
 	NODE_ITEM,
 	NODE_ITEM_META,
 	NODE_OWNERS,
-	NODE_LABELS, /* this and the following ones: maps that are cut */
-	NODE_ANNOTATIONS,
-	NODE_DATA,
-	NODE_SPEC,
-	NODE_STATUS,
-	NODE_OWNER
+	NODE_OWNER,
 };
 
-/* A short string that is recorded while it passes. */
+/* The short strings that are recorded while they pass. */
+enum note_kind { KEY, RV, CONT, TYPE, ITEM_NAME, ITEM_UID, ITEM_RV, OWNER_UID, NOTES };
+static const size_t note_max[NOTES] = {
+	[KEY] = 328, /* prefix of 253, slash, name of 63 */
+	[RV] = 128,
+	[CONT] = 8192,
+	[TYPE] = 32,
+	[ITEM_NAME] = 256,
+	[ITEM_UID] = 128,
+	[ITEM_RV] = 128,
+	[OWNER_UID] = 128,
+};
+
 struct note {
 	char *data; /* owned; NULL until the first use */
 	size_t len, cap;
@@ -55,32 +58,33 @@ struct note {
 struct k8s_split {
 	k8s_split_fn fn;
 	void *arg;
-	enum { SPLIT_LIST, SPLIT_WATCH, SPLIT_OBJECT } mode;
+	enum k8s_split_mode mode;
 	bool secret, failed;
 	bool in_string, escape, expect_key, done, items_seen, items_value;
 	bool capture, skip;
 	bool over;        /* the item is too large: nothing more of it is stored */
 	bool one_cut;     /* one member of the map being read was already kept as null */
 	size_t member_at; /* offset in item of the member being read, including its comma */
-	const struct kobj_keep *keep; /* static; NULL: everything */
-	unsigned depth, skip_depth;
+	const struct kobj_keep *keep;           /* static; NULL: everything */
+	const char *const *kept;                /* the members kept of the map that is cut */
+	unsigned depth, skip_depth, kept_depth; /* kept_depth: of that map; 0: none */
 	uint8_t node[DEPTH_MAX + 1];
 	bool is_object[DEPTH_MAX + 1];
 	char *item; /* owned */
 	size_t item_len, item_cap, raw_len;
-	struct note key, rv, cont, *noting; /* data owned */
-	bool bounded; /* the value cut out is the uid of an owner, which is put back */
-	struct note owner_uid;
-	struct note type, item_name, item_uid, item_rv; /* of the item being read */
-	bool deleting;                                  /* the same */
+	struct note note[NOTES]; /* from TYPE on: of the item being read */
+	struct note *noting;     /* the one being recorded */
+	bool deleting;           /* the item being read has a deletionTimestamp */
+	bool bounded;            /* the value cut out is the uid of an owner, which is put back */
 };
 
 /* Compare the name of the current member, as written. */
 static bool key_is(const struct k8s_split *s, const char *name)
 {
+	const struct note *key = &s->note[KEY];
 	size_t len = strlen(name);
 
-	return !s->key.bad && s->key.len == len && memcmp(s->key.data, name, len) == 0;
+	return !key->bad && key->len == len && memcmp(key->data, name, len) == 0;
 }
 
 /*
@@ -143,43 +147,25 @@ static int emit(struct k8s_split *s, struct err *err)
 	else if (s->secret && s->item)
 		secret_wipe(s->item, s->item_cap);
 	s->item_len = 0;
-	s->type.len = s->item_name.len = s->item_uid.len = s->item_rv.len = 0;
+	for (unsigned i = TYPE; i <= ITEM_RV; i++)
+		s->note[i].len = 0;
 	s->deleting = s->over = false;
 	return rc;
-}
-
-/* Return the list of members kept of the map being read; NULL: the map is not cut. */
-static const char *const *kept_here(const struct k8s_split *s)
-{
-	switch ((enum node_kind)s->node[s->depth]) {
-	case NODE_LABELS:
-		return s->keep->labels;
-	case NODE_ANNOTATIONS:
-		return s->keep->annotations;
-	case NODE_DATA:
-		return s->keep->data;
-	case NODE_SPEC:
-		return s->keep->spec;
-	case NODE_STATUS:
-		return s->keep->status;
-	case NODE_OWNER:
-		return s->keep->owners;
-	default:
-		return NULL;
-	}
 }
 
 /* Decide at a colon whether the value is stored; if not, run is NULL afterwards. All bytes go
  * through add_to_item(), so that the size limit does not depend on where reads end. */
 static void cut_member(struct k8s_split *s, const char *p, const char **run)
 {
-	const char *const *kept = kept_here(s);
+	const struct note *key = &s->note[KEY];
+	bool cut = s->depth == s->kept_depth &&
+		   (key->bad || !kobj_keeps(s->kept, key->data, key->len));
 	bool fields = s->node[s->depth] == NODE_ITEM_META && key_is(s, "managedFields");
 
-	s->bounded = s->node[s->depth] == NODE_OWNER && key_is(s, "uid");
-	s->owner_uid.len = 0;
-	if (!fields && !s->bounded &&
-		(!kept || (!s->key.bad && kobj_keeps(kept, s->key.data, s->key.len))))
+	s->bounded =
+		s->depth == s->kept_depth && s->node[s->depth] == NODE_OWNER && key_is(s, "uid");
+	s->note[OWNER_UID].len = 0;
+	if (!fields && !s->bounded && !cut)
 		return;
 	add_to_item(s, *run, (size_t)(p + 1 - *run));
 	*run = NULL;
@@ -194,40 +180,24 @@ static void cut_member(struct k8s_split *s, const char *p, const char **run)
 	s->one_cut |= !fields;
 }
 
-/* A member of a map that is cut begins here: record the position, so that the whole member can be
- * removed. */
-static void begin_member(struct k8s_split *s, const char *p, const char **run)
-{
-	if (s->skip || !s->capture || !kept_here(s))
-		return;
-	add_to_item(s, *run, (size_t)(p - *run));
-	*run = p;
-	s->member_at = s->item_len;
-}
-
 /* Check whether the value that is cut out ended here: what follows belongs to the enclosing object.
  * An owner's uid was limited in length and is put back now. */
 static bool resume_item(struct k8s_split *s)
 {
+	const struct note *uid = &s->note[OWNER_UID];
+
 	if (s->depth != s->skip_depth)
 		return false;
 	s->skip = false;
-	if (s->bounded && (s->owner_uid.bad || !s->owner_uid.len)) {
+	if (s->bounded && (uid->bad || !uid->len)) {
 		add_to_item(s, "null", 4);
 	} else if (s->bounded) {
 		add_to_item(s, "\"", 1);
-		add_to_item(s, s->owner_uid.data, s->owner_uid.len);
+		add_to_item(s, uid->data, uid->len);
 		add_to_item(s, "\"", 1);
 	}
 	s->bounded = false;
 	return true;
-}
-
-static int end_item(struct k8s_split *s, const char *p, const char **run, struct err *err)
-{
-	add_to_item(s, *run, (size_t)(p + 1 - *run));
-	*run = NULL;
-	return emit(s, err);
 }
 
 /* ---- the scanner */
@@ -247,47 +217,18 @@ static const uint8_t class_of[256] = {
 	[','] = C_COMMA,
 };
 
-static struct k8s_split *split_new(k8s_split_fn fn, void *arg, int mode)
+struct k8s_split *k8s_split_new(enum k8s_split_mode mode, const struct kobj_keep *keep, bool secret,
+	k8s_split_fn fn, void *arg)
 {
 	struct k8s_split *s = xcalloc(1, sizeof(*s));
 
 	s->fn = fn;
 	s->arg = arg;
 	s->mode = mode;
-	s->key.cap = KEY_LIMIT;
-	s->rv.cap = RV_MAX;
-	s->cont.cap = CONT_MAX;
-	s->type.cap = 32;
-	s->item_name.cap = NAME_LIMIT;
-	s->item_uid.cap = s->owner_uid.cap = RV_MAX;
-	s->item_rv.cap = RV_MAX;
-	s->key.data = xmalloc(s->key.cap);
-	return s;
-}
-
-struct k8s_split *k8s_split_list_new(k8s_split_fn fn, void *arg)
-{
-	return split_new(fn, arg, SPLIT_LIST);
-}
-
-struct k8s_split *k8s_split_watch_new(k8s_split_fn fn, void *arg)
-{
-	return split_new(fn, arg, SPLIT_WATCH);
-}
-
-struct k8s_split *k8s_split_object_new(k8s_split_fn fn, void *arg)
-{
-	return split_new(fn, arg, SPLIT_OBJECT);
-}
-
-void k8s_split_set_keep(struct k8s_split *s, const struct kobj_keep *keep)
-{
 	s->keep = keep;
-}
-
-void k8s_split_set_secret(struct k8s_split *s)
-{
-	s->secret = true;
+	s->secret = secret;
+	s->note[KEY].data = xmalloc(note_max[KEY]);
+	return s;
 }
 
 void k8s_split_free(struct k8s_split *s)
@@ -295,14 +236,8 @@ void k8s_split_free(struct k8s_split *s)
 	if (!s)
 		return;
 	release_item(s);
-	free(s->key.data);
-	free(s->rv.data);
-	free(s->cont.data);
-	free(s->type.data);
-	free(s->item_name.data);
-	free(s->item_uid.data);
-	free(s->owner_uid.data);
-	free(s->item_rv.data);
+	for (unsigned i = 0; i < NOTES; i++)
+		free(s->note[i].data);
 	free(s);
 }
 
@@ -314,8 +249,11 @@ static int broken(struct err *err, const char *what)
 
 /* Record the string that begins here. Buffers are allocated at the first use, since most streams
  * need few of them. */
-static void note_start(struct k8s_split *s, struct note *n)
+static void note_start(struct k8s_split *s, enum note_kind kind)
 {
+	struct note *n = &s->note[kind];
+
+	n->cap = note_max[kind];
 	if (!n->data)
 		n->data = xmalloc(n->cap);
 	n->len = 0;
@@ -339,6 +277,13 @@ static void note_add(struct note *n, const char *data, size_t len)
  * or one of the few values that the caller may ask for. */
 static int string_start(struct k8s_split *s, struct err *err)
 {
+	static const struct {
+		enum node_kind node;
+		const char *member;
+		enum note_kind note;
+	} values[] = {{NODE_LIST_META, "resourceVersion", RV}, {NODE_LIST_META, "continue", CONT},
+		{NODE_LINE, "type", TYPE}, {NODE_ITEM_META, "name", ITEM_NAME},
+		{NODE_ITEM_META, "uid", ITEM_UID}, {NODE_ITEM_META, "resourceVersion", ITEM_RV}};
 	enum node_kind node = (enum node_kind)s->node[s->depth];
 
 	s->in_string = true;
@@ -347,82 +292,72 @@ static int string_start(struct k8s_split *s, struct err *err)
 		return broken(err, s->depth ? "an element of items is not an object"
 					    : "text outside of an object");
 	if (s->skip && s->bounded && s->depth == s->skip_depth)
-		note_start(s, &s->owner_uid);
-	if (s->skip || node == NODE_OTHER)
+		note_start(s, OWNER_UID);
+	if (s->skip || (node == NODE_OTHER && s->depth != s->kept_depth))
 		return 0;
-	if (s->expect_key)
-		note_start(s, &s->key);
-	else if (node == NODE_LIST_META && key_is(s, "resourceVersion"))
-		note_start(s, &s->rv);
-	else if (node == NODE_LIST_META && key_is(s, "continue"))
-		note_start(s, &s->cont);
-	else if (node == NODE_LINE && key_is(s, "type"))
-		note_start(s, &s->type);
-	else if (node == NODE_ITEM_META && key_is(s, "name"))
-		note_start(s, &s->item_name);
-	else if (node == NODE_ITEM_META && key_is(s, "uid"))
-		note_start(s, &s->item_uid);
-	else if (node == NODE_ITEM_META && key_is(s, "resourceVersion"))
-		note_start(s, &s->item_rv);
-	else if (node == NODE_ITEM_META && key_is(s, "deletionTimestamp"))
-		s->deleting = true;
+	if (s->expect_key) {
+		note_start(s, KEY);
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(values); i++)
+		if (node == values[i].node && key_is(s, values[i].member))
+			note_start(s, values[i].note);
+	s->deleting |= node == NODE_ITEM_META && key_is(s, "deletionTimestamp");
 	return 0;
 }
 
-/* Tell whether the object about to open, a member of an item or of its metadata, is one of the maps
- * that are cut. */
-static enum node_kind map_node(const struct k8s_split *s, bool in_metadata)
+/* Return the members kept of the object about to open; NULL: it is no map that is cut. */
+static const char *const *kept_of(const struct k8s_split *s)
 {
-	if (!s->keep)
-		return NODE_OTHER;
-	if (in_metadata && s->keep->labels && key_is(s, "labels"))
-		return NODE_LABELS;
-	if (in_metadata && s->keep->annotations && key_is(s, "annotations"))
-		return NODE_ANNOTATIONS;
-	if (!in_metadata && s->keep->data &&
-		(key_is(s, "data") || key_is(s, "binaryData") || key_is(s, "stringData")))
-		return NODE_DATA;
-	if (!in_metadata && s->keep->spec && key_is(s, "spec"))
-		return NODE_SPEC;
-	if (!in_metadata && s->keep->status && key_is(s, "status"))
-		return NODE_STATUS;
-	return NODE_OTHER;
+	enum node_kind parent = (enum node_kind)s->node[s->depth];
+	const struct kobj_keep *keep = s->keep;
+	const struct {
+		enum node_kind parent;
+		const char *member;
+		const char *const *kept;
+	} maps[] = {
+		{NODE_ITEM_META, "labels", keep->labels},
+		{NODE_ITEM_META, "annotations", keep->annotations},
+		{NODE_ITEM, "data", keep->data},
+		{NODE_ITEM, "binaryData", keep->data},
+		{NODE_ITEM, "stringData", keep->data},
+		{NODE_ITEM, "spec", keep->spec},
+		{NODE_ITEM, "status", keep->status},
+	};
+
+	if (parent == NODE_OTHER)
+		return NULL;
+	if (parent == NODE_OWNERS)
+		return keep->owners;
+	for (size_t i = 0; i < ARRAY_LEN(maps); i++)
+		if (parent == maps[i].parent && key_is(s, maps[i].member))
+			return maps[i].kept;
+	return NULL;
 }
 
 /* Classify the container about to open by its place in the tree. */
 static enum node_kind child_node(const struct k8s_split *s, bool object)
 {
-	switch ((enum node_kind)s->node[s->depth]) {
-	case NODE_ROOT:
-		if (object)
-			return key_is(s, "metadata") ? NODE_LIST_META : NODE_OTHER;
-		return key_is(s, "items") ? NODE_ITEMS : NODE_OTHER;
-	case NODE_ITEMS:
-		return NODE_ITEM;
-	case NODE_LINE:
-		return object && key_is(s, "object") ? NODE_ITEM : NODE_OTHER;
-	case NODE_ITEM:
-		if (object && key_is(s, "metadata"))
-			return NODE_ITEM_META;
-		return object ? map_node(s, false) : NODE_OTHER;
-	case NODE_ITEM_META:
-		if (!object)
-			return s->keep && s->keep->owners && key_is(s, "ownerReferences")
-				       ? NODE_OWNERS
-				       : NODE_OTHER;
-		return map_node(s, true);
-	case NODE_OWNERS:
-		return object ? NODE_OWNER : NODE_OTHER;
-	case NODE_OTHER:
-	case NODE_LIST_META:
-	case NODE_LABELS:
-	case NODE_ANNOTATIONS:
-	case NODE_DATA:
-	case NODE_SPEC:
-	case NODE_STATUS:
-	case NODE_OWNER:
-		break;
-	}
+	static const struct {
+		enum node_kind parent;
+		bool object;
+		const char *member; /* NULL: any */
+		enum node_kind node;
+	} children[] = {
+		{NODE_ROOT, true, "metadata", NODE_LIST_META},
+		{NODE_ROOT, false, "items", NODE_ITEMS},
+		{NODE_ITEMS, true, NULL, NODE_ITEM},
+		{NODE_LINE, true, "object", NODE_ITEM},
+		{NODE_ITEM, true, "metadata", NODE_ITEM_META},
+		{NODE_ITEM_META, false, "ownerReferences", NODE_OWNERS},
+		{NODE_OWNERS, true, NULL, NODE_OWNER},
+	};
+	enum node_kind parent = (enum node_kind)s->node[s->depth];
+
+	for (size_t i = 0; i < ARRAY_LEN(children); i++)
+		if (parent == children[i].parent && object == children[i].object &&
+			(!children[i].member || key_is(s, children[i].member)))
+			return children[i].node;
 	return NODE_OTHER;
 }
 
@@ -430,6 +365,7 @@ static enum node_kind child_node(const struct k8s_split *s, bool object)
  * or an answer. */
 static int open_container(struct k8s_split *s, bool object, struct err *err)
 {
+	const char *const *kept = NULL;
 	enum node_kind node;
 
 	if (s->depth == DEPTH_MAX)
@@ -441,9 +377,9 @@ static int open_container(struct k8s_split *s, bool object, struct err *err)
 	if (s->node[s->depth] == NODE_ITEMS && !object && s->depth)
 		return broken(err, "an element of items is not an object");
 	if (s->depth == 0)
-		node = s->mode == SPLIT_WATCH    ? NODE_LINE
-		       : s->mode == SPLIT_OBJECT ? NODE_ITEM
-						 : NODE_ROOT;
+		node = s->mode == K8S_SPLIT_WATCH    ? NODE_LINE
+		       : s->mode == K8S_SPLIT_OBJECT ? NODE_ITEM
+						     : NODE_ROOT;
 	else
 		node = s->skip ? NODE_OTHER : child_node(s, object);
 	if (node == NODE_ITEMS && s->items_seen)
@@ -451,13 +387,18 @@ static int open_container(struct k8s_split *s, bool object, struct err *err)
 	if (node == NODE_ITEMS)
 		s->items_seen = true;
 	s->items_value = false;
+	if (s->keep && s->depth && object && !s->skip)
+		kept = kept_of(s);
 	s->depth++;
 	s->node[s->depth] = (uint8_t)node;
 	s->is_object[s->depth] = object;
 	s->expect_key = object;
-	if (node >= NODE_LABELS)
+	if (kept) {
+		s->kept = kept;
+		s->kept_depth = s->depth;
 		s->one_cut = false;
-	if (s->mode == SPLIT_LIST ? node == NODE_ITEM : s->depth == 1)
+	}
+	if (s->mode == K8S_SPLIT_LIST ? node == NODE_ITEM : s->depth == 1)
 		s->capture = true;
 	return 0;
 }
@@ -470,10 +411,12 @@ static int close_container(struct k8s_split *s, bool object, bool *ended, struct
 
 	if (s->depth == 0 || s->is_object[s->depth] != object)
 		return broken(err, "brackets do not match");
+	if (s->depth == s->kept_depth)
+		s->kept_depth = 0;
 	s->depth--;
 	s->expect_key = false;
-	*ended = s->capture && (s->mode == SPLIT_LIST ? node == NODE_ITEM : s->depth == 0);
-	if (s->depth == 0 && s->mode != SPLIT_WATCH)
+	*ended = s->capture && (s->mode == K8S_SPLIT_LIST ? node == NODE_ITEM : s->depth == 0);
+	if (s->depth == 0 && s->mode != K8S_SPLIT_WATCH)
 		s->done = true;
 	return 0;
 }
@@ -523,17 +466,6 @@ static const char *string_bytes(struct k8s_split *s, const char *p, const char *
 	return p;
 }
 
-/* After the top-level "items", only an array or null may follow. */
-static int colon(struct k8s_split *s, struct err *err)
-{
-	if (s->depth == 0)
-		return broken(err, "text outside of an object");
-	s->expect_key = false;
-	if (s->node[s->depth] == NODE_ROOT && key_is(s, "items"))
-		s->items_value = true;
-	return 0;
-}
-
 /* Handle one byte outside of strings. *run: start of the bytes of the item that are not copied yet,
  * NULL: nothing to copy. */
 static inline int structural(struct k8s_split *s, const char *p, const char **run, struct err *err)
@@ -558,10 +490,18 @@ static inline int structural(struct k8s_split *s, const char *p, const char **ru
 			*run = p;
 		if (close_container(s, *p == '}', &ended, err) < 0)
 			return -1;
-		return ended ? end_item(s, p, run, err) : 0;
+		if (!ended)
+			return 0;
+		add_to_item(s, *run, (size_t)(p + 1 - *run));
+		*run = NULL;
+		return emit(s, err);
 	case C_COLON:
-		if (colon(s, err) < 0)
-			return -1;
+		if (s->depth == 0)
+			return broken(err, "text outside of an object");
+		s->expect_key = false;
+		/* After the top-level "items", only an array or null may follow. */
+		if (s->node[s->depth] == NODE_ROOT && key_is(s, "items"))
+			s->items_value = true;
 		if (s->capture && !s->skip)
 			cut_member(s, p, run);
 		return 0;
@@ -570,8 +510,12 @@ static inline int structural(struct k8s_split *s, const char *p, const char **ru
 			return broken(err, "text outside of an object");
 		if (s->skip && resume_item(s))
 			*run = p;
-		if (s->node[s->depth] >= NODE_LABELS)
-			begin_member(s, p, run);
+		if (s->depth == s->kept_depth && !s->skip && s->capture) {
+			/* Record where the next member of the map begins, so that it can be cut. */
+			add_to_item(s, *run, (size_t)(p - *run));
+			*run = p;
+			s->member_at = s->item_len;
+		}
 		s->expect_key = s->is_object[s->depth];
 		s->items_value = false;
 		return 0;
@@ -634,56 +578,40 @@ int k8s_split_end(struct k8s_split *s, struct err *err)
 {
 	if (s->failed)
 		return err_set(err, ERR_BUG, "ended after an error");
-	if (s->depth || s->in_string || (s->mode != SPLIT_WATCH && !s->done))
+	if (s->depth || s->in_string || (s->mode != K8S_SPLIT_WATCH && !s->done))
 		return err_set(err, ERR_TRANSIENT, "the text is truncated");
-	if (s->mode != SPLIT_LIST)
+	if (s->mode != K8S_SPLIT_LIST)
 		return 0;
 	if (!s->items_seen)
 		return broken(err, "the list has no items");
-	if (!note_sane(&s->rv) || s->rv.len == 0)
+	if (!note_sane(&s->note[RV]) || s->note[RV].len == 0)
 		return broken(err, "the list has no metadata.resourceVersion");
-	if (!note_sane(&s->cont))
+	if (!note_sane(&s->note[CONT]))
 		return broken(err, "metadata.continue is malformed");
 	return 0;
 }
 
+/* A bad note (escaped or too long) counts as absent. */
+static const char *noted(const struct k8s_split *s, enum note_kind kind)
+{
+	return s->note[kind].len && !s->note[kind].bad ? s->note[kind].data : "";
+}
+
 const char *k8s_split_rv(const struct k8s_split *s)
 {
-	return s->rv.len ? s->rv.data : "";
+	return noted(s, RV);
 }
 
 const char *k8s_split_continue(const struct k8s_split *s)
 {
-	return s->cont.len ? s->cont.data : "";
+	return noted(s, CONT);
 }
 
-/* A bad note (escaped or too long) counts as absent. */
-static const char *noted(const struct note *n)
+struct k8s_split_item k8s_split_item(const struct k8s_split *s)
 {
-	return n->len && !n->bad ? n->data : "";
-}
-
-const char *k8s_split_type(const struct k8s_split *s)
-{
-	return noted(&s->type);
-}
-
-const char *k8s_split_item_name(const struct k8s_split *s)
-{
-	return noted(&s->item_name);
-}
-
-const char *k8s_split_item_uid(const struct k8s_split *s)
-{
-	return noted(&s->item_uid);
-}
-
-bool k8s_split_item_deleting(const struct k8s_split *s)
-{
-	return s->deleting;
-}
-
-const char *k8s_split_item_rv(const struct k8s_split *s)
-{
-	return noted(&s->item_rv);
+	return (struct k8s_split_item){.type = noted(s, TYPE),
+		.name = noted(s, ITEM_NAME),
+		.uid = noted(s, ITEM_UID),
+		.rv = noted(s, ITEM_RV),
+		.deleting = s->deleting};
 }

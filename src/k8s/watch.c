@@ -188,13 +188,6 @@ static const char *key_of(const struct k8s_watch *w, const char *name, const cha
 	return w->ns ? name : uid;
 }
 
-/* Across namespaces, an event without a uid identifies no object. */
-static void remove_object(struct k8s_watch *w, const char *name, const char *uid)
-{
-	if (w->ns || uid)
-		k8s_cache_remove(w->cache, key_of(w, name, uid), uid);
-}
-
 /* Put o into the cache, or remove it when the extractor does not want it. */
 static void take_object(struct k8s_watch *w, struct json_object *o, const char *text, size_t len)
 {
@@ -211,14 +204,13 @@ static void take_object(struct k8s_watch *w, struct json_object *o, const char *
  */
 static bool take_unreadable(struct k8s_watch *w, const struct err *why)
 {
-	const char *name = k8s_split_item_name(w->split), *uid = k8s_split_item_uid(w->split);
-	const char *rv = k8s_split_item_rv(w->split);
-	struct log_ctx lc = {.kind = w->gvk->kind, .ns = w->ns, .name = name, .uid = uid};
-	cleanup_free char *version = xasprintf("%s %s", uid, rv);
+	struct k8s_split_item seen = k8s_split_item(w->split);
+	struct log_ctx lc = {.kind = w->gvk->kind, .ns = w->ns, .name = seen.name, .uid = seen.uid};
+	cleanup_free char *version = xasprintf("%s %s", seen.uid, seen.rv);
 	struct err ignored = ERR_INIT;
 
-	if (k8s_cache_put_unreadable(w->cache, key_of(w, name, uid), uid, rv,
-		    k8s_split_item_deleting(w->split), &ignored) < 0)
+	if (k8s_cache_put_unreadable(w->cache, key_of(w, seen.name, seen.uid), seen.uid, seen.rv,
+		    seen.deleting, &ignored) < 0)
 		return false;
 	metric_add(&events, w->label, "unreadable", 1);
 	if (!refused_before(w, str_hash(version, strlen(version))))
@@ -259,28 +251,14 @@ static int on_item(void *arg, const char *text, size_t len, struct err *err)
 	struct err bad = ERR_INIT;
 	struct json_object *o = read_text(text, len, &bad);
 
-	if (!o) {
-		if (!take_unreadable(w, &bad))
-			refuse(w, NULL, NULL, text, len, &bad);
-		return stopped(w, err);
+	if (o) {
+		metric_add(&events, w->label, "listed", 1);
+		take_object(w, o, text, len);
+		drop_json(w, o, o);
+	} else if (!take_unreadable(w, &bad)) {
+		refuse(w, NULL, NULL, text, len, &bad);
 	}
-	metric_add(&events, w->label, "listed", 1);
-	take_object(w, o, text, len);
-	drop_json(w, o, o);
 	return stopped(w, err);
-}
-
-/* The server ends a stream by an ERROR event with a Status; 410 means that the resourceVersion has
- * expired. */
-static void error_event(struct k8s_watch *w, struct json_object *status)
-{
-	const char *message = json_get_str(status, "message");
-	int code = (int)json_get_int(status, "code", 0);
-
-	w->error_event = true;
-	w->gone = code == 410;
-	err_set_http(&w->event_err, w->gone ? ERR_GONE : ERR_TRANSIENT, code,
-		"watch ended by the server: %s", message ? message : "no message");
 }
 
 /* A new stream resumes from the resourceVersion of the last event or bookmark. */
@@ -296,14 +274,14 @@ static void note_rv(struct k8s_watch *w, const char *rv)
  * False: its meaning is unknown. */
 static bool unreadable_event(struct k8s_watch *w, const struct err *why)
 {
-	const char *type = k8s_split_type(w->split), *uid = k8s_split_item_uid(w->split);
+	struct k8s_split_item seen = k8s_split_item(w->split);
 
-	if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0)
+	if (strcmp(seen.type, "ADDED") == 0 || strcmp(seen.type, "MODIFIED") == 0)
 		return take_unreadable(w, why);
-	if (strcmp(type, "DELETED") != 0 || !*uid || !*k8s_split_item_rv(w->split))
+	if (strcmp(seen.type, "DELETED") != 0 || !*seen.uid || !*seen.rv)
 		return false;
-	metric_add(&events, w->label, type, 1);
-	k8s_cache_remove(w->cache, key_of(w, k8s_split_item_name(w->split), uid), uid);
+	metric_add(&events, w->label, seen.type, 1);
+	k8s_cache_remove(w->cache, key_of(w, seen.name, seen.uid), seen.uid);
 	return true;
 }
 
@@ -312,14 +290,13 @@ static bool unreadable_event(struct k8s_watch *w, const struct err *why)
 static int parse_event(struct k8s_watch *w, const char *text, size_t len, struct err *err)
 {
 	struct err bad = ERR_INIT;
-	struct json_object *o = read_text(text, len, &bad);
-	struct json_object *object = o ? json_get_obj(o, "object") : NULL;
-	const char *type = o ? json_get_str(o, "type") : NULL;
-	const char *rv = json_get_str(object, "metadata/resourceVersion");
-	const char *name = json_get_str(object, "metadata/name");
+	struct json_object *o = read_text(text, len, &bad), *object = json_get_obj(o, "object");
+	const char *type = json_get_str(o, "type"), *name = json_get_str(object, "metadata/name"),
+		   *uid = json_get_str(object, "metadata/uid"),
+		   *rv = json_get_str(object, "metadata/resourceVersion"), *message;
 
 	if (!o && unreadable_event(w, &bad)) {
-		note_rv(w, k8s_split_item_rv(w->split));
+		note_rv(w, k8s_split_item(w->split).rv);
 		return stopped(w, err);
 	}
 	if (!object || !type) { /* the change is lost: only a list shows the current state */
@@ -330,37 +307,29 @@ static int parse_event(struct k8s_watch *w, const char *text, size_t len, struct
 		drop_json(w, o, object);
 		return err_set(err, ERR_INVALID, "the stream is unusable");
 	}
+	if (strcmp(type, "ERROR") == 0) { /* with a Status; nothing follows it */
+		w->error_event = true;
+		message = json_get_str(object, "message");
+		w->gone = json_get_int(object, "code", 0) == 410; /* the version has expired */
+		err_set_http(&w->event_err, w->gone ? ERR_GONE : ERR_TRANSIENT,
+			(int)json_get_int(object, "code", 0), "watch ended by the server: %s",
+			message ? message : "no message");
+		drop_json(w, o, object);
+		return err_set(err, ERR_TRANSIENT, "ended by the server");
+	}
 	if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0) {
 		metric_add(&events, w->label, type, 1);
 		take_object(w, object, text, len);
 	} else if (strcmp(type, "DELETED") == 0 && name) {
 		metric_add(&events, w->label, type, 1);
-		remove_object(w, name, json_get_str(object, "metadata/uid"));
-	} else if (strcmp(type, "ERROR") == 0) {
-		error_event(w, object);
-		rv = NULL;
+		if (w->ns || uid) /* across namespaces, the name alone identifies no object */
+			k8s_cache_remove(w->cache, key_of(w, name, uid), uid);
 	} else { /* BOOKMARK, and types that a later API may add */
 		metric_add(&events, w->label, strcmp(type, "BOOKMARK") == 0 ? type : "unknown", 1);
 	}
 	note_rv(w, rv);
 	drop_json(w, o, object);
-	if (w->error_event) /* nothing follows it; do not wait for the server to close */
-		return err_set(err, ERR_TRANSIENT, "ended by the server");
 	return stopped(w, err);
-}
-
-/* Tell whether the event repeats our own write, whose answer is already in the cache. Most events
- * do, and are not parsed. */
-static bool is_echo(const struct k8s_watch *w)
-{
-	const char *type = k8s_split_type(w->split), *rv = k8s_split_item_rv(w->split);
-	const struct kobj *o;
-
-	if (!*rv || (strcmp(type, "MODIFIED") != 0 && strcmp(type, "ADDED") != 0))
-		return false;
-	o = k8s_cache_find(
-		w->cache, key_of(w, k8s_split_item_name(w->split), k8s_split_item_uid(w->split)));
-	return o && strcmp(o->rv, rv) == 0;
 }
 
 static void note_seen(struct k8s_watch *w)
@@ -369,17 +338,23 @@ static void note_seen(struct k8s_watch *w)
 	err_clear(&w->problem);
 }
 
-/* An ERROR event says nothing about the objects, so it does not count as seen. */
+/* An ERROR event says nothing about the objects, so it does not count as seen. Most events repeat
+ * our own write, whose answer is already in the cache: these are not parsed. */
 static int on_event(void *arg, const char *text, size_t len, struct err *err)
 {
 	struct k8s_watch *w = arg;
+	struct k8s_split_item seen = k8s_split_item(w->split);
+	const struct kobj *o;
 
-	if (strcmp(k8s_split_type(w->split), "ERROR") != 0)
+	if (strcmp(seen.type, "ERROR") != 0)
 		note_seen(w);
-	if (!is_echo(w))
+	if (!*seen.rv || (strcmp(seen.type, "MODIFIED") != 0 && strcmp(seen.type, "ADDED") != 0))
+		return parse_event(w, text, len, err);
+	o = k8s_cache_find(w->cache, key_of(w, seen.name, seen.uid));
+	if (!o || strcmp(o->rv, seen.rv) != 0)
 		return parse_event(w, text, len, err);
 	metric_add(&events, w->label, "echo", 1);
-	note_rv(w, k8s_split_item_rv(w->split));
+	note_rv(w, seen.rv);
 	return stopped(w, err);
 }
 
@@ -545,10 +520,8 @@ static void start_call(struct k8s_watch *w, bool list)
 			 : list     ? SILENCE_LIST_MS
 				    : SILENCE_WATCH_MS;
 	k8s_split_free(w->split);
-	w->split = list ? k8s_split_list_new(on_item, w) : k8s_split_watch_new(on_event, w);
-	k8s_split_set_keep(w->split, w->gvk->keep);
-	if (w->secret)
-		k8s_split_set_secret(w->split);
+	w->split = k8s_split_new(list ? K8S_SPLIT_LIST : K8S_SPLIT_WATCH, w->gvk->keep, w->secret,
+		list ? on_item : on_event, w);
 	w->started_ms = clock_boot_ms();
 	op_hold(&w->call, k8s_transport_start(w->t, &w->ops, &req, on_data,
 				  list ? on_list_done : on_watch_done, w));

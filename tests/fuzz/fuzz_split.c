@@ -93,13 +93,10 @@ static int take(void *arg, const char *item, size_t len, struct err *err)
 static int run(struct taken *t, const uint8_t *data, size_t size, size_t piece, bool secret,
 	struct err *err)
 {
-	struct k8s_split *s = t->watch ? k8s_split_watch_new(take, t) : k8s_split_list_new(take, t);
+	struct k8s_split *s = k8s_split_new(t->watch ? K8S_SPLIT_WATCH : K8S_SPLIT_LIST,
+		t->cut ? &keep : NULL, secret, take, t);
 	int rc = 0;
 
-	if (t->cut)
-		k8s_split_set_keep(s, &keep);
-	if (secret)
-		k8s_split_set_secret(s);
 	for (size_t off = 0; off < size && rc == 0; off += piece) {
 		size_t n = piece < size - off ? piece : size - off;
 		char *copy = xmalloc(

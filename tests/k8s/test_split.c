@@ -44,12 +44,10 @@ static void expect_items(
 {
 	for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
 		struct taken t = {.text = STRBUF_INIT};
-		struct k8s_split *s =
-			watch ? k8s_split_watch_new(take, &t) : k8s_split_list_new(take, &t);
+		struct k8s_split *s = k8s_split_new(
+			watch ? K8S_SPLIT_WATCH : K8S_SPLIT_LIST, NULL, i & 1, take, &t);
 		struct err err = ERR_INIT;
 
-		if (i & 1)
-			k8s_split_set_secret(s);
 		cr_expect_eq(feed(s, text, strlen(text), pieces[i], &err), 0, "%zu: %s", pieces[i],
 			err.text);
 		cr_expect_eq(k8s_split_end(s, &err), 0, "%zu: %s", pieces[i], err.text);
@@ -128,7 +126,7 @@ Test(k8s_split, managed_fields_become_null)
 Test(k8s_split, watch_events_need_no_newline_to_be_complete)
 {
 	struct taken t = {.text = STRBUF_INIT};
-	struct k8s_split *s = k8s_split_watch_new(take, &t);
+	struct k8s_split *s = k8s_split_new(K8S_SPLIT_WATCH, NULL, false, take, &t);
 	struct err err = ERR_INIT;
 
 	cr_assert_eq(k8s_split_feed(s, "{\"type\":\"BOOKMARK\"}", 19, &err), 0);
@@ -186,8 +184,9 @@ Test(k8s_split, malformed_text_is_refused_at_every_read_boundary)
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		for (size_t p = 0; p < ARRAY_LEN(pieces); p++) {
 			struct taken t = {.text = STRBUF_INIT};
-			struct k8s_split *s = table[i].watch ? k8s_split_watch_new(take, &t)
-							     : k8s_split_list_new(take, &t);
+			struct k8s_split *s =
+				k8s_split_new(table[i].watch ? K8S_SPLIT_WATCH : K8S_SPLIT_LIST,
+					NULL, false, take, &t);
 			struct err err = ERR_INIT;
 			int rc = feed(s, table[i].text, strlen(table[i].text), pieces[p], &err);
 
@@ -204,7 +203,7 @@ Test(k8s_split, malformed_text_is_refused_at_every_read_boundary)
 Test(k8s_split, depth_and_size_are_bounded)
 {
 	struct taken t = {.text = STRBUF_INIT};
-	struct k8s_split *s = k8s_split_watch_new(take, &t);
+	struct k8s_split *s = k8s_split_new(K8S_SPLIT_WATCH, NULL, false, take, &t);
 	struct err err = ERR_INIT;
 	cleanup_free char *mib = xmalloc(1 << 20);
 	size_t fed = 0;
@@ -220,7 +219,7 @@ Test(k8s_split, depth_and_size_are_bounded)
 	memset(mib, 'a', 1 << 20);
 	for (int cut_out = 0; cut_out < 2; cut_out++) {
 		err_clear(&err);
-		s = k8s_split_list_new(take, &t);
+		s = k8s_split_new(K8S_SPLIT_LIST, NULL, false, take, &t);
 		fed = 0;
 		cr_assert_eq(feed(s,
 				     cut_out ? "{\"items\":[{\"metadata\":{\"managedFields\":\""
@@ -299,11 +298,10 @@ Test(k8s_split, members_that_nobody_reads_are_cut_out)
 			bool watch = k & 1;
 			const char *in = watch ? wrapped : table[i].in;
 			struct taken t = {.text = STRBUF_INIT};
-			struct k8s_split *s = watch ? k8s_split_watch_new(take, &t)
-						    : k8s_split_object_new(take, &t);
+			struct k8s_split *s = k8s_split_new(
+				watch ? K8S_SPLIT_WATCH : K8S_SPLIT_OBJECT, &keep, false, take, &t);
 			struct err err = ERR_INIT;
 
-			k8s_split_set_keep(s, &keep);
 			cr_assert_eq(feed(s, in, strlen(in), pieces[k / 2], &err), 0);
 			cr_assert_eq(k8s_split_end(s, &err), 0);
 			if (!watch)
@@ -329,12 +327,12 @@ struct told {
 static int tell(void *arg, const char *item, size_t len, struct err *err)
 {
 	struct told *t = arg;
+	struct k8s_split_item seen = k8s_split_item(t->s);
 
 	t->n_items += item != NULL;
 	if (!item)
-		strbuf_addf(&t->text, "%s %s %s %s %d\n", k8s_split_type(t->s),
-			k8s_split_item_name(t->s), k8s_split_item_uid(t->s),
-			k8s_split_item_rv(t->s), k8s_split_item_deleting(t->s));
+		strbuf_addf(&t->text, "%s %s %s %s %d\n", seen.type, seen.name, seen.uid, seen.rv,
+			seen.deleting);
 	return 0;
 }
 
@@ -368,9 +366,8 @@ Test(k8s_split, an_item_too_large_is_read_to_its_end)
 		cleanup_strbuf struct strbuf text = STRBUF_INIT;
 		size_t k = i % ARRAY_LEN(table);
 
-		t.s = table[k].watch ? k8s_split_watch_new(tell, &t) : k8s_split_list_new(tell, &t);
-		k8s_split_set_keep(t.s, &keep);
-		k8s_split_set_secret(t.s);
+		t.s = k8s_split_new(
+			table[k].watch ? K8S_SPLIT_WATCH : K8S_SPLIT_LIST, &keep, true, tell, &t);
 		strbuf_adds(&text, table[k].head);
 		while (text.len < (3u << 20))
 			strbuf_adds(&text, fill);
@@ -398,8 +395,7 @@ Test(k8s_split, what_is_cut_out_does_not_count)
 		strbuf_adds(&text, "\"");
 	}
 	strbuf_adds(&text, "}," META("") "}");
-	t.s = k8s_split_object_new(tell, &t);
-	k8s_split_set_keep(t.s, &keep);
+	t.s = k8s_split_new(K8S_SPLIT_OBJECT, &keep, false, tell, &t);
 	cr_assert_eq(feed(t.s, text.data, text.len, 4096, &err), 0, "%s", err.text);
 	cr_assert_eq(k8s_split_end(t.s, &err), 0);
 	cr_expect_eq(t.n_items, 1);
@@ -418,8 +414,7 @@ Test(k8s_split, a_truncated_text_is_never_whole)
 		struct told t = {.text = STRBUF_INIT};
 		struct err err = ERR_INIT;
 
-		t.s = k8s_split_watch_new(tell, &t);
-		k8s_split_set_keep(t.s, &keep);
+		t.s = k8s_split_new(K8S_SPLIT_WATCH, &keep, false, tell, &t);
 		cr_assert_eq(feed(t.s, text, len, 5, &err), 0);
 		cr_expect_eq(k8s_split_end(t.s, &err), -1, "%zu", len);
 		cr_expect_eq(t.n_items, 0);
@@ -431,7 +426,7 @@ Test(k8s_split, a_truncated_text_is_never_whole)
 Test(k8s_split, an_item_may_be_large)
 {
 	struct taken t = {.text = STRBUF_INIT};
-	struct k8s_split *s = k8s_split_list_new(take, &t);
+	struct k8s_split *s = k8s_split_new(K8S_SPLIT_LIST, NULL, false, take, &t);
 	struct err err = ERR_INIT;
 	struct strbuf list = STRBUF_INIT;
 
@@ -450,7 +445,7 @@ Test(k8s_split, an_item_may_be_large)
 Test(k8s_split, the_callback_can_stop_it)
 {
 	struct taken t = {.text = STRBUF_INIT, .stop_at = 2};
-	struct k8s_split *s = k8s_split_list_new(take, &t);
+	struct k8s_split *s = k8s_split_new(K8S_SPLIT_LIST, NULL, false, take, &t);
 	struct err err = ERR_INIT;
 
 	cr_expect_eq(k8s_split_feed(s, "{\"items\":[{},{},{},{}]", 22, &err), -1);

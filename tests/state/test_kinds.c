@@ -54,11 +54,10 @@ static int parse(void *arg, const char *item, size_t len, struct err *err)
 
 static struct kobj *extract(const struct kobj_keep *keep, struct json_object **o)
 {
-	struct k8s_split *s = k8s_split_object_new(parse, o);
+	struct k8s_split *s = k8s_split_new(K8S_SPLIT_OBJECT, keep, false, parse, o);
 	struct err err = ERR_INIT;
 	struct kobj *k;
 
-	k8s_split_set_keep(s, keep);
 	cr_assert_eq(k8s_split_feed(s, deployment, sizeof(deployment) - 1, &err), 0);
 	cr_assert_eq(k8s_split_end(s, &err), 0);
 	k8s_split_free(s);

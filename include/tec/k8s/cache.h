@@ -47,9 +47,6 @@ void k8s_cache_listen(struct k8s_cache *c, k8s_cache_change_fn fn, void *arg);
 bool k8s_cache_saw_delete(const struct k8s_cache *c);
 
 const struct kobj *k8s_cache_find(const struct k8s_cache *c, const char *name);
-/* Find only this version of this object; NULL also when it cannot be read. */
-const struct kobj *k8s_cache_find_version(
-	const struct k8s_cache *c, const char *name, const char *uid, const char *rv);
 /* Iterate over the objects whose index i equals value, oldest first (creationTimestamp, then
  * name). */
 const struct kobj *k8s_cache_first(const struct k8s_cache *c, unsigned i, const char *value);

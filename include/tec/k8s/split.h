@@ -21,21 +21,20 @@
 
 struct k8s_split;
 /* Called with the complete JSON text of one item, borrowed for the call; return -1 with err set to
- * stop. item NULL: the item is too large, and only what k8s_split_item_*() return is known of
- * it. */
+ * stop. item NULL: the item is too large, and only what k8s_split_item() returns is known
+ * of it. */
 typedef int (*k8s_split_fn)(void *arg, const char *item, size_t len, struct err *err);
 
-struct k8s_split *k8s_split_list_new(
-	k8s_split_fn fn, void *arg); /* elements of the top-level "items" */
-struct k8s_split *k8s_split_watch_new(
-	k8s_split_fn fn, void *arg); /* whole lines: {"type":...,"object":{...}} */
-struct k8s_split *k8s_split_object_new(
-	k8s_split_fn fn, void *arg); /* one object: the answer to a call */
+enum k8s_split_mode {
+	K8S_SPLIT_LIST,   /* elements of the top-level "items" */
+	K8S_SPLIT_WATCH,  /* whole lines: {"type":...,"object":{...}} */
+	K8S_SPLIT_OBJECT, /* one object: the answer to a call */
+};
+/* keep: which members to keep; static; NULL: everything. secret: items contain key material, wipe
+ * their text after fn has returned. */
+struct k8s_split *k8s_split_new(enum k8s_split_mode mode, const struct kobj_keep *keep, bool secret,
+	k8s_split_fn fn, void *arg);
 void k8s_split_free(struct k8s_split *s);
-/* Set which members to keep; static; NULL: everything. Call before the first feed. */
-void k8s_split_set_keep(struct k8s_split *s, const struct kobj_keep *keep);
-/* Items contain key material: wipe their text after fn has returned. Call before the first feed. */
-void k8s_split_set_secret(struct k8s_split *s);
 int k8s_split_feed(struct k8s_split *s, const char *data, size_t len, struct err *err) MUST_CHECK;
 /* Check at the end of the body that it is balanced, and that a list has
  * metadata.resourceVersion. */
@@ -44,14 +43,15 @@ int k8s_split_end(struct k8s_split *s, struct err *err) MUST_CHECK;
 const char *k8s_split_rv(const struct k8s_split *s);
 const char *k8s_split_continue(const struct k8s_split *s);
 /*
- * For use while fn runs: values of this item that were seen, "" when absent or not plain text: the
- * line's "type", and the item's metadata.name, uid and resourceVersion. They suffice to see, before
- * parsing, that an event brings nothing new, and to identify an item that is too large.
+ * For use while fn runs: values of this item that were seen, "" when absent or not plain text. They
+ * suffice to see, before parsing, that an event brings nothing new, and to identify an item that is
+ * too large. The strings are borrowed.
  */
-const char *k8s_split_type(const struct k8s_split *s);
-const char *k8s_split_item_name(const struct k8s_split *s);
-const char *k8s_split_item_uid(const struct k8s_split *s);
-const char *k8s_split_item_rv(const struct k8s_split *s);
-bool k8s_split_item_deleting(const struct k8s_split *s); /* has a deletionTimestamp */
+struct k8s_split_item {
+	const char *type;            /* of the line */
+	const char *name, *uid, *rv; /* of metadata: rv is resourceVersion */
+	bool deleting;               /* has a deletionTimestamp */
+};
+struct k8s_split_item k8s_split_item(const struct k8s_split *s);
 
 #endif
