@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "tec/base/clock.h"
 #include "tec/base/file.h"
@@ -35,10 +36,13 @@ struct auth_file {
 	struct stat st;   /* of the content in use; st_ino 0: nothing read yet */
 };
 
+/* The parts of the TLS identity. */
+enum { CA, CERT, KEY, N_TLS_FILES };
+
 struct waiter {
 	struct op op; /* first */
 	struct k8s_auth *a;
-	struct waiter *next, **prevp;
+	LIST_ENTRY(waiter) link;
 	struct defer defer;
 	k8s_cred_fn done;
 	void *arg;
@@ -48,9 +52,9 @@ struct k8s_auth {
 	struct loop *loop;
 	struct k8s_kubeconfig *conf;
 	struct op_scope ops; /* the plugin */
-	struct waiter *waiters;
+	LIST_HEAD(, waiter) waiters;
 
-	struct auth_file token_file, ca_file, cert_file, key_file;
+	struct auth_file token_file, tls_file[N_TLS_FILES];
 	uint64_t looked_ms;
 	bool looked, force, warned;
 
@@ -146,33 +150,34 @@ static int pem_get(
 	return 0;
 }
 
-/* Replace the TLS identity as a whole. The file stamps are stored only after success, so that a
- * half-written pair is read again at the next check. */
-static int build_tls(struct k8s_auth *a, struct err *err)
+/* Replace the TLS identity as a whole. cert, key: data to use instead of files; NULL: none. The
+ * file stamps are stored only after success, so that a half-written pair is read again at the next
+ * check. */
+static int build_tls(
+	struct k8s_auth *a, const struct secret *cert, const struct secret *key, struct err *err)
 {
-	const struct k8s_kubeconfig *k = a->conf;
-	struct pem ca, cert = {0}, key = {0};
+	const struct secret *const data[N_TLS_FILES] = {a->conf->ca_data, cert, key};
+	struct pem p[N_TLS_FILES] = {{0}};
 	struct httpc_tls *tls = NULL;
+	int rc = 0;
 
-	if (pem_get(&ca, k->ca_data, &a->ca_file, err) == 0 &&
-		pem_get(&cert, a->have_exec ? a->exec.cert : k->cert_data, &a->cert_file, err) ==
-			0 &&
-		pem_get(&key, a->have_exec ? a->exec.key : k->key_data, &a->key_file, err) == 0)
-		tls = httpc_tls_new(ca.text, ca.len, cert.text, cert.len, key.text, key.len,
-			k->tls_server_name, err);
+	for (unsigned i = 0; i < N_TLS_FILES && rc == 0; i++)
+		rc = pem_get(&p[i], data[i], &a->tls_file[i], err);
+	if (rc == 0)
+		tls = httpc_tls_new(p[CA].text, p[CA].len, p[CERT].text, p[CERT].len, p[KEY].text,
+			p[KEY].len, a->conf->tls_server_name, err);
 	if (tls) {
-		if (k->insecure)
+		if (a->conf->insecure)
 			httpc_tls_skip_verify(tls);
 		httpc_tls_unref(a->tls);
 		a->tls = tls;
 		a->generation++;
-		a->ca_file.st = ca.st;
-		a->cert_file.st = cert.st;
-		a->key_file.st = key.st;
 	}
-	file_wipe(ca.owned, ca.len);
-	file_wipe(cert.owned, cert.len);
-	file_wipe(key.owned, key.len);
+	for (unsigned i = 0; i < N_TLS_FILES; i++) {
+		if (tls)
+			a->tls_file[i].st = p[i].st;
+		file_wipe(p[i].owned, p[i].len);
+	}
 	return tls ? 0 : -1;
 }
 
@@ -202,24 +207,26 @@ static int tolerate(struct k8s_auth *a, bool in_force, struct err *err)
 static int look_at_files(struct k8s_auth *a, struct err *err)
 {
 	uint64_t now = clock_boot_ms();
-	bool force = a->force, was_warned = a->warned;
+	bool failed = false, stale = !a->tls;
 
-	if (a->looked && !force && now - a->looked_ms < LOOK_EVERY_MS)
+	if (a->looked && !a->force && now - a->looked_ms < LOOK_EVERY_MS)
 		return 0;
-	a->warned = false;
-	if (a->token_file.path && (force || changed(&a->token_file)) && read_token(a, err) != 0) {
-		a->warned = was_warned;
+	if (a->token_file.path && (a->force || changed(&a->token_file)) &&
+		read_token(a, err) != 0) {
+		failed = true;
 		if (tolerate(a, a->token != NULL, err) != 0)
 			return -1;
 	}
-	if (is_https(a) &&
-		(!a->tls || changed(&a->ca_file) || changed(&a->cert_file) ||
-			changed(&a->key_file)) &&
-		build_tls(a, err) != 0) {
-		a->warned = was_warned;
+	for (unsigned i = 0; i < N_TLS_FILES; i++)
+		stale |= changed(&a->tls_file[i]);
+	if (is_https(a) && stale &&
+		build_tls(a, a->have_exec ? a->exec.cert : a->conf->cert_data,
+			a->have_exec ? a->exec.key : a->conf->key_data, err) != 0) {
+		failed = true;
 		if (tolerate(a, a->tls != NULL, err) != 0)
 			return -1;
 	}
+	a->warned = failed;
 	a->looked = true;
 	a->force = false;
 	a->looked_ms = now;
@@ -228,10 +235,10 @@ static int look_at_files(struct k8s_auth *a, struct err *err)
 
 /* ---- the plugin ---- */
 
-static void wake_waiters(struct k8s_auth *a);
+static void waiter_look(void *arg);
 
-/* Accept the output of the plugin. An answer that cannot be parsed or has expired leaves the
- * previous credential in use; a key pair that OpenSSL refuses leaves none. */
+/* Accept the output of the plugin. Any that cannot be used leaves the previous credential in use:
+ * it may be valid for a while yet, and the plugin runs again. */
 static int take_exec(struct k8s_auth *a, const char *out, size_t len, struct err *err)
 {
 	struct auth_exec x;
@@ -247,15 +254,15 @@ static int take_exec(struct k8s_auth *a, const char *out, size_t len, struct err
 	tls_changed =
 		!(x.cert ? secret_equal(a->exec.cert, x.cert) && secret_equal(a->exec.key, x.key)
 			 : !a->exec.cert);
+	if (is_https(a) && (tls_changed || !a->tls) && build_tls(a, x.cert, x.key, err) != 0) {
+		auth_exec_fini(&x);
+		err->kind = ERR_DENIED;
+		return -1;
+	}
 	set_token(a, x.token ? secret_new_copy(secret_peek(x.token), secret_len(x.token)) : NULL);
 	auth_exec_fini(&a->exec);
 	a->exec = x;
 	a->have_exec = true;
-	if (is_https(a) && (tls_changed || !a->tls) && build_tls(a, err) != 0) {
-		a->have_exec = false;
-		err->kind = ERR_DENIED;
-		return -1;
-	}
 	return 0;
 }
 
@@ -264,6 +271,7 @@ static void on_exec(void *arg, const struct err *child_err, const char *out, siz
 {
 	struct k8s_auth *a = arg;
 	struct err err = *child_err;
+	struct waiter *w;
 
 	a->running = false;
 	a->ran_ms = clock_boot_ms();
@@ -276,7 +284,8 @@ static void on_exec(void *arg, const struct err *child_err, const char *out, siz
 		a->failed = err;
 		log_err(LOG_WARN, NULL, "the credential plugin failed", &err);
 	}
-	wake_waiters(a);
+	LIST_FOREACH (w, &a->waiters, link)
+		defer_call(&w->defer, a->loop, waiter_look, w);
 }
 
 /* The plugin inherits our environment, extended by the entries of the kubeconfig and
@@ -291,7 +300,7 @@ static void start_exec(struct k8s_auth *a)
 	struct pem ca = {0};
 	size_t n = 0;
 
-	if (k->exec_cluster_info && pem_get(&ca, k->ca_data, &a->ca_file, &ignored) != 0)
+	if (k->exec_cluster_info && pem_get(&ca, k->ca_data, &a->tls_file[CA], &ignored) != 0)
 		log_err(LOG_WARN, NULL, "the credential plugin receives no certificate authority",
 			&ignored);
 	info = auth_exec_info(k, ca.text, ca.len);
@@ -351,18 +360,14 @@ bool k8s_auth_ready(struct k8s_auth *a, struct k8s_cred *cred, struct err *err)
 
 static void waiter_unlink(struct waiter *w)
 {
-	*w->prevp = w->next;
-	if (w->next)
-		w->next->prevp = w->prevp;
+	LIST_REMOVE(w, link);
 	defer_cancel(&w->defer);
 }
 
 static void waiter_abort(struct op *op)
 {
-	struct waiter *w = (struct waiter *)op;
-
-	waiter_unlink(w);
-	free(w);
+	waiter_unlink((struct waiter *)op);
+	free(op);
 }
 
 /* A waiter remains in the list while the plugin runs; on_exec() wakes it again. */
@@ -384,12 +389,6 @@ static void waiter_look(void *arg)
 	free(w);
 }
 
-static void wake_waiters(struct k8s_auth *a)
-{
-	for (struct waiter *w = a->waiters; w; w = w->next)
-		defer_call(&w->defer, a->loop, waiter_look, w);
-}
-
 /* done runs from the loop even if the credential is ready, as loop/op.h demands. */
 struct op *k8s_auth_get(struct k8s_auth *a, struct op_scope *scope, k8s_cred_fn done, void *arg)
 {
@@ -398,11 +397,7 @@ struct op *k8s_auth_get(struct k8s_auth *a, struct op_scope *scope, k8s_cred_fn 
 	w->a = a;
 	w->done = done;
 	w->arg = arg;
-	w->next = a->waiters;
-	w->prevp = &a->waiters;
-	if (w->next)
-		w->next->prevp = &w->next;
-	a->waiters = w;
+	LIST_INSERT_HEAD(&a->waiters, w, link);
 	op_begin(&w->op, scope, waiter_abort);
 	defer_call(&w->defer, a->loop, waiter_look, w);
 	return &w->op;
@@ -426,9 +421,9 @@ struct k8s_auth *k8s_auth_new(struct loop *l, struct k8s_kubeconfig *take_config
 	a->loop = l;
 	a->conf = take_config;
 	a->token_file.path = k->token_file;
-	a->ca_file.path = k->ca_data ? NULL : k->ca_file;
-	a->cert_file.path = k->cert_data ? NULL : k->cert_file;
-	a->key_file.path = k->key_data ? NULL : k->key_file;
+	a->tls_file[CA].path = k->ca_data ? NULL : k->ca_file;
+	a->tls_file[CERT].path = k->cert_data ? NULL : k->cert_file;
+	a->tls_file[KEY].path = k->key_data ? NULL : k->key_file;
 	if (k->token) { /* with a tokenFile as well: used until the file is read */
 		a->token = secret_new(secret_len(k->token) + 1);
 		memcpy(secret_bytes(a->token), secret_peek(k->token), secret_len(k->token));
@@ -442,7 +437,7 @@ void k8s_auth_free(struct k8s_auth *a)
 	if (!a)
 		return;
 	op_scope_cancel(&a->ops);
-	assert(!a->waiters);
+	assert(LIST_EMPTY(&a->waiters));
 	auth_exec_fini(&a->exec);
 	secret_free(a->token);
 	httpc_tls_unref(a->tls);

@@ -23,7 +23,8 @@ void auth_exec_fini(struct auth_exec *x)
 /* The cluster is included only when the kubeconfig sets provideClusterInfo, as client-go does. */
 char *auth_exec_info(const struct k8s_kubeconfig *k, const char *ca_pem, size_t ca_len)
 {
-	struct json_object *o = json_obj(), *spec = json_obj(), *cluster;
+	cleanup_json struct json_object *o = json_obj();
+	struct json_object *spec = json_obj(), *cluster;
 	cleanup_free char *text = NULL;
 
 	json_add_str(o, "apiVersion", k->exec_api_version);
@@ -35,18 +36,16 @@ char *auth_exec_info(const struct k8s_kubeconfig *k, const char *ca_pem, size_t 
 		if (k->insecure)
 			json_add_bool(cluster, "insecure-skip-tls-verify", true);
 		if (ca_pem) {
-			struct strbuf b64 = STRBUF_INIT;
+			cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
 
 			bytes_to_b64(&b64, ca_pem, ca_len);
 			json_add_str(cluster, "certificate-authority-data", strbuf_str(&b64));
-			strbuf_fini(&b64);
 		}
 		json_add(spec, "cluster", cluster);
 	}
 	json_add_bool(spec, "interactive", false);
 	json_add(o, "spec", spec);
 	text = json_text(o);
-	json_object_put(o);
 	return xasprintf("KUBERNETES_EXEC_INFO=%s", text);
 }
 
@@ -66,23 +65,12 @@ static int take_secret(struct json_object *status, const char *name, size_t nul,
 	return 0;
 }
 
-/* The token becomes a header line: a line break in it would start another header. */
-static int check_token(const struct secret *token, struct err *err)
-{
-	const unsigned char *text = token ? secret_peek(token) : NULL;
-
-	for (size_t i = 0; token && text[i]; i++)
-		if (text[i] <= ' ' || text[i] >= 0x7f)
-			return err_set(err, ERR_DENIED,
-				"its token contains a blank, a control character or a non-ASCII byte");
-	return 0;
-}
-
 /* The plugin must answer in the requested apiVersion: a mismatch is an error, as in client-go. */
 static int read_status(
 	struct json_object *o, const char *api_version, struct auth_exec *out, struct err *err)
 {
 	struct json_object *status = json_get_obj(o, "status");
+	const unsigned char *token;
 	const char *expires;
 	int64_t us;
 
@@ -94,10 +82,15 @@ static int read_status(
 			api_version);
 	expires = json_get_str(status, "expirationTimestamp");
 	if (take_secret(status, "token", 1, &out->token, err) != 0 ||
-		check_token(out->token, err) != 0 ||
 		take_secret(status, "clientCertificateData", 0, &out->cert, err) != 0 ||
 		take_secret(status, "clientKeyData", 0, &out->key, err) != 0)
 		return -1;
+	/* The token becomes a header line: a line break in it would start another header. */
+	token = out->token ? secret_peek(out->token) : NULL;
+	for (; token && *token; token++)
+		if (*token <= ' ' || *token >= 0x7f)
+			return err_set(err, ERR_DENIED,
+				"its token contains a blank, a control character or a non-ASCII byte");
 	if (!out->cert != !out->key)
 		return err_set(err, ERR_DENIED,
 			"clientCertificateData and clientKeyData must be set together");

@@ -406,6 +406,26 @@ Test(k8s_auth, it_is_renewed_a_minute_before_it_ends_while_the_old_one_serves)
 	cr_assert_str_eq(token(), "wait", "past its end nothing serves");
 }
 
+Test(k8s_auth, a_renewal_with_a_bad_key_pair_leaves_the_credential_in_use)
+{
+	plugin("cat answer");
+	write_file("answer",
+		CREDENTIAL("\"token\":\"one\",\"expirationTimestamp\":\"2027-01-15T08:10:00Z\""));
+	cr_assert_str_eq(fetch(), "one");
+	write_file("answer",
+		CREDENTIAL(
+			"\"token\":\"two\",\"clientCertificateData\":\"x\",\"clientKeyData\":\"y\""));
+	clock_fake_advance(540000);
+	for (int i = 0; i < 1000 && n_warnings == 0; i++) {
+		cr_assert_str_eq(token(), "one");
+		loop_turn(l, 100);
+	}
+	cr_assert_eq(n_warnings, 1);
+	cr_assert_str_eq(token(), "one");
+	clock_fake_advance(60000);
+	cr_assert_str_eq(token(), "wait", "past its end nothing serves");
+}
+
 Test(k8s_auth, a_short_lived_credential_does_not_spin)
 {
 	plugin("cat answer");
