@@ -74,6 +74,14 @@ char *xstrdup(const char *s)
 	return s ? xmemdup(s, strlen(s)) : NULL;
 }
 
+void xreplace(char **to, const char *s)
+{
+	char *copy = xstrdup(s); /* s may be a part of *to */
+
+	free(*to);
+	*to = copy;
+}
+
 char *xstrndup(const char *s, size_t len)
 {
 	return xmemdup(s, strnlen(s, len));

@@ -45,9 +45,7 @@ struct listener {
 };
 
 struct k8s_cache {
-	const struct k8s_cache_type *type; /* static */
-	k8s_cache_index_fn value;
-	unsigned n_indexes;
+	const struct k8s_cache_type *type;      /* static */
 	struct table groups[K8S_CACHE_INDEXES]; /* owned; the groups too */
 	struct table entries;                   /* owned; the entries too */
 	size_t n_unreadable;
@@ -66,8 +64,6 @@ struct k8s_cache *k8s_cache_new(const struct k8s_cache_type *type)
 
 	assert(type->n_indexes <= K8S_CACHE_INDEXES && (type->n_indexes == 0 || type->index));
 	c->type = type;
-	c->n_indexes = type->n_indexes;
-	c->value = type->index;
 	return c;
 }
 
@@ -90,7 +86,7 @@ void k8s_cache_free(struct k8s_cache *c)
 		free(e);
 	}
 	table_fini(&c->entries);
-	for (unsigned i = 0; i < c->n_indexes; i++) {
+	for (unsigned i = 0; i < c->type->n_indexes; i++) {
 		TABLE_EACH (g, link, &c->groups[i])
 			group_free(g);
 		table_fini(&c->groups[i]);
@@ -159,11 +155,11 @@ static struct group *group_of(const struct k8s_cache *c, unsigned i, const char 
 {
 	struct group *g;
 
-	assert(i < c->n_indexes);
+	assert(i < c->type->n_indexes);
 	if (!value)
 		return NULL;
 	TABLE_WITH_HASH (g, link, &c->groups[i], table_hash_str(value))
-		if (strcmp(c->value(members(g)[0], i), value) == 0)
+		if (strcmp(c->type->index(members(g)[0], i), value) == 0)
 			return g;
 	return NULL;
 }
@@ -171,7 +167,7 @@ static struct group *group_of(const struct k8s_cache *c, unsigned i, const char 
 /* An unreadable object has no value, so it is in no index. */
 static const char *index_value(const struct k8s_cache *c, const struct kobj *o, unsigned i)
 {
-	return o->unreadable ? NULL : c->value(o, i);
+	return o->unreadable ? NULL : c->type->index(o, i);
 }
 
 static struct members *members_grow(struct members *m, uint32_t cap)
@@ -284,10 +280,7 @@ size_t k8s_cache_count(const struct k8s_cache *c)
 void k8s_cache_each(
 	const struct k8s_cache *c, void (*fn)(void *arg, const struct kobj *o), void *arg)
 {
-	const struct entry *e;
-
-	TABLE_EACH (e, link, &c->entries)
-		fn(arg, e->o);
+	k8s_cache_each_in(c, 0, 1, fn, arg);
 }
 
 void k8s_cache_each_in(const struct k8s_cache *c, unsigned i, unsigned n,
@@ -347,7 +340,7 @@ static void put(struct k8s_cache *c, struct kobj *take_o)
 			kobj_unref(take_o);
 			return;
 		}
-		for (unsigned i = 0; i < c->n_indexes; i++)
+		for (unsigned i = 0; i < c->type->n_indexes; i++)
 			index_remove(c, i, was);
 	} else {
 		e = xmalloc(sizeof(*e));
@@ -355,7 +348,7 @@ static void put(struct k8s_cache *c, struct kobj *take_o)
 		table_add(&c->entries, &e->link, table_hash_str(take_o->name));
 	}
 	e->o = take_o;
-	for (unsigned i = 0; i < c->n_indexes; i++)
+	for (unsigned i = 0; i < c->type->n_indexes; i++)
 		index_add(c, i, take_o);
 	tell(c, was, kobj_ref(take_o));
 }
@@ -397,7 +390,7 @@ static void remove_entry(struct k8s_cache *c, struct entry *e)
 {
 	const struct kobj *was = e->o;
 
-	for (unsigned i = 0; i < c->n_indexes; i++)
+	for (unsigned i = 0; i < c->type->n_indexes; i++)
 		index_remove(c, i, was);
 	table_remove(&c->entries, &e->link);
 	free(e);

@@ -85,6 +85,11 @@ struct k8s_events *k8s_events_new(struct loop *l, struct k8s_transport *t, const
 	return e;
 }
 
+static bool is_busy(const struct said *s)
+{
+	return s->call || s->waiting;
+}
+
 static void said_forget(struct said *s)
 {
 	free(s->name);
@@ -118,23 +123,20 @@ void k8s_events_free(struct k8s_events *e)
 
 /* ---- what is remembered */
 
-/* A busy object must stay: its requests point into it. */
-static bool is_busy(const struct object *o)
-{
-	for (unsigned i = 0; i < PER_OBJECT; i++)
-		if (o->said[i].call || o->said[i].waiting)
-			return true;
-	return false;
-}
-
-/* Drop the least recently used object that has no request; false when all have one. */
+/* Drop the least recently used object that has no request, because requests point into theirs; false
+ * when all have one. */
 static bool evict(struct k8s_events *e)
 {
 	struct object *o, *oldest = NULL;
 
-	TABLE_EACH (o, link, &e->objects)
-		if ((!oldest || o->used_ms < oldest->used_ms) && !is_busy(o))
+	TABLE_EACH (o, link, &e->objects) {
+		unsigned i = 0;
+
+		while (i < PER_OBJECT && !is_busy(&o->said[i]))
+			i++;
+		if ((!oldest || o->used_ms < oldest->used_ms) && i == PER_OBJECT)
 			oldest = o;
+	}
 	if (!oldest)
 		return false;
 	table_remove(&e->objects, &oldest->link);
@@ -165,19 +167,6 @@ static struct object *object_get(struct k8s_events *e, const char *uid)
 	return o;
 }
 
-/* Refill the bucket by the time elapsed since the last refill, keeping the remainder. */
-static bool take_token(struct object *o)
-{
-	uint64_t now = clock_boot_ms(), back = (now - o->refilled_ms) / REFILL_MS;
-
-	o->refilled_ms += back * REFILL_MS;
-	o->tokens = back >= BUCKET - o->tokens ? BUCKET : o->tokens + (unsigned)back;
-	if (o->tokens == 0)
-		return false;
-	o->tokens--;
-	return true;
-}
-
 /* Return the slot of this event: its own, a free one, or the least recently used one; NULL when all
  * are in flight. */
 static struct said *said_get(struct k8s_events *e, struct object *o, uint64_t key)
@@ -187,13 +176,12 @@ static struct said *said_get(struct k8s_events *e, struct object *o, uint64_t ke
 
 	for (unsigned i = 0; i < PER_OBJECT; i++) {
 		struct said *s = &o->said[i];
-		bool busy = s->call || s->waiting;
 
-		if (s->key && !busy && now - s->last_ms >= SAME_MS)
+		if (s->key && !is_busy(s) && now - s->last_ms >= SAME_MS)
 			said_forget(s);
 		if (s->key == key)
 			return s;
-		if (!busy && (!best || s->last_ms < best->last_ms))
+		if (!is_busy(s) && (!best || s->last_ms < best->last_ms))
 			best = s;
 	}
 	if (best) {
@@ -236,8 +224,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	} else {
 		metric_add(&posted, s->rv ? "counted" : "made", NULL, 1);
 		e->failing = false;
-		free(s->rv);
-		s->rv = xstrdup(rv);
+		xreplace(&s->rv, rv);
 	}
 	pump(e);
 }
@@ -285,13 +272,6 @@ static void pump(struct k8s_events *e)
 			start(s);
 		}
 	}
-}
-
-static void enqueue(struct said *s)
-{
-	s->waiting = true;
-	STAILQ_INSERT_TAIL(&s->e->waiting, s, link);
-	pump(s->e);
 }
 
 /* <about>.<16 hex digits>, a valid DNS subdomain. key NULL: a name that no other Event has;
@@ -352,9 +332,8 @@ static struct json_object *event_json(struct k8s_events *e, const struct kobj_gv
 
 /* Cut the note to NOTE_MAX bytes at a character boundary. In a text that is not UTF-8, every
  * non-ASCII byte becomes '?'. */
-static void PRINTF_LIKE(2, 0) make_note(struct strbuf *note, const char *fmt, va_list ap)
+static void make_note(struct strbuf *note)
 {
-	strbuf_vaddf(note, fmt, ap);
 	if (!utf8_valid(strbuf_str(note), note->len))
 		for (size_t i = 0; i < note->len; i++)
 			if ((unsigned char)note->data[i] >= 0x80)
@@ -367,75 +346,81 @@ static void PRINTF_LIKE(2, 0) make_note(struct strbuf *note, const char *fmt, va
 	note->data[note->len] = '\0';
 }
 
-/* 0 marks a free slot, so it is never returned. */
-static uint64_t said_key(
-	enum k8s_event_type type, const char *reason, const char *action, const struct strbuf *note)
+/* Refill the bucket by the time elapsed since the last refill, keeping the remainder. */
+static bool take_token(struct object *o)
 {
-	cleanup_strbuf struct strbuf b = STRBUF_INIT;
-	uint64_t h;
+	uint64_t now = clock_boot_ms(), back = (now - o->refilled_ms) / REFILL_MS;
 
-	strbuf_addf(&b, "%d %s %s ", (int)type, reason, action);
-	strbuf_add(&b, strbuf_str(note), note->len);
-	h = str_hash(strbuf_str(&b), b.len);
-	return h ? h : 1;
+	o->refilled_ms += back * REFILL_MS;
+	o->tokens = back >= BUCKET - o->tokens ? BUCKET : o->tokens + (unsigned)back;
+	if (o->tokens == 0)
+		return false;
+	o->tokens--;
+	return true;
 }
 
 /* Decide whether an event is posted, counted or dropped. A dropped event that has no Event yet
  * gives its slot back. */
-static void post(struct k8s_events *e, const struct kobj_gvk *gvk, const struct kobj *about,
-	enum k8s_event_type type, const char *reason, const char *action, const char *key,
-	const struct strbuf *note)
+static void PRINTF_LIKE(8, 0) post(struct k8s_events *e, const struct kobj_gvk *gvk,
+	const struct kobj *about, enum k8s_event_type type, const char *reason, const char *action,
+	const char *key, const char *note_fmt, va_list ap)
 {
+	cleanup_strbuf struct strbuf note = STRBUF_INIT, same = STRBUF_INIT;
+	uint64_t now = clock_boot_ms(), hash;
 	struct object *o;
-	struct said *s;
+	struct said *s = NULL;
 
-	if (clock_boot_ms() < e->quiet_until_ms) {
+	strbuf_vaddf(&note, note_fmt, ap);
+	make_note(&note);
+	if (now < e->quiet_until_ms) {
 		metric_add(&posted, "dropped", NULL, 1);
 		return;
 	}
 	o = object_get(e, about->uid);
-	s = o ? said_get(e, o, said_key(type, reason, action, note)) : NULL;
+	if (o) {
+		strbuf_addf(&same, "%d %s %s %s", (int)type, reason, action, strbuf_str(&note));
+		hash = str_hash(same.data, same.len);
+		s = said_get(e, o, hash ? hash : 1); /* 0 marks a free slot */
+	}
 	if (s) {
 		s->count++;
-		s->last_ms = clock_boot_ms();
+		s->last_ms = now;
 	}
-	/* without a token, or while its request is in flight, the event is only counted: the next
-	 * patch carries the sum */
-	if (!s || s->call || s->waiting || (key && s->rv) || !take_token(o)) {
+	/* While its request is in flight, the event is only counted: the next patch carries the
+	 * sum. */
+	if (!s || is_busy(s) || (key && s->rv) || !take_token(o)) {
 		metric_add(&posted, "dropped", NULL, 1);
-		if (s && !s->rv && !s->call && !s->waiting)
+		if (s && !s->rv && !is_busy(s))
 			said_forget(s);
 		return;
 	}
 	if (!s->rv) {
 		s->name = event_name(e, about, reason, key);
 		s->body =
-			event_json(e, gvk, about, type, reason, action, strbuf_str(note), s->name);
+			event_json(e, gvk, about, type, reason, action, strbuf_str(&note), s->name);
 	}
-	enqueue(s);
+	s->waiting = true;
+	STAILQ_INSERT_TAIL(&e->waiting, s, link);
+	pump(e);
 }
 
 void k8s_events_post(struct k8s_events *e, const struct kobj_gvk *gvk, const struct kobj *about,
 	enum k8s_event_type type, const char *reason, const char *action, const char *note_fmt, ...)
 {
-	cleanup_strbuf struct strbuf note = STRBUF_INIT;
 	va_list ap;
 
 	va_start(ap, note_fmt);
-	make_note(&note, note_fmt, ap);
+	post(e, gvk, about, type, reason, action, NULL, note_fmt, ap);
 	va_end(ap);
-	post(e, gvk, about, type, reason, action, NULL, &note);
 }
 
 void k8s_events_post_once(struct k8s_events *e, const struct kobj_gvk *gvk,
 	const struct kobj *about, enum k8s_event_type type, const char *reason, const char *action,
 	const char *key, const char *note_fmt, ...)
 {
-	cleanup_strbuf struct strbuf note = STRBUF_INIT;
 	va_list ap;
 
 	va_start(ap, note_fmt);
-	make_note(&note, note_fmt, ap);
+	post(e, gvk, about, type, reason, action, key, note_fmt, ap);
 	va_end(ap);
-	post(e, gvk, about, type, reason, action, key, &note);
 }

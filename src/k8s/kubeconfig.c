@@ -53,68 +53,20 @@ void k8s_kubeconfig_free(struct k8s_kubeconfig *k)
 
 /* ---- members ---- */
 
-/* Read a string member. Absent, null and "" return 0 with *out NULL; another type is an error. */
-static int get_str(struct json_object *o, const char *what, const char *name, const char **out,
-	struct err *err)
-{
-	struct json_object *v = NULL;
-
-	*out = NULL;
-	if (!json_object_object_get_ex(o, name, &v) || !v)
-		return 0;
-	*out = json_get_str(o, name);
-	if (!*out)
-		return err_set(err, ERR_INVALID, "%s: %s is not a string", what, name);
-	if (!**out)
-		*out = NULL;
-	return 0;
-}
-
-static int get_bool(
-	struct json_object *o, const char *what, const char *name, bool *out, struct err *err)
-{
-	struct json_object *v = NULL;
-
-	*out = false;
-	if (!json_object_object_get_ex(o, name, &v) || !v)
-		return 0;
-	if (!json_object_is_type(v, json_type_boolean))
-		return err_set(err, ERR_INVALID, "%s: %s is not a boolean", what, name);
-	*out = json_object_get_boolean(v);
-	return 0;
-}
-
 /* Relative paths are relative to the folder of the kubeconfig, as in client-go. */
 static char *in_dir(const char *dir, const char *path)
 {
 	return path[0] == '/' || !dir || !*dir ? xstrdup(path) : xasprintf("%s/%s", dir, path);
 }
 
-static int get_file(struct json_object *o, const char *what, const char *name, const char *dir,
-	char **out, struct err *err)
-{
-	const char *s;
-
-	if (get_str(o, what, name, &s, err) != 0)
-		return -1;
-	*out = s ? in_dir(dir, s) : NULL;
-	return 0;
-}
-
 /* Decode a base64 member into a secret. Line breaks are allowed, as in Go's decoder. */
-static int get_data(struct json_object *o, const char *what, const char *name, struct secret **out,
-	struct err *err)
+static int decode(
+	const char *what, const char *name, const char *s, struct secret **out, struct err *err)
 {
-	const char *s;
-	struct secret *flat;
-	size_t len, n = 0;
+	cleanup_secret struct secret *flat = NULL;
+	size_t len = strlen(s), n = 0;
 	char *p;
 
-	if (get_str(o, what, name, &s, err) != 0)
-		return -1;
-	if (!s)
-		return 0;
-	len = strlen(s);
 	if (len > SECRET_MAX_LEN)
 		return err_set(err, ERR_INVALID, "%s: %s is larger than 64 KiB", what, name);
 	flat = secret_new(len);
@@ -123,9 +75,48 @@ static int get_data(struct json_object *o, const char *what, const char *name, s
 		if (s[i] != '\n' && s[i] != '\r')
 			p[n++] = s[i];
 	*out = n ? secret_from_b64(p, n) : NULL;
-	secret_free(flat);
 	if (!*out)
 		return err_set(err, ERR_INVALID, "%s: %s is not base64", what, name);
+	return 0;
+}
+
+/* A member of a map and where it goes, by its type; ends with name NULL. */
+struct member {
+	const char *name;
+	const char **str;     /* borrowed from the map */
+	bool *flag;           /* false when absent */
+	char **file;          /* a path, owned by the caller */
+	struct secret **data; /* from base64 */
+};
+
+/* Read the members of a map, which `what` names in errors. Absent, null and "" set NULL; another
+ * type is an error. */
+static int read_members(struct json_object *o, const char *what, const char *dir,
+	const struct member *m, struct err *err)
+{
+	for (; m->name; m++) {
+		struct json_object *v = NULL;
+		const char *s = NULL;
+
+		json_object_object_get_ex(o, m->name, &v);
+		if (m->flag) {
+			if (v && !json_object_is_type(v, json_type_boolean))
+				return err_set(
+					err, ERR_INVALID, "%s: %s is not a boolean", what, m->name);
+			*m->flag = json_object_get_boolean(v);
+			continue;
+		}
+		if (v && !(s = json_get_str(o, m->name)))
+			return err_set(err, ERR_INVALID, "%s: %s is not a string", what, m->name);
+		if (s && !*s)
+			s = NULL;
+		if (m->str)
+			*m->str = s;
+		else if (m->file)
+			*m->file = s ? in_dir(dir, s) : NULL;
+		else if (s && decode(what, m->name, s, m->data, err) != 0)
+			return -1;
+	}
 	return 0;
 }
 
@@ -135,11 +126,10 @@ static struct json_object *find_named(struct json_object *root, const char *list
 {
 	struct json_object *arr = json_get_arr(root, list);
 
-	for (size_t i = 0; arr && i < json_object_array_length(arr); i++) {
-		struct json_object *e = json_object_array_get_idx(arr, i), *inner;
+	for (size_t i = 0; i < json_len(arr); i++) {
+		struct json_object *e = json_at(arr, i), *inner;
 
-		if (!json_object_is_type(e, json_type_object) ||
-			!str_eq(json_get_str(e, "name"), name))
+		if (!str_eq(json_get_str(e, "name"), name))
 			continue;
 		inner = json_get_obj(e, member);
 		if (!inner)
@@ -151,12 +141,6 @@ static struct json_object *find_named(struct json_object *root, const char *list
 }
 
 /* ---- cluster ---- */
-
-/* Called after read_user(), so that set_server() can refuse to send credentials over plain http. */
-static bool has_credentials(const struct k8s_kubeconfig *k)
-{
-	return k->token || k->token_file || k->cert_data || k->cert_file || k->exec_argv;
-}
 
 /* Paths are appended to the address, so a query, a fragment or a trailing slash must not be part of
  * it. */
@@ -177,7 +161,8 @@ static int set_server(struct k8s_kubeconfig *k, const char *s, struct err *err)
 			"server contains user information: put a token in users instead");
 	if (!*host || *host == '/' || *host == ':')
 		return err_set(err, ERR_INVALID, "server does not have a host");
-	if (!tls && has_credentials(k))
+	/* The user has been read before. */
+	if (!tls && (k->token || k->token_file || k->cert_data || k->cert_file || k->exec_argv))
 		return err_set(
 			err, ERR_INVALID, "server is plain http: credentials are not sent over it");
 	len = strlen(s);
@@ -192,13 +177,13 @@ static int read_cluster(
 	struct k8s_kubeconfig *k, struct json_object *o, const char *dir, struct err *err)
 {
 	const char *server, *proxy, *name;
+	const struct member members[] = {{"server", .str = &server}, {"proxy-url", .str = &proxy},
+		{"tls-server-name", .str = &name},
+		{"insecure-skip-tls-verify", .flag = &k->insecure},
+		{"certificate-authority", .file = &k->ca_file},
+		{"certificate-authority-data", .data = &k->ca_data}, {NULL}};
 
-	if (get_str(o, "cluster", "server", &server, err) != 0 ||
-		get_str(o, "cluster", "proxy-url", &proxy, err) != 0 ||
-		get_str(o, "cluster", "tls-server-name", &name, err) != 0 ||
-		get_bool(o, "cluster", "insecure-skip-tls-verify", &k->insecure, err) != 0 ||
-		get_file(o, "cluster", "certificate-authority", dir, &k->ca_file, err) != 0 ||
-		get_data(o, "cluster", "certificate-authority-data", &k->ca_data, err) != 0)
+	if (read_members(o, "cluster", dir, members, err) != 0)
 		return -1;
 	if (proxy)
 		return err_set(err, ERR_INVALID,
@@ -224,18 +209,45 @@ static const struct {
 	{"as-user-extra", "impersonation: use the account's own credentials"},
 };
 
-/* exec.env is a list of {name, value}; it becomes an envp of "name=value". */
-static int read_exec_env(struct k8s_kubeconfig *k, struct json_object *o, struct err *err)
+/* A list of exec; absent counts as empty. */
+static int get_list(struct json_object *o, const char *name, struct json_object **out, size_t *n,
+	struct err *err)
 {
-	struct json_object *arr = json_get(o, "env");
-	size_t n = 0;
+	*out = json_get(o, name);
+	*n = json_len(*out);
+	if (*out && !json_object_is_type(*out, json_type_array))
+		return err_set(err, ERR_INVALID, "exec: %s is not a list", name);
+	return 0;
+}
 
-	if (arr && !json_object_is_type(arr, json_type_array))
-		return err_set(err, ERR_INVALID, "exec: env is not a list");
-	n = arr ? json_object_array_length(arr) : 0;
+/* env is a list of {name, value}; it becomes an envp of "name=value". Numbers and booleans among
+ * the arguments are refused, because YAML may have changed their spelling. */
+static int read_exec_lists(struct k8s_kubeconfig *k, struct json_object *o, const char *command,
+	const char *dir, struct err *err)
+{
+	struct json_object *args, *env;
+	size_t n;
+
+	if (get_list(o, "args", &args, &n, err) != 0)
+		return -1;
+	k->exec_argv = xcalloc(n + 2, sizeof(*k->exec_argv));
+	/* A bare name is searched in PATH; a relative path is relative to the file's folder, as in
+	 * client-go. */
+	k->exec_argv[0] = strchr(command, '/') ? in_dir(dir, command) : xstrdup(command);
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *e = json_at(args, i);
+
+		if (!json_object_is_type(e, json_type_string) ||
+			strlen(json_object_get_string(e)) != (size_t)json_object_get_string_len(e))
+			return err_set(
+				err, ERR_INVALID, "exec: args[%zu] is not a string: quote it", i);
+		k->exec_argv[i + 1] = xstrdup(json_object_get_string(e));
+	}
+	if (get_list(o, "env", &env, &n, err) != 0)
+		return -1;
 	k->exec_env = xcalloc(n + 1, sizeof(*k->exec_env));
 	for (size_t i = 0; i < n; i++) {
-		struct json_object *e = json_object_array_get_idx(arr, i);
+		struct json_object *e = json_at(env, i);
 		const char *name = json_get_str(e, "name"), *value = json_get_str(e, "value");
 
 		if (!name || !*name || strchr(name, '=') || !value)
@@ -246,44 +258,16 @@ static int read_exec_env(struct k8s_kubeconfig *k, struct json_object *o, struct
 	return 0;
 }
 
-/* Numbers and booleans among the arguments are refused, because YAML may have changed their
- * spelling. */
-static int read_exec_argv(struct k8s_kubeconfig *k, struct json_object *o, const char *command,
-	const char *dir, struct err *err)
-{
-	struct json_object *arr = json_get(o, "args");
-	size_t n;
-
-	if (arr && !json_object_is_type(arr, json_type_array))
-		return err_set(err, ERR_INVALID, "exec: args is not a list");
-	n = arr ? json_object_array_length(arr) : 0;
-	k->exec_argv = xcalloc(n + 2, sizeof(*k->exec_argv));
-	/* A bare name is searched in PATH; a relative path is relative to the file's folder, as in
-	 * client-go. */
-	k->exec_argv[0] = strchr(command, '/') ? in_dir(dir, command) : xstrdup(command);
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *e = json_object_array_get_idx(arr, i);
-		const char *s =
-			json_object_is_type(e, json_type_string) ? json_object_get_string(e) : NULL;
-
-		if (!s || strlen(s) != (size_t)json_object_get_string_len(e))
-			return err_set(
-				err, ERR_INVALID, "exec: args[%zu] is not a string: quote it", i);
-		k->exec_argv[i + 1] = xstrdup(s);
-	}
-	return 0;
-}
-
 /* Plugins run without a terminal, so interactiveMode Always is refused. */
 static int read_exec(
 	struct k8s_kubeconfig *k, struct json_object *o, const char *dir, struct err *err)
 {
 	const char *version, *command, *mode;
+	const struct member members[] = {{"apiVersion", .str = &version},
+		{"command", .str = &command}, {"interactiveMode", .str = &mode},
+		{"provideClusterInfo", .flag = &k->exec_cluster_info}, {NULL}};
 
-	if (get_str(o, "exec", "apiVersion", &version, err) != 0 ||
-		get_str(o, "exec", "command", &command, err) != 0 ||
-		get_str(o, "exec", "interactiveMode", &mode, err) != 0 ||
-		get_bool(o, "exec", "provideClusterInfo", &k->exec_cluster_info, err) != 0)
+	if (read_members(o, "exec", dir, members, err) != 0)
 		return -1;
 	if (!str_eq(version, "client.authentication.k8s.io/v1") &&
 		!str_eq(version, "client.authentication.k8s.io/v1beta1"))
@@ -298,9 +282,7 @@ static int read_exec(
 		return err_set(
 			err, ERR_INVALID, "exec: interactiveMode must be Never or IfAvailable");
 	k->exec_api_version = xstrdup(version);
-	if (read_exec_argv(k, o, command, dir, err) != 0)
-		return -1;
-	return read_exec_env(k, o, err);
+	return read_exec_lists(k, o, command, dir, err);
 }
 
 /* Only combinations with one unambiguous identity pass. */
@@ -328,18 +310,18 @@ static int read_user(
 {
 	struct json_object *exec = NULL, *v = NULL;
 	const char *token;
+	const struct member members[] = {{"token", .str = &token},
+		{"tokenFile", .file = &k->token_file},
+		{"client-certificate", .file = &k->cert_file}, {"client-key", .file = &k->key_file},
+		{"client-certificate-data", .data = &k->cert_data},
+		{"client-key-data", .data = &k->key_data}, {NULL}};
 
 	/* Tools write unused members as "" or [], which must not be refused. */
 	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
 		if (json_object_object_get_ex(o, refused[i].name, &v) && !json_is_empty(v))
 			return err_set(err, ERR_INVALID, "user: %s is not supported: %s",
 				refused[i].name, refused[i].instead);
-	if (get_str(o, "user", "token", &token, err) != 0 ||
-		get_file(o, "user", "tokenFile", dir, &k->token_file, err) != 0 ||
-		get_file(o, "user", "client-certificate", dir, &k->cert_file, err) != 0 ||
-		get_file(o, "user", "client-key", dir, &k->key_file, err) != 0 ||
-		get_data(o, "user", "client-certificate-data", &k->cert_data, err) != 0 ||
-		get_data(o, "user", "client-key-data", &k->key_data, err) != 0)
+	if (read_members(o, "user", dir, members, err) != 0)
 		return -1;
 	if (token && strlen(token) >= SECRET_MAX_LEN)
 		return err_set(err, ERR_INVALID, "user: token is larger than 64 KiB");
@@ -361,11 +343,14 @@ static int read_config(struct k8s_kubeconfig *k, struct json_object *root, const
 {
 	const char *kind, *current, *cluster, *user, *ns;
 	struct json_object *ctx, *o;
+	const struct member top[] = {
+		{"kind", .str = &kind}, {"current-context", .str = &current}, {NULL}};
+	const struct member members[] = {{"cluster", .str = &cluster}, {"user", .str = &user},
+		{"namespace", .str = &ns}, {NULL}};
 
 	if (!json_object_is_type(root, json_type_object))
 		return err_set(err, ERR_INVALID, "not a kubeconfig: it is not a map");
-	if (get_str(root, "kubeconfig", "kind", &kind, err) != 0 ||
-		get_str(root, "kubeconfig", "current-context", &current, err) != 0)
+	if (read_members(root, "kubeconfig", dir, top, err) != 0)
 		return -1;
 	if (kind && !str_eq(kind, "Config"))
 		return err_set(err, ERR_INVALID, "not a kubeconfig: kind is not Config");
@@ -376,9 +361,7 @@ static int read_config(struct k8s_kubeconfig *k, struct json_object *root, const
 	ctx = find_named(root, "contexts", "context", context, err);
 	if (!ctx)
 		return -1;
-	if (get_str(ctx, "context", "cluster", &cluster, err) != 0 ||
-		get_str(ctx, "context", "user", &user, err) != 0 ||
-		get_str(ctx, "context", "namespace", &ns, err) != 0)
+	if (read_members(ctx, "context", dir, members, err) != 0)
 		return err_wrap(err, "context \"%s\"", context);
 	if (!cluster)
 		return err_set(err, ERR_INVALID, "context \"%s\" does not name a cluster", context);
@@ -445,8 +428,11 @@ struct k8s_kubeconfig *k8s_kubeconfig_load(const char *path, const char *context
 struct k8s_kubeconfig *k8s_kubeconfig_in_cluster(
 	const char *host, const char *port, const char *root, struct err *err)
 {
+	cleanup_free char *ns_file = NULL, *ns = NULL;
+	struct err ignored = ERR_INIT;
 	struct k8s_kubeconfig *k;
 	uint64_t number;
+	size_t len;
 
 	if (!host || !*host || !port || str_to_u64(port, 65535, &number) != 0 || number == 0) {
 		err_set(err, ERR_NOT_FOUND,
@@ -463,16 +449,12 @@ struct k8s_kubeconfig *k8s_kubeconfig_in_cluster(
 		k8s_kubeconfig_free(k);
 		return NULL;
 	}
-	cleanup_free char *ns_file = xasprintf("%s/namespace", root);
-	struct err ignored = ERR_INIT;
-	size_t len;
-	char *ns = file_read(ns_file, 255, &len, NULL, &ignored);
-
+	ns_file = xasprintf("%s/namespace", root);
+	ns = file_read(ns_file, 255, &len, NULL, &ignored);
 	if (ns)
 		ns[strcspn(ns, " \t\r\n")] = '\0';
 	if (ns && *ns)
-		k->namespace_ = xstrdup(ns);
-	free(ns);
+		k->namespace_ = steal_ptr(&ns);
 	return k;
 }
 
@@ -492,10 +474,8 @@ struct k8s_kubeconfig *k8s_kubeconfig_choose(
 		file ? k8s_kubeconfig_load(file, NULL, err)
 		     : k8s_kubeconfig_in_cluster(from->host, from->port, from->root, err);
 
-	if (k && ns) {
-		free(k->namespace_);
-		k->namespace_ = xstrdup(ns);
-	}
+	if (k && ns)
+		xreplace(&k->namespace_, ns);
 	if (k && !k->namespace_)
 		err_set(err, ERR_INVALID,
 			"no namespace is set: use --namespace, or set POD_NAMESPACE or the namespace of the context");

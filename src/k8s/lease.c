@@ -134,12 +134,6 @@ static void on_deadline(void *arg)
 	lose(s, "not renewed in time");
 }
 
-static void forget_record(struct k8s_lease *s)
-{
-	free(s->rv);
-	s->rv = NULL;
-}
-
 /* Store what the record says and, when its spec changed, the time of the change: expiry is measured
  * from there and not from the times in the record, because clocks of nodes differ. */
 static void observe(struct k8s_lease *s, struct json_object *o)
@@ -156,10 +150,8 @@ static void observe(struct k8s_lease *s, struct json_object *o)
 	if (s->seen_ms == 0 || hash != s->seen_hash)
 		s->seen_ms = clock_boot_ms();
 	s->seen_hash = hash;
-	free(s->rv);
-	s->rv = xstrdup(rv);
-	free(s->holder);
-	s->holder = xstrdup(holder ? holder : "");
+	xreplace(&s->rv, rv);
+	xreplace(&s->holder, holder ? holder : "");
 	s->transitions = json_get_int(spec, "leaseTransitions", 0);
 	s->holder_duration_s = json_get_int(spec, "leaseDurationSeconds", s->duration_ms / 1000);
 	if (s->holder_duration_s < 1)
@@ -171,13 +163,6 @@ static void observe(struct k8s_lease *s, struct json_object *o)
 static bool is_ours(const struct k8s_lease *s)
 {
 	return str_eq(s->holder, s->identity);
-}
-
-/* An empty holder is a lease that was released. Otherwise wait until the record is unchanged for
- * its duration. */
-static bool is_free(const struct k8s_lease *s)
-{
-	return !*s->holder || clock_boot_ms() >= s->seen_ms + (uint64_t)s->holder_duration_s * 1000;
 }
 
 /* ---- calls */
@@ -208,7 +193,7 @@ static void on_limit(void *arg)
 	op_cancel(&s->call);
 	err_set(&err, ERR_TRANSIENT, "no answer in time");
 	call_ended(s, &err);
-	forget_record(s);
+	xreplace(&s->rv, NULL);
 	step_about(s, s->state == K8S_LEASE_LEADER ? s->retry_ms / 10 : s->retry_ms);
 }
 
@@ -220,8 +205,9 @@ static void start_call(struct k8s_lease *s, struct op *call)
 
 /* End the release at its first result: the lease is written, was not ours, or RELEASE_MS have
  * passed. */
-static void finish_release(struct k8s_lease *s)
+static void finish_release(void *lease)
 {
+	struct k8s_lease *s = lease;
 	void (*done)(void *) = s->released;
 	void *arg = s->released_arg;
 
@@ -233,11 +219,6 @@ static void finish_release(struct k8s_lease *s)
 	s->released = NULL;
 	if (done)
 		done(arg); /* may free s */
-}
-
-static void on_release_end(void *arg)
-{
-	finish_release(arg);
 }
 
 /* Handle the answer to a write that makes us the holder. The write was sent at sent_ms. */
@@ -271,7 +252,7 @@ static void on_written(void *arg, const struct err *err, const struct k8s_result
 		renewed(s, r->object);
 		return;
 	}
-	forget_record(s);
+	xreplace(&s->rv, NULL);
 	if (err->kind == ERR_NOT_FOUND && s->state == K8S_LEASE_LEADER)
 		lose(s, "the Lease was deleted"); /* the next one may be another process's */
 	/* soon, but never without a pause: a server that always answers so must not be asked in a
@@ -280,55 +261,40 @@ static void on_written(void *arg, const struct err *err, const struct k8s_result
 									      : s->retry_ms / 2);
 }
 
-/* A released record has an empty holder and a duration of 1 s, as client-go writes it. renewTime is
- * for people and other implementations; we do not read it. */
-static void add_times(struct k8s_lease *s, struct json_object *spec, const char *holder, bool taken)
+/* Create, renew, take over or release (holder "") the record; the server refuses all but one of
+ * those that write at the same time: of two candidates that found no Lease, one creates it, and the
+ * resourceVersion guards a patch. leaseTransitions counts changes of the holder. A released record
+ * has a duration of 1 s, as client-go writes it. renewTime is for people and other implementations;
+ * we do not read it. */
+static void write_record(struct k8s_lease *s, const char *holder)
 {
+	cleanup_json struct json_object *o = json_obj();
+	cleanup_strbuf struct strbuf version = STRBUF_INIT;
+	struct json_object *spec = json_obj(), *metadata = json_obj();
 	char now[CLOCK_RFC3339_US_LEN];
 
 	clock_format_us(clock_wall_us(), now);
 	json_add_str(spec, "holderIdentity", holder);
 	json_add_int(spec, "leaseDurationSeconds", *holder ? s->duration_ms / 1000 : 1);
 	json_add_str(spec, "renewTime", now);
-	if (taken)
+	if (*holder && (!s->rv || !is_ours(s))) {
 		json_add_str(spec, "acquireTime", now);
-}
-
-/* Two candidates may both find no Lease: the server lets one of them create it, the other gets a
- * 409 and reads. */
-static void create(struct k8s_lease *s)
-{
-	cleanup_json struct json_object *o = json_obj();
-	cleanup_strbuf struct strbuf version = STRBUF_INIT;
-	struct json_object *spec = json_obj();
-
+		json_add_int(spec, "leaseTransitions", s->rv ? s->transitions + 1 : 0);
+	}
+	s->sent_ms = clock_boot_ms();
+	if (s->rv) {
+		json_add(o, "metadata", json_add_str(metadata, "resourceVersion", s->rv));
+		json_add(o, "spec", spec);
+		start_call(s, k8s_call_merge_patch(s->t, &s->ops, &kobj_lease, s->ns, s->name, o,
+				      on_written, s));
+		return;
+	}
 	kobj_api_version(&kobj_lease, &version);
 	json_add_str(json_add_str(o, "apiVersion", strbuf_str(&version)), "kind", kobj_lease.kind);
-	json_add(o, "metadata", json_add_str(json_obj(), "name", s->name));
+	json_add(o, "metadata", json_add_str(metadata, "name", s->name));
 	json_add(o, "spec", spec);
-	add_times(s, spec, s->identity, true);
-	json_add_int(spec, "leaseTransitions", 0);
-	s->sent_ms = clock_boot_ms();
 	start_call(s, k8s_call_create(s->t, &s->ops, &kobj_lease, s->ns, o, s->deadline_ms / 2,
 			      on_written, s));
-}
-
-/* Renew, take over or release (holder ""). The resourceVersion makes the server refuse the patch
- * when another process wrote first. leaseTransitions counts changes of the holder. */
-static void patch(struct k8s_lease *s, const char *holder)
-{
-	cleanup_json struct json_object *o = json_obj();
-	struct json_object *spec = json_obj();
-	bool taken = *holder && !is_ours(s);
-
-	json_add(o, "metadata", json_add_str(json_obj(), "resourceVersion", s->rv));
-	json_add(o, "spec", spec);
-	add_times(s, spec, holder, taken);
-	if (taken)
-		json_add_int(spec, "leaseTransitions", s->transitions + 1);
-	s->sent_ms = clock_boot_ms();
-	start_call(s,
-		k8s_call_merge_patch(s->t, &s->ops, &kobj_lease, s->ns, s->name, o, on_written, s));
 }
 
 /* Decide what the record requires: create it, renew it, take it over, or wait. */
@@ -336,32 +302,29 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 {
 	struct k8s_lease *s = arg;
 	bool absent = err->kind == ERR_NOT_FOUND;
+	uint64_t expires;
 
 	call_ended(s, err);
-	if (s->state == K8S_LEASE_RELEASED) {
-		if (err_is_set(err) || !r->object) {
-			finish_release(s);
-			return;
-		}
+	if (!err_is_set(err) && r->object)
 		observe(s, r->object);
-		if (is_ours(s))
-			patch(s, "");
+	else
+		xreplace(&s->rv, NULL);
+	if (s->state == K8S_LEASE_RELEASED) {
+		if (s->rv && is_ours(s))
+			write_record(s, "");
 		else
 			finish_release(s);
 		return;
 	}
-	if (!err_is_set(err) && r->object)
-		observe(s, r->object);
-	else
-		forget_record(s);
 	if (s->state == K8S_LEASE_LEADER && (absent || (s->rv && !is_ours(s))))
 		lose(s, absent ? "the Lease was deleted" : "another process holds it");
 	if (s->state == K8S_LEASE_RELEASED)
 		return;
-	if (absent)
-		create(s);
-	else if (s->rv && (is_ours(s) || is_free(s)))
-		patch(s, s->identity);
+	expires = s->seen_ms + (uint64_t)s->holder_duration_s * 1000;
+	/* An empty holder is a lease that was released. Otherwise wait until the record is unchanged
+	 * for its duration. */
+	if (absent || (s->rv && (is_ours(s) || !*s->holder || clock_boot_ms() >= expires)))
+		write_record(s, s->identity);
 	else
 		step_about(s, s->retry_ms);
 }
@@ -374,7 +337,7 @@ static void step(void *arg)
 
 	op_cancel(&s->call);
 	if (s->rv && (s->state == K8S_LEASE_LEADER || s->state == K8S_LEASE_RELEASED))
-		patch(s, s->state == K8S_LEASE_LEADER ? s->identity : "");
+		write_record(s, s->state == K8S_LEASE_LEADER ? s->identity : "");
 	else
 		start_call(s, k8s_call_get(s->t, &s->ops, &kobj_lease, s->ns, s->name, on_read, s));
 }
@@ -402,7 +365,7 @@ struct k8s_lease *k8s_lease_new(
 	timer_init(&s->next, l, step, s);
 	timer_init(&s->limit, l, on_limit, s);
 	timer_init(&s->lose, l, on_deadline, s);
-	timer_init(&s->release_end, l, on_release_end, s);
+	timer_init(&s->release_end, l, finish_release, s);
 	return s;
 }
 
@@ -461,7 +424,7 @@ void k8s_lease_release(struct k8s_lease *s, void (*done)(void *arg), void *arg)
 	 * read the record first. */
 	op_cancel(&s->call);
 	if (unsure)
-		forget_record(s);
+		xreplace(&s->rv, NULL);
 	set_state(s, K8S_LEASE_RELEASED, "released");
 	if (held || unsure)
 		step(s);

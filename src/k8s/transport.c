@@ -76,11 +76,8 @@ void k8s_transport_fail(struct k8s_exchange *x)
 	defer_call(&x->failed, x->t->loop, on_failed, x);
 }
 
-/* Start an exchange. The receiver gets arg, or a copy of `own` if given, which lives as long as the
- * exchange. */
-static struct op *start(struct k8s_transport *t, struct op_scope *scope,
-	struct k8s_request *take_req, struct k8s_receiver to, void *arg, const void *own,
-	size_t size)
+struct op *k8s_transport_start_own(struct k8s_transport *t, struct op_scope *scope,
+	struct k8s_request *take_req, const struct k8s_receiver *to, const void *own, size_t size)
 {
 	struct k8s_exchange *x = xcalloc(1, t->exchange_size + size);
 
@@ -88,8 +85,8 @@ static struct op *start(struct k8s_transport *t, struct op_scope *scope,
 	x->req = *take_req;
 	take_req->path = NULL;
 	take_req->body = (struct body)BODY_INIT;
-	x->to = to;
-	x->arg = own ? memcpy((char *)x + t->exchange_size, own, size) : arg;
+	x->to = *to;
+	x->arg = size ? memcpy((char *)x + t->exchange_size, own, size) : (void *)(uintptr_t)own;
 	x->start_us = clock_boot_us();
 	op_begin(&x->op, scope, exchange_abort);
 	t->ops->start(x);
@@ -99,15 +96,10 @@ static struct op *start(struct k8s_transport *t, struct op_scope *scope,
 struct op *k8s_transport_start(struct k8s_transport *t, struct op_scope *scope,
 	struct k8s_request *take_req, k8s_data_fn on_data, k8s_answer_fn done, void *arg)
 {
-	return start(t, scope, take_req, (struct k8s_receiver){on_data, done, NULL}, arg, NULL, 0);
-}
+	const struct k8s_receiver to = {on_data, done, NULL};
 
-struct op *k8s_transport_start_own(struct k8s_transport *t, struct op_scope *scope,
-	struct k8s_request *take_req, const struct k8s_receiver *to, const void *own, size_t size)
-{
-	return start(t, scope, take_req, *to, NULL, own, size);
+	return k8s_transport_start_own(t, scope, take_req, &to, arg, 0);
 }
-
 void k8s_transport_free(struct k8s_transport *t)
 {
 	if (t)
@@ -156,31 +148,15 @@ static void clean(char *out, size_t size, const char *s)
 	out[n] = '\0';
 }
 
-/* Prefer the Retry-After header to details.retryAfterSeconds, and cap the latter at an hour. */
-static int set_from_status(const struct k8s_answer *a, struct json_object *status, struct err *err)
-{
-	char reason[64] = "", message[160] = "";
-	int64_t after_s = 0;
-
-	if (status && str_eq(json_get_str(status, "kind"), "Status")) {
-		clean(reason, sizeof(reason), json_get_str(status, "reason"));
-		clean(message, sizeof(message), json_get_str(status, "message"));
-		after_s = json_get_int(status, "details/retryAfterSeconds", 0);
-	}
-	err_set_http(err, kind_of(a->status), a->status, "HTTP %d%s%s%s%s", a->status,
-		*reason ? " " : "", reason, *message ? ": " : "", message);
-	err->retry_after_ms = a->retry_after_ms;
-	if (!err->retry_after_ms && after_s > 0)
-		err->retry_after_ms = after_s > 3600 ? 3600000 : (uint32_t)after_s * 1000;
-	return -1;
-}
-
-/* Bodies that do not look like JSON come from proxies and are not parsed. */
+/* Bodies that do not look like JSON come from proxies and are not parsed. The Retry-After header wins
+ * over details.retryAfterSeconds, of which an hour at most is kept. */
 int k8s_answer_check(
 	const struct err *transport_err, const struct k8s_answer *answer, struct err *err)
 {
 	struct err ignored = ERR_INIT;
-	struct json_object *status = NULL;
+	cleanup_json struct json_object *status = NULL;
+	char reason[64] = "", message[160] = "";
+	int64_t after_s = 0;
 
 	if (transport_err && err_is_set(transport_err)) {
 		*err = *transport_err;
@@ -192,7 +168,15 @@ int k8s_answer_check(
 		return 0;
 	if (answer->body_len && answer->body_len <= STATUS_MAX && answer->body[0] == '{')
 		status = json_parse(answer->body, answer->body_len, &json_limits_object, &ignored);
-	(void)set_from_status(answer, status, err);
-	json_object_put(status);
+	if (str_eq(json_get_str(status, "kind"), "Status")) {
+		clean(reason, sizeof(reason), json_get_str(status, "reason"));
+		clean(message, sizeof(message), json_get_str(status, "message"));
+		after_s = json_get_int(status, "details/retryAfterSeconds", 0);
+	}
+	err_set_http(err, kind_of(answer->status), answer->status, "HTTP %d%s%s%s%s",
+		answer->status, *reason ? " " : "", reason, *message ? ": " : "", message);
+	err->retry_after_ms = answer->retry_after_ms;
+	if (!err->retry_after_ms && after_s > 0)
+		err->retry_after_ms = after_s > 3600 ? 3600000 : (uint32_t)after_s * 1000;
 	return -1;
 }

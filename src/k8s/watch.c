@@ -28,12 +28,10 @@
 #define SILENCE_WATCH_MS 120000 /* bookmarks come about every minute */
 #define FRESH_GRACE_MS   2000   /* allowed for the end of a stream that was asked to last fresh_s */
 #define LIVED_MS         1000   /* a stream that lasted this long was a success */
-#define PROVE_S                                                                                    \
-	2 /* seconds; the first stream after a failure: its proper end shows that the watch works */
-#define GIVE_UP_RESUME                                                                             \
-	3              /* failed watches in a row before the resourceVersion is dropped            \
-			*/
-#define REFUSED_MAX 32 /* bad objects and versions remembered as logged */
+/* Seconds: the first stream after a failure, whose proper end shows that the watch works. */
+#define PROVE_S        2
+#define GIVE_UP_RESUME 3  /* failed watches in a row before the resourceVersion is dropped */
+#define REFUSED_MAX    32 /* bad objects and versions remembered as logged */
 
 static struct metric states = METRIC_GAUGE_INIT(
 	"tec_watch_state", "1 for the state each watch is in.", "resource", "state");
@@ -152,12 +150,6 @@ static void go_on(struct k8s_watch *w, enum k8s_watch_state to, const char *reas
 		timer_set(&w->next, 0);
 }
 
-static void forget_rv(struct k8s_watch *w)
-{
-	free(w->rv);
-	w->rv = NULL;
-}
-
 /* ---- one object */
 
 /* Remember the hash; the oldest of REFUSED_MAX is forgotten, and its object logged again if it
@@ -264,10 +256,8 @@ static int on_item(void *arg, const char *text, size_t len, struct err *err)
 /* A new stream resumes from the resourceVersion of the last event or bookmark. */
 static void note_rv(struct k8s_watch *w, const char *rv)
 {
-	if (!rv || !*rv || str_eq(rv, w->rv))
-		return;
-	free(w->rv);
-	w->rv = xstrdup(rv);
+	if (rv && *rv && !str_eq(rv, w->rv))
+		xreplace(&w->rv, rv);
 }
 
 /* Handle an event whose object is too large to parse, as far as its type and metadata are known.
@@ -383,22 +373,6 @@ static int on_data(void *arg, const char *data, size_t len, struct err *err)
 
 /* ---- ends of calls */
 
-/* Objects seen by an incomplete list are no truth: all keep their entries. */
-static void list_failed(struct k8s_watch *w, const struct err *err)
-{
-	k8s_cache_relist_abandon(w->cache);
-	free(w->cont);
-	w->cont = NULL;
-	/* an expired continue token is no failure: the next list may be faster */
-	if (err->kind == ERR_GONE && w->fails == 0) {
-		w->fails++;
-		metric_add(&restarts, w->label, "expired", 1);
-		timer_set(&w->next, 0);
-		return;
-	}
-	back_off(w, err->kind == ERR_NOT_FOUND ? "not_served" : err_kind_name(err->kind), err, 0);
-}
-
 /* Ask for the next page, or complete the relist and start to watch from the version of the first
  * page. */
 static void on_list_done(
@@ -412,14 +386,24 @@ static void on_list_done(
 		return;
 	if (rc == 0)
 		rc = k8s_split_end(w->split, &err);
-	if (rc < 0) {
-		list_failed(w, &err);
+	if (rc < 0) { /* objects seen by an incomplete list are no truth: all keep their entries */
+		k8s_cache_relist_abandon(w->cache);
+		xreplace(&w->cont, NULL);
+		if (err.kind != ERR_GONE || w->fails) {
+			back_off(w,
+				err.kind == ERR_NOT_FOUND ? "not_served" : err_kind_name(err.kind),
+				&err, 0);
+			return;
+		}
+		/* an expired continue token is no failure: the next list may be faster */
+		w->fails++;
+		metric_add(&restarts, w->label, "expired", 1);
+		timer_set(&w->next, 0);
 		return;
 	}
 	if (!w->list_rv)
 		w->list_rv = xstrdup(k8s_split_rv(w->split));
-	free(w->cont);
-	w->cont = *k8s_split_continue(w->split) ? xstrdup(k8s_split_continue(w->split)) : NULL;
+	xreplace(&w->cont, *k8s_split_continue(w->split) ? k8s_split_continue(w->split) : NULL);
 	if (w->cont) {
 		timer_set(&w->next, 0);
 		return;
@@ -465,7 +449,7 @@ static void on_watch_done(
 	}
 	if (w->malformed || err.kind == ERR_GONE || err.kind == ERR_INVALID ||
 		err.kind == ERR_NOT_FOUND || w->fails >= GIVE_UP_RESUME)
-		forget_rv(w);
+		xreplace(&w->rv, NULL);
 	/* Also after other failures: a restarted server first refuses connections and then has
 	 * forgotten the version. The backoff spent on those failures need not be spent again. */
 	if (err.kind == ERR_GONE && !w->relisted) {
@@ -544,8 +528,7 @@ static void step(void *arg)
 	if (w->state == K8S_WATCH_STOPPED)
 		return;
 	if (!w->rv && !w->cont) { /* the first page */
-		free(w->list_rv);
-		w->list_rv = NULL;
+		xreplace(&w->list_rv, NULL);
 		k8s_cache_relist_begin(w->cache);
 	}
 	start_call(w, w->rv == NULL);
@@ -603,9 +586,8 @@ void k8s_watch_stop(struct k8s_watch *w)
 	if (!w->in_data) /* otherwise on_data() ends the call */
 		op_cancel(&w->call);
 	k8s_cache_relist_abandon(w->cache);
-	free(w->cont);
-	w->cont = NULL;
-	forget_rv(w);
+	xreplace(&w->cont, NULL);
+	xreplace(&w->rv, NULL);
 	set_state(w, K8S_WATCH_STOPPED, "stop");
 }
 

@@ -24,6 +24,8 @@ void *xrealloc(void *p, size_t size);
 void *xreallocarray(void *p, size_t n, size_t size);
 char *xstrdup(const char *s); /* NULL stays NULL */
 char *xstrndup(const char *s, size_t len);
+/* Replace an owned string by a copy of s, which may be NULL. */
+void xreplace(char **to, const char *s);
 void *xmemdup(const void *p, size_t len); /* adds a NUL byte, not counted */
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

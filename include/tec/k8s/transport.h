@@ -79,7 +79,8 @@ struct k8s_transport {
 /* Start a request. Takes path and body of req. */
 struct op *k8s_transport_start(struct k8s_transport *t, struct op_scope *scope,
 	struct k8s_request *take_req, k8s_data_fn on_data, k8s_answer_fn done, void *arg);
-/* Start a request with a receiver whose `arg` is a copy of `own`, kept in the exchange. */
+/* Start a request with a receiver whose `arg` is a copy of `own`, kept in the exchange; size 0: `own`
+ * itself. */
 struct op *k8s_transport_start_own(struct k8s_transport *t, struct op_scope *scope,
 	struct k8s_request *take_req, const struct k8s_receiver *to, const void *own, size_t size);
 void k8s_transport_free(struct k8s_transport *t); /* NULL is fine */
