@@ -63,6 +63,20 @@ bool utf8_valid(const void *data, size_t len)
 	return true;
 }
 
+void utf8_fit(struct strbuf *text, size_t max)
+{
+	if (!utf8_valid(strbuf_str(text), text->len))
+		for (size_t i = 0; i < text->len; i++)
+			if ((unsigned char)text->data[i] >= 0x80)
+				text->data[i] = '?';
+	if (text->len <= max)
+		return;
+	while (max && ((unsigned char)text->data[max] & 0xc0) == 0x80)
+		max--;
+	text->len = max;
+	text->data[max] = '\0';
+}
+
 /* The length follows from the first byte; utf8_valid() then rejects overlong forms and
  * surrogates. */
 uint32_t utf8_next(const char *p, size_t left, size_t *n)

@@ -330,22 +330,6 @@ static struct json_object *event_json(struct k8s_events *e, const struct kobj_gv
 	return o;
 }
 
-/* Cut the note to NOTE_MAX bytes at a character boundary. In a text that is not UTF-8, every
- * non-ASCII byte becomes '?'. */
-static void make_note(struct strbuf *note)
-{
-	if (!utf8_valid(strbuf_str(note), note->len))
-		for (size_t i = 0; i < note->len; i++)
-			if ((unsigned char)note->data[i] >= 0x80)
-				note->data[i] = '?';
-	if (note->len <= NOTE_MAX)
-		return;
-	note->len = NOTE_MAX;
-	while (note->len && ((unsigned char)note->data[note->len] & 0xc0) == 0x80)
-		note->len--;
-	note->data[note->len] = '\0';
-}
-
 /* Refill the bucket by the time elapsed since the last refill, keeping the remainder. */
 static bool take_token(struct object *o)
 {
@@ -371,7 +355,7 @@ static void PRINTF_LIKE(8, 0) post(struct k8s_events *e, const struct kobj_gvk *
 	struct said *s = NULL;
 
 	strbuf_vaddf(&note, note_fmt, ap);
-	make_note(&note);
+	utf8_fit(&note, NOTE_MAX);
 	if (now < e->quiet_until_ms) {
 		metric_add(&posted, "dropped", NULL, 1);
 		return;

@@ -9,7 +9,6 @@
 #include "tec/kobj/condition.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "tec/base/bytes.h"
@@ -29,70 +28,31 @@ uint64_t kobj_message_hash(const char *message)
 	return str_hash(message, strlen(message));
 }
 
-/* Remove a UTF-8 sequence that the buffer's end truncated. If the text is invalid elsewhere,
- * replace all its non-ASCII bytes with '?'. */
-static void make_utf8(char *s)
-{
-	size_t len = strlen(s), tail = 0;
-
-	if (utf8_valid(s, len))
-		return;
-	while (tail < 3 && tail < len && ((unsigned char)s[len - 1 - tail] & 0xc0) == 0x80)
-		tail++;
-	if (tail < len && (unsigned char)s[len - 1 - tail] >= 0xc0 &&
-		utf8_valid(s, len - 1 - tail)) {
-		s[len - 1 - tail] = '\0';
-		return;
-	}
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)s[i] >= 0x80)
-			s[i] = '?';
-}
-
 /* Fill in a desired condition; called by the steps of controllers, which compare it with
  * kobj_cond_same() before they write. */
 void kobj_cond_want(struct kobj_cond_want *w, const char *type, enum kobj_cond_status status,
 	const char *reason, const char *message_fmt, ...)
 {
+	cleanup_strbuf struct strbuf message = STRBUF_INIT;
 	va_list ap;
 
 	w->type = type;
 	w->status = status;
 	w->reason = reason;
 	va_start(ap, message_fmt);
-	vsnprintf(w->message, sizeof(w->message), message_fmt, ap);
+	strbuf_vaddf(&message, message_fmt, ap);
 	va_end(ap);
-	make_utf8(w->message);
-}
-
-/* Return ABSENT for an unknown status, so that the condition is written again. */
-static enum kobj_cond_status parse_status(const char *s)
-{
-	for (size_t i = KOBJ_COND_TRUE; i < ARRAY_LEN(status_names); i++)
-		if (str_eq(s, status_names[i]))
-			return (enum kobj_cond_status)i;
-	return KOBJ_COND_ABSENT;
+	utf8_fit(&message, sizeof(w->message) - 1);
+	memcpy(w->message, strbuf_str(&message), message.len + 1);
 }
 
 /* Find the condition of a type. If a type occurs twice, the first entry counts. */
 static struct json_object *find(struct json_object *conditions, const char *type)
 {
-	for (size_t i = 0; i < json_object_array_length(conditions); i++) {
-		struct json_object *c = json_object_array_get_idx(conditions, i);
-
-		if (json_object_is_type(c, json_type_object) &&
-			str_eq(json_get_str(c, "type"), type))
-			return c;
-	}
+	for (size_t i = 0; i < json_len(conditions); i++)
+		if (str_eq(json_get_str(json_at(conditions, i), "type"), type))
+			return json_at(conditions, i);
 	return NULL;
-}
-
-/* Map values outside int32 to -1, which equals no generation and so forces a new write. */
-static int32_t generation_of(struct json_object *condition)
-{
-	int64_t n = json_get_int(condition, "observedGeneration", 0);
-
-	return n >= 0 && n <= INT32_MAX ? (int32_t)n : -1;
 }
 
 /* Read without failing: whatever is missing or malformed is treated as absent, and the next apply
@@ -103,22 +63,27 @@ void kobj_cond_read(struct kobj_pack *p, struct json_object *o, const char *cons
 	struct json_object *conditions = json_get_arr(o, "status/conditions");
 
 	for (size_t i = 0; i < n; i++) {
-		struct json_object *c = conditions ? find(conditions, types[i]) : NULL;
-		const char *message = c ? json_get_str(c, "message") : NULL;
-		const char *time = c ? json_get_str(c, "lastTransitionTime") : NULL;
-		int64_t us = 0;
+		struct json_object *c = find(conditions, types[i]);
+		const char *status = json_get_str(c, "status"),
+			   *message = json_get_str(c, "message"),
+			   *time = json_get_str(c, "lastTransitionTime");
+		int64_t us = 0, generation = json_get_int(c, "observedGeneration", 0);
 
 		memset(&fixed[i], 0, sizeof(fixed[i]));
-		if (!c || (fixed[i].status = parse_status(json_get_str(c, "status"))) ==
-				  KOBJ_COND_ABSENT)
+		/* An unknown status stays ABSENT, so that the condition is written again. */
+		for (size_t k = KOBJ_COND_TRUE; k < ARRAY_LEN(status_names); k++)
+			if (str_eq(status, status_names[k]))
+				fixed[i].status = (enum kobj_cond_status)k;
+		if (fixed[i].status == KOBJ_COND_ABSENT)
 			continue;
-		if (time && clock_parse(time, &us) < 0)
-			/* A malformed time counts as unset; kobj_cond_json() then stamps the
-			 * current time. */
+		/* A malformed time counts as unset; kobj_cond_json() then stamps the current time. */
+		if (!time || clock_parse(time, &us) < 0)
 			us = 0;
 		fixed[i].transition_s = us / 1000000;
 		fixed[i].message_hash = kobj_message_hash(message ? message : "");
-		fixed[i].observed_generation = generation_of(c);
+		/* -1 equals no generation and so forces a new write */
+		fixed[i].observed_generation =
+			generation >= 0 && generation <= INT32_MAX ? (int32_t)generation : -1;
 		kobj_pack_str(p,
 			field_offset + i * sizeof(fixed[0]) + offsetof(struct kobj_cond, reason),
 			json_get_str(c, "reason"));

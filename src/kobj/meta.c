@@ -15,8 +15,8 @@
 #include "tec/base/json.h"
 #include "tec/kobj/key.h"
 
-#define ID_MAX                                                                                     \
-	128 /* a uid is 36 bytes, a resourceVersion at most 20; both are opaque, so some slack */
+/* A uid is 36 bytes, a resourceVersion at most 20; both are opaque, so some slack. */
+#define ID_MAX 128
 
 struct kobj *kobj_ref(const struct kobj *o)
 {
@@ -133,13 +133,10 @@ static int pack_ids(
 int kobj_meta_read(struct kobj_pack *p, struct json_object *o, struct kobj *fixed, struct err *err)
 {
 	struct json_object *m = json_get_obj(o, "metadata");
-	const char *name = json_get_str(m, "name");
-	const char *uid = json_get_str(m, "uid");
-	const char *rv = json_get_str(m, "resourceVersion");
-	const char *created = json_get_str(m, "creationTimestamp");
+	const char *name = json_get_str(m, "name"), *created = json_get_str(m, "creationTimestamp");
 	int64_t us = 0;
 
-	if (pack_ids(p, name, uid, rv, err) < 0)
+	if (pack_ids(p, name, json_get_str(m, "uid"), json_get_str(m, "resourceVersion"), err) < 0)
 		return -1;
 	if (created && clock_parse(created, &us) < 0)
 		return err_set(err, ERR_INVALID,
@@ -171,15 +168,10 @@ bool kobj_has_finalizer(struct json_object *o, const char *finalizer)
 {
 	struct json_object *a = json_get_arr(o, "metadata/finalizers");
 
-	if (!a)
-		return false;
-	for (size_t i = 0; i < json_object_array_length(a); i++) {
-		struct json_object *e = json_object_array_get_idx(a, i);
-
-		if (json_object_is_type(e, json_type_string) &&
-			str_eq(json_object_get_string(e), finalizer))
+	for (size_t i = 0; i < json_len(a); i++)
+		if (json_object_is_type(json_at(a, i), json_type_string) &&
+			str_eq(json_object_get_string(json_at(a, i)), finalizer))
 			return true;
-	}
 	return false;
 }
 
@@ -192,13 +184,13 @@ void kobj_pack_other_finalizers(
 	cleanup_json struct json_object *others = json_arr();
 	cleanup_free char *text = NULL;
 
-	for (size_t i = 0; a && i < json_object_array_length(a); i++) {
-		const char *s = json_object_get_string(json_object_array_get_idx(a, i));
+	for (size_t i = 0; i < json_len(a); i++) {
+		const char *s = json_object_get_string(json_at(a, i));
 
 		if (s && !str_eq(s, ours))
 			json_push_str(others, s);
 	}
-	if (json_object_array_length(others) == 0)
+	if (json_len(others) == 0)
 		return;
 	text = json_text(others);
 	kobj_pack_str(p, field_offset, text);
@@ -223,10 +215,8 @@ const char *kobj_annotation(struct json_object *o, const char *name)
 	struct json_object *a = json_get_obj(o, "metadata/annotations");
 	struct json_object *v = NULL;
 
-	if (!a || !json_object_object_get_ex(a, name, &v) ||
-		!json_object_is_type(v, json_type_string))
-		return NULL;
-	if (strlen(json_object_get_string(v)) != (size_t)json_object_get_string_len(v))
+	if (!json_object_object_get_ex(a, name, &v) || !json_object_is_type(v, json_type_string) ||
+		strlen(json_object_get_string(v)) != (size_t)json_object_get_string_len(v))
 		return NULL;
 	return json_object_get_string(v);
 }

@@ -7,11 +7,6 @@
 
 #include "tec/base/json.h"
 
-static struct json_object *refs(struct json_object *o)
-{
-	return json_get_arr(o, "metadata/ownerReferences");
-}
-
 /* blockOwnerDeletion makes a foreground deletion of the owner wait for this object. */
 struct json_object *kobj_owner_json(const struct kobj_gvk *gvk, const char *name, const char *uid)
 {
@@ -30,30 +25,23 @@ struct json_object *kobj_owner_json(const struct kobj_gvk *gvk, const char *name
 
 size_t kobj_owner_count(struct json_object *o)
 {
-	struct json_object *a = refs(o);
-
-	return a ? json_object_array_length(a) : 0;
+	return json_len(json_get_arr(o, "metadata/ownerReferences"));
 }
 
 /* The API server allows at most one reference with controller=true, so the first one is the
  * controller. */
 const char *kobj_owner_controller(struct json_object *o)
 {
-	size_t n = kobj_owner_count(o);
+	struct json_object *a = json_get_arr(o, "metadata/ownerReferences");
 
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *r = json_object_array_get_idx(refs(o), i);
-
-		if (json_get_bool(r, "controller", false))
-			return json_get_str(r, "uid");
-	}
+	for (size_t i = 0; i < json_len(a); i++)
+		if (json_get_bool(json_at(a, i), "controller", false))
+			return json_get_str(json_at(a, i), "uid");
 	return NULL;
 }
 
 /* An object with further owners is not ours alone and must not be changed or deleted. */
 bool kobj_owner_is_exactly(struct json_object *o, const char *uid)
 {
-	const char *controller = kobj_owner_controller(o);
-
-	return uid && controller && kobj_owner_count(o) == 1 && str_eq(controller, uid);
+	return uid && kobj_owner_count(o) == 1 && str_eq(kobj_owner_controller(o), uid);
 }

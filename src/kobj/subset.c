@@ -28,19 +28,7 @@ static const struct merge_key {
 	{"key", NULL, NULL},
 };
 
-/* Maps with client-chosen names: in these an empty value differs from a missing one. */
-static const char *const free_maps[] = {"labels", "annotations", "matchLabels", "selector",
-	"nodeSelector", "data", "binaryData", "stringData"};
-
 static bool subset(const char *member, struct json_object *want, struct json_object *have);
-
-static bool is_free_map(const char *member)
-{
-	for (size_t i = 0; member && i < ARRAY_LEN(free_maps); i++)
-		if (strcmp(member, free_maps[i]) == 0)
-			return true;
-	return false;
-}
 
 /* Return the text of a string or number, borrowed from o or in buf; NULL for other types. A
  * quantity may be sent as 1 and stored as "1", so both must have one text. */
@@ -100,7 +88,7 @@ static bool is_zero(struct json_object *o)
 	case json_type_string:
 		return json_object_get_string_len(o) == 0;
 	case json_type_array:
-		return json_object_array_length(o) == 0;
+		return json_len(o) == 0;
 	default:
 		return false;
 	}
@@ -110,25 +98,23 @@ static struct json_object *member_of(struct json_object *o, const char *name)
 {
 	struct json_object *v = NULL;
 
-	return json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, name, &v)
-		       ? v
-		       : NULL;
+	(void)json_object_object_get_ex(o, name, &v);
+	return v;
 }
 
 /* Find the merge key that every element has as a scalar; NULL means that the list is atomic and
  * compared by position. */
 static const struct merge_key *list_key(struct json_object *list)
 {
-	size_t n = json_object_array_length(list);
+	size_t n = json_len(list);
 
 	for (size_t k = 0; k < ARRAY_LEN(merge_keys); k++) {
 		size_t i = 0;
 		char buf[40];
 		size_t len;
 
-		while (i < n && scalar_text(member_of(json_object_array_get_idx(list, i),
-						    merge_keys[k].name),
-					buf, &len))
+		while (i < n &&
+			scalar_text(member_of(json_at(list, i), merge_keys[k].name), buf, &len))
 			i++;
 		if (n && i == n)
 			return &merge_keys[k];
@@ -152,25 +138,11 @@ static bool same_key(const struct merge_key *k, struct json_object *a, struct js
 	return str_eq(pa ? pa : k->second_default, pb ? pb : k->second_default);
 }
 
-/* Find an element of list that covers want; k NULL compares by value only. */
-static bool contains(struct json_object *list, const struct merge_key *k, struct json_object *want)
-{
-	size_t n = json_object_array_length(list);
-
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *e = json_object_array_get_idx(list, i);
-
-		if ((!k || same_key(k, want, e)) && subset(NULL, want, e))
-			return true;
-	}
-	return false;
-}
-
 /* Compare lists as the API server merges them: by key, as a set (finalizers), or else by position
  * with equal length. */
 static bool list_subset(const char *member, struct json_object *want, struct json_object *have)
 {
-	size_t n = json_object_array_length(want);
+	size_t n = json_len(want), n_have = json_len(have);
 	const struct merge_key *k = list_key(want);
 	bool set =
 		member && strcmp(member, "finalizers") == 0; /* the one set of scalars we write */
@@ -178,14 +150,17 @@ static bool list_subset(const char *member, struct json_object *want, struct jso
 	/* An empty list matches entries of others where the server merges by key or as a set; in an
 	 * atomic list such entries are drift. */
 	if (n == 0)
-		return json_object_array_length(have) == 0 || list_key(have) || set;
-	if (!k && !set && json_object_array_length(have) != n)
+		return n_have == 0 || list_key(have) || set;
+	if (!k && !set && n_have != n)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		struct json_object *e = json_object_array_get_idx(want, i);
+		struct json_object *e = json_at(want, i);
+		size_t at = k || set ? 0 : i, end = k || set ? n_have : i + 1;
 
-		if (k || set ? !contains(have, k, e)
-			     : !subset(NULL, e, json_object_array_get_idx(have, i)))
+		while (at < end && !((!k || same_key(k, e, json_at(have, at))) &&
+					   subset(NULL, e, json_at(have, at))))
+			at++;
+		if (at == end)
 			return false;
 	}
 	return true;
@@ -193,6 +168,11 @@ static bool list_subset(const char *member, struct json_object *want, struct jso
 
 static bool subset(const char *member, struct json_object *want, struct json_object *have)
 {
+	/* Maps with client-chosen names: in these an empty value differs from a missing one. */
+	static const char *const free_maps[] = {"labels", "annotations", "matchLabels", "selector",
+		"nodeSelector", "data", "binaryData", "stringData"};
+	bool is_free = false;
+
 	if (!want)
 		return have == NULL;
 	if (!have)
@@ -201,10 +181,12 @@ static bool subset(const char *member, struct json_object *want, struct json_obj
 	case json_type_object:
 		if (!json_object_is_type(have, json_type_object))
 			return false;
+		for (size_t i = 0; i < ARRAY_LEN(free_maps); i++)
+			is_free |= str_eq(member, free_maps[i]);
 		json_object_object_foreach (want, name, value) {
 			struct json_object *h = member_of(have, name);
 
-			if (!h && (!value || (is_zero(value) && !is_free_map(member))))
+			if (!h && (!value || (is_zero(value) && !is_free)))
 				continue;
 			if (!subset(name, value, h))
 				return false;

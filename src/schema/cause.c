@@ -6,6 +6,7 @@
 #include "tec/schema/cause.h"
 
 #include "tec/base/json.h"
+#include "tec/base/utf8.h"
 
 static const struct {
 	const char *reason, *text;
@@ -27,15 +28,13 @@ static const struct {
 static void add_value(struct strbuf *out, struct json_object *v)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-	size_t n;
+	bool cut;
 
 	json_canonical(&text, v);
-	n = text.len;
-	if (n > VALUE_MAX)
-		for (n = VALUE_MAX; n > 0 && (text.data[n] & 0xc0) == 0x80;)
-			n--;
-	strbuf_add(out, text.data, n);
-	strbuf_adds(out, n < text.len ? "..." : "");
+	cut = text.len > VALUE_MAX;
+	utf8_fit(&text, VALUE_MAX);
+	strbuf_add(out, text.data, text.len);
+	strbuf_adds(out, cut ? "..." : "");
 }
 
 /* ---- causes */

@@ -14,6 +14,9 @@ bool utf8_valid(const void *data, size_t len); /* strict: no overlong forms, no 
 uint32_t utf8_next(const char *p, size_t left, size_t *n);
 /* Encode a code point below 0x110000 that is not a surrogate; returns the length. */
 size_t utf8_put(char out[4], uint32_t c);
+/* Cut a text to max bytes at a character boundary. In a text that is not UTF-8, every non-ASCII byte
+ * becomes '?'. */
+void utf8_fit(struct strbuf *text, size_t max);
 /* True if a terminal acts on the character or shows nothing for it: control characters, line
  * separators, bidirectional formatting and zero-width characters. */
 bool utf8_is_control(uint32_t c);
