@@ -28,16 +28,11 @@ struct verb {
 	.method = "PATCH", .name = "apply", .content_type = "application/apply-patch+yaml",        \
 	.query = "?fieldManager=" K8S_FIELD_MANAGER "&force=true"
 static const struct verb get = {.method = "GET", .name = "get"};
-static const struct verb create = {
-	.method = "POST", .name = "create", .content_type = "application/json", .creates = true};
-static const struct verb create_only = {.method = "POST",
-	.name = "create",
-	.content_type = "application/json",
-	.creates = true,
-	.unread = true};
-static const struct verb apply = {
-	APPLY}; /* JSON is valid YAML; the content type makes it an apply */
-static const struct verb apply_status = {APPLY, .subresource = "status"};
+#define CREATE                                                                                     \
+	.method = "POST", .name = "create", .content_type = "application/json", .creates = true
+static const struct verb create = {CREATE}, create_only = {CREATE, .unread = true};
+/* JSON is valid YAML; the content type makes it an apply */
+static const struct verb apply = {APPLY}, apply_status = {APPLY, .subresource = "status"};
 static const struct verb patch = {
 	.method = "PATCH", .name = "patch", .content_type = "application/merge-patch+json"};
 static const struct verb delete = {
@@ -78,25 +73,22 @@ static void reader_fini(void *arg)
 }
 
 /* HTTP 409 has two meanings: an object of this name exists, or it is not the one named in the
- * precondition. */
+ * precondition, because it was replaced by another one of the same name. The two texts of the latter
+ * come from the server's registry and from its storage layer. */
 static void read_conflict(const struct reader *r, const struct k8s_answer *answer,
 	struct k8s_result *result, struct err *err)
 {
 	struct err ignored = ERR_INIT;
-	struct json_object *status =
+	cleanup_json struct json_object *status =
 		json_parse(answer->body, answer->body_len, &json_limits_object, &ignored);
-	const char *reason = status ? json_get_str(status, "reason") : NULL;
-	const char *message = status ? json_get_str(status, "message") : NULL;
+	const char *message = json_get_str(status, "message");
 
-	if (r->verb->creates && str_eq(reason, "AlreadyExists"))
+	if (r->verb->creates && str_eq(json_get_str(status, "reason"), "AlreadyExists"))
 		result->already_exists = true;
-	/* The object was replaced by another one of the same name. The two texts come from the
-	 * server's registry and from its storage layer. */
 	if (r->verb->deletes && message &&
 		(strstr(message, "UID in precondition") ||
 			strstr(message, "UID in the precondition")))
 		err->kind = ERR_NOT_FOUND;
-	json_object_put(status);
 }
 
 /* Keep the object, unless nobody needs it or the cache already has this version. */
@@ -240,31 +232,26 @@ struct op *k8s_call_create_secret(struct k8s_transport *t, struct op_scope *scop
 }
 
 /* The server takes the identity of an applied object from its body. */
-static void assert_appliable(struct json_object *o)
+static struct op *send_applied(const struct verb *v, struct target to, struct json_object *object)
 {
-	assert(json_get_str(o, "metadata/name") && json_get_str(o, "apiVersion") &&
-		json_get_str(o, "kind"));
+	to.name = json_get_str(object, "metadata/name");
+	assert(to.name && json_get_str(object, "apiVersion") && json_get_str(object, "kind"));
+	return send_json(v, &to, object, 0);
 }
 
 struct op *k8s_call_apply(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, struct json_object *object, k8s_result_fn done,
 	void *arg)
 {
-	const char *name = json_get_str(object, "metadata/name");
-
-	assert_appliable(object);
-	return send_json(&apply, &(struct target){t, scope, gvk, ns, name, done, arg}, object, 0);
+	return send_applied(&apply, (struct target){t, scope, gvk, ns, NULL, done, arg}, object);
 }
 
 struct op *k8s_call_apply_status(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, struct json_object *object, k8s_result_fn done,
 	void *arg)
 {
-	const char *name = json_get_str(object, "metadata/name");
-
-	assert_appliable(object);
-	return send_json(
-		&apply_status, &(struct target){t, scope, gvk, ns, name, done, arg}, object, 0);
+	return send_applied(
+		&apply_status, (struct target){t, scope, gvk, ns, NULL, done, arg}, object);
 }
 
 struct op *k8s_call_merge_patch(struct k8s_transport *t, struct op_scope *scope,

@@ -79,19 +79,6 @@ static bool may_retry(struct call *k)
 	return !err_is_set(&err);
 }
 
-/* Compare pointers: callers pass one of two static strings. */
-static void note_protocol(struct client *c, const char *protocol)
-{
-	if (c->protocol == protocol)
-		return;
-	log_info(NULL, "connected to the Kubernetes API", "url=%s proto=%s", log_esc(c->server),
-		protocol);
-	if (c->protocol)
-		metric_set(&connection, c->protocol, NULL, 0);
-	metric_set(&connection, protocol, NULL, 1);
-	c->protocol = protocol;
-}
-
 /* H2C_NO_H2 means that nothing was sent: the same request is sent again over HTTP/1.1 and does not
  * count as a retry. */
 static void on_http(void *arg, const struct err *err, const struct httpc_answer *a)
@@ -99,6 +86,7 @@ static void on_http(void *arg, const struct err *err, const struct httpc_answer 
 	static const char h2[] = "h2", http1[] = "http/1.1";
 	struct call *k = arg;
 	struct client *c = client_of(k);
+	const char *protocol = c->h2 && !k->http1 ? h2 : http1;
 	struct k8s_answer answer = {.status = a->status,
 		.retry_after_ms = a->retry_after_ms,
 		.body = a->body,
@@ -109,8 +97,14 @@ static void on_http(void *arg, const struct err *err, const struct httpc_answer 
 		call_proceed(k);
 		return;
 	}
-	if (!err_is_set(err))
-		note_protocol(c, c->h2 && !k->http1 ? h2 : http1);
+	if (!err_is_set(err) && c->protocol != protocol) {
+		log_info(NULL, "connected to the Kubernetes API", "url=%s proto=%s",
+			log_esc(c->server), protocol);
+		if (c->protocol)
+			metric_set(&connection, c->protocol, NULL, 0);
+		metric_set(&connection, protocol, NULL, 1);
+		c->protocol = protocol;
+	}
 	if (!err_is_set(err) && a->status == 401 && may_retry(k)) {
 		log_info(NULL, "the API server refused the credentials, retrying with new ones",
 			"method=%s http=401", k->x.req.method);

@@ -23,6 +23,9 @@
 #include "tec/k8s/call.h"
 #include "tec/loop/timer.h"
 
+#define DURATION_MS   15000 /* of the record: after it another process may take over */
+#define DEADLINE_MS   10000 /* of a renewal; must end before the duration does */
+#define RETRY_MS      2000
 #define RELEASE_MS    2000
 #define FOREIGN_MAX_S 3600 /* upper limit for the duration in another holder's record */
 
@@ -40,7 +43,6 @@ struct k8s_lease {
 	struct loop *loop;
 	struct k8s_transport *t; /* borrowed */
 	char *ns, *name, *identity;
-	uint32_t duration_ms, deadline_ms, retry_ms;
 	void (*on_change)(void *arg, bool leader);
 	void *arg;
 	enum k8s_lease_state state;
@@ -153,7 +155,7 @@ static void observe(struct k8s_lease *s, struct json_object *o)
 	xreplace(&s->rv, rv);
 	xreplace(&s->holder, holder ? holder : "");
 	s->transitions = json_get_int(spec, "leaseTransitions", 0);
-	s->holder_duration_s = json_get_int(spec, "leaseDurationSeconds", s->duration_ms / 1000);
+	s->holder_duration_s = json_get_int(spec, "leaseDurationSeconds", DURATION_MS / 1000);
 	if (s->holder_duration_s < 1)
 		s->holder_duration_s = 1;
 	if (s->holder_duration_s > FOREIGN_MAX_S)
@@ -194,13 +196,13 @@ static void on_limit(void *arg)
 	err_set(&err, ERR_TRANSIENT, "no answer in time");
 	call_ended(s, &err);
 	xreplace(&s->rv, NULL);
-	step_about(s, s->state == K8S_LEASE_LEADER ? s->retry_ms / 10 : s->retry_ms);
+	step_about(s, s->state == K8S_LEASE_LEADER ? RETRY_MS / 10 : RETRY_MS);
 }
 
 static void start_call(struct k8s_lease *s, struct op *call)
 {
 	op_hold(&s->call, call);
-	timer_set(&s->limit, s->deadline_ms / 2);
+	timer_set(&s->limit, DEADLINE_MS / 2);
 }
 
 /* End the release at its first result: the lease is written, was not ours, or RELEASE_MS have
@@ -224,18 +226,18 @@ static void finish_release(void *lease)
 /* Handle the answer to a write that makes us the holder. The write was sent at sent_ms. */
 static void renewed(struct k8s_lease *s, struct json_object *o)
 {
-	uint64_t end = s->sent_ms + s->deadline_ms, now = clock_boot_ms();
+	uint64_t end = s->sent_ms + DEADLINE_MS, now = clock_boot_ms();
 
 	observe(s, o);
 	if (!is_ours(s) || now >= end) { /* the answer came after the deadline */
-		step_after(s, s->retry_ms / 10);
+		step_after(s, RETRY_MS / 10);
 		return;
 	}
 	s->renewed_ms = s->sent_ms;
 	timer_set(&s->lose, end - now);
 	set_state(s, K8S_LEASE_LEADER, "acquired");
 	if (s->state == K8S_LEASE_LEADER)
-		step_after(s, s->retry_ms);
+		step_after(s, RETRY_MS);
 }
 
 /* A write that failed may still have been applied, so the record is read before the next write. */
@@ -257,8 +259,8 @@ static void on_written(void *arg, const struct err *err, const struct k8s_result
 		lose(s, "the Lease was deleted"); /* the next one may be another process's */
 	/* soon, but never without a pause: a server that always answers so must not be asked in a
 	 * loop */
-	step_about(s, err->kind == ERR_CONFLICT || err->kind == ERR_NOT_FOUND ? s->retry_ms / 10
-									      : s->retry_ms / 2);
+	step_about(s, err->kind == ERR_CONFLICT || err->kind == ERR_NOT_FOUND ? RETRY_MS / 10
+									      : RETRY_MS / 2);
 }
 
 /* Create, renew, take over or release (holder "") the record; the server refuses all but one of
@@ -275,7 +277,7 @@ static void write_record(struct k8s_lease *s, const char *holder)
 
 	clock_format_us(clock_wall_us(), now);
 	json_add_str(spec, "holderIdentity", holder);
-	json_add_int(spec, "leaseDurationSeconds", *holder ? s->duration_ms / 1000 : 1);
+	json_add_int(spec, "leaseDurationSeconds", *holder ? DURATION_MS / 1000 : 1);
 	json_add_str(spec, "renewTime", now);
 	if (*holder && (!s->rv || !is_ours(s))) {
 		json_add_str(spec, "acquireTime", now);
@@ -293,7 +295,7 @@ static void write_record(struct k8s_lease *s, const char *holder)
 	json_add_str(json_add_str(o, "apiVersion", strbuf_str(&version)), "kind", kobj_lease.kind);
 	json_add(o, "metadata", json_add_str(metadata, "name", s->name));
 	json_add(o, "spec", spec);
-	start_call(s, k8s_call_create(s->t, &s->ops, &kobj_lease, s->ns, o, s->deadline_ms / 2,
+	start_call(s, k8s_call_create(s->t, &s->ops, &kobj_lease, s->ns, o, DEADLINE_MS / 2,
 			      on_written, s));
 }
 
@@ -326,7 +328,7 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 	if (absent || (s->rv && (is_ours(s) || !*s->holder || clock_boot_ms() >= expires)))
 		write_record(s, s->identity);
 	else
-		step_about(s, s->retry_ms);
+		step_about(s, RETRY_MS);
 }
 
 /* A leader renews with the resourceVersion of its last write, without reading first. The others
@@ -344,8 +346,6 @@ static void step(void *arg)
 
 /* ---- owner's side */
 
-/* The deadline must end before the duration does: another process may take over after the
- * duration. */
 struct k8s_lease *k8s_lease_new(
 	struct loop *l, struct k8s_transport *t, const struct k8s_lease_conf *conf)
 {
@@ -356,12 +356,9 @@ struct k8s_lease *k8s_lease_new(
 	s->ns = xstrdup(conf->ns);
 	s->name = xstrdup(conf->name);
 	s->identity = xstrdup(conf->identity);
-	s->duration_ms = conf->duration_ms ? conf->duration_ms : 15000;
-	s->deadline_ms = conf->deadline_ms ? conf->deadline_ms : 10000;
-	s->retry_ms = conf->retry_ms ? conf->retry_ms : 2000;
 	s->on_change = conf->on_change;
 	s->arg = conf->arg;
-	assert(s->duration_ms > s->deadline_ms && s->deadline_ms > s->retry_ms && s->identity[0]);
+	assert(s->identity[0]);
 	timer_init(&s->next, l, step, s);
 	timer_init(&s->limit, l, on_limit, s);
 	timer_init(&s->lose, l, on_deadline, s);
@@ -399,7 +396,7 @@ bool k8s_lease_may_write(void *arg)
 {
 	const struct k8s_lease *s = arg;
 
-	return s->state == K8S_LEASE_LEADER && clock_boot_ms() < s->renewed_ms + s->deadline_ms;
+	return s->state == K8S_LEASE_LEADER && clock_boot_ms() < s->renewed_ms + DEADLINE_MS;
 }
 
 enum k8s_lease_state k8s_lease_state(const struct k8s_lease *s)

@@ -261,18 +261,6 @@ static void note_start(struct k8s_split *s, enum note_kind kind)
 	s->noting = n;
 }
 
-/* A string that is too long is marked bad, so that a truncated name is never used. */
-static void note_add(struct note *n, const char *data, size_t len)
-{
-	if (n->bad || len >= n->cap - n->len) {
-		n->bad = true;
-		return;
-	}
-	memcpy(n->data + n->len, data, len);
-	n->len += len;
-	n->data[n->len] = '\0';
-}
-
 /* Decide by the place in the tree whether the string that begins here is recorded: a member name,
  * or one of the few values that the caller may ask for. */
 static int string_start(struct k8s_split *s, struct err *err)
@@ -441,6 +429,8 @@ static int plain(struct k8s_split *s, char c, struct err *err)
 /* Read the inside of a string. Returns the position after the closing quote, or end. */
 static const char *string_bytes(struct k8s_split *s, const char *p, const char *end)
 {
+	struct note *n = s->noting;
+
 	while (p < end) {
 		const char *from = p;
 
@@ -450,8 +440,13 @@ static const char *string_bytes(struct k8s_split *s, const char *p, const char *
 			continue;
 		}
 		p = json_plain_run(p, end);
-		if (s->noting)
-			note_add(s->noting, from, (size_t)(p - from));
+		if (n && (n->bad || (size_t)(p - from) >= n->cap - n->len)) {
+			n->bad = true; /* too long: a truncated name is never used */
+		} else if (n) {
+			memcpy(n->data + n->len, from, (size_t)(p - from));
+			n->len += (size_t)(p - from);
+			n->data[n->len] = '\0';
+		}
 		if (p == end)
 			break;
 		if (*p == '"') {
@@ -460,8 +455,8 @@ static const char *string_bytes(struct k8s_split *s, const char *p, const char *
 			return p + 1;
 		}
 		s->escape = *p++ == '\\';
-		if (s->noting) /* a control byte is reported by the parser of the item */
-			s->noting->bad = true;
+		if (n) /* a control byte is reported by the parser of the item */
+			n->bad = true;
 	}
 	return p;
 }

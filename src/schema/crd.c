@@ -34,26 +34,29 @@ static void read_columns(struct schema_crd *c, struct json_object *version)
 
 	for (size_t i = 0; i < json_len(a); i++) {
 		struct json_object *e = json_at(a, i);
-		const char *format = json_get_str(e, "format"),
-			   *description = json_get_str(e, "description");
 
 		ARRAY_GROW(c->columns, c->n_columns);
 		c->columns[c->n_columns++] = (struct schema_column){.name = json_get_str(e, "name"),
 			.type = json_get_str(e, "type"),
-			.format = format ? format : "",
-			.description = description ? description : "",
+			.format = json_get_str(e, "format"),
+			.description = json_get_str(e, "description"),
 			.path = json_get_str(e, "jsonPath"),
 			.priority = (int)json_get_int(e, "priority", 0)};
 	}
 }
 
-/* Only subresource status is supported; a definition without it has no subresource. */
-static void read_kind(struct schema_crd *c, struct json_object *version)
+/* Only the first version is read: no CRD of crd/ has two. Only subresource status is supported; a
+ * definition without it has no subresource. */
+struct schema_crd *schema_crd_new(struct json_object *o, struct err *err)
 {
-	struct json_object *names = json_get_obj(c->o, "spec/names");
-	struct schema_kind *k = &c->kind;
+	struct schema_crd *c = xcalloc(1, sizeof(*c));
+	struct json_object *version, *names;
 
-	*k = (struct schema_kind){.group = json_get_str(c->o, "spec/group"),
+	c->o = json_copy(o);
+	version = json_at(json_get(c->o, "spec/versions"), 0);
+	names = json_get_obj(c->o, "spec/names");
+	c->openapi = json_get(version, "schema/openAPIV3Schema");
+	c->kind = (struct schema_kind){.group = json_get_str(c->o, "spec/group"),
 		.version = json_get_str(version, "name"),
 		.kind = json_get_str(names, "kind"),
 		.list_kind = json_get_str(names, "listKind"),
@@ -67,19 +70,7 @@ static void read_kind(struct schema_crd *c, struct json_object *version)
 		.generation = true,
 		.status = json_get(version, "subresources/status") != NULL,
 		.crd = c};
-	k->n_subs = k->status;
-}
-
-/* Only the first version is read: no CRD of crd/ has two. */
-struct schema_crd *schema_crd_new(struct json_object *o, struct err *err)
-{
-	struct schema_crd *c = xcalloc(1, sizeof(*c));
-	struct json_object *version;
-
-	c->o = json_copy(o);
-	version = json_at(json_get(c->o, "spec/versions"), 0);
-	c->openapi = json_get(version, "schema/openAPIV3Schema");
-	read_kind(c, version);
+	c->kind.n_subs = c->kind.status;
 	read_columns(c, version);
 	c->schema = schema_structural_new(c->openapi, err);
 	if (c->schema)

@@ -300,8 +300,8 @@ static void push_definition(struct json_object *list, const struct schema_column
 
 	json_add_str(o, "name", c->name);
 	json_add_str(o, "type", c->type);
-	json_add_str(o, "format", c->format);
-	json_add_str(o, "description", c->description);
+	json_add_str(o, "format", c->format ? c->format : "");
+	json_add_str(o, "description", c->description ? c->description : "");
 	json_push(list, json_add_int(o, "priority", c->priority));
 }
 

@@ -17,8 +17,7 @@ struct k8s_lease;
 enum k8s_lease_state { K8S_LEASE_IDLE, K8S_LEASE_STANDBY, K8S_LEASE_LEADER, K8S_LEASE_RELEASED };
 
 struct k8s_lease_conf {
-	const char *ns, *name, *identity;            /* identity: pod name + "_" + uuid */
-	uint32_t duration_ms, deadline_ms, retry_ms; /* 0: 15,000 / 10,000 / 2,000 */
+	const char *ns, *name, *identity; /* identity: pod name + "_" + uuid */
 	void (*on_change)(void *arg, bool leader);
 	void *arg;
 };

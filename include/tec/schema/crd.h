@@ -15,7 +15,7 @@
 
 struct schema_column {
 	const char *name, *type, *format, *description,
-		*path; /* format, description: "" when absent */
+		*path; /* format, description: NULL when absent */
 	int priority;
 };
 
