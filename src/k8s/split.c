@@ -517,44 +517,32 @@ static inline int structural(struct k8s_split *s, const char *p, const char **ru
 	}
 }
 
-/* Copy the rest of the run at the end, because the caller's buffer ends here. */
-static int feed(struct k8s_split *s, const char *data, size_t len, struct err *err)
-{
-	const char *p = data, *end = data + len;
-	const char *run = s->capture && !s->skip ? p : NULL;
-
-	while (p < end) {
-		if (s->in_string)
-			p = string_bytes(s, p, end);
-		else if (structural(s, p++, &run, err) < 0)
-			return -1;
-	}
-	if (run)
-		add_to_item(s, run, (size_t)(end - run));
-	return 0;
-}
-
 /* A split that has failed must not be fed again: its position in the text is lost. */
 int k8s_split_feed(struct k8s_split *s, const char *data, size_t len, struct err *err)
 {
 	if (s->failed)
 		return err_set(err, ERR_BUG, "fed after an error");
+	s->failed = true; /* until all is read */
 	/* in steps, so that the limit holds for any size of a read */
 	while (len) {
 		size_t n = len < 65536 ? len : 65536;
+		const char *p = data, *end = data + n, *run = s->capture && !s->skip ? p : NULL;
 
-		if (s->capture && (s->raw_len += n) > RAW_MAX + 65536) {
-			s->failed = true;
+		if (s->capture && (s->raw_len += n) > RAW_MAX + 65536)
 			return err_set(
 				err, ERR_INVALID, "an item is larger than %u bytes", RAW_MAX);
+		while (p < end) {
+			if (s->in_string)
+				p = string_bytes(s, p, end);
+			else if (structural(s, p++, &run, err) < 0)
+				return -1;
 		}
-		if (feed(s, data, n, err) < 0) {
-			s->failed = true;
-			return -1;
-		}
-		data += n;
+		if (run) /* the caller's buffer ends here */
+			add_to_item(s, run, (size_t)(end - run));
+		data = end;
 		len -= n;
 	}
+	s->failed = false;
 	return 0;
 }
 

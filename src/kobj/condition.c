@@ -46,15 +46,6 @@ void kobj_cond_want(struct kobj_cond_want *w, const char *type, enum kobj_cond_s
 	memcpy(w->message, strbuf_str(&message), message.len + 1);
 }
 
-/* Find the condition of a type. If a type occurs twice, the first entry counts. */
-static struct json_object *find(struct json_object *conditions, const char *type)
-{
-	for (size_t i = 0; i < json_len(conditions); i++)
-		if (str_eq(json_get_str(json_at(conditions, i), "type"), type))
-			return json_at(conditions, i);
-	return NULL;
-}
-
 /* Read without failing: whatever is missing or malformed is treated as absent, and the next apply
  * repairs it. */
 void kobj_cond_read(struct kobj_pack *p, struct json_object *o, const char *const *types, size_t n,
@@ -63,12 +54,18 @@ void kobj_cond_read(struct kobj_pack *p, struct json_object *o, const char *cons
 	struct json_object *conditions = json_get_arr(o, "status/conditions");
 
 	for (size_t i = 0; i < n; i++) {
-		struct json_object *c = find(conditions, types[i]);
-		const char *status = json_get_str(c, "status"),
-			   *message = json_get_str(c, "message"),
-			   *time = json_get_str(c, "lastTransitionTime");
-		int64_t us = 0, generation = json_get_int(c, "observedGeneration", 0);
+		const char *status, *message, *time;
+		struct json_object *c = NULL;
+		int64_t us = 0, generation;
 
+		/* If a type occurs twice, the first entry counts. */
+		for (size_t k = 0; !c && k < json_len(conditions); k++)
+			if (str_eq(json_get_str(json_at(conditions, k), "type"), types[i]))
+				c = json_at(conditions, k);
+		status = json_get_str(c, "status");
+		message = json_get_str(c, "message");
+		time = json_get_str(c, "lastTransitionTime");
+		generation = json_get_int(c, "observedGeneration", 0);
 		memset(&fixed[i], 0, sizeof(fixed[i]));
 		/* An unknown status stays ABSENT, so that the condition is written again. */
 		for (size_t k = KOBJ_COND_TRUE; k < ARRAY_LEN(status_names); k++)

@@ -78,20 +78,11 @@ static bool scalar_equal(struct json_object *want, struct json_object *have)
 /* True for values that a server omits when it writes the object back (Go's omitempty). */
 static bool is_zero(struct json_object *o)
 {
-	switch (json_object_get_type(o)) {
-	case json_type_null:
-		return true;
-	case json_type_boolean:
+	if (json_object_is_type(o, json_type_boolean))
 		return !json_object_get_boolean(o);
-	case json_type_int:
+	if (json_object_is_type(o, json_type_int))
 		return json_object_get_int64(o) == 0;
-	case json_type_string:
-		return json_object_get_string_len(o) == 0;
-	case json_type_array:
-		return json_len(o) == 0;
-	default:
-		return false;
-	}
+	return !json_object_is_type(o, json_type_object) && json_is_empty(o);
 }
 
 static struct json_object *member_of(struct json_object *o, const char *name)

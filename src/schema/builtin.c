@@ -469,39 +469,30 @@ static void check_changed_event(struct check *c, struct json_object *old, struct
 
 /* ---- what an update must not change */
 
-static bool same(struct json_object *old, struct json_object *now, const char *member)
-{
-	return json_object_equal(json_get(old, member), json_get(now, member));
-}
-
-/* immutable itself cannot be unset either, otherwise two updates would change the data. */
-static void fixed_data(
-	struct json_object *old, struct json_object *now, struct schema_causes *causes)
-{
-	static const char *const members[] = {"data", "binaryData"};
-	static const char why[] = "field is immutable when `immutable` is set";
-
-	if (!json_get_bool(old, "immutable", false))
-		return;
-	if (!json_get_bool(now, "immutable", false))
-		schema_cause_add(causes, SCHEMA_FORBIDDEN, "immutable", NULL, "%s", why);
-	for (size_t i = 0; i < ARRAY_LEN(members); i++)
-		if (!same(old, now, members[i]))
-			schema_cause_add(causes, SCHEMA_FORBIDDEN, members[i], NULL, "%s", why);
-}
-
 /* The new and the old object are compared after the defaults, so that an omitted default is no
  * change. The type of a Secret is Opaque by default. */
 static void check_changed(struct check *c, const struct schema_kind *k, struct json_object *old,
 	struct json_object *now)
 {
+	static const char *const data[] = {"data", "binaryData"};
+	static const char why[] = "field is immutable when `immutable` is set";
 	const char *was = json_get_str(old, "type"), *is = json_get_str(now, "type");
+	bool secret = str_eq(k->kind, "Secret");
 
-	if (str_eq(k->kind, "Secret") && !str_eq(was ? was : "Opaque", is ? is : "Opaque"))
+	if (secret && !str_eq(was ? was : "Opaque", is ? is : "Opaque"))
 		add_cause(c, "type", SCHEMA_INVALID, json_get(now, "type"), "field is immutable");
-	if (str_eq(k->kind, "Secret") || str_eq(k->kind, "ConfigMap"))
-		fixed_data(old, now, c->causes);
-	if (str_eq(k->kind, "RoleBinding") && !same(old, now, "roleRef"))
+	if ((secret || str_eq(k->kind, "ConfigMap")) && json_get_bool(old, "immutable", false)) {
+		/* immutable cannot be unset either, otherwise two updates would change the data. */
+		if (!json_get_bool(now, "immutable", false))
+			schema_cause_add(
+				c->causes, SCHEMA_FORBIDDEN, "immutable", NULL, "%s", why);
+		for (size_t i = 0; i < ARRAY_LEN(data); i++)
+			if (!json_object_equal(json_get(old, data[i]), json_get(now, data[i])))
+				schema_cause_add(
+					c->causes, SCHEMA_FORBIDDEN, data[i], NULL, "%s", why);
+	}
+	if (str_eq(k->kind, "RoleBinding") &&
+		!json_object_equal(json_get(old, "roleRef"), json_get(now, "roleRef")))
 		add_cause(c, "roleRef", SCHEMA_INVALID, json_get(now, "roleRef"),
 			"field is immutable");
 	if (str_eq(k->group, "events.k8s.io"))

@@ -62,8 +62,8 @@ void schema_causes_fini(struct schema_causes *c)
 void schema_cause_add(struct schema_causes *c, enum schema_problem problem, const char *field,
 	struct json_object *value, const char *fmt, ...)
 {
+	cleanup_strbuf struct strbuf detail = STRBUF_INIT;
 	struct strbuf message = STRBUF_INIT;
-	size_t before;
 	va_list ap;
 
 	/* A hostile object could cause any number of them: limit both number and size. */
@@ -74,15 +74,11 @@ void schema_cause_add(struct schema_causes *c, enum schema_problem problem, cons
 		strbuf_adds(&message, ": ");
 		add_value(&message, value);
 	}
-	before = message.len;
-	strbuf_adds(&message, ": ");
 	va_start(ap, fmt);
-	strbuf_vaddf(&message, fmt, ap);
+	strbuf_vaddf(&detail, fmt, ap);
 	va_end(ap);
-	if (message.len == before + 2) { /* no detail: no colon */
-		message.len = before;
-		message.data[before] = '\0';
-	}
+	if (detail.len)
+		strbuf_addf(&message, ": %s", detail.data);
 	ARRAY_GROW(c->cause, c->n);
 	c->cause[c->n++] = (struct schema_cause){.problem = problem,
 		.reason = problems[problem].reason,
@@ -99,27 +95,23 @@ void schema_cause_add_text(struct schema_causes *c, enum schema_problem problem,
 	schema_cause_add(c, problem, field, v, "%s", detail);
 }
 
-/* As apimachinery's aggregate does, a message repeats no cause. */
-static bool seen_before(const struct schema_causes *c, size_t i)
-{
-	for (size_t j = 0; j < i; j++)
-		if (str_eq(c->cause[i].field, c->cause[j].field) &&
-			str_eq(c->cause[i].message, c->cause[j].message))
-			return true;
-	return false;
-}
-
-/* Brackets only around several causes, as in kube-apiserver's messages. */
+/* As apimachinery's aggregate does, a message repeats no cause, and has brackets only around several
+ * causes. */
 char *schema_causes_text(const struct schema_causes *c)
 {
 	struct strbuf b = STRBUF_INIT;
 	cleanup_free char *all = NULL;
 	size_t n = 0;
 
-	for (size_t i = 0; i < c->n; i++)
-		if (!seen_before(c, i))
+	for (size_t i = 0, k; i < c->n; i++) {
+		k = 0;
+		while (!str_eq(c->cause[i].field, c->cause[k].field) ||
+			!str_eq(c->cause[i].message, c->cause[k].message))
+			k++;
+		if (k == i)
 			strbuf_addf(&b, "%s%s: %s", n++ ? ", " : "", c->cause[i].field,
 				c->cause[i].message);
+	}
 	all = strbuf_steal(&b);
 	return n > 1 ? xasprintf("[%s]", all) : steal_ptr(&all);
 }

@@ -172,32 +172,25 @@ struct json_object *schema_discovery_group(const struct schema_served *s, const 
 
 /* ---- resources of one version */
 
-/* Add a storageVersionHash, which clients only compare: base64 of the first 8 bytes of a hash over
- * what is stored. */
-static void add_storage_hash(struct json_object *o, const struct schema_kind *k)
-{
-	cleanup_free char *text = xasprintf("%s/%s/%s", k->group, k->version, k->kind);
-	cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
-	uint8_t hash[SHA256_LEN];
-
-	if (!(k->verbs & SCHEMA_VERB_GET))
-		return;
-	bytes_sha256(text, strlen(text), hash);
-	bytes_to_b64(&b64, hash, 8);
-	json_add_str(o, "storageVersionHash", strbuf_str(&b64));
-}
-
 /* A subresource is an entry of its own, named RESOURCE/SUBRESOURCE. */
 static void push_resource(struct json_object *list, const struct schema_kind *k)
 {
+	cleanup_free char *text = xasprintf("%s/%s/%s", k->group, k->version, k->kind);
+	cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
 	struct json_object *o = json_obj();
+	uint8_t hash[SHA256_LEN];
 
 	json_add_str(o, "name", k->plural);
 	json_add_str(o, "singularName", k->singular);
 	json_add_bool(o, "namespaced", k->namespaced);
 	json_add_str(o, "kind", k->kind);
 	add_usage(o, k);
-	add_storage_hash(o, k);
+	if (k->verbs & SCHEMA_VERB_GET) {
+		/* Clients only compare it: the first 8 bytes of a hash over what is stored. */
+		bytes_sha256(text, strlen(text), hash);
+		bytes_to_b64(&b64, hash, 8);
+		json_add_str(o, "storageVersionHash", strbuf_str(&b64));
+	}
 	json_push(list, o);
 	for (size_t i = 0; i < k->n_subs; i++) {
 		const struct schema_sub *sub = &k->subs[i];

@@ -49,7 +49,7 @@ struct schema_at schema_at_member(struct schema_at at, const char *name)
 		if (str_eq(at.in, members[i].in) && str_eq(name, members[i].name))
 			to.merge = &members[i].merge;
 	if (to.node)
-		to.merge = schema_node_merge(to.node);
+		to.merge = &to.node->merge;
 	return to;
 }
 
@@ -57,16 +57,18 @@ struct schema_at schema_at_member(struct schema_at at, const char *name)
 struct schema_at schema_at_element(struct schema_at at)
 {
 	static const struct schema_merge atomic = {.type = SCHEMA_MERGE_ATOMIC};
-	struct schema_at to = {.node = schema_node_element(at.node)};
+	struct schema_at to = {.node = at.node ? at.node->items : NULL};
 
 	/* An element of a list in the table has one owner as a whole. */
-	to.merge = to.node ? schema_node_merge(to.node) : !at.node && at.merge ? &atomic : NULL;
+	to.merge = to.node ? &to.node->merge : !at.node && at.merge ? &atomic : NULL;
 	return to;
 }
 
 const struct schema_merge *schema_at_merge(struct schema_at at)
 {
-	return at.merge ? at.merge : schema_node_merge(NULL);
+	static const struct schema_merge plain = {.type = SCHEMA_MERGE_PLAIN};
+
+	return at.merge ? at.merge : &plain;
 }
 
 /* The table of built-in kinds lists only special members, so any other one counts as declared. */

@@ -62,8 +62,6 @@ struct schema_node {
 char *schema_node_mismatch(const struct schema_node *s, struct json_object *v);
 /* NULL: unknown. */
 const struct schema_node *schema_node_member(const struct schema_node *s, const char *name);
-const struct schema_node *schema_node_element(const struct schema_node *s);
-const struct schema_merge *schema_node_merge(const struct schema_node *s); /* never NULL */
 
 /* A path that grows and is cut back: "spec.a[0].b". add and index return the length to cut back
  * to. */

@@ -30,34 +30,20 @@ static const char *const type_names[] = {[SCHEMA_TYPE_NONE] = "",
 	[SCHEMA_TYPE_INTEGER] = "integer",
 	[SCHEMA_TYPE_BOOLEAN] = "boolean"};
 
-/* Integers above INT64_MAX have no type: Kubernetes knows int64 only. */
-static enum schema_node_type type_of(struct json_object *v)
-{
-	switch (json_object_get_type(v)) {
-	case json_type_boolean:
-		return SCHEMA_TYPE_BOOLEAN;
-	case json_type_int:
-		return json_object_get_uint64(v) > INT64_MAX ? SCHEMA_TYPE_NONE
-							     : SCHEMA_TYPE_INTEGER;
-	case json_type_object:
-		return SCHEMA_TYPE_OBJECT;
-	case json_type_array:
-		return SCHEMA_TYPE_ARRAY;
-	case json_type_string:
-		return SCHEMA_TYPE_STRING;
-	case json_type_double:
-	case json_type_null:
-		break;
-	}
-	return SCHEMA_TYPE_NONE;
-}
-
 char *schema_node_mismatch(const struct schema_node *s, struct json_object *v)
 {
-	if (type_of(v) == s->type)
+	static const enum schema_node_type types[] = {[json_type_object] = SCHEMA_TYPE_OBJECT,
+		[json_type_array] = SCHEMA_TYPE_ARRAY,
+		[json_type_string] = SCHEMA_TYPE_STRING,
+		[json_type_int] = SCHEMA_TYPE_INTEGER,
+		[json_type_boolean] = SCHEMA_TYPE_BOOLEAN};
+	enum json_type is = json_object_get_type(v);
+	/* Kubernetes knows int64 only. */
+	bool huge = is == json_type_int && json_object_get_uint64(v) > INT64_MAX;
+
+	if ((huge ? SCHEMA_TYPE_NONE : types[is]) == s->type)
 		return NULL;
-	return xasprintf("must be of type %s, not %s", type_names[s->type],
-		json_type_to_name(json_object_get_type(v)));
+	return xasprintf("must be of type %s, not %s", type_names[s->type], json_type_to_name(is));
 }
 
 static int by_name(const void *a, const void *b)
@@ -74,18 +60,6 @@ const struct schema_node *schema_node_member(const struct schema_node *s, const 
 		s && s->n_props ? bsearch(&key, s->prop, s->n_props, sizeof(key), by_name) : NULL;
 
 	return p ? p->node : NULL;
-}
-
-const struct schema_node *schema_node_element(const struct schema_node *s)
-{
-	return s ? s->items : NULL;
-}
-
-const struct schema_merge *schema_node_merge(const struct schema_node *s)
-{
-	static const struct schema_merge plain = {.type = SCHEMA_MERGE_PLAIN};
-
-	return s ? &s->merge : &plain;
 }
 
 /* ---- reading */
@@ -296,7 +270,7 @@ static void prune(
 	for (size_t i = 0; i < json_len(v); i++) {
 		size_t before = schema_path_index(&p->path, i);
 
-		prune(p, json_at(v, i), schema_node_element(s), false);
+		prune(p, json_at(v, i), s ? s->items : NULL, false);
 		schema_path_cut(&p->path, before);
 	}
 }
