@@ -290,8 +290,7 @@ int parts_control(struct parts *p, struct err *err)
 {
 	struct k8s_transport *api;
 
-	p->events = k8s_events_new(
-		p->loop, p->api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
+	p->events = k8s_events_new(p->api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	if (!options_controls(p->options))
 		return 0;
 	if (options_controls_trustees(p->options))
@@ -301,8 +300,7 @@ int parts_control(struct parts *p, struct err *err)
 	if (p->options->leader_elect)
 		p->lease = make_lease(p, p->ns, "tec-operator");
 	api = p->gate = k8s_gate_new(p->api, p->lease ? k8s_lease_may_write : NULL, p->lease);
-	p->ctl_events =
-		k8s_events_new(p->loop, api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
+	p->ctl_events = k8s_events_new(api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	p->state.sync = kbs_sync_new();
 	p->images = images_new(p->loop, p->options, err);
 	if (!p->images)

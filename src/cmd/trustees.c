@@ -87,7 +87,7 @@ static void place_init(
 		k8s_watch_on_state(p->watch[i], on_watch, p);
 	}
 	p->events = k8s_events_new(
-		l, gate, p->ns, "kbsconfig-controller", env_or("POD_NAME", PACKAGE_NAME));
+		gate, p->ns, "kbsconfig-controller", env_or("POD_NAME", PACKAGE_NAME));
 	p->env = (struct ctl_env){.loop = l,
 		.api = gate,
 		.ns = p->ns,

@@ -40,7 +40,6 @@ static struct metric posted =
 
 struct said {
 	struct k8s_events *e;
-	struct object *about;
 	uint64_t key;    /* of type, reason, action, note; 0: free */
 	char *name, *rv; /* of the Event; rv NULL: not created yet */
 	unsigned count;  /* occurrences */
@@ -60,7 +59,6 @@ struct object {
 };
 
 struct k8s_events {
-	struct loop *loop;
 	struct k8s_transport *t; /* borrowed */
 	char *ns, *controller, *instance;
 	struct op_scope ops;
@@ -71,12 +69,11 @@ struct k8s_events {
 	bool failing; /* logged */
 };
 
-struct k8s_events *k8s_events_new(struct loop *l, struct k8s_transport *t, const char *ns,
-	const char *controller, const char *instance)
+struct k8s_events *k8s_events_new(
+	struct k8s_transport *t, const char *ns, const char *controller, const char *instance)
 {
 	struct k8s_events *e = xcalloc(1, sizeof(*e));
 
-	e->loop = l;
 	e->t = t;
 	e->ns = xstrdup(ns);
 	e->controller = xstrndup(controller, ID_MAX);
@@ -187,7 +184,6 @@ static struct said *said_get(struct k8s_events *e, struct object *o, uint64_t ke
 	if (best) {
 		said_forget(best);
 		best->e = e;
-		best->about = o;
 		best->key = key;
 	}
 	return best;

@@ -28,17 +28,14 @@ void k8s_kubeconfig_free(struct k8s_kubeconfig *k)
 {
 	if (!k)
 		return;
-	free(k->server);
-	free(k->tls_server_name);
-	free(k->namespace_);
-	free(k->ca_file);
-	secret_free(k->ca_data);
-	free(k->cert_file);
-	free(k->key_file);
-	secret_free(k->cert_data);
-	secret_free(k->key_data);
-	free(k->token_file);
-	secret_free(k->token);
+	struct secret *const secrets[] = {k->ca_data, k->cert_data, k->key_data, k->token};
+	char *const texts[] = {k->server, k->tls_server_name, k->namespace_, k->ca_file,
+		k->cert_file, k->key_file, k->token_file, k->exec_api_version};
+
+	for (size_t i = 0; i < ARRAY_LEN(secrets); i++)
+		secret_free(secrets[i]);
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		free(texts[i]);
 	for (char **p = k->exec_argv; p && *p; p++)
 		free(*p);
 	free(k->exec_argv);
@@ -47,7 +44,6 @@ void k8s_kubeconfig_free(struct k8s_kubeconfig *k)
 		free(*p);
 	}
 	free(k->exec_env);
-	free(k->exec_api_version);
 	free(k);
 }
 

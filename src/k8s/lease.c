@@ -40,7 +40,6 @@ static const char *const state_names[] = {
 };
 
 struct k8s_lease {
-	struct loop *loop;
 	struct k8s_transport *t; /* borrowed */
 	char *ns, *name, *identity;
 	void (*on_change)(void *arg, bool leader);
@@ -351,7 +350,6 @@ struct k8s_lease *k8s_lease_new(
 {
 	struct k8s_lease *s = xcalloc(1, sizeof(*s));
 
-	s->loop = l;
 	s->t = t;
 	s->ns = xstrdup(conf->ns);
 	s->name = xstrdup(conf->name);

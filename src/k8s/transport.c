@@ -112,25 +112,19 @@ void k8s_transport_free(struct k8s_transport *t)
  * followed, so 3xx is a wrong address. */
 static enum err_kind kind_of(int status)
 {
-	switch (status) {
-	case 401:
-	case 403:
-		return ERR_DENIED;
-	case 404:
-		return ERR_NOT_FOUND;
-	case 409:
-		return ERR_CONFLICT;
-	case 410:
-		return ERR_GONE;
-	case 408:
-	case 425:
-	case 429:
+	static const struct {
+		int status;
+		enum err_kind kind;
+	} kinds[] = {{401, ERR_DENIED}, {403, ERR_DENIED}, {404, ERR_NOT_FOUND},
+		{408, ERR_TRANSIENT}, {409, ERR_CONFLICT}, {410, ERR_GONE}, {425, ERR_TRANSIENT},
+		{429, ERR_TRANSIENT}};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (status == kinds[i].status)
+			return kinds[i].kind;
+	if (status >= 500 && status <= 599)
 		return ERR_TRANSIENT;
-	default:
-		if (status >= 500 && status <= 599)
-			return ERR_TRANSIENT;
-		return status >= 300 && status <= 499 ? ERR_INVALID : ERR_BUG;
-	}
+	return status >= 300 && status <= 499 ? ERR_INVALID : ERR_BUG;
 }
 
 /* Copy text from the server for display: bounded, without control bytes. */

@@ -52,7 +52,6 @@ static const char *const state_names[] = {
 };
 
 struct k8s_watch {
-	struct loop *loop;
 	struct k8s_transport *t; /* borrowed */
 	struct k8s_cache *cache; /* borrowed */
 	const struct kobj_gvk *gvk;
@@ -74,9 +73,9 @@ struct k8s_watch {
 	bool relisted;  /* listed at once after a 410; not again until a stream lasted */
 	struct backoff backoff;
 	uint32_t backoff_max_ms;
-	bool in_data;                      /* on_data() is running */
-	bool gone, malformed, error_event; /* how the stream ended */
-	struct err event_err;
+	bool in_data;                  /* on_data() is running */
+	bool malformed;                /* how the stream ended */
+	struct err event_err;          /* the same: by an ERROR event */
 	uint64_t refused[REFUSED_MAX]; /* hashes of uid or text, a ring buffer */
 	unsigned n_refused;
 	size_t n_unreadable;     /* of the cache, as added to the metric */
@@ -284,6 +283,7 @@ static int parse_event(struct k8s_watch *w, const char *text, size_t len, struct
 	const char *type = json_get_str(o, "type"), *name = json_get_str(object, "metadata/name"),
 		   *uid = json_get_str(object, "metadata/uid"),
 		   *rv = json_get_str(object, "metadata/resourceVersion"), *message;
+	int code;
 
 	if (!o && unreadable_event(w, &bad)) {
 		note_rv(w, k8s_split_item(w->split).rv);
@@ -298,12 +298,11 @@ static int parse_event(struct k8s_watch *w, const char *text, size_t len, struct
 		return err_set(err, ERR_INVALID, "the stream is unusable");
 	}
 	if (strcmp(type, "ERROR") == 0) { /* with a Status; nothing follows it */
-		w->error_event = true;
+		code = (int)json_get_int(object, "code", 0);
 		message = json_get_str(object, "message");
-		w->gone = json_get_int(object, "code", 0) == 410; /* the version has expired */
-		err_set_http(&w->event_err, w->gone ? ERR_GONE : ERR_TRANSIENT,
-			(int)json_get_int(object, "code", 0), "watch ended by the server: %s",
-			message ? message : "no message");
+		/* 410: the version has expired */
+		err_set_http(&w->event_err, code == 410 ? ERR_GONE : ERR_TRANSIENT, code,
+			"watch ended by the server: %s", message ? message : "no message");
 		drop_json(w, o, object);
 		return err_set(err, ERR_TRANSIENT, "ended by the server");
 	}
@@ -436,7 +435,7 @@ static void on_watch_done(
 		backoff_reset(&w->backoff);
 	}
 
-	if (w->error_event) {
+	if (err_is_set(&w->event_err)) {
 		err = w->event_err;
 		rc = -1;
 	}
@@ -519,7 +518,7 @@ static void step(void *arg)
 	assert(w->state != K8S_WATCH_STOPPED);
 	op_cancel(&w->call); /* only after a stop and start from within on_data() */
 	if (w->rv) {
-		w->gone = w->malformed = w->error_event = false;
+		w->malformed = false;
 		err_clear(&w->event_err);
 		set_state(w, K8S_WATCH_WATCHING, "resume");
 	} else {
@@ -541,7 +540,6 @@ struct k8s_watch *k8s_watch_new(struct loop *l, struct k8s_transport *t, struct 
 {
 	struct k8s_watch *w = xcalloc(1, sizeof(*w));
 
-	w->loop = l;
 	w->t = t;
 	w->cache = cache;
 	w->gvk = conf->gvk;

@@ -168,39 +168,36 @@ static struct node *of_schema(
 	return n;
 }
 
-/* The pattern is a literal, so it is compiled here, once. */
-static struct node *parse_matches(struct parser *p, struct node *of)
-{
-	struct node *pattern = expect(p, ")", parse_text(p)), *n;
-	struct err why = ERR_INIT;
-
-	if (!pattern)
-		return NULL;
-	if (of->type != SCHEMA_TYPE_STRING)
-		return fail(p, "matches() needs a string");
-	n = add(p, MATCHES, SCHEMA_TYPE_BOOLEAN, of, NULL);
-	if (n && !(n->regex = schema_regex_new(pattern->text, strlen(pattern->text), &why)))
-		return fail(p, "%s", why.text);
-	return n;
-}
-
 /* Parse the members after self or oldSelf. An unknown member is an error, which catches misspelled
- * rules. */
+ * rules. The pattern of matches() is a literal, so it is compiled here, once. */
 static struct node *parse_path(struct parser *p, struct node *n)
 {
 	while (n && accept(p, ".")) {
 		cleanup_free char *name = word(p);
 		const struct schema_node *member;
+		struct node *pattern;
+		struct err why = ERR_INIT;
 
-		if (accept(p, "("))
-			return str_eq(name, "matches") ? parse_matches(p, n)
-						       : fail(p, "%s() is not supported", name);
-		member = schema_node_member(n->schema, name);
-		if (!member)
-			return fail(p, "undefined field '%s'", name);
-		n = of_schema(p, SELECT, n, member);
-		if (n)
-			n->text = steal_ptr(&name);
+		if (!accept(p, "(")) {
+			member = schema_node_member(n->schema, name);
+			if (!member)
+				return fail(p, "undefined field '%s'", name);
+			n = of_schema(p, SELECT, n, member);
+			if (n)
+				n->text = steal_ptr(&name);
+			continue;
+		}
+		if (!str_eq(name, "matches"))
+			return fail(p, "%s() is not supported", name);
+		pattern = expect(p, ")", parse_text(p));
+		if (!pattern)
+			return NULL;
+		if (n->type != SCHEMA_TYPE_STRING)
+			return fail(p, "matches() needs a string");
+		n = add(p, MATCHES, SCHEMA_TYPE_BOOLEAN, n, NULL);
+		if (n && !(n->regex = schema_regex_new(pattern->text, strlen(pattern->text), &why)))
+			return fail(p, "%s", why.text);
+		return n;
 	}
 	return n;
 }

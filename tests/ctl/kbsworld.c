@@ -47,7 +47,7 @@ void kbsworld_boot(void)
 		life.watch[i] =
 			k8s_watch_new(t.loop, life.seam, life.state.cache[watched[i]], &conf);
 	}
-	life.events = k8s_events_new(t.loop, life.seam, NS, "kbsconfig-controller", "test");
+	life.events = k8s_events_new(life.seam, NS, "kbsconfig-controller", "test");
 	life.env = (struct ctl_env){.loop = t.loop,
 		.api = life.seam,
 		.ns = NS,

@@ -56,7 +56,7 @@ static void boot(void)
 		t.watch[i] = k8s_watch_new(t.loop, t.seam, t.state.cache[watched[i]], &conf);
 		k8s_watch_start(t.watch[i]);
 	}
-	t.events = k8s_events_new(t.loop, t.seam, NS, "kbsconfig-controller", "test");
+	t.events = k8s_events_new(t.seam, NS, "kbsconfig-controller", "test");
 	t.env = (struct ctl_env){
 		.loop = t.loop, .api = t.seam, .ns = NS, .state = &t.state, .events = t.events};
 	t.kind = ctl_trusteeconfig_new(&t.env);

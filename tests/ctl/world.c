@@ -113,7 +113,7 @@ void world_boot(struct world *w, const char *controllers)
 		l->watch[i] = k8s_watch_new(w->loop, l->api, l->state.cache[i], &conf);
 	}
 	l->state.sync = kbs_sync_new();
-	l->events = k8s_events_new(w->loop, l->api, NS, "tec-operator", "test");
+	l->events = k8s_events_new(l->api, NS, "tec-operator", "test");
 	l->env = (struct ctl_env){.loop = w->loop,
 		.api = l->api,
 		.ns = NS,

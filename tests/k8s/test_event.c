@@ -37,7 +37,7 @@ static void setup(void)
 	api = fake_api_new(loop);
 	fake = fake_transport_new(loop);
 	fake_transport_set_api(fake, api);
-	events = k8s_events_new(loop, fake_transport_seam(fake), "ns",
+	events = k8s_events_new(fake_transport_seam(fake), "ns",
 		"trusted-execution-clusters.io/tec-operator", "pod-1");
 }
 
@@ -107,7 +107,7 @@ Test(k8s_event, what_is_posted_once_is_not_written_again)
 	post_once("a", "gone");
 	cr_expect_eq(fake_transport_requests(fake), 1);
 	k8s_events_free(events);
-	events = k8s_events_new(loop, fake_transport_seam(fake), "ns", "c", "pod-2");
+	events = k8s_events_new(fake_transport_seam(fake), "ns", "c", "pod-2");
 	post_once("a", "gone");
 	again = fake_request_json(fake_transport_last(fake));
 	cr_expect_str_eq(

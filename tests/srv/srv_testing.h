@@ -120,7 +120,7 @@ static inline void rig_init(struct rig *r)
 		k8s_watch_on_state(r->watch[i], rig_changed, r);
 	}
 	k8s_cache_listen(r->state.cache[STATE_CLUSTERS], rig_cluster_changed, r);
-	r->events = k8s_events_new(r->loop, fake_transport_seam(r->ft), NS, "tec-operator", "test");
+	r->events = k8s_events_new(fake_transport_seam(r->ft), NS, "tec-operator", "test");
 	r->env = (struct srv_env){
 		.loop = r->loop,
 		.api = fake_transport_seam(r->ft),

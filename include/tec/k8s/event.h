@@ -11,15 +11,14 @@
 #include "tec/k8s/transport.h"
 #include "tec/kobj/gvk.h"
 #include "tec/kobj/meta.h"
-#include "tec/loop/loop.h"
 
 struct k8s_events;
 enum k8s_event_type { K8S_EVENT_NORMAL, K8S_EVENT_WARNING };
 
 /* ns: the namespace of the objects; controller, instance: reportingController and
  * reportingInstance. */
-struct k8s_events *k8s_events_new(struct loop *l, struct k8s_transport *t, const char *ns,
-	const char *controller, const char *instance);
+struct k8s_events *k8s_events_new(
+	struct k8s_transport *t, const char *ns, const char *controller, const char *instance);
 void k8s_events_free(struct k8s_events *e);
 /* reason and action: CamelCase, at most 128; note: a sentence, truncated to 1,024 bytes. */
 void k8s_events_post(struct k8s_events *e, const struct kobj_gvk *gvk, const struct kobj *about,
