@@ -16,6 +16,7 @@
 
 #include "tec/apistore/db.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,10 +24,231 @@
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 
-/* The columns of each statement that returns versions, in the order of COLUMNS in db_sql.c. */
+/* The columns of each statement that returns versions, in the order of COLUMNS. */
 enum { RV, TYPE, RESOURCE, NS, NAME, UID, PREV, AT, HEAD, META, SEALED, BODY, TAG };
 
 #define RECORD "rows"
+
+/* ---- statements. Each is prepared on first use and reset before the function that runs it returns. */
+
+#define COLUMNS                                                                                    \
+	"v.rv,v.type,v.resource,v.ns,v.name,v.uid,v.prev,v.at,v.head,v.meta,v.sealed,v.body,v.tag"
+#define OBJECT_KEY "resource=?1 AND ns=?2 AND name=?3"
+
+static const char *const queries[DB_N_QUERIES] = {
+	[DB_BEGIN] = "BEGIN IMMEDIATE",
+	[DB_COMMIT] = "COMMIT",
+	[DB_ROLLBACK] = "ROLLBACK",
+	[DB_INSERT_VERSION] = "INSERT INTO version(resource,ns,name,rv,type,uid,prev,at,head,meta,"
+			      "sealed,body,tag) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
+	[DB_PUT_OBJECT] = "INSERT OR REPLACE INTO object(resource,ns,name,rv,uid) "
+			  "VALUES(?1,?2,?3,?4,?5)",
+	/* Writes nothing to the index of uids. */
+	[DB_MOVE_OBJECT] = "UPDATE object SET rv=?4 WHERE " OBJECT_KEY " AND uid=?5",
+	[DB_DROP_OBJECT] = "DELETE FROM object WHERE " OBJECT_KEY,
+	[DB_DROP_SEALED] = "DELETE FROM version WHERE " OBJECT_KEY " AND sealed",
+	[DB_ADD_OWNER] = "INSERT OR IGNORE INTO owner(resource,ns,name,uid) VALUES(?1,?2,?3,?4)",
+	[DB_DROP_OWNERS] = "DELETE FROM owner WHERE " OBJECT_KEY,
+	[DB_OWNERS] = "SELECT uid FROM owner WHERE " OBJECT_KEY,
+	[DB_GET] = "SELECT " COLUMNS " FROM object o JOIN version v ON v.rv=o.rv "
+		   "WHERE o.resource=?1 AND o.ns=?2 AND o.name=?3",
+	[DB_GET_AT] = "SELECT " COLUMNS " FROM version v WHERE v.resource=?1 AND v.ns=?2 "
+		      "AND v.name=?3 AND v.rv<=?4 ORDER BY v.rv DESC LIMIT 1",
+	[DB_SCAN] = "SELECT " COLUMNS " FROM object o CROSS JOIN version v ON v.rv=o.rv "
+		    "WHERE o.resource=?1 AND (o.ns,o.name)>(?2,?3) ORDER BY o.ns,o.name",
+	/* Reads no versions, each of which may cost a page of its own. */
+	[DB_SCAN_KEYS] = "SELECT o.rv,0,o.resource,o.ns,o.name,o.uid,0,0,0,'',0,NULL,NULL "
+			 "FROM object o WHERE o.resource=?1 AND (o.ns,o.name)>(?2,?3) "
+			 "ORDER BY o.ns,o.name",
+	[DB_SCAN_AT] =
+		"SELECT " COLUMNS " FROM version v WHERE v.resource=?1 AND (v.ns,v.name)>(?2,?3) "
+		"AND v.type<>3 AND v.rv=(SELECT max(w.rv) FROM version w WHERE "
+		"w.resource=v.resource AND w.ns=v.ns AND w.name=v.name AND w.rv<=?4) "
+		"ORDER BY v.ns,v.name",
+	/* Walk the few new versions by rv: the plus keeps SQLite from using the index by
+	 * resource. */
+	[DB_CHANGES] = "SELECT " COLUMNS " FROM version v WHERE v.rv>?1 AND v.rv<=?2 "
+		       "AND +v.resource=?3 AND (?4 IS NULL OR v.ns=?4) ORDER BY v.rv",
+	[DB_COUNT] = "SELECT count(*) FROM object WHERE (?1 IS NULL OR resource=?1) "
+		     "AND (?2 IS NULL OR ns=?2)",
+	[DB_COUNT_AFTER] = "SELECT count(*) FROM object WHERE resource=?1 AND (ns,name)>(?2,?3)",
+	[DB_COUNT_INSIDE_AFTER] =
+		"SELECT count(*) FROM object WHERE resource=?1 AND ns=?2 AND name>?3",
+	[DB_HAS_UID] = "SELECT 1 FROM object WHERE uid=?1 AND ns IN ('',?2)",
+	[DB_ORPHANS] =
+		"SELECT DISTINCT resource,ns,name FROM owner o WHERE (resource,ns,name)>(?1,?2,?3) "
+		"AND uid NOT GLOB '!*' AND NOT EXISTS (SELECT 1 FROM object WHERE uid=o.uid "
+		"AND ns IN ('',o.ns)) ORDER BY resource,ns,name LIMIT ?4",
+	[DB_DEPENDENTS] = "SELECT resource,ns,name FROM owner WHERE uid=?5 "
+			  "AND (resource,ns,name)>(?1,?2,?3) ORDER BY resource,ns,name LIMIT ?4",
+	[DB_AGED] = "SELECT o.resource,o.ns,o.name FROM object o JOIN version v ON v.rv=o.rv "
+		    "WHERE o.resource=?1 AND (v.at<?2 OR o.rv<=(SELECT rv FROM object "
+		    "WHERE resource=?1 ORDER BY rv DESC LIMIT 1 OFFSET ?3)) LIMIT ?4",
+	[DB_NEXT_RESOURCE] = "SELECT min(resource) FROM object WHERE resource>?1",
+	/* Each version names the one it replaced, so only versions newer than ?1 are read. */
+	[DB_COMPACT] = "DELETE FROM version WHERE rv IN (SELECT prev FROM version "
+		       "WHERE rv>?1 AND rv<=?2)",
+	[DB_COMPACT_GONE] = "DELETE FROM version WHERE rv>?1 AND rv<=?2 AND type=3",
+	[DB_PUT_SETTING] = "INSERT OR REPLACE INTO setting(name,value) VALUES(?1,?2)",
+	[DB_GET_SETTING] = "SELECT value FROM setting WHERE name=?1",
+	[DB_DROP_SETTING] = "DELETE FROM setting WHERE name=?1",
+	[DB_NEXT_ROW] = "SELECT " COLUMNS " FROM version v WHERE v.rv>?1 AND v.rv<=?2 "
+			"ORDER BY v.rv LIMIT 1",
+	[DB_RESEAL] = "UPDATE version SET body=?1 WHERE rv=?2",
+	[DB_RETAG] = "UPDATE version SET tag=?1 WHERE rv=?2",
+};
+
+/* Turn SQLite's last error into an error kind and a text. It must be called before the statement is
+ * reset, which clears the error. */
+int db_failed(struct apistore_db *db, const char *doing, struct err *err)
+{
+	int rc = sqlite3_extended_errcode(db->sql);
+
+	switch (rc & 0xff) {
+	case SQLITE_FULL:
+		return err_set_http(
+			err, ERR_TRANSIENT, 507, "%s: the disk of the database is full", doing);
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return err_set_http(
+			err, ERR_CONFLICT, 500, "%s: another program has the database open", doing);
+	case SQLITE_ERROR: /* the statements are correct, so the file must have another schema */
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		return err_set_http(err, ERR_INVALID, 500,
+			"%s: the database is damaged (%s): restore a backup", doing,
+			sqlite3_errmsg(db->sql));
+	case SQLITE_READONLY:
+		return err_set_http(
+			err, ERR_TRANSIENT, 500, "%s: the database cannot be written", doing);
+	default:
+		return err_set_http(err, ERR_TRANSIENT, 500, "%s: database: %s (%d)", doing,
+			sqlite3_errmsg(db->sql), rc);
+	}
+}
+
+static sqlite3_stmt *start(struct apistore_db *db, enum db_query q, struct err *err)
+{
+	if (db->query[q])
+		sqlite3_reset(db->query[q]);
+	else if (sqlite3_prepare_v3(db->sql, queries[q], -1, SQLITE_PREPARE_PERSISTENT,
+			 &db->query[q], NULL) != SQLITE_OK)
+		(void)db_failed(db, "prepare", err);
+	return db->query[q];
+}
+
+static void bind_text(sqlite3_stmt *st, int i, const char *text)
+{
+	sqlite3_bind_text(st, i, text, -1, SQLITE_STATIC);
+}
+
+/* Bind all parameters; each call binds all that its statement has, so none is left from before. */
+static void bind_all(sqlite3_stmt *st, const char *types, va_list ap)
+{
+	int i = 1;
+
+	for (; st && *types; types++, i++) {
+		if (*types == 'i') {
+			sqlite3_bind_int64(st, i, va_arg(ap, int64_t));
+		} else if (*types == 't') {
+			bind_text(st, i, va_arg(ap, const char *));
+		} else if (*types == 'b') {
+			const void *data = va_arg(ap, const void *);
+
+			sqlite3_bind_blob64(st, i, data, va_arg(ap, size_t), SQLITE_STATIC);
+		} else {
+			const struct apistore_key *key = va_arg(ap, const struct apistore_key *);
+
+			bind_text(st, i, key->resource);
+			bind_text(st, ++i, key->ns);
+			bind_text(st, ++i, key->name);
+		}
+	}
+}
+
+/* Prepare a statement on first use, reset it and bind its parameters from ?1 on. NULL: err is set. */
+sqlite3_stmt *db_query(
+	struct apistore_db *db, enum db_query q, struct err *err, const char *types, ...)
+{
+	va_list ap;
+
+	va_start(ap, types);
+	bind_all(start(db, q, err), types, ap);
+	va_end(ap);
+	return db->query[q];
+}
+
+int db_step(struct apistore_db *db, sqlite3_stmt *st, const char *doing, struct err *err)
+{
+	int rc = st ? sqlite3_step(st) : SQLITE_ERROR;
+
+	if (rc == SQLITE_ROW)
+		return 1;
+	/* The error is read before the reset, which clears it. */
+	rc = rc == SQLITE_DONE ? 0 : st ? db_failed(db, doing, err) : -1;
+	sqlite3_reset(st);
+	return rc;
+}
+
+int db_run(struct apistore_db *db, enum db_query q, const char *doing, struct err *err,
+	const char *types, ...)
+{
+	va_list ap;
+	int rc;
+
+	va_start(ap, types);
+	bind_all(start(db, q, err), types, ap);
+	va_end(ap);
+	rc = db_step(db, db->query[q], doing, err);
+	return rc < 0 ? -1 : 0;
+}
+
+int db_put_setting(
+	struct apistore_db *db, const char *name, const void *value, size_t len, struct err *err)
+{
+	return db_run(db, DB_PUT_SETTING, "write a setting", err, "tb", name, value, len);
+}
+
+/* The value is copied: the blob belongs to the statement and is gone after its reset. */
+int db_get_setting(
+	struct apistore_db *db, const char *name, uint8_t **value, size_t *len, struct err *err)
+{
+	sqlite3_stmt *st = db_query(db, DB_GET_SETTING, err, "t", name);
+	int rc = db_step(db, st, "read a setting", err);
+
+	*value = NULL;
+	if (rc > 0) {
+		const void *blob = sqlite3_column_blob(st, 0);
+
+		*len = (size_t)sqlite3_column_bytes(st, 0);
+		*value = xmemdup(blob ? blob : "", *len);
+	}
+	sqlite3_reset(st);
+	return rc;
+}
+
+int db_exec(struct apistore_db *db, const char *sql, const char *doing, struct err *err)
+{
+	return sqlite3_exec(db->sql, sql, NULL, NULL, NULL) == SQLITE_OK
+		       ? 0
+		       : db_failed(db, doing, err);
+}
+
+/* Run a statement that returns a single number. */
+int db_number(struct apistore_db *db, const char *sql, int64_t *out, struct err *err)
+{
+	sqlite3_stmt *st = NULL;
+	int rc = sqlite3_prepare_v2(db->sql, sql, -1, &st, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(st);
+	if (rc == SQLITE_ROW)
+		*out = sqlite3_column_int64(st, 0);
+	else
+		(void)db_failed(db, "open", err);
+	sqlite3_finalize(st);
+	return rc == SQLITE_ROW ? 0 : -1;
+}
 
 const char *apistore_event_name(enum apistore_event e)
 {
@@ -56,36 +278,14 @@ static void tag_of(const struct db_keys *keys, const struct apistore_version *v,
 
 /* A sealed body has the tag of the other columns as associated data, so it cannot be moved to
  * another row. Rows are always written under the newest key. */
-void db_bind_seal(struct apistore_db *db, sqlite3_stmt *st, int n, const struct apistore_version *v)
+uint8_t *db_seal(const struct apistore_db *db, const struct apistore_version *v, size_t *len)
 {
 	uint8_t tag[SEAL_TAG_LEN];
 
 	tag_of(&db->now, v, !v->sealed, tag);
-	if (v->sealed)
-		sqlite3_bind_blob64(st, n, seal_bytes(db->now.seal, tag, v->body, v->len),
-			v->len + SEAL_OVERHEAD, free);
-	else
-		sqlite3_bind_blob(st, n, tag, sizeof(tag), SQLITE_TRANSIENT);
-}
-
-/* Bind the columns of DB_INSERT_VERSION. Of body and tag, one is the sealed or tagged content and
- * the other is empty or plain. */
-static void bind_version(struct apistore_db *db, sqlite3_stmt *st, const struct apistore_version *v)
-{
-	db_bind_key(st, &v->key);
-	sqlite3_bind_int64(st, 4, (int64_t)v->rv);
-	sqlite3_bind_int(st, 5, (int)v->event);
-	sqlite3_bind_text(st, 6, v->uid, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(st, 7, (int64_t)v->prev);
-	sqlite3_bind_int64(st, 8, v->at_s);
-	sqlite3_bind_int64(st, 9, (int64_t)v->head);
-	sqlite3_bind_text(st, 10, v->meta, -1, SQLITE_STATIC);
-	sqlite3_bind_int(st, 11, v->sealed);
-	db_bind_seal(db, st, v->sealed ? 12 : 13, v);
-	if (v->sealed)
-		sqlite3_bind_zeroblob(st, 13, 0);
-	else
-		sqlite3_bind_blob64(st, 12, v->body, v->len, SQLITE_STATIC);
+	*len = v->sealed ? v->len + SEAL_OVERHEAD : sizeof(tag);
+	return v->sealed ? seal_bytes(db->now.seal, tag, v->body, v->len)
+			 : xmemdup(tag, sizeof(tag));
 }
 
 /* Return a text column; a NULL column counts as empty. Borrowed from the statement. */
@@ -305,14 +505,12 @@ static int each_version(struct apistore_db *db, sqlite3_stmt *st, const struct a
 {
 	int rc, n = 0, more = 1;
 
-	while (more > 0 && (rc = sqlite3_step(st)) != SQLITE_DONE) {
-		if (rc != SQLITE_ROW)
-			more = db_failed(db, "read", err);
-		else if (scan)
-			more = give_row(db, st, scan, fn, arg, err);
-		else
-			more = db_give_version(db, st, fn, arg, err);
-		n += rc == SQLITE_ROW;
+	while (more > 0 && (rc = db_step(db, st, "read", err)) != 0) {
+		if (rc < 0)
+			return -1;
+		more = scan ? give_row(db, st, scan, fn, arg, err)
+			    : db_give_version(db, st, fn, arg, err);
+		n++;
 	}
 	sqlite3_reset(st);
 	return more < 0 ? -1 : n;
@@ -322,14 +520,10 @@ static int each_version(struct apistore_db *db, sqlite3_stmt *st, const struct a
 int apistore_db_get(struct apistore_db *db, const struct apistore_key *key, uint64_t at,
 	apistore_version_fn fn, void *arg, struct err *err)
 {
-	sqlite3_stmt *st = db_query(db, at ? DB_GET_AT : DB_GET, err);
-
-	if (!st)
-		return -1;
-	db_bind_key(st, key);
-	if (at)
-		sqlite3_bind_int64(st, 4, (int64_t)at);
-	return each_version(db, st, NULL, fn, arg, err);
+	return each_version(db,
+		at ? db_query(db, DB_GET_AT, err, "ki", key, at)
+		   : db_query(db, DB_GET, err, "k", key),
+		NULL, fn, arg, err);
 }
 
 /* The current versions come from table object. An older state is reconstructed from all versions,
@@ -338,33 +532,24 @@ int apistore_db_scan(struct apistore_db *db, const struct apistore_scan *scan,
 	apistore_version_fn fn, void *arg, struct err *err)
 {
 	bool current = !scan->at || scan->at == db->rv;
-	enum db_query query = !current ? DB_SCAN_AT : scan->only_keys ? DB_SCAN_KEYS : DB_SCAN;
-	sqlite3_stmt *st = db_query(db, query, err);
-	const char *ns = scan->after_ns ? scan->after_ns : scan->ns ? scan->ns : "";
+	const struct apistore_key after = {scan->resource,
+		scan->after_ns ? scan->after_ns
+		: scan->ns     ? scan->ns
+			       : "",
+		scan->after_name ? scan->after_name : ""};
 
-	if (!st)
-		return -1;
-	sqlite3_bind_text(st, 1, scan->resource, -1, SQLITE_STATIC);
-	sqlite3_bind_text(st, 2, ns, -1, SQLITE_STATIC);
-	sqlite3_bind_text(st, 3, scan->after_name ? scan->after_name : "", -1, SQLITE_STATIC);
-	if (!current)
-		sqlite3_bind_int64(st, 4, (int64_t)scan->at);
-	return each_version(db, st, scan, fn, arg, err);
+	return each_version(db,
+		!current ? db_query(db, DB_SCAN_AT, err, "ki", &after, scan->at)
+			 : db_query(db, scan->only_keys ? DB_SCAN_KEYS : DB_SCAN, err, "k", &after),
+		scan, fn, arg, err);
 }
 
 /* Changes come in the order of versions, which is the order in which they were committed. */
 int apistore_db_changes(struct apistore_db *db, const char *resource, const char *ns,
 	uint64_t after, uint64_t until, apistore_version_fn fn, void *arg, struct err *err)
 {
-	sqlite3_stmt *st = db_query(db, DB_CHANGES, err);
+	sqlite3_stmt *st = db_query(db, DB_CHANGES, err, "iitt", after, until, resource, ns);
 
-	if (!st)
-		return -1;
-	sqlite3_bind_int64(st, 1, (int64_t)after);
-	sqlite3_bind_int64(st, 2, (int64_t)until);
-	sqlite3_bind_text(st, 3, resource, -1, SQLITE_STATIC);
-	if (ns)
-		sqlite3_bind_text(st, 4, ns, -1, SQLITE_STATIC);
 	return each_version(db, st, NULL, fn, arg, err);
 }
 
@@ -372,16 +557,10 @@ int apistore_db_changes(struct apistore_db *db, const char *resource, const char
 uint64_t apistore_db_count(struct apistore_db *db, const char *resource, const char *ns)
 {
 	struct err ignored = ERR_INIT;
-	sqlite3_stmt *st = db_query(db, DB_COUNT, &ignored);
+	sqlite3_stmt *st = db_query(db, DB_COUNT, &ignored, "tt", resource, ns);
 	uint64_t n = UINT64_MAX;
 
-	if (!st)
-		return n;
-	if (resource)
-		sqlite3_bind_text(st, 1, resource, -1, SQLITE_STATIC);
-	if (ns)
-		sqlite3_bind_text(st, 2, ns, -1, SQLITE_STATIC);
-	if (sqlite3_step(st) == SQLITE_ROW)
+	if (db_step(db, st, "read", &ignored) > 0)
 		n = (uint64_t)sqlite3_column_int64(st, 0);
 	sqlite3_reset(st);
 	return n;
@@ -392,19 +571,14 @@ uint64_t apistore_db_count(struct apistore_db *db, const char *resource, const c
 int apistore_db_count_after(struct apistore_db *db, const struct apistore_key *after,
 	const char *ns, uint64_t *n, struct err *err)
 {
-	sqlite3_stmt *st = db_query(db, ns ? DB_COUNT_INSIDE_AFTER : DB_COUNT_AFTER, err);
-	int rc;
+	sqlite3_stmt *st =
+		db_query(db, ns ? DB_COUNT_INSIDE_AFTER : DB_COUNT_AFTER, err, "k", after);
+	int rc = db_step(db, st, "read", err);
 
-	if (!st)
-		return -1;
-	db_bind_key(st, after);
-	rc = sqlite3_step(st);
-	if (rc == SQLITE_ROW)
+	if (rc > 0)
 		*n = (uint64_t)sqlite3_column_int64(st, 0);
-	else
-		(void)db_failed(db, "read", err);
 	sqlite3_reset(st);
-	return rc == SQLITE_ROW ? 0 : -1;
+	return rc > 0 ? 0 : -1;
 }
 
 /* ---- owners and aged objects */
@@ -412,18 +586,11 @@ int apistore_db_count_after(struct apistore_db *db, const struct apistore_key *a
 /* An owner is in the same namespace as its dependents, or cluster-scoped. */
 int apistore_db_has_uid(struct apistore_db *db, const char *uid, const char *ns, struct err *err)
 {
-	sqlite3_stmt *st = db_query(db, DB_HAS_UID, err);
-	int rc;
+	sqlite3_stmt *st = db_query(db, DB_HAS_UID, err, "tt", uid, ns);
+	int rc = db_step(db, st, "read", err);
 
-	if (!st)
-		return -1;
-	sqlite3_bind_text(st, 1, uid, -1, SQLITE_STATIC);
-	sqlite3_bind_text(st, 2, ns, -1, SQLITE_STATIC);
-	rc = sqlite3_step(st);
-	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-		(void)db_failed(db, "read", err);
 	sqlite3_reset(st);
-	return rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : -1;
+	return rc;
 }
 
 /* Pass the key in each row to fn. All keys are read first, because fn may write to the same tables.
@@ -435,65 +602,44 @@ static int each_key(
 	size_t n = 0;
 	int rc;
 
-	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+	while ((rc = db_step(db, st, "read", err)) > 0) {
 		for (int i = 0; i < 3; i++) {
 			ARRAY_GROW(text, n);
 			text[n++] = xstrdup(text_of(st, i));
 		}
 	}
-	if (rc != SQLITE_DONE)
-		(void)db_failed(db, "read", err);
-	sqlite3_reset(st);
 	for (size_t i = 0; i < n; i += 3) {
-		if (rc == SQLITE_DONE)
+		if (rc == 0)
 			fn(arg, &(const struct apistore_key){text[i], text[i + 1], text[i + 2]});
 		for (size_t k = 0; k < 3; k++)
 			free(text[i + k]);
 	}
 	free(text);
-	return rc == SQLITE_DONE ? (int)(n / 3) : -1;
+	return rc == 0 ? (int)(n / 3) : -1;
 }
 
 /* The result is copied before *next is freed, because `after` may point to it. */
 int apistore_db_next_resource(
 	struct apistore_db *db, const char *after, char **next, struct err *err)
 {
-	sqlite3_stmt *st = db_query(db, DB_NEXT_RESOURCE, err);
-	char *found = NULL;
+	sqlite3_stmt *st = db_query(db, DB_NEXT_RESOURCE, err, "t", after);
+	int rc = db_step(db, st, "read", err);
+	char *found = rc > 0 ? xstrdup((const char *)sqlite3_column_text(st, 0)) : NULL;
 
-	if (!st)
-		return -1;
-	sqlite3_bind_text(st, 1, after, -1, SQLITE_STATIC);
-	if (sqlite3_step(st) == SQLITE_ROW) {
-		const char *text = (const char *)sqlite3_column_text(st, 0);
-
-		found = text ? xstrdup(text) : NULL;
-	} else {
-		(void)db_failed(db, "read", err);
-	}
 	sqlite3_reset(st);
 	free(*next);
 	*next = found;
-	return found ? 1 : err_is_set(err) ? -1 : 0;
+	return rc < 0 ? -1 : found != NULL;
 }
 
-/* Bind where to start, ?1 to ?3, and how many rows to return, ?4. */
-static void bind_after(sqlite3_stmt *st, const struct apistore_key *after, unsigned max)
-{
-	static const struct apistore_key first = {"", "", ""};
-
-	db_bind_key(st, after ? after : &first);
-	sqlite3_bind_int64(st, 4, max);
-}
+static const struct apistore_key from_start = {"", "", ""};
 
 int apistore_db_orphans(struct apistore_db *db, const struct apistore_key *after, unsigned max,
 	apistore_key_fn fn, void *arg, struct err *err)
 {
-	sqlite3_stmt *st = db_query(db, DB_ORPHANS, err);
+	sqlite3_stmt *st =
+		db_query(db, DB_ORPHANS, err, "ki", after ? after : &from_start, (int64_t)max);
 
-	if (!st)
-		return -1;
-	bind_after(st, after, max);
 	return each_key(db, st, fn, arg, err);
 }
 
@@ -502,12 +648,9 @@ int apistore_db_dependents(struct apistore_db *db, const char *uid,
 	const struct apistore_key *after, unsigned max, apistore_key_fn fn, void *arg,
 	struct err *err)
 {
-	sqlite3_stmt *st = db_query(db, DB_DEPENDENTS, err);
+	sqlite3_stmt *st = db_query(
+		db, DB_DEPENDENTS, err, "kit", after ? after : &from_start, (int64_t)max, uid);
 
-	if (!st)
-		return -1;
-	bind_after(st, after, max);
-	sqlite3_bind_text(st, 5, uid, -1, SQLITE_STATIC);
 	return each_key(db, st, fn, arg, err);
 }
 
@@ -515,32 +658,19 @@ int apistore_db_dependents(struct apistore_db *db, const char *uid,
 int apistore_db_aged(struct apistore_db *db, const char *resource, int64_t at_s, uint64_t keep,
 	unsigned max, apistore_key_fn fn, void *arg, struct err *err)
 {
-	sqlite3_stmt *st = db_query(db, DB_AGED, err);
+	sqlite3_stmt *st = db_query(db, DB_AGED, err, "tiii", resource, at_s, keep, (int64_t)max);
 
-	if (!st)
-		return -1;
-	sqlite3_bind_text(st, 1, resource, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(st, 2, at_s);
-	sqlite3_bind_int64(st, 3, (int64_t)keep);
-	sqlite3_bind_int64(st, 4, max);
 	return each_key(db, st, fn, arg, err);
 }
 
 /* ---- transactions */
-
-static int run_plain(struct apistore_db *db, enum db_query q, const char *doing, struct err *err)
-{
-	sqlite3_stmt *st = db_query(db, q, err);
-
-	return st ? db_run(db, st, doing, err) : -1;
-}
 
 /* Begin a transaction and save the counters that a rollback must restore. */
 int apistore_db_begin(struct apistore_db *db, struct err *err)
 {
 	if (db->open)
 		DIE("nested transaction");
-	if (run_plain(db, DB_BEGIN, "begin", err) < 0)
+	if (db_run(db, DB_BEGIN, "begin", err, "") < 0)
 		return -1;
 	db->open = true;
 	db->rv_before = db->rv;
@@ -563,7 +693,7 @@ void apistore_db_rollback(struct apistore_db *db)
 	db->oldest = db->oldest_before;
 	/* SQLite rolls back automatically after some errors. */
 	if (!sqlite3_get_autocommit(db->sql))
-		(void)run_plain(db, DB_ROLLBACK, "roll back", &ignored);
+		(void)db_run(db, DB_ROLLBACK, "roll back", &ignored, "");
 }
 
 /* Commit, with the digest of the current rows if any was written. Autocommit mode means that SQLite
@@ -576,7 +706,7 @@ int apistore_db_commit(struct apistore_db *db, struct err *err)
 			err, ERR_TRANSIENT, 500, "commit: rolled back by an earlier error");
 	}
 	if ((db->rv != db->rv_before && db_set_put(db, err) < 0) ||
-		run_plain(db, DB_COMMIT, "commit", err) < 0) {
+		db_run(db, DB_COMMIT, "commit", err, "") < 0) {
 		apistore_db_rollback(db);
 		return -1;
 	}
@@ -607,31 +737,6 @@ bool apistore_db_just_restored(const struct apistore_db *db)
 
 /* ---- writing */
 
-static int run_for_key(
-	struct apistore_db *db, enum db_query q, const struct apistore_key *key, struct err *err)
-{
-	sqlite3_stmt *st = db_query(db, q, err);
-
-	if (!st)
-		return -1;
-	db_bind_key(st, key);
-	return db_run(db, st, "write", err);
-}
-
-/* Run a statement that sets the current version of an object: ?4 its version, ?5 its uid. */
-static int set_object(
-	struct apistore_db *db, enum db_query q, const struct apistore_version *v, struct err *err)
-{
-	sqlite3_stmt *st = db_query(db, q, err);
-
-	if (!st)
-		return -1;
-	db_bind_key(st, &v->key);
-	sqlite3_bind_int64(st, 4, (int64_t)v->rv);
-	sqlite3_bind_text(st, 5, v->uid, -1, SQLITE_STATIC);
-	return db_run(db, st, "write", err);
-}
-
 /* Point the object to its new version. An update comes first: REPLACE would delete the row from
  * every index and insert it again. It is needed for a new object, or one that got a new uid. */
 static int put_object(struct apistore_db *db, const struct apistore_version *v, struct err *err)
@@ -639,59 +744,42 @@ static int put_object(struct apistore_db *db, const struct apistore_version *v, 
 	/* An object that exists only moves to its new version, unless it was replaced under another
 	 * uid. */
 	if (v->prev) {
-		if (set_object(db, DB_MOVE_OBJECT, v, err) < 0)
+		if (db_run(db, DB_MOVE_OBJECT, "write", err, "kit", &v->key, v->rv, v->uid) < 0)
 			return -1;
 		if (sqlite3_changes(db->sql) > 0)
 			return 0;
 	}
-	return set_object(db, DB_PUT_OBJECT, v, err);
-}
-
-static bool is_among(const char *uid, const char *const *owners, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (str_eq(uid, owners[i]))
-			return true;
-	return false;
+	return db_run(db, DB_PUT_OBJECT, "write", err, "kit", &v->key, v->rv, v->uid);
 }
 
 /* Compare owners with those stored. 1: equal; 0: different, or one is named twice; -1. */
 static int has_owners(struct apistore_db *db, const struct apistore_key *key,
 	const char *const *owners, size_t n, struct err *err)
 {
-	sqlite3_stmt *st = db_query(db, DB_OWNERS, err);
-	bool same = true;
-	size_t stored = 0;
+	sqlite3_stmt *st = db_query(db, DB_OWNERS, err, "k", key);
+	size_t stored = 0, known = 0;
 	int rc;
 
-	if (!st)
-		return -1;
-	db_bind_key(st, key);
-	while ((rc = sqlite3_step(st)) == SQLITE_ROW && same) {
-		same = is_among((const char *)sqlite3_column_text(st, 0), owners, n);
+	while ((rc = db_step(db, st, "read", err)) > 0) {
+		size_t i = 0;
+
+		while (i < n && !str_eq(owners[i], (const char *)sqlite3_column_text(st, 0)))
+			i++;
+		known += i < n;
 		stored++;
 	}
-	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-		(void)db_failed(db, "read", err);
-	sqlite3_reset(st);
-	return rc != SQLITE_ROW && rc != SQLITE_DONE ? -1 : same && stored == n;
+	return rc < 0 ? -1 : known == n && stored == n;
 }
 
 /* Delete the owners of an object, and take each out of the digest first. */
 static int drop_owners(struct apistore_db *db, const struct apistore_key *key, struct err *err)
 {
-	sqlite3_stmt *st = db_query(db, DB_OWNERS, err);
+	sqlite3_stmt *st = db_query(db, DB_OWNERS, err, "k", key);
 	int rc;
 
-	if (!st)
-		return -1;
-	db_bind_key(st, key);
-	while ((rc = sqlite3_step(st)) == SQLITE_ROW)
+	while ((rc = db_step(db, st, "read", err)) > 0)
 		db_set_owner(db, &db->set, key, (const char *)sqlite3_column_text(st, 0), true);
-	if (rc != SQLITE_DONE)
-		(void)db_failed(db, "read", err);
-	sqlite3_reset(st);
-	return rc == SQLITE_DONE ? run_for_key(db, DB_DROP_OWNERS, key, err) : -1;
+	return rc < 0 ? -1 : db_run(db, DB_DROP_OWNERS, "write", err, "k", key);
 }
 
 /* Replace the owners of an object if they changed. Few writes change them, and the others must not
@@ -706,28 +794,12 @@ static int put_owners(struct apistore_db *db, const struct apistore_version *v,
 	if (v->prev && drop_owners(db, &v->key, err) < 0)
 		return -1;
 	for (size_t i = 0; i < n; i++) {
-		sqlite3_stmt *st = db_query(db, DB_ADD_OWNER, err);
-
-		if (!st)
-			return -1;
-		db_bind_key(st, &v->key);
-		sqlite3_bind_text(st, 4, owners[i], -1, SQLITE_STATIC);
-		if (db_run(db, st, "write", err) < 0)
+		if (db_run(db, DB_ADD_OWNER, "write", err, "kt", &v->key, owners[i]) < 0)
 			return -1;
 		if (sqlite3_changes(db->sql) > 0) /* 0: an owner named twice */
 			db_set_owner(db, &db->set, &v->key, owners[i], false);
 	}
 	return 0;
-}
-
-/* Delete an object and, if it was sealed, all its versions: no key of a deleted object may remain.
- * The write-ahead log then needs apistore_db_settle(). */
-static int drop_object(struct apistore_db *db, const struct apistore_key *key, struct err *err)
-{
-	if (run_for_key(db, DB_DROP_SEALED, key, err) < 0)
-		return -1;
-	db->unsettled_then |= sqlite3_changes(db->sql) > 0;
-	return run_for_key(db, DB_DROP_OBJECT, key, err);
 }
 
 static bool take_away(void *arg, const struct apistore_version *v)
@@ -744,22 +816,35 @@ int apistore_db_write(struct apistore_db *db, const struct apistore_version *v,
 	const char *const *owners, size_t n_owners, struct err *err)
 {
 	bool deletion = v->event == APISTORE_DELETED;
-	sqlite3_stmt *st;
+	cleanup_free uint8_t *seal = NULL;
+	size_t len;
 
 	if (!db->open || v->rv <= db->rv)
 		DIE("write of version %llu after %llu", (unsigned long long)v->rv,
 			(unsigned long long)db->rv);
 	/* The old row must still be readable here: its digest is computed from its content. */
-	if (apistore_db_get(db, &v->key, 0, take_away, db, err) < 0 ||
-		(deletion ? drop_object(db, &v->key, err) : put_object(db, v, err)) < 0)
+	if (apistore_db_get(db, &v->key, 0, take_away, db, err) < 0)
 		return -1;
+	if (deletion) {
+		/* No key of a deleted object may remain, so all versions of a sealed one go. The
+		 * write-ahead log then needs apistore_db_settle(). */
+		if (db_run(db, DB_DROP_SEALED, "write", err, "k", &v->key) < 0)
+			return -1;
+		db->unsettled_then |= sqlite3_changes(db->sql) > 0;
+		if (db_run(db, DB_DROP_OBJECT, "write", err, "k", &v->key) < 0)
+			return -1;
+	} else if (put_object(db, v, err) < 0) {
+		return -1;
+	}
 	if (put_owners(db, v, owners, deletion ? 0 : n_owners, err) < 0)
 		return -1;
-	st = db_query(db, DB_INSERT_VERSION, err);
-	if (!st)
-		return -1;
-	bind_version(db, st, v);
-	if (db_run(db, st, "write", err) < 0)
+	/* Of body and tag, one is the sealed or tagged content and the other is empty or plain. */
+	seal = db_seal(db, v, &len);
+	if (db_run(db, DB_INSERT_VERSION, "write", err, "kiitiiitibb", &v->key, v->rv,
+		    (int64_t)v->event, v->uid, v->prev, v->at_s, (int64_t)v->head, v->meta,
+		    (int64_t)v->sealed, v->sealed ? (void *)seal : v->body,
+		    v->sealed ? len : v->len, v->sealed ? "" : (void *)seal,
+		    v->sealed ? (size_t)0 : len) < 0)
 		return -1;
 	/* A deletion is a version but not a current row, so the digest does not include it. */
 	if (!deletion)
@@ -773,7 +858,6 @@ int apistore_db_write(struct apistore_db *db, const struct apistore_version *v,
  * before deletions, since the row of a deletion names the version that it replaced. */
 int apistore_db_compact(struct apistore_db *db, uint64_t upto, struct err *err)
 {
-	sqlite3_stmt *st;
 	char text[24];
 	size_t n;
 
@@ -787,12 +871,7 @@ int apistore_db_compact(struct apistore_db *db, uint64_t upto, struct err *err)
 	if (db_put_setting(db, "oldest", text, n, err) < 0)
 		return -1;
 	for (enum db_query q = DB_COMPACT; q <= DB_COMPACT_GONE; q++) {
-		st = db_query(db, q, err);
-		if (!st)
-			return -1;
-		sqlite3_bind_int64(st, 1, (int64_t)db->oldest);
-		sqlite3_bind_int64(st, 2, (int64_t)upto);
-		if (db_run(db, st, "compact", err) < 0)
+		if (db_run(db, q, "compact", err, "ii", db->oldest, upto) < 0)
 			return -1;
 		db->unsettled_then |= sqlite3_changes(db->sql) > 0;
 	}

@@ -132,15 +132,6 @@ static void place_of(const struct row *r, enum pass p, struct strbuf *out)
 	}
 }
 
-/* Is a ordered after b? */
-static bool is_behind(const struct strbuf *a, const struct strbuf *b)
-{
-	size_t n = a->len < b->len ? a->len : b->len;
-	int order = n ? memcmp(a->data, b->data, n) : 0;
-
-	return order > 0 || (order == 0 && a->len > b->len);
-}
-
 /* Record the newest version of each object. Index version_of is sorted by object and then by
  * version, so each row of the same object replaces the one before. */
 static void note_newest(struct check *c, const struct strbuf *was, const struct strbuf *now)
@@ -156,36 +147,33 @@ static void note_newest(struct check *c, const struct strbuf *was, const struct 
 	c->newest[c->n_newest - 1] = be64toh(rv);
 }
 
-/* Check that a row is ordered strictly after the previous one: equal keys would be duplicates. */
+/* Check that a row is ordered strictly after the previous one, as equal keys would be duplicates,
+ * and add it to the sums. A pass over a table also computes what its index must have: by_uid for
+ * table object, and the digest of owners. */
 static int take_row(struct check *c, enum pass p, sqlite3_stmt *st, const struct strbuf *was,
-	struct strbuf *now)
+	struct strbuf *now, struct sum *sum)
 {
+	size_t shorter;
+	struct apistore_key key;
 	struct row r;
+	int order;
 
 	if (!read_row(st, &r))
 		return is_damaged(c->err, "malformed index");
 	place_of(&r, p, now);
-	if (!is_behind(now, was))
+	shorter = now->len < was->len ? now->len : was->len;
+	order = shorter ? memcmp(now->data, was->data, shorter) : 0;
+	if (order < 0 || (order == 0 && now->len <= was->len))
 		return is_damaged(c->err, "index out of order");
 	if (p == VERSION_OF)
 		note_newest(c, was, now);
-	return 0;
-}
-
-/* Add a row to the sums. A pass over a table also computes what its index must have: by_uid for
- * table object, and the digest of owners. */
-static void sum_row(struct check *c, enum pass p, sqlite3_stmt *st, struct sum *sum)
-{
-	struct row r;
-	struct apistore_key key;
-
-	(void)read_row(st, &r);
 	key = (struct apistore_key){r.text[0], r.text[1], r.text[2]};
 	add(c, sum, &key, r.text[3], r.rv);
 	if (p == OBJECT)
 		add(c, &c->by_uid, &key, r.text[3], 0);
 	if (p == OWNER)
 		db_set_owner(c->db, &c->found->set, &key, r.text[3], false);
+	return 0;
 }
 
 /* Run one pass: check the order of its rows and sum them up. */
@@ -194,31 +182,20 @@ static int check_pass(struct check *c, enum pass p, struct sum *sum)
 	cleanup_strbuf struct strbuf even = STRBUF_INIT, odd = STRBUF_INIT;
 	struct strbuf *was = &odd, *now = &even, *swap;
 	sqlite3_stmt *st = NULL;
-	int rc = sqlite3_prepare_v2(c->db->sql, passes[p].sql, -1, &st, NULL), ok = 0;
+	int rc = 0, ok = 0;
 
 	*sum = (struct sum){0};
-	if (rc != SQLITE_OK)
+	if (sqlite3_prepare_v2(c->db->sql, passes[p].sql, -1, &st, NULL) != SQLITE_OK)
 		return db_failed(c->db, "check", c->err);
-	while (ok == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW) {
-		ok = take_row(c, p, st, was, now);
-		if (ok == 0)
-			sum_row(c, p, st, sum);
+	while (ok == 0 && (rc = db_step(c->db, st, "check", c->err)) > 0) {
+		ok = take_row(c, p, st, was, now, sum);
 		/* Two buffers take turns: the key of this row is compared with that of the next. */
 		swap = was;
 		was = now;
 		now = swap;
 	}
-	if (ok == 0 && rc != SQLITE_DONE)
-		ok = db_failed(c->db, "check", c->err);
 	sqlite3_finalize(st);
-	return ok;
-}
-
-static int by_number(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
+	return ok < 0 ? ok : rc;
 }
 
 /* ---- the pass over versions */
@@ -248,21 +225,19 @@ static int check_versions(struct check *c)
 		"SELECT v.rv,v.type,v.resource,v.ns,v.name,v.uid,v.prev,v.at,v.head,"
 		"v.meta,v.sealed,v.body,v.tag FROM version v NOT INDEXED ORDER BY v.rv";
 	sqlite3_stmt *st = NULL;
-	int rc = sqlite3_prepare_v2(c->db->sql, all, -1, &st, NULL), ok = 1;
+	int rc = 0, ok = 1;
 
-	if (rc != SQLITE_OK)
+	if (sqlite3_prepare_v2(c->db->sql, all, -1, &st, NULL) != SQLITE_OK)
 		return db_failed(c->db, "check", c->err);
-	while (ok > 0 && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+	while (ok > 0 && (rc = db_step(c->db, st, "check", c->err)) > 0) {
 		for (int i = 2; ok > 0 && i <= 5; i++)
 			if (sqlite3_column_type(st, i) != SQLITE_TEXT)
 				ok = is_damaged(c->err, "malformed version");
 		if (ok > 0)
 			ok = db_give_version(c->db, st, take_version, c, c->err);
 	}
-	if (ok > 0 && rc != SQLITE_DONE)
-		ok = db_failed(c->db, "check", c->err);
 	sqlite3_finalize(st);
-	return ok > 0 ? 0 : -1;
+	return ok < 0 ? ok : rc;
 }
 
 /* ---- the whole check */
@@ -301,6 +276,13 @@ static int check_objects(struct check *c)
 					    : is_damaged(c->err, "objects differ from versions");
 }
 
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
 /* Check in order of dependency: pages, the index that gives the newest versions, all versions, and
  * then the tables that must agree with them. */
 static int check(struct apistore_db *db, struct found *found, struct err *err)
@@ -326,13 +308,6 @@ static int check(struct apistore_db *db, struct found *found, struct err *err)
 
 /* ---- the stored digest */
 
-static bool same_set(
-	const struct db_record *r, const struct apistore_db *db, const struct db_set *set)
-{
-	return r->rv == db->rv && r->n == set->n &&
-	       secret_same_bytes(r->sum, set->sum, sizeof(r->sum));
-}
-
 /* Compare the rows found with the record, and take over the record's other values. *whole is false
  * if the rows were changed from outside. */
 static int compare(struct apistore_db *db, const struct found *found, bool *whole, struct err *err)
@@ -342,7 +317,8 @@ static int compare(struct apistore_db *db, const struct found *found, bool *whol
 
 	if (rc < 0)
 		return -1;
-	*whole = rc == 1 && same_set(&r, db, &found->set);
+	*whole = rc == 1 && r.rv == db->rv && r.n == found->set.n &&
+		 secret_same_bytes(r.sum, found->set.sum, sizeof(r.sum));
 	db->set = found->set;
 	db->newest_s = *whole ? r.newest_s : found->newest_s;
 	if (rc == 1) {

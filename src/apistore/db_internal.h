@@ -94,27 +94,30 @@ struct db_record {
 
 /* Each file uses those named before it, and none after. */
 
-/* db_sql.c */
+/* db.c */
 /* Set err from SQLite's last error. Always returns -1. */
 int db_failed(struct apistore_db *db, const char *doing, struct err *err);
-/* Return a statement that is reset and has no bindings. NULL: err is set. */
-sqlite3_stmt *db_query(struct apistore_db *db, enum db_query q, struct err *err);
-/* Run a statement that returns no rows, and reset it. */
-int db_run(struct apistore_db *db, sqlite3_stmt *st, const char *doing, struct err *err);
+/* Start a statement with a value for each letter of types: 'i' an int64_t or uint64_t, 't' a text
+ * or NULL, 'b' bytes and their length, 'k' a key, which is three texts. Texts and bytes are borrowed
+ * until the reset. NULL: err is set. */
+sqlite3_stmt *db_query(
+	struct apistore_db *db, enum db_query q, struct err *err, const char *types, ...);
+/* Step to the next row. 1; 0: no more; -1; the statement is reset unless there is a row. st NULL: -1,
+ * err was set by db_query(). */
+int db_step(struct apistore_db *db, sqlite3_stmt *st, const char *doing, struct err *err);
+/* Run a statement that returns no rows. */
+int db_run(struct apistore_db *db, enum db_query q, const char *doing, struct err *err,
+	const char *types, ...);
 /* Run statements given as text. The second returns a single number. */
 int db_exec(struct apistore_db *db, const char *sql, const char *doing, struct err *err);
 int db_number(struct apistore_db *db, const char *sql, int64_t *out, struct err *err);
-void db_bind_key(sqlite3_stmt *st, const struct apistore_key *key); /* ?1 ?2 ?3 */
 int db_get_setting(struct apistore_db *db, const char *name, uint8_t **value, size_t *len,
 	struct err *err); /* 1, 0, -1; the caller frees */
 int db_put_setting(
 	struct apistore_db *db, const char *name, const void *value, size_t len, struct err *err);
-
-/* db.c */
-/* Bind the sealed body of v, or its tag, to parameter n: the part of a row that depends on the
- * key. */
-void db_bind_seal(
-	struct apistore_db *db, sqlite3_stmt *st, int n, const struct apistore_version *v);
+/* Return the sealed body of v, or its tag: the part of a row that depends on the key. The caller
+ * frees it. */
+uint8_t *db_seal(const struct apistore_db *db, const struct apistore_version *v, size_t *len);
 /* Verify the version in the statement's current row and pass it to fn. 1: continue; 0: fn wants no
  * more; -1: the row is not what was written. */
 int db_give_version(struct apistore_db *db, sqlite3_stmt *st, apistore_version_fn fn, void *arg,

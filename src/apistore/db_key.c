@@ -154,17 +154,6 @@ static int refuse_key(struct apistore_db *db, const struct secret *key, struct e
 		id ? log_escn((char *)id, len) : "?", have);
 }
 
-/* Unwrap the key of row digests. If it is missing or damaged, a random one takes its place: the
- * stored digest then does not match, which db_verify() reports. */
-static int unlock_set_key(struct apistore_db *db, const struct secret *key, struct err *err)
-{
-	int rc = db->version < DB_VERSION ? 0 : get_wrapped(db, SET_KEY, key, &db->set_key, err);
-
-	if (!db->set_key)
-		db->set_key = secret_new_random(SEAL_KEY_LEN);
-	return rc == -1 ? -1 : 0;
-}
-
 /* A database without a key is new and gets one. An old key beside the current one means that a
  * rotation was not finished: resealing starts over from the first row. */
 int db_unlock(struct apistore_db *db, const struct secret *key, struct err *err)
@@ -183,7 +172,13 @@ int db_unlock(struct apistore_db *db, const struct secret *key, struct err *err)
 	if (rc == -2)
 		return refuse_key(db, key, err);
 	db->reseal_until = db->rv;
-	return rc < 0 ? -1 : unlock_set_key(db, key, err);
+	if (rc >= 0 && db->version >= DB_VERSION)
+		rc = get_wrapped(db, SET_KEY, key, &db->set_key, err);
+	/* If the key of row digests is missing or damaged, a random one takes its place: the stored
+	 * digest then does not match, which db_verify() reports. */
+	if (!db->set_key)
+		db->set_key = secret_new_random(SEAL_KEY_LEN);
+	return rc == -1 ? -1 : 0;
 }
 
 /* ---- key rotation */
@@ -225,14 +220,12 @@ struct batch {
 static bool reseal_row(void *arg, const struct apistore_version *v)
 {
 	struct batch *b = arg;
-	sqlite3_stmt *st = db_query(b->db, v->sealed ? DB_RESEAL : DB_RETAG, b->err);
+	size_t len;
+	cleanup_free uint8_t *seal = db_seal(b->db, v, &len);
 
 	b->rc = -1;
-	if (!st)
-		return false;
-	db_bind_seal(b->db, st, 1, v);
-	sqlite3_bind_int64(st, 2, (int64_t)v->rv);
-	if (db_run(b->db, st, "seal again", b->err) < 0)
+	if (db_run(b->db, v->sealed ? DB_RESEAL : DB_RETAG, "seal again", b->err, "bi", seal, len,
+		    v->rv) < 0)
 		return false;
 	b->db->reseal_at = v->rv;
 	b->left -= v->len < b->left ? v->len : b->left;
@@ -240,37 +233,16 @@ static bool reseal_row(void *arg, const struct apistore_version *v)
 	return true;
 }
 
-/* Reseal the next row. 1; 0: no more; -1. */
-static int reseal_next(struct batch *b)
+/* Reseal the next row, and set b->rc. */
+static void reseal_next(struct batch *b)
 {
-	sqlite3_stmt *st = db_query(b->db, DB_NEXT_ROW, b->err);
-	int rc;
+	sqlite3_stmt *st =
+		db_query(b->db, DB_NEXT_ROW, b->err, "ii", b->db->reseal_at, b->db->reseal_until);
 
-	if (!st)
-		return -1;
-	sqlite3_bind_int64(st, 1, (int64_t)b->db->reseal_at);
-	sqlite3_bind_int64(st, 2, (int64_t)b->db->reseal_until);
-	b->rc = 0;
-	rc = sqlite3_step(st);
-	if (rc == SQLITE_ROW) {
-		if (db_give_version(b->db, st, reseal_row, b, b->err) < 0)
-			b->rc = -1;
-	} else if (rc != SQLITE_DONE) {
-		b->rc = db_failed(b->db, "seal again", b->err);
-	}
+	b->rc = db_step(b->db, st, "seal again", b->err);
+	if (b->rc > 0 && db_give_version(b->db, st, reseal_row, b, b->err) < 0)
+		b->rc = -1;
 	sqlite3_reset(st);
-	return b->rc;
-}
-
-/* Delete the old key in the same transaction as the last row that it sealed. */
-static int drop_old(struct apistore_db *db, struct err *err)
-{
-	sqlite3_stmt *st = db_query(db, DB_DROP_SETTING, err);
-
-	if (!st)
-		return -1;
-	sqlite3_bind_text(st, 1, OLD_KEY, -1, SQLITE_STATIC);
-	return db_run(db, st, "forget a key", err);
 }
 
 /* A failure restores the position, so that the next call repeats the same rows. */
@@ -284,9 +256,10 @@ int apistore_db_reseal(struct apistore_db *db, unsigned rows, size_t bytes, stru
 	if (apistore_db_begin(db, err) < 0)
 		return -1;
 	for (unsigned i = 0; i < rows && b.left > 0 && b.rc > 0; i++)
-		(void)!reseal_next(&b);
-	if (b.rc == 0 && drop_old(db, err) < 0)
-		b.rc = -1;
+		reseal_next(&b);
+	/* The old key is deleted in the same transaction as the last row that it sealed. */
+	if (b.rc == 0)
+		b.rc = db_run(db, DB_DROP_SETTING, "forget a key", err, "t", OLD_KEY);
 	db->unsettled_then = true;
 	if (b.rc < 0 || apistore_db_commit(db, err) < 0) {
 		apistore_db_rollback(db);
@@ -309,34 +282,25 @@ int apistore_db_reseal_all(struct apistore_db *db, struct err *err)
 
 /* ---- conversion of an earlier version */
 
-/* Reseal every row within the transaction of a conversion, which has no limit per step. */
-static int seal_all_again(struct apistore_db *db, struct err *err)
-{
-	struct batch b = {db, err, SIZE_MAX, 1};
-
-	db->reseal_at = 0;
-	db->reseal_until = db->rv;
-	while (b.rc > 0)
-		(void)!reseal_next(&b);
-	return b.rc;
-}
-
 /* An unfinished rotation is completed first. Then one transaction writes new keys, all rows and the
  * new version: an interrupted conversion leaves the old database. */
 int db_convert(struct apistore_db *db, const struct secret *key, struct err *err)
 {
+	struct batch all = {db, err, SIZE_MAX, 1};
 	struct db_keys was;
-	int rc;
 
 	if (apistore_db_reseal_all(db, err) < 0 || apistore_db_begin(db, err) < 0)
 		return -1;
 	was = db->now;
 	keys_set(&db->now, secret_new_random(SEAL_KEY_LEN), DB_VERSION);
-	rc = db_put_keys(db, key, err);
+	all.rc = db_put_keys(db, key, err) < 0 ? -1 : 1;
 	db->old = was; /* to read the rows below; not stored */
 	db->unsettled_then = true;
-	if (rc < 0 || seal_all_again(db, err) < 0 || put_version(db, err) < 0 ||
-		apistore_db_commit(db, err) < 0) {
+	db->reseal_at = 0;
+	db->reseal_until = db->rv;
+	while (all.rc > 0)
+		reseal_next(&all);
+	if (all.rc < 0 || put_version(db, err) < 0 || apistore_db_commit(db, err) < 0) {
 		apistore_db_rollback(db);
 		return -1;
 	}
