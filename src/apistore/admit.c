@@ -60,7 +60,7 @@ static int check_builtin_type(
 	if ((!kind || str_eq(kind, must)) && (!have || str_eq(have, gv)))
 		return 0;
 	return refuse(refused,
-		apistore_status_refusal(400, "BadRequest",
+		apistore_status_refusal(400,
 			"%s in version \"%s\" cannot be handled as a %s: kind and apiVersion name another kind",
 			kind ? kind : must,
 			slash  ? slash + 1
@@ -80,7 +80,7 @@ static int check_custom_type(
 
 	if (have && !str_eq(have, gv))
 		return refuse(refused,
-			apistore_status_refusal(400, "BadRequest",
+			apistore_status_refusal(400,
 				"the API version in the data (%s) does not match the expected API version (%s)",
 				have, gv));
 	if (!w->was && kind && !str_eq(kind, must)) {
@@ -119,10 +119,10 @@ static int refuse_object(
 	if (w->patched)
 		return refuse(refused, apistore_admit_invalid(why));
 	if (!k)
-		return refuse(refused, apistore_status_refusal(400, "BadRequest", "%s", why));
-	return refuse(refused, apistore_status_refusal(400, "BadRequest",
-				       "%s in version \"%s\" cannot be handled as a %s: %s",
-				       k->kind, k->version, k->kind, why));
+		return refuse(refused, apistore_status_refusal(400, "%s", why));
+	return refuse(refused,
+		apistore_status_refusal(400, "%s in version \"%s\" cannot be handled as a %s: %s",
+			k->kind, k->version, k->kind, why));
 }
 
 int apistore_admit_strict(const struct apistore_admit *w, struct apistore_answer *refused)
@@ -183,8 +183,8 @@ static int check_has_type(
 
 	if (json_get_str(o, "kind") && json_get_str(o, "apiVersion"))
 		return 0;
-	return refuse(refused, w->patched ? apistore_admit_invalid(why)
-					  : apistore_status_refusal(400, "BadRequest", "%s", why));
+	return refuse(refused,
+		w->patched ? apistore_admit_invalid(why) : apistore_status_refusal(400, "%s", why));
 }
 
 /* Check that an object is in the namespace of the request, and has the type of the one it replaces. */
@@ -195,7 +195,7 @@ static int check_same(
 
 	if (ns && *ns && w->key.ns[0] && !str_eq(ns, w->key.ns))
 		return refuse(refused,
-			apistore_status_refusal(400, "BadRequest",
+			apistore_status_refusal(400,
 				"the namespace of the provided object does not match the namespace sent on the request"));
 	if (w->was && (!apistore_objects_same_member(w->was, o, "kind") ||
 			      !apistore_objects_same_member(w->was, o, "apiVersion"))) {

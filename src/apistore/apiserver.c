@@ -20,7 +20,6 @@
 #include "tec/loop/timer.h"
 
 #include "apiserver_internal.h"
-#include "documents.h"
 
 #define HEAD_MAX     (48 * 1024)
 #define LINE_MAX_LEN (24 * 1024) /* room for a token of 16 KiB */
@@ -40,19 +39,8 @@ struct apistore_apiserver {
  * called. */
 static const char *error_body(struct strbuf *out, int status, const char *message)
 {
-	static const struct {
-		int status;
-		const char *reason;
-	} reasons[] = {{400, "BadRequest"}, {405, "MethodNotAllowed"}, {408, "Timeout"},
-		{413, "RequestEntityTooLarge"}, {415, "UnsupportedMediaType"},
-		{429, "TooManyRequests"}, {503, "ServiceUnavailable"}};
-	const char *reason = "";
-	struct apistore_answer a;
+	struct apistore_answer a = apistore_status_refusal(status, "%s", message);
 
-	for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
-		if (reasons[i].status == status)
-			reason = reasons[i].reason;
-	a = apistore_status_refusal(status, reason, "%s", message);
 	strbuf_add(out, a.body, a.len);
 	apistore_answer_fini(&a);
 	return APISERVER_JSON;
@@ -108,19 +96,6 @@ static enum httpd_standing standing(struct httpd_req *req, void *arg)
 
 /* ---- what may be done */
 
-/* Describe a request for authorization. A Namespace object counts as being in its own namespace, so
- * a RoleBinding there can grant access to it. */
-static struct apistore_act object_act(const struct apistore_target *t, const char *verb)
-{
-	return (struct apistore_act){.verb = verb,
-		.group = t->group,
-		.resource = t->resource,
-		.sub = t->sub,
-		.ns = str_eq(t->resource, "namespaces") ? t->name : t->ns,
-		.name = t->name,
-		.path = ""};
-}
-
 /* Map an HTTP method to the RBAC verb, as kube-apiserver does. */
 static const char *verb_of(enum httpd_method m, const struct apistore_target *t)
 {
@@ -141,32 +116,18 @@ static const char *verb_of(enum httpd_method m, const struct apistore_target *t)
 	return t->name[0] ? "get" : apistore_target_flag(t, "watch") ? "watch" : "list";
 }
 
-/* Answer 403. The details name the resource as "kind", as kube-apiserver does. */
-static void forbid(const struct apiserver_call *c, const struct apistore_act *act)
-{
-	cleanup_free char *why = apistore_rights_refusal(&c->user, act);
-	struct json_object *o = json_obj(), *d = json_obj();
-
-	json_add_str(json_add_str(o, "kind", "Status"), "apiVersion", "v1");
-	json_add(o, "metadata", json_obj());
-	json_add_str(json_add_str(o, "status", "Failure"), "message", why);
-	json_add_str(o, "reason", "Forbidden");
-	json_add_str(d, "name", act->name[0] ? act->name : NULL);
-	json_add_str(d, "group", act->group[0] ? act->group : NULL);
-	json_add_str(d, "kind", act->resource[0] ? act->resource : NULL);
-	json_add_int(json_add(o, "details", d), "code", 403);
-	apiserver_answer_json(c->req, 403, o);
-}
-
 /* Describe the request for authorization: an object with its RBAC verb, or else a non-resource
- * path, whose verb is the HTTP method ("get" for GET and HEAD). */
+ * path, whose verb is the HTTP method ("get" for GET and HEAD). A Namespace object counts as being
+ * in its own namespace, so a RoleBinding there can grant access to it. */
 static struct apistore_act act_of(const struct apiserver_call *c, const char *path)
 {
 	const enum httpd_method m = httpd_req_method(c->req);
+	const struct apistore_target *t = c->t;
 	struct apistore_act act = {"get", "", "", "", "", "", path};
 
 	if (c->kind)
-		return object_act(c->t, verb_of(m, c->t));
+		return (struct apistore_act){verb_of(m, t), t->group, t->resource, t->sub,
+			str_eq(t->resource, "namespaces") ? t->name : t->ns, t->name, ""};
 	if (m != HTTPD_GET && m != HTTPD_HEAD)
 		act.verb = httpd_method_name(m);
 	return act;
@@ -188,15 +149,6 @@ static bool has_verb(const struct apiserver_call *c, const char *verb)
 	return false;
 }
 
-/* Does the request impersonate another user? It must be refused: ignoring the header would run the
- * request with the rights of the caller instead of the fewer rights of the user that was named. */
-static bool is_impersonation(struct httpd_req *req)
-{
-	return httpd_req_header(req, "Impersonate-User") ||
-	       httpd_req_header(req, "Impersonate-Group") ||
-	       httpd_req_header(req, "Impersonate-Uid");
-}
-
 /* Handle one request; the file header gives the order. Authorization comes before 404 and 405, so a
  * user without rights does not learn what is served. */
 static void serve(struct httpd_req *req, void *arg)
@@ -211,38 +163,48 @@ static void serve(struct httpd_req *req, void *arg)
 	if (apiserver_paths_open(c.shared, req))
 		return;
 	if (!user_of(a, req, &c.user)) {
-		apiserver_answer_refuse(req, 401, "Unauthorized", "Unauthorized");
+		apiserver_answer_refuse(req, 401, "Unauthorized");
 		return;
 	}
-	if (is_impersonation(req)) {
+	/* Ignoring the header would run the request with the rights of the caller instead of the
+	 * fewer rights of the user that was named. */
+	if (httpd_req_header(req, "Impersonate-User") ||
+		httpd_req_header(req, "Impersonate-Group") ||
+		httpd_req_header(req, "Impersonate-Uid")) {
 		apiserver_answer_refuse(
-			req, 403, "Forbidden", "impersonation is not supported by this API server");
+			req, 403, "impersonation is not supported by this API server");
 		return;
 	}
 	/* A path that is not an API path is authorized too, as a non-resource path. */
 	rc = apistore_target_parse(httpd_req_target(req), &t, &err);
 	if (rc < 0 && err.kind != ERR_NOT_FOUND) {
-		apiserver_answer_refuse(req, 400, "BadRequest", "%s", err.text);
+		apiserver_answer_refuse(req, 400, "%s", err.text);
 		return;
 	}
 	if (rc == 0)
 		c.kind = apistore_kinds_find(a->shared.conf.kinds, t.group, t.version, t.resource);
 	act = act_of(&c, httpd_req_path(req));
-	if (!apistore_rights_allow(a->shared.conf.objects, &c.user, &act))
-		forbid(&c, &act);
-	else if (apiserver_admin_values(&c))
+	if (!apistore_rights_allow(a->shared.conf.objects, &c.user, &act)) {
+		const struct apistore_target denied = {.group = (char *)act.group,
+			.resource = (char *)act.resource,
+			.name = (char *)act.name};
+		cleanup_free char *why = apistore_rights_refusal(&c.user, &act);
+
+		apiserver_answer(req, apistore_status_denied(&denied, why));
+	} else if (apiserver_admin_values(&c)) {
 		return;
-	else if (c.kind && !has_verb(&c, act.verb))
-		apiserver_answer_refuse(req, 405, "MethodNotAllowed",
+	} else if (c.kind && !has_verb(&c, act.verb)) {
+		apiserver_answer_refuse(req, 405,
 			"%s of %s is not served by tec-operator --standalone", act.verb,
 			t.qualified);
-	else if (c.kind)
+	} else if (c.kind) {
 		apiserver_objects(&c);
-	else if (rc == 0)
-		apiserver_answer_refuse(req, 404, "NotFound",
-			"%s is not served by tec-operator --standalone", t.qualified);
-	else if (!apiserver_admin(&c))
+	} else if (rc == 0) {
+		apiserver_answer_refuse(
+			req, 404, "%s is not served by tec-operator --standalone", t.qualified);
+	} else if (!apiserver_admin(&c)) {
 		apiserver_paths(&c);
+	}
 }
 
 /* ---- the listener */
@@ -277,15 +239,6 @@ static void on_renew(void *arg)
 	timer_set(&a->renew, RENEW_MS);
 }
 
-static int read_token_key(struct apistore_apiserver *a, struct err *err)
-{
-	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
-
-	pki_key_public_pem(apistore_authority_token_key(a->shared.conf.authority), &pem);
-	a->tokens = jws_public_from_pem(pem.data, pem.len, err);
-	return a->tokens ? 0 : -1;
-}
-
 /* One route takes all paths, because authentication and authorization come before everything that
  * depends on the path. Connections are reused without limit: client-go keeps one for all its
  * requests. */
@@ -298,9 +251,9 @@ struct apistore_apiserver *apistore_apiserver_new(
 		.fn = serve}};
 	struct apistore_apiserver *a = xcalloc(1, sizeof(*a));
 	struct httpd_conf h = httpd_conf_default;
+	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
 
 	a->shared.conf = *conf;
-	a->shared.documents = documents_new(conf->kinds);
 	a->shared.loop = l;
 	h.name = "api";
 	h.limits = (struct httphead_limits){.head = HEAD_MAX,
@@ -323,7 +276,9 @@ struct apistore_apiserver *apistore_apiserver_new(
 	a->httpd = httpd_new(l, &h);
 	timer_init(&a->renew, l, on_renew, a);
 	timer_set(&a->renew, RENEW_MS);
-	if (read_token_key(a, err) < 0 || use_certificate(a, err) < 0) {
+	pki_key_public_pem(apistore_authority_token_key(conf->authority), &pem);
+	a->tokens = jws_public_from_pem(pem.data, pem.len, err);
+	if (!a->tokens || use_certificate(a, err) < 0) {
 		apistore_apiserver_free(a);
 		return NULL;
 	}
@@ -335,7 +290,7 @@ void apistore_apiserver_free(struct apistore_apiserver *a)
 	if (!a)
 		return;
 	httpd_free(a->httpd); /* ends all requests, and so their watches and jobs */
-	documents_free(a->shared.documents);
+	apiserver_paths_fini(&a->shared);
 	timer_fini(&a->renew);
 	jws_public_free(a->tokens);
 	free(a);
@@ -349,5 +304,5 @@ struct httpd *apistore_apiserver_httpd(struct apistore_apiserver *a)
 void apistore_apiserver_drain(struct apistore_apiserver *a)
 {
 	httpd_drain(a->httpd);
-	apiserver_watch_end_all(&a->shared);
+	apiserver_objects_drain(&a->shared);
 }

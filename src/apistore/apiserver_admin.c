@@ -42,7 +42,7 @@ static void on_gone(void *arg)
 	struct apiserver_job *j = arg;
 
 	apistore_wait_cancel(&j->wait);
-	apiserver_stream_cancel(&j->stream);
+	defer_cancel(&j->stream.next);
 	apistore_db_backup_free(j->backup);
 	if (j->fd >= 0)
 		(void)close(j->fd);
@@ -57,18 +57,9 @@ static void on_gone(void *arg)
 static void refuse(struct apiserver_job *j, const struct err *err, const char *doing)
 {
 	log_err(LOG_ERROR, NULL, doing, err);
-	apiserver_answer(
-		j->stream.req, err->kind == ERR_CONFLICT
-				       ? apistore_status_refusal(409, "Conflict", "%s", err->text)
-				       : apistore_status_storage(err)); /* j is gone */
-}
-
-static struct json_object *success(const char *message)
-{
-	struct json_object *o = json_add_str(json_obj(), "kind", "Status");
-
-	json_add(json_add_str(o, "apiVersion", "v1"), "metadata", json_obj());
-	return json_add_str(json_add_str(o, "status", "Success"), "message", message);
+	apiserver_answer(j->stream.req, err->kind == ERR_CONFLICT
+						? apistore_status_refusal(409, "%s", err->text)
+						: apistore_status_storage(err)); /* j is gone */
 }
 
 /* ---- backup */
@@ -108,7 +99,7 @@ static void send_backup(struct apiserver_job *j)
 	free(steal_ptr(&j->path));
 	log_info(NULL, "backup created", "bytes=%lld peer=%s", (long long)st.st_size,
 		httpd_req_peer(j->stream.req));
-	apiserver_stream_start(&j->stream, 200, BACKUP_TYPE);
+	apiserver_stream_start(&j->stream, BACKUP_TYPE);
 	apiserver_stream_more(&j->stream);
 }
 
@@ -163,25 +154,10 @@ static void rotate(void *arg, const struct err *unused)
 	said = xasprintf(
 		"the store is now sealed with key %s; create a new backup, since existing backups open only with the previous key",
 		id);
-	apiserver_answer_json(j->stream.req, 200, success(said));
+	apiserver_answer(j->stream.req, apistore_status_success(said));
 }
 
 /* ---- an image's values */
-
-/* Map an error of the hand_in callback to a Status. */
-static struct apistore_answer refusal_of(const struct err *err)
-{
-	switch (err->kind) {
-	case ERR_NOT_FOUND:
-		return apistore_status_refusal(404, "NotFound", "%s", err->text);
-	case ERR_CONFLICT:
-		return apistore_status_refusal(409, "Conflict", "%s", err->text);
-	case ERR_TRANSIENT:
-		return apistore_status_refusal(503, "ServiceUnavailable", "%s", err->text);
-	default:
-		return apistore_status_refusal(422, "Invalid", "invalid values: %s", err->text);
-	}
-}
 
 /* Pass the text in the body, {"message": TEXT}, to the hand_in callback. The image must exist. */
 static int take_values(const struct apiserver_call *c, struct err *err)
@@ -217,15 +193,20 @@ bool apiserver_admin_values(const struct apiserver_call *c)
 		return false;
 	/* A right to update images is not enough: the values decide which nodes get keys. */
 	if (!apistore_user_in(&c->user, APISTORE_MASTERS))
-		apiserver_answer_refuse(c->req, 403, "Forbidden",
+		apiserver_answer_refuse(c->req, 403,
 			"only members of " APISTORE_MASTERS " may submit an image's values");
 	else if (httpd_req_method(c->req) != HTTPD_PUT)
+		apiserver_answer_refuse(c->req, 405, "only PUT is allowed here");
+	else if (take_values(c, &err) < 0) {
+		int code = err.kind == ERR_NOT_FOUND   ? 404
+			   : err.kind == ERR_CONFLICT  ? 409
+			   : err.kind == ERR_TRANSIENT ? 503
+						       : 422;
+
 		apiserver_answer_refuse(
-			c->req, 405, "MethodNotAllowed", "only PUT is allowed here");
-	else if (take_values(c, &err) < 0)
-		apiserver_answer(c->req, refusal_of(&err));
-	else
-		apiserver_answer_json(c->req, 200, success("the values are being written"));
+			c->req, code, code == 422 ? "invalid values: %s" : "%s", err.text);
+	} else
+		apiserver_answer(c->req, apistore_status_success("the values are being written"));
 	return true;
 }
 
@@ -238,7 +219,7 @@ static void start(const struct apiserver_call *c, bool is_backup)
 	struct apiserver_job *j;
 
 	if (c->shared->job) {
-		apiserver_answer_refuse(c->req, 429, "TooManyRequests",
+		apiserver_answer_refuse(c->req, 429,
 			"a backup or a change of the sealing key is in progress; try again later");
 		return;
 	}
@@ -269,8 +250,8 @@ bool apiserver_admin(const struct apiserver_call *c)
 	if (!is_backup && !str_eq(httpd_req_path(c->req), KEY_PATH))
 		return false;
 	if (httpd_req_method(c->req) != needed)
-		apiserver_answer_refuse(c->req, 405, "MethodNotAllowed", "only %s is allowed here",
-			httpd_method_name(needed));
+		apiserver_answer_refuse(
+			c->req, 405, "only %s is allowed here", httpd_method_name(needed));
 	else
 		start(c, is_backup);
 	return true;

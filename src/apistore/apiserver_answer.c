@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The headers that every answer has, and the shapes that most answers have. */
+/* The headers that every answer has, and the shapes that most answers have. A client that does not
+ * read stops a stream after one piece, which bounds its memory. */
 #include "config.h"
 
 #include "apiserver_internal.h"
@@ -55,20 +56,53 @@ void apiserver_answer_json(struct httpd_req *req, int code, struct json_object *
 	json_object_put(take_o);
 }
 
-void apiserver_answer_refuse(
-	struct httpd_req *req, int code, const char *reason, const char *fmt, ...)
+void apiserver_answer_refuse(struct httpd_req *req, int code, const char *fmt, ...)
 {
-	cleanup_strbuf struct strbuf message = STRBUF_INIT;
 	va_list ap;
 
 	va_start(ap, fmt);
-	strbuf_vaddf(&message, fmt, ap);
+	apiserver_answer(req, apistore_status_vrefusal(code, fmt, ap));
 	va_end(ap);
-	apiserver_answer(req, apistore_status_refusal(code, reason, "%s", strbuf_str(&message)));
 }
 
 void apiserver_answer_not_acceptable(struct httpd_req *req)
 {
-	apiserver_answer_refuse(req, 406, "NotAcceptable",
-		"only the following media types are accepted: application/json");
+	apiserver_answer_refuse(
+		req, 406, "only the following media types are accepted: application/json");
+}
+
+/* ---- streams */
+
+/* While the stream is blocked nothing is done: on_drained() asks again. */
+static void on_turn(void *arg)
+{
+	struct apiserver_stream *s = arg;
+
+	if (!s->blocked)
+		s->piece(s->arg);
+}
+
+void apiserver_stream_more(struct apiserver_stream *s)
+{
+	defer_call(&s->next, s->loop, on_turn, s);
+}
+
+static void on_drained(void *arg)
+{
+	struct apiserver_stream *s = arg;
+
+	s->blocked = false;
+	apiserver_stream_more(s);
+}
+
+void apiserver_stream_start(struct apiserver_stream *s, const char *type)
+{
+	apiserver_answer_uncached(s->req);
+	httpd_stream_start(s->req, 200, type, on_drained, s);
+}
+
+void apiserver_stream_add(struct apiserver_stream *s, const void *data, size_t len)
+{
+	if (len > 0)
+		s->blocked = httpd_stream_add(s->req, data, len) > 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The HTTP side of the API, from the ground up: what a request is and how it is answered
- * (apiserver_answer.c, apiserver_stream.c), the files that serve requests, and on top the listener
+ * (apiserver_answer.c), the files that serve requests, and on top the listener
  * (apiserver.c), which none of them calls. An answer ends its request, which frees what the request
  * owns.
  */
@@ -18,7 +18,7 @@
 
 struct apiserver_watch;
 struct apiserver_job;
-struct documents;
+struct document;
 
 /* What the requests of a server share; the listener owns it. */
 struct apiserver_shared {
@@ -27,7 +27,8 @@ struct apiserver_shared {
 	LIST_HEAD(, apiserver_watch) watches; /* owned by their requests */
 	size_t n_watches;
 	struct apiserver_job *job;   /* NULL: none; owned by its request */
-	struct documents *documents; /* owned */
+	struct document **documents; /* owned, by apiserver_paths.c */
+	size_t n_documents;
 };
 
 /* One request in progress. */
@@ -46,20 +47,18 @@ struct apiserver_call {
 
 void apiserver_answer(struct httpd_req *req, struct apistore_answer take);
 void apiserver_answer_json(struct httpd_req *req, int code, struct json_object *take_o);
-/* Answer with a Status that has this reason and message. */
-void apiserver_answer_refuse(struct httpd_req *req, int code, const char *reason, const char *fmt,
-	...) PRINTF_LIKE(4, 5);
+/* Answer with a Status that has this message. */
+void apiserver_answer_refuse(struct httpd_req *req, int code, const char *fmt, ...)
+	PRINTF_LIKE(3, 4);
 /* Answer 406: the client accepts none of our media types. */
 void apiserver_answer_not_acceptable(struct httpd_req *req);
 /* Forbid caches to keep the answer that follows. */
 void apiserver_answer_uncached(struct httpd_req *req);
 
-/* ---- apiserver_stream.c */
-
 /*
  * An answer that is sent in pieces. `piece` is called from the loop, once per turn, and never before
  * the client has read the last piece. It adds a piece and asks for the next one, or it ends or
- * aborts the stream (net/httpd). Embedded; the owner sets req, loop, piece and arg, and cancels it.
+ * aborts the stream (net/httpd). Embedded; the owner sets req, loop, piece and arg, and cancels next.
  */
 struct apiserver_stream {
 	struct httpd_req *req;
@@ -71,27 +70,16 @@ struct apiserver_stream {
 };
 
 /* Send the head of the answer. The first piece must be asked for. */
-void apiserver_stream_start(struct apiserver_stream *s, int code, const char *type);
+void apiserver_stream_start(struct apiserver_stream *s, const char *type);
 void apiserver_stream_add(struct apiserver_stream *s, const void *data, size_t len);
 /* Ask for the next piece, if need be after the client has read the last one. */
 void apiserver_stream_more(struct apiserver_stream *s);
-void apiserver_stream_cancel(struct apiserver_stream *s);
-
-/* ---- apiserver_watch.c */
-
-/* Answer with a stream of events. */
-void apiserver_watch_start(const struct apiserver_call *c);
-void apiserver_watch_end_all(struct apiserver_shared *shared);
-
-/* ---- apiserver_review.c: kinds that are posted to be answered and never stored */
-
-bool apiserver_review_knows(const struct apistore_target *t);
-void apiserver_review(const struct apiserver_call *c, struct json_object *body);
 
 /* ---- apiserver_objects.c */
 
 /* Serve a request about an object whose user, kind and verb have been checked. */
 void apiserver_objects(const struct apiserver_call *c);
+void apiserver_objects_drain(struct apiserver_shared *shared); /* end every watch */
 
 /* ---- apiserver_paths.c: documents */
 
@@ -99,6 +87,7 @@ void apiserver_objects(const struct apiserver_call *c);
 bool apiserver_paths_open(struct apiserver_shared *shared, struct httpd_req *req);
 /* Serve any other path that is not about an object. */
 void apiserver_paths(const struct apiserver_call *c);
+void apiserver_paths_fini(struct apiserver_shared *shared);
 
 /* ---- apiserver_admin.c. False: the path is another one, and nothing was answered. */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Paths that are not about an object. Health and version are open to anonymous users; discovery,
- * OpenAPI and /metrics are not. OpenAPI and aggregated discovery documents are cached (documents.h)
- * and have an ETag.
+ * OpenAPI and /metrics are not. OpenAPI and aggregated discovery documents have an ETag; each is
+ * built on its first request and kept, since the kinds do not change while the program runs.
  */
 #include "config.h"
 
@@ -10,48 +10,42 @@
 #include <time.h>
 
 #include "tec/apistore/negotiation.h"
+#include "tec/base/bytes.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/schema/discovery.h"
+#include "tec/schema/openapi.h"
 
 #include "apiserver_internal.h"
-#include "documents.h"
 
 #define DISCOVERY   "apidiscovery.k8s.io"
 #define SWAGGER     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 #define SWAGGER_OLD "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 #define NOT_FOUND   "404 page not found\n"
 
+enum document_what {
+	DOCUMENT_V2,
+	DOCUMENT_V2_PROTOBUF,
+	DOCUMENT_V3_INDEX,
+	DOCUMENT_V3,     /* of one group and version */
+	DOCUMENT_CORE,   /* aggregated discovery of /api; version: of the discovery format */
+	DOCUMENT_GROUPS, /* the same of /apis */
+};
+
+struct document {
+	char *data; /* owned, as the texts below */
+	size_t len;
+	char etag[2 * SHA256_LEN + 1]; /* hex SHA-256 of data, as in the OpenAPI v3 index */
+	enum document_what what;
+	char *group, *version;
+};
+
 /* The Python client requests the version with a trailing slash. */
 static const char *const free_paths[] = {"/healthz", "/livez", "/readyz", "/version", "/version/"};
 
-/* Answer 404: a Status below the API roots, else the plain text that kube-apiserver sends. */
-static void not_found(struct httpd_req *req)
-{
-	const char *path = httpd_req_path(req);
-
-	if (str_starts(path, "/api/") || str_starts(path, "/apis/"))
-		apiserver_answer_refuse(req, 404, "NotFound",
-			"%s is not served by tec-operator --standalone", log_esc(path));
-	else
-		httpd_reply(req, 404, APISERVER_TEXT, NOT_FOUND, strlen(NOT_FOUND));
-}
-
 /* ---- anonymous users */
-
-/* Answer /readyz with 500 and the reason while the operator is not ready, as kube-apiserver
- * does. */
-static void reply_ready(struct apiserver_shared *shared, struct httpd_req *req)
-{
-	const char *why = "not ready";
-
-	if (!shared->conf.ready || shared->conf.ready(shared->conf.ready_arg, &why))
-		httpd_reply(req, 200, APISERVER_TEXT, "ok", 2);
-	else
-		httpd_reply(req, 500, APISERVER_TEXT, why, strlen(why));
-}
 
 /* Answer /version with the Kubernetes version whose API is implemented. The part after the plus is
  * build metadata, which clients ignore when they compare versions. */
@@ -69,10 +63,12 @@ static void reply_version(struct apiserver_shared *shared, struct httpd_req *req
 	apiserver_answer_json(req, 200, o);
 }
 
-/* Answer the paths that need no authentication: health probes send no credentials. */
+/* Answer the paths that need no authentication: health probes send no credentials. /readyz answers
+ * 500 and the reason while the operator is not ready, as in kube-apiserver. */
 bool apiserver_paths_open(struct apiserver_shared *shared, struct httpd_req *req)
 {
-	const char *path = httpd_req_path(req);
+	const struct apistore_apiserver_conf *conf = &shared->conf;
+	const char *path = httpd_req_path(req), *why = "not ready";
 	size_t i = 0;
 
 	while (i < ARRAY_LEN(free_paths) && strcmp(path, free_paths[i]) != 0)
@@ -80,11 +76,11 @@ bool apiserver_paths_open(struct apiserver_shared *shared, struct httpd_req *req
 	if (i == ARRAY_LEN(free_paths))
 		return false;
 	if (!(httpd_req_method(req) & (HTTPD_GET | HTTPD_HEAD)))
-		apiserver_answer_refuse(req, 405, "MethodNotAllowed", "only GET is allowed here");
+		apiserver_answer_refuse(req, 405, "only GET is allowed here");
 	else if (str_starts(path, "/version"))
 		reply_version(shared, req);
-	else if (str_eq(path, "/readyz"))
-		reply_ready(shared, req);
+	else if (str_eq(path, "/readyz") && conf->ready && !conf->ready(conf->ready_arg, &why))
+		httpd_reply(req, 500, APISERVER_TEXT, why, strlen(why));
 	else
 		httpd_reply(req, 200, APISERVER_TEXT, "ok", 2);
 	return true;
@@ -100,6 +96,81 @@ struct found {
 	bool refused;                /* the client accepts none of our media types */
 	bool hashed;                 /* may be requested with ?hash= from the index */
 };
+
+/* ---- documents, of which there are a few per group and version served: a request for another group
+ * or version finds none and adds none */
+
+/* Build a document. NULL: this group or version is not served. */
+static struct json_object *make_document(const struct schema_served *s, enum document_what what,
+	const char *group, const char *version)
+{
+	switch (what) {
+	case DOCUMENT_V2:
+	case DOCUMENT_V2_PROTOBUF:
+		return schema_openapi_v2(s);
+	case DOCUMENT_V3_INDEX:
+		return schema_openapi_index(s);
+	case DOCUMENT_V3:
+		return schema_openapi_v3(s, group, version);
+	case DOCUMENT_CORE:
+	case DOCUMENT_GROUPS:
+		return schema_discovery_aggregated(s, what == DOCUMENT_CORE, version);
+	}
+	DIE("no such document: %d", (int)what);
+}
+
+/* Encode a document, hash it for its ETag, and keep it. */
+static struct document *keep(struct apiserver_shared *d, enum document_what what, const char *group,
+	const char *version, struct json_object *o)
+{
+	struct strbuf bytes = STRBUF_INIT;
+	uint8_t hash[SHA256_LEN];
+	struct document *doc = xcalloc(1, sizeof(*doc));
+
+	if (what == DOCUMENT_V2_PROTOBUF) {
+		schema_openapi_v2_protobuf(o, &bytes);
+		doc->len = bytes.len;
+		doc->data = strbuf_steal(&bytes);
+	} else {
+		doc->data = json_text(o);
+		doc->len = strlen(doc->data);
+	}
+	bytes_sha256(doc->data, doc->len, hash);
+	bytes_to_hex(hash, sizeof(hash), doc->etag);
+	doc->what = what;
+	doc->group = xstrdup(group);
+	doc->version = xstrdup(version);
+	ARRAY_GROW(d->documents, d->n_documents);
+	d->documents[d->n_documents++] = doc;
+	return doc;
+}
+
+/* Borrowed as long as the server exists. group and version: "" where they do not apply. NULL: not
+ * found. */
+static const struct document *document_of(
+	struct apiserver_shared *d, enum document_what what, const char *group, const char *version)
+{
+	const struct schema_served s = apistore_kinds_served(d->conf.kinds);
+	cleanup_json struct json_object *o = NULL;
+
+	for (size_t i = 0; i < d->n_documents; i++)
+		if (d->documents[i]->what == what && str_eq(d->documents[i]->group, group) &&
+			str_eq(d->documents[i]->version, version))
+			return d->documents[i];
+	o = make_document(&s, what, group, version);
+	return o ? keep(d, what, group, version, o) : NULL;
+}
+
+void apiserver_paths_fini(struct apiserver_shared *shared)
+{
+	for (size_t i = 0; i < shared->n_documents; i++) {
+		free(shared->documents[i]->data);
+		free(shared->documents[i]->group);
+		free(shared->documents[i]->version);
+		free(shared->documents[i]);
+	}
+	free(shared->documents);
+}
 
 /* Negotiate a discovery document. *version becomes the version of aggregated discovery that the
  * client prefers, or "" for the older form with one document per group version. False: nothing is
@@ -137,8 +208,8 @@ static void root(
 			str_eq(version, "v2")
 				? "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 				: "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
-		f->kept = documents_get(c->shared->documents,
-			core ? DOCUMENTS_CORE : DOCUMENTS_GROUPS, "", version);
+		f->kept =
+			document_of(c->shared, core ? DOCUMENT_CORE : DOCUMENT_GROUPS, "", version);
 	} else {
 		f->o = core ? schema_discovery_versions("") : schema_discovery_groups(s);
 	}
@@ -161,8 +232,7 @@ static void swagger(const struct apiserver_call *c, const char *accept, struct f
 	f->refused = !protobuf && !apistore_negotiation_choose(accept, &any);
 	if (f->refused)
 		return;
-	f->kept = documents_get(
-		c->shared->documents, protobuf ? DOCUMENTS_V2_PROTOBUF : DOCUMENTS_V2, "", "");
+	f->kept = document_of(c->shared, protobuf ? DOCUMENT_V2_PROTOBUF : DOCUMENT_V2, "", "");
 	if (protobuf)
 		f->type = SWAGGER;
 }
@@ -185,7 +255,7 @@ static void openapi(const struct apiserver_call *c, const char *rest, struct fou
 	} else {
 		return;
 	}
-	f->kept = documents_get(c->shared->documents, DOCUMENTS_V3, group ? group : "", version);
+	f->kept = document_of(c->shared, DOCUMENT_V3, group ? group : "", version);
 	f->hashed = true;
 }
 
@@ -234,7 +304,7 @@ static struct found find(const struct apiserver_call *c)
 		return f;
 	}
 	if (str_eq(path, "/openapi/v3"))
-		f.kept = documents_get(c->shared->documents, DOCUMENTS_V3_INDEX, "", "");
+		f.kept = document_of(c->shared, DOCUMENT_V3_INDEX, "", "");
 	else if (str_starts(path, "/openapi/v3/"))
 		openapi(c, path + strlen("/openapi/v3/"), &f);
 	else
@@ -263,81 +333,70 @@ static bool is_known(const struct apiserver_call *c, const char *etag)
 	return false;
 }
 
-/* Let the client cache the document for a year: its URL holds the hash of its content. */
-static void keep_for_ever(struct httpd_req *req)
-{
-	time_t at = (time_t)(clock_wall_s() + (int64_t)365 * 86400);
-	char expires[64];
-	struct tm tm;
-
-	strftime(expires, sizeof(expires), "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&at, &tm));
-	httpd_reply_header(req, "Cache-Control", "public, immutable");
-	httpd_reply_header(req, "Expires", expires);
-}
-
-/* Redirect a request with an outdated hash to the URL of the current document. */
-static void move_to(const struct apiserver_call *c, const struct document *d)
-{
-	cleanup_free char *url = xasprintf("/openapi/v3/%s%s/%s?hash=%s",
-		*d->group ? "apis/" : "api", d->group, d->version, d->etag);
-
-	httpd_reply_header(c->req, "Location", url);
-	httpd_reply(c->req, 301, APISERVER_TEXT, "", 0);
-}
-
-/* Send a cached document: 304 if the client has it, 301 if its hash is outdated. */
+/* Send a cached document: 304 if the client has it, 301 to its current URL if the hash is outdated.
+ * A URL that holds the hash of the content may be cached for a year. */
 static void reply_kept(const struct apiserver_call *c, const struct found *f)
 {
 	cleanup_free char *hash = f->hashed ? apistore_target_param(c->t, "hash") : NULL;
 	cleanup_free char *etag = xasprintf("\"%s\"", f->kept->etag);
+	const struct document *d = f->kept;
+	time_t at = (time_t)(clock_wall_s() + (int64_t)365 * 86400);
+	char expires[64];
+	struct tm tm;
 
 	httpd_reply_header(c->req, "Vary", "Accept");
 	httpd_reply_header(c->req, "ETag", etag);
-	if (hash && *hash && !str_eq(hash, f->kept->etag)) {
-		move_to(c, f->kept);
+	if (hash && *hash && !str_eq(hash, d->etag)) {
+		cleanup_free char *url = xasprintf("/openapi/v3/%s%s/%s?hash=%s",
+			*d->group ? "apis/" : "api", d->group, d->version, d->etag);
+
+		httpd_reply_header(c->req, "Location", url);
+		httpd_reply(c->req, 301, APISERVER_TEXT, "", 0);
 		return;
 	}
-	if (hash && *hash)
-		keep_for_ever(c->req);
-	else
+	if (hash && *hash) {
+		strftime(expires, sizeof(expires), "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&at, &tm));
+		httpd_reply_header(c->req, "Cache-Control", "public, immutable");
+		httpd_reply_header(c->req, "Expires", expires);
+	} else {
 		apiserver_answer_uncached(c->req);
+	}
 	if (is_known(c, etag))
 		httpd_reply(c->req, 304, f->type, "", 0);
 	else
-		httpd_reply(c->req, 200, f->type, f->kept->data, f->kept->len);
+		httpd_reply(c->req, 200, f->type, d->data, d->len);
 }
 
-/* Send the document of a path. Vary tells caches that the same URL has several forms. */
-static void serve_document(const struct apiserver_call *c)
+/* Send the metrics or a document. Vary tells caches that the same URL has several forms. 404 is a
+ * Status below the API roots, else the plain text that kube-apiserver sends. */
+void apiserver_paths(const struct apiserver_call *c)
 {
-	struct found f = find(c);
+	const char *path = httpd_req_path(c->req);
+	cleanup_strbuf struct strbuf metrics = STRBUF_INIT;
+	cleanup_free char *text = NULL;
+	struct found f;
 
+	if (str_eq(path, "/metrics") && c->shared->conf.metrics) {
+		c->shared->conf.metrics(&metrics);
+		httpd_reply(c->req, 200, "text/plain; version=0.0.4; charset=utf-8",
+			strbuf_str(&metrics), metrics.len);
+		return;
+	}
+	f = find(c);
 	if (f.refused) {
 		apiserver_answer_not_acceptable(c->req);
 	} else if (f.kept) {
 		reply_kept(c, &f);
-	} else if (!f.o) {
-		not_found(c->req);
-	} else {
-		cleanup_free char *text = json_text(f.o);
-
+	} else if (f.o) {
+		text = json_text(f.o);
 		httpd_reply_header(c->req, "Vary", "Accept");
 		apiserver_answer_uncached(c->req);
 		httpd_reply(c->req, 200, f.type, text, strlen(text));
+	} else if (str_starts(path, "/api/") || str_starts(path, "/apis/")) {
+		apiserver_answer_refuse(c->req, 404,
+			"%s is not served by tec-operator --standalone", log_esc(path));
+	} else {
+		httpd_reply(c->req, 404, APISERVER_TEXT, NOT_FOUND, strlen(NOT_FOUND));
 	}
 	json_object_put(f.o);
-}
-
-void apiserver_paths(const struct apiserver_call *c)
-{
-	const char *path = httpd_req_path(c->req);
-	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-
-	if (!str_eq(path, "/metrics") || !c->shared->conf.metrics) {
-		serve_document(c);
-		return;
-	}
-	c->shared->conf.metrics(&text);
-	httpd_reply(c->req, 200, "text/plain; version=0.0.4; charset=utf-8", strbuf_str(&text),
-		text.len);
 }

@@ -28,7 +28,7 @@ struct apistore_answer apistore_inproc_ask(struct apistore_objects *s, const cha
 	if (err.kind == ERR_NOT_FOUND)
 		return (struct apistore_answer){
 			.code = 404, .body = xstrdup(err.text), .len = strlen(err.text)};
-	return apistore_status_refusal(400, "BadRequest", "%s", err.text);
+	return apistore_status_refusal(400, "%s", err.text);
 }
 
 /* A failure of the database in this turn hides the object: what the turn wrote may be undone. */

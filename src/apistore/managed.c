@@ -634,17 +634,15 @@ static int check_conf(const struct apistore_place *p, const struct apistore_kind
 
 	if (!kind || !version || !str_eq(version, m->version) ||
 		(k->kind && !str_eq(kind, k->kind)))
-		*refused =
-			apistore_status_refusal(400, "BadRequest", "invalid object type: %s", gvk);
+		*refused = apistore_status_refusal(400, "invalid object type: %s", gvk);
 	else if (json_get(conf, "metadata/managedFields"))
-		*refused = apistore_status_refusal(
-			400, "BadRequest", "metadata.managedFields must be nil");
+		*refused = apistore_status_refusal(400, "metadata.managedFields must be nil");
 	else if (meta && !json_object_is_type(meta, json_type_object))
-		*refused = apistore_status_refusal(500, NULL,
+		*refused = apistore_status_refusal(500,
 			"failed to create typed patch object (/; %s): .metadata: expected map",
 			gvk);
 	else if ((why = apistore_typed_check(p, conf)) || (why = undeclared(k, conf)))
-		*refused = apistore_status_refusal(500, NULL,
+		*refused = apistore_status_refusal(500,
 			"failed to create typed patch object (%s/%s; %s): %s", ns ? ns : "",
 			name ? name : "", gvk, why);
 	else
@@ -690,7 +688,7 @@ struct json_object *apistore_managed_apply(const struct apistore_place *p,
 		return NULL;
 	if (live && entries_read(live, &l, &err) < 0) {
 		*refused = apistore_status_refusal(
-			500, NULL, "failed to decode managed fields: %s", err.text);
+			500, "failed to decode managed fields: %s", err.text);
 		return NULL;
 	}
 	if (live && l.n == 0) {
@@ -703,8 +701,8 @@ struct json_object *apistore_managed_apply(const struct apistore_place *p,
 	/* From here on, only the part that this request may change counts. */
 	a.conf = part = part_of(k, m, conf);
 	if (l.n == ENTRIES_MAX && !entries_find(&l, m, true)) {
-		*refused = apistore_status_refusal(400, "BadRequest",
-			"the object already has %d field managers, the maximum", ENTRIES_MAX);
+		*refused = apistore_status_refusal(
+			400, "the object already has %d field managers, the maximum", ENTRIES_MAX);
 		return NULL;
 	}
 	if (allowed_to_kubectl(&a, &allowed))

@@ -129,10 +129,9 @@ static int check_types(struct json_object *body, struct apistore_answer *refused
 
 		if (!v || json_object_is_type(v, members[i].type))
 			continue;
-		*refused =
-			apistore_status_refusal(400, "BadRequest", "%s must be of type %s, not %s",
-				members[i].member, json_type_to_name(members[i].type),
-				json_type_to_name(json_object_get_type(v)));
+		*refused = apistore_status_refusal(400, "%s must be of type %s, not %s",
+			members[i].member, json_type_to_name(members[i].type),
+			json_type_to_name(json_object_get_type(v)));
 		return -1;
 	}
 	return 0;
@@ -146,8 +145,7 @@ static int check_grace(const struct apistore_target *t, struct apistore_answer *
 
 	if (!digits || (*digits && strspn(digits, "0123456789") == strlen(digits)))
 		return 0;
-	*refused = apistore_status_refusal(
-		400, "BadRequest", "gracePeriodSeconds must be a whole number");
+	*refused = apistore_status_refusal(400, "gracePeriodSeconds must be a whole number");
 	return -1;
 }
 

@@ -25,7 +25,7 @@ static const struct apistore_target options_target = {
  * the current version, as kube-apiserver does. */
 static struct apistore_answer expired_token(const char *next)
 {
-	struct apistore_answer a = apistore_status_refusal(410, "Expired", "%s", too_old);
+	struct apistore_answer a = apistore_status_refusal(410, "%s", too_old);
 	struct err ignored = ERR_INIT;
 	cleanup_json struct json_object *o =
 		json_parse(a.body, a.len, &json_limits_object, &ignored);
@@ -74,8 +74,8 @@ static int read_list(const struct apistore_target *t, struct apistore_list_optio
 		   *match = match_param && *match_param ? match_param : NULL;
 
 	if (limit && *limit && str_to_u64(limit, INT64_MAX, &o->limit) < 0) {
-		*refused = apistore_status_refusal(
-			400, "BadRequest", "limit is not a number: %s", log_esc(limit));
+		*refused =
+			apistore_status_refusal(400, "limit is not a number: %s", log_esc(limit));
 		return -1;
 	}
 	if (check_list(t, match, rv, o->token != NULL, refused) < 0)
@@ -86,8 +86,8 @@ static int read_list(const struct apistore_target *t, struct apistore_list_optio
 		return -1;
 	}
 	if (o->token && o->rv != 0) {
-		*refused = apistore_status_refusal(400, "BadRequest",
-			"specifying resource version is not allowed when using continue");
+		*refused = apistore_status_refusal(
+			400, "specifying resource version is not allowed when using continue");
 		return -1;
 	}
 	/* As in kube-apiserver, a limit without a match makes a resourceVersion exact. */
@@ -101,13 +101,13 @@ static struct apistore_answer no_list(
 {
 	switch (state) {
 	case APISTORE_LIST_BAD_TOKEN:
-		return apistore_status_refusal(400, "BadRequest",
-			"continue key is not valid: encoded start key is not valid");
+		return apistore_status_refusal(
+			400, "continue key is not valid: encoded start key is not valid");
 	case APISTORE_LIST_FUTURE:
 		return apistore_status_too_large(c->at, apistore_objects_rv(c->s));
 	case APISTORE_LIST_EXPIRED:
 		return c->next ? expired_token(c->next)
-			       : apistore_status_refusal(410, "Expired",
+			       : apistore_status_refusal(410,
 					 "The resourceVersion for the provided list is too old.");
 	case APISTORE_LIST_FAILED:
 	case APISTORE_LIST_OK:
@@ -180,7 +180,7 @@ int apistore_query_watch(struct apistore_objects *s, const struct apistore_targe
 		.bookmarks = apistore_target_flag(t, "allowWatchBookmarks")};
 	if (rv && *rv && str_to_u64(rv, INT64_MAX, &out->at) < 0) {
 		*refused = apistore_status_refusal(
-			400, "BadRequest", "Invalid value for resourceVersion: %s", log_esc(rv));
+			400, "Invalid value for resourceVersion: %s", log_esc(rv));
 		return -1;
 	}
 	if (check_watch(initial, match, refused) < 0)

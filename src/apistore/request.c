@@ -90,7 +90,7 @@ static struct apistore_answer get(struct apistore_objects *s, const struct apist
 
 	if (rv && *rv && str_to_u64(rv, INT64_MAX, &want) < 0)
 		return apistore_status_refusal(
-			400, "BadRequest", "Invalid value for resourceVersion: %s", log_esc(rv));
+			400, "Invalid value for resourceVersion: %s", log_esc(rv));
 	if (want > now)
 		return apistore_status_too_large(want, now);
 	text = apistore_objects_text(s, &key, &len);
@@ -225,8 +225,8 @@ static struct apistore_answer store(const struct apistore_admit *w, struct json_
 		answer = trouble(w->s);
 	} else if (stored.too_large) {
 		file_wipe(stored.text, stored.len);
-		answer = apistore_status_refusal(413, "RequestEntityTooLarge",
-			"Request entity too large: limit is %u", APISTORE_OBJECT_MAX);
+		answer = apistore_status_refusal(
+			413, "Request entity too large: limit is %u", APISTORE_OBJECT_MAX);
 	} else {
 		answer = shown_as(w->s, w->t, w->was ? 200 : 201, stored.text, stored.len);
 	}
@@ -289,7 +289,7 @@ static struct apistore_answer create(const struct apistore_admit *w, struct json
 		return refused;
 	if (rv && str_to_u64(rv, INT64_MAX, &version) == 0 && version != 0 && !w->opt.dry)
 		return apistore_status_refusal(
-			500, NULL, "resourceVersion should not be set on objects to be created");
+			500, "resourceVersion should not be set on objects to be created");
 	/* An existing object is reported last, after all that is wrong with the new one. */
 	if (apistore_admit_exists(w->s, &here.key))
 		return apistore_status_exists(&named);
@@ -310,7 +310,7 @@ static bool is_meant(
 	cleanup_free char *why = NULL;
 
 	if (name && !str_eq(name, w->t->name)) {
-		*refused = apistore_status_refusal(400, "BadRequest",
+		*refused = apistore_status_refusal(400,
 			"the name of the object (%s) does not match the name on the URL (%s)", name,
 			w->t->name);
 	} else if (uid && !w->was) {
@@ -340,7 +340,7 @@ static bool is_word(struct json_object *o, const char *name)
 
 static struct apistore_answer no_name(const struct apistore_admit *w)
 {
-	return apistore_status_refusal(400, "BadRequest",
+	return apistore_status_refusal(400,
 		"the name of the object (%s based on URL) was undeterminable: name must be provided",
 		w->t->name);
 }
@@ -384,7 +384,7 @@ static bool keeps_type(
 	 * so complains of the name. */
 	if (!version || !*version) {
 		*refused =
-			custom ? apistore_status_refusal(400, "BadRequest",
+			custom ? apistore_status_refusal(400,
 					 "Object 'apiVersion' is missing in the result of the patch")
 			       : no_name(w);
 		return false;
@@ -457,7 +457,7 @@ static struct apistore_answer strategic_patch(
 	struct err err = ERR_INIT;
 
 	if (apistore_strategic_merge(&p, o, body, &err) < 0)
-		return apistore_status_refusal(400, "BadRequest", "%s", err.text);
+		return apistore_status_refusal(400, "%s", err.text);
 	return update(w, steal_ptr(&o));
 }
 
@@ -487,7 +487,7 @@ static struct apistore_answer json_patch(const struct apistore_admit *w, struct 
 	struct err err = ERR_INIT;
 
 	if (apistore_jsonpatch_apply(&o, body, &err) < 0)
-		return apistore_status_refusal(422, "Invalid", UNPROCESSABLE);
+		return apistore_status_refusal(422, UNPROCESSABLE);
 	note_unknown(body, w->warnings);
 	if (apistore_admit_strict(w, &refused) < 0)
 		return refused;
@@ -555,12 +555,11 @@ static struct apistore_answer unsupported(const struct apistore_admit *w)
 	cleanup_strbuf struct strbuf types = STRBUF_INIT;
 
 	if (!w->kind->custom)
-		return apistore_status_refusal(
-			415, "UnsupportedMediaType", "415: Unsupported Media Type");
+		return apistore_status_refusal(415, "415: Unsupported Media Type");
 	for (size_t i = 0; i < ARRAY_LEN(patch_kinds); i++)
 		if (!(patch_kinds[i].built_in && w->kind->custom))
 			strbuf_addf(&types, "%s%s", types.len ? ", " : "", patch_kinds[i].type);
-	return apistore_status_refusal(415, "UnsupportedMediaType",
+	return apistore_status_refusal(415,
 		"the body of the request was in an unknown format - accepted media types include: %s",
 		strbuf_str(&types));
 }
@@ -597,14 +596,13 @@ static struct json_object *read_patch(const struct apistore_admit *w,
 	}
 	o = read_body(k, r, &err);
 	if (!o && err.http)
-		*refused = apistore_status_refusal(err.http,
-			err.http == 413 ? "RequestEntityTooLarge" : "BadRequest", "%s", err.text);
+		*refused = apistore_status_refusal(err.http, "%s", err.text);
 	else if (!o)
-		*refused = apistore_status_refusal(400, "BadRequest", "error decoding %s: %s",
+		*refused = apistore_status_refusal(400, "error decoding %s: %s",
 			k->run == apply ? "YAML" : "patch",
 			err_is_set(&err) ? err.text : "it is null");
 	else if (k->run != json_patch && !json_object_is_type(o, json_type_object))
-		*refused = apistore_status_refusal(400, "BadRequest",
+		*refused = apistore_status_refusal(400,
 			"error decoding patch: must be of type object, not %s",
 			json_type_to_name(json_object_get_type(o)));
 	else
@@ -740,7 +738,7 @@ static struct apistore_answer remove_all(const struct apistore_admit *w)
 		json_object_put(apistore_gc_delete(w->s, &key, w->opt.policy));
 	}
 	strbuf_fini(&sweep.names);
-	return apistore_status_success();
+	return apistore_status_success(NULL);
 }
 
 /* ---- entry point */
@@ -771,16 +769,16 @@ static struct apistore_answer write_request(
 	struct err err = ERR_INIT;
 
 	if (w->kind->custom && w->t->sub[0] && (is_post || is_delete))
-		return apistore_status_refusal(405, "MethodNotAllowed",
+		return apistore_status_refusal(405,
 			"%s is not supported on resources of kind \"%s\"",
 			is_post ? "create" : "delete", w->t->qualified);
 	if ((is_post ? named : !named && !is_delete) || (is_delete && w->t->sub[0]) ||
 		(!is_post && !is_delete && !is_patch && !str_eq(r->method, "PUT")))
-		return apistore_status_refusal(405, "MethodNotAllowed",
-			"the server does not allow this method on the requested resource");
+		return apistore_status_refusal(
+			405, "the server does not allow this method on the requested resource");
 	if (r->len > APISTORE_BODY_MAX)
-		return apistore_status_refusal(413, "RequestEntityTooLarge",
-			"Request entity too large: limit is %u", APISTORE_BODY_MAX);
+		return apistore_status_refusal(
+			413, "Request entity too large: limit is %u", APISTORE_BODY_MAX);
 	if (is_patch) {
 		body = read_patch(w, r, &answer);
 		if (!body)
@@ -789,9 +787,8 @@ static struct apistore_answer write_request(
 		body = json_parse_last(
 			r->body ? r->body : "", r->len, &limits, note_duplicate, w->warnings, &err);
 		if (!json_object_is_type(body, json_type_object))
-			return apistore_status_refusal(400, "BadRequest",
-				"the body is not a JSON object%s%s", *err.text ? ": " : "",
-				err.text);
+			return apistore_status_refusal(400, "the body is not a JSON object%s%s",
+				*err.text ? ": " : "", err.text);
 	}
 	if (apistore_options_read(w->t, r, body, &w->opt, &answer) < 0)
 		return answer;
@@ -829,7 +826,7 @@ struct apistore_answer apistore_request(struct apistore_objects *s, struct apist
 	/* The only subresource is status. For a custom kind, kube-apiserver reports the object. */
 	if (t.sub[0] && !(str_eq(t.sub, "status") && w.kind->status))
 		return w.kind->custom ? apistore_status_absent(&t)
-				      : apistore_status_refusal(404, "NotFound", ANY_RESOURCE);
+				      : apistore_status_refusal(404, ANY_RESOURCE);
 	if (!str_eq(r->method, "GET"))
 		answer = write_request(&w, r);
 	else

@@ -21,7 +21,7 @@ struct rule {
 /* Refuse a value that is not base64, without quoting it: it may be a secret. */
 static int bad_base64(const struct rule *r, const char *member)
 {
-	*r->refused = apistore_status_refusal(400, "BadRequest",
+	*r->refused = apistore_status_refusal(400,
 		"%s in version \"v1\" cannot be handled as a %s: %s: a value is not base64",
 		r->kind, r->kind, member);
 	return -1;

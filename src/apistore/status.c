@@ -125,17 +125,48 @@ struct apistore_answer apistore_status_causes(
 		json_add(details(t, kind), "causes", schema_causes_json(causes)));
 }
 
+/* The reason follows from the code, as in kube-apiserver; 500 has none here. */
+static const char *reason_of(int code)
+{
+	static const struct {
+		int code;
+		const char *reason;
+	} reasons[] = {{400, "BadRequest"}, {401, "Unauthorized"}, {403, "Forbidden"},
+		{404, "NotFound"}, {405, "MethodNotAllowed"}, {406, "NotAcceptable"},
+		{408, "Timeout"}, {409, "Conflict"}, {410, "Expired"},
+		{413, "RequestEntityTooLarge"}, {415, "UnsupportedMediaType"}, {422, "Invalid"},
+		{429, "TooManyRequests"}, {500, NULL}, {503, "ServiceUnavailable"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+		if (reasons[i].code == code)
+			return reasons[i].reason;
+	return "";
+}
+
 /* Errors 404 and 405 carry empty details, as kube-apiserver's do. */
-struct apistore_answer apistore_status_refusal(int code, const char *reason, const char *fmt, ...)
+struct apistore_answer apistore_status_vrefusal(int code, const char *fmt, va_list ap)
 {
 	cleanup_strbuf struct strbuf message = STRBUF_INIT;
+
+	strbuf_vaddf(&message, fmt, ap);
+	return status(code, reason_of(code), strbuf_str(&message),
+		code == 404 || code == 405 ? json_obj() : NULL);
+}
+
+struct apistore_answer apistore_status_refusal(int code, const char *fmt, ...)
+{
+	struct apistore_answer a;
 	va_list ap;
 
 	va_start(ap, fmt);
-	strbuf_vaddf(&message, fmt, ap);
+	a = apistore_status_vrefusal(code, fmt, ap);
 	va_end(ap);
-	return status(
-		code, reason, strbuf_str(&message), code == 404 || code == 405 ? json_obj() : NULL);
+	return a;
+}
+
+struct apistore_answer apistore_status_denied(const struct apistore_target *t, const char *message)
+{
+	return status(403, "Forbidden", message, details(t, t->resource[0] ? t->resource : NULL));
 }
 
 /* client-go's reflector recognizes the cause by its reason and lists again. */
@@ -152,23 +183,6 @@ struct apistore_answer apistore_status_too_large(uint64_t wanted, uint64_t curre
 			"retryAfterSeconds", 1));
 }
 
-/* The cause has no reason, only the message, as in kube-apiserver. */
-struct apistore_answer apistore_status_internal(const char *fmt, ...)
-{
-	cleanup_strbuf struct strbuf why = STRBUF_INIT;
-	cleanup_free char *message = NULL;
-	struct json_object *cause;
-	va_list ap;
-
-	va_start(ap, fmt);
-	strbuf_vaddf(&why, fmt, ap);
-	va_end(ap);
-	message = xasprintf("Internal error occurred: %s", strbuf_str(&why));
-	cause = json_add_str(json_obj(), "message", strbuf_str(&why));
-	return status(500, "InternalError", message,
-		json_add(json_obj(), "causes", json_push(json_arr(), cause)));
-}
-
 /* The reason InsufficientStorage is ours: kube-apiserver has no answer for a full disk. */
 struct apistore_answer apistore_status_storage(const struct err *err)
 {
@@ -178,30 +192,15 @@ struct apistore_answer apistore_status_storage(const struct err *err)
 		err->http == 507 ? "InsufficientStorage" : "InternalError", message, NULL);
 }
 
-/* Forbidden 403 by a rule about the object, not by missing rights (apiserver.c answers those). */
-struct apistore_answer apistore_status_forbidden(
-	const struct apistore_target *t, const char *fmt, ...)
-{
-	cleanup_strbuf struct strbuf why = STRBUF_INIT;
-	cleanup_free char *after = NULL;
-	va_list ap;
-
-	va_start(ap, fmt);
-	strbuf_vaddf(&why, fmt, ap);
-	va_end(ap);
-	after = xasprintf("is forbidden: %s", strbuf_str(&why));
-	return about(t, 403, "Forbidden", after);
-}
-
 struct apistore_answer apistore_status_conflicts(
 	const char *message, struct json_object *take_causes)
 {
 	return status(409, "Conflict", message, json_add(json_obj(), "causes", take_causes));
 }
 
-struct apistore_answer apistore_status_success(void)
+struct apistore_answer apistore_status_success(const char *message)
 {
-	return status(200, NULL, NULL, NULL);
+	return status(200, NULL, message, NULL);
 }
 
 struct apistore_answer apistore_status_deleted(const struct apistore_target *t, const char *uid)

@@ -126,9 +126,9 @@ enum apistore_watch_next apistore_stream_take(
 	enum apistore_watch_next next = apistore_watch_take(st->w, &to, &err);
 
 	if (err_is_set(&err)) {
-		struct apistore_answer a = err.kind == ERR_GONE ? apistore_status_refusal(410,
-									  "Expired", "%s", err.text)
-								: apistore_status_storage(&err);
+		struct apistore_answer a = err.kind == ERR_GONE
+						   ? apistore_status_refusal(410, "%s", err.text)
+						   : apistore_status_storage(&err);
 
 		add_event(out, "ERROR", a.body, a.len);
 		apistore_answer_fini(&a);

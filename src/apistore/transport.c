@@ -238,7 +238,7 @@ static void start_watch(struct call *c, struct apistore_target *take_t)
 
 	if (!c->x.to.on_data || (seconds && str_to_u64(seconds, UINT32_MAX, &s) < 0)) {
 		answer_later(
-			c, apistore_status_refusal(400, "BadRequest",
+			c, apistore_status_refusal(400,
 				   "a watch needs a stream, and timeoutSeconds must be a number"));
 		return;
 	}
@@ -279,7 +279,7 @@ static void start(struct k8s_exchange *x)
 						.body = xstrdup(err.text),
 						.len = strlen(err.text)});
 		else
-			answer_later(c, apistore_status_refusal(400, "BadRequest", "%s", err.text));
+			answer_later(c, apistore_status_refusal(400, "%s", err.text));
 	} else if (str_eq(req->method, "GET") && !t.name[0] && apistore_target_flag(&t, "watch")) {
 		start_watch(c, &t);
 	} else {

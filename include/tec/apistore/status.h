@@ -37,21 +37,19 @@ struct apistore_answer apistore_status_invalid(const struct apistore_target *t, 
 /* The same with several causes. */
 struct apistore_answer apistore_status_causes(
 	const struct apistore_target *t, const char *kind, const struct schema_causes *causes);
-/* Any other error, without details of an object. */
-struct apistore_answer apistore_status_refusal(int code, const char *reason, const char *fmt, ...)
-	PRINTF_LIKE(3, 4);
+/* Forbidden 403: the user lacks the right. resource "": the target is a non-resource path. */
+struct apistore_answer apistore_status_denied(const struct apistore_target *t, const char *message);
+/* Any other error, without details of an object; the reason follows from the code. */
+struct apistore_answer apistore_status_refusal(int code, const char *fmt, ...) PRINTF_LIKE(2, 3);
+struct apistore_answer apistore_status_vrefusal(int code, const char *fmt, va_list ap);
 /* Timeout 504: the client asked for a resourceVersion that does not exist yet. */
 struct apistore_answer apistore_status_too_large(uint64_t wanted, uint64_t current);
-/* InternalError 500 with a cause. */
-struct apistore_answer apistore_status_internal(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* The database failed: InternalError 500, or 507 if the disk is full. */
 struct apistore_answer apistore_status_storage(const struct err *err);
-struct apistore_answer apistore_status_forbidden(
-	const struct apistore_target *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Conflict 409 of an apply, with only the causes as details. */
 struct apistore_answer apistore_status_conflicts(
 	const char *message, struct json_object *take_causes);
-struct apistore_answer apistore_status_success(void);
+struct apistore_answer apistore_status_success(const char *message); /* NULL: none */
 struct apistore_answer apistore_status_deleted(const struct apistore_target *t, const char *uid);
 
 #endif
