@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Validates objects before they are stored: custom kinds against their CRD schema, built-in kinds
- * against their types and immutable fields. Errors are found in kube-apiserver's order: types,
+ * against their types and immutable fields, metadata by a table of rules per kind. Errors are found in kube-apiserver's order: types,
  * decoding and unknown fields, names and namespace, then values.
  */
 #include "config.h"
 
 #include "admit.h"
 
+#include <ctype.h>
+#include <string.h>
+
 #include "tec/apistore/events.h"
+#include "tec/base/bytes.h"
 #include "tec/base/file.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/base/secret.h"
+#include "tec/kobj/key.h"
 #include "tec/schema/builtin.h"
 #include "tec/schema/crd.h"
 
 #include "decode.h"
-#include "meta.h"
-#include "rules.h"
+
+#define ANNOTATIONS_MAX (256u << 10)
+#define LABEL_MAX       63
+
+#define SUBDOMAIN "must be a DNS name of lowercase letters, digits, '-' and '.'"
+#define NAME_PART "must be letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 
 /* Store an answer for the client and return -1, so that a check can end with one statement. */
 static int refuse(struct apistore_answer *refused, struct apistore_answer a)
@@ -137,20 +147,6 @@ int apistore_admit_strict(const struct apistore_admit *w, struct apistore_answer
 	return refuse_object(w, strbuf_str(&all), refused);
 }
 
-/* Refuse a custom object with a number that no double can represent: it cannot be stored as
- * JSON. */
-static int refuse_infinite(
-	const struct apistore_admit *w, struct json_object *o, struct apistore_answer *refused)
-{
-	struct json_object *number = json_find_infinite(o);
-	cleanup_free char *why = NULL;
-
-	if (!number)
-		return 0;
-	why = xasprintf("the number %.40s is too large", json_object_get_string(number));
-	return refuse_object(w, why, refused);
-}
-
 /* Check the types of a decoded body. Built-in kinds are decoded into Go structs by kube-apiserver,
  * so their unknown fields are reported here, before anything else; those of custom kinds are
  * reported when they are pruned. */
@@ -161,11 +157,15 @@ int apistore_admit_decode(
 	cleanup_schema_texts struct schema_texts unknown = {NULL, 0, 0};
 	struct err err = ERR_INIT;
 	bool built_in = k && !k->crd;
+	struct json_object *number = k && k->crd ? json_find_infinite(o) : NULL;
+	cleanup_free char *why = NULL;
 
 	if (built_in && !str_eq(json_get_str(o, "kind"), k->kind))
 		return 0; /* the caller refuses the wrong kind */
-	if (k && k->crd && refuse_infinite(w, o, refused) < 0)
-		return -1;
+	if (number) {     /* no double can represent it, so it cannot be stored as JSON */
+		why = xasprintf("the number %.40s is too large", json_object_get_string(number));
+		return refuse_object(w, why, refused);
+	}
 	if (apistore_decode(k, o, &unknown, &err) < 0)
 		return refuse_object(w, err.text, refused);
 	for (size_t i = 0; i < unknown.n; i++)
@@ -175,24 +175,17 @@ int apistore_admit_decode(
 
 /* ---- identity */
 
-/* Refuse an object without a type. */
-static int check_has_type(
+/* Check that an object has a type, is in the namespace of the request, and has the type of the one it
+ * replaces. */
+static int check_identity(
 	const struct apistore_admit *w, struct json_object *o, struct apistore_answer *refused)
 {
-	static const char why[] = "kind and apiVersion are required and must be strings";
-
-	if (json_get_str(o, "kind") && json_get_str(o, "apiVersion"))
-		return 0;
-	return refuse(refused,
-		w->patched ? apistore_admit_invalid(why) : apistore_status_refusal(400, "%s", why));
-}
-
-/* Check that an object is in the namespace of the request, and has the type of the one it replaces. */
-static int check_same(
-	const struct apistore_admit *w, struct json_object *o, struct apistore_answer *refused)
-{
+	static const char no_type[] = "kind and apiVersion are required and must be strings";
 	const char *kind = json_get_str(o, "kind"), *ns = json_get_str(o, "metadata/namespace");
 
+	if (!kind || !json_get_str(o, "apiVersion"))
+		return refuse(refused, w->patched ? apistore_admit_invalid(no_type)
+						  : apistore_status_refusal(400, "%s", no_type));
 	if (ns && *ns && w->key.ns[0] && !str_eq(ns, w->key.ns))
 		return refuse(refused,
 			apistore_status_refusal(400,
@@ -208,48 +201,368 @@ static int check_same(
 	return 0;
 }
 
-/* Apply what a read of the decoded object does: prune unknown fields of custom kinds, set defaults
- * of built-in kinds. */
-static int read_fields(
+/* After decoding, prune unknown fields of custom kinds and set defaults of built-in kinds. */
+int apistore_admit_body(
 	const struct apistore_admit *w, struct json_object *o, struct apistore_answer *refused)
 {
 	const struct schema_kind *k = w->kind->schema;
 	cleanup_schema_texts struct schema_texts unknown = {NULL, 0, 0};
 
-	if (!k)
-		return 0;
-	if (k->crd)
+	if (apistore_admit_decode(w, o, refused) < 0 || check_identity(w, o, refused) < 0)
+		return -1;
+	if (k && k->crd)
 		schema_prune(k->crd->schema, o, &unknown);
-	else
+	else if (k)
 		schema_builtin_default(k, o);
 	for (size_t i = 0; i < unknown.n; i++)
 		schema_texts_add(w->warnings, "unknown field \"%s\"", unknown.text[i]);
-	return apistore_admit_strict(w, refused);
+	return k ? apistore_admit_strict(w, refused) : 0;
 }
 
-int apistore_admit_body(
+/* ---- defaults and checks of single built-in kinds */
+
+/* Check that all values of a map decode as base64. Their type, string, was checked before. A value
+ * is not quoted: it may be a secret. */
+static int check_base64(struct json_object *o, const char *member, struct apistore_answer *refused)
+{
+	const char *kind = json_get_str(o, "kind");
+
+	json_each (json_get_obj(o, member), name, value) {
+		const char *text = json_object_get_string(value);
+		size_t len = value ? (size_t)json_object_get_string_len(value) : 0, n = len;
+		uint8_t *bytes = NULL;
+
+		if (len == 0)
+			continue;
+		if (bytes_from_b64(text, len, &bytes, &n) < 0)
+			return refuse(refused,
+				apistore_status_refusal(400,
+					"%s in version \"v1\" cannot be handled as a %s: %s: a value is not base64",
+					kind, kind, member));
+		secret_wipe(bytes, n);
+		free(bytes);
+	}
+	return 0;
+}
+
+/* Drop an empty map, which kube-apiserver does not store. */
+static void drop_empty(struct json_object *o, const char *member)
+{
+	struct json_object *data = json_get_obj(o, member);
+
+	if (data && json_len(data) == 0)
+		json_drop(o, member);
+}
+
+/* Encode stringData into data, where it replaces members of the same name, and drop it. */
+static void merge_string_data(struct json_object *o)
+{
+	struct json_object *text = json_get_obj(o, "stringData"), *data = json_get_obj(o, "data");
+
+	if (text && !data)
+		json_add(o, "data", data = json_obj());
+	json_each (text, name, value) {
+		cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
+
+		if (value)
+			bytes_to_b64(&b64, json_object_get_string(value),
+				(size_t)json_object_get_string_len(value));
+		json_add_str(data, name, strbuf_str(&b64));
+		if (b64.data)
+			secret_wipe(b64.data, b64.cap);
+	}
+	json_wipe(text);
+	json_drop(o, "stringData");
+}
+
+/* Set the label with the name, and for a new Namespace its finalizer and phase. */
+static void complete_namespace(const struct apistore_admit *w, struct json_object *o)
+{
+	struct json_object *m = apistore_objects_meta(o), *labels = json_get_obj(m, "labels");
+
+	if (!labels)
+		json_add(m, "labels", labels = json_obj());
+	json_add_str(labels, "kubernetes.io/metadata.name", w->t->name);
+	if (w->was)
+		return;
+	if (!json_get_obj(o, "spec"))
+		json_add(o, "spec", json_obj());
+	json_add(json_get(o, "spec"), "finalizers", json_push_str(json_arr(), "kubernetes"));
+	json_add(o, "status", json_add_str(json_obj(), "phase", "Active"));
+}
+
+/* Fill in what the server sets in an object of a built-in kind, and check the rest. */
+static int apply_rules(
 	const struct apistore_admit *w, struct json_object *o, struct apistore_answer *refused)
 {
-	return apistore_admit_decode(w, o, refused) < 0 || check_has_type(w, o, refused) < 0 ||
-			       check_same(w, o, refused) < 0 || read_fields(w, o, refused) < 0
-		       ? -1
-		       : 0;
+	const char *resource = w->t->qualified, *type = json_get_str(o, "type");
+
+	if (str_eq(resource, "secrets")) {
+		if (!type || !*type)
+			json_add_str(o, "type", "Opaque");
+		merge_string_data(o);
+		drop_empty(o, "data");
+		return check_base64(o, "data", refused);
+	}
+	if (str_eq(resource, "configmaps")) {
+		drop_empty(o, "data");
+		drop_empty(o, "binaryData");
+		return check_base64(o, "binaryData", refused);
+	}
+	if (str_eq(resource, "namespaces"))
+		complete_namespace(w, o);
+	return 0;
+}
+
+/* ---- names of objects */
+
+/* Each returns what is wrong with a name, or NULL. */
+
+static const char *fault_of_subdomain(const char *name)
+{
+	return kobj_name_valid(name, strlen(name)) ? NULL : SUBDOMAIN;
+}
+
+/* The rule for names that become part of a DNS name, such as that of a Namespace. */
+static const char *fault_of_label(const char *name)
+{
+	return kobj_label_valid(name, strlen(name))
+		       ? NULL
+		       : "must be at most 63 lowercase letters, digits and '-'";
+}
+
+/* The weakest rule: a name must at least be usable as a path segment. */
+static const char *fault_of_segment(const char *name)
+{
+	if (strlen(name) > KOBJ_NAME_MAX)
+		return "must have at most 253 characters";
+	return strpbrk(name, "/%") || str_eq(name, ".") || str_eq(name, "..")
+		       ? "must not contain '/' or '%', and must not be '.' or '..'"
+		       : NULL;
+}
+
+/* Add an error unless why is NULL. */
+static void cause(struct schema_causes *c, const char *field, const char *value, const char *why)
+{
+	if (why)
+		schema_cause_add_text(c, SCHEMA_INVALID, field, value, why);
+}
+
+/* The name rule of a kind, and whether its finalizers may lack a domain. kind NULL: all of the
+ * group. */
+static const struct name_rule {
+	const char *group, *kind;
+	const char *(*fault)(const char *name);
+	bool any_finalizer;
+} name_rules[] = {{"", "Namespace", fault_of_label, false}, {"", "Event", fault_of_segment, true},
+	{"events.k8s.io", "Event", fault_of_subdomain, true},
+	{"rbac.authorization.k8s.io", NULL, fault_of_segment, false}};
+
+/* Check name and generateName; one of them is required. */
+static void check_names(const struct name_rule *r, const char *prefix, const char *name,
+	struct schema_causes *causes)
+{
+	/* Check the prefix with a character after it: it may end with a dash, a name may not. */
+	cleanup_free char *whole = prefix && *prefix ? xasprintf("%s0", prefix) : NULL;
+
+	if (whole)
+		cause(causes, "metadata.generateName", prefix, r->fault(whole));
+	if (*name)
+		cause(causes, "metadata.name", name, r->fault(name));
+	else
+		schema_cause_add(causes, SCHEMA_REQUIRED, "metadata.name", NULL,
+			"name or generateName is required");
+}
+
+/* ---- qualified names */
+
+/* Is this a name of letters, digits and "-_.", with a letter or digit at both ends? */
+static bool is_name_part(const char *s, size_t n)
+{
+	if (n == 0 || !isalnum((unsigned char)s[0]) || !isalnum((unsigned char)s[n - 1]))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)s[i]) && !strchr("-_.", s[i]))
+			return false;
+	return true;
+}
+
+/* Check a qualified name: an optional DNS prefix and a slash, then a name of at most 63
+ * characters. */
+static const char *fault_of_qualified(const char *name)
+{
+	const char *slash = strchr(name, '/'), *part = slash ? slash + 1 : name;
+	size_t n = strlen(part);
+
+	if (slash && !kobj_name_valid(name, (size_t)(slash - name)))
+		return "prefix " SUBDOMAIN;
+	if (n > LABEL_MAX)
+		return "name must have at most 63 characters";
+	return is_name_part(part, n) ? NULL : "name " NAME_PART;
+}
+
+/* Check label keys and values; an empty value is valid. */
+static void check_labels(struct json_object *labels, struct schema_causes *causes)
+{
+	json_each (labels, key, v) {
+		const char *value = json_object_get_string(v);
+		size_t n = value ? strlen(value) : 0;
+
+		cause(causes, "metadata.labels", key, fault_of_qualified(key));
+		if (n > LABEL_MAX)
+			cause(causes, "metadata.labels", value, "must have at most 63 characters");
+		else if (n > 0 && !is_name_part(value, n))
+			cause(causes, "metadata.labels", value, NAME_PART);
+	}
+}
+
+/* Check annotation keys, which kube-apiserver compares in lower case, and their total size. */
+static void check_annotations(struct json_object *annotations, struct schema_causes *causes)
+{
+	size_t size = 0;
+
+	json_each (annotations, key, v) {
+		cleanup_free char *lower = xstrdup(key);
+
+		for (char *p = lower; *p; p++)
+			*p = (char)tolower((unsigned char)*p);
+		cause(causes, "metadata.annotations", key, fault_of_qualified(lower));
+		size += strlen(key) + (size_t)json_object_get_string_len(v);
+	}
+	if (size > ANNOTATIONS_MAX)
+		schema_cause_add(causes, SCHEMA_TOO_LONG, "metadata.annotations", NULL,
+			"must have at most %u bytes", ANNOTATIONS_MAX);
+}
+
+/* The finalizers that Kubernetes itself uses, which have no domain. */
+static bool is_standard(const char *finalizer)
+{
+	return str_eq(finalizer, "kubernetes") || str_eq(finalizer, "orphan") ||
+	       str_eq(finalizer, "foregroundDeletion");
+}
+
+static bool has_text(struct json_object *list, const char *text)
+{
+	for (size_t i = 0; i < json_len(list); i++)
+		if (str_eq(json_object_get_string(json_at(list, i)), text))
+			return true;
+	return false;
+}
+
+/* Check finalizers. Those of a custom resource may lack a domain, which is only a warning. */
+static void check_finalizers(
+	const struct name_rule *r, struct json_object *list, struct schema_causes *causes)
+{
+	size_t n = json_len(list);
+
+	for (size_t i = 0; i < n; i++) {
+		const char *name = json_object_get_string(json_at(list, i));
+		cleanup_free char *field = xasprintf("metadata.finalizers[%zu]", i);
+
+		cause(causes, "metadata.finalizers", name, fault_of_qualified(name));
+		if (!r->any_finalizer && !strchr(name, '/') && !is_standard(name))
+			cause(causes, field, name, "must have a domain, such as example.com/name");
+	}
+	if (has_text(list, "orphan") && has_text(list, "foregroundDeletion"))
+		schema_cause_add(causes, SCHEMA_INVALID, "metadata.finalizers", list,
+			"orphan and foregroundDeletion are mutually exclusive");
+}
+
+/* Called for custom resources only, whose finalizers check_finalizers() does not refuse. */
+void apistore_admit_warn(struct json_object *o, struct schema_texts *out)
+{
+	struct json_object *list = json_get_arr(o, "metadata/finalizers");
+
+	for (size_t i = 0; i < json_len(list); i++) {
+		const char *name = json_object_get_string(json_at(list, i));
+
+		if (!strchr(name, '/') && !is_standard(name))
+			schema_texts_add(out,
+				"metadata.finalizers: \"%s\": should have a domain, such as example.com/name",
+				name);
+	}
+}
+
+/* Refuse new finalizers on an object that is being deleted. Only the first one is reported. */
+static void check_no_new(
+	struct json_object *was, struct json_object *list, struct schema_causes *causes)
+{
+	struct json_object *have = json_get_arr(was, "metadata/finalizers");
+
+	if (!json_get(was, "metadata/deletionTimestamp"))
+		return;
+	for (size_t i = 0; i < json_len(list); i++) {
+		const char *name = json_object_get_string(json_at(list, i));
+
+		if (has_text(have, name))
+			continue;
+		schema_cause_add(causes, SCHEMA_FORBIDDEN, "metadata.finalizers", NULL,
+			"no new finalizers can be added if the object is being deleted: %s", name);
+		return;
+	}
+}
+
+/* ---- owners */
+
+/* Check each owner reference: all four members are required, Events own nothing, and at most one
+ * owner is the controller. */
+static void check_owners(struct json_object *list, struct schema_causes *causes)
+{
+	static const char *const members[] = {"apiVersion", "kind", "name", "uid"};
+	size_t controllers = 0;
+
+	for (size_t i = 0; i < json_len(list); i++) {
+		struct json_object *owner = json_at(list, i);
+		const char *version = json_get_str(owner, "apiVersion");
+
+		for (size_t k = 0; k < ARRAY_LEN(members); k++) {
+			const char *value = json_get_str(owner, members[k]);
+			const char *slash = k == 0 && value ? strchr(value, '/') : NULL;
+			cleanup_free char *field =
+				xasprintf("metadata.ownerReferences.%s", members[k]);
+
+			/* "a/" and "a/b/c" are malformed. */
+			if (!value || !*value || (slash && (!slash[1] || strchr(slash + 1, '/'))))
+				cause(causes, field, value, "must not be empty");
+		}
+		if (str_eq(json_get_str(owner, "kind"), "Event") &&
+			(str_eq(version, "v1") || str_eq(version, "/v1")))
+			schema_cause_add(causes, SCHEMA_INVALID, "metadata.ownerReferences", NULL,
+				"an Event must not be an owner");
+		controllers += json_get_bool(owner, "controller", false);
+	}
+	if (controllers > 1)
+		schema_cause_add(causes, SCHEMA_INVALID, "metadata.ownerReferences", NULL,
+			"only one owner can be the controller, found %zu", controllers);
+}
+
+/* Add all errors of the metadata to causes. name: of the object, "" without one. Names of kinds
+ * without a rule must be DNS subdomains; finalizers without a domain are an error for built-in kinds
+ * and a warning for custom ones. */
+static void check_meta(const struct schema_kind *k, const char *name, struct json_object *was,
+	struct json_object *o, struct schema_causes *causes)
+{
+	const struct name_rule other = {"", "", fault_of_subdomain, !k || k->crd}, *r = &other;
+	struct json_object *m = json_get_obj(o, "metadata"), *labels = json_get_obj(m, "labels"),
+			   *annotations = json_get_obj(m, "annotations"),
+			   *finalizers = json_get_arr(m, "finalizers"),
+			   *owners = json_get_arr(m, "ownerReferences");
+
+	for (size_t i = 0; k && !k->crd && i < ARRAY_LEN(name_rules) && r == &other; i++)
+		if (str_eq(k->group, name_rules[i].group) &&
+			(!name_rules[i].kind || str_eq(k->kind, name_rules[i].kind)))
+			r = &name_rules[i];
+	if (was && finalizers)
+		check_no_new(was, finalizers, causes);
+	check_names(r, json_get_str(m, "generateName"), name, causes);
+	check_labels(labels, causes);
+	check_annotations(annotations, causes);
+	check_owners(owners, causes);
+	if (finalizers)
+		check_finalizers(r, finalizers, causes);
 }
 
 /* ---- validation */
-
-/* Refuse to create an object in a namespace that does not exist. */
-static int check_namespace(const struct apistore_admit *w, struct apistore_answer *refused)
-{
-	const struct apistore_key key = {"namespaces", "", w->key.ns};
-	const struct apistore_target ns = {
-		.group = (char *)"", .resource = (char *)"namespaces", .name = (char *)w->key.ns};
-
-	if (!apistore_objects_schema(w->s)->namespaces || w->was || !w->key.ns[0] ||
-		apistore_admit_exists(w->s, &key))
-		return 0;
-	return refuse(refused, apistore_status_absent(&ns));
-}
 
 /* Validate the whole object and answer with all causes at once. Events of events.k8s.io are core
  * Events in storage, so the Status names them without their group, as kube-apiserver does. */
@@ -258,11 +571,17 @@ int apistore_admit_object(
 {
 	const struct schema_kind *k = w->kind->schema;
 	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0};
+	const struct apistore_key ns_key = {"namespaces", "", w->key.ns};
+	const struct apistore_target ns = {
+		.group = (char *)"", .resource = (char *)"namespaces", .name = (char *)w->key.ns};
 	struct apistore_target named = *w->t;
 
-	if (check_namespace(w, refused) < 0 || apistore_rules(w->t, o, w->was, refused) < 0)
+	if (apistore_objects_schema(w->s)->namespaces && !w->was && w->key.ns[0] &&
+		!apistore_admit_exists(w->s, &ns_key))
+		return refuse(refused, apistore_status_absent(&ns));
+	if (apply_rules(w, o, refused) < 0)
 		return -1;
-	apistore_meta_check(k, w->t->name, w->was, o, &causes);
+	check_meta(k, w->t->name, w->was, o, &causes);
 	if (k && k->crd)
 		schema_validate(k->crd->schema, o, w->was, str_eq(w->t->sub, "status"), &causes,
 			w->opt.fields == APISTORE_FIELDS_IGNORE ? NULL : w->warnings);

@@ -44,8 +44,11 @@ int apistore_admit_decode(const struct apistore_admit *w, struct json_object *o,
  * defaults. This comes before the server fills in its fields. */
 int apistore_admit_body(const struct apistore_admit *w, struct json_object *o,
 	struct apistore_answer *refused) MUST_CHECK;
-/* Validate the complete object: metadata and all values. */
+/* Complete an object of a built-in kind, and validate the whole: its namespace, which must exist, its
+ * metadata and all values. */
 int apistore_admit_object(const struct apistore_admit *w, struct json_object *o,
 	struct apistore_answer *refused) MUST_CHECK;
+/* Add warnings about metadata of custom resources that is accepted but discouraged. */
+void apistore_admit_warn(struct json_object *o, struct schema_texts *out);
 
 #endif

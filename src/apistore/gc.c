@@ -15,7 +15,6 @@
 #include "tec/base/mem.h"
 
 #include "apistore_internal.h"
-#include "missing.h"
 
 #define STEP_MAX    64   /* objects per turn of the loop */
 #define AGAIN_MS    1000 /* after a failure of the database */
@@ -25,11 +24,20 @@
 #define FOREGROUND  "foregroundDeletion"
 #define ORPHAN      "orphan"
 
+/* An owner whose dependents must be checked: it was deleted, or did not exist when a reference named
+ * it. Asking the database for all objects with a missing owner reads every object that has one, which
+ * is too expensive after each write; dependents of one uid are found by index. */
+struct missing {
+	TAILQ_ENTRY(missing) link;
+	char *uid;                  /* owned; NULL: any owner that is missing */
+	char *resource, *ns, *name; /* owned: the last object visited; NULL: none yet */
+};
+
 struct apistore_gc {
 	struct apistore_collector collector; /* first */
 	struct apistore_objects *s;
 	struct timer step, events;
-	struct apistore_missing missing;
+	TAILQ_HEAD(, missing) missing; /* owned */
 };
 
 /* ---- marks */
@@ -164,6 +172,7 @@ struct step {
 	const struct apistore_key
 		*owner; /* whose dependents are visited; borrowed, as its object */
 	struct json_object *owner_o;
+	struct missing *missing;     /* whose place is moved; NULL: none */
 	size_t acts, blocking, seen; /* objects written, with blockOwnerDeletion, and visited */
 };
 
@@ -200,17 +209,6 @@ static void on_orphan(void *arg, const struct apistore_key *key)
 	put(st, key, o);
 }
 
-/* Find the reference to the owner in the object itself, since the index may be out of date. */
-static struct json_object *reference_to(struct json_object *o, const char *uid)
-{
-	struct json_object *a = json_get_arr(o, "metadata/ownerReferences");
-
-	for (size_t i = 0; i < json_len(a); i++)
-		if (str_eq(json_get_str(json_at(a, i), "uid"), uid))
-			return json_at(a, i);
-	return NULL;
-}
-
 /* Keep a dependent of an orphaning owner: drop its reference to the owner. */
 static void on_left_dependent(void *arg, const struct apistore_key *key)
 {
@@ -237,11 +235,16 @@ static void on_foreground_dependent(void *arg, const struct apistore_key *key)
 {
 	struct step *st = arg;
 	const char *uid = json_get_str(st->owner_o, "metadata/uid");
-	struct json_object *o = apistore_objects_get(st->s, key), *ref = reference_to(o, uid);
+	struct json_object *o = apistore_objects_get(st->s, key), *ref = NULL;
+	struct json_object *a = json_get_arr(o, "metadata/ownerReferences");
 	struct err ignored = ERR_INIT;
 	struct owners owners;
 	size_t own = 0;
 
+	/* Find the reference in the object itself, since the index may be out of date. */
+	for (size_t i = 0; i < json_len(a) && !ref; i++)
+		if (str_eq(json_get_str(json_at(a, i), "uid"), uid))
+			ref = json_at(a, i);
 	if (!ref || (st->owner->ns[0] && !str_eq(st->owner->ns, key->ns)) ||
 		look_at_owners(st->s, key, o, st->owner, &owners) < 0) {
 		json_object_put(o);
@@ -264,77 +267,31 @@ static void on_foreground_dependent(void *arg, const struct apistore_key *key)
 	put(st, key, o);
 }
 
-/* What an object that is being deleted waits for; tested in this order. */
-enum hold { HOLD_NONE, HOLD_ORPHANS, HOLD_DEPENDENTS };
-
-/* Only our own two finalizers are waited for here; others belong to controllers. */
-static enum hold hold_of(struct json_object *o)
-{
-	if (!json_get(o, "metadata/deletionTimestamp"))
-		return HOLD_NONE;
-	if (has_finalizer(o, ORPHAN))
-		return HOLD_ORPHANS;
-	if (has_finalizer(o, FOREGROUND))
-		return HOLD_DEPENDENTS;
-	return HOLD_NONE;
-}
-
-/* Remove the finalizer of this wait. If it was the last one, storing the object deletes it. */
-static void release(struct json_object *o, enum hold hold)
-{
-	switch (hold) {
-	case HOLD_ORPHANS:
-		set_finalizer(o, ORPHAN, false);
-		break;
-	case HOLD_DEPENDENTS:
-		set_finalizer(o, FOREGROUND, false);
-		break;
-	case HOLD_NONE:
-		break;
-	}
-}
-
-/* Act on the dependents that the deletion waits for. All of a foreground deletion are visited,
- * because those that block it must be counted. */
-static int clear(struct step *st, enum hold hold, struct err *err)
-{
-	const char *uid = json_get_str(st->owner_o, "metadata/uid");
-
-	switch (hold) {
-	case HOLD_ORPHANS:
-		return apistore_db_dependents(
-			st->s->db, uid, NULL, STEP_MAX, on_left_dependent, st, err);
-	case HOLD_DEPENDENTS:
-		return apistore_db_dependents(
-			st->s->db, uid, NULL, UINT32_MAX, on_foreground_dependent, st, err);
-	case HOLD_NONE:
-		break;
-	}
-	return 0;
-}
-
-/* Continue the deletion of an object whose finalizer is ours. It is released once nothing was left
- * to do and no dependent blocks it. */
+/* Continue the deletion of an object whose finalizer is ours; others belong to controllers. Orphaning
+ * waits for all dependents, which then no longer refer to it; foreground deletion only for those that
+ * block it, but all are visited, because these must be counted. The finalizer is removed once nothing
+ * was left to do; if it was the last one, storing the object deletes it. */
 static void on_deleting(void *arg, const struct apistore_key *key)
 {
 	struct step *all = arg;
 	struct json_object *o = apistore_objects_get(all->s, key);
 	struct step st = {.s = all->s, .owner = key, .owner_o = o};
-	enum hold hold = o ? hold_of(o) : HOLD_NONE;
+	bool orphans = has_finalizer(o, ORPHAN);
 	struct err err = ERR_INIT;
 	int rc;
 
-	if (hold == HOLD_NONE) {
+	if (!json_get(o, "metadata/deletionTimestamp") ||
+		(!orphans && !has_finalizer(o, FOREGROUND))) {
 		json_object_put(o);
 		return;
 	}
-	rc = clear(&st, hold, &err);
+	rc = apistore_db_dependents(st.s->db, json_get_str(o, "metadata/uid"), NULL,
+		orphans ? STEP_MAX : UINT32_MAX,
+		orphans ? on_left_dependent : on_foreground_dependent, &st, &err);
 	if (rc < 0)
 		(void)apistore_objects_failed(st.s, &err);
-	/* Foreground deletion waits only for dependents that block it; orphaning waits for all,
-	 * which then no longer refer to it. */
-	if (rc >= 0 && st.acts == 0 && (hold == HOLD_DEPENDENTS ? st.blocking : st.seen) == 0) {
-		release(o, hold);
+	if (rc >= 0 && st.acts == 0 && (orphans ? st.seen : st.blocking) == 0) {
+		set_finalizer(o, orphans ? ORPHAN : FOREGROUND, false);
 		put(&st, key, o);
 	} else {
 		json_object_put(o);
@@ -371,16 +328,62 @@ size_t apistore_gc_collect(struct apistore_objects *s)
 
 /* ---- automatic collection */
 
+static void add_missing(struct apistore_gc *gc, const char *uid)
+{
+	struct missing *m = xcalloc(1, sizeof(*m));
+
+	m->uid = xstrdup(uid);
+	TAILQ_INSERT_TAIL(&gc->missing, m, link);
+}
+
+static void forget_place(struct missing *m)
+{
+	free(m->resource);
+	free(m->ns);
+	free(m->name);
+}
+
+static void drop_missing(struct apistore_gc *gc, struct missing *m)
+{
+	TAILQ_REMOVE(&gc->missing, m, link);
+	forget_place(m);
+	free(m->uid);
+	free(m);
+}
+
+/* Remember the object as visited, and handle it. */
+static void on_missing(void *arg, const struct apistore_key *key)
+{
+	struct step *st = arg;
+
+	forget_place(st->missing);
+	st->missing->resource = xstrdup(key->resource);
+	st->missing->ns = xstrdup(key->ns);
+	st->missing->name = xstrdup(key->name);
+	on_orphan(st, key);
+}
+
 /* Handle some dependents of missing owners. Each owner counts as one unit of work besides its
- * dependents, so that many owners without any end the step too. */
+ * dependents, so that many owners without any end the step too. An owner with fewer dependents than
+ * were asked for has no more, and is dropped; otherwise the next step continues after the last
+ * object. */
 static void step_missing(struct apistore_gc *gc, struct step *st)
 {
 	struct err err = ERR_INIT;
 	int n = 0;
 
 	for (unsigned work = 0; work < STEP_MAX && n >= 0 && !TAILQ_EMPTY(&gc->missing);
-		work += 1 + (unsigned)n)
-		n = apistore_missing_take(&gc->missing, st->s->db, STEP_MAX, on_orphan, st, &err);
+		work += 1 + (unsigned)n) {
+		struct missing *m = st->missing = TAILQ_FIRST(&gc->missing);
+		const struct apistore_key place = {m->resource, m->ns, m->name},
+					  *after = m->resource ? &place : NULL;
+
+		n = m->uid ? apistore_db_dependents(
+				     st->s->db, m->uid, after, STEP_MAX, on_missing, st, &err)
+			   : apistore_db_orphans(st->s->db, after, STEP_MAX, on_missing, st, &err);
+		if (n >= 0 && n < STEP_MAX)
+			drop_missing(gc, m);
+	}
 	if (n < 0)
 		(void)apistore_objects_failed(st->s, &err);
 }
@@ -389,8 +392,9 @@ static void check_all(struct apistore_collector *c)
 {
 	struct apistore_gc *gc = (struct apistore_gc *)c;
 
-	apistore_missing_fini(&gc->missing);
-	apistore_missing_add(&gc->missing, NULL);
+	while (!TAILQ_EMPTY(&gc->missing))
+		drop_missing(gc, TAILQ_FIRST(&gc->missing));
+	add_missing(gc, NULL);
 	timer_set(&gc->step, AGAIN_MS); /* overrides an immediate step: the database just failed */
 }
 
@@ -439,14 +443,15 @@ static void note(struct apistore_collector *c, const struct apistore_key *key, c
 	const char *const *owners, size_t n)
 {
 	struct apistore_gc *gc = (struct apistore_gc *)c;
+
 	if (gone)
-		apistore_missing_add(&gc->missing, gone);
+		add_missing(gc, gone);
 	for (size_t i = 0; i < n; i++) {
 		struct err ignored = ERR_INIT; /* on failure the owner is checked later */
 
 		if (!str_eq(owners[i], APISTORE_DELETING) &&
 			apistore_db_has_uid(gc->s->db, owners[i], key->ns, &ignored) <= 0)
-			apistore_missing_add(&gc->missing, owners[i]);
+			add_missing(gc, owners[i]);
 	}
 	timer_set_earlier(&gc->step, 0);
 }
@@ -461,8 +466,8 @@ struct apistore_gc *apistore_gc_new(struct apistore_objects *s)
 	s->collector = &gc->collector;
 	timer_init(&gc->step, s->loop, on_step, gc);
 	timer_init(&gc->events, s->loop, on_events, gc);
-	apistore_missing_init(&gc->missing);
-	apistore_missing_add(&gc->missing, NULL); /* all: an earlier process may have left work */
+	TAILQ_INIT(&gc->missing);
+	add_missing(gc, NULL); /* all: an earlier process may have left work */
 	timer_set(&gc->step, 0);
 	timer_set(&gc->events, EVENTS_MS);
 	return gc;
@@ -474,7 +479,8 @@ void apistore_gc_free(struct apistore_gc *gc)
 		return;
 	timer_fini(&gc->step);
 	timer_fini(&gc->events);
-	apistore_missing_fini(&gc->missing);
+	while (!TAILQ_EMPTY(&gc->missing))
+		drop_missing(gc, TAILQ_FIRST(&gc->missing));
 	gc->s->collector = NULL;
 	free(gc);
 }

@@ -28,7 +28,6 @@
 #include "tec/base/yaml.h"
 
 #include "admit.h"
-#include "meta.h"
 #include "query.h"
 
 #define ANY_RESOURCE "the server could not find the requested resource"
@@ -213,7 +212,7 @@ static struct apistore_answer store(const struct apistore_admit *w, struct json_
 	struct apistore_stored stored;
 
 	if (w->kind->schema && w->kind->custom && !w->t->sub[0])
-		apistore_meta_warn(take_o, w->warnings);
+		apistore_admit_warn(take_o, w->warnings);
 	/* Validation saw the names of the requested group; the store has those of core Events. */
 	if (apistore_events_renames(w->t->group)) {
 		apistore_events_to_core(take_o);
