@@ -24,23 +24,6 @@ void apistore_fieldset_fini(struct apistore_fieldset *s)
 	*s = (struct apistore_fieldset){NULL, 0};
 }
 
-bool apistore_fieldset_is_empty(const struct apistore_fieldset *s)
-{
-	return s->n == 0;
-}
-
-/* Both sets are sorted, so equal sets are equal arrays. */
-bool apistore_fieldset_equal(const struct apistore_fieldset *a, const struct apistore_fieldset *b)
-{
-	if (a->n != b->n)
-		return false;
-	for (size_t i = 0; i < a->n; i++)
-		if (a->at[i].member != b->at[i].member || !str_eq(a->at[i].step, b->at[i].step) ||
-			!apistore_fieldset_equal(&a->at[i].below, &b->at[i].below))
-			return false;
-	return true;
-}
-
 /* ---- building */
 
 /* The step is copied; the set below it is moved in, and *take_below is empty afterwards. */
@@ -66,12 +49,6 @@ static int by_step(const void *a, const void *b)
 	return strcmp(x->step, y->step);
 }
 
-void apistore_fieldset_become(struct apistore_fieldset *s, struct apistore_fieldset take_with)
-{
-	apistore_fieldset_fini(s);
-	*s = take_with;
-}
-
 /* Sort the steps and merge duplicates, which arise when the same step is added in several
  * places. */
 void apistore_fieldset_done(struct apistore_fieldset *s)
@@ -89,8 +66,7 @@ void apistore_fieldset_done(struct apistore_fieldset *s)
 			continue;
 		}
 		to->member |= from->member;
-		apistore_fieldset_become(
-			&to->below, apistore_fieldset_union(&to->below, &from->below));
+		apistore_fieldset_change(&to->below, APISTORE_UNION, &from->below);
 		free(from->step);
 		apistore_fieldset_fini(&from->below);
 	}
@@ -107,50 +83,33 @@ const struct apistore_step *apistore_fieldset_find(
 	return s->n ? bsearch(&key, s->at, s->n, sizeof(*s->at), by_step) : NULL;
 }
 
-/* Copying keeps the order, so the copy need not be sorted again. */
-struct apistore_fieldset apistore_fieldset_copy(const struct apistore_fieldset *s)
-{
-	struct apistore_fieldset out = {NULL, 0};
-
-	for (size_t i = 0; i < s->n; i++) {
-		struct apistore_fieldset below = apistore_fieldset_copy(&s->at[i].below);
-
-		apistore_fieldset_add(&out, s->at[i].step, s->at[i].member, &below);
-	}
-	return out;
-}
-
-enum combine { UNION, BOTH, WITHOUT };
-
-static struct apistore_fieldset combine(
-	const struct apistore_fieldset *a, const struct apistore_fieldset *b, enum combine how);
-
 /* Combine one step that is in a, in b, or in both (x or y is NULL if it is not there). */
 static void combine_step(struct apistore_fieldset *out, const struct apistore_step *x,
-	const struct apistore_step *y, enum combine how)
+	const struct apistore_step *y, enum apistore_combine how)
 {
 	static const struct apistore_step none;
 	const struct apistore_step *in_a = x ? x : &none, *in_b = y ? y : &none;
-	struct apistore_fieldset below = combine(&in_a->below, &in_b->below, how);
-	bool member = how == UNION  ? in_a->member || in_b->member
-		      : how == BOTH ? in_a->member && in_b->member
-				    : in_a->member && !in_b->member;
+	struct apistore_fieldset below = apistore_fieldset_combine(&in_a->below, how, &in_b->below);
+	bool member = how == APISTORE_UNION  ? in_a->member || in_b->member
+		      : how == APISTORE_BOTH ? in_a->member && in_b->member
+					     : in_a->member && !in_b->member;
 
 	apistore_fieldset_add(out, x ? x->step : y->step, member, &below);
 }
 
 /* Combine two sets level by level. */
-static struct apistore_fieldset combine(
-	const struct apistore_fieldset *a, const struct apistore_fieldset *b, enum combine how)
+struct apistore_fieldset apistore_fieldset_combine(const struct apistore_fieldset *a,
+	enum apistore_combine how, const struct apistore_fieldset *b)
 {
 	struct apistore_fieldset out = {NULL, 0};
 	size_t i = 0, k = 0;
 
-	if (how != UNION && a->n < b->n / 8) { /* look up the few instead of walking the many */
+	if (how != APISTORE_UNION &&
+		a->n < b->n / 8) { /* look up the few instead of walking the many */
 		for (; i < a->n; i++) {
 			const struct apistore_step *y = apistore_fieldset_find(b, a->at[i].step);
 
-			if (y || how == WITHOUT)
+			if (y || how == APISTORE_WITHOUT)
 				combine_step(&out, &a->at[i], y, how);
 		}
 		return out;
@@ -158,9 +117,9 @@ static struct apistore_fieldset combine(
 	while (i < a->n || k < b->n) {
 		int c = i == a->n ? 1 : k == b->n ? -1 : strcmp(a->at[i].step, b->at[k].step);
 
-		if (c <= 0 && (c == 0 || how != BOTH))
+		if (c <= 0 && (c == 0 || how != APISTORE_BOTH))
 			combine_step(&out, &a->at[i], c == 0 ? &b->at[k] : NULL, how);
-		else if (c > 0 && how == UNION)
+		else if (c > 0 && how == APISTORE_UNION)
 			combine_step(&out, NULL, &b->at[k], how);
 		i += c <= 0;
 		k += c >= 0;
@@ -168,30 +127,16 @@ static struct apistore_fieldset combine(
 	return out;
 }
 
-struct apistore_fieldset apistore_fieldset_union(
-	const struct apistore_fieldset *a, const struct apistore_fieldset *b)
+void apistore_fieldset_change(struct apistore_fieldset *s, enum apistore_combine how,
+	const struct apistore_fieldset *with)
 {
-	return combine(a, b, UNION);
-}
+	struct apistore_fieldset now = apistore_fieldset_combine(s, how, with);
 
-struct apistore_fieldset apistore_fieldset_both(
-	const struct apistore_fieldset *a, const struct apistore_fieldset *b)
-{
-	return combine(a, b, BOTH);
-}
-
-struct apistore_fieldset apistore_fieldset_without(
-	const struct apistore_fieldset *a, const struct apistore_fieldset *b)
-{
-	return combine(a, b, WITHOUT);
+	apistore_fieldset_fini(s);
+	*s = now;
 }
 
 /* ---- printing */
-
-static void print_value(struct strbuf *out, struct json_object *v)
-{
-	json_canonical(out, v);
-}
 
 /* Parse the JSON of a "k:" or "v:" step. NULL also for null, and for a step beyond the limits. */
 static struct json_object *parse_step(const char *step)
@@ -202,23 +147,11 @@ static struct json_object *parse_step(const char *step)
 	return json_parse(step + 2, strlen(step + 2), &limits, &err);
 }
 
-/* Print the keys of a list element: [key=value,key=value]. */
-static void print_keys(struct strbuf *out, struct json_object *keys)
-{
-	const char *comma = "[";
-
-	json_each (keys, name, v) {
-		strbuf_addf(out, "%s%s=", comma, name);
-		print_value(out, v);
-		comma = ",";
-	}
-	strbuf_addc(out, ']');
-}
-
 /* Print one step by its type, which is the letter in front. */
 void apistore_fieldset_print_step(struct strbuf *out, const char *step)
 {
 	cleanup_json struct json_object *v = NULL;
+	const char *comma = "[";
 
 	switch (step[0]) {
 	case 'f':
@@ -229,15 +162,21 @@ void apistore_fieldset_print_step(struct strbuf *out, const char *step)
 		break;
 	case 'k':
 		v = parse_step(step);
-		if (v)
-			print_keys(out, v);
-		else /* too long for the limits of parse_step */
+		if (!v) { /* too long for the limits of parse_step */
 			strbuf_addf(out, "[%s]", step + 2);
+			break;
+		}
+		json_each (v, name, key) {
+			strbuf_addf(out, "%s%s=", comma, name);
+			json_canonical(out, key);
+			comma = ",";
+		}
+		strbuf_addc(out, ']');
 		break;
 	default:
 		v = parse_step(step);
 		strbuf_adds(out, "[=");
-		print_value(out, v);
+		json_canonical(out, v);
 		strbuf_addc(out, ']');
 	}
 }
@@ -296,23 +235,18 @@ struct json_object *apistore_fieldset_json(const struct apistore_fieldset *s)
 	return o;
 }
 
-/* Is this an index of a list? Negative ones are valid in FieldsV1. */
-static bool is_index(const char *s)
-{
-	uint64_t v;
-
-	return str_to_u64(s + (*s == '-'), INT32_MAX, &v) == 0;
-}
-
 /* Return a step in canonical form; the caller frees it. NULL: it is not a step. */
 static char *canonical(const char *name)
 {
 	struct strbuf out = STRBUF_INIT;
 	struct json_object *v;
+	uint64_t index;
 
 	if (!name[0] || name[1] != ':')
 		return NULL;
-	if (name[0] == 'f' || (name[0] == 'i' && is_index(name + 2)))
+	/* Negative indices are valid in FieldsV1. */
+	if (name[0] == 'f' ||
+		(name[0] == 'i' && str_to_u64(name + 2 + (name[2] == '-'), INT32_MAX, &index) == 0))
 		return xstrdup(name);
 	if (name[0] == 'v' && str_eq(name + 2, "null"))
 		return xstrdup(name);

@@ -51,25 +51,13 @@ static void entries_fini(struct entries *l)
 }
 #define cleanup_entries __attribute__((cleanup(entries_fini)))
 
-/* Append an empty entry. The array may move, so pointers to other entries become invalid. */
-static struct entry *entries_add(
-	struct entries *l, const char *manager, const char *version, const char *sub, bool apply)
-{
-	ARRAY_GROW(l->at, l->n);
-	l->at[l->n] = (struct entry){.manager = xstrdup(manager),
-		.version = xstrdup(version),
-		.sub = xstrdup(sub),
-		.apply = apply};
-	return &l->at[l->n++];
-}
-
 /* Drop entries that own no fields. This closes the gaps in place, which moves later entries: pointers to them become invalid. */
 static void entries_drop_empty(struct entries *l)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->n; i++) {
-		if (apistore_fieldset_is_empty(&l->at[i].fields))
+		if (l->at[i].fields.n == 0)
 			entry_fini(&l->at[i]);
 		else
 			l->at[n++] = l->at[i];
@@ -89,6 +77,22 @@ static struct entry *entries_find(
 			return e;
 	}
 	return NULL;
+}
+
+/* The same, or append an empty entry. The array may move, so pointers to other entries become
+ * invalid. */
+static struct entry *entries_get(struct entries *l, const struct apistore_manager *m, bool apply)
+{
+	struct entry *e = entries_find(l, m, apply);
+
+	if (e)
+		return e;
+	ARRAY_GROW(l->at, l->n);
+	l->at[l->n] = (struct entry){.manager = xstrdup(m->name),
+		.version = xstrdup(m->version),
+		.sub = xstrdup(m->sub),
+		.apply = apply};
+	return &l->at[l->n++];
 }
 
 static void entry_set_time(struct entry *e, const char *time)
@@ -120,10 +124,9 @@ static int read_entry(struct json_object *o, struct entries *out, struct err *er
 		return err_set(err, ERR_INVALID, "missing or invalid fieldsType");
 	if (apistore_fieldset_read(fields ? fields : none, &set, err) < 0)
 		return -1;
-	e = entries_find(out, &m, str_eq(op, "Apply"));
-	if (!e)
-		e = entries_add(out, m.name, version, m.sub, str_eq(op, "Apply"));
-	apistore_fieldset_become(&e->fields, set);
+	e = entries_get(out, &m, str_eq(op, "Apply"));
+	apistore_fieldset_fini(&e->fields);
+	e->fields = set;
 	entry_set_time(e, time);
 	return 0;
 }
@@ -189,28 +192,21 @@ static void entries_write(struct entries *l, struct json_object *o)
 
 /* ---- fields without an owner */
 
-/* Build the set of fields without an owner, the same as kube-apiserver's. */
-static struct apistore_fieldset unowned(void)
+/* Remove the fields that have no owner from a set, the same as in kube-apiserver. */
+static void strip(struct apistore_fieldset *s)
 {
 	static const char *const below_meta[] = {"f:creationTimestamp", "f:generation",
 		"f:managedFields", "f:name", "f:namespace", "f:resourceVersion", "f:selfLink",
 		"f:uid"};
-	struct apistore_fieldset s = {NULL, 0}, meta = {NULL, 0};
+	cleanup_apistore_fieldset struct apistore_fieldset out = {NULL, 0};
+	struct apistore_fieldset meta = {NULL, 0};
 
 	for (size_t i = 0; i < ARRAY_LEN(below_meta); i++)
 		apistore_fieldset_add(&meta, below_meta[i], true, NULL);
-	apistore_fieldset_add(&s, "f:apiVersion", true, NULL);
-	apistore_fieldset_add(&s, "f:kind", true, NULL);
-	apistore_fieldset_add(&s, "f:metadata", true, &meta);
-	return s;
-}
-
-/* Remove the fields that have no owner from a set. */
-static void strip(struct apistore_fieldset *s)
-{
-	cleanup_apistore_fieldset struct apistore_fieldset out = unowned();
-
-	apistore_fieldset_become(s, apistore_fieldset_without(s, &out));
+	apistore_fieldset_add(&out, "f:apiVersion", true, NULL);
+	apistore_fieldset_add(&out, "f:kind", true, NULL);
+	apistore_fieldset_add(&out, "f:metadata", true, &meta);
+	apistore_fieldset_change(s, APISTORE_WITHOUT, &out);
 }
 
 /* Return a copy without managedFields, which take no part in comparing and merging. */
@@ -278,8 +274,7 @@ static void cap_updates(struct entries *l)
 		free(to->sub);
 		to->manager = xstrdup("ancient-changes");
 		to->sub = xstrdup("");
-		apistore_fieldset_become(
-			&to->fields, apistore_fieldset_union(&to->fields, &e->fields));
+		apistore_fieldset_change(&to->fields, APISTORE_UNION, &e->fields);
 		entry_set_time(to, e->time);
 		apistore_fieldset_fini(&e->fields);
 		updates--;
@@ -297,9 +292,8 @@ static void take_from_others(struct entries *l, const struct entry *self,
 
 		if (e == self)
 			continue;
-		apistore_fieldset_become(&e->fields, apistore_fieldset_without(&e->fields, taken));
-		apistore_fieldset_become(
-			&e->fields, apistore_fieldset_without(&e->fields, removed));
+		apistore_fieldset_change(&e->fields, APISTORE_WITHOUT, taken);
+		apistore_fieldset_change(&e->fields, APISTORE_WITHOUT, removed);
 	}
 }
 
@@ -309,19 +303,16 @@ static void note_update(const struct apistore_place *p, const struct apistore_ma
 {
 	struct apistore_delta d = apistore_typed_compare(p, was, o);
 	cleanup_apistore_fieldset struct apistore_fieldset taken =
-		apistore_fieldset_union(&d.modified, &d.added);
+		apistore_fieldset_combine(&d.modified, APISTORE_UNION, &d.added);
 	struct entry *self;
 
 	/* All entries lose the changed fields, the writer's included, whose own entry gets them
 	 * back below. */
 	take_from_others(l, NULL, &taken, &d.removed);
 	strip(&taken);
-	if (!apistore_fieldset_is_empty(&taken)) {
-		self = entries_find(l, m, false);
-		if (!self)
-			self = entries_add(l, m->name, m->version, m->sub, false);
-		apistore_fieldset_become(
-			&self->fields, apistore_fieldset_union(&self->fields, &taken));
+	if (taken.n > 0) {
+		self = entries_get(l, m, false);
+		apistore_fieldset_change(&self->fields, APISTORE_UNION, &taken);
 		entry_set_time(self, m->now);
 	}
 	apistore_delta_fini(&d);
@@ -337,136 +328,108 @@ void apistore_managed_update(const struct apistore_place *p, const struct apisto
 	cleanup_json struct json_object *before = was ? without_managed(was) : json_obj(),
 					*bare = NULL;
 
-	if (was && l.n == 0) { /* ownership is tracked from creation or the first apply only */
-		entries_write(&l, o);
-		return;
+	if (!was || l.n > 0) { /* ownership is tracked from creation or the first apply only */
+		bare = without_managed(o);
+		note_update(p, m, before, bare, &l);
 	}
-	bare = without_managed(o);
-	note_update(p, m, before, bare, &l);
 	entries_write(&l, o);
 }
 
 /* ---- conflicts of an apply */
 
-struct conflict {
-	const struct entry *with; /* borrowed */
-	struct apistore_fieldset fields;
-};
-
-struct conflicts {
-	struct conflict *at; /* owned, sorted by manager */
-	size_t n;
-};
-
-/* The entries are borrowed and stay; only the sets of fields are freed. */
-static void conflicts_fini(struct conflicts *c)
-{
-	for (size_t i = 0; i < c->n; i++)
-		apistore_fieldset_fini(&c->at[i].fields);
-	free(c->at);
-	*c = (struct conflicts){NULL, 0};
-}
-
-/* Sort by manager, as kube-apiserver lists conflicts. */
-static int by_manager(const void *a, const void *b)
-{
-	const struct entry *x = ((const struct conflict *)a)->with,
-			   *y = ((const struct conflict *)b)->with;
-	int c = strcmp(x->manager, y->manager);
-
-	return c ? c : entries_by_order(x, y);
-}
-
-/* Find the fields in taken, but not in allowed (NULL: empty), that entries other than self own. The
- * result borrows the entries. A manager may own fields in several entries, one per version; each
- * gives a conflict of its own. */
-static struct conflicts conflicts_find(const struct entries *l, const struct entry *self,
-	const struct apistore_fieldset *taken, const struct apistore_fieldset *allowed)
-{
-	struct conflicts c = {NULL, 0};
-
-	for (size_t i = 0; i < l->n; i++) {
-		struct apistore_fieldset both;
-
-		if (&l->at[i] == self)
-			continue;
-		both = apistore_fieldset_both(&l->at[i].fields, taken);
-		if (allowed)
-			apistore_fieldset_become(&both, apistore_fieldset_without(&both, allowed));
-		if (apistore_fieldset_is_empty(&both))
-			continue;
-		ARRAY_GROW(c.at, c.n);
-		c.at[c.n++] = (struct conflict){&l->at[i], both};
-	}
-	if (c.n > 1)
-		qsort(c.at, c.n, sizeof(*c.at), by_manager);
-	return c;
-}
-
 /* The message and the causes while conflicts are listed. */
-struct telling {
+struct conflicts {
 	const char *with; /* the manager whose fields come next; borrowed */
 	struct strbuf text;
-	struct json_object *causes; /* taken by the answer */
-	size_t n;
+	struct json_object *causes; /* owned */
 };
 
 /* Add one conflicting field to the causes and to the text. */
 static void tell_path(void *arg, const char *path)
 {
-	struct telling *t = arg;
-	cleanup_free char *message = xasprintf("conflict with %s", t->with);
+	struct conflicts *c = arg;
+	cleanup_free char *message = xasprintf("conflict with %s", c->with);
 	struct json_object *cause = json_add_str(json_obj(), "reason", "FieldManagerConflict");
 
-	json_push(t->causes, json_add_str(json_add_str(cause, "message", message), "field", path));
-	strbuf_addf(&t->text, "\n- %s", path);
-	t->n++;
+	json_push(c->causes, json_add_str(json_add_str(cause, "message", message), "field", path));
+	strbuf_addf(&c->text, "\n- %s", path);
 }
 
-/* Describe a manager as kube-apiserver does; the caller frees the text. */
-static char *who(const struct entry *e)
+/* List the conflicting fields of one entry, and describe its manager as kube-apiserver does. */
+static void tell(struct conflicts *c, const struct entry *e, const struct apistore_fieldset *fields)
 {
-	struct strbuf b = STRBUF_INIT;
+	cleanup_strbuf struct strbuf who = STRBUF_INIT;
 
-	json_quote(&b, e->manager, strlen(e->manager));
+	json_quote(&who, e->manager, strlen(e->manager));
 	if (e->sub[0]) {
-		strbuf_adds(&b, " with subresource ");
-		json_quote(&b, e->sub, strlen(e->sub));
+		strbuf_adds(&who, " with subresource ");
+		json_quote(&who, e->sub, strlen(e->sub));
 	}
 	if (!e->apply)
-		strbuf_addf(&b, " using %s", e->version);
-	return strbuf_steal(&b);
+		strbuf_addf(&who, " using %s", e->version);
+	c->with = strbuf_str(&who);
+	strbuf_addf(&c->text, "%sconflicts with %s:", c->text.len ? "\n" : "", c->with);
+	apistore_fieldset_each(fields, tell_path, c);
 }
 
-/* A single conflict is described in one line, several in a list, as kube-apiserver does. */
-static struct apistore_answer conflicts_refuse(const struct conflicts *c)
+/* Sort by manager, as kube-apiserver lists conflicts. */
+static int by_manager(const void *a, const void *b)
 {
-	struct telling t = {NULL, STRBUF_INIT, json_arr(), 0};
+	const struct entry *x = *(const struct entry *const *)a,
+			   *y = *(const struct entry *const *)b;
+	int c = strcmp(x->manager, y->manager);
+
+	return c ? c : entries_by_order(x, y);
+}
+
+/* Refuse fields in taken, but not in allowed (NULL: empty), that entries other than self own. A
+ * manager may own fields in several entries, one per version; each gives a conflict of its own. A
+ * single conflict is described in one line, several in a list, as in kube-apiserver. */
+static int check_conflicts(const struct entries *l, const struct entry *self,
+	const struct apistore_fieldset *taken, const struct apistore_fieldset *allowed,
+	struct apistore_answer *refused)
+{
+	struct conflicts c = {NULL, STRBUF_INIT, json_arr()};
+	cleanup_free const struct entry **sorted = xcalloc(l->n, sizeof(*sorted));
 	cleanup_free char *message = NULL;
-	struct apistore_answer a;
+	struct json_object *first;
+	size_t n;
 
-	for (size_t i = 0; i < c->n; i++) {
-		cleanup_free char *with = who(c->at[i].with);
+	for (size_t i = 0; i < l->n; i++)
+		sorted[i] = &l->at[i];
+	qsort(sorted, l->n, sizeof(*sorted), by_manager);
+	for (size_t i = 0; i < l->n; i++) {
+		cleanup_apistore_fieldset struct apistore_fieldset both = {NULL, 0};
 
-		t.with = with;
-		strbuf_addf(&t.text, "%sconflicts with %s:", i ? "\n" : "", with);
-		apistore_fieldset_each(&c->at[i].fields, tell_path, &t);
+		if (sorted[i] != self)
+			both = apistore_fieldset_combine(&sorted[i]->fields, APISTORE_BOTH, taken);
+		if (allowed)
+			apistore_fieldset_change(&both, APISTORE_WITHOUT, allowed);
+		if (both.n > 0)
+			tell(&c, sorted[i], &both);
 	}
-	if (t.n == 1) {
-		struct json_object *one = json_at(t.causes, 0);
-
-		message = xasprintf("Apply failed with 1 conflict: %s: %s",
-			json_get_str(one, "message"), json_get_str(one, "field"));
-	} else {
-		message =
-			xasprintf("Apply failed with %zu conflicts: %s", t.n, strbuf_str(&t.text));
-	}
-	strbuf_fini(&t.text);
-	a = apistore_status_conflicts(message, t.causes);
-	return a;
+	n = json_len(c.causes);
+	first = json_at(c.causes, 0);
+	message = n == 1 ? xasprintf("Apply failed with 1 conflict: %s: %s",
+				   json_get_str(first, "message"), json_get_str(first, "field"))
+			 : xasprintf("Apply failed with %zu conflicts: %s", n, strbuf_str(&c.text));
+	strbuf_fini(&c.text);
+	if (n > 0)
+		*refused = apistore_status_conflicts(message, c.causes);
+	else
+		json_object_put(c.causes);
+	return n > 0 ? -1 : 0;
 }
 
 /* ---- applies */
+
+/* Return the paths of all fields in an object, with the members on the way to them. */
+static struct apistore_fieldset parents_in(const struct apistore_place *p, struct json_object *o)
+{
+	cleanup_apistore_fieldset struct apistore_fieldset raw = apistore_typed_fields(p, o);
+
+	return apistore_typed_with_parents(p, &raw);
+}
 
 /* Remove fields that this manager applied before and no longer applies, unless another manager owns
  * them. The first round computes what is left with the fields of all managers put back; the second
@@ -476,29 +439,26 @@ static void prune(const struct apistore_place *p, const struct entries *l,
 {
 	cleanup_apistore_fieldset struct apistore_fieldset was = apistore_typed_with_parents(
 								   p, last),
-							   raw = apistore_typed_fields(p, *merged),
-							   all = apistore_typed_with_parents(
-								   p, &raw),
-							   managed = {NULL, 0}, keep = {NULL, 0},
-							   gone = {NULL, 0};
+							   all = parents_in(p, *merged),
+							   owned = {NULL, 0}, managed = {NULL, 0};
 	struct json_object *out = json_copy(*merged);
 
 	/* Start without any field that it applied before ... */
 	apistore_typed_remove(p, out, &was);
 	/* ... put back the fields that a manager owns now ... */
 	for (size_t i = 0; i < l->n; i++)
-		apistore_fieldset_become(
-			&managed, apistore_fieldset_union(&managed, &l->at[i].fields));
-	apistore_fieldset_become(&managed, apistore_typed_with_parents(p, &managed));
+		apistore_fieldset_change(&owned, APISTORE_UNION, &l->at[i].fields);
+	managed = apistore_typed_with_parents(p, &owned);
 	for (int round = 0; round < 2; round++) {
-		apistore_fieldset_become(&raw, apistore_typed_fields(p, out));
-		apistore_fieldset_become(&keep, apistore_typed_with_parents(p, &raw));
+		cleanup_apistore_fieldset struct apistore_fieldset keep = parents_in(p, out),
+								   gone = {NULL, 0};
+
 		if (round == 0)
-			apistore_fieldset_become(&keep, apistore_fieldset_union(&keep, &managed));
-		apistore_fieldset_become(&gone, apistore_fieldset_without(&all, &keep));
+			apistore_fieldset_change(&keep, APISTORE_UNION, &managed);
+		gone = apistore_fieldset_combine(&all, APISTORE_WITHOUT, &keep);
 		/* ... and remove nothing that was never this manager's. */
 		if (round == 1)
-			apistore_fieldset_become(&gone, apistore_fieldset_both(&gone, &was));
+			apistore_fieldset_change(&gone, APISTORE_BOTH, &was);
 		json_object_put(out);
 		out = json_copy(*merged);
 		apistore_typed_remove(p, out, &gone);
@@ -516,30 +476,26 @@ struct apply {
 	bool force;
 };
 
-/* Merge, prune and compare. Returns the new object with the entries updated. NULL: *conflicts is
- * set, which borrows the entries. */
-static struct json_object *try_apply(const struct apply *a, struct conflicts *conflicts)
+/* Merge, prune and compare. Returns the new object with the entries updated. NULL: *refused is
+ * set. */
+static struct json_object *try_apply(const struct apply *a, struct apistore_answer *refused)
 {
 	struct json_object *o = apistore_typed_merge(a->p, a->live, a->conf);
-	struct entry *self = entries_find(a->l, a->m, true);
+	struct entry *self = entries_get(a->l, a->m, true);
 	cleanup_apistore_fieldset struct apistore_fieldset last = {NULL, 0}, taken = {NULL, 0};
 	struct apistore_delta d;
 
-	if (!self)
-		self = entries_add(a->l, a->m->name, a->m->version, a->m->sub, true);
 	/* The set of the previous apply is moved out, to see what this one leaves out. */
 	last = self->fields;
 	self->fields = apistore_typed_fields(a->p, a->conf);
 	strip(&self->fields);
 	free(self->version);
 	self->version = xstrdup(a->m->version);
-	if (!apistore_fieldset_is_empty(&last))
+	if (last.n > 0)
 		prune(a->p, a->l, &last, &o);
 	d = apistore_typed_compare(a->p, a->live, o);
-	taken = apistore_fieldset_union(&d.modified, &d.added);
-	if (!a->force)
-		*conflicts = conflicts_find(a->l, self, &taken, a->allowed);
-	if (conflicts->n > 0) {
+	taken = apistore_fieldset_combine(&d.modified, APISTORE_UNION, &d.added);
+	if (!a->force && check_conflicts(a->l, self, &taken, a->allowed, refused) < 0) {
 		json_object_put(o);
 		o = NULL;
 	} else {
@@ -573,9 +529,9 @@ static bool allowed_to_kubectl(const struct apply *a, struct apistore_fieldset *
 		return false;
 	*out = apistore_typed_fields(a->p, last);
 	d = apistore_typed_compare(a->p, last, a->live);
-	apistore_fieldset_become(out, apistore_fieldset_without(out, &d.modified));
-	apistore_fieldset_become(out, apistore_fieldset_without(out, &d.added));
-	apistore_fieldset_become(out, apistore_fieldset_without(out, &d.removed));
+	apistore_fieldset_change(out, APISTORE_WITHOUT, &d.modified);
+	apistore_fieldset_change(out, APISTORE_WITHOUT, &d.added);
+	apistore_fieldset_change(out, APISTORE_WITHOUT, &d.removed);
 	apistore_delta_fini(&d);
 	return true;
 }
@@ -679,7 +635,6 @@ struct json_object *apistore_managed_apply(const struct apistore_place *p,
 					*part = NULL;
 	cleanup_apistore_fieldset struct apistore_fieldset allowed = {NULL, 0};
 	cleanup_entries struct entries l = {NULL, 0};
-	struct conflicts conflicts = {NULL, 0};
 	struct err err = ERR_INIT;
 	struct apply a = {.p = p, .m = m, .live = bare, .l = &l, .force = force};
 	struct json_object *o;
@@ -707,14 +662,11 @@ struct json_object *apistore_managed_apply(const struct apistore_place *p,
 	}
 	if (allowed_to_kubectl(&a, &allowed))
 		a.allowed = &allowed;
-	o = try_apply(&a, &conflicts);
+	o = try_apply(&a, refused);
 	if (o) {
 		follow_last_applied(m, conf, o);
 		entries_write(&l, o);
-	} else {
-		*refused = conflicts_refuse(&conflicts);
 	}
-	conflicts_fini(&conflicts);
 	return o;
 }
 

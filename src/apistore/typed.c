@@ -31,28 +31,27 @@ struct apistore_place apistore_place_object(
 	return p;
 }
 
-/* Find out how a list merges in a kind without a schema: by the name of its member alone. Lists of
- * the metadata are those of every kind (schema/merge). */
-static struct schema_merge merge_by_name(const struct apistore_lists *lists, const char *name)
-{
-	for (size_t i = 0; i < lists->n; i++) {
-		const struct apistore_list *l = &lists->list[i];
-
-		if (str_eq(name, l->member))
-			return (struct schema_merge){.type = SCHEMA_MERGE_MAP,
-				.keys = {l->keys[0], l->keys[1], l->keys[2]}};
-	}
-	return (struct schema_merge){.type = SCHEMA_MERGE_PLAIN};
-}
-
-/* An unknown member gives a place without a schema, which merges as plain values. */
+/* An unknown member gives a place without a schema, which merges as plain values. In a kind without
+ * a schema a list merges by the name of its member alone; lists of the metadata are those of every
+ * kind (schema/merge). */
 struct apistore_place apistore_place_member(const struct apistore_place *p, const char *name)
 {
 	struct apistore_place to = {.lists = p->lists, .custom = p->custom};
 
 	to.at = schema_at_member(p->at, name);
-	to.merge =
-		p->lists && !to.at.merge ? merge_by_name(p->lists, name) : *schema_at_merge(to.at);
+	to.merge = *schema_at_merge(to.at);
+	if (!p->lists || to.at.merge)
+		return to;
+	to.merge = (struct schema_merge){.type = SCHEMA_MERGE_PLAIN};
+	for (size_t i = 0; i < p->lists->n; i++) {
+		const struct apistore_list *l = &p->lists->list[i];
+
+		if (str_eq(name, l->member)) {
+			to.merge = (struct schema_merge){.type = SCHEMA_MERGE_MAP,
+				.keys = {l->keys[0], l->keys[1], l->keys[2]}};
+			break;
+		}
+	}
 	return to;
 }
 
@@ -119,25 +118,22 @@ static char *value_step(char letter, struct json_object *v)
 	return strbuf_steal(&out);
 }
 
-/* Return the step of an element by its keys; missing keys are left out. NULL: it has none of
- * them. */
-static char *keys_step(const struct schema_merge *m, struct json_object *e)
+/* Return the step of an element; the caller frees it. Elements of a set must be scalars, elements of
+ * a map objects with at least one of the keys; missing keys are left out. Others have no step. */
+static char *element_step(const struct schema_merge *m, struct json_object *e)
 {
-	cleanup_json struct json_object *keys = json_obj();
+	cleanup_json struct json_object *keys = NULL;
 	struct json_object *v = NULL;
 
+	if (m->type == SCHEMA_MERGE_SET)
+		return e && !is_map(e) && !is_list(e) ? value_step('v', e) : NULL;
+	if (!is_map(e))
+		return NULL;
+	keys = json_obj();
 	for (size_t i = 0; i < ARRAY_LEN(m->keys) && m->keys[i]; i++)
 		if (json_object_object_get_ex(e, m->keys[i], &v))
 			json_add(keys, m->keys[i], json_object_get(v));
 	return json_len(keys) > 0 ? value_step('k', keys) : NULL;
-}
-
-/* Return the step of an element; the caller frees it. Elements of a set must be scalars, elements of a map must be objects; others have no step. */
-static char *element_step(const struct schema_merge *m, struct json_object *e)
-{
-	if (m->type == SCHEMA_MERGE_SET)
-		return e && !is_map(e) && !is_list(e) ? value_step('v', e) : NULL;
-	return is_map(e) ? keys_step(m, e) : NULL;
 }
 
 /* ---- the elements of a list */
@@ -221,71 +217,38 @@ static const struct item *items_find(const struct items *it, const char *step, s
 
 /* ---- the paths of an object */
 
-static struct apistore_fieldset fields_of_map(
-	const struct apistore_place *p, struct json_object *o);
-static struct apistore_fieldset fields_of_list(
-	const struct apistore_place *p, struct json_object *list);
-
-/* Return the paths below a value; *self: the path to the value itself is in the set too. */
-static struct apistore_fieldset fields_of(
-	const struct apistore_place *p, struct json_object *v, bool *self)
-{
-	*self = is_leaf(p, v);
-	if (*self)
-		return (struct apistore_fieldset){NULL, 0};
-	if (is_map(v)) {
-		*self = is_empty(v);
-		return fields_of_map(p, v);
-	}
-	return fields_of_list(p, v);
-}
-
-/* In a kind with a CRD, a key of a map is a path of its own even if its value has fields; a
- * declared member is not. */
-static struct apistore_fieldset fields_of_map(const struct apistore_place *p, struct json_object *o)
-{
-	struct apistore_fieldset out = {NULL, 0};
-
-	json_each (o, name, v) {
-		struct apistore_place at = apistore_place_member(p, name);
-		cleanup_free char *step = field_step(name);
-		bool self;
-		struct apistore_fieldset below = fields_of(&at, v, &self);
-
-		apistore_fieldset_add(&out, step, self || !is_declared(p, name), &below);
-	}
-	apistore_fieldset_done(&out);
-	return out;
-}
-
-/* Duplicates of an element count as one path without anything below it. */
-static struct apistore_fieldset fields_of_list(
-	const struct apistore_place *p, struct json_object *list)
-{
-	cleanup_items struct items it = items_of(p, list);
-	const struct apistore_place at = apistore_place_element(p);
-	struct apistore_fieldset out = {NULL, 0};
-
-	for (size_t i = 0, n; i < it.n_sorted; i += n) {
-		struct apistore_fieldset below = {NULL, 0};
-		bool self;
-
-		n = items_run(&it, i);
-		if (n == 1)
-			below = fields_of(&at, it.sorted[i]->e, &self);
-		apistore_fieldset_add(&out, it.sorted[i]->step, true, &below);
-	}
-	apistore_fieldset_done(&out);
-	return out;
-}
-
-/* The object itself is not a path: every set begins with its members. */
+/* The object itself is not a path: every set begins with its members. In a kind with a CRD, a key of
+ * a map is a path of its own even if its value has fields; a declared member is not. Duplicates of an
+ * element count as one path without anything below it. */
 struct apistore_fieldset apistore_typed_fields(
 	const struct apistore_place *p, struct json_object *o)
 {
-	bool self;
+	struct apistore_fieldset out = {NULL, 0}, below;
 
-	return fields_of(p, o, &self);
+	if (is_leaf(p, o))
+		return out;
+	json_each (o, name, v) {
+		struct apistore_place at = apistore_place_member(p, name);
+		cleanup_free char *step = field_step(name);
+		bool self = is_leaf(&at, v) || (is_map(v) && is_empty(v));
+
+		below = apistore_typed_fields(&at, v);
+		apistore_fieldset_add(&out, step, self || !is_declared(p, name), &below);
+	}
+	if (is_list(o)) {
+		const struct apistore_place at = apistore_place_element(p);
+		cleanup_items struct items it = items_of(p, o);
+
+		for (size_t i = 0, n; i < it.n_sorted; i += n) {
+			n = items_run(&it, i);
+			below = (struct apistore_fieldset){NULL, 0};
+			if (n == 1)
+				below = apistore_typed_fields(&at, it.sorted[i]->e);
+			apistore_fieldset_add(&out, it.sorted[i]->step, true, &below);
+		}
+	}
+	apistore_fieldset_done(&out);
+	return out;
 }
 
 /* The set is sorted and stays so, because only members are marked. */
@@ -509,14 +472,6 @@ struct apistore_delta apistore_typed_compare(
 /* ---- merging: the order of lists follows structured-merge-diff. Elements of the object keep their
  * places, and applied elements keep their order around those that both have. */
 
-static struct json_object *merge(
-	const struct apistore_place *p, struct json_object *l, struct json_object *r);
-
-static struct json_object *copy_of(struct json_object *v)
-{
-	return v ? json_copy(v) : NULL;
-}
-
 /* Merge member by member; members of one side only are copied. r NULL: there is nothing to
  * merge. */
 static struct json_object *merge_maps(
@@ -528,16 +483,16 @@ static struct json_object *merge_maps(
 		if (is_map(r) && json_object_object_get_ex(r, name, &other)) {
 			struct apistore_place at = apistore_place_member(p, name);
 
-			json_add(out, name, merge(&at, v, other));
+			json_add(out, name, apistore_typed_merge(&at, v, other));
 		} else {
-			json_add(out, name, copy_of(v));
+			json_add(out, name, json_copy(v));
 		}
 	}
 	if (!is_map(r))
 		return out;
 	json_each (r, added, theirs)
 		if (!json_object_object_get_ex(l, added, NULL))
-			json_add(out, added, copy_of(theirs));
+			json_add(out, added, json_copy(theirs));
 	return out;
 }
 
@@ -568,7 +523,8 @@ static void take_right(struct weave *w, size_t k)
 	if (l)
 		items_find(&w->l, l->step, &n);
 	w->taken[k] = true;
-	json_push(w->out, n == 1 ? merge(&w->at, l->e, w->r.at[k].e) : copy_of(w->r.at[k].e));
+	json_push(w->out, n == 1 ? apistore_typed_merge(&w->at, l->e, w->r.at[k].e)
+				 : json_copy(w->r.at[k].e));
 	if (w->shared == k)
 		next_shared(w, k + 1);
 }
@@ -584,7 +540,7 @@ static void weave(struct weave *w)
 
 		/* An element of the object alone keeps its place. */
 		if (i < w->l.n && !in_r) {
-			json_push(w->out, copy_of(w->l.at[i++].e));
+			json_push(w->out, json_copy(w->l.at[i++].e));
 		} else if (in_r && k < w->r.n && in_r->i == k) {
 			take_right(w, k++);
 			i++;
@@ -628,7 +584,7 @@ static struct json_object *merge_lists(
 
 /* Merge two values. Values that are owned as a whole, and those of different types, are replaced by
  * r. */
-static struct json_object *merge(
+struct json_object *apistore_typed_merge(
 	const struct apistore_place *p, struct json_object *l, struct json_object *r)
 {
 	bool empty = is_empty(l) && is_empty(r);
@@ -637,13 +593,7 @@ static struct json_object *merge(
 		return merge_maps(p, l, r);
 	if (is_list(l) && (is_list(r) || !r) && !is_leaf(p, l) && !empty)
 		return merge_lists(p, l, r);
-	return copy_of(r);
-}
-
-struct json_object *apistore_typed_merge(
-	const struct apistore_place *p, struct json_object *o, struct json_object *conf)
-{
-	return merge(p, o, conf);
+	return json_copy(r);
 }
 
 /* ---- checking a configuration to be applied */

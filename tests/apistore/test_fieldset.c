@@ -30,20 +30,22 @@ Test(apistore_fieldset, operations)
 	cleanup_apistore_fieldset struct apistore_fieldset a = set_of(A), b = set_of(B),
 							   none = set_of("{}");
 
-	is(apistore_fieldset_copy(&a), A);
-	is(apistore_fieldset_union(&a, &b),
+	is(apistore_fieldset_combine(&none, APISTORE_UNION, &a), A);
+	is(apistore_fieldset_combine(&a, APISTORE_UNION, &b),
 		"{\"f:a\":{\".\":{},\"f:z\":{}},\"f:b\":{\".\":{},\"f:c\":{},\"f:d\":{\".\":{},\"v:1\":{}}},\"f:e\":{\".\":{},\"f:x\":{}}}");
-	is(apistore_fieldset_both(&a, &b), "{\"f:b\":{\"f:c\":{}},\"f:e\":{\"f:x\":{}}}");
-	is(apistore_fieldset_without(&a, &b),
+	is(apistore_fieldset_combine(&a, APISTORE_BOTH, &b),
+		"{\"f:b\":{\"f:c\":{}},\"f:e\":{\"f:x\":{}}}");
+	is(apistore_fieldset_combine(&a, APISTORE_WITHOUT, &b),
 		"{\"f:a\":{},\"f:b\":{\".\":{},\"f:d\":{\"v:1\":{}}}}");
-	is(apistore_fieldset_without(&b, &a),
+	is(apistore_fieldset_combine(&b, APISTORE_WITHOUT, &a),
 		"{\"f:a\":{\"f:z\":{}},\"f:b\":{\"f:d\":{}},\"f:e\":{}}");
-	is(apistore_fieldset_union(&a, &none), A);
-	is(apistore_fieldset_both(&a, &none), "{}");
-	is(apistore_fieldset_without(&a, &a), "{}");
-	cr_expect(apistore_fieldset_is_empty(&none));
-	cr_expect(apistore_fieldset_equal(&a, &a));
-	cr_expect(!apistore_fieldset_equal(&a, &b));
+	is(apistore_fieldset_combine(&a, APISTORE_UNION, &none), A);
+	is(apistore_fieldset_combine(&a, APISTORE_BOTH, &none), "{}");
+	is(apistore_fieldset_combine(&a, APISTORE_WITHOUT, &a), "{}");
+	cr_expect_eq(none.n, 0);
+	apistore_fieldset_change(&a, APISTORE_WITHOUT, &b);
+	is(a, "{\"f:a\":{},\"f:b\":{\".\":{},\"f:d\":{\"v:1\":{}}}}");
+	a = none;
 }
 
 /* What is found step by step and what is walked side by side are the same. */
@@ -58,20 +60,21 @@ Test(apistore_fieldset, a_few_of_many)
 		apistore_fieldset_add(&many, step, true, NULL);
 	}
 	apistore_fieldset_done(&many);
-	is(apistore_fieldset_both(&few, &many), "{\"f:3\":{}}");
-	is(apistore_fieldset_without(&few, &many), "{\"f:x\":{}}");
+	is(apistore_fieldset_combine(&few, APISTORE_BOTH, &many), "{\"f:3\":{}}");
+	is(apistore_fieldset_combine(&few, APISTORE_WITHOUT, &many), "{\"f:x\":{}}");
 }
 
 Test(apistore_fieldset, twice_is_once)
 {
-	cleanup_apistore_fieldset struct apistore_fieldset s = {NULL, 0};
+	cleanup_apistore_fieldset struct apistore_fieldset s = {NULL, 0}, none = {NULL, 0};
 	struct apistore_fieldset x = set_of("{\"f:x\":{}}"), y = set_of("{\"f:y\":{}}");
 
 	apistore_fieldset_add(&s, "f:b", false, &x);
 	apistore_fieldset_add(&s, "f:a", false, NULL);
 	apistore_fieldset_add(&s, "f:b", true, &y);
 	apistore_fieldset_done(&s);
-	is(apistore_fieldset_copy(&s), "{\"f:b\":{\".\":{},\"f:x\":{},\"f:y\":{}}}");
+	is(apistore_fieldset_combine(&s, APISTORE_UNION, &none),
+		"{\"f:b\":{\".\":{},\"f:x\":{},\"f:y\":{}}}");
 }
 
 static void append(void *arg, const char *path)

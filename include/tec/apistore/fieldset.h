@@ -30,8 +30,6 @@ struct apistore_step {
 
 void apistore_fieldset_fini(struct apistore_fieldset *s);
 #define cleanup_apistore_fieldset __attribute__((cleanup(apistore_fieldset_fini)))
-bool apistore_fieldset_is_empty(const struct apistore_fieldset *s);
-bool apistore_fieldset_equal(const struct apistore_fieldset *a, const struct apistore_fieldset *b);
 
 /* Build a set: add steps in any order and then call done, which sorts and merges them. A step
  * is not added if it is not a member and has nothing below it. */
@@ -42,16 +40,17 @@ void apistore_fieldset_done(struct apistore_fieldset *s);
 /* Borrowed; NULL: no such step. */
 const struct apistore_step *apistore_fieldset_find(
 	const struct apistore_fieldset *s, const char *step);
-struct apistore_fieldset apistore_fieldset_copy(const struct apistore_fieldset *s);
-struct apistore_fieldset apistore_fieldset_union(
-	const struct apistore_fieldset *a, const struct apistore_fieldset *b);
-struct apistore_fieldset apistore_fieldset_both(
-	const struct apistore_fieldset *a, const struct apistore_fieldset *b);
-/* The paths of a that are not in b. A path below one of b stays unless it is in b itself. */
-struct apistore_fieldset apistore_fieldset_without(
-	const struct apistore_fieldset *a, const struct apistore_fieldset *b);
-/* Replace the content of s. */
-void apistore_fieldset_become(struct apistore_fieldset *s, struct apistore_fieldset take_with);
+enum apistore_combine {
+	APISTORE_UNION,
+	APISTORE_BOTH,
+	/* The paths of a that are not in b. A path below one of b stays unless it is in b itself. */
+	APISTORE_WITHOUT,
+};
+struct apistore_fieldset apistore_fieldset_combine(const struct apistore_fieldset *a,
+	enum apistore_combine how, const struct apistore_fieldset *b);
+/* The same in place. */
+void apistore_fieldset_change(struct apistore_fieldset *s, enum apistore_combine how,
+	const struct apistore_fieldset *with);
 
 /* Call fn with each path, as kube-apiserver prints it: .spec.ports[port=80,protocol="TCP"].name */
 void apistore_fieldset_each(
