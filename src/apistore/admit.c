@@ -11,7 +11,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "tec/apistore/events.h"
 #include "tec/base/bytes.h"
 #include "tec/base/file.h"
 #include "tec/base/json.h"
@@ -587,7 +586,7 @@ int apistore_admit_object(
 			w->opt.fields == APISTORE_FIELDS_IGNORE ? NULL : w->warnings);
 	else if (k)
 		schema_builtin_check(k, w->was, o, &causes);
-	if (apistore_events_renames(w->t->group))
+	if (apistore_form_renames(w->t->group))
 		named.group = (char *)""; /* borrowed for the call */
 	return causes.n == 0 ? 0
 			     : refuse(refused, apistore_status_causes(

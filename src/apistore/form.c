@@ -6,12 +6,43 @@
 
 #include <string.h>
 
-#include "tec/apistore/events.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
+#include "tec/base/mem.h"
+#include "tec/base/str.h"
 
 /* Limits for texts from the store; wider than those for bodies of clients. */
 static const struct json_limits limits = {16u << 20, 256, 1u << 22, true};
+
+#define EVENTS_GROUP "events.k8s.io"
+
+/* The names in core/v1 and in events.k8s.io/v1. */
+static const char *const names[][2] = {{"involvedObject", "regarding"}, {"message", "note"},
+	{"reportingComponent", "reportingController"}, {"source", "deprecatedSource"},
+	{"firstTimestamp", "deprecatedFirstTimestamp"},
+	{"lastTimestamp", "deprecatedLastTimestamp"}, {"count", "deprecatedCount"}};
+
+bool apistore_form_renames(const char *group)
+{
+	return str_eq(group, EVENTS_GROUP);
+}
+
+void apistore_form_rename(struct json_object *o, bool to_core)
+{
+	struct json_object *v = NULL;
+
+	if (!json_object_is_type(o, json_type_object))
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		const char *from = names[i][to_core], *to = names[i][!to_core];
+
+		if (json_object_object_get_ex(o, from, &v)) {
+			json_add(o, to, json_object_get(v));
+			json_drop(o, from);
+		}
+	}
+	json_add_str(o, "apiVersion", to_core ? "v1" : EVENTS_GROUP "/v1");
+}
 
 static void add_text(struct body *out, const char *text)
 {
@@ -24,12 +55,6 @@ static void add_json(struct body *out, struct json_object *o)
 
 	add_text(out, text);
 	secret_wipe(text, strlen(text)); /* a row may hold a whole Secret */
-}
-
-/* Is the text of an object sent as it is stored? */
-static bool is_plain(const struct apistore_form *f, const struct schema_kind *k)
-{
-	return !k || f->shape == APISTORE_SHAPE_OBJECT;
 }
 
 static const char *version_of(const struct apistore_form *f)
@@ -46,66 +71,41 @@ static struct json_object *table_of(const struct apistore_form *f, const struct 
 	return schema_table_new(&t, o);
 }
 
-/* A text that is sent as stored, or cannot be parsed, is copied unchanged. */
-void apistore_form_object(const struct apistore_form *f, const struct schema_kind *k,
-	const char *text, size_t len, bool headers, struct body *out)
+/* A text that cannot be parsed is copied unchanged; as an item it becomes null, which keeps the list
+ * valid JSON. Items of a list have no kind and apiVersion, as those of every built-in kind. */
+bool apistore_form_add(const struct apistore_form *f, const struct schema_kind *k,
+	enum apistore_form_part part, const char *group, const char *text, size_t len,
+	struct body *out)
 {
+	bool table = f->shape == APISTORE_SHAPE_TABLE, item = part == APISTORE_FORM_ITEM,
+	     converts = k && f->shape != APISTORE_SHAPE_OBJECT;
+	cleanup_json struct json_object *o = NULL, *shown = NULL;
 	struct err err = ERR_INIT;
-	cleanup_json struct json_object *o =
-		is_plain(f, k) ? NULL : json_parse(text, len, &limits, &err);
-	cleanup_json struct json_object *shown = NULL;
 
+	if (!converts && !apistore_form_renames(group))
+		return false;
+	o = json_parse(text, len, &limits, &err);
 	if (!o) {
-		body_add(out, text, len, 0);
-		return;
+		body_add(out, item || !converts ? "null" : text, item || !converts ? 4 : len, 0);
+		return true;
 	}
-	if (f->shape == APISTORE_SHAPE_TABLE) {
-		shown = table_of(f, k, o, headers);
+	if (!converts) {
+		apistore_form_rename(o, false);
+		if (item) {
+			json_drop(o, "kind");
+			json_drop(o, "apiVersion");
+		}
+		add_json(out, o);
+		return true;
+	}
+	shown = table ? table_of(f, k, o, part == APISTORE_FORM_FIRST)
+		      : schema_partial_metadata(o, version_of(f));
+	if (table && !item)
 		json_add_str(json_get(shown, "metadata"), "resourceVersion",
 			json_get_str(o, "metadata/resourceVersion"));
-	} else {
-		shown = schema_partial_metadata(o, version_of(f));
-	}
-	add_json(out, shown);
+	add_json(out, table && item ? json_at(json_get_arr(shown, "rows"), 0) : shown);
 	json_wipe(o);
-}
-
-/* Items of a list have no kind and apiVersion, as those of every built-in kind. */
-void apistore_form_event(const char *text, size_t len, bool item, struct body *out)
-{
-	struct err err = ERR_INIT;
-	cleanup_json struct json_object *o = json_parse(text, len, &limits, &err);
-
-	apistore_events_from_core(o);
-	if (o && item) {
-		json_drop(o, "kind");
-		json_drop(o, "apiVersion");
-	}
-	if (o)
-		add_json(out, o);
-	else
-		add_text(out, "null");
-}
-
-/* An item that cannot be parsed becomes null, which keeps the list valid JSON. */
-void apistore_form_item(const struct apistore_form *f, const struct schema_kind *k,
-	const char *text, size_t len, struct body *out)
-{
-	struct err err = ERR_INIT;
-	cleanup_json struct json_object *o = json_parse(text, len, &limits, &err), *shown = NULL;
-
-	if (!o) {
-		add_text(out, "null");
-		return;
-	}
-	if (f->shape == APISTORE_SHAPE_TABLE) {
-		shown = table_of(f, k, o, false);
-		add_json(out, json_at(json_get_arr(shown, "rows"), 0));
-	} else {
-		shown = schema_partial_metadata(o, version_of(f));
-		add_json(out, shown);
-	}
-	json_wipe(o);
+	return true;
 }
 
 /* The head of a table includes its columns, which come from the kind and need no row. */

@@ -1,31 +1,151 @@
 /* SPDX-License-Identifier: MIT */
-/* The metadata of a list, with its continue token, comes before the items. */
+/* The metadata of a list, with its continue token, comes before the items. An empty parameter counts
+ * as absent. The words of all refusals are kube-apiserver's. */
 #include "config.h"
 
 #include "tec/apistore/listing.h"
 
 #include <inttypes.h>
 
-#include "tec/apistore/events.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 
 struct apistore_listing {
 	struct apistore_list_cursor *c; /* owned; borrows from target */
 	struct apistore_target target;
-	const struct apistore_kind *kind; /* during a pull */
-	bool begun, ended;                /* the head was written; and the end */
+	bool begun, ended; /* the head was written; and the end */
 };
 
-struct apistore_listing *apistore_listing_new(
-	struct apistore_target *take_t, struct apistore_list_cursor *take_c)
-{
-	struct apistore_listing *l = xcalloc(1, sizeof(*l));
+/* ---- the options */
 
-	l->c = take_c;
-	l->target = *take_t;
+#define MATCH   "resourceVersionMatch"
+#define INITIAL "sendInitialEvents"
+
+static const char too_old[] =
+	"The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+/* Check resourceVersionMatch and sendInitialEvents. */
+static int check_list(const struct apistore_target *t, const char *match, const char *rv, bool next,
+	struct apistore_answer *refused)
+{
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0};
+	cleanup_free char *send = apistore_target_param(t, INITIAL);
+	const char *forbidden =
+		!match ? NULL
+		: next ? "resourceVersionMatch is forbidden when continue is provided"
+		: !rv  ? "resourceVersionMatch is forbidden unless resourceVersion is provided"
+		: str_eq(match, "Exact") && str_eq(rv, "0")
+			? "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""
+			: NULL;
+
+	if (forbidden)
+		schema_cause_add(&causes, SCHEMA_FORBIDDEN, MATCH, NULL, "%s", forbidden);
+	else if (match && !str_eq(match, "Exact") && !str_eq(match, "NotOlderThan"))
+		schema_cause_add_text(&causes, SCHEMA_UNSUPPORTED, MATCH, match,
+			"supported values: \"Exact\", \"NotOlderThan\", \"\"");
+	if (send && *send)
+		schema_cause_add(&causes, SCHEMA_FORBIDDEN, INITIAL, NULL,
+			"sendInitialEvents is forbidden for list");
+	if (causes.n == 0)
+		return 0;
+	*refused = apistore_status_causes(&apistore_status_options, "ListOptions", &causes);
+	return -1;
+}
+
+/* Read limit, resourceVersion and continue. */
+static int read_list(const struct apistore_target *t, struct apistore_list_options *o,
+	struct apistore_answer *refused)
+{
+	cleanup_free char *limit = apistore_target_param(t, "limit"),
+			  *rv_param = apistore_target_param(t, "resourceVersion"),
+			  *match_param = apistore_target_param(t, MATCH);
+	const char *rv = rv_param && *rv_param ? rv_param : NULL,
+		   *match = match_param && *match_param ? match_param : NULL;
+
+	if (limit && *limit && str_to_u64(limit, INT64_MAX, &o->limit) < 0) {
+		*refused =
+			apistore_status_refusal(400, "limit is not a number: %s", log_esc(limit));
+		return -1;
+	}
+	if (check_list(t, match, rv, o->token != NULL, refused) < 0)
+		return -1;
+	if (rv && str_to_u64(rv, INT64_MAX, &o->rv) < 0) {
+		*refused = apistore_status_invalid(&apistore_status_options, "ListOptions",
+			"resourceVersion", "Invalid value", "must be a whole number");
+		return -1;
+	}
+	if (o->token && o->rv != 0) {
+		*refused = apistore_status_refusal(
+			400, "specifying resource version is not allowed when using continue");
+		return -1;
+	}
+	/* As in kube-apiserver, a limit without a match makes a resourceVersion exact. */
+	o->exact = o->rv > 0 && (str_eq(match, "Exact") || (!match && o->limit > 0));
+	return 0;
+}
+
+/* The answer when a list could not be started. */
+static struct apistore_answer no_list(
+	const struct apistore_list_cursor *c, enum apistore_list_state state, const struct err *err)
+{
+	cleanup_json struct json_object *o = NULL;
+	struct err ignored = ERR_INIT;
+	struct apistore_answer a;
+
+	switch (state) {
+	case APISTORE_LIST_BAD_TOKEN:
+		return apistore_status_refusal(
+			400, "continue key is not valid: encoded start key is not valid");
+	case APISTORE_LIST_FUTURE:
+		return apistore_status_too_large(c->at, apistore_objects_rv(c->s));
+	case APISTORE_LIST_EXPIRED:
+		if (!c->next)
+			return apistore_status_refusal(
+				410, "The resourceVersion for the provided list is too old.");
+		/* A new token continues the list in the current version, as in kube-apiserver. */
+		a = apistore_status_refusal(410, "%s", too_old);
+		o = json_parse(a.body, a.len, &json_limits_object, &ignored);
+		json_add(o, "metadata", json_add_str(json_obj(), "continue", c->next));
+		apistore_answer_fini(&a);
+		return apistore_status_object(410, o);
+	case APISTORE_LIST_FAILED:
+	case APISTORE_LIST_OK:
+		break;
+	}
+	return apistore_status_storage(err);
+}
+
+/* Options are checked before anything is read. */
+struct apistore_listing *apistore_listing_start(
+	struct apistore_objects *s, struct apistore_target *take_t, struct apistore_answer *refused)
+{
+	cleanup_apistore_target struct apistore_target t = *take_t;
+	cleanup_free char *token = apistore_target_param(&t, "continue");
+	struct apistore_list_options o = {.resource = t.qualified,
+		.ns = t.ns[0] ? t.ns : NULL,
+		.select = t.select,
+		.token = token && *token ? token : NULL};
+	struct apistore_list_cursor *c = NULL;
+	enum apistore_list_state state;
+	struct apistore_listing *l;
+	struct err err = ERR_INIT;
+
 	*take_t = (struct apistore_target){0};
-	return l;
+	if (read_list(&t, &o, refused) < 0)
+		return NULL;
+	state = apistore_list_start(s, &o, &c, &err);
+	if (state == APISTORE_LIST_OK) {
+		l = xcalloc(1, sizeof(*l));
+		l->c = c; /* which borrows from the target */
+		l->target = t;
+		t = (struct apistore_target){0};
+		return l;
+	}
+	*refused = no_list(c, state, &err);
+	apistore_list_free(c);
+	return NULL;
 }
 
 void apistore_listing_free(struct apistore_listing *l)
@@ -37,44 +157,9 @@ void apistore_listing_free(struct apistore_listing *l)
 	free(l);
 }
 
-static void add_text(struct body *out, const char *text)
-{
-	body_add(out, text, strlen(text), 0);
-}
-
-/* The schema by which items are converted; NULL: they are sent whole. */
-static const struct schema_kind *shown_by(const struct apistore_listing *l)
-{
-	return l->target.form.shape == APISTORE_SHAPE_OBJECT ? NULL : l->kind->schema;
-}
-
-/* Append the list up to its first item. */
-static void add_head(const struct apistore_listing *l, struct body *out)
-{
-	const struct apistore_target *t = &l->target;
-	const char *kind = l->kind->kind;
-	cleanup_strbuf struct strbuf b = STRBUF_INIT;
-	cleanup_free char *head = NULL;
-
-	strbuf_addf(&b, "\"resourceVersion\":\"%" PRIu64 "\"", l->c->at);
-	if (l->c->more) {
-		strbuf_addf(&b, ",\"continue\":\"%s\"", l->c->next);
-		if (!t->select)
-			strbuf_addf(&b, ",\"remainingItemCount\":%" PRIu64, l->c->left);
-	}
-	if (shown_by(l)) {
-		apistore_form_head(&t->form, shown_by(l), b.data, out);
-		return;
-	}
-	head = xasprintf(
-		"{\"kind\":\"%sList\",\"apiVersion\":\"%s%s%s\",\"metadata\":{%s},\"items\":[",
-		kind ? kind : "", kind ? t->group : "", kind && t->group[0] ? "/" : "",
-		kind ? t->version : "v1", b.data);
-	add_text(out, head);
-}
-
 struct pull {
 	const struct apistore_listing *l;
+	const struct apistore_kind *kind;
 	struct body *out;
 	size_t end; /* the length of out at which the piece is long enough */
 };
@@ -84,39 +169,62 @@ struct pull {
 static bool add_item(void *arg, const struct apistore_version *v)
 {
 	const struct pull *p = arg;
-	const struct apistore_listing *l = p->l;
-	size_t skip = l->kind->custom ? 0 : v->head + (v->len > v->head && v->body[v->head] == ',');
+	const struct apistore_target *t = &p->l->target;
+	size_t skip = p->kind->custom ? 0 : v->head + (v->len > v->head && v->body[v->head] == ',');
 
-	if (l->c->given > 0)
-		add_text(p->out, ",");
-	if (shown_by(l)) {
-		apistore_form_item(&l->target.form, shown_by(l), v->body, v->len, p->out);
-	} else if (apistore_events_renames(l->target.group)) {
-		apistore_form_event(v->body, v->len, true, p->out);
-	} else {
+	if (p->l->c->given > 0)
+		body_add(p->out, ",", 1, 0);
+	if (!apistore_form_add(&t->form, p->kind->schema, APISTORE_FORM_ITEM, t->group, v->body,
+		    v->len, p->out)) {
 		if (skip > 0)
-			add_text(p->out, "{");
+			body_add(p->out, "{", 1, 0);
 		body_add(p->out, v->body + skip, v->len - skip, 0);
 	}
 	return p->out->len < p->end;
 }
 
+/* Append the list up to its first item. */
+static void add_head(
+	const struct apistore_listing *l, const struct apistore_kind *k, struct body *out)
+{
+	const struct apistore_target *t = &l->target;
+	const char *kind = k->kind;
+	cleanup_strbuf struct strbuf b = STRBUF_INIT;
+	cleanup_free char *head = NULL;
+
+	strbuf_addf(&b, "\"resourceVersion\":\"%" PRIu64 "\"", l->c->at);
+	if (l->c->more) {
+		strbuf_addf(&b, ",\"continue\":\"%s\"", l->c->next);
+		if (!t->select)
+			strbuf_addf(&b, ",\"remainingItemCount\":%" PRIu64, l->c->left);
+	}
+	if (k->schema && t->form.shape != APISTORE_SHAPE_OBJECT) {
+		apistore_form_head(&t->form, k->schema, b.data, out);
+		return;
+	}
+	head = xasprintf(
+		"{\"kind\":\"%sList\",\"apiVersion\":\"%s%s%s\",\"metadata\":{%s},\"items\":[",
+		kind ? kind : "", kind ? t->group : "", kind && t->group[0] ? "/" : "",
+		kind ? t->version : "v1", b.data);
+	body_add(out, head, strlen(head), 0);
+}
+
 /* The kind is looked up during each pull: a listing lives as long as its client reads. */
 int apistore_listing_pull(struct apistore_listing *l, struct body *out, size_t max, struct err *err)
 {
-	struct pull p = {l, out, out->len + max};
+	struct pull p = {l, apistore_objects_kind(l->c->s, l->target.group, l->target.resource),
+		out, out->len + max};
 	int rc;
 
 	if (l->ended)
 		return 0;
-	l->kind = apistore_objects_kind(l->c->s, l->target.group, l->target.resource);
 	if (!l->begun)
-		add_head(l, out);
+		add_head(l, p.kind, out);
 	l->begun = true;
 	rc = apistore_list_take(l->c, add_item, &p, err);
 	if (rc != 0)
 		return rc;
 	l->ended = true;
-	add_text(out, "]}");
+	body_add(out, "]}", 2, 0);
 	return 0;
 }

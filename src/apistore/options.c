@@ -14,8 +14,6 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
-static const struct apistore_target none = {.group = (char *)"meta.k8s.io", .name = (char *)""};
-
 /* ---- field manager */
 
 /* Check the name of a field manager, which is stored in each entry of managedFields. */
@@ -209,7 +207,7 @@ int apistore_options_read(const struct apistore_target *t, const struct apistore
 		read_fields(t, r, out, &causes);
 	if (causes.n == 0)
 		return 0;
-	*refused = apistore_status_causes(&none,
+	*refused = apistore_status_causes(&apistore_status_options,
 		is_delete                   ? "DeleteOptions"
 		: is_patch                  ? "PatchOptions"
 		: str_eq(r->method, "POST") ? "CreateOptions"

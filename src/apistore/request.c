@@ -12,13 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tec/apistore/events.h"
 #include "tec/apistore/gc.h"
-#include "tec/apistore/jsonpatch.h"
+#include "tec/apistore/patch.h"
 #include "tec/apistore/listing.h"
 #include "tec/apistore/managed.h"
-#include "tec/apistore/patch.h"
-#include "tec/apistore/strategic.h"
 #include "tec/base/clock.h"
 #include "tec/base/file.h"
 #include "tec/base/json.h"
@@ -28,7 +25,6 @@
 #include "tec/base/yaml.h"
 
 #include "admit.h"
-#include "query.h"
 
 #define ANY_RESOURCE "the server could not find the requested resource"
 #define PIECE        (256u << 10) /* bytes of a list that come with the answer */
@@ -55,11 +51,7 @@ static struct apistore_answer shown_as(struct apistore_objects *s, const struct 
 	const struct schema_kind *k = apistore_objects_kind(s, t->group, t->resource)->schema;
 	struct body shown = BODY_INIT;
 
-	if (k && t->form.shape != APISTORE_SHAPE_OBJECT)
-		apistore_form_object(&t->form, k, take_text, len, true, &shown);
-	else if (k && apistore_events_renames(t->group))
-		apistore_form_event(take_text, len, false, &shown);
-	else
+	if (!apistore_form_add(&t->form, k, APISTORE_FORM_FIRST, t->group, take_text, len, &shown))
 		return answer_of(code, take_text, len);
 	file_wipe(take_text, len);
 	return answer_of(code, shown.data, shown.len);
@@ -102,7 +94,7 @@ static struct apistore_answer get(struct apistore_objects *s, const struct apist
 static struct apistore_answer list(struct apistore_objects *s, struct apistore_target *take_t)
 {
 	struct apistore_answer answer = {0};
-	struct apistore_listing *l = apistore_query_list(s, take_t, &answer);
+	struct apistore_listing *l = apistore_listing_start(s, take_t, &answer);
 	struct body out = BODY_INIT;
 	struct err err = ERR_INIT;
 	int rc;
@@ -214,9 +206,9 @@ static struct apistore_answer store(const struct apistore_admit *w, struct json_
 	if (w->kind->schema && w->kind->custom && !w->t->sub[0])
 		apistore_admit_warn(take_o, w->warnings);
 	/* Validation saw the names of the requested group; the store has those of core Events. */
-	if (apistore_events_renames(w->t->group)) {
-		apistore_events_to_core(take_o);
-		apistore_events_to_core(w->was);
+	if (apistore_form_renames(w->t->group)) {
+		apistore_form_rename(take_o, true);
+		apistore_form_rename(w->was, true);
 	}
 	if (apistore_objects_store(
 		    w->s, &w->key, w->was, take_o, w->opt.dry, APISTORE_OBJECT_MAX, &stored) < 0) {
@@ -455,7 +447,7 @@ static struct apistore_answer strategic_patch(
 	cleanup_json struct json_object *o = json_copy(w->was);
 	struct err err = ERR_INIT;
 
-	if (apistore_strategic_merge(&p, o, body, &err) < 0)
+	if (apistore_patch_strategic(&p, o, body, &err) < 0)
 		return apistore_status_refusal(400, "%s", err.text);
 	return update(w, steal_ptr(&o));
 }
@@ -485,7 +477,7 @@ static struct apistore_answer json_patch(const struct apistore_admit *w, struct 
 	struct apistore_answer refused;
 	struct err err = ERR_INIT;
 
-	if (apistore_jsonpatch_apply(&o, body, &err) < 0)
+	if (apistore_patch_json(&o, body, &err) < 0)
 		return apistore_status_refusal(422, UNPROCESSABLE);
 	note_unknown(body, w->warnings);
 	if (apistore_admit_strict(w, &refused) < 0)
@@ -574,7 +566,7 @@ static struct json_object *read_body(
 	if (k->run == apply && body[strspn(body, " \t\r\n")] != '{')
 		return yaml_parse_go(body, r->len, err);
 	o = json_parse(body, r->len, &limits, err);
-	if (!o || k->run != json_patch || apistore_jsonpatch_check(o, err) == 0)
+	if (!o || k->run != json_patch || apistore_patch_check(o, err) == 0)
 		return o;
 	json_object_put(o);
 	return NULL;
@@ -609,32 +601,20 @@ static struct json_object *read_patch(const struct apistore_admit *w,
 	return NULL;
 }
 
-/* Check that an apply names its field manager, which is required unlike in other requests. */
-static bool may_apply(const struct apistore_admit *w, struct apistore_answer *refused)
-{
-	static const struct apistore_target options = {
-		.group = (char *)"meta.k8s.io", .name = (char *)""};
-	cleanup_free char *manager = apistore_target_param(w->t, "fieldManager");
-
-	if (manager && *manager)
-		return true;
-	*refused = apistore_status_invalid(&options, "PatchOptions", "fieldManager",
-		"Required value", "is required for apply patch");
-	return false;
-}
-
 /* Run a PUT (body as parsed by the caller) or a PATCH. Only an apply to the object itself may
  * create it. */
 static struct apistore_answer change(
 	const struct apistore_admit *w, const struct apistore_request *r, struct json_object *body)
 {
 	const struct patch_kind *k = str_eq(r->method, "PATCH") ? kind_of(w, r) : NULL;
+	cleanup_free char *manager = apistore_target_param(w->t, "fieldManager");
 	struct apistore_admit here = *w;
-	struct apistore_answer refused;
 
 	here.patched = k && k->run != apply;
-	if (k && k->run == apply && !may_apply(w, &refused))
-		return refused;
+	/* An apply must name its field manager, unlike other requests. */
+	if (k && k->run == apply && (!manager || !*manager))
+		return apistore_status_invalid(&apistore_status_options, "PatchOptions",
+			"fieldManager", "Required value", "is required for apply patch");
 	if (!w->was && (!k || k->run != apply || w->t->sub[0]))
 		return apistore_status_absent(w->t);
 	return k ? k->run(&here, body) : replace(w, body);
@@ -752,8 +732,8 @@ static struct json_object *seen_by(const struct apistore_admit *w)
 {
 	struct json_object *o = apistore_objects_get(w->s, &w->key);
 
-	if (apistore_events_renames(w->t->group))
-		apistore_events_from_core(o);
+	if (apistore_form_renames(w->t->group))
+		apistore_form_rename(o, false);
 	return o;
 }
 

@@ -10,6 +10,9 @@
 #include "tec/base/json.h"
 #include "tec/base/secret.h"
 
+const struct apistore_target apistore_status_options = {
+	.group = (char *)"meta.k8s.io", .name = (char *)""};
+
 void apistore_answer_fini(struct apistore_answer *a)
 {
 	if (a->body)

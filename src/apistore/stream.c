@@ -6,11 +6,12 @@
 
 #include <inttypes.h>
 
-#include "tec/apistore/events.h"
+#include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 
-#include "query.h"
+#define MATCH   "resourceVersionMatch"
+#define INITIAL "sendInitialEvents"
 
 struct apistore_stream {
 	struct apistore_objects *s;
@@ -18,6 +19,50 @@ struct apistore_stream {
 	struct apistore_target target;
 	bool told; /* the column definitions of a table were sent */
 };
+
+/* Read the options of a watch; out borrows from t. -1: *refused is set. Without a resourceVersion, or with "0", a watch starts with the current objects unless the client
+ * declined initial events. */
+static int read_options(struct apistore_objects *s, const struct apistore_target *t,
+	struct apistore_watch_options *out, struct apistore_answer *refused)
+{
+	cleanup_free char *rv = apistore_target_param(t, "resourceVersion"),
+			  *match = apistore_target_param(t, MATCH),
+			  *initial = apistore_target_param(t, INITIAL);
+	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0};
+	bool send = apistore_target_flag(t, INITIAL);
+
+	*out = (struct apistore_watch_options){.resource = t->qualified,
+		.ns = t->ns[0] ? t->ns : NULL,
+		.select = t->select,
+		.bookmarks = apistore_target_flag(t, "allowWatchBookmarks")};
+	if (rv && *rv && str_to_u64(rv, INT64_MAX, &out->at) < 0) {
+		*refused = apistore_status_refusal(
+			400, "Invalid value for resourceVersion: %s", log_esc(rv));
+		return -1;
+	}
+	if (initial && !str_eq(match, "NotOlderThan"))
+		schema_cause_add(&causes, SCHEMA_FORBIDDEN, MATCH, NULL,
+			"sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+	if (!initial && match && *match)
+		schema_cause_add(&causes, SCHEMA_FORBIDDEN, MATCH, NULL,
+			"resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+	if (match && *match && !str_eq(match, "NotOlderThan"))
+		schema_cause_add_text(&causes, SCHEMA_UNSUPPORTED, MATCH, match,
+			"supported values: \"NotOlderThan\"");
+	if (causes.n > 0) {
+		*refused = apistore_status_causes(&apistore_status_options, "ListOptions", &causes);
+		return -1;
+	}
+	if (send && out->at > apistore_objects_rv(s)) {
+		*refused = apistore_status_too_large(out->at, apistore_objects_rv(s));
+		return -1;
+	}
+	out->initial_bookmark = send && out->bookmarks;
+	out->initial = send || (!initial && out->at == 0);
+	if (initial && !send && out->at == 0)
+		out->at = apistore_objects_rv(s);
+	return 0;
+}
 
 /* Options are checked before the watch exists, so a refused one was never woken. */
 struct apistore_stream *apistore_stream_new(struct apistore_objects *s,
@@ -30,7 +75,7 @@ struct apistore_stream *apistore_stream_new(struct apistore_objects *s,
 	st->s = s;
 	st->target = *take_t;
 	*take_t = (struct apistore_target){0};
-	if (apistore_query_watch(s, &st->target, &of, refused) < 0) {
+	if (read_options(s, &st->target, &of, refused) < 0) {
 		apistore_stream_free(st);
 		return NULL;
 	}
@@ -64,20 +109,16 @@ static void add_shown(struct apistore_stream *st, struct body *out, const char *
 	const char *object, size_t len)
 {
 	const struct apistore_target *t = &st->target;
+	const struct schema_kind *k = apistore_objects_kind(st->s, t->group, t->resource)->schema;
 	struct body shown = BODY_INIT;
 
-	const struct schema_kind *k = apistore_objects_kind(st->s, t->group, t->resource)->schema;
-
-	if (t->form.shape != APISTORE_SHAPE_OBJECT) {
-		apistore_form_object(&t->form, k, object, len, !st->told, &shown);
-	} else if (apistore_events_renames(t->group)) {
-		apistore_form_event(object, len, false, &shown);
+	if (apistore_form_add(&t->form, k, st->told ? APISTORE_FORM_NEXT : APISTORE_FORM_FIRST,
+		    t->group, object, len, &shown)) {
+		st->told = true;
+		add_event(out, type, shown.data, shown.len);
 	} else {
 		add_event(out, type, object, len);
-		return;
 	}
-	st->told = true;
-	add_event(out, type, shown.data, shown.len);
 	body_fini(&shown);
 }
 

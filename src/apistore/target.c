@@ -10,7 +10,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "tec/apistore/events.h"
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
@@ -169,7 +168,7 @@ static int assign(struct apistore_target *t, char *seg[SEGMENTS_MAX], int n)
 		i += 2;
 	}
 	t->qualified =
-		apistore_target_qualify(seg[i], apistore_events_renames(t->group) ? "" : t->group);
+		apistore_target_qualify(seg[i], apistore_form_renames(t->group) ? "" : t->group);
 	t->resource = steal_ptr(&seg[i]);
 	if (n > i + 1)
 		t->name = steal_ptr(&seg[i + 1]);

@@ -13,7 +13,9 @@ static struct json_object *shown(const struct apistore_form *f, const char *text
 	struct body out = BODY_INIT;
 	struct json_object *o;
 
-	apistore_form_object(f, k, text, strlen(text), headers, &out);
+	if (!apistore_form_add(f, k, headers ? APISTORE_FORM_FIRST : APISTORE_FORM_NEXT, "", text,
+		    strlen(text), &out))
+		body_add(&out, text, strlen(text), 0);
 	o = json_of(out.data);
 	body_fini(&out);
 	return o;

@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "apistore/things.h"
-#include "tec/apistore/jsonpatch.h"
+#include "tec/apistore/patch.h"
 
 /* RFC 6902 appendix A, RFC 6901 section 5, and what kube-apiserver does beside them. result NULL:
  * an operation fails. */
@@ -130,9 +130,8 @@ Test(apistore_jsonpatch, table)
 		struct err err = ERR_INIT;
 		int rc;
 
-		cr_expect_eq(
-			apistore_jsonpatch_check(p, &err), 0, "%s: %s", cases[i].patch, err.text);
-		rc = apistore_jsonpatch_apply(&o, p, &err);
+		cr_expect_eq(apistore_patch_check(p, &err), 0, "%s: %s", cases[i].patch, err.text);
+		rc = apistore_patch_json(&o, p, &err);
 		cr_expect_eq(rc, cases[i].result ? 0 : -1, "%s %s: %s", cases[i].doc,
 			cases[i].patch, err.text);
 		cr_expect_eq(err.kind, rc < 0 ? ERR_INVALID : ERR_NONE);
@@ -165,7 +164,7 @@ Test(apistore_jsonpatch, what_is_no_list_of_operations)
 		cleanup_json struct json_object *p = quoted(refused[i].patch);
 		struct err err = ERR_INIT;
 
-		cr_expect_eq(apistore_jsonpatch_check(p, &err), -1, "%s", refused[i].patch);
+		cr_expect_eq(apistore_patch_check(p, &err), -1, "%s", refused[i].patch);
 		cr_expect_eq(err.http, 400);
 		cr_expect_str_eq(err.text, refused[i].text);
 	}
@@ -183,15 +182,15 @@ static struct json_object *many(const char *op, size_t n)
 Test(apistore_jsonpatch, ten_thousand_operations_and_no_more)
 {
 	static const char op[] = "{'op':'test','path':'/a','value':1}";
-	cleanup_json struct json_object *most = many(op, APISTORE_JSONPATCH_OPS),
-					*more = many(op, APISTORE_JSONPATCH_OPS + 1);
+	cleanup_json struct json_object *most = many(op, APISTORE_PATCH_OPS),
+					*more = many(op, APISTORE_PATCH_OPS + 1);
 	struct json_object *o = quoted("{'a':1}");
 	struct err err = ERR_INIT;
 
-	cr_expect_eq(apistore_jsonpatch_check(most, &err), 0);
-	cr_expect_eq(apistore_jsonpatch_apply(&o, most, &err), 0, "%s", err.text);
+	cr_expect_eq(apistore_patch_check(most, &err), 0);
+	cr_expect_eq(apistore_patch_json(&o, most, &err), 0, "%s", err.text);
 	json_object_put(o);
-	cr_expect_eq(apistore_jsonpatch_check(more, &err), -1);
+	cr_expect_eq(apistore_patch_check(more, &err), -1);
 	cr_expect_eq(err.http, 413);
 	cr_expect(strstr(err.text, "a JSON patch is 10000, got 10001"), "%s", err.text);
 }
@@ -203,7 +202,7 @@ Test(apistore_jsonpatch, copies_are_counted)
 	struct json_object *o = quoted("{'a':['aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa']}");
 	struct err err = ERR_INIT;
 
-	cr_expect_eq(apistore_jsonpatch_apply(&o, p, &err), -1);
+	cr_expect_eq(apistore_patch_json(&o, p, &err), -1);
 	cr_expect(strstr(err.text, "exceeding the limit 3145728"), "%s", err.text);
 	json_object_put(o);
 }
@@ -220,7 +219,7 @@ Test(apistore_jsonpatch, moves_do_not_nest_without_end)
 		json_push(p, quoted("{'op':'move','from':'/s','path':'/t/b/b'}"));
 		json_push(p, quoted("{'op':'move','from':'/t','path':'/s'}"));
 	}
-	cr_expect_eq(apistore_jsonpatch_apply(&o, p, &err), -1);
+	cr_expect_eq(apistore_patch_json(&o, p, &err), -1);
 	cr_expect(strstr(err.text, "too deep"), "%s", err.text);
 	json_object_put(o);
 }
@@ -234,6 +233,6 @@ Test(apistore_jsonpatch, work_is_bounded)
 	for (size_t i = 0; i < 400000; i++)
 		json_push(a, NULL);
 	json_add(o, "a", a);
-	cr_expect_eq(apistore_jsonpatch_apply(&o, p, &err), -1);
+	cr_expect_eq(apistore_patch_json(&o, p, &err), -1);
 	json_object_put(o);
 }

@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "apistore/things.h"
-#include "tec/apistore/strategic.h"
+#include "tec/apistore/patch.h"
 #include "tec/schema/builtin.h"
 
 /* Of a ServiceAccount: secrets are told apart by name, finalizers are a set. result NULL: refused. */
@@ -104,7 +104,7 @@ Test(apistore_strategic, table)
 		cleanup_json struct json_object *patch = quoted(cases[i].patch), *want = NULL,
 						*before = quoted(cases[i].patch);
 		struct err err = ERR_INIT;
-		int rc = apistore_strategic_merge(&p, o, patch, &err);
+		int rc = apistore_patch_strategic(&p, o, patch, &err);
 
 		cr_expect_eq(rc, cases[i].result ? 0 : -1, "%s %s: %s", cases[i].have,
 			cases[i].patch, err.text);

@@ -6,7 +6,7 @@
 
 #include <criterion/criterion.h>
 
-#include "tec/apistore/events.h"
+#include "tec/apistore/form.h"
 #include "tec/apistore/gc.h"
 #include "tec/apistore/patch.h"
 #include "tec/apistore/target.h"
@@ -68,7 +68,7 @@ void fake_api_free(struct fake_api *api)
 static char *resource_of(const struct kobj_gvk *gvk)
 {
 	return apistore_target_qualify(
-		gvk->plural, apistore_events_renames(gvk->group) ? "" : gvk->group);
+		gvk->plural, apistore_form_renames(gvk->group) ? "" : gvk->group);
 }
 
 static struct fake_seen *seen(struct fake_api *api, const char *path)

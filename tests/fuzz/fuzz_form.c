@@ -40,10 +40,9 @@ static void check_shown(const struct apistore_form *f, const struct schema_kind 
 	struct body out = BODY_INIT;
 	struct err err = ERR_INIT;
 
-	if (one)
-		apistore_form_object(f, k, text, len, true, &out);
-	else
-		apistore_form_item(f, k, text, len, &out);
+	if (!apistore_form_add(
+		    f, k, one ? APISTORE_FORM_FIRST : APISTORE_FORM_ITEM, "", text, len, &out))
+		body_add(&out, text, len, 0);
 	o = json_parse(out.data, out.len, &shown_limits, &err);
 	if (!o)
 		DIE("what is shown is not JSON: %s", err.text);

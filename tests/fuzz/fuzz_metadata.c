@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "../../src/apistore/decode.h"
-#include "tec/apistore/jsonpatch.h"
+#include "tec/apistore/patch.h"
 #include "tec/apistore/request.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
@@ -183,7 +183,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		json_add_str(sent, "kind", kinds[kind].kind);
 		json_add_str(sent, "apiVersion", of_kind[kind].gv);
-		(void)!apistore_jsonpatch_apply(&sent, patch, &err);
+		(void)!apistore_patch_json(&sent, patch, &err);
 		err_clear(&err);
 		send(s, w, kind, by_patch ? patch : sent);
 		if (data[0] >= 128)

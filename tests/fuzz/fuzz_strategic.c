@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "tec/apistore/strategic.h"
+#include "tec/apistore/patch.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/schema/builtin.h"
@@ -24,7 +24,7 @@ static struct json_object *patched(
 	struct json_object *copy = json_copy(o);
 	struct err err = ERR_INIT;
 
-	if (apistore_strategic_merge(p, copy, patch, &err) == 0) {
+	if (apistore_patch_strategic(p, copy, patch, &err) == 0) {
 		if (err_is_set(&err) || !json_object_is_type(copy, json_type_object))
 			DIE("a result that is no object");
 		return copy;

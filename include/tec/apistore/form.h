@@ -8,6 +8,7 @@
 #ifndef TEC_APISTORE_FORM_H
 #define TEC_APISTORE_FORM_H
 
+#include <json-c/json.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -22,18 +23,25 @@ struct apistore_form {
 	enum schema_include include;
 };
 
-/* Append a single object; headers: a table gets its column definitions. */
-void apistore_form_object(const struct apistore_form *f, const struct schema_kind *k,
-	const char *text, size_t len, bool headers, struct body *out);
-/* Append one item of a list, without a comma. */
-void apistore_form_item(const struct apistore_form *f, const struct schema_kind *k,
-	const char *text, size_t len, struct body *out);
-/* Append a stored Event in the form of events.k8s.io; item: of a list, without kind and
- * apiVersion. */
-void apistore_form_event(const char *text, size_t len, bool item, struct body *out);
+/* Where an object appears: a table has its column definitions only in the first one. */
+enum apistore_form_part { APISTORE_FORM_FIRST, APISTORE_FORM_NEXT, APISTORE_FORM_ITEM };
+/* Append an object as the request for this group asked for it; an item of a list without a comma.
+ * False: it is sent as it is stored, and nothing was appended. */
+bool apistore_form_add(const struct apistore_form *f, const struct schema_kind *k,
+	enum apistore_form_part part, const char *group, const char *text, size_t len,
+	struct body *out);
 /* Append a list up to its first item; metadata: the members of its metadata as text. The caller
  * ends the list with "]}". */
 void apistore_form_head(const struct apistore_form *f, const struct schema_kind *k,
 	const char *metadata, struct body *out);
+
+/*
+ * Events of both API groups are one set of objects. They are stored in the core/v1 form and converted
+ * from and to events.k8s.io/v1 for requests to that group. Only the names of members differ.
+ */
+/* Is this the group whose members have other names than the stored ones? */
+bool apistore_form_renames(const char *group);
+/* Convert an Event in place, to the core form or from it; o NULL is fine. */
+void apistore_form_rename(struct json_object *o, bool to_core);
 
 #endif

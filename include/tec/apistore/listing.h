@@ -7,14 +7,16 @@
 #define TEC_APISTORE_LISTING_H
 
 #include "tec/apistore/list.h"
+#include "tec/apistore/status.h"
 #include "tec/apistore/target.h"
 #include "tec/base/body.h"
 
 struct apistore_listing;
 
-/* Takes both; the cursor borrows from the target. */
-struct apistore_listing *apistore_listing_new(
-	struct apistore_target *take_t, struct apistore_list_cursor *take_c);
+/* Start a list with the options in the query of the target, which it takes on success and on
+ * failure. NULL: *refused is set. */
+struct apistore_listing *apistore_listing_start(struct apistore_objects *s,
+	struct apistore_target *take_t, struct apistore_answer *refused) MUST_CHECK;
 void apistore_listing_free(struct apistore_listing *l); /* NULL is fine */
 /* Append whole items, about max bytes. 1: call again; 0: the list is complete; -1: the database
  * failed, and the text so far is not a complete list. */

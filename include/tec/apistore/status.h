@@ -21,6 +21,9 @@ struct apistore_answer {
 	struct schema_texts warnings;  /* owned: to be sent as Warning headers */
 	struct apistore_listing *more; /* owned: the rest of a list after body; NULL: nothing */
 };
+/* What kube-apiserver calls the object of refused options. */
+extern const struct apistore_target apistore_status_options;
+
 void apistore_answer_fini(struct apistore_answer *a); /* wipes the body */
 
 struct apistore_answer apistore_status_object(int code, struct json_object *o); /* borrowed */
