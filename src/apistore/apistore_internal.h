@@ -47,13 +47,10 @@ struct apistore_objects {
 /* A pseudo owner uid, stored with an object whose deletion waits for garbage collection. */
 #define APISTORE_DELETING "!deleting"
 
-/* txn.c */
-void apistore_txn_init(struct apistore_objects *s, struct loop *l); /* s->db is set */
-void apistore_txn_fini(struct apistore_objects *s);
 /* Begin this turn's transaction unless it is open. -1: the database failed, which is noted. */
-int apistore_txn_begin(struct apistore_objects *s) MUST_CHECK;
+int apistore_objects_begin(struct apistore_objects *s) MUST_CHECK;
 /* Note that the open transaction wrote an object of this resource, so its watches are woken. */
-void apistore_txn_changed(struct apistore_objects *s, const char *resource);
-void apistore_txn_keep_history_from(struct apistore_objects *s, uint64_t rv);
+void apistore_objects_changed(struct apistore_objects *s, const char *resource);
+void apistore_objects_keep_history_from(struct apistore_objects *s, uint64_t rv);
 
 #endif

@@ -526,6 +526,31 @@ int apistore_db_get(struct apistore_db *db, const struct apistore_key *key, uint
 		NULL, fn, arg, err);
 }
 
+struct copy {
+	void *data;
+	size_t len;
+};
+
+/* Copy the body, which is borrowed for the call. */
+static bool copy_body(void *arg, const struct apistore_version *v)
+{
+	*(struct copy *)arg = (struct copy){xmemdup(v->body, v->len), v->len};
+	return false;
+}
+
+int apistore_db_copy(struct apistore_db *db, const struct apistore_key *key, void **data,
+	size_t *len, struct err *err)
+{
+	struct copy c = {NULL, 0};
+	int rc = apistore_db_get(db, key, 0, copy_body, &c, err);
+
+	if (rc > 0) {
+		*data = c.data;
+		*len = c.len;
+	}
+	return rc;
+}
+
 /* The current versions come from table object. An older state is reconstructed from all versions,
  * which costs more, and only as far back as the history goes. */
 int apistore_db_scan(struct apistore_db *db, const struct apistore_scan *scan,
@@ -593,29 +618,73 @@ int apistore_db_has_uid(struct apistore_db *db, const char *uid, const char *ns,
 	return rc;
 }
 
-/* Pass the key in each row to fn. All keys are read first, because fn may write to the same tables.
- * Returns their number, or -1. */
+/* Keys to be passed on after the statement has ended, because fn may write to the same tables. */
+struct keys {
+	char **text; /* owned; three for each key */
+	size_t n;
+};
+
+static bool add_key(struct keys *keys, const char *resource, const char *ns, const char *name)
+{
+	const char *const part[] = {resource, ns, name};
+
+	for (size_t i = 0; i < ARRAY_LEN(part); i++) {
+		ARRAY_GROW(keys->text, keys->n);
+		keys->text[keys->n++] = xstrdup(part[i]);
+	}
+	return true;
+}
+
+/* Pass the keys to fn unless reading them failed (rc < 0). Returns their number, or -1. */
+static int give_keys(struct keys *keys, int rc, apistore_key_fn fn, void *arg)
+{
+	char **t = keys->text;
+
+	for (size_t i = 0; i < keys->n; i += 3) {
+		if (rc >= 0)
+			fn(arg, &(const struct apistore_key){t[i], t[i + 1], t[i + 2]});
+		for (size_t k = 0; k < 3; k++)
+			free(t[i + k]);
+	}
+	free(t);
+	return rc < 0 ? -1 : (int)(keys->n / 3);
+}
+
+/* Pass the key in each row to fn. */
 static int each_key(
 	struct apistore_db *db, sqlite3_stmt *st, apistore_key_fn fn, void *arg, struct err *err)
 {
-	char **text = NULL;
-	size_t n = 0;
+	struct keys keys = {NULL, 0};
 	int rc;
 
-	while ((rc = db_step(db, st, "read", err)) > 0) {
-		for (int i = 0; i < 3; i++) {
-			ARRAY_GROW(text, n);
-			text[n++] = xstrdup(text_of(st, i));
-		}
-	}
-	for (size_t i = 0; i < n; i += 3) {
-		if (rc == 0)
-			fn(arg, &(const struct apistore_key){text[i], text[i + 1], text[i + 2]});
-		for (size_t k = 0; k < 3; k++)
-			free(text[i + k]);
-	}
-	free(text);
-	return rc == 0 ? (int)(n / 3) : -1;
+	while ((rc = db_step(db, st, "read", err)) > 0)
+		(void)add_key(&keys, text_of(st, 0), text_of(st, 1), text_of(st, 2));
+	return give_keys(&keys, rc, fn, arg);
+}
+
+struct scan_keys {
+	const struct apistore_scan *scan;
+	void *arg; /* of scan->wants and fn */
+	struct keys keys;
+};
+
+static bool note_key(void *arg, const struct apistore_version *v)
+{
+	struct scan_keys *s = arg;
+
+	if (s->scan->wants && !s->scan->wants(s->arg, v))
+		return true;
+	return add_key(&s->keys, v->key.resource, v->key.ns, v->key.name);
+}
+
+int apistore_db_scan_keys(struct apistore_db *db, const struct apistore_scan *scan,
+	apistore_key_fn fn, void *arg, struct err *err)
+{
+	struct scan_keys s = {scan, arg, {NULL, 0}};
+	struct apistore_scan all = *scan;
+
+	all.wants = NULL;
+	return give_keys(&s.keys, apistore_db_scan(db, &all, note_key, &s, err), fn, arg);
 }
 
 /* The result is copied before *next is freed, because `after` may point to it. */

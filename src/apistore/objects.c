@@ -3,6 +3,10 @@
  * A write compares the new object with the current one and adds its text to the transaction of this
  * turn. If SQLite fails at any point, the whole transaction is marked to be rolled back: the writes
  * of a turn are never stored in part.
+ *
+ * The first write of a turn begins the transaction, and a deferred call commits it in the next turn,
+ * after everything else in this one. Then watches are woken, and after them waiting answers are sent.
+ * Upkeep (history, write-ahead log, resealing) has timers that are set only if there is work.
  */
 #include "config.h"
 
@@ -14,13 +18,265 @@
 #include "tec/apistore/selector.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
+#include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/uuid.h"
 
 #include "apistore_internal.h"
 
 #define OWNERS_MAX 256 /* owners of an object that garbage collection knows of */
+/* How long the history is kept at least, as in kube-apiserver. */
+#define HISTORY_MS  300000
+#define HISTORY_MAX 20000 /* versions, beyond which it is compacted early */
+#define SETTLE_MS   1000
+/* Resealing: a little per turn of the loop. */
+#define RESEAL_ROWS     128
+#define RESEAL_BYTES    (256u << 10)
+#define RESEAL_MS       10
+#define RESEAL_LATER_MS 30000 /* after a failure */
 
+/* ---- the transaction of a turn */
+
+static void on_commit(void *arg)
+{
+	struct apistore_objects *s = arg;
+	struct err err = ERR_INIT;
+
+	if (apistore_objects_commit(s, &err) < 0)
+		log_err(LOG_ERROR, NULL, "cannot store writes", &err);
+}
+
+/* Remove deleted data from the write-ahead log, or retry later if a transaction is open or it
+ * failed. */
+static void on_settle(void *arg)
+{
+	struct apistore_objects *s = arg;
+	struct err err = ERR_INIT;
+
+	if (s->open || apistore_db_settle(s->db, &err) < 0)
+		timer_set(&s->settle, SETTLE_MS);
+	if (err_is_set(&err))
+		log_err(LOG_WARN, NULL, "cannot remove deleted data from the database; will retry",
+			&err);
+}
+
+/* Compact the history within the transaction of this turn. A failure dooms the transaction, like
+ * any other write. */
+void apistore_objects_keep_history_from(struct apistore_objects *s, uint64_t rv)
+{
+	struct err err = ERR_INIT;
+
+	if (rv <= apistore_db_oldest(s->db) || apistore_objects_begin(s) < 0)
+		return;
+	if (apistore_db_compact(s->db, rv, &err) < 0)
+		(void)apistore_objects_failed(s, &err);
+}
+
+/* Compact the history up to the version that was current at the previous run, so that each version
+ * is kept for one whole interval at least. */
+static void on_compact(void *arg)
+{
+	struct apistore_objects *s = arg;
+
+	apistore_objects_keep_history_from(s, s->mark);
+	/* The next run may drop what is current now. */
+	s->mark = s->committed;
+	if (apistore_db_oldest(s->db) < s->mark)
+		timer_set_earlier(&s->compact, HISTORY_MS);
+}
+
+/* Reseal some rows between transactions; while one is open, try again shortly. */
+static void on_reseal(void *arg)
+{
+	struct apistore_objects *s = arg;
+	struct err err = ERR_INIT;
+	int rc = s->open ? 1 : apistore_db_reseal(s->db, RESEAL_ROWS, RESEAL_BYTES, &err);
+
+	if (rc > 0) {
+		timer_set(&s->reseal, RESEAL_MS);
+	} else if (rc < 0) {
+		timer_set(&s->reseal, RESEAL_LATER_MS);
+		log_err(LOG_WARN, NULL, "cannot seal rows with the new database key; will retry",
+			&err);
+	} else {
+		timer_set_earlier(&s->settle, SETTLE_MS);
+		log_info(NULL, "all rows of the store are sealed with the new database key", NULL);
+	}
+}
+
+void apistore_objects_reseal(struct apistore_objects *s)
+{
+	if (s->loop && apistore_db_is_resealing(s->db))
+		timer_set_earlier(&s->reseal, RESEAL_MS);
+}
+
+static void free_changes(char **changed, size_t n)
+{
+	while (n > 0)
+		free(changed[--n]);
+	free(changed);
+}
+
+/* The first failure counts. Outside of a transaction nothing has to be rolled back. */
+int apistore_objects_failed(struct apistore_objects *s, const struct err *err)
+{
+	if (!err_is_set(&s->trouble))
+		s->trouble = *err;
+	if (s->open && !err_is_set(&s->doomed))
+		s->doomed = *err;
+	return -1;
+}
+
+/* A doomed transaction is reported on every call, other failures once. */
+bool apistore_objects_trouble(struct apistore_objects *s, struct err *err)
+{
+	if (!err_is_set(&s->trouble) && !err_is_set(&s->doomed))
+		return false;
+	*err = err_is_set(&s->trouble) ? s->trouble : s->doomed;
+	s->trouble = (struct err)ERR_INIT;
+	return true;
+}
+
+/* The commit is scheduled with the first write, so every write of a turn is committed at its end
+ * without the writer's help. */
+int apistore_objects_begin(struct apistore_objects *s)
+{
+	struct err err = ERR_INIT;
+
+	if (s->open)
+		return err_is_set(&s->doomed) ? -1 : 0;
+	s->open = true; /* even if it cannot begin: the writes of this turn must then fail */
+	if (s->loop)
+		defer_call(&s->commit, s->loop, on_commit, s);
+	return apistore_db_begin(s->db, &err) < 0 ? apistore_objects_failed(s, &err) : 0;
+}
+
+bool apistore_objects_is_open(const struct apistore_objects *s)
+{
+	return s->open;
+}
+
+/* Each resource is noted once per transaction: watches are woken by resource, not by object. */
+void apistore_objects_changed(struct apistore_objects *s, const char *resource)
+{
+	for (size_t i = 0; i < s->n_changed; i++)
+		if (str_eq(s->changed[i], resource))
+			return;
+	ARRAY_GROW(s->changed, s->n_changed);
+	s->changed[s->n_changed++] = xstrdup(resource);
+}
+
+static void wake_watches(struct apistore_objects *s, char *const *changed, size_t n)
+{
+	struct apistore_watcher *w, *next;
+
+	for (w = LIST_FIRST(&s->watchers); w; w = next) {
+		next = LIST_NEXT(w, link);
+		w->wake(w, changed, n);
+	}
+}
+
+/* Call the waits. They are taken one by one from a list of their own, because each may cancel
+ * others or wait again. */
+static void ring(struct apistore_objects *s, const struct err *err)
+{
+	struct apistore_wait *w;
+
+	TAILQ_FOREACH (w, &s->waits, link)
+		w->ringing = true;
+	TAILQ_CONCAT(&s->ringing, &s->waits, link);
+	while ((w = TAILQ_FIRST(&s->ringing))) {
+		TAILQ_REMOVE(&s->ringing, w, link);
+		w->s = NULL;
+		w->fn(w->arg, err);
+	}
+}
+
+/* Commit or roll back. The state is reset before any callback runs, so a callback may write again,
+ * which begins a new transaction. */
+int apistore_objects_commit(struct apistore_objects *s, struct err *err)
+{
+	struct err result = ERR_INIT;
+	char **changed = s->changed;
+	size_t n = s->n_changed;
+
+	if (!s->open)
+		return 0;
+	defer_cancel(&s->commit);
+	result = s->doomed;
+	if (err_is_set(&result))
+		apistore_db_rollback(s->db);
+	else
+		(void)!apistore_db_commit(s->db, &result);
+	s->open = false;
+	s->doomed = s->trouble = (struct err)ERR_INIT;
+	s->changed = NULL;
+	s->n_changed = 0;
+	if (!err_is_set(&result)) {
+		s->committed = apistore_db_rv(s->db);
+		wake_watches(s, changed, n);
+		if (s->loop && apistore_db_unsettled(s->db))
+			timer_set_earlier(&s->settle, SETTLE_MS);
+		if (s->loop && n > 0)
+			timer_set_earlier(
+				&s->compact, s->committed - apistore_db_oldest(s->db) > HISTORY_MAX
+						     ? 0
+						     : HISTORY_MS);
+	} else {
+		wake_watches(s, NULL, 0); /* those that waited for the transaction to end */
+		if (s->collector)
+			s->collector->undone(s->collector);
+	}
+	free_changes(changed, n);
+	ring(s, &result);
+	*err = result;
+	return err_is_set(&result) ? -1 : 0;
+}
+
+/* Call a wait that had nothing to wait for. It is still called from the loop, never before
+ * apistore_objects_when_stored() returned. */
+static void on_now(void *arg)
+{
+	static const struct err none = ERR_INIT;
+	struct apistore_wait *w = arg;
+
+	w->s = NULL;
+	w->fn(w->arg, &none);
+}
+
+/* Without an open transaction there is nothing to wait for, and fn is called from the next turn. */
+void apistore_objects_when_stored(struct apistore_objects *s, struct apistore_wait *w,
+	void (*fn)(void *arg, const struct err *err), void *arg)
+{
+	if (w->s)
+		DIE("wait is already in use");
+	w->s = s;
+	w->fn = fn;
+	w->arg = arg;
+	w->ringing = false;
+	if (s->open)
+		TAILQ_INSERT_TAIL(&s->waits, w, link);
+	else
+		defer_call(&w->now, s->loop, on_now, w);
+}
+
+/* A wait is in one of three places: deferred, being called, or waiting for the commit. */
+void apistore_wait_cancel(struct apistore_wait *w)
+{
+	if (!w->s)
+		return;
+	if (w->now.loop)
+		defer_cancel(&w->now);
+	else if (w->ringing)
+		TAILQ_REMOVE(&w->s->ringing, w, link);
+	else
+		TAILQ_REMOVE(&w->s->waits, w, link);
+	w->s = NULL;
+}
+
+/* ---- the objects */
+
+/* Versions from before the start are compacted one interval after it. */
 struct apistore_objects *apistore_objects_new(
 	struct apistore_db *take_db, const struct apistore_schema *schema, struct loop *l)
 {
@@ -28,18 +284,38 @@ struct apistore_objects *apistore_objects_new(
 
 	s->db = take_db;
 	s->schema = schema;
+	s->loop = l;
+	s->committed = s->mark = apistore_db_rv(s->db);
 	LIST_INIT(&s->watchers);
-	apistore_txn_init(s, l);
+	TAILQ_INIT(&s->waits);
+	TAILQ_INIT(&s->ringing);
+	if (!l)
+		return s;
+	timer_init(&s->settle, l, on_settle, s);
+	timer_init(&s->compact, l, on_compact, s);
+	timer_init(&s->reseal, l, on_reseal, s);
+	apistore_objects_reseal(s); /* continue what an earlier process did not finish */
+	if (apistore_db_oldest(s->db) < s->mark)
+		timer_set(&s->compact, HISTORY_MS);
 	return s;
 }
 
+/* An open transaction is rolled back by closing the database: nobody waits for it any more. */
 void apistore_objects_free(struct apistore_objects *s)
 {
 	if (!s)
 		return;
 	if (!LIST_EMPTY(&s->watchers))
 		DIE("API objects freed before their watches");
-	apistore_txn_fini(s);
+	if (!TAILQ_EMPTY(&s->waits) || !TAILQ_EMPTY(&s->ringing))
+		DIE("API objects freed before their answers");
+	defer_cancel(&s->commit);
+	if (s->loop) {
+		timer_fini(&s->settle);
+		timer_fini(&s->compact);
+		timer_fini(&s->reseal);
+	}
+	free_changes(s->changed, s->n_changed);
 	apistore_db_close(s->db);
 	free(s);
 }
@@ -61,31 +337,16 @@ const struct apistore_schema *apistore_objects_schema(const struct apistore_obje
 	return s->schema;
 }
 
-struct text {
-	char *text;
-	size_t len;
-};
-
-/* Copy the text, which is borrowed for the call. */
-static bool take_text(void *arg, const struct apistore_version *v)
-{
-	struct text *t = arg;
-
-	t->text = xmemdup(v->body, v->len);
-	t->len = v->len;
-	return false;
-}
-
 /* A failure counts as not found here; apistore_objects_trouble() then returns true. */
 char *apistore_objects_text(struct apistore_objects *s, const struct apistore_key *key, size_t *len)
 {
 	struct err err = ERR_INIT;
-	struct text t = {NULL, 0};
+	void *text = NULL;
 
-	if (apistore_db_get(s->db, key, 0, take_text, &t, &err) < 0)
+	*len = 0;
+	if (apistore_db_copy(s->db, key, &text, len, &err) < 0)
 		(void)apistore_objects_failed(s, &err);
-	*len = t.len;
-	return t.text;
+	return text;
 }
 
 /* Text in the store is ours and was verified, so one that is not JSON is a bug and aborts. */
@@ -161,21 +422,13 @@ static bool spec_within(struct json_object *a, struct json_object *b)
 	return true;
 }
 
-/* Return the time for a creationTimestamp: now, but later than any object of a restored backup. The
- * operator uses it to tell objects made since the restore from those that came with it. */
-static int64_t creation_s(const struct apistore_objects *s)
-{
-	int64_t now_s = clock_wall_s(), restored_s = apistore_db_restored_s(s->db);
-
-	return now_s > restored_s ? now_s : restored_s + 1;
-}
-
 /* Set name and namespace from the key, and a missing uid or creationTimestamp from the current
  * object, or to new values if there is none (was NULL). */
 static void identify(const struct apistore_objects *s, struct json_object *o,
 	const struct apistore_key *key, struct json_object *was)
 {
 	struct json_object *m = apistore_objects_meta(o);
+	int64_t now_s = clock_wall_s(), restored_s = apistore_db_restored_s(s->db);
 	char uid[UUID_TEXT_LEN + 1], now[CLOCK_RFC3339_LEN];
 
 	json_add_str(m, "name", key->name);
@@ -186,31 +439,12 @@ static void identify(const struct apistore_objects *s, struct json_object *o,
 		json_add_str(m, "uid", was ? json_get_str(was, "metadata/uid") : uid);
 	}
 	if (!json_get(m, "creationTimestamp")) {
-		clock_format(creation_s(s), now);
+		/* Later than any object of a restored backup: the operator tells objects made since
+		 * the restore from those that came with it. */
+		clock_format(now_s > restored_s ? now_s : restored_s + 1, now);
 		json_add_str(m, "creationTimestamp",
 			was ? json_get_str(was, "metadata/creationTimestamp") : now);
 	}
-}
-
-static void stamp_rv(struct json_object *o, uint64_t rv)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, rv);
-	json_add_str(apistore_objects_meta(o), "resourceVersion", text);
-}
-
-/* Set metadata.generation. It is incremented when anything but metadata and status changes, and
- * when deletion begins, as in kube-apiserver. was NULL: a new object. */
-static void stamp_generation(struct json_object *o, struct json_object *was)
-{
-	struct json_object *m = apistore_objects_meta(o);
-	bool changed =
-		!was || !spec_within(was, o) || !spec_within(o, was) ||
-		(json_get(m, "deletionTimestamp") && !json_get(was, "metadata/deletionTimestamp"));
-
-	json_add_int(
-		m, "generation", json_get_int(was, "metadata/generation", 0) + (changed ? 1 : 0));
 }
 
 static void move_member(struct json_object *to, struct json_object *from, const char *name)
@@ -304,12 +538,6 @@ static size_t owners_of(struct json_object *o, const char *uids[OWNERS_MAX + 1])
 	return n;
 }
 
-/* Secrets are encrypted in the database; all other objects are only authenticated. */
-static bool is_sealed(const char *resource)
-{
-	return str_eq(resource, "secrets");
-}
-
 static uint64_t rv_of(struct json_object *o)
 {
 	const char *text = o ? json_get_str(o, "metadata/resourceVersion") : NULL;
@@ -326,7 +554,8 @@ static int write_version(struct apistore_objects *s, const struct apistore_key *
 {
 	const char *uids[OWNERS_MAX + 1];
 	size_t n = owners_of(o, uids);
-	bool sealed = is_sealed(key->resource), bare = sealed && out->gone;
+	/* Secrets are encrypted in the database; all other objects are only authenticated. */
+	bool sealed = str_eq(key->resource, "secrets"), bare = sealed && out->gone;
 	cleanup_free char *meta = apistore_selector_meta(o, key->resource), *bare_text = NULL;
 	struct apistore_version v = {.key = *key,
 		.uid = json_get_str(o, "metadata/uid"),
@@ -350,7 +579,7 @@ static int write_version(struct apistore_objects *s, const struct apistore_key *
 	}
 	if (apistore_db_write(s->db, &v, uids, n, &err) < 0)
 		return apistore_objects_failed(s, &err);
-	apistore_txn_changed(s, key->resource);
+	apistore_objects_changed(s, key->resource);
 	if (s->collector && (out->gone || n > 0 || json_get(o, "metadata/deletionTimestamp")))
 		s->collector->note(
 			s->collector, key, out->gone ? v.uid : NULL, uids, out->gone ? 0 : n);
@@ -367,15 +596,17 @@ int apistore_objects_store(struct apistore_objects *s, const struct apistore_key
 	struct json_object *finalizers = json_get_arr(take_o, "metadata/finalizers");
 	cleanup_free char *resource = xstrndup(key->resource, strcspn(key->resource, "."));
 	const char *group = key->resource + strlen(resource);
+	char rv[24];
+	struct json_object *m;
 	size_t head;
 
 	*out = (struct apistore_stored){.o = take_o};
 	identify(s, take_o, key, was);
+	m = apistore_objects_meta(take_o);
 	if (was) {
 		/* Give the new object the old version, so that the comparison shows whether
 		 * anything else changed. */
-		json_add_str(apistore_objects_meta(take_o), "resourceVersion",
-			json_get_str(was, "metadata/resourceVersion"));
+		json_add_str(m, "resourceVersion", json_get_str(was, "metadata/resourceVersion"));
 		if (json_object_equal(was, take_o)) {
 			out->text = ordered_text(take_o, &out->len, &head);
 			return 0;
@@ -383,12 +614,20 @@ int apistore_objects_store(struct apistore_objects *s, const struct apistore_key
 	}
 	/* The transaction begins before the version is issued: versions are the order of
 	 * commits. */
-	if (!dry && apistore_txn_begin(s) < 0)
+	if (!dry && apistore_objects_begin(s) < 0)
 		return -1;
-	if (!dry)
-		stamp_rv(take_o, apistore_db_rv(s->db) + 1);
+	if (!dry) {
+		snprintf(rv, sizeof(rv), "%" PRIu64, apistore_db_rv(s->db) + 1);
+		json_add_str(m, "resourceVersion", rv);
+	}
+	/* The generation is incremented when anything but metadata and status changes, and when
+	 * deletion begins, as in kube-apiserver. */
 	if (apistore_objects_kind(s, group[0] ? group + 1 : "", resource)->generation)
-		stamp_generation(take_o, was);
+		json_add_int(m, "generation",
+			json_get_int(was, "metadata/generation", 0) +
+				(!was || !spec_within(was, take_o) || !spec_within(take_o, was) ||
+					(json_get(m, "deletionTimestamp") &&
+						!json_get(was, "metadata/deletionTimestamp"))));
 	out->gone = json_get(take_o, "metadata/deletionTimestamp") &&
 		    (!finalizers || json_len(finalizers) == 0) && !is_held_by_spec(take_o);
 	out->text = ordered_text(take_o, &out->len, &head);

@@ -39,11 +39,6 @@ static const struct json_limits limits = {APISTORE_BODY_MAX, 128, 400000, false}
 
 /* ---- answers */
 
-static struct apistore_answer answer_of(int code, char *take_text, size_t len)
-{
-	return (struct apistore_answer){.code = code, .body = take_text, .len = len};
-}
-
 /* Answer with an object in the form that the request asked for. */
 static struct apistore_answer shown_as(struct apistore_objects *s, const struct apistore_target *t,
 	int code, char *take_text, size_t len)
@@ -52,9 +47,9 @@ static struct apistore_answer shown_as(struct apistore_objects *s, const struct 
 	struct body shown = BODY_INIT;
 
 	if (!apistore_form_add(&t->form, k, APISTORE_FORM_FIRST, t->group, take_text, len, &shown))
-		return answer_of(code, take_text, len);
+		return (struct apistore_answer){.code = code, .body = take_text, .len = len};
 	file_wipe(take_text, len);
-	return answer_of(code, shown.data, shown.len);
+	return (struct apistore_answer){.code = code, .body = shown.data, .len = shown.len};
 }
 
 /* Answer after a function has reported a database failure by its result alone. */
@@ -130,18 +125,6 @@ static void copy_member(struct json_object *o, struct json_object *from, const c
 		json_add(o, name, json_copy(v));
 }
 
-/* Drop a member that is null, or an empty map or list. */
-static void drop_empty(struct json_object *o, const char *name)
-{
-	struct json_object *v = NULL;
-
-	if (!json_object_object_get_ex(o, name, &v))
-		return;
-	if (!v || (json_object_is_type(v, json_type_object) && json_len(v) == 0) ||
-		(json_object_is_type(v, json_type_array) && json_len(v) == 0))
-		json_drop(o, name);
-}
-
 /* Restore the metadata that only the server sets from the current object, or remove it (was NULL),
  * and drop empty lists and maps, which kube-apiserver does not store. */
 static void keep_meta(
@@ -151,27 +134,18 @@ static void keep_meta(
 		"deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"},
 				 *const never_empty[] = {
 					 "annotations", "finalizers", "labels", "ownerReferences"};
-	struct json_object *m = apistore_objects_meta(o);
+	struct json_object *m = apistore_objects_meta(o), *v = NULL;
 
 	for (size_t i = 0; i < ARRAY_LEN(members); i++)
 		copy_member(m, was ? json_get(was, "metadata") : NULL, members[i]);
 	for (size_t i = 0; i < ARRAY_LEN(never_empty); i++)
-		drop_empty(m, never_empty[i]);
+		if (json_object_object_get_ex(m, never_empty[i], &v) &&
+			(!v || ((json_object_is_type(v, json_type_object) ||
+					json_object_is_type(v, json_type_array)) &&
+				       json_len(v) == 0)))
+			json_drop(m, never_empty[i]);
 	json_add_str(m, "name", key->name);
 	json_add_str(m, "namespace", key->ns[0] ? key->ns : NULL);
-}
-
-/* Fill in kind and apiVersion, which a client may omit because the path implies them. */
-static void complete(const struct apistore_admit *w, struct json_object *o)
-{
-	const struct schema_kind *k = w->kind->schema;
-	cleanup_free char *gv =
-		k ? xasprintf("%s%s%s", k->group, k->group[0] ? "/" : "", k->version) : NULL;
-
-	if (k && !json_get(o, "apiVersion"))
-		json_add_str(o, "apiVersion", gv);
-	if (k && !json_get(o, "kind"))
-		json_add_str(o, "kind", k->kind);
 }
 
 /* Describe the field manager. version: the object's apiVersion; now: a buffer of CLOCK_RFC3339_LEN
@@ -188,7 +162,15 @@ static struct apistore_manager manager_of(
 static int prepare(
 	const struct apistore_admit *w, struct json_object *o, struct apistore_answer *refused)
 {
-	complete(w, o);
+	const struct schema_kind *k = w->kind->schema;
+	cleanup_free char *gv =
+		k ? xasprintf("%s%s%s", k->group, k->group[0] ? "/" : "", k->version) : NULL;
+
+	/* A client may omit kind and apiVersion, because the path implies them. */
+	if (k && !json_get(o, "apiVersion"))
+		json_add_str(o, "apiVersion", gv);
+	if (k && !json_get(o, "kind"))
+		json_add_str(o, "kind", k->kind);
 	if (apistore_admit_body(w, o, refused) < 0)
 		return -1;
 	keep_meta(&w->key, o, w->was);
@@ -421,15 +403,6 @@ static struct apistore_answer update(const struct apistore_admit *w, struct json
 
 /* ---- kinds of change */
 
-static struct apistore_answer replace(const struct apistore_admit *w, struct json_object *body)
-{
-	struct apistore_answer refused;
-
-	if (apistore_admit_type(w, body, &refused) < 0)
-		return refused;
-	return update(w, json_copy(body));
-}
-
 static struct apistore_answer merge_patch(const struct apistore_admit *w, struct json_object *body)
 {
 	struct json_object *o = json_copy(w->was);
@@ -555,29 +528,13 @@ static struct apistore_answer unsupported(const struct apistore_admit *w)
 		strbuf_str(&types));
 }
 
-/* Parse the body of a patch. Only an apply may be YAML. */
-static struct json_object *read_body(
-	const struct patch_kind *k, const struct apistore_request *r, struct err *err)
-{
-	const char *body = r->body ? r->body : "";
-	struct json_object *o;
-
-	/* Parse JSON, a subset of YAML, as JSON: the limits of that parser are wider. */
-	if (k->run == apply && body[strspn(body, " \t\r\n")] != '{')
-		return yaml_parse_go(body, r->len, err);
-	o = json_parse(body, r->len, &limits, err);
-	if (!o || k->run != json_patch || apistore_patch_check(o, err) == 0)
-		return o;
-	json_object_put(o);
-	return NULL;
-}
-
 /* Parse the body of a patch. This comes before the object is read, so a malformed body is answered
  * with 400 even if there is no such object. */
 static struct json_object *read_patch(const struct apistore_admit *w,
 	const struct apistore_request *r, struct apistore_answer *refused)
 {
 	const struct patch_kind *k = kind_of(w, r);
+	const char *body = r->body ? r->body : "";
 	cleanup_json struct json_object *o = NULL;
 	struct err err = ERR_INIT;
 
@@ -585,7 +542,16 @@ static struct json_object *read_patch(const struct apistore_admit *w,
 		*refused = unsupported(w);
 		return NULL;
 	}
-	o = read_body(k, r, &err);
+	/* Only an apply may be YAML. JSON, a subset of it, is parsed as JSON: the limits of that
+	 * parser are wider. */
+	if (k->run == apply && body[strspn(body, " \t\r\n")] != '{')
+		o = yaml_parse_go(body, r->len, &err);
+	else
+		o = json_parse(body, r->len, &limits, &err);
+	if (o && k->run == json_patch && apistore_patch_check(o, &err) < 0) {
+		json_object_put(o);
+		o = NULL;
+	}
 	if (!o && err.http)
 		*refused = apistore_status_refusal(err.http, "%s", err.text);
 	else if (!o)
@@ -609,6 +575,7 @@ static struct apistore_answer change(
 	const struct patch_kind *k = str_eq(r->method, "PATCH") ? kind_of(w, r) : NULL;
 	cleanup_free char *manager = apistore_target_param(w->t, "fieldManager");
 	struct apistore_admit here = *w;
+	struct apistore_answer refused;
 
 	here.patched = k && k->run != apply;
 	/* An apply must name its field manager, unlike other requests. */
@@ -617,7 +584,9 @@ static struct apistore_answer change(
 			"fieldManager", "Required value", "is required for apply patch");
 	if (!w->was && (!k || k->run != apply || w->t->sub[0]))
 		return apistore_status_absent(w->t);
-	return k ? k->run(&here, body) : replace(w, body);
+	if (k)
+		return k->run(&here, body);
+	return apistore_admit_type(w, body, &refused) < 0 ? refused : update(w, json_copy(body));
 }
 
 /* ---- deletions */
@@ -675,48 +644,35 @@ static struct apistore_answer remove_object(
 	return answer;
 }
 
-/* The deletion of a collection. */
-struct sweep {
-	const struct apistore_admit *w;
-	struct strbuf names; /* ns/name, each with its NUL byte */
-};
-
-/* Collect the names before deleting anything: a scan must not run while its table is written. */
-static bool note_name(void *arg, const struct apistore_version *v)
+/* Is this object one of the collection to delete? */
+static bool is_selected(void *arg, const struct apistore_version *v)
 {
-	struct sweep *s = arg;
+	const struct apistore_admit *w = arg;
 
-	if (!apistore_selector_matches(s->w->t->select, v->key.ns, v->key.name, v->meta))
-		return true;
-	strbuf_addf(&s->names, "%s/%s", v->key.ns, v->key.name);
-	strbuf_add(&s->names, "", 1);
-	return true;
+	return apistore_selector_matches(w->t->select, v->key.ns, v->key.name, v->meta);
+}
+
+static void remove_one(void *arg, const struct apistore_key *key)
+{
+	const struct apistore_admit *w = arg;
+
+	if (!w->opt.dry)
+		json_object_put(apistore_gc_delete(w->s, key, w->opt.policy));
 }
 
 /* Delete all that the target selects. The answer is a Status, where kube-apiserver returns the list
  * of deleted objects. */
-static struct apistore_answer remove_all(const struct apistore_admit *w)
+static struct apistore_answer remove_all(struct apistore_admit *w)
 {
-	struct sweep sweep = {.w = w};
 	const struct apistore_scan scan = {.resource = w->key.resource,
 		.ns = w->key.ns[0] ? w->key.ns : NULL,
 		.no_body = true,
-		.only_keys = w->t->select == NULL};
+		.only_keys = w->t->select == NULL,
+		.wants = is_selected};
 	struct err err = ERR_INIT;
 
-	if (apistore_db_scan(apistore_objects_db(w->s), &scan, note_name, &sweep, &err) < 0)
+	if (apistore_db_scan_keys(apistore_objects_db(w->s), &scan, remove_one, w, &err) < 0)
 		(void)apistore_objects_failed(w->s, &err);
-	for (size_t at = 0; !w->opt.dry && at < sweep.names.len;
-		at += strlen(sweep.names.data + at) + 1) {
-		/* A namespace has no slash, so the first one ends it; names of some kinds may have
-		 * other characters. */
-		char *ns = sweep.names.data + at, *name = strchr(ns, '/') + 1;
-		cleanup_free char *ns_only = xstrndup(ns, (size_t)(name - 1 - ns));
-		const struct apistore_key key = {w->key.resource, ns_only, name};
-
-		json_object_put(apistore_gc_delete(w->s, &key, w->opt.policy));
-	}
-	strbuf_fini(&sweep.names);
 	return apistore_status_success(NULL);
 }
 
@@ -725,16 +681,6 @@ static struct apistore_answer remove_all(const struct apistore_admit *w)
 static void note_duplicate(void *arg, const char *path)
 {
 	schema_texts_add(arg, "duplicate field \"%s\"", path);
-}
-
-/* Return the current object in the form of the requested group; NULL: not found. */
-static struct json_object *seen_by(const struct apistore_admit *w)
-{
-	struct json_object *o = apistore_objects_get(w->s, &w->key);
-
-	if (apistore_form_renames(w->t->group))
-		apistore_form_rename(o, false);
-	return o;
 }
 
 /* Parse and check a write, then run it. Bodies of Secrets are wiped before they are freed. */
@@ -772,7 +718,9 @@ static struct apistore_answer write_request(
 	if (apistore_options_read(w->t, r, body, &w->opt, &answer) < 0)
 		return answer;
 	if (named)
-		w->was = was = seen_by(w);
+		w->was = was = apistore_objects_get(w->s, &w->key);
+	if (apistore_form_renames(w->t->group))
+		apistore_form_rename(was, false);
 	answer = is_post               ? create(w, body)
 		 : is_delete && !named ? remove_all(w)
 		 : is_delete           ? remove_object(w, body)

@@ -23,23 +23,11 @@ static struct apistore_key key_of(const char *table, const char *name)
 	return (struct apistore_key){table, "", name};
 }
 
-static int no_such_row(struct err *err)
-{
-	return err_set(err, ERR_NOT_FOUND, "no such row");
-}
-
+/* Note the current version of a row. */
 static bool take_version(void *arg, const struct apistore_version *v)
 {
 	*(uint64_t *)arg = v->rv;
 	return false;
-}
-
-/* Get the current version of a row; *rv is 0 if there is none. -1: the database failed. */
-static int version_of(
-	struct apistore_objects *s, const struct apistore_key *key, uint64_t *rv, struct err *err)
-{
-	*rv = 0;
-	return apistore_db_get(s->db, key, 0, take_version, rv, err) < 0 ? -1 : 0;
 }
 
 /* Write a version of a row with a new uid. data NULL: delete it. */
@@ -63,17 +51,16 @@ static int write_row(struct apistore_objects *s, const struct apistore_key *key,
 	uuid_new_v4(uid);
 	if (apistore_db_write(s->db, &v, NULL, 0, err) < 0)
 		return apistore_objects_failed(s, err);
-	apistore_txn_changed(
+	apistore_objects_changed(
 		s, key->resource); /* counts as a change, so the history is compacted */
 	return 0;
 }
 
-/* Begin the transaction. It fails if an earlier write in this turn failed. */
+/* Begin the transaction. It fails if an earlier write in this turn failed, with the reason of that. */
 static int begin(struct apistore_objects *s, struct err *err)
 {
-	if (apistore_txn_begin(s) == 0)
+	if (apistore_objects_begin(s) == 0)
 		return 0;
-	/* The caller gets the reason of the earlier failure. */
 	*err = s->doomed;
 	return -1;
 }
@@ -83,25 +70,11 @@ int apistore_rows_set(struct apistore_objects *s, const char *table, const char 
 	const void *data, size_t len, struct err *err)
 {
 	const struct apistore_key key = key_of(table, name);
-	uint64_t prev;
+	uint64_t prev = 0;
 
-	if (begin(s, err) < 0 || version_of(s, &key, &prev, err) < 0)
+	if (begin(s, err) < 0 || apistore_db_get(s->db, &key, 0, take_version, &prev, err) < 0)
 		return -1;
 	return write_row(s, &key, prev, len > 0 ? data : "", len, err);
-}
-
-struct bytes {
-	void *data;
-	size_t len;
-};
-
-static bool take_bytes(void *arg, const struct apistore_version *v)
-{
-	struct bytes *b = arg;
-
-	b->data = xmemdup(v->body, v->len);
-	b->len = v->len;
-	return false;
 }
 
 /* An uncommitted write of this turn is visible here, as in all reads. */
@@ -109,15 +82,11 @@ int apistore_rows_get(struct apistore_objects *s, const char *table, const char 
 	size_t *len, struct err *err)
 {
 	const struct apistore_key key = key_of(table, name);
-	struct bytes b = {NULL, 0};
+	int rc = apistore_db_copy(s->db, &key, data, len, err);
 
-	if (apistore_db_get(s->db, &key, 0, take_bytes, &b, err) < 0)
-		return -1;
-	if (!b.data)
-		return no_such_row(err);
-	*data = b.data;
-	*len = b.len;
-	return 0;
+	if (rc == 0)
+		return err_set(err, ERR_NOT_FOUND, "no such row");
+	return rc < 0 ? -1 : 0;
 }
 
 /* A row that does not exist is an error and begins no transaction. */
@@ -125,12 +94,12 @@ int apistore_rows_remove(
 	struct apistore_objects *s, const char *table, const char *name, struct err *err)
 {
 	const struct apistore_key key = key_of(table, name);
-	uint64_t prev;
+	uint64_t prev = 0;
 
-	if (version_of(s, &key, &prev, err) < 0)
+	if (apistore_db_get(s->db, &key, 0, take_version, &prev, err) < 0)
 		return -1;
 	if (prev == 0)
-		return no_such_row(err);
+		return err_set(err, ERR_NOT_FOUND, "no such row");
 	return begin(s, err) < 0 ? -1 : write_row(s, &key, prev, NULL, 0, err);
 }
 

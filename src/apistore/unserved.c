@@ -15,13 +15,6 @@
 #define DEFINITIONS "customresourcedefinitions.apiextensions.k8s.io"
 #define BINDINGS    "rolebindings.rbac.authorization.k8s.io"
 
-/* Is this the table of rows (apistore/rows.h)? They are not objects and must never be dropped: they
- * hold the keys of all nodes. */
-static bool is_row(const char *resource)
-{
-	return strchr(resource, '/') != NULL;
-}
-
 static bool is_served(const struct apistore_objects *s, const char *resource)
 {
 	for (size_t i = 0; i < apistore_objects_schema(s)->n_kinds; i++) {
@@ -34,85 +27,50 @@ static bool is_served(const struct apistore_objects *s, const char *resource)
 	return false;
 }
 
-/* Collect namespace and name, each with its NUL. */
-static bool note_name(void *arg, const struct apistore_version *v)
-{
-	struct strbuf *names = arg;
-
-	strbuf_add(names, v->key.ns, strlen(v->key.ns) + 1);
-	strbuf_add(names, v->key.name, strlen(v->key.name) + 1);
-	return true;
-}
-
-/* Compare kinds only: the owner may have been deleted, and names say nothing here. */
-static bool is_owned_by(struct json_object *o, const char *kind)
-{
-	struct json_object *owners = json_get_arr(o, "metadata/ownerReferences");
-
-	for (size_t i = 0; i < json_len(owners); i++)
-		if (str_eq(json_get_str(json_at(owners, i), "kind"), kind))
-			return true;
-	return false;
-}
-
-/* Did the operator, or tecctl for it, create the object? The log does not count these. */
+/* Did the operator, or tecctl for it, create the object? The log does not count these. Kinds of owners
+ * are compared alone: the owner may have been deleted, and names say nothing here. */
 static bool is_ours(
 	const struct apistore_objects *s, const struct apistore_key *key, struct json_object *o)
 {
-	static const char *const owners[][2] = {{"services", "TrustedExecutionCluster"},
+	static const char *const kinds[][2] = {{"services", "TrustedExecutionCluster"},
 		{"jobs.batch", "ApprovedImage"}, {"pods", "Job"}};
+	struct json_object *owners = json_get_arr(o, "metadata/ownerReferences");
 
-	for (size_t i = 0; i < ARRAY_LEN(owners); i++)
-		if (str_eq(key->resource, owners[i][0]))
-			return is_owned_by(o, owners[i][1]);
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		for (size_t k = 0; k < json_len(owners); k++)
+			if (str_eq(key->resource, kinds[i][0]) &&
+				str_eq(json_get_str(json_at(owners, k), "kind"), kinds[i][1]))
+				return true;
 	return str_eq(key->resource, DEFINITIONS) && is_served(s, key->name);
 }
 
-/* Is this a RoleBinding to an existing role, which must stay? */
-static bool is_served_binding(const struct apistore_key *key, struct json_object *o)
-{
-	return str_eq(key->resource, BINDINGS) &&
-	       apistore_rights_is_role(
-		       json_get_str(o, "roleRef/kind"), json_get_str(o, "roleRef/name"));
-}
+struct dropping {
+	struct apistore_objects *s;
+	size_t n; /* objects that users created */
+	struct err *err;
+};
 
-/* Delete one object. *n counts those that users created. */
-static int drop(
-	struct apistore_objects *s, const struct apistore_key *key, size_t *n, struct err *err)
+/* Delete one object. A RoleBinding to an existing role stays. */
+static void drop(void *arg, const struct apistore_key *key)
 {
-	struct json_object *o = apistore_objects_get(s, key);
+	struct dropping *d = arg;
+	struct json_object *o = err_is_set(d->err) ? NULL : apistore_objects_get(d->s, key);
 
-	if (!o)
-		return apistore_objects_trouble(s, err) ? -1 : 0;
-	if (is_served_binding(key, o)) {
+	if (o && str_eq(key->resource, BINDINGS) &&
+		apistore_rights_is_role(
+			json_get_str(o, "roleRef/kind"), json_get_str(o, "roleRef/name"))) {
 		json_object_put(o);
-		return 0;
+		return;
 	}
-	*n += !is_ours(s, key, o);
-	json_drop(apistore_objects_meta(o), "finalizers");
-	apistore_gc_mark(
-		o, APISTORE_ORPHAN); /* keeps what it owns, such as a Machine and its key */
-	json_object_put(apistore_objects_put(s, key, o));
-	return apistore_objects_trouble(s, err) ? -1 : 0;
-}
-
-/* Collect the names first, because dropping writes to the table that the scan reads. */
-static int drop_all(struct apistore_objects *s, const char *resource, size_t *n, struct err *err)
-{
-	cleanup_strbuf struct strbuf names = STRBUF_INIT;
-	const struct apistore_scan scan = {.resource = resource, .only_keys = true};
-
-	if (apistore_db_scan(apistore_objects_db(s), &scan, note_name, &names, err) < 0)
-		return -1;
-	for (const char *at = names.data, *end = at + names.len; at < end;) {
-		const char *ns = at, *name = ns + strlen(ns) + 1;
-		const struct apistore_key key = {resource, ns, name};
-
-		if (drop(s, &key, n, err) < 0)
-			return -1;
-		at = name + strlen(name) + 1;
+	if (o) {
+		d->n += !is_ours(d->s, key, o);
+		json_drop(apistore_objects_meta(o), "finalizers");
+		/* Keep what it owns, such as a Machine and its key. */
+		apistore_gc_mark(o, APISTORE_ORPHAN);
+		json_object_put(apistore_objects_put(d->s, key, o));
 	}
-	return 0;
+	if (!err_is_set(d->err))
+		(void)apistore_objects_trouble(d->s, d->err);
 }
 
 /* Walk all resources that have objects. RoleBindings are served, but those to former roles must
@@ -126,15 +84,20 @@ int apistore_unserved_drop(struct apistore_objects *s, struct err *err)
 
 	while ((rc = apistore_db_next_resource(
 			apistore_objects_db(s), resource ? resource : "", &resource, err)) > 0) {
-		size_t n = 0;
+		const struct apistore_scan scan = {.resource = resource, .only_keys = true};
+		struct dropping d = {s, 0, err};
 
-		if (is_row(resource) || (is_served(s, resource) && !str_eq(resource, BINDINGS)))
+		/* Rows (apistore/rows.h) have a slash. They are not objects and must never be
+		 * dropped: they hold the keys of all nodes. */
+		if (strchr(resource, '/') ||
+			(is_served(s, resource) && !str_eq(resource, BINDINGS)))
 			continue;
-		if (drop_all(s, resource, &n, err) < 0)
+		if (apistore_db_scan_keys(apistore_objects_db(s), &scan, drop, &d, err) < 0 ||
+			err_is_set(err))
 			return err_wrap(err, "%s, which are no longer served", resource);
-		if (n > 0)
-			strbuf_addf(&dropped, "%s%zu %s", total ? ", " : "", n, resource);
-		total += n;
+		if (d.n > 0)
+			strbuf_addf(&dropped, "%s%zu %s", total ? ", " : "", d.n, resource);
+		total += d.n;
 	}
 	if (rc == 0 && total > 0)
 		log_warn(NULL, "deleted objects of kinds that are no longer served",

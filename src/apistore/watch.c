@@ -269,6 +269,6 @@ void apistore_watch_compact(struct apistore_objects *s)
 	if (apistore_objects_commit(s, &err) < 0)
 		return;
 	/* One beyond the last version, so that even a watch from the last version gets 410. */
-	apistore_txn_keep_history_from(s, apistore_db_rv(s->db) + 1);
+	apistore_objects_keep_history_from(s, apistore_db_rv(s->db) + 1);
 	(void)!apistore_objects_commit(s, &err);
 }

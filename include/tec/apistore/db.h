@@ -91,6 +91,9 @@ typedef bool (*apistore_version_fn)(void *arg, const struct apistore_version *v)
  * -1. */
 int apistore_db_get(struct apistore_db *db, const struct apistore_key *key, uint64_t at,
 	apistore_version_fn fn, void *arg, struct err *err) MUST_CHECK;
+/* Copy the body of the current version, which the caller wipes and frees. 1, 0, -1. */
+int apistore_db_copy(struct apistore_db *db, const struct apistore_key *key, void **data,
+	size_t *len, struct err *err) MUST_CHECK;
 
 struct apistore_scan {
 	const char *resource;
@@ -107,6 +110,10 @@ struct apistore_scan {
 /* Give each object of a resource, ordered by namespace and name. */
 int apistore_db_scan(struct apistore_db *db, const struct apistore_scan *scan,
 	apistore_version_fn fn, void *arg, struct err *err) MUST_CHECK;
+/* The same, but only the keys, and after the scan has ended: fn may write. */
+typedef void (*apistore_key_fn)(void *arg, const struct apistore_key *key);
+int apistore_db_scan_keys(struct apistore_db *db, const struct apistore_scan *scan,
+	apistore_key_fn fn, void *arg, struct err *err) MUST_CHECK;
 /* Give the changes after `after` and up to `until`, of a resource and a namespace (NULL: all). */
 int apistore_db_changes(struct apistore_db *db, const char *resource, const char *ns,
 	uint64_t after, uint64_t until, apistore_version_fn fn, void *arg,
@@ -123,7 +130,6 @@ int apistore_db_next_resource(
 	struct apistore_db *db, const char *after, char **next, struct err *err) MUST_CHECK;
 
 /* ---- owners. The callbacks get the key of an object. */
-typedef void (*apistore_key_fn)(void *arg, const struct apistore_key *key);
 /* Is there an object with this uid, in this namespace or in none? 1, 0, -1. */
 int apistore_db_has_uid(
 	struct apistore_db *db, const char *uid, const char *ns, struct err *err) MUST_CHECK;

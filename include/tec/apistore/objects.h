@@ -3,7 +3,10 @@
  * The objects of one Kubernetes API, stored in a database (apistore/db), which is a file or in
  * memory. No object is cached: a read parses the stored text, and the caller puts the result.
  *
- * All writes in one turn of the loop share a transaction (apistore/txn).
+ * All writes in one turn of the loop share a transaction, which is committed in the next turn. Reads
+ * see these writes at once, but answers and watches must not show them before the commit:
+ * apistore_objects_when_stored() calls back after it, or after its failure. A failed commit restores
+ * the state before the turn, and later writes are attempted as usual.
  *
  * It owns the database, and is freed after the transports and watches that use it. What a client
  * may do is checked by apistore/request.
@@ -14,9 +17,9 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "tec/apistore/db.h"
-#include "tec/apistore/txn.h"
 #include "tec/loop/loop.h"
 #include "tec/schema/kind.h"
 
@@ -100,5 +103,34 @@ int apistore_objects_store(struct apistore_objects *s, const struct apistore_key
 
 struct json_object *apistore_objects_meta(struct json_object *o); /* added when missing */
 bool apistore_objects_same_member(struct json_object *a, struct json_object *b, const char *name);
+
+/* ---- the transaction of a turn */
+
+/* Commit now. 0: all writes are durable. -1: all writes of this turn were rolled back; err says
+ * why. */
+int apistore_objects_commit(struct apistore_objects *s, struct err *err) MUST_CHECK;
+
+/* A wait for the commit. fn runs once, from the loop, when all earlier writes are stored (err is
+ * not set) or were rolled back (err is set). Embedded and zeroed by its owner, who must cancel it
+ * before it ends. */
+struct apistore_wait {
+	TAILQ_ENTRY(apistore_wait) link; /* in s->waits, or in s->ringing */
+	struct apistore_objects *s;      /* NULL: not waiting */
+	bool ringing;                    /* in s->ringing, whose callbacks are being called */
+	struct defer now;                /* calls fn when there was nothing to store */
+	void (*fn)(void *arg, const struct err *err);
+	void *arg;
+};
+void apistore_objects_when_stored(struct apistore_objects *s, struct apistore_wait *w,
+	void (*fn)(void *arg, const struct err *err), void *arg);
+void apistore_wait_cancel(struct apistore_wait *w);
+
+/* Get the last database failure since the previous call. False: there was none. */
+bool apistore_objects_trouble(struct apistore_objects *s, struct err *err);
+/* Note a database failure: the open transaction will be rolled back. Always returns -1. */
+int apistore_objects_failed(struct apistore_objects *s, const struct err *err);
+bool apistore_objects_is_open(const struct apistore_objects *s); /* this turn has written */
+/* Start sealing all rows again in the background, after the database key changed. */
+void apistore_objects_reseal(struct apistore_objects *s);
 
 #endif
