@@ -375,17 +375,6 @@ static void check_names(const struct name_rule *r, const char *prefix, const cha
 
 /* ---- qualified names */
 
-/* Is this a name of letters, digits and "-_.", with a letter or digit at both ends? */
-static bool is_name_part(const char *s, size_t n)
-{
-	if (n == 0 || !isalnum((unsigned char)s[0]) || !isalnum((unsigned char)s[n - 1]))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (!isalnum((unsigned char)s[i]) && !strchr("-_.", s[i]))
-			return false;
-	return true;
-}
-
 /* Check a qualified name: an optional DNS prefix and a slash, then a name of at most 63
  * characters. */
 static const char *fault_of_qualified(const char *name)
@@ -397,7 +386,7 @@ static const char *fault_of_qualified(const char *name)
 		return "prefix " SUBDOMAIN;
 	if (n > LABEL_MAX)
 		return "name must have at most 63 characters";
-	return is_name_part(part, n) ? NULL : "name " NAME_PART;
+	return n > 0 && apistore_selector_is_name(part, n) ? NULL : "name " NAME_PART;
 }
 
 /* Check label keys and values; an empty value is valid. */
@@ -410,7 +399,7 @@ static void check_labels(struct json_object *labels, struct schema_causes *cause
 		cause(causes, "metadata.labels", key, fault_of_qualified(key));
 		if (n > LABEL_MAX)
 			cause(causes, "metadata.labels", value, "must have at most 63 characters");
-		else if (n > 0 && !is_name_part(value, n))
+		else if (!apistore_selector_is_name(value, n))
 			cause(causes, "metadata.labels", value, NAME_PART);
 	}
 }

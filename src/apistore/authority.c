@@ -60,29 +60,24 @@ static int cannot_make(const char *dir, struct err *err)
 		log_esc(dir));
 }
 
-/* Check, without creating it, whether mkdir(dir) would be allowed. */
-static int may_make_dir(const char *dir, struct err *err)
-{
-	cleanup_free char *whole = xstrdup(dir);
-	size_t n = strlen(whole);
-	char *slash;
-
-	while (n > 1 && whole[n - 1] == '/')
-		whole[--n] = '\0';
-	slash = strrchr(whole, '/');
-	if (slash)
-		slash[slash == whole] = '\0';
-	return access(slash ? whole : ".", W_OK | X_OK) == 0 ? 0 : cannot_make(dir, err);
-}
-
 /* Create the directory, or check the existing one: nobody else may own or read it. */
 static int make_dir(const struct apistore_authority *a, struct err *err)
 {
 	const char *dir = a->dir;
+	cleanup_free char *whole = xstrdup(dir);
+	size_t n = strlen(whole);
 	struct stat st;
+	char *slash;
 
-	if (a->look_only && access(dir, F_OK) < 0 && errno == ENOENT)
-		return may_make_dir(dir, err);
+	/* Check, without creating it, whether mkdir() would be allowed. */
+	if (a->look_only && access(dir, F_OK) < 0 && errno == ENOENT) {
+		while (n > 1 && whole[n - 1] == '/')
+			whole[--n] = '\0';
+		slash = strrchr(whole, '/');
+		if (slash)
+			slash[slash == whole] = '\0';
+		return access(slash ? whole : ".", W_OK | X_OK) == 0 ? 0 : cannot_make(dir, err);
+	}
 	if (!a->look_only && mkdir(dir, 0700) < 0 && errno != EEXIST)
 		return cannot_make(dir, err);
 	/* A directory that exists is checked too: other users must not be able to read or replace
@@ -297,44 +292,24 @@ int apistore_authority_renew(struct apistore_authority *a, int64_t now_s, struct
 
 /* ---- open, close, read */
 
-/* Choose the path of the kubeconfig. If the sealing key is kept outside of the directory, nothing
- * in the directory may give access to the store, and so no kubeconfig is written there. */
-static char *kubeconfig_of(
-	const struct apistore_authority *a, const struct apistore_authority_conf *conf)
-{
-	if (conf->kubeconfig)
-		return xstrdup(conf->kubeconfig);
-	return apistore_sealing_is_own(a->sealing) ? path_of(a, "kubeconfig") : NULL;
-}
-
-/* Remove the kubeconfig that an earlier start left in the directory, if this start writes it
- * elsewhere. */
-static void drop_kubeconfig(const struct apistore_authority *a)
-{
-	cleanup_free char *inside = path_of(a, "kubeconfig");
-
-	if (a->look_only || str_eq(a->kubeconfig, inside) || access(inside, F_OK) < 0)
-		return;
-	file_remove(inside);
-	log_warn(NULL,
-		"removed the kubeconfig from the state directory because it holds an administrator's key; next step: choose where to write it with --write-kubeconfig=FILE",
-		NULL);
-}
-
 /* Open everything in order of dependency: directory, lock, sealing key, keys, certificates. */
 static int open_all(struct apistore_authority *a, const struct apistore_authority_conf *conf,
 	int64_t now_s, struct err *err)
 {
-	if (make_dir(a, err) < 0)
-		return -1;
-	if (!conf->look_only && take_lock(a, err) < 0)
+	cleanup_free char *inside = NULL;
+
+	if (make_dir(a, err) < 0 || (!conf->look_only && take_lock(a, err) < 0))
 		return -1;
 	a->sealing = conf->look_only ? apistore_sealing_look(a->dir, &conf->sealing, err)
 				     : apistore_sealing_open(
 					       a->dir, &conf->sealing, !conf->sealing_only, err);
 	if (!a->sealing || conf->sealing_only)
 		return a->sealing ? 0 : -1;
-	a->kubeconfig = kubeconfig_of(a, conf);
+	/* If the sealing key is kept outside of the directory, nothing in the directory may give
+	 * access to the store, and so no kubeconfig is written there. */
+	inside = path_of(a, "kubeconfig");
+	if (conf->kubeconfig || apistore_sealing_is_own(a->sealing))
+		a->kubeconfig = xstrdup(conf->kubeconfig ? conf->kubeconfig : inside);
 	a->ca_key = key_of(a, "ca.key", pki_key_new_p256, err);
 	a->server_key = a->ca_key ? key_of(a, "server.key", pki_key_new_p256, err) : NULL;
 	a->token_key = a->server_key ? key_of(a, "token.key", pki_key_new_ed25519, err) : NULL;
@@ -346,7 +321,14 @@ static int open_all(struct apistore_authority *a, const struct apistore_authorit
 	a->server_pem = pki_key_private_pem(a->server_key);
 	if (apistore_authority_renew(a, now_s, err) < 0)
 		return -1;
-	drop_kubeconfig(a);
+	/* Remove the kubeconfig that an earlier start left in the directory, if this start writes
+	 * it elsewhere. */
+	if (!a->look_only && !str_eq(a->kubeconfig, inside) && access(inside, F_OK) == 0) {
+		file_remove(inside);
+		log_warn(NULL,
+			"removed the kubeconfig from the state directory because it holds an administrator's key; next step: choose where to write it with --write-kubeconfig=FILE",
+			NULL);
+	}
 	return 0;
 }
 

@@ -66,20 +66,6 @@ static bool is_type(struct decoder *d, struct json_object *v, enum json_type typ
 	return false;
 }
 
-/* Check that a number fits its Go type. json-c clamps larger numbers to INT64_MAX, which is told
- * apart from that number itself by its unsigned value. */
-static void check_int(struct decoder *d, struct json_object *v, bool large)
-{
-	int64_t n = json_object_get_int64(v);
-
-	if (!is_type(d, v, json_type_int) || err_is_set(d->err))
-		return;
-	if ((!large && (n < INT32_MIN || n > INT32_MAX)) ||
-		(n == INT64_MAX && json_object_get_uint64(v) > INT64_MAX))
-		(void)err_set(d->err, ERR_INVALID, "%s: must be a %d-bit integer",
-			strbuf_str(&d->path), large ? 64 : 32);
-}
-
 /* Parse a time and return it as Go prints it: in UTC, with microseconds only for MicroTime. NULL:
  * it cannot be parsed. */
 static struct json_object *time_of(struct decoder *d, struct json_object *v, bool micro)
@@ -110,12 +96,21 @@ static void members(
 static struct json_object *one(
 	struct decoder *d, const struct schema_field *f, struct json_object *v)
 {
+	const int64_t n = json_object_get_int64(v);
+	bool large = f->type >= SCHEMA_FIELD_INT64;
+
 	switch (f->type) {
 	case SCHEMA_FIELD_INT:
 	case SCHEMA_FIELD_INT_PTR:
 	case SCHEMA_FIELD_INT64:
 	case SCHEMA_FIELD_INT64_PTR:
-		check_int(d, v, f->type >= SCHEMA_FIELD_INT64);
+		/* json-c clamps larger numbers to INT64_MAX, which is told apart from that number
+		 * itself by its unsigned value. */
+		if (is_type(d, v, json_type_int) && !err_is_set(d->err) &&
+			((!large && (n < INT32_MIN || n > INT32_MAX)) ||
+				(n == INT64_MAX && json_object_get_uint64(v) > INT64_MAX)))
+			(void)err_set(d->err, ERR_INVALID, "%s: must be a %d-bit integer",
+				strbuf_str(&d->path), large ? 64 : 32);
 		return NULL;
 	case SCHEMA_FIELD_BOOL_PTR:
 		(void)is_type(d, v, json_type_boolean);
@@ -156,56 +151,43 @@ static struct json_object *nothing(const struct schema_field *f)
 	}
 }
 
-/* Decode each element; null becomes the zero value. */
-static void list(struct decoder *d, const struct schema_field *f, struct json_object *a)
+/* Decode an element of a list or map, at the end of the path. Null becomes the zero value. Returns
+ * what to store instead, or NULL; the path is cut back to its first `path` bytes. */
+static struct json_object *element(
+	struct decoder *d, const struct schema_field *f, struct json_object *v, size_t path)
 {
-	if (!is_type(d, a, json_type_array))
-		return;
-	for (size_t i = 0; i < json_len(a); i++) {
-		struct json_object *v = json_at(a, i), *now;
-		size_t before = d->path.len;
+	struct json_object *now = v ? one(d, f, v) : nothing(f);
 
-		strbuf_addf(&d->path, "[%zu]", i);
-		now = v ? one(d, f, v) : nothing(f);
-		if (now)
-			json_put_at(a, i, now);
-		cut(&d->path, before);
-	}
-}
-
-/* Decode each value of a map with free keys; null becomes the zero value. */
-static void map(struct decoder *d, const struct schema_field *f, struct json_object *o)
-{
-	if (!is_type(d, o, json_type_object))
-		return;
-	json_each (o, name, v) {
-		size_t before = d->path.len;
-		struct json_object *now;
-
-		strbuf_addf(&d->path, ".%s", name);
-		now = v ? one(d, f, v) : nothing(f);
-		if (now)
-			json_add(o, name, now);
-		cut(&d->path, before);
-	}
+	cut(&d->path, path);
+	return now;
 }
 
 /* Decode a value, which may be a list or map of several. Returns what to store instead, or NULL. */
 static struct json_object *value(
 	struct decoder *d, const struct schema_field *f, struct json_object *v)
 {
-	switch (f->type) {
-	case SCHEMA_FIELD_STRINGS:
-	case SCHEMA_FIELD_OBJECTS:
-		list(d, f, v);
-		return NULL;
-	case SCHEMA_FIELD_TEXT_MAP:
-	case SCHEMA_FIELD_BYTES_MAP:
-		map(d, f, v);
-		return NULL;
-	default:
+	bool list = f->type == SCHEMA_FIELD_STRINGS || f->type == SCHEMA_FIELD_OBJECTS,
+	     map = f->type == SCHEMA_FIELD_TEXT_MAP || f->type == SCHEMA_FIELD_BYTES_MAP;
+	const size_t path = d->path.len;
+	struct json_object *now;
+
+	if (!list && !map)
 		return one(d, f, v);
+	if (!is_type(d, v, list ? json_type_array : json_type_object))
+		return NULL;
+	for (size_t i = 0; list && i < json_len(v); i++) {
+		strbuf_addf(&d->path, "[%zu]", i);
+		now = element(d, f, json_at(v, i), path);
+		if (now)
+			json_put_at(v, i, now);
 	}
+	json_each (v, name, e) {
+		strbuf_addf(&d->path, ".%s", name);
+		now = element(d, f, e, path);
+		if (now)
+			json_add(v, name, now);
+	}
+	return NULL;
 }
 
 /* Is it a zero value that Go omits when it encodes the object (omitempty)? */
@@ -258,11 +240,6 @@ static void members(
 }
 
 /* ---- entry points */
-
-bool apistore_decode_knows(const struct schema_kind *k)
-{
-	return fields_of(k) != NULL;
-}
 
 /* Decode only the metadata, whose type is the same for every kind; take it from ConfigMap. */
 static void metadata(struct decoder *d, struct json_object *o)

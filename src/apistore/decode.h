@@ -13,8 +13,6 @@
 #include "tec/schema/cause.h"
 #include "tec/schema/kind.h"
 
-/* Is this kind in the table? */
-bool apistore_decode_knows(const struct schema_kind *k);
 /* Decode o in place. For a kind that is not in the table (a custom kind, or NULL) only the metadata
  * is decoded. The paths of dropped unknown members are added to unknown, in the order of the body.
  * ERR_INVALID: a value has the wrong type. */

@@ -25,18 +25,6 @@ static void copy(char *out, size_t size, const char *from, size_t len)
 	out[len] = '\0';
 }
 
-/* Advance *p past leading blanks and return the length without trailing ones. */
-static size_t trimmed(const char **p, size_t n)
-{
-	while (n > 0 && (**p == ' ' || **p == '\t')) {
-		(*p)++;
-		n--;
-	}
-	while (n > 0 && ((*p)[n - 1] == ' ' || (*p)[n - 1] == '\t'))
-		n--;
-	return n;
-}
-
 /* Read one parameter, such as "as=Table". False: it is a q of zero. */
 static bool take_param(const char *p, size_t n, struct apistore_media *out)
 {
@@ -65,7 +53,10 @@ static bool read_range(const char *p, size_t n, struct apistore_media *out)
 		size_t len = semicolon ? (size_t)(semicolon - part) : n - at;
 
 		at += len + 1;
-		len = trimmed(&part, len);
+		for (; len > 0 && (*part == ' ' || *part == '\t'); len--)
+			part++;
+		while (len > 0 && (part[len - 1] == ' ' || part[len - 1] == '\t'))
+			len--;
 		if (first)
 			copy(out->type, sizeof(out->type), part, len);
 		else

@@ -99,21 +99,12 @@ static void read_fields(const struct apistore_target *t, const struct apistore_r
 		"supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"");
 }
 
-/* Refuse "force" in a patch other than apply. */
-static void read_force(const struct apistore_target *t, const struct apistore_request *r,
-	struct schema_causes *causes)
-{
-	cleanup_free char *param = apistore_target_param(t, "force");
-
-	if (param && !(r->content_type && strstr(r->content_type, "apply-patch")))
-		schema_cause_add(causes, SCHEMA_FORBIDDEN, "force", NULL,
-			"may not be specified for non-apply patch");
-}
-
 /* ---- options of deletions */
 
-/* Check the types of the members of DeleteOptions that are used. */
-static int check_types(struct json_object *body, struct apistore_answer *refused)
+/* Check the types of the members of DeleteOptions that are used, and gracePeriodSeconds in the query.
+ * Its value is not used: everything is deleted at once. */
+static int check_delete(
+	const struct apistore_target *t, struct json_object *body, struct apistore_answer *refused)
 {
 	static const struct {
 		const char *member;
@@ -121,6 +112,8 @@ static int check_types(struct json_object *body, struct apistore_answer *refused
 	} members[] = {{"gracePeriodSeconds", json_type_int},
 		{"orphanDependents", json_type_boolean}, {"propagationPolicy", json_type_string},
 		{"dryRun", json_type_array}, {"preconditions", json_type_object}};
+	cleanup_free char *grace = apistore_target_param(t, "gracePeriodSeconds");
+	const char *digits = grace && (*grace == '-' || *grace == '+') ? grace + 1 : grace;
 
 	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
 		struct json_object *v = json_get(body, members[i].member);
@@ -132,30 +125,36 @@ static int check_types(struct json_object *body, struct apistore_answer *refused
 			json_type_to_name(json_object_get_type(v)));
 		return -1;
 	}
-	return 0;
-}
-
-/* Check gracePeriodSeconds in the query. Its value is not used: everything is deleted at once. */
-static int check_grace(const struct apistore_target *t, struct apistore_answer *refused)
-{
-	cleanup_free char *param = apistore_target_param(t, "gracePeriodSeconds");
-	const char *digits = param && (*param == '-' || *param == '+') ? param + 1 : param;
-
 	if (!digits || (*digits && strspn(digits, "0123456789") == strlen(digits)))
 		return 0;
 	*refused = apistore_status_refusal(400, "gracePeriodSeconds must be a whole number");
 	return -1;
 }
 
-/* Set the policy from its name. "nil" in the message is what kube-apiserver lists as well. */
-static void set_policy(
-	const char *policy, struct apistore_options *out, struct schema_causes *causes)
+/* Read propagationPolicy or its deprecated form orphanDependents, from the body or the query. "nil" in
+ * the message is what kube-apiserver lists as well. */
+static void read_policy(const struct apistore_target *t, struct json_object *body,
+	struct apistore_options *out, struct schema_causes *causes)
 {
-	static const char *const names[] = {[APISTORE_POLICY_DEFAULT] = "",
-		[APISTORE_BACKGROUND] = "Background",
+	static const char *const names[] = {[APISTORE_BACKGROUND] = "Background",
 		[APISTORE_FOREGROUND] = "Foreground",
 		[APISTORE_ORPHAN] = "Orphan"};
+	cleanup_free char *param = apistore_target_param(t, "propagationPolicy"),
+			  *old = apistore_target_param(t, "orphanDependents");
+	const char *given = json_get_str(body, "propagationPolicy"),
+		   *policy = given ? given : param;
+	bool in_body = json_get(body, "orphanDependents") != NULL,
+	     orphan = in_body ? json_get_bool(body, "orphanDependents", false)
+			      : apistore_target_flag(t, "orphanDependents");
 
+	if (policy && (in_body || old))
+		schema_cause_add_text(causes, SCHEMA_INVALID, "propagationPolicy", policy,
+			"must not be set together with orphanDependents");
+	if (!policy) {
+		if (in_body || old)
+			out->policy = orphan ? APISTORE_ORPHAN : APISTORE_BACKGROUND;
+		return;
+	}
 	for (size_t i = APISTORE_BACKGROUND; i < ARRAY_LEN(names); i++)
 		if (str_eq(policy, names[i])) {
 			out->policy = (enum apistore_policy)i;
@@ -165,42 +164,21 @@ static void set_policy(
 		"supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"");
 }
 
-/* Read propagationPolicy or its deprecated form orphanDependents, from the body or the query. */
-static void read_policy(const struct apistore_target *t, struct json_object *body,
-	struct apistore_options *out, struct schema_causes *causes)
-{
-	cleanup_free char *param = apistore_target_param(t, "propagationPolicy"),
-			  *old = apistore_target_param(t, "orphanDependents");
-	const char *given = json_get_str(body, "propagationPolicy"),
-		   *policy = given ? given : param;
-	bool orphans = json_get(body, "orphanDependents") != NULL;
-
-	if (policy && (orphans || old))
-		schema_cause_add_text(causes, SCHEMA_INVALID, "propagationPolicy", policy,
-			"must not be set together with orphanDependents");
-	if (policy)
-		set_policy(policy, out, causes);
-	else if (orphans)
-		out->policy = json_get_bool(body, "orphanDependents", false) ? APISTORE_ORPHAN
-									     : APISTORE_BACKGROUND;
-	else if (old)
-		out->policy = apistore_target_flag(t, "orphanDependents") ? APISTORE_ORPHAN
-									  : APISTORE_BACKGROUND;
-}
-
 /* The field manager of a deletion is read but not checked: kube-apiserver ignores it there. */
 int apistore_options_read(const struct apistore_target *t, const struct apistore_request *r,
 	struct json_object *body, struct apistore_options *out, struct apistore_answer *refused)
 {
 	cleanup_schema_causes struct schema_causes causes = {NULL, 0, 0}, ignored = {NULL, 0, 0};
+	cleanup_free char *force = apistore_target_param(t, "force");
 	bool is_delete = str_eq(r->method, "DELETE"), is_patch = str_eq(r->method, "PATCH");
 
-	if (is_delete && (check_types(body, refused) < 0 || check_grace(t, refused) < 0))
+	if (is_delete && check_delete(t, body, refused) < 0)
 		return -1;
 	if (is_delete)
 		read_policy(t, body, out, &causes);
-	if (is_patch)
-		read_force(t, r, &causes);
+	if (is_patch && force && !(r->content_type && strstr(r->content_type, "apply-patch")))
+		schema_cause_add(&causes, SCHEMA_FORBIDDEN, "force", NULL,
+			"may not be specified for non-apply patch");
 	read_manager(t, r, out, is_delete ? &ignored : &causes);
 	read_dry(t, is_delete ? body : NULL, out, &causes);
 	if (!is_delete)

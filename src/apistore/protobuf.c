@@ -29,11 +29,6 @@ struct reader {
 	const uint8_t *p, *end;
 };
 
-/* What one body may still consume. No type contains itself, so the tables bound the recursion. */
-struct bounds {
-	unsigned values;
-};
-
 /* One field on the wire: its number, and a value or bytes (borrowed from the body). */
 struct item {
 	unsigned number;
@@ -142,43 +137,33 @@ static struct json_object *time_of(struct reader r)
 	return json_str(text);
 }
 
-/* Find the last bytes field of this number; *out is empty if there is none. False: malformed. */
-static bool find_bytes(struct reader r, unsigned number, struct reader *out)
-{
-	struct item it;
-
-	*out = (struct reader){r.p, r.p};
-	while (r.p < r.end) {
-		if (!read_item(&r, &it))
-			return false;
-		if (it.number == number && it.is_bytes)
-			*out = it.bytes;
-	}
-	return true;
-}
-
-/* Parse JSON that is embedded in a message: the fieldsV1 of managed fields. */
-static struct json_object *raw_of(const struct reader *r)
-{
-	struct err err = ERR_INIT;
-	struct reader text;
-
-	return find_bytes(*r, 1, &text)
-		       ? json_parse((const char *)text.p, length(&text), &json_limits_object, &err)
-		       : NULL;
-}
-
 /* ---- objects */
 
 static bool read_message(struct reader r, const struct schema_field *fields,
-	struct json_object *into, struct bounds *b);
+	struct json_object *into, unsigned *left);
+
+/* Parse JSON that is embedded in a message, in its last field 1: the fieldsV1 of managed fields. */
+static struct json_object *raw_of(struct reader r)
+{
+	struct reader text = {r.p, r.p};
+	struct err err = ERR_INIT;
+	struct item it;
+
+	while (r.p < r.end) {
+		if (!read_item(&r, &it))
+			return NULL;
+		if (it.number == 1 && it.is_bytes)
+			text = it.bytes;
+	}
+	return json_parse((const char *)text.p, length(&text), &json_limits_object, &err);
+}
 
 static struct json_object *object_of(
-	struct reader r, const struct schema_field *fields, struct bounds *b)
+	struct reader r, const struct schema_field *fields, unsigned *left)
 {
 	cleanup_json struct json_object *o = json_obj();
 
-	return read_message(r, fields, o, b) ? steal_ptr(&o) : NULL;
+	return read_message(r, fields, o, left) ? steal_ptr(&o) : NULL;
 }
 
 /* Return the list or map of a repeated field, which is added on first use. */
@@ -192,8 +177,8 @@ static struct json_object *member(struct json_object *o, const char *name, bool 
 }
 
 /* Convert a length-delimited value: a field, or an element of a list or map. NULL: malformed. */
-static struct json_object *value_of(struct reader r, enum schema_field_type type,
-	const struct schema_field *of, struct bounds *b)
+static struct json_object *value_of(
+	struct reader r, enum schema_field_type type, const struct schema_field *of, unsigned *left)
 {
 	switch (type) {
 	case SCHEMA_FIELD_STRING:
@@ -206,10 +191,10 @@ static struct json_object *value_of(struct reader r, enum schema_field_type type
 	case SCHEMA_FIELD_TIME:
 		return time_of(r);
 	case SCHEMA_FIELD_RAW:
-		return raw_of(&r);
+		return raw_of(r);
 	case SCHEMA_FIELD_OBJECT:
 	case SCHEMA_FIELD_OBJECTS:
-		return object_of(r, of, b);
+		return object_of(r, of, left);
 	case SCHEMA_FIELD_INT:
 	case SCHEMA_FIELD_INT_PTR:
 	case SCHEMA_FIELD_INT64:
@@ -223,7 +208,7 @@ static struct json_object *value_of(struct reader r, enum schema_field_type type
 
 /* Add one entry of a map: a message with the key in field 1 and the value in field 2. */
 static bool read_pair(
-	struct reader r, const struct schema_field *f, struct json_object *into, struct bounds *b)
+	struct reader r, const struct schema_field *f, struct json_object *into, unsigned *left)
 {
 	cleanup_json struct json_object *key = NULL;
 	struct reader value = {r.p, r.p};
@@ -240,34 +225,15 @@ static bool read_pair(
 			value = it.bytes;
 		}
 	}
-	v = key ? value_of(value, f->type, f->of, b) : NULL;
+	v = key ? value_of(value, f->type, f->of, left) : NULL;
 	if (v)
 		json_add(into, json_object_get_string(key), v);
 	return v != NULL;
 }
 
-/* Add a number or boolean. Zero is omitted unless the type has a pointer, whose presence counts. */
-static bool add_number(struct json_object *o, const struct schema_field *f, const struct item *it)
-{
-	if (it->is_bytes)
-		return false;
-	if (f->type == SCHEMA_FIELD_BOOL_PTR)
-		json_add_bool(o, f->name, it->value != 0);
-	else if (it->value || f->type == SCHEMA_FIELD_INT_PTR || f->type == SCHEMA_FIELD_INT64_PTR)
-		json_add_int(o, f->name, (int64_t)it->value);
-	return true;
-}
-
-/* Would Go omit this value (omitempty)? */
-static bool is_nothing(const struct schema_field *f, struct json_object *v)
-{
-	return (f->type == SCHEMA_FIELD_STRING || f->type == SCHEMA_FIELD_TIME) &&
-	       json_object_get_string_len(v) == 0;
-}
-
 /* Add one field to the object by its type in the table. False: malformed. */
-static bool add_value(struct json_object *o, const struct schema_field *f, const struct item *it,
-	struct bounds *b)
+static bool add_value(
+	struct json_object *o, const struct schema_field *f, const struct item *it, unsigned *left)
 {
 	struct json_object *v;
 
@@ -277,19 +243,26 @@ static bool add_value(struct json_object *o, const struct schema_field *f, const
 	case SCHEMA_FIELD_INT64:
 	case SCHEMA_FIELD_INT64_PTR:
 	case SCHEMA_FIELD_BOOL_PTR:
-		return add_number(o, f, it);
+		/* Zero is omitted unless the type has a pointer, whose presence counts. */
+		if (!it->is_bytes && f->type == SCHEMA_FIELD_BOOL_PTR)
+			json_add_bool(o, f->name, it->value != 0);
+		else if (!it->is_bytes && (it->value || f->type == SCHEMA_FIELD_INT_PTR ||
+						  f->type == SCHEMA_FIELD_INT64_PTR))
+			json_add_int(o, f->name, (int64_t)it->value);
+		return !it->is_bytes;
 	case SCHEMA_FIELD_TEXT_MAP:
 	case SCHEMA_FIELD_BYTES_MAP:
-		return it->is_bytes && read_pair(it->bytes, f, member(o, f->name, false), b);
+		return it->is_bytes && read_pair(it->bytes, f, member(o, f->name, false), left);
 	default:
 		break;
 	}
-	v = it->is_bytes ? value_of(it->bytes, f->type, f->of, b) : NULL;
+	v = it->is_bytes ? value_of(it->bytes, f->type, f->of, left) : NULL;
 	if (!v)
 		return false;
 	if (f->type == SCHEMA_FIELD_OBJECTS || f->type == SCHEMA_FIELD_STRINGS)
 		json_push(member(o, f->name, true), v);
-	else if (is_nothing(f, v))
+	else if ((f->type == SCHEMA_FIELD_STRING || f->type == SCHEMA_FIELD_TIME) &&
+		 json_object_get_string_len(v) == 0)
 		json_object_put(v); /* as omitempty */
 	else
 		json_add(o, f->name, v);
@@ -298,19 +271,19 @@ static bool add_value(struct json_object *o, const struct schema_field *f, const
 
 /* Read the fields of a message into an object. False: malformed, or too many values. */
 static bool read_message(struct reader r, const struct schema_field *fields,
-	struct json_object *into, struct bounds *b)
+	struct json_object *into, unsigned *left)
 {
 	struct item it;
 
 	while (r.p < r.end) {
 		const struct schema_field *f = fields;
 
-		if (b->values == 0 || !read_item(&r, &it))
+		if (*left == 0 || !read_item(&r, &it))
 			return false;
-		b->values--;
+		(*left)--;
 		while (f->name && f->number != it.number)
 			f++;
-		if (f->name && !add_value(into, f, &it, b))
+		if (f->name && !add_value(into, f, &it, left))
 			return false;
 	}
 	return true;
@@ -321,41 +294,6 @@ static bool read_message(struct reader r, const struct schema_field *fields,
 static const struct schema_field type_meta[] = {{1, "apiVersion", SCHEMA_FIELD_STRING, NULL},
 	{2, "kind", SCHEMA_FIELD_STRING, NULL}, {0, NULL, SCHEMA_FIELD_STRING, NULL}};
 
-/* Find the table of a kind. DeleteOptions are found in any version: clients name that of the object
- * being deleted. */
-static const struct schema_fields *find_message(const char *version, const char *kind)
-{
-	const struct schema_fields *m = schema_fields_table;
-
-	while (m->kind && (m->only_json || !str_eq(m->kind, kind) ||
-				  (!str_eq(m->version, version) && !str_eq(kind, "DeleteOptions"))))
-		m++;
-	return m->kind ? m : NULL;
-}
-
-/* Read the raw object by the table of its kind. apiVersion and kind come from the envelope: the
- * inner message does not have them. */
-static struct json_object *read_object(
-	struct json_object *type, const struct reader *raw, struct err *err)
-{
-	const char *version = json_get_str(type, "apiVersion"), *kind = json_get_str(type, "kind");
-	const struct schema_fields *m = find_message(version, kind);
-	struct bounds bounds = {VALUES_MAX};
-	struct json_object *o;
-
-	if (!m) {
-		err_set(err, ERR_NOT_FOUND, "%.80s of %.80s is accepted only as JSON or YAML",
-			kind ? kind : "an object", version ? version : "no version");
-		return NULL;
-	}
-	o = object_of(*raw, m->fields, &bounds);
-	if (!o)
-		err_set(err, ERR_INVALID, "the protobuf body is malformed");
-	else
-		json_add_str(json_add_str(o, "apiVersion", version), "kind", kind);
-	return o;
-}
-
 /* Read the envelope: the magic "k8s\0", then a message runtime.Unknown with the type and the raw
  * object. */
 struct json_object *apistore_protobuf_read(const char *data, size_t len, struct err *err)
@@ -363,7 +301,10 @@ struct json_object *apistore_protobuf_read(const char *data, size_t len, struct 
 	struct reader r = {(const uint8_t *)data, (const uint8_t *)data + len}, raw = {NULL, NULL};
 	cleanup_json struct json_object *type = NULL;
 	bool ok = len >= 4 && memcmp(data, "k8s", 4) == 0;
-	struct bounds bounds = {VALUES_MAX};
+	const struct schema_fields *m = schema_fields_table;
+	unsigned left = VALUES_MAX; /* no type contains itself, so the tables bound the recursion */
+	const char *version, *kind;
+	struct json_object *o;
 	struct item it;
 
 	r.p += ok ? 4 : 0;
@@ -371,7 +312,7 @@ struct json_object *apistore_protobuf_read(const char *data, size_t len, struct 
 		ok = read_item(&r, &it) && it.is_bytes;
 		if (ok && it.number == 1) {
 			json_object_put(type);
-			type = object_of(it.bytes, type_meta, &bounds);
+			type = object_of(it.bytes, type_meta, &left);
 			ok = type;
 		} else if (ok && it.number == 2) {
 			raw = it.bytes;
@@ -383,5 +324,23 @@ struct json_object *apistore_protobuf_read(const char *data, size_t len, struct 
 		err_set(err, ERR_INVALID, "the protobuf body is malformed");
 		return NULL;
 	}
-	return read_object(type, &raw, err);
+	/* The type comes from the envelope: the inner message does not have it. DeleteOptions are
+	 * found in any version: clients name that of the object being deleted. */
+	version = json_get_str(type, "apiVersion");
+	kind = json_get_str(type, "kind");
+	while (m->kind && (m->only_json || !str_eq(m->kind, kind) ||
+				  (!str_eq(m->version, version) && !str_eq(kind, "DeleteOptions"))))
+		m++;
+	if (!m->kind) {
+		err_set(err, ERR_NOT_FOUND, "%.80s of %.80s is accepted only as JSON or YAML",
+			kind ? kind : "an object", version ? version : "no version");
+		return NULL;
+	}
+	left = VALUES_MAX;
+	o = object_of(raw, m->fields, &left);
+	if (!o)
+		err_set(err, ERR_INVALID, "the protobuf body is malformed");
+	else
+		json_add_str(json_add_str(o, "apiVersion", version), "kind", kind);
+	return o;
 }

@@ -142,13 +142,6 @@ static bool is_open(const struct apistore_act *act)
 	       has(self_reviews, act->resource);
 }
 
-/* Does the rule allow the action? */
-static bool gives(const struct rule *r, const struct apistore_act *act)
-{
-	return str_eq(r->group, act->group) && has(r->verbs, act->verb) &&
-	       has(r->resources, act->resource) && (!act->sub[0] || r->resources == any);
-}
-
 /* Non-resource paths other than the open ones need system:masters. The database is read only if a
  * RoleBinding has to decide. */
 bool apistore_rights_allow(
@@ -162,7 +155,9 @@ bool apistore_rights_allow(
 		return false;
 	roles = roles_in(s, u, act->ns);
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
-		if ((rules[i].roles & roles) && gives(&rules[i], act))
+		if ((rules[i].roles & roles) && str_eq(rules[i].group, act->group) &&
+			has(rules[i].verbs, act->verb) && has(rules[i].resources, act->resource) &&
+			(!act->sub[0] || rules[i].resources == any))
 			return true;
 	return false;
 }

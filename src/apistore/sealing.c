@@ -25,19 +25,19 @@
 
 #define OWN_FILE     "sealing.key"
 #define KEY_FILE_MAX 4096
-#define MAX_OTHERS   3
 
 /* The other files sealed with this key: those of apistore/authority. */
 static const char *const key_files[] = {"ca.key", "server.key", "token.key"};
 
 struct apistore_sealing {
 	char *dir;
-	char *path;          /* owned: the file of the current key */
-	char *earlier;       /* owned: path with ".old" */
-	char *own, *own_new; /* owned: DIR/sealing.key, and the next one during a rotation */
-	struct secret *key;  /* owned; NULL: only looking, and an open would create it */
-	bool is_own;         /* path is own */
-	bool by_systemd;     /* path is a credential, which systemd protects from other users */
+	char *path; /* owned: the file of the current key */
+	/* Owned: where an earlier key may be, in the order to try them: path with ".old", the next
+	 * DIR/sealing.key during a rotation, and DIR/sealing.key. */
+	char *earlier, *own_new, *own;
+	struct secret *key; /* owned; NULL: only looking, and an open would create it */
+	bool is_own;        /* path is own */
+	bool by_systemd;    /* path is a credential, which systemd protects from other users */
 };
 
 /* Read a key file, which must have the exact length and be private. NULL with ERR_NOT_FOUND: the
@@ -65,102 +65,74 @@ static struct secret *read_key(const struct apistore_sealing *s, const char *pat
 	return key;
 }
 
-/* Write a key file and sync it before anything depends on it. */
-static int put_key(const char *path, const struct secret *key, struct err *err)
-{
-	return file_replace(path, secret_peek(key), SEAL_KEY_LEN, 0600, err);
-}
-
 /* Create a key that is on disk, so that what is sealed with it can be read again. */
 static struct secret *make_key(const char *path, struct err *err)
 {
 	struct secret *key = secret_new_random(SEAL_KEY_LEN);
 
-	if (put_key(path, key, err) == 0)
+	if (file_replace(path, secret_peek(key), SEAL_KEY_LEN, 0600, err) == 0)
 		return key;
 	secret_free(key);
 	return NULL;
 }
 
-/* Refuse to create a key beside an existing database, which needs the key it was sealed with. */
-static int may_make(const struct apistore_sealing *s, struct err *err)
+/* Choose the source of the key (the named file, the credential, or DIR/sealing.key) and compute all
+ * paths; reading a key is left to the caller. */
+static struct apistore_sealing *sealing_new(
+	const char *dir, const struct apistore_sealing_conf *conf)
 {
-	cleanup_free char *store = xasprintf("%s/" DB_FILE, s->dir);
-
-	if (access(store, F_OK) == 0)
-		return err_set(err, ERR_INVALID,
-			"%s is missing, and %s cannot be read without it; next step: restore it from a backup",
-			log_esc(s->own), log_esc(store));
-	return 0;
-}
-
-static int make_own(struct apistore_sealing *s, struct err *err)
-{
-	if (may_make(s, err) < 0)
-		return -1;
-	s->key = make_key(s->own, err);
-	return s->key ? 0 : -1;
-}
-
-/* Choose the source of the key: the named file, the credential, or DIR/sealing.key. */
-static void choose(struct apistore_sealing *s, const struct apistore_sealing_conf *conf)
-{
+	struct apistore_sealing *s = xcalloc(1, sizeof(*s));
 	cleanup_free char *credential = NULL;
 
+	s->dir = xstrdup(dir);
+	s->own = xasprintf("%s/" OWN_FILE, dir);
+	s->own_new = xasprintf("%s.new", s->own);
 	if (conf->credentials)
 		credential = xasprintf("%s/" APISTORE_SEALING_CREDENTIAL, conf->credentials);
 	s->by_systemd = !conf->file && credential && access(credential, F_OK) == 0;
 	s->is_own = !conf->file && !s->by_systemd;
 	s->path = s->by_systemd ? steal_ptr(&credential) : xstrdup(s->is_own ? s->own : conf->file);
-}
-
-/* Compute all paths once; reading a key is left to the caller. */
-static struct apistore_sealing *sealing_new(
-	const char *dir, const struct apistore_sealing_conf *conf)
-{
-	struct apistore_sealing *s = xcalloc(1, sizeof(*s));
-
-	s->dir = xstrdup(dir);
-	s->own = xasprintf("%s/" OWN_FILE, dir);
-	s->own_new = xasprintf("%s.new", s->own);
-	choose(s, conf);
 	s->earlier = xasprintf("%s.old", s->path);
 	return s;
 }
 
-/* A missing file that the caller named is an error; only DIR/sealing.key is ever created. */
-struct apistore_sealing *apistore_sealing_open(
-	const char *dir, const struct apistore_sealing_conf *conf, bool make, struct err *err)
+enum how { READ, MAKE, LOOK };
+
+/* Read the key. A missing file that the caller named is an error; only DIR/sealing.key is ever
+ * created, but not beside an existing database, which needs the key it was sealed with. */
+static struct apistore_sealing *sealing_open(
+	const char *dir, const struct apistore_sealing_conf *conf, enum how how, struct err *err)
 {
 	struct apistore_sealing *s = sealing_new(dir, conf);
+	cleanup_free char *store = xasprintf("%s/" DB_FILE, dir);
 
 	s->key = read_key(s, s->path, err);
-	if (!s->key && err->kind == ERR_NOT_FOUND && s->is_own && make) {
+	if (!s->key && err->kind == ERR_NOT_FOUND && s->is_own && how != READ) {
 		err_clear(err);
-		if (make_own(s, err) == 0)
-			return s;
+		if (access(store, F_OK) == 0)
+			(void)err_set(err, ERR_INVALID,
+				"%s is missing, and %s cannot be read without it; next step: restore it from a backup",
+				log_esc(s->own), log_esc(store));
+		else if (how == MAKE)
+			s->key = make_key(s->own, err);
 	}
-	if (s->key)
+	if (!err_is_set(err))
 		return s;
 	apistore_sealing_free(s);
 	return NULL;
+}
+
+struct apistore_sealing *apistore_sealing_open(
+	const char *dir, const struct apistore_sealing_conf *conf, bool make, struct err *err)
+{
+	return sealing_open(dir, conf, make ? MAKE : READ, err);
 }
 
 /* Where open would create a key, this leaves the key NULL. */
 struct apistore_sealing *apistore_sealing_look(
 	const char *dir, const struct apistore_sealing_conf *conf, struct err *err)
 {
-	struct apistore_sealing *s = sealing_new(dir, conf);
-
-	s->key = read_key(s, s->path, err);
-	if (!s->key && err->kind == ERR_NOT_FOUND && s->is_own) {
-		err_clear(err);
-		(void)may_make(s, err);
-	}
-	if (!err_is_set(err))
-		return s;
-	apistore_sealing_free(s);
-	return NULL;
+	return sealing_open(dir, conf, LOOK, err);
 }
 
 void apistore_sealing_free(struct apistore_sealing *s)
@@ -188,23 +160,14 @@ bool apistore_sealing_is_own(const struct apistore_sealing *s)
 
 /* ---- files of keys */
 
-/* List where an earlier key may be, in the order to try them. */
-static void other_paths(const struct apistore_sealing *s, const char *paths[MAX_OTHERS])
-{
-	paths[0] = s->earlier;
-	paths[1] = s->own_new;
-	paths[2] = s->own;
-}
-
 /* Decrypt a key file with the current key or an earlier one; NULL: none fits. */
 static struct secret *open_file(
 	const struct apistore_sealing *s, const char *name, const char *text, size_t len)
 {
 	struct secret *plain = s->key ? apistore_keyfile_open(s->key, name, text, len) : NULL;
-	const char *paths[MAX_OTHERS];
+	const char *const paths[] = {s->earlier, s->own_new, s->own};
 
-	other_paths(s, paths);
-	for (size_t i = 0; !plain && i < MAX_OTHERS; i++) {
+	for (size_t i = 0; !plain && i < ARRAY_LEN(paths); i++) {
 		struct err unread = ERR_INIT;
 		cleanup_secret struct secret *key = read_key(s, paths[i], &unread);
 
@@ -324,11 +287,10 @@ static int take_new(struct apistore_sealing *s, struct err *err)
  * fits. */
 static struct apistore_db *open_with_earlier(struct apistore_sealing *s, struct err *err)
 {
-	const char *paths[MAX_OTHERS];
+	const char *const paths[] = {s->earlier, s->own_new, s->own};
 	struct apistore_db *db = NULL;
 
-	other_paths(s, paths);
-	for (size_t i = 0; i < MAX_OTHERS && !db; i++) {
+	for (size_t i = 0; i < ARRAY_LEN(paths) && !db; i++) {
 		struct err unread = ERR_INIT, refused = ERR_INIT;
 		struct secret *key = NULL;
 		bool rotated = s->is_own && paths[i] == s->own_new;
@@ -384,45 +346,26 @@ struct apistore_db *apistore_sealing_open_db(struct apistore_sealing *s, struct 
 
 /* ---- rotation */
 
-/* Create the next DIR/sealing.key, in a file of its own. If there is one, it is from a failed
- * rotation and is used again: the database may already be sealed with it. */
-static struct secret *next_own(const struct apistore_sealing *s, struct err *err)
-{
-	struct secret *key = read_key(s, s->own_new, err);
-
-	if (key || err->kind != ERR_NOT_FOUND)
-		return key;
-	err_clear(err);
-	return make_key(s->own_new, err);
-}
-
-/* Read the next key from the named file, where the administrator has put it. */
-static struct secret *next_named(const struct apistore_sealing *s, struct err *err)
-{
-	struct secret *key = read_key(s, s->path, err);
-
-	if (!key || !secret_equal(key, s->key))
-		return key;
-	(void)err_set(err, ERR_CONFLICT,
-		"%s still holds the key in use; next step: keep it as %s.old and put another key there",
-		log_esc(s->path), log_esc(s->path));
-	secret_free(key);
-	return NULL;
-}
-
 /* The key is on disk before the database uses it. Until the rename, the next start finds it as the
- * key of an interrupted rotation. */
+ * key of an interrupted rotation. If there is a next DIR/sealing.key, it is from a failed rotation
+ * and is used again: the database may already be sealed with it. */
 int apistore_sealing_rotate(struct apistore_sealing *s, struct apistore_db *db, struct err *err)
 {
-	struct secret *key = s->is_own ? next_own(s, err) : next_named(s, err);
+	cleanup_secret struct secret *key = read_key(s, s->is_own ? s->own_new : s->path, err);
 
+	if (!key && s->is_own && err->kind == ERR_NOT_FOUND) {
+		err_clear(err);
+		key = make_key(s->own_new, err);
+	}
 	if (!key)
 		return -1;
-	if (apistore_db_rekey(db, key, err) < 0 || seal_files(s, key, err) < 0) {
-		secret_free(key);
+	if (!s->is_own && secret_equal(key, s->key))
+		return err_set(err, ERR_CONFLICT,
+			"%s still holds the key in use; next step: keep it as %s.old and put another key there",
+			log_esc(s->path), log_esc(s->path));
+	if (apistore_db_rekey(db, key, err) < 0 || seal_files(s, key, err) < 0)
 		return -1;
-	}
 	secret_free(s->key);
-	s->key = key;
+	s->key = steal_ptr(&key);
 	return s->is_own ? take_new(s, err) : 0;
 }

@@ -60,14 +60,19 @@ static const char *const *fields_of(const char *resource)
 	return none;
 }
 
-static bool is_field(const char *resource, const char *name)
+static bool has_field(const char *resource, const char *name)
 {
-	if (str_eq(name, "metadata.name") || str_eq(name, "metadata.namespace"))
-		return true;
-	for (const char *const *f = fields_of(resource); *f; f++)
-		if (str_eq(*f, name))
-			return true;
-	return false;
+	const char *const *f = fields_of(resource);
+
+	while (*f && !str_eq(*f, name))
+		f++;
+	return *f || str_eq(name, "metadata.name") || str_eq(name, "metadata.namespace");
+}
+
+static void add_value(struct requirement *r, char *take_value)
+{
+	ARRAY_GROW(r->values, r->n_values);
+	r->values[r->n_values++] = take_value;
 }
 
 void apistore_selector_free(struct apistore_selector *s)
@@ -89,12 +94,6 @@ static struct requirement *add(struct apistore_selector *s, char *take_key, bool
 	ARRAY_GROW(s->req, s->n);
 	s->req[s->n] = (struct requirement){.key = take_key, .field = field};
 	return &s->req[s->n++];
-}
-
-static void add_value(struct requirement *r, char *take_value)
-{
-	ARRAY_GROW(r->values, r->n_values);
-	r->values[r->n_values++] = take_value;
 }
 
 /* ---- labels */
@@ -131,8 +130,7 @@ static bool accept(struct reader *r, const char *token)
 	return true;
 }
 
-/* Is this a valid label value or name part of a key? An empty value is valid. */
-static bool is_name(const char *s, size_t len)
+bool apistore_selector_is_name(const char *s, size_t len)
 {
 	if (len == 0)
 		return true;
@@ -144,22 +142,10 @@ static bool is_name(const char *s, size_t len)
 	return true;
 }
 
-/* Check a label key: an optional prefix up to a slash, and a name. */
-static int check_key(const char *key, struct err *err)
-{
-	const char *slash = strchr(key, '/'), *name = slash ? slash + 1 : key;
-	size_t prefix = slash ? (size_t)(slash - key) : 1;
-
-	if (*name && prefix > 0 && prefix <= 253 && is_name(name, strlen(name)))
-		return 0;
-	return err_set(err, ERR_INVALID, "key: Invalid value: %s: is not a valid label name",
-		log_esc(key));
-}
-
 /* Check a label value. The text is kube-apiserver's, cut before its regular expression. */
 static int check_value(const char *key, const char *value, struct err *err)
 {
-	if (is_name(value, strlen(value)))
+	if (apistore_selector_is_name(value, strlen(value)))
 		return 0;
 	return err_set(err, ERR_INVALID,
 		"values[0][%s]: Invalid value: %s: a valid label must be an empty string or consist "
@@ -253,14 +239,20 @@ static int read_labels(struct apistore_selector *s, const char *text, struct err
 	if (!*r.p)
 		return 0;
 	do {
+		const char *slash, *name;
 		bool absent = accept(&r, "!");
 		char *key = word(&r);
 		struct requirement *req = add(s, key, false);
 
 		if (!*key)
 			return expected_in(&r, "!, identifier");
-		if (check_key(key, err) < 0)
-			return -1;
+		/* An optional prefix up to a slash, and a name. */
+		slash = strchr(key, '/');
+		name = slash ? slash + 1 : key;
+		if (!*name || slash == key || (slash && slash - key > 253) ||
+			!apistore_selector_is_name(name, strlen(name)))
+			return err_set(err, ERR_INVALID,
+				"key: Invalid value: %s: is not a valid label name", log_esc(key));
 		if (absent)
 			req->op = ABSENT;
 		else if (read_operator(&r, req) < 0)
@@ -327,7 +319,7 @@ static int read_fields(
 		if (!value || s->n > REQUIREMENTS_MAX)
 			return err_set(err, ERR_INVALID,
 				"invalid field selector: %s; invalid value", log_esc(text));
-		if (!is_field(resource, key))
+		if (!has_field(resource, key))
 			return err_set(err, ERR_INVALID, "field label not supported: %s", key);
 		use_stored_name(resource, &req->key);
 		p += *p == ',';

@@ -27,7 +27,7 @@ static int hex_value(char c)
 }
 
 /* %00 is refused: the rest of the text would be lost to functions that work with C strings. */
-char *apistore_target_decode(const char *s, size_t len, bool query)
+static char *decode(const char *s, size_t len, bool query)
 {
 	cleanup_free char *out = xmalloc(len + 1);
 	size_t n = 0;
@@ -97,7 +97,7 @@ char *apistore_target_param(const struct apistore_target *t, const char *name)
 	size_t len;
 	const char *raw = raw_param(t, name, &len);
 
-	return raw ? apistore_target_decode(raw, len, true) : NULL;
+	return raw ? decode(raw, len, true) : NULL;
 }
 
 /* Values that cannot be decoded are skipped, as by Go's url.Query. */
@@ -109,7 +109,7 @@ struct json_object *apistore_target_params(const struct apistore_target *t, cons
 
 	for (const char *raw; (raw = raw_param(&rest, name, &len));
 		rest.query += *rest.query == '&') {
-		cleanup_free char *value = apistore_target_decode(raw, len, true);
+		cleanup_free char *value = decode(raw, len, true);
 
 		if (value)
 			json_push_str(all, value);
@@ -131,7 +131,7 @@ static int split(const char *path, size_t len, char *out[SEGMENTS_MAX])
 			end++;
 		if (n == SEGMENTS_MAX || path[at] != '/' || end == at + 1)
 			return -1;
-		out[n] = apistore_target_decode(path + at + 1, end - at - 1, false);
+		out[n] = decode(path + at + 1, end - at - 1, false);
 		if (!out[n] || strchr(out[n], '/'))
 			return -1;
 		at = end;
@@ -188,23 +188,12 @@ static char *selector_param(const struct apistore_target *t, const char *name, s
 	return value;
 }
 
-/* Parse both selectors by the fields of the requested group, which differ for Events. */
-static int read_selectors(struct apistore_target *t, struct err *err)
-{
-	cleanup_free char *labels = selector_param(t, "labelSelector", err),
-			  *fields = selector_param(t, "fieldSelector", err), *resource = NULL;
-
-	if (err_is_set(err))
-		return -1;
-	resource = apistore_target_qualify(t->resource, t->group);
-	return apistore_selector_parse(labels, fields, resource, &t->select, err);
-}
-
 /* The query is kept undecoded: parameters are decoded one by one when they are asked for. */
 int apistore_target_parse(const char *path, struct apistore_target *out, struct err *err)
 {
 	size_t len = strcspn(path, "?");
 	char *seg[SEGMENTS_MAX] = {NULL};
+	cleanup_free char *labels = NULL, *fields = NULL, *resource = NULL;
 	int n = split(path, len, seg), rc;
 
 	*out = (struct apistore_target){.query = xstrdup(path[len] ? path + len + 1 : "")};
@@ -216,5 +205,11 @@ int apistore_target_parse(const char *path, struct apistore_target *out, struct 
 	out->sub = out->sub ? out->sub : xstrdup("");
 	if (rc < 0)
 		return err_set_http(err, ERR_NOT_FOUND, 404, "404 page not found");
-	return read_selectors(out, err);
+	/* Selectors are parsed by the fields of the requested group, which differ for Events. */
+	labels = selector_param(out, "labelSelector", err);
+	fields = selector_param(out, "fieldSelector", err);
+	if (err_is_set(err))
+		return -1;
+	resource = apistore_target_qualify(out->resource, out->group);
+	return apistore_selector_parse(labels, fields, resource, &out->select, err);
 }

@@ -191,42 +191,28 @@ static void on_ready(void *arg)
 	defer_call(&c->defer, c->x.t->loop, take_more, c);
 }
 
-/* End a watch after its timeoutSeconds with 200, as an API server ends it. */
-static void on_time_over(void *arg)
-{
-	struct call *c = arg;
-	struct err none = ERR_INIT;
-
-	c->answer.code = 200;
-	call_done(c, &none);
-}
-
 /* Send a bookmark, or end the watch if its time is over. */
 static void on_tick(void *arg)
 {
 	struct call *c = arg;
+	struct err none = ERR_INIT;
 	uint64_t now = clock_boot_ms(), left = c->end_ms > now ? c->end_ms - now : 0;
 
-	if (c->end_ms && !left) {
-		on_time_over(c);
+	if (c->end_ms && !left) { /* its timeoutSeconds: 200, as an API server ends it */
+		c->answer.code = 200;
+		call_done(c, &none);
 		return;
 	}
 	apistore_stream_bookmark(c->watch);
 	timer_set(&c->tick, c->end_ms && left < BOOKMARK_MS ? left : BOOKMARK_MS);
 }
 
-/* The exchange is the first member of the call, and the transport base the first of the
- * transport. */
-static struct apistore_objects *objects_of(const struct call *c)
-{
-	return ((const struct transport *)c->x.t)->objects;
-}
-
 /* Answer after the commit of this turn, and never before the start of the request has returned. */
 static void answer_later(struct call *c, struct apistore_answer take_answer)
 {
 	c->answer = take_answer;
-	apistore_objects_when_stored(objects_of(c), &c->wait, on_stored, c);
+	apistore_objects_when_stored(
+		((const struct transport *)c->x.t)->objects, &c->wait, on_stored, c);
 }
 
 /* Start a watch. Without on_data nobody would receive its events. */
@@ -242,7 +228,8 @@ static void start_watch(struct call *c, struct apistore_target *take_t)
 				   "a watch needs a stream, and timeoutSeconds must be a number"));
 		return;
 	}
-	c->watch = apistore_stream_new(objects_of(c), take_t, on_ready, c, &refused);
+	c->watch = apistore_stream_new(
+		((const struct transport *)c->x.t)->objects, take_t, on_ready, c, &refused);
 	if (!c->watch) {
 		answer_later(c, refused);
 		return;
@@ -250,17 +237,6 @@ static void start_watch(struct call *c, struct apistore_target *take_t)
 	c->end_ms = s ? clock_boot_ms() + s * 1000 : 0;
 	timer_set(&c->tick, s && s * 1000 < BOOKMARK_MS ? s * 1000 : BOOKMARK_MS);
 	on_ready(c);
-}
-
-/*
- * Can this list be read without pages? A streamed list is bounded by its pieces, and each page
- * would cost a scan to find its end and a count of the rest.
- */
-static bool reads_all(const struct k8s_request *req, const struct apistore_target *t, bool streams)
-{
-	cleanup_free char *next = apistore_target_param(t, "continue");
-
-	return streams && !next && str_eq(req->method, "GET") && !t->name[0];
 }
 
 /* Make the request. Nothing is reported before this returns: answers come from the loop. */
@@ -283,9 +259,13 @@ static void start(struct k8s_exchange *x)
 	} else if (str_eq(req->method, "GET") && !t.name[0] && apistore_target_flag(&t, "watch")) {
 		start_watch(c, &t);
 	} else {
-		if (reads_all(req, &t, c->x.to.on_data != NULL))
+		cleanup_free char *next = apistore_target_param(&t, "continue");
+
+		/* A streamed list is bounded by its pieces, and each page would cost a scan to find
+		 * its end and a count of the rest. */
+		if (c->x.to.on_data && !next && str_eq(req->method, "GET") && !t.name[0])
 			apistore_target_drop(&t, "limit");
-		answer_later(c, apistore_request(objects_of(c), &t,
+		answer_later(c, apistore_request(((const struct transport *)c->x.t)->objects, &t,
 					&(const struct apistore_request){.method = req->method,
 						.content_type = req->content_type,
 						.body = req->body.data,

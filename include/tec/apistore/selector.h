@@ -10,6 +10,7 @@
 
 #include <json-c/json.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "tec/base/err.h"
 
@@ -28,5 +29,8 @@ char *apistore_selector_meta(struct json_object *o, const char *resource);
 /* Does an object match? s NULL: everything does. meta: the text from above. */
 bool apistore_selector_matches(
 	const struct apistore_selector *s, const char *ns, const char *name, const char *meta);
+
+/* Is this a valid label value or name part of a label key? An empty value is valid. */
+bool apistore_selector_is_name(const char *s, size_t len);
 
 #endif

@@ -45,8 +45,5 @@ struct json_object *apistore_target_params(const struct apistore_target *t, cons
 bool apistore_target_flag(const struct apistore_target *t, const char *name);
 /* Return "machines.example.io" for "machines" and "example.io"; the caller frees it. */
 char *apistore_target_qualify(const char *resource, const char *group);
-/* Decode a path segment or query value: %XX and, in a query, '+'. The caller frees it. NULL: a
- * malformed escape, a NUL byte, or not UTF-8. */
-char *apistore_target_decode(const char *s, size_t len, bool query);
 
 #endif
