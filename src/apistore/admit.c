@@ -429,14 +429,6 @@ static bool is_standard(const char *finalizer)
 	       str_eq(finalizer, "foregroundDeletion");
 }
 
-static bool has_text(struct json_object *list, const char *text)
-{
-	for (size_t i = 0; i < json_len(list); i++)
-		if (str_eq(json_object_get_string(json_at(list, i)), text))
-			return true;
-	return false;
-}
-
 /* Check finalizers. Those of a custom resource may lack a domain, which is only a warning. */
 static void check_finalizers(
 	const struct name_rule *r, struct json_object *list, struct schema_causes *causes)
@@ -451,7 +443,7 @@ static void check_finalizers(
 		if (!r->any_finalizer && !strchr(name, '/') && !is_standard(name))
 			cause(causes, field, name, "must have a domain, such as example.com/name");
 	}
-	if (has_text(list, "orphan") && has_text(list, "foregroundDeletion"))
+	if (json_has_str(list, "orphan") && json_has_str(list, "foregroundDeletion"))
 		schema_cause_add(causes, SCHEMA_INVALID, "metadata.finalizers", list,
 			"orphan and foregroundDeletion are mutually exclusive");
 }
@@ -482,7 +474,7 @@ static void check_no_new(
 	for (size_t i = 0; i < json_len(list); i++) {
 		const char *name = json_object_get_string(json_at(list, i));
 
-		if (has_text(have, name))
+		if (json_has_str(have, name))
 			continue;
 		schema_cause_add(causes, SCHEMA_FORBIDDEN, "metadata.finalizers", NULL,
 			"no new finalizers can be added if the object is being deleted: %s", name);

@@ -155,6 +155,7 @@ static void serve(struct httpd_req *req, void *arg)
 {
 	cleanup_apistore_target struct apistore_target t = {0};
 	struct apistore_apiserver *a = arg;
+	const struct schema_served served = apistore_kinds_served(a->shared.conf.kinds);
 	struct apiserver_call c = {.shared = &a->shared, .req = req, .t = &t};
 	struct apistore_act act;
 	struct err err = ERR_INIT;
@@ -182,7 +183,7 @@ static void serve(struct httpd_req *req, void *arg)
 		return;
 	}
 	if (rc == 0)
-		c.kind = apistore_kinds_find(a->shared.conf.kinds, t.group, t.version, t.resource);
+		c.kind = schema_served_kind(&served, t.group, t.version, t.resource);
 	act = act_of(&c, httpd_req_path(req));
 	if (!apistore_rights_allow(a->shared.conf.objects, &c.user, &act)) {
 		const struct apistore_target denied = {.group = (char *)act.group,

@@ -237,48 +237,23 @@ static void swagger(const struct apiserver_call *c, const char *accept, struct f
 		f->type = SWAGGER;
 }
 
-/* Find an OpenAPI v3 document. rest is "apis/GROUP/VERSION" or "api/VERSION"; anything else is not
- * found. */
-static void openapi(const struct apiserver_call *c, const char *rest, struct found *f)
+/* Split "api/VERSION", "apis/GROUP" (version NULL) or "apis/GROUP/VERSION". False: it is another
+ * path. The caller frees the group. */
+static bool split(const char *path, char **group, const char **version)
 {
-	cleanup_free char *group = NULL;
-	const char *version = rest, *slash;
-
-	if (str_starts(rest, "apis/")) {
-		slash = strchr(rest + strlen("apis/"), '/');
-		if (!slash)
-			return;
-		group = xstrndup(rest + strlen("apis/"), (size_t)(slash - rest) - strlen("apis/"));
-		version = slash + 1;
-	} else if (str_starts(rest, "api/")) {
-		version = rest + strlen("api/");
-	} else {
-		return;
-	}
-	f->kept = document_of(c->shared, DOCUMENT_V3, group ? group : "", version);
-	f->hashed = true;
-}
-
-/* Find an unaggregated discovery document: /api/VERSION, /apis/GROUP or /apis/GROUP/VERSION. */
-static void legacy(const struct schema_served *s, const char *path, struct found *f)
-{
-	cleanup_free char *group = NULL;
 	const char *slash;
 
-	if (str_starts(path, "/api/")) {
-		f->o = schema_discovery_resources(s, "", path + strlen("/api/"));
-		return;
+	*group = NULL;
+	if (str_starts(path, "api/")) {
+		*group = xstrdup("");
+		*version = path + strlen("api/");
+	} else if (str_starts(path, "apis/")) {
+		path += strlen("apis/");
+		slash = strchrnul(path, '/');
+		*group = xstrndup(path, (size_t)(slash - path));
+		*version = *slash ? slash + 1 : NULL;
 	}
-	if (!str_starts(path, "/apis/"))
-		return;
-	path += strlen("/apis/");
-	slash = strchr(path, '/');
-	if (!slash) {
-		f->o = schema_discovery_group(s, path);
-		return;
-	}
-	group = xstrndup(path, (size_t)(slash - path));
-	f->o = schema_discovery_resources(s, group, slash + 1);
+	return *group != NULL;
 }
 
 /* Find the document of a path. The document is chosen before the media type is checked, so an
@@ -287,7 +262,8 @@ static struct found find(const struct apiserver_call *c)
 {
 	const struct schema_served s = apistore_kinds_served(c->shared->conf.kinds);
 	const char *accept = httpd_req_header(c->req, "Accept");
-	cleanup_free char *path = xstrdup(httpd_req_path(c->req));
+	cleanup_free char *path = xstrdup(httpd_req_path(c->req)), *group = NULL;
+	const char *version;
 	struct found f = {.type = APISERVER_JSON};
 	struct apistore_form any;
 	size_t len = strlen(path);
@@ -305,10 +281,14 @@ static struct found find(const struct apiserver_call *c)
 	}
 	if (str_eq(path, "/openapi/v3"))
 		f.kept = document_of(c->shared, DOCUMENT_V3_INDEX, "", "");
-	else if (str_starts(path, "/openapi/v3/"))
-		openapi(c, path + strlen("/openapi/v3/"), &f);
-	else
-		legacy(&s, path, &f);
+	else if (str_starts(path, "/openapi/v3/")) {
+		if (split(path + strlen("/openapi/v3/"), &group, &version) && version)
+			f.kept = document_of(c->shared, DOCUMENT_V3, group, version);
+		f.hashed = true;
+	} else if (*path == '/' && split(path + 1, &group, &version)) { /* unaggregated discovery */
+		f.o = version ? schema_discovery_resources(&s, group, version)
+			      : schema_discovery_group(&s, group);
+	}
 	f.refused = (f.o || f.kept) && !apistore_negotiation_choose(accept, &any);
 	return f;
 }

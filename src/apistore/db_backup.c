@@ -55,31 +55,27 @@ struct apistore_db_backup *apistore_db_backup_start(
 	struct apistore_db *db, const char *path, struct err *err)
 {
 	struct apistore_db_backup *b = xcalloc(1, sizeof(*b));
+	cleanup_free char *part = xasprintf("%s.part", path);
 	struct stat st;
 
 	b->db = db;
 	b->path = xstrdup(path);
 	if (lstat(path, &st) == 0) {
 		(void)err_set(err, ERR_CONFLICT, "%s already exists", log_esc(path));
-		apistore_db_backup_free(b);
-		return NULL;
+	} else {
+		(void)unlink(part); /* left by an interrupted backup */
+		if (make_file(part, err) == 0)
+			b->part = steal_ptr(&part);
 	}
-	b->part = xasprintf("%s.part", path);
-	(void)unlink(b->part); /* left by an interrupted backup */
-	if (make_file(b->part, err) < 0) {
-		free(steal_ptr(&b->part));
-		apistore_db_backup_free(b);
-		return NULL;
-	}
-	if (sqlite3_open_v2(b->part, &b->to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) ==
-		SQLITE_OK)
+	if (b->part && sqlite3_open_v2(b->part, &b->to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+			       NULL) == SQLITE_OK)
 		b->run = sqlite3_backup_init(b->to, "main", db->sql, "main");
-	if (!b->run) {
+	if (b->run)
+		return b;
+	if (b->part)
 		(void)failed(b->to, b->part, err);
-		apistore_db_backup_free(b);
-		return NULL;
-	}
-	return b;
+	apistore_db_backup_free(b);
+	return NULL;
 }
 
 static int sync_path(const char *path, int flags)

@@ -308,27 +308,6 @@ static int check(struct apistore_db *db, struct found *found, struct err *err)
 
 /* ---- the stored digest */
 
-/* Compare the rows found with the record, and take over the record's other values. *whole is false
- * if the rows were changed from outside. */
-static int compare(struct apistore_db *db, const struct found *found, bool *whole, struct err *err)
-{
-	struct db_record r;
-	int rc = db_set_get(db, &r, err);
-
-	if (rc < 0)
-		return -1;
-	*whole = rc == 1 && r.rv == db->rv && r.n == found->set.n &&
-		 secret_same_bytes(r.sum, found->set.sum, sizeof(r.sum));
-	db->set = found->set;
-	db->newest_s = *whole ? r.newest_s : found->newest_s;
-	if (rc == 1) {
-		db->restored_s = r.restored_s;
-		db->restored_rv = r.restored_rv;
-		db->rv = r.rv > db->rv ? r.rv : db->rv;
-	}
-	return 0;
-}
-
 /* Record the restore. Its time is at least that of the newest row, which a clock set back may put
  * in the future, and at most what RFC 3339 can express. */
 static void mark_restored(struct apistore_db *db, int64_t now_s)
@@ -341,40 +320,48 @@ static void mark_restored(struct apistore_db *db, int64_t now_s)
 	db->restored_rv = db->rv;
 }
 
-/* Convert a database from before 0.3.0. It has no digest to compare with, so its rows may be
- * anyone's: it is marked like a restored backup, and the operator asks for the same checks. */
-static int take_earlier(struct apistore_db *db, const struct db_verify *how,
-	const struct found *found, struct err *err)
-{
-	db->set = found->set;
-	db->newest_s = found->newest_s;
-	mark_restored(db, how->now_s);
-	if (db_convert(db, how->key, err) < 0)
-		return -1;
-	log_warn(NULL,
-		"the store was written by a version before 0.3.0, which did not protect its set of rows; it is treated as restored from a backup",
-		NULL);
-	return 0;
-}
-
-/* Rows come first: the digest is computed over rows whose tags are valid. With accept_unverified a
- * mismatch is logged, and the digest of the rows found becomes the new one. */
+/* Rows come first: the digest is computed over rows whose tags are valid. It is compared with the
+ * record, whose other values are taken over. With accept_unverified a mismatch is logged, and the
+ * digest of the rows found becomes the new one. */
 int db_verify(struct apistore_db *db, const struct db_verify *how, struct err *err)
 {
 	struct found found = {0};
-	bool whole = true;
+	struct db_record r;
+	bool whole;
+	int rc;
 
 	if (check(db, &found, err) < 0)
 		return -1;
-	if (db->version < DB_VERSION)
-		return take_earlier(db, how, &found, err);
-	if (compare(db, &found, &whole, err) < 0)
+	db->set = found.set;
+	db->newest_s = found.newest_s;
+	/* A database from before 0.3.0 has no digest to compare with, so its rows may be anyone's:
+	 * it is marked like a restored backup, and the operator asks for the same checks. */
+	if (db->version < DB_VERSION) {
+		mark_restored(db, how->now_s);
+		if (db_convert(db, how->key, err) < 0)
+			return -1;
+		log_warn(NULL,
+			"the store was written by a version before 0.3.0, which did not protect its set of rows; it is treated as restored from a backup",
+			NULL);
+		return 0;
+	}
+	rc = db_set_get(db, &r, err);
+	if (rc < 0)
 		return -1;
+	whole = rc == 1 && r.rv == db->rv && r.n == found.set.n &&
+		secret_same_bytes(r.sum, found.set.sum, sizeof(r.sum));
 	if (!whole && !how->accept_unverified)
 		return err_set(err, ERR_INVALID,
 			"rows were deleted, added or replaced by older ones outside of tec-operator: restore a backup, or this file with --restore and --accept-unverified");
-	if (!whole)
+	if (whole)
+		db->newest_s = r.newest_s;
+	else
 		log_warn(NULL, "accepted a backup whose rows do not match its digest", NULL);
+	if (rc == 1) {
+		db->restored_s = r.restored_s;
+		db->restored_rv = r.restored_rv;
+		db->rv = r.rv > db->rv ? r.rv : db->rv;
+	}
 	if (how->restores)
 		mark_restored(db, how->now_s);
 	return 0;

@@ -222,14 +222,10 @@ struct json_object *apistore_fieldset_json(const struct apistore_fieldset *s)
 	struct json_object *o = json_obj();
 
 	for (size_t i = 0; i < s->n; i++) {
-		struct json_object *below = json_obj();
+		struct json_object *below = apistore_fieldset_json(&s->at[i].below);
 
-		if (s->at[i].below.n > 0) {
-			json_object_put(below);
-			below = apistore_fieldset_json(&s->at[i].below);
-			if (s->at[i].member)
-				json_add(below, ".", json_obj());
-		}
+		if (s->at[i].below.n > 0 && s->at[i].member)
+			json_add(below, ".", json_obj());
 		json_add(o, s->at[i].step, below);
 	}
 	return o;

@@ -42,19 +42,9 @@ struct apistore_gc {
 
 /* ---- marks */
 
-static bool is_finalizer(struct json_object *f, const char *name)
-{
-	return json_object_is_type(f, json_type_string) && str_eq(json_object_get_string(f), name);
-}
-
 static bool has_finalizer(struct json_object *o, const char *name)
 {
-	struct json_object *a = json_get_arr(o, "metadata/finalizers");
-
-	for (size_t i = 0; i < json_len(a); i++)
-		if (is_finalizer(json_at(a, i), name))
-			return true;
-	return false;
+	return json_has_str(json_get(o, "metadata/finalizers"), name);
 }
 
 /* Add or remove one finalizer and keep the order of the others. */
@@ -66,7 +56,7 @@ static void set_finalizer(struct json_object *o, const char *name, bool wanted)
 		return;
 	all = json_arr();
 	for (size_t i = 0; i < json_len(a); i++)
-		if (!is_finalizer(json_at(a, i), name))
+		if (!str_eq(json_object_get_string(json_at(a, i)), name))
 			json_push(all, json_object_get(json_at(a, i)));
 	if (wanted)
 		json_push_str(all, name);
@@ -113,17 +103,6 @@ struct owners {
 	size_t n, absent, leaving; /* leaving: being deleted, and waiting for their dependents */
 };
 
-/* Is this the owner that ref names, and is its foreground deletion waiting for dependents? */
-static bool in_foreground(
-	struct apistore_objects *s, const struct apistore_key *key, struct json_object *ref)
-{
-	const char *uid = json_get_str(ref, "uid");
-	cleanup_json struct json_object *o = apistore_objects_get(s, key);
-
-	return o && str_eq(json_get_str(o, "metadata/uid"), uid) &&
-	       json_get(o, "metadata/deletionTimestamp") && has_finalizer(o, FOREGROUND);
-}
-
 /* Count the owners of o. owner: one in foreground deletion, which alone can count as leaving, or
  * NULL. -1: the database failed. */
 static int look_at_owners(struct apistore_objects *s, const struct apistore_key *key,
@@ -142,7 +121,14 @@ static int look_at_owners(struct apistore_objects *s, const struct apistore_key 
 			return apistore_objects_failed(s, &err);
 		out->n++;
 		out->absent += there == 0;
-		out->leaving += there > 0 && owner && in_foreground(s, owner, ref);
+		/* Does it name the owner whose foreground deletion waits for dependents? */
+		if (there > 0 && owner) {
+			cleanup_json struct json_object *of = apistore_objects_get(s, owner);
+
+			out->leaving += str_eq(json_get_str(of, "metadata/uid"), uid) &&
+					json_get(of, "metadata/deletionTimestamp") &&
+					has_finalizer(of, FOREGROUND);
+		}
 	}
 	return 0;
 }

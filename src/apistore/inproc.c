@@ -8,8 +8,6 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
-#define PIECE (1u << 20)
-
 /* The answer may show what is not durable yet; a caller that passes it on must wait for the
  * commit. */
 struct apistore_answer apistore_inproc_ask(struct apistore_objects *s, const char *method,
@@ -25,10 +23,7 @@ struct apistore_answer apistore_inproc_ask(struct apistore_objects *s, const cha
 
 	if (apistore_target_parse(path, &t, &err) == 0)
 		return apistore_request(s, &t, &r);
-	if (err.kind == ERR_NOT_FOUND)
-		return (struct apistore_answer){
-			.code = 404, .body = xstrdup(err.text), .len = strlen(err.text)};
-	return apistore_status_refusal(400, "%s", err.text);
+	return apistore_status_no_target(&err);
 }
 
 /* A failure of the database in this turn hides the object: what the turn wrote may be undone. */
@@ -53,20 +48,13 @@ struct json_object *apistore_inproc_get(struct apistore_objects *s, const char *
 {
 	struct apistore_answer a = apistore_inproc_ask(s, "GET", path, NULL, NULL, 0);
 	struct json_limits limits = json_limits_api;
-	struct body whole = body_of_text(steal_ptr(&a.body));
 	struct json_object *o = NULL;
 	struct err err = ERR_INIT;
-	int more = a.more != NULL;
 
-	whole.len = a.len;
 	limits.bytes = (size_t)1 << 30;
 	limits.tokens = UINT32_MAX;
-	while (more > 0)
-		more = apistore_listing_pull(a.more, &whole, PIECE, &err);
-	if (a.code == 200 && more == 0)
-		o = json_parse(whole.data, whole.len, &limits, &err);
-	a.len = 0;
+	if (apistore_answer_whole(&a, &err) == 0 && a.code == 200)
+		o = json_parse(a.body, a.len, &limits, &err);
 	apistore_answer_fini(&a);
-	body_fini(&whole);
 	return o;
 }

@@ -78,11 +78,3 @@ struct schema_served apistore_kinds_served(const struct apistore_kinds *k)
 {
 	return (struct schema_served){k->crds, k->n_crds};
 }
-
-const struct schema_kind *apistore_kinds_find(
-	const struct apistore_kinds *k, const char *group, const char *version, const char *plural)
-{
-	const struct schema_served served = apistore_kinds_served(k);
-
-	return schema_served_kind(&served, group, version, plural);
-}

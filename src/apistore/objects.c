@@ -504,22 +504,6 @@ static bool is_held_by_spec(struct json_object *o)
 	       str_eq(json_get_str(o, "apiVersion"), "v1");
 }
 
-/* Is this object being deleted, and does it need an action of gc.c before it can go? */
-static bool waits_for_gc(struct json_object *o)
-{
-	struct json_object *a = json_get_arr(o, "metadata/finalizers");
-
-	if (!json_get(o, "metadata/deletionTimestamp"))
-		return false;
-	for (size_t i = 0; i < json_len(a); i++) {
-		const char *f = json_object_get_string(json_at(a, i));
-
-		if (str_eq(f, "foregroundDeletion") || str_eq(f, "orphan"))
-			return true;
-	}
-	return is_held_by_spec(o);
-}
-
 /* Collect the uids of the owners for the index, and the pseudo owner of a deletion that waits for
  * gc.c. */
 static size_t owners_of(struct json_object *o, const char *uids[OWNERS_MAX + 1])
@@ -533,7 +517,11 @@ static size_t owners_of(struct json_object *o, const char *uids[OWNERS_MAX + 1])
 		uids[n] = uid ? uid : "";
 		n++;
 	}
-	if (waits_for_gc(o))
+	/* Is it being deleted, and does it need an action of gc.c before it can go? */
+	a = json_get_arr(o, "metadata/finalizers");
+	if (json_get(o, "metadata/deletionTimestamp") &&
+		(json_has_str(a, "foregroundDeletion") || json_has_str(a, "orphan") ||
+			is_held_by_spec(o)))
 		uids[n++] = APISTORE_DELETING;
 	return n;
 }

@@ -10,6 +10,8 @@
 #include "tec/base/json.h"
 #include "tec/base/secret.h"
 
+#define PIECE (1u << 20) /* bytes of a list taken at once, where it is wanted whole */
+
 const struct apistore_target apistore_status_options = {
 	.group = (char *)"meta.k8s.io", .name = (char *)""};
 
@@ -21,6 +23,30 @@ void apistore_answer_fini(struct apistore_answer *a)
 	apistore_listing_free(a->more);
 	schema_texts_fini(&a->warnings);
 	*a = (struct apistore_answer){0};
+}
+
+int apistore_answer_whole(struct apistore_answer *a, struct err *err)
+{
+	struct body whole;
+	int rc;
+
+	if (!a->more)
+		return 0;
+	whole = body_of_text(steal_ptr(&a->body));
+	do
+		rc = apistore_listing_pull(a->more, &whole, PIECE, err);
+	while (rc > 0);
+	a->len = whole.len;
+	a->body = steal_ptr(&whole.data);
+	return rc;
+}
+
+struct apistore_answer apistore_status_no_target(const struct err *err)
+{
+	if (err->kind != ERR_NOT_FOUND)
+		return apistore_status_refusal(400, "%s", err->text);
+	return (struct apistore_answer){
+		.code = 404, .body = xstrdup(err->text), .len = strlen(err->text)};
 }
 
 struct apistore_answer apistore_status_object(int code, struct json_object *o)

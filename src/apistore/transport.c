@@ -112,22 +112,6 @@ static void next_piece(void *arg)
 	body_fini(&out);
 }
 
-/* Answer with a whole list, for a caller that does not take it in pieces. */
-static void collect(struct call *c, char *take_text)
-{
-	struct body whole = body_of_text(take_text);
-	struct err err = ERR_INIT;
-	int rc;
-
-	do
-		rc = apistore_listing_pull(c->answer.more, &whole, PIECE, &err);
-	while (rc > 0);
-	c->answer.len = whole.len;
-	/* The collected list replaces its first piece, which `whole` took over. */
-	c->answer.body = steal_ptr(&whole.data);
-	call_done(c, &err);
-}
-
 /* Answer after the commit, or report its failure. Error answers are never streamed. */
 static void on_stored(void *arg, const struct err *failed)
 {
@@ -135,31 +119,31 @@ static void on_stored(void *arg, const struct err *failed)
 	struct apistore_answer *a = &c->answer;
 	struct err err = ERR_INIT;
 	char *body;
+	size_t len;
+	bool more;
 
 	if (err_is_set(failed)) {
 		apistore_answer_fini(a);
 		*a = apistore_status_storage(failed);
 	}
-	if (a->code / 100 != 2 || (!c->x.to.on_data && !a->more)) {
+	/* A caller that does not take a list in pieces gets the whole. */
+	if (!c->x.to.on_data && a->more)
+		(void)!apistore_answer_whole(a, &err);
+	if (a->code / 100 != 2 || !c->x.to.on_data) {
 		call_done(c, &err);
 		return;
 	}
 	body = steal_ptr(&a->body);
-	if (c->x.to.on_data) {
-		size_t len = a->len;
-		bool more = a->more != NULL;
-
-		a->len = 0;
-		if (give(c, body, len)) {
-			if (more)
-				defer_call(&c->defer, c->x.t->loop, next_piece, c);
-			else
-				call_done(c, &err);
-		}
-		file_wipe(body, len);
-		return;
+	len = a->len;
+	a->len = 0;
+	more = a->more != NULL;
+	if (give(c, body, len)) {
+		if (more)
+			defer_call(&c->defer, c->x.t->loop, next_piece, c);
+		else
+			call_done(c, &err);
 	}
-	collect(c, body);
+	file_wipe(body, len);
 }
 
 /* ---- watches */
@@ -250,12 +234,7 @@ static void start(struct k8s_exchange *x)
 	((struct transport *)x->t)->in_flight++;
 	timer_init(&c->tick, x->t->loop, on_tick, c);
 	if (apistore_target_parse(req->path, &t, &err) < 0) {
-		if (err.kind == ERR_NOT_FOUND)
-			answer_later(c, (struct apistore_answer){.code = 404,
-						.body = xstrdup(err.text),
-						.len = strlen(err.text)});
-		else
-			answer_later(c, apistore_status_refusal(400, "%s", err.text));
+		answer_later(c, apistore_status_no_target(&err));
 	} else if (str_eq(req->method, "GET") && !t.name[0] && apistore_target_flag(&t, "watch")) {
 		start_watch(c, &t);
 	} else {

@@ -99,6 +99,15 @@ struct json_object *json_get_arr(struct json_object *o, const char *path)
 	return get_type(o, path, json_type_array);
 }
 
+bool json_has_str(struct json_object *a, const char *s)
+{
+	for (size_t i = 0; i < json_len(a); i++)
+		if (json_object_is_type(json_at(a, i), json_type_string) &&
+			str_eq(json_object_get_string(json_at(a, i)), s))
+			return true;
+	return false;
+}
+
 size_t json_len(struct json_object *o)
 {
 	if (json_object_is_type(o, json_type_array))

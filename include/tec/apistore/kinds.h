@@ -19,9 +19,6 @@ void apistore_kinds_add(struct apistore_kinds *k, const char *definition);
 /* Set out->kinds, which borrows from k. */
 void apistore_kinds_use(const struct apistore_kinds *k, struct apistore_schema *out);
 
-/* Borrowed; NULL: an unknown kind. */
-const struct schema_kind *apistore_kinds_find(
-	const struct apistore_kinds *k, const char *group, const char *version, const char *plural);
 /* All kinds added from crd/, for discovery and OpenAPI. Borrowed. */
 struct schema_served apistore_kinds_served(const struct apistore_kinds *k);
 

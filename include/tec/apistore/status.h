@@ -25,8 +25,12 @@ struct apistore_answer {
 extern const struct apistore_target apistore_status_options;
 
 void apistore_answer_fini(struct apistore_answer *a); /* wipes the body */
+/* Append the rest of a list to the body. -1: the database failed. */
+int apistore_answer_whole(struct apistore_answer *a, struct err *err) MUST_CHECK;
 
 struct apistore_answer apistore_status_object(int code, struct json_object *o); /* borrowed */
+/* The path is not an API path, 404 in plain text, or apistore_target_parse() failed otherwise. */
+struct apistore_answer apistore_status_no_target(const struct err *err);
 /* NotFound 404, AlreadyExists 409. */
 struct apistore_answer apistore_status_absent(const struct apistore_target *t);
 struct apistore_answer apistore_status_exists(const struct apistore_target *t);

@@ -33,6 +33,8 @@ bool json_get_bool(struct json_object *o, const char *path, bool dflt);
 struct json_object *json_get_obj(struct json_object *o, const char *path); /* only an object */
 struct json_object *json_get_arr(struct json_object *o, const char *path); /* only an array */
 
+bool json_has_str(struct json_object *a, const char *s); /* is it an element of the array? */
+
 /*
  * Variants of json-c functions that assert on a wrong type. json_len() is the number of elements of
  * an array or members of an object, otherwise 0. json_at() is element i, borrowed; NULL if it is
