@@ -48,26 +48,16 @@ static const char *error_body(struct strbuf *out, int status, const char *messag
 
 /* ---- who asks */
 
-/* Authenticate a ServiceAccount token. The account must still exist with the uid in the token: an
- * account deleted and created again does not inherit its predecessor's tokens. */
-static bool token_user(struct apistore_apiserver *a, const char *token, struct apistore_user *out)
-{
-	cleanup_json struct json_object *account = NULL;
-	struct err err = ERR_INIT;
-
-	if (apistore_token_read(a->tokens, token, strlen(token), clock_wall_s(), out, &err) < 0)
-		return false;
-	account = apistore_inproc_object(a->shared.conf.objects,
-		&(const struct apistore_key){"serviceaccounts", out->ns, out->account});
-	return account && str_eq(json_get_str(account, "metadata/uid"), out->uid);
-}
-
 /* Authenticate a request. A client certificate takes precedence over a token, as in kube-apiserver;
- * an invalid certificate is an error even if a valid token comes with it. */
+ * an invalid certificate is an error even if a valid token comes with it. The ServiceAccount of a
+ * token must still exist with the uid in the token: an account deleted and created again does not
+ * inherit its predecessor's tokens. */
 static bool user_of(struct apistore_apiserver *a, struct httpd_req *req, struct apistore_user *out)
 {
-	const char *auth = httpd_req_header(req, "Authorization");
+	const char *auth = httpd_req_header(req, "Authorization"), *token;
+	cleanup_json struct json_object *account = NULL;
 	struct tls_client client;
+	struct err err = ERR_INIT;
 
 	*out = (struct apistore_user){.n_groups = 0};
 	switch (httpd_req_client(req, &client)) {
@@ -79,7 +69,15 @@ static bool user_of(struct apistore_apiserver *a, struct httpd_req *req, struct 
 			apistore_user_add_group(out, client.orgs[i]);
 		break;
 	case TLS_CLIENT_NONE:
-		if (!auth || strncasecmp(auth, "Bearer ", 7) != 0 || !token_user(a, auth + 7, out))
+		if (!auth || strncasecmp(auth, "Bearer ", 7) != 0)
+			return false;
+		token = auth + 7;
+		if (apistore_token_read(
+			    a->tokens, token, strlen(token), clock_wall_s(), out, &err) < 0)
+			return false;
+		account = apistore_inproc_object(a->shared.conf.objects,
+			&(const struct apistore_key){"serviceaccounts", out->ns, out->account});
+		if (!account || !str_eq(json_get_str(account, "metadata/uid"), out->uid))
 			return false;
 	}
 	apistore_user_add_group(out, "system:authenticated");

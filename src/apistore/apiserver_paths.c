@@ -119,14 +119,25 @@ static struct json_object *make_document(const struct schema_served *s, enum doc
 	DIE("no such document: %d", (int)what);
 }
 
-/* Encode a document, hash it for its ETag, and keep it. */
-static struct document *keep(struct apiserver_shared *d, enum document_what what, const char *group,
-	const char *version, struct json_object *o)
+/* Return a document; it is encoded, and hashed for its ETag, on its first request. Borrowed as long as
+ * the server exists. group and version: "" where they do not apply. NULL: not found. */
+static const struct document *document_of(
+	struct apiserver_shared *d, enum document_what what, const char *group, const char *version)
 {
+	const struct schema_served s = apistore_kinds_served(d->conf.kinds);
+	cleanup_json struct json_object *o = NULL;
 	struct strbuf bytes = STRBUF_INIT;
 	uint8_t hash[SHA256_LEN];
-	struct document *doc = xcalloc(1, sizeof(*doc));
+	struct document *doc;
 
+	for (size_t i = 0; i < d->n_documents; i++)
+		if (d->documents[i]->what == what && str_eq(d->documents[i]->group, group) &&
+			str_eq(d->documents[i]->version, version))
+			return d->documents[i];
+	o = make_document(&s, what, group, version);
+	if (!o)
+		return NULL;
+	doc = xcalloc(1, sizeof(*doc));
 	if (what == DOCUMENT_V2_PROTOBUF) {
 		schema_openapi_v2_protobuf(o, &bytes);
 		doc->len = bytes.len;
@@ -143,22 +154,6 @@ static struct document *keep(struct apiserver_shared *d, enum document_what what
 	ARRAY_GROW(d->documents, d->n_documents);
 	d->documents[d->n_documents++] = doc;
 	return doc;
-}
-
-/* Borrowed as long as the server exists. group and version: "" where they do not apply. NULL: not
- * found. */
-static const struct document *document_of(
-	struct apiserver_shared *d, enum document_what what, const char *group, const char *version)
-{
-	const struct schema_served s = apistore_kinds_served(d->conf.kinds);
-	cleanup_json struct json_object *o = NULL;
-
-	for (size_t i = 0; i < d->n_documents; i++)
-		if (d->documents[i]->what == what && str_eq(d->documents[i]->group, group) &&
-			str_eq(d->documents[i]->version, version))
-			return d->documents[i];
-	o = make_document(&s, what, group, version);
-	return o ? keep(d, what, group, version, o) : NULL;
 }
 
 void apiserver_paths_fini(struct apiserver_shared *shared)

@@ -261,6 +261,18 @@ const char *apistore_event_name(enum apistore_event e)
 
 /* ---- sealed and tagged rows */
 
+/* Hash numbers and texts of a version, and the first len bytes of its body. */
+static void hash(const struct secret *key, const uint64_t *numbers, size_t n,
+	const struct apistore_version *v, size_t len, uint8_t out[SEAL_TAG_LEN])
+{
+	const struct seal_part parts[] = {{numbers, n * sizeof(*numbers)},
+		{v->key.resource, strlen(v->key.resource)}, {v->key.ns, strlen(v->key.ns)},
+		{v->key.name, strlen(v->key.name)}, {v->uid, strlen(v->uid)},
+		{v->meta, strlen(v->meta)}, {v->body, len}};
+
+	seal_tag(key, parts, ARRAY_LEN(parts), out);
+}
+
 /* Compute the tag over all columns, and the body too if with_body. Column at is left out: only
  * upkeep uses it, and the digest below covers it. */
 static void tag_of(const struct db_keys *keys, const struct apistore_version *v, bool with_body,
@@ -268,12 +280,8 @@ static void tag_of(const struct db_keys *keys, const struct apistore_version *v,
 {
 	const uint64_t numbers[] = {
 		v->rv, (uint64_t)v->event, v->prev, (uint64_t)v->head, (uint64_t)v->sealed};
-	const struct seal_part parts[] = {{numbers, sizeof(numbers)},
-		{v->key.resource, strlen(v->key.resource)}, {v->key.ns, strlen(v->key.ns)},
-		{v->key.name, strlen(v->key.name)}, {v->uid, strlen(v->uid)},
-		{v->meta, strlen(v->meta)}, {v->body, with_body ? v->len : 0}};
 
-	seal_tag(keys->tag, parts, ARRAY_LEN(parts), tag);
+	hash(keys->tag, numbers, ARRAY_LEN(numbers), v, with_body ? v->len : 0, tag);
 }
 
 /* A sealed body has the tag of the other columns as associated data, so it cannot be moved to
@@ -429,13 +437,9 @@ void db_set_version(const struct apistore_db *db, struct db_set *set,
 {
 	const uint64_t numbers[] = {v->rv, (uint64_t)v->event, v->prev, (uint64_t)v->at_s,
 		(uint64_t)v->head, (uint64_t)v->sealed};
-	const struct seal_part parts[] = {{numbers, sizeof(numbers)},
-		{v->key.resource, strlen(v->key.resource)}, {v->key.ns, strlen(v->key.ns)},
-		{v->key.name, strlen(v->key.name)}, {v->uid, strlen(v->uid)},
-		{v->meta, strlen(v->meta)}, {v->body, v->len}};
 	uint8_t digest[SEAL_TAG_LEN];
 
-	seal_tag(db->set_key, parts, ARRAY_LEN(parts), digest);
+	hash(db->set_key, numbers, ARRAY_LEN(numbers), v, v->len, digest);
 	change(set, digest, remove);
 }
 
@@ -840,28 +844,25 @@ static int has_owners(struct apistore_db *db, const struct apistore_key *key,
 	return rc < 0 ? -1 : known == n && stored == n;
 }
 
-/* Delete the owners of an object, and take each out of the digest first. */
-static int drop_owners(struct apistore_db *db, const struct apistore_key *key, struct err *err)
-{
-	sqlite3_stmt *st = db_query(db, DB_OWNERS, err, "k", key);
-	int rc;
-
-	while ((rc = db_step(db, st, "read", err)) > 0)
-		db_set_owner(db, &db->set, key, (const char *)sqlite3_column_text(st, 0), true);
-	return rc < 0 ? -1 : db_run(db, DB_DROP_OWNERS, "write", err, "k", key);
-}
-
 /* Replace the owners of an object if they changed. Few writes change them, and the others must not
  * touch the pages of that table. */
 static int put_owners(struct apistore_db *db, const struct apistore_version *v,
 	const char *const *owners, size_t n, struct err *err)
 {
-	int same = v->prev ? has_owners(db, &v->key, owners, n, err) : n == 0;
+	int rc = v->prev ? has_owners(db, &v->key, owners, n, err) : n == 0;
 
-	if (same != 0)
-		return same < 0 ? -1 : 0;
-	if (v->prev && drop_owners(db, &v->key, err) < 0)
-		return -1;
+	if (rc != 0) /* equal, or a failure */
+		return rc < 0 ? -1 : 0;
+	if (v->prev) {
+		sqlite3_stmt *st = db_query(db, DB_OWNERS, err, "k", &v->key);
+
+		/* Each is taken out of the digest before it is deleted. */
+		while ((rc = db_step(db, st, "read", err)) > 0)
+			db_set_owner(db, &db->set, &v->key,
+				(const char *)sqlite3_column_text(st, 0), true);
+		if (rc < 0 || db_run(db, DB_DROP_OWNERS, "write", err, "k", &v->key) < 0)
+			return -1;
+	}
 	for (size_t i = 0; i < n; i++) {
 		if (db_run(db, DB_ADD_OWNER, "write", err, "kt", &v->key, owners[i]) < 0)
 			return -1;

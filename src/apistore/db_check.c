@@ -106,18 +106,6 @@ struct row {
 	uint64_t rv;
 };
 
-/* Read a row. False: a column has the wrong type, and lookups would not find the row. */
-static bool read_row(sqlite3_stmt *st, struct row *r)
-{
-	for (int i = 0; i < TEXTS; i++) {
-		if (sqlite3_column_type(st, i) != SQLITE_TEXT)
-			return false;
-		r->text[i] = (const char *)sqlite3_column_text(st, i);
-	}
-	r->rv = (uint64_t)sqlite3_column_int64(st, RV);
-	return sqlite3_column_type(st, RV) == SQLITE_INTEGER;
-}
-
 /* Encode the sort key of a row, so that memcmp orders keys as the index does. */
 static void place_of(const struct row *r, enum pass p, struct strbuf *out)
 {
@@ -158,8 +146,15 @@ static int take_row(struct check *c, enum pass p, sqlite3_stmt *st, const struct
 	struct row r;
 	int order;
 
-	if (!read_row(st, &r))
+	/* With a column of the wrong type, lookups would not find the row. */
+	for (int i = 0; i < TEXTS; i++) {
+		if (sqlite3_column_type(st, i) != SQLITE_TEXT)
+			return is_damaged(c->err, "malformed index");
+		r.text[i] = (const char *)sqlite3_column_text(st, i);
+	}
+	if (sqlite3_column_type(st, RV) != SQLITE_INTEGER)
 		return is_damaged(c->err, "malformed index");
+	r.rv = (uint64_t)sqlite3_column_int64(st, RV);
 	place_of(&r, p, now);
 	shorter = now->len < was->len ? now->len : was->len;
 	order = shorter ? memcmp(now->data, was->data, shorter) : 0;

@@ -161,19 +161,6 @@ static int entries_by_order(const void *a, const void *b)
 	return c ? c : strcmp(x->sub, y->sub);
 }
 
-/* Write one entry with its members in kube-apiserver's order; empty ones are omitted. */
-static struct json_object *entry_json(const struct entry *e)
-{
-	struct json_object *o =
-		json_add_str(json_obj(), "manager", e->manager[0] ? e->manager : NULL);
-
-	json_add_str(o, "operation", e->apply ? "Apply" : "Update");
-	json_add_str(json_add_str(o, "apiVersion", e->version), "time", e->time);
-	json_add_str(o, "fieldsType", "FieldsV1");
-	json_add(o, "fieldsV1", apistore_fieldset_json(&e->fields));
-	return json_add_str(o, "subresource", e->sub[0] ? e->sub : NULL);
-}
-
 /* Sort the entries and write them into the object. None means no member managedFields at all, as after a reset by the client. */
 static void entries_write(struct entries *l, struct json_object *o)
 {
@@ -185,8 +172,18 @@ static void entries_write(struct entries *l, struct json_object *o)
 		return;
 	qsort(l->at, l->n, sizeof(*l->at), entries_by_order);
 	a = json_arr();
-	for (size_t i = 0; i < l->n; i++)
-		json_push(a, entry_json(&l->at[i]));
+	/* Members are in kube-apiserver's order; empty ones are omitted. */
+	for (size_t i = 0; i < l->n; i++) {
+		const struct entry *e = &l->at[i];
+		struct json_object *to = json_obj();
+
+		json_add_str(to, "manager", e->manager[0] ? e->manager : NULL);
+		json_add_str(to, "operation", e->apply ? "Apply" : "Update");
+		json_add_str(json_add_str(to, "apiVersion", e->version), "time", e->time);
+		json_add_str(to, "fieldsType", "FieldsV1");
+		json_add(to, "fieldsV1", apistore_fieldset_json(&e->fields));
+		json_push(a, json_add_str(to, "subresource", e->sub[0] ? e->sub : NULL));
+	}
 	json_add(m, "managedFields", a);
 }
 

@@ -79,13 +79,6 @@ bool apistore_negotiation_next(const char **p, struct apistore_media *out)
 	return false;
 }
 
-/* Is JSON in this media range? Wildcards include it. */
-static bool is_json(const char *type)
-{
-	return strcasecmp(type, "application/json") == 0 ||
-	       strcasecmp(type, "application/*") == 0 || str_eq(type, "*/*");
-}
-
 /* The client's order decides, not its q values, as in kube-apiserver. A range with an unknown form
  * ("as=...") is skipped, so that a plain application/json after it serves as the fallback. */
 bool apistore_negotiation_choose(const char *accept, struct apistore_form *out)
@@ -99,7 +92,8 @@ bool apistore_negotiation_choose(const char *accept, struct apistore_form *out)
 		bool meta = str_eq(m.group, "meta.k8s.io") &&
 			    (str_eq(m.version, "v1") || str_eq(m.version, "v1beta1"));
 
-		if (!is_json(m.type))
+		if (strcasecmp(m.type, "application/json") != 0 &&
+			strcasecmp(m.type, "application/*") != 0 && !str_eq(m.type, "*/*"))
 			continue;
 		if (!m.as[0])
 			return true;

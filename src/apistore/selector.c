@@ -282,20 +282,6 @@ static char *unescaped(const char **p, const char *ends)
 	return strbuf_steal(&b);
 }
 
-/* Replace a field name by the name it is stored under. Events are stored in the form of the core
- * group. */
-static void use_stored_name(const char *resource, char **key)
-{
-	cleanup_free char *was = *key;
-
-	if (!str_eq(resource, "events.events.k8s.io"))
-		*key = steal_ptr(&was);
-	else if (str_starts(was, "regarding."))
-		*key = xasprintf("involvedObject.%s", was + strlen("regarding."));
-	else
-		*key = xstrdup(str_eq(was, "reportingController") ? "reportingComponent" : was);
-}
-
 /* Parse a field selector: KEY=VALUE, KEY==VALUE or KEY!=VALUE, separated by commas. */
 static int read_fields(
 	struct apistore_selector *s, const char *text, const char *resource, struct err *err)
@@ -321,7 +307,14 @@ static int read_fields(
 				"invalid field selector: %s; invalid value", log_esc(text));
 		if (!has_field(resource, key))
 			return err_set(err, ERR_INVALID, "field label not supported: %s", key);
-		use_stored_name(resource, &req->key);
+		/* Events are stored in the form of the core group. */
+		if (str_eq(resource, "events.events.k8s.io") && str_starts(key, "regarding."))
+			req->key = xasprintf("involvedObject.%s", key + strlen("regarding."));
+		else if (str_eq(resource, "events.events.k8s.io") &&
+			 str_eq(key, "reportingController"))
+			req->key = xstrdup("reportingComponent");
+		if (req->key != key)
+			free(key);
 		p += *p == ',';
 	}
 	return 0;

@@ -87,17 +87,11 @@ static struct json_object *details(const struct apistore_target *t, const char *
 	return json_add_str(d, "kind", kind);
 }
 
-/* "machines.example.io" or "secrets". */
-static char *qualified(const struct apistore_target *t, const char *what)
-{
-	return xasprintf("%s%s%s", what, t->group[0] ? "." : "", t->group);
-}
-
 /* Answer with a Status whose message is about one object: RESOURCE "NAME" AFTER. */
 static struct apistore_answer about(
 	const struct apistore_target *t, int code, const char *reason, const char *after)
 {
-	cleanup_free char *resource = qualified(t, t->resource);
+	cleanup_free char *resource = apistore_target_qualify(t->resource, t->group);
 	cleanup_free char *message = xasprintf("%s \"%s\" %s", resource, t->name, after);
 
 	return status(code, reason, message, details(t, t->resource));
@@ -116,7 +110,7 @@ struct apistore_answer apistore_status_exists(const struct apistore_target *t)
 struct apistore_answer apistore_status_conflict(
 	const struct apistore_target *t, const char *what, const char *why)
 {
-	cleanup_free char *name = qualified(t, what);
+	cleanup_free char *name = apistore_target_qualify(what, t->group);
 	cleanup_free char *message =
 		xasprintf("Operation cannot be fulfilled on %s \"%s\": %s", name, t->name, why);
 
@@ -128,7 +122,7 @@ struct apistore_answer apistore_status_conflict(
 struct apistore_answer apistore_status_invalid(const struct apistore_target *t, const char *kind,
 	const char *field, const char *problem, const char *why)
 {
-	cleanup_free char *what = qualified(t, kind);
+	cleanup_free char *what = apistore_target_qualify(kind, t->group);
 	cleanup_free char *text = xasprintf("%s%s%s", problem, *why ? ": " : "", why);
 	cleanup_free char *message =
 		xasprintf("%s \"%s\" is invalid: %s: %s", what, t->name, field, text);
@@ -147,7 +141,8 @@ struct apistore_answer apistore_status_invalid(const struct apistore_target *t, 
 struct apistore_answer apistore_status_causes(
 	const struct apistore_target *t, const char *kind, const struct schema_causes *causes)
 {
-	cleanup_free char *what = qualified(t, kind), *text = schema_causes_text(causes);
+	cleanup_free char *what = apistore_target_qualify(kind, t->group),
+			  *text = schema_causes_text(causes);
 	cleanup_free char *message = xasprintf("%s \"%s\" is invalid: %s", what, t->name, text);
 
 	return status(422, "Invalid", message,

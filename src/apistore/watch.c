@@ -238,18 +238,8 @@ void apistore_watch_bookmark(struct apistore_watch *w)
 	w->ready(w->arg);
 }
 
-void apistore_watch_bookmark_all(struct apistore_objects *s)
-{
-	struct apistore_watcher *w, *next;
-
-	for (w = LIST_FIRST(&s->watchers); w; w = next) {
-		next = LIST_NEXT(w, link);
-		apistore_watch_bookmark((struct apistore_watch *)w);
-	}
-}
-
-/* Each watch ends when its owner takes the next time. */
-void apistore_watch_end_all(struct apistore_objects *s)
+/* A watch ends when its owner takes the next time. */
+void apistore_watch_all(struct apistore_objects *s, bool end)
 {
 	struct apistore_watcher *watcher, *next;
 
@@ -257,8 +247,11 @@ void apistore_watch_end_all(struct apistore_objects *s)
 		struct apistore_watch *w = (struct apistore_watch *)watcher;
 
 		next = LIST_NEXT(watcher, link);
-		w->end = true;
-		w->ready(w->arg);
+		w->end |= end;
+		if (end)
+			w->ready(w->arg);
+		else
+			apistore_watch_bookmark(w);
 	}
 }
 

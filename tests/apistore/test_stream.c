@@ -242,11 +242,11 @@ Test(apistore_stream, bookmarks_for_who_asked_and_an_end_for_all)
 	struct apistore_stream *a = watch(THINGS "?allowWatchBookmarks=true", 1000),
 			       *b = watch(THINGS, 1000);
 
-	apistore_watch_bookmark_all(s);
+	apistore_watch_all(s, false);
 	take(a, 1);
 	take(b, 1);
 	expect_seen("BOOKMARK ;");
-	apistore_watch_end_all(s);
+	apistore_watch_all(s, true);
 	cr_expect_eq(take(a, 1), APISTORE_WATCH_END);
 	cr_expect_eq(take(b, 1), APISTORE_WATCH_END);
 	cr_expect_eq(calls, 3);

@@ -163,7 +163,7 @@ Test(apistore_transport, a_watch_streams_until_its_time_is_over)
 	cr_expect_eq(status, 200);
 	send("GET", THINGS "?watch=1", NULL, true);
 	loop_drain(loop);
-	apistore_watch_end_all(s);
+	apistore_watch_all(s, true);
 	put("b");
 	loop_drain(loop);
 	cr_expect_eq(status, 200);

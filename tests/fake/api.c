@@ -184,7 +184,7 @@ size_t fake_api_collect(struct fake_api *api)
 
 void fake_api_drop_watches(struct fake_api *api)
 {
-	apistore_watch_end_all(api->objects);
+	apistore_watch_all(api->objects, true);
 }
 
 void fake_api_forget_history(struct fake_api *api)
@@ -194,7 +194,7 @@ void fake_api_forget_history(struct fake_api *api)
 
 void fake_api_bookmark(struct fake_api *api)
 {
-	apistore_watch_bookmark_all(api->objects);
+	apistore_watch_all(api->objects, false);
 }
 
 void fake_api_hold_watches(struct fake_api *api, bool hold)

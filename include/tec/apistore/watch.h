@@ -51,9 +51,8 @@ enum apistore_watch_next apistore_watch_take(
 	struct apistore_watch *w, const struct apistore_watch_sink *to, struct err *err);
 void apistore_watch_bookmark(struct apistore_watch *w); /* give one next, if they are wanted */
 
-/* The same for every watch of these objects. */
-void apistore_watch_bookmark_all(struct apistore_objects *s);
-void apistore_watch_end_all(struct apistore_objects *s);
+/* The same for every watch of these objects, or end them all. */
+void apistore_watch_all(struct apistore_objects *s, bool end);
 /* Drop the whole history: watches and continue tokens expire. For tests. */
 void apistore_watch_compact(struct apistore_objects *s);
 
