@@ -145,14 +145,6 @@ void ctl_act_end(struct ctl_act *a, const struct err *err)
 	ctl_runner_wake(a->table->runner, a->name);
 }
 
-bool ctl_act_must_read(
-	struct ctl_act *a, const struct err *err, const struct k8s_result *r, bool created)
-{
-	a->must_read =
-		err_is_set(err) && (created ? r && r->already_exists : err->kind != ERR_NOT_FOUND);
-	return created && a->must_read;
-}
-
 /* A failure is reported once, as a retry with backoff; the next step looks again. */
 bool ctl_act_busy(struct ctl_act *a, struct queue_next *out)
 {

@@ -98,10 +98,6 @@ uint64_t ctl_version(const struct kobj *o); /* for content; 0: there is no objec
 bool ctl_act_status_due(struct ctl_act *a, struct queue_next *out);
 /* First line of every done. */
 void ctl_act_end(struct ctl_act *a, const struct err *err);
-/* After a request to read or (created) to create an object: notes whether it must be read. True: it
- * exists already, which is no failure. */
-bool ctl_act_must_read(
-	struct ctl_act *a, const struct err *err, const struct k8s_result *r, bool created);
 /* True: *out is the answer of the step (in flight, or waiting after an error). */
 bool ctl_act_busy(struct ctl_act *a, struct queue_next *out);
 /* Nothing is to be done for the key, whenever it is looked at again: earlier failures no longer
@@ -127,6 +123,8 @@ struct ctl_look {
 	const struct kobj *o;         /* the object; NULL: none, or unreadable */
 	const struct kobj_cond *have; /* its conditions; `want`: as they should be */
 	struct kobj_cond_want want[CTL_CONDS_MAX];
+	const struct model_secret *secret; /* the Secret of the key; NULL: none */
+	const char *secret_name;
 	uint64_t content;    /* for ctl_act_begin(), in addition to the version of o */
 	bool over;           /* nothing is left of the key */
 	uint32_t recheck_ms; /* when to look again if there is nothing to do; 0: no timer */
@@ -143,6 +141,11 @@ struct ctl_do {
 		CTL_DO_GONE_IS_FINE = 2, /* NOT_FOUND is a success */
 		CTL_DO_WARNS = 4,        /* `done` is logged as a warning */
 		CTL_DO_OR_MEMORY = 8,    /* start may change memory only; then it returns NULL */
+		/* The answer is the key's Secret. READS, CREATES: it goes into the cache although the
+		 * cache may not know it; that a Secret exists already is not a failure. */
+		CTL_DO_SECRET = 128,
+		CTL_DO_READS = 256,
+		CTL_DO_CREATES = 512, /* with ANSWERS_SELF, too */
 		/* Also allowed with these values of spec.authority; Self allows every act. */
 		CTL_DO_FROZEN = 16,
 		CTL_DO_FOLLOWING = 32,
@@ -169,8 +172,8 @@ struct ctl_kind_conf {
 	const struct ctl_watch *watches; /* ends with a NULL map */
 	/* Looks and decides; returns the number of the act. Notes in `a` what the key waits for. */
 	int (*look)(struct ctl_kind *k, const char *name, struct ctl_act *a, struct ctl_look *l);
-	/* A request ended; its own object was taken already. True: it counts as success even if err is
-	 * set. */
+	/* A request ended; its own object and Secret were taken already. True: it counts as success
+	 * even if err is set. NULL: nothing else matters. */
 	bool (*ended)(struct ctl_kind *k, struct ctl_act *a, const struct err *err,
 		const struct k8s_result *r);
 	/* The status was written: posts Events for the conditions in a->event_mask. */
@@ -199,6 +202,9 @@ void ctl_kind_done(void *act, const struct err *err, const struct k8s_result *r)
 /* Requests, each ending with ctl_kind_done(). */
 struct op *ctl_kind_get(
 	struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk, const char *name);
+struct op *ctl_kind_create(
+	struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk, struct json_object *o);
+struct op *ctl_kind_create_secret(struct ctl_kind *k, struct ctl_act *a, struct secret *take_text);
 struct op *ctl_kind_patch(struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk,
 	const char *name, struct json_object *patch);
 struct op *ctl_kind_delete(
@@ -213,6 +219,11 @@ struct op *ctl_kind_start_confirm(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d); /* GET */
 struct op *ctl_kind_start_expire(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d); /* DELETE */
+/* For the key's Secret. */
+struct op *ctl_kind_start_read_secret(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
+struct op *ctl_kind_start_delete_secret(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
 
 /* Repeats the step after this time (an hour at most); of several calls the earliest time counts. */
 void ctl_look_again(struct ctl_look *l, int64_t ms, const char *static_reason);
@@ -226,8 +237,11 @@ void ctl_kind_map_cluster(void *kind, const struct kobj *was, const struct kobj 
 
 /* ---- shared by two kinds */
 
-/* Creates the Secret of the AttestationKey l->o; defined in ctl/ak. */
+/* Creates the Secret of the AttestationKey l->o; adds or removes the finalizer of one that exists.
+ * Defined in ctl/ak. */
 struct op *ctl_ak_start_secret(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
+struct op *ctl_ak_start_finalizer(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
 /* What has to be recorded before a Machine goes (ctl/record.h): its resource path, its id. Both: how far
  * that is, and the act. ctl/machine has them. */

@@ -91,6 +91,8 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 		return ctl_retry(0, "not-started");
 	if (k->conf->knows_cached && (todo->flags & CTL_DO_ANSWERS_SELF))
 		k8s_call_unless_cached(op, k->state->cache[k->conf->of]);
+	else if ((todo->flags & CTL_DO_SECRET) && (todo->flags & CTL_DO_CREATES))
+		k8s_call_unless_cached(op, k->state->secrets);
 	op_hold(&a->op, op);
 	a->decides = !(todo->flags & CTL_DO_FROZEN);
 	k->acts.n_deciding += a->decides;
@@ -111,7 +113,8 @@ static void log_done(const struct log_ctx *lc, const struct ctl_do *todo)
 }
 
 /* The answer proves the current version, and shows the object before the watch does. */
-static void take_self(struct ctl_kind *k, struct ctl_act *a, const struct k8s_result *r)
+static void take_self(
+	struct ctl_kind *k, struct ctl_act *a, const struct k8s_result *r, bool created)
 {
 	const struct kobj *now;
 
@@ -119,11 +122,31 @@ static void take_self(struct ctl_kind *k, struct ctl_act *a, const struct k8s_re
 		ctl_live_set_cached(&a->self, r->cached);
 	} else {
 		ctl_live_set(&a->self, r->object);
-		ctl_take_answer(k->state->cache[k->conf->of], r->object, false);
+		ctl_take_answer(k->state->cache[k->conf->of], r->object, created);
 	}
 	now = k8s_cache_find(k->state->cache[k->conf->of], a->name);
 	if (a->doing == k->conf->status && now)
 		k->conf->tell(k, a, now);
+}
+
+/* Show the Secret before the watch does, and remember its finalizers for the next patch. Return
+ * true if a create met a Secret that exists, which is no failure: it has to be read. */
+static bool take_secret(struct ctl_kind *k, struct ctl_act *a, const struct ctl_do *todo,
+	const struct err *err, const struct k8s_result *r)
+{
+	bool creates = todo->flags & CTL_DO_CREATES;
+
+	a->must_read = err_is_set(err) &&
+		       (creates ? r->already_exists : a->must_read && err->kind != ERR_NOT_FOUND);
+	if (!err_is_set(err)) {
+		secret_free(steal_ptr(&a->made));
+		if (r->object) { /* of a delete: a Status without a name, if nothing holds it */
+			ctl_live_set(&a->secret, r->object);
+			ctl_take_answer(k->state->secrets, r->object,
+				creates || todo->flags & CTL_DO_READS);
+		}
+	}
+	return creates && a->must_read;
 }
 
 /* Every request of a kind ends here. A conflict is routine: somebody else wrote first. */
@@ -140,10 +163,12 @@ void ctl_kind_done(void *arg, const struct err *err, const struct k8s_result *r)
 	if (fine && a->doing != k->conf->status)
 		log_done(&lc, todo);
 	if (fine && (todo->flags & CTL_DO_ANSWERS_SELF))
-		take_self(k, a, r);
+		take_self(k, a, r, todo->flags & CTL_DO_CREATES);
+	if ((todo->flags & CTL_DO_SECRET) && take_secret(k, a, todo, err, r))
+		fine = true;
 	if (!fine && (todo->flags & CTL_DO_GONE_IS_FINE) && err->kind == ERR_NOT_FOUND)
 		fine = true;
-	if (k->conf->ended(k, a, err, r))
+	if (k->conf->ended && k->conf->ended(k, a, err, r))
 		fine = true;
 	if (!fine) {
 		struct err wrapped = *err;
@@ -160,6 +185,18 @@ struct op *ctl_kind_get(
 	struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk, const char *name)
 {
 	return k8s_call_get(k->env->api, &k->acts.ops, gvk, k->env->ns, name, ctl_kind_done, a);
+}
+
+struct op *ctl_kind_create(
+	struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk, struct json_object *o)
+{
+	return k8s_call_create(k->env->api, &k->acts.ops, gvk, k->env->ns, o, 0, ctl_kind_done, a);
+}
+
+struct op *ctl_kind_create_secret(struct ctl_kind *k, struct ctl_act *a, struct secret *take_text)
+{
+	return k8s_call_create_secret(
+		k->env->api, &k->acts.ops, &kobj_secret, k->env->ns, take_text, ctl_kind_done, a);
 }
 
 struct op *ctl_kind_patch(struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk,
@@ -181,6 +218,18 @@ struct op *ctl_kind_start_confirm(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
 	return ctl_kind_get(k, a, state_kinds[k->conf->of].gvk, a->name);
+}
+
+struct op *ctl_kind_start_read_secret(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
+{
+	return ctl_kind_get(k, a, &kobj_secret, l->secret_name);
+}
+
+struct op *ctl_kind_start_delete_secret(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
+{
+	return ctl_kind_delete(k, a, &kobj_secret, &l->secret->obj);
 }
 
 /* With the resourceVersion that was confirmed: whatever changed in between prevents the

@@ -60,7 +60,6 @@ struct ak_look {
 	const struct model_ak *ak;           /* NULL: gone */
 	const struct model_machine *machine; /* the live Machine with the ID; NULL: none */
 	const struct model_ak *current;      /* the key that the Machine is bound to */
-	const struct model_secret *secret;
 	const struct kobj
 		*same_key; /* another Machine's key with the same public key, approved earlier */
 	bool no_place;     /* declared, but the list of its name is full */
@@ -328,7 +327,7 @@ static void look_approval(const struct state *s, struct ak_look *l)
 /* Classify the Secret of this name: ours, left over from a deleted key, or foreign. */
 static void look_secret(struct ak_look *l, const struct ctl_act *act)
 {
-	const struct model_secret *secret = l->secret;
+	const struct model_secret *secret = l->base.secret;
 	bool mine;
 
 	l->v.secret = CTL_AK_SECRET_ABSENT;
@@ -421,8 +420,8 @@ static void look_trustee(
 	l->v.revoked = true;
 	l->v.observed = KBS_OBSERVED_NONE;
 	l->v.others_clear = true;
-	if (stale && l->secret->identity)
-		memcpy(l->identity, l->secret->identity, strlen(l->secret->identity) + 1);
+	if (stale && l->base.secret->identity)
+		memcpy(l->identity, l->base.secret->identity, strlen(l->base.secret->identity) + 1);
 	else if (stale || !l->ak || !model_ak_identity(l->ak, l->identity))
 		return;
 	declared = kbs_sync_object_in(s->sync, KBS_REFVALUE, l->identity, key, &has_place);
@@ -585,7 +584,7 @@ static void want_delivered(const struct state *s, struct ak_look *l)
 			l->ak->spki_sha256
 				? "spec.publicKey is not the key that was approved."
 				: "spec.publicKey is not a public key that Trustee can verify (RSA, 2048 to 4096 bits).");
-	} else if (l->secret && l->secret->obj.unreadable) {
+	} else if (l->base.secret && l->base.secret->obj.unreadable) {
 		want(l, AK_DELIVERED, AK_CONFLICT,
 			"The Secret with this key's name is larger than 2 MiB and cannot be read; reduce its size. A delivered key stays in Trustee.");
 	} else if (v->secret == CTL_AK_SECRET_FOREIGN) {
@@ -638,7 +637,8 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 	out->over = true;
 	if (o && o->unreadable)
 		return CTL_AK_NOTHING; /* unreadable is not absent: nothing is revoked */
-	l->secret = state_secret(s, name);
+	l->base.secret_name = name;
+	l->base.secret = state_secret(s, name);
 	l->v.found = o != NULL;
 	l->v.authority = state_cluster_authority(s);
 	if (o) {
@@ -703,7 +703,7 @@ static void declare(struct ctl_kind *k, const struct ctl_look *look)
 static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct ak_look *l = (const struct ak_look *)look;
-	const struct kobj *o = l->ak ? &l->ak->obj : &l->secret->obj;
+	const struct kobj *o = l->ak ? &l->ak->obj : &l->base.secret->obj;
 	struct log_ctx lc = {"AttestationKey", k->env->ns, o->name, o->uid};
 
 	if (kbs_sync_withdraw(k->state->sync, KBS_REFVALUE, l->identity, o->name))
@@ -716,7 +716,7 @@ static void record(struct ctl_kind *k, const struct ctl_look *look)
 	const struct ak_look *l = (const struct ak_look *)look;
 
 	ctl_record_add(k->env->record, MODEL_RECORD_VALUE, l->identity, clock_wall_s(), k->runner,
-		l->secret->obj.name);
+		l->base.secret->obj.name);
 }
 
 /* ---- how acts end */
@@ -743,59 +743,20 @@ static void tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 	}
 }
 
-/* Put the Secret of an answer into the cache, and remember its finalizers for the next patch. */
-static void take_secret(struct ctl_kind *k, struct ctl_act *a, const struct k8s_result *r)
-{
-	struct json_object *o = r->object;
-
-	if (r->cached) { /* of a create: without finalizers, which it made itself */
-		a->must_read = false;
-		return;
-	}
-	if (a->doing == CTL_AK_DELETE_SECRET && !json_get(o, "metadata/deletionTimestamp"))
-		return; /* the answer is a Status: the Secret is gone */
-	a->must_read = false;
-	ctl_live_set(&a->secret, o);
-	ctl_take_answer(k->state->secrets, o,
-		a->doing == CTL_AK_READ_SECRET || a->doing == CTL_AK_CREATE_SECRET);
-}
-
-/* Take the answer of a request about another object than the key itself. */
+/* Take the answer about the Machine; report an ignored approval once it is removed. */
 static bool ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
-	bool gone = err->kind == ERR_NOT_FOUND, good = !err_is_set(err);
-	const struct kobj *o;
+	const struct kobj *o = k8s_cache_find(k->state->aks, a->name);
 
-	switch ((enum ctl_ak_do)a->doing) {
-	case CTL_AK_IGNORE:
-		o = good ? k8s_cache_find(k->state->aks, a->name) : NULL;
-		if (o)
-			k8s_events_post(k->env->events, &kobj_ak, o, K8S_EVENT_WARNING,
-				"ApprovalIgnored", "Approve", AK_APPROVAL_IGNORED ".", a->name,
-				k->env->ns);
+	if (err_is_set(err))
 		return false;
-	case CTL_AK_BIND:
-		if (good && !r->cached)
-			ctl_take_answer(k->state->machines, r->object, false);
-		return false;
-	case CTL_AK_READ_SECRET:
-		a->must_read &= !gone;
-		break;
-	case CTL_AK_CREATE_SECRET:
-		/* An existing Secret is not a failure: it has to be read. */
-		a->must_read = !good && r && r->already_exists;
-		break;
-	case CTL_AK_ADD_SECRET_FINALIZER:
-	case CTL_AK_DELETE_SECRET:
-	case CTL_AK_DROP_SECRET_FINALIZER:
-		break;
-	default:
-		return false;
-	}
-	if (good)
-		take_secret(k, a, r);
-	return a->doing == CTL_AK_CREATE_SECRET && a->must_read;
+	if (a->doing == CTL_AK_IGNORE && o)
+		k8s_events_post(k->env->events, &kobj_ak, o, K8S_EVENT_WARNING, "ApprovalIgnored",
+			"Approve", AK_APPROVAL_IGNORED ".", a->name, k->env->ns);
+	if (a->doing == CTL_AK_BIND && !r->cached)
+		ctl_take_answer(k->state->machines, r->object, false);
+	return false;
 }
 
 /* ---- how they start */
@@ -892,49 +853,31 @@ static struct op *patch_ak(
 	return ctl_kind_patch(k, a, &kobj_ak, a->name, patch);
 }
 
-static struct op *read_secret(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
-{
-	return ctl_kind_get(k, a, &kobj_secret, a->name);
-}
-
 /* Finalizers are one list, which a merge patch replaces: hence the resourceVersion and a live
- * copy. */
-static struct op *patch_secret(
+ * copy. ctl/follow uses this and the next, too. */
+struct op *ctl_ak_start_finalizer(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
 	struct json_object *meta;
-	cleanup_json struct json_object *patch =
-		ctl_patch_new(((const struct ak_look *)l)->secret->obj.rv, &meta);
+	cleanup_json struct json_object *patch = ctl_patch_new(l->secret->obj.rv, &meta);
 
 	json_add(meta, "finalizers",
 		ctl_live_finalizers(
-			&a->secret, MODEL_AK_SECRET_FINALIZER, d == CTL_AK_ADD_SECRET_FINALIZER));
+			&a->secret, MODEL_AK_SECRET_FINALIZER, !l->secret->has_ak_finalizer));
 	return ctl_kind_patch(k, a, &kobj_secret, a->name, patch);
 }
 
 /* The Secret is rendered with its finalizer, so there is no moment in which Trustee could have
- * the key and nothing would remember it. ctl/follow uses this, too. */
+ * the key and nothing would remember it. */
 struct op *ctl_ak_start_secret(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
 	cleanup_strbuf struct strbuf key = STRBUF_INIT;
 	cleanup_json struct json_object *o = NULL;
-	struct op *op;
 
 	model_ak_public_key(model_ak(l->o), &key);
 	o = model_ak_secret_json(a->name, l->o->uid, strbuf_str(&key));
-	op = k8s_call_create(
-		k->env->api, &k->acts.ops, &kobj_secret, k->env->ns, o, 0, ctl_kind_done, a);
-
-	k8s_call_unless_cached(op, k->state->secrets);
-	return op;
-}
-
-static struct op *delete_secret(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
-{
-	return ctl_kind_delete(k, a, &kobj_secret, &((const struct ak_look *)l)->secret->obj);
+	return ctl_kind_create(k, a, &kobj_secret, o);
 }
 
 /* Two exceptions to the common status: the resourceVersion of the first one, and one extra
@@ -967,19 +910,23 @@ static const struct ctl_do acts[CTL_AK_N_DO] = {
 		"attestation key no longer approved, another key replaced it", CTL_DO_ANSWERS_SELF,
 		.start = patch_ak},
 	[CTL_AK_READ_SECRET] = {"read the Secret",
-		.flags = CTL_DO_GONE_IS_FINE | CTL_DO_FROZEN | CTL_DO_FOLLOWING | CTL_DO_RETIRED,
-		.start = read_secret},
-	[CTL_AK_CREATE_SECRET] = {"create the Secret", .start = ctl_ak_start_secret},
-	[CTL_AK_ADD_SECRET_FINALIZER] = {"add the Secret's finalizer", .start = patch_secret},
+		.flags = CTL_DO_SECRET | CTL_DO_READS | CTL_DO_GONE_IS_FINE | CTL_DO_FROZEN |
+			 CTL_DO_FOLLOWING | CTL_DO_RETIRED,
+		.start = ctl_kind_start_read_secret},
+	[CTL_AK_CREATE_SECRET] = {"create the Secret", .flags = CTL_DO_SECRET | CTL_DO_CREATES,
+		.start = ctl_ak_start_secret},
+	[CTL_AK_ADD_SECRET_FINALIZER] = {"add the Secret's finalizer", .flags = CTL_DO_SECRET,
+		.start = ctl_ak_start_finalizer},
 	[CTL_AK_DECLARE] = {"declare the identity", .flags = CTL_DO_FROZEN | CTL_DO_FOLLOWING,
 		.memory = declare},
 	[CTL_AK_REVOKE] = {"revoke the identity", .flags = CTL_DO_RETIRED, .memory = revoke},
 	[CTL_AK_RECORD] = {"record the revocation", .memory = record},
-	[CTL_AK_DELETE_SECRET] = {"delete the Secret", .flags = CTL_DO_GONE_IS_FINE,
-		.start = delete_secret},
+	[CTL_AK_DELETE_SECRET] = {"delete the Secret", .flags = CTL_DO_SECRET | CTL_DO_GONE_IS_FINE,
+		.start = ctl_kind_start_delete_secret},
 	[CTL_AK_DROP_SECRET_FINALIZER] = {"remove the Secret's finalizer",
 		"attestation key released, no Trustee holds it",
-		CTL_DO_GONE_IS_FINE | CTL_DO_RETIRED, .start = patch_secret},
+		CTL_DO_SECRET | CTL_DO_GONE_IS_FINE | CTL_DO_RETIRED,
+		.start = ctl_ak_start_finalizer},
 	[CTL_AK_EXPIRE] = {"delete the unapproved key",
 		"attestation key deleted, it was not approved in time", CTL_DO_GONE_IS_FINE,
 		.start = ctl_kind_start_expire},

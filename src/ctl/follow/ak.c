@@ -24,8 +24,7 @@ struct ak_look {
 	const struct model_ak *there, *here;        /* NULL: there is none */
 	const struct model_machine *machine;        /* our copy of its Machine */
 	const struct model_machine *source_machine; /* the live one with its UUID */
-	const struct model_secret *secret;
-	char identity[RATS_IDENTITY_NAME_LEN + 1]; /* to be revoked; "": none */
+	char identity[RATS_IDENTITY_NAME_LEN + 1];  /* to be revoked; "": none */
 };
 
 /* ---- decide */
@@ -167,7 +166,7 @@ static void look_copy(const struct state *source, const struct state *ours, stru
 /* Classify the Secret as ctl/ak does, which takes over once this operator decides. */
 static enum ctl_ak_secret secret_of(const struct ak_look *l)
 {
-	const struct model_secret *s = l->secret;
+	const struct model_secret *s = l->base.secret;
 
 	if (!s)
 		return CTL_AK_SECRET_ABSENT;
@@ -189,8 +188,8 @@ static void look_trustee(
 	enum kbs_observed observed;
 
 	l->v.revoked = l->v.gone = true;
-	if (l->v.secret == CTL_AK_SECRET_STALE && l->secret->identity)
-		snprintf(l->identity, sizeof(l->identity), "%s", l->secret->identity);
+	if (l->v.secret == CTL_AK_SECRET_STALE && l->base.secret->identity)
+		snprintf(l->identity, sizeof(l->identity), "%s", l->base.secret->identity);
 	else if (!l->here || !model_ak_identity(l->here, l->identity))
 		l->identity[0] = '\0';
 	if (!l->identity[0])
@@ -215,9 +214,10 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 	struct follow_pair p = follow_kind_look(k, name, out);
 	enum ctl_follow_ak_do d;
 
-	l->secret = state_secret(k->state, name);
-	l->base.over &= !(l->secret && l->secret->has_ak_finalizer);
-	l->v.may_copy = p.may_copy && !(l->secret && l->secret->obj.unreadable);
+	out->secret_name = name;
+	out->secret = state_secret(k->state, name);
+	l->base.over &= !(l->base.secret && l->base.secret->has_ak_finalizer);
+	l->v.may_copy = p.may_copy && !(l->base.secret && l->base.secret->obj.unreadable);
 	l->v.may_take = l->v.may_copy && p.may_take;
 	l->v.deleted = p.deleted;
 	l->there = p.there ? model_ak(p.there) : NULL;
@@ -227,11 +227,11 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 	if (l->there)
 		look_copy(&follow_kind(k)->f->source.state, k->state, l);
 	l->v.secret = secret_of(l);
-	l->v.must_read = !l->secret && act->must_read;
-	if (l->secret) {
-		l->v.secret_held = l->secret->has_ak_finalizer;
-		l->v.secret_deleting = l->secret->obj.deleting;
-		l->v.secret_live = ctl_live_is(&act->secret, &l->secret->obj);
+	l->v.must_read = !l->base.secret && act->must_read;
+	if (l->base.secret) {
+		l->v.secret_held = l->base.secret->has_ak_finalizer;
+		l->v.secret_deleting = l->base.secret->obj.deleting;
+		l->v.secret_live = ctl_live_is(&act->secret, &l->base.secret->obj);
 	}
 	l->v.withheld = l->here && l->here->withheld;
 	l->v.unused = l->here && !l->here->approved_at;
@@ -263,7 +263,7 @@ static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 			o, l->machine && str_eq(ak->machine_seen, l->source_machine->obj.uid)
 				   ? l->machine->obj.uid
 				   : ak->machine_seen);
-	return follow_kind_create(k, a, o);
+	return ctl_kind_create(k, a, &kobj_ak, o);
 }
 
 /* Copy time and origin of the approval, so that both operators agree on which key came first. */
@@ -306,16 +306,10 @@ static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_
 	return ctl_kind_patch(k, a, &kobj_ak, a->name, patch);
 }
 
-static struct op *read_secret(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
-{
-	return ctl_kind_get(k, a, &kobj_secret, a->name);
-}
-
 static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct ak_look *l = (const struct ak_look *)look;
-	const struct kobj *o = l->here ? &l->here->obj : &l->secret->obj;
+	const struct kobj *o = l->here ? &l->here->obj : &l->base.secret->obj;
 	struct log_ctx lc = {"AttestationKey", k->env->ns, o->name, o->uid};
 
 	if (kbs_sync_withdraw(k->state->sync, KBS_REFVALUE, l->identity, o->name))
@@ -329,31 +323,12 @@ static void record(struct ctl_kind *k, const struct ctl_look *look)
 	const struct ak_look *l = (const struct ak_look *)look;
 
 	ctl_record_add(k->env->record, MODEL_RECORD_VALUE, l->identity, clock_wall_s(), k->runner,
-		l->secret->obj.name);
-}
-
-static struct op *delete_secret(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
-{
-	return ctl_kind_delete(k, a, &kobj_secret, &((const struct ak_look *)l)->secret->obj);
-}
-
-/* Needs the live list of finalizers: the cache knows only whether ours is among them. */
-static struct op *drop_finalizer(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
-{
-	struct json_object *meta;
-	cleanup_json struct json_object *patch =
-		ctl_patch_new(((const struct ak_look *)l)->secret->obj.rv, &meta);
-
-	json_add(meta, "finalizers",
-		ctl_live_finalizers(&a->secret, MODEL_AK_SECRET_FINALIZER, false));
-	return ctl_kind_patch(k, a, &kobj_secret, a->name, patch);
+		l->base.secret->obj.name);
 }
 
 static const struct ctl_do acts[CTL_FOLLOW_AK_N_DO] = {
-	[CTL_FOLLOW_AK_CREATE] = {"copy the AttestationKey", .flags = CTL_DO_FOLLOWING,
-		.start = create},
+	[CTL_FOLLOW_AK_CREATE] = {"copy the AttestationKey",
+		.flags = CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_CREATES, .start = create},
 	[CTL_FOLLOW_AK_PATCH] = {"correct the copy",
 		.flags = CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF, .start = patch},
 	[CTL_FOLLOW_AK_APPROVE] = {"approve as the source did", "attestation key approved",
@@ -362,8 +337,10 @@ static const struct ctl_do acts[CTL_FOLLOW_AK_N_DO] = {
 		"attestation key no longer approved, the source withdrew the approval",
 		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF, .start = patch},
 	[CTL_FOLLOW_AK_READ_SECRET] = {"read the Secret",
-		.flags = CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = read_secret},
-	[CTL_FOLLOW_AK_CREATE_SECRET] = {"create the Secret", .flags = CTL_DO_FOLLOWING,
+		.flags = CTL_DO_FOLLOWING | CTL_DO_SECRET | CTL_DO_READS | CTL_DO_GONE_IS_FINE,
+		.start = ctl_kind_start_read_secret},
+	[CTL_FOLLOW_AK_CREATE_SECRET] = {"create the Secret",
+		.flags = CTL_DO_FOLLOWING | CTL_DO_SECRET | CTL_DO_CREATES,
 		.start = ctl_ak_start_secret},
 	[CTL_FOLLOW_AK_WITHHOLD] = {"withhold the identity",
 		"identity withheld, the followed operator no longer lists the key",
@@ -374,50 +351,15 @@ static const struct ctl_do acts[CTL_FOLLOW_AK_N_DO] = {
 	[CTL_FOLLOW_AK_REVOKE] = {"revoke the identity", .flags = CTL_DO_FOLLOWING,
 		.memory = revoke},
 	[CTL_FOLLOW_AK_DELETE_SECRET] = {"delete the Secret",
-		.flags = CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = delete_secret},
+		.flags = CTL_DO_FOLLOWING | CTL_DO_SECRET | CTL_DO_GONE_IS_FINE,
+		.start = ctl_kind_start_delete_secret},
 	[CTL_FOLLOW_AK_RECORD] = {"record the revocation", .flags = CTL_DO_FOLLOWING,
 		.memory = record},
 	[CTL_FOLLOW_AK_DROP_SECRET_FINALIZER] = {"remove the Secret's finalizer",
 		"attestation key released, no Trustee holds it",
-		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = drop_finalizer},
+		CTL_DO_FOLLOWING | CTL_DO_SECRET | CTL_DO_GONE_IS_FINE,
+		.start = ctl_ak_start_finalizer},
 };
-
-/* Put the Secret of an answer into the cache, and remember its finalizers for the next patch. */
-static void take_secret(struct ctl_kind *k, struct ctl_act *a, struct json_object *o)
-{
-	if (!o || (a->doing == CTL_FOLLOW_AK_DELETE_SECRET &&
-			  !json_get(o, "metadata/deletionTimestamp")))
-		return; /* the answer is a Status: the Secret is gone */
-	ctl_live_set(&a->secret, o);
-	ctl_take_answer(k->state->secrets, o,
-		a->doing == CTL_FOLLOW_AK_READ_SECRET || a->doing == CTL_FOLLOW_AK_CREATE_SECRET);
-}
-
-/* Only answers about another object than the copy matter here; ctl/kind took the copy itself. */
-static bool ended(
-	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
-{
-	bool good = !err_is_set(err), exists = false;
-
-	switch ((enum ctl_follow_ak_do)a->doing) {
-	case CTL_FOLLOW_AK_CREATE:
-		if (good && r->object)
-			ctl_take_answer(k->state->aks, r->object, true);
-		return false;
-	case CTL_FOLLOW_AK_READ_SECRET:
-	case CTL_FOLLOW_AK_CREATE_SECRET:
-		exists = ctl_act_must_read(a, err, r, a->doing == CTL_FOLLOW_AK_CREATE_SECRET);
-		break;
-	case CTL_FOLLOW_AK_DELETE_SECRET:
-	case CTL_FOLLOW_AK_DROP_SECRET_FINALIZER:
-		break;
-	default:
-		return false;
-	}
-	if (good)
-		take_secret(k, a, r->object);
-	return exists;
-}
 
 /* ---- which keys a change concerns */
 
@@ -470,7 +412,6 @@ struct ctl_kind *follow_ak_new(struct ctl_follow *f)
 		.knows_cached = true,
 		.watches = watches,
 		.look = look,
-		.ended = ended,
 		.on_sync = on_sync,
 		.forget = follow_kind_forget,
 	};

@@ -64,7 +64,6 @@ struct follow_pair follow_kind_look(struct ctl_kind *k, const char *name, struct
 /* Records the result of a look. */
 void follow_kind_lags(struct ctl_kind *k, const char *name, enum follow_lag lag);
 
-struct op *follow_kind_create(struct ctl_kind *k, struct ctl_act *a, struct json_object *o);
 /* For struct ctl_do: deletes the copy. */
 struct op *follow_kind_start_delete(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);

@@ -169,7 +169,7 @@ static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 			json_add_str(json_obj(), MODEL_IMAGE_VALUES, MODEL_IMAGE_HANDED_IN));
 	json_add(o, "metadata", meta);
 	json_add(o, "spec", json_add_str(spec_of(m, false), "image", m->image));
-	return follow_kind_create(k, a, o);
+	return ctl_kind_create(k, a, &kobj_image, o);
 }
 
 /* Announce values, or correct the spec; both are merge patches of the version looked at. */
@@ -191,41 +191,39 @@ static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_
 	return ctl_kind_patch(k, a, &kobj_image, a->name, patch);
 }
 
-static struct op *read_text(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
-{
-	return ctl_kind_get(k, a, &kobj_configmap, MODEL_PCRS_CONFIGMAP);
-}
-
-/* Replace our whole file under the version that was read; a conflict means reading it again. */
-static struct op *write_entry(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+/* Read our whole file, or replace it under the version that was read; a conflict means reading it
+ * again. */
+static struct op *file(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct image_look *l = (const struct image_look *)look;
 	const struct follow_image *fi = (const struct follow_image *)k;
 	struct err err = ERR_INIT;
-	struct json_object *meta,
-		*entry = json_parse(l->entry->text, strlen(l->entry->text), &json_limits_api, &err);
-	cleanup_free char *text =
-		entry ? model_pcrs_edit(fi->text, strlen(fi->text), a->name, entry, &err) : NULL;
-	cleanup_json struct json_object *patch = ctl_patch_new(fi->text_rv, &meta);
+	cleanup_json struct json_object *patch = NULL;
+	struct json_object *meta, *entry;
+	cleanup_free char *text = NULL;
 
+	if (d == CTL_FOLLOW_IMAGE_READ)
+		return ctl_kind_get(k, a, &kobj_configmap, MODEL_PCRS_CONFIGMAP);
+	entry = json_parse(l->entry->text, strlen(l->entry->text), &json_limits_api, &err);
+	if (entry)
+		text = model_pcrs_edit(fi->text, strlen(fi->text), a->name, entry, &err);
 	if (!text) /* our file is not a JSON object: ctl/image reports it once it decides */
 		return NULL;
+	patch = ctl_patch_new(fi->text_rv, &meta);
 	json_add(patch, "data", json_add_str(json_obj(), MODEL_PCRS_FILE, text));
 	return ctl_kind_patch(k, a, &kobj_configmap, MODEL_PCRS_CONFIGMAP, patch);
 }
 
 static const struct ctl_do acts[CTL_FOLLOW_IMAGE_N_DO] = {
 	[CTL_FOLLOW_IMAGE_CREATE] = {"copy the image", "image copied from the source",
-		CTL_DO_FOLLOWING, .start = create},
+		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_CREATES, .start = create},
 	[CTL_FOLLOW_IMAGE_PATCH] = {"correct the copy",
 		.flags = CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF, .start = patch},
 	[CTL_FOLLOW_IMAGE_ANNOUNCE] = {"announce the values",
 		.flags = CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF, .start = patch},
-	[CTL_FOLLOW_IMAGE_READ] = {"read the ConfigMap", .flags = CTL_DO_FOLLOWING,
-		.start = read_text},
+	[CTL_FOLLOW_IMAGE_READ] = {"read the ConfigMap", .flags = CTL_DO_FOLLOWING, .start = file},
 	[CTL_FOLLOW_IMAGE_WRITE] = {"copy the values", "values copied", CTL_DO_FOLLOWING,
-		.start = write_entry},
+		.start = file},
 	[CTL_FOLLOW_IMAGE_DELETE] = {"delete the copy", "image deleted, the source deleted it",
 		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = follow_kind_start_delete},
 };
@@ -242,14 +240,10 @@ static bool ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
 	struct follow_image *fi = (struct follow_image *)k;
-	bool text = a->doing == CTL_FOLLOW_IMAGE_READ || a->doing == CTL_FOLLOW_IMAGE_WRITE;
 	const char *data;
 
-	if (err_is_set(err) || !r->object)
-		return false;
-	if (a->doing == CTL_FOLLOW_IMAGE_CREATE)
-		ctl_take_answer(k->state->images, r->object, true);
-	if (!text)
+	if (err_is_set(err) || !r->object ||
+		(a->doing != CTL_FOLLOW_IMAGE_READ && a->doing != CTL_FOLLOW_IMAGE_WRITE))
 		return false;
 	forget_text(fi);
 	data = json_get_str(r->object, "data/" MODEL_PCRS_FILE);

@@ -63,16 +63,6 @@ void follow_kind_lags(struct ctl_kind *k, const char *name, enum follow_lag lag)
 
 /* ---- acts */
 
-/* The cache may show the copy before the answer arrives. */
-struct op *follow_kind_create(struct ctl_kind *k, struct ctl_act *a, struct json_object *o)
-{
-	struct op *op = k8s_call_create(k->env->api, &k->acts.ops, state_kinds[k->conf->of].gvk,
-		k->env->ns, o, 0, ctl_kind_done, a);
-
-	k8s_call_unless_cached(op, k->state->cache[k->conf->of]);
-	return op;
-}
-
 struct op *follow_kind_start_delete(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {

@@ -268,6 +268,7 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 	l->here = p.here ? model_machine(p.here) : NULL;
 	l->v.there = l->there != NULL;
 	l->v.here = l->here != NULL;
+	out->secret_name = l->there ? l->there->id : NULL;
 	l->v.must_read = act->must_read;
 	if (l->there)
 		look_copy(k, l);
@@ -303,7 +304,7 @@ static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 		json_drop(meta, "annotations");
 		json_drop(meta, "ownerReferences");
 	}
-	return follow_kind_create(k, a, o);
+	return ctl_kind_create(k, a, &kobj_machine, o);
 }
 
 /* Translate the marks of the source: times and hashes are the same, UIDs are those of our
@@ -359,24 +360,15 @@ static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_
 	return ctl_kind_patch(k, a, &kobj_machine, a->name, patch);
 }
 
-static struct op *read_secret(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
-{
-	return ctl_kind_get(k, a, &kobj_secret, ((const struct machine_look *)l)->there->id);
-}
-
 /* The key goes from the source's cache into the request without a copy in ordinary memory. */
 static struct op *create_secret(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
-	struct secret *text = model_luks_secret_text(
-		l->here->id, l->here->obj.name, l->here->obj.uid, l->key->root);
-	struct op *op = k8s_call_create_secret(
-		k->env->api, &k->acts.ops, &kobj_secret, k->env->ns, text, ctl_kind_done, a);
 
-	k8s_call_unless_cached(op, k->state->secrets);
-	return op;
+	return ctl_kind_create_secret(k, a,
+		model_luks_secret_text(
+			l->here->id, l->here->obj.name, l->here->obj.uid, l->key->root));
 }
 
 /* Identities are withdrawn only with the deletion; withholding revokes the disk key alone. */
@@ -407,21 +399,23 @@ static void record(struct ctl_kind *k, const struct ctl_look *look)
 }
 
 static const struct ctl_do acts[CTL_FOLLOW_MACHINE_N_DO] = {
-	[CTL_FOLLOW_MACHINE_CREATE] = {"copy the Machine", .flags = CTL_DO_FOLLOWING,
-		.start = create},
+	[CTL_FOLLOW_MACHINE_CREATE] = {"copy the Machine",
+		.flags = CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_CREATES, .start = create},
 	[CTL_FOLLOW_MACHINE_MARK] = {"copy the marks",
 		.flags = CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF, .start = patch},
 	[CTL_FOLLOW_MACHINE_READ_SECRET] = {"read the Secret",
-		.flags = CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = read_secret},
-	[CTL_FOLLOW_MACHINE_CREATE_SECRET] = {"copy the key", "key copied", CTL_DO_FOLLOWING,
-		.start = create_secret},
+		.flags = CTL_DO_FOLLOWING | CTL_DO_SECRET | CTL_DO_READS | CTL_DO_GONE_IS_FINE,
+		.start = ctl_kind_start_read_secret},
+	[CTL_FOLLOW_MACHINE_CREATE_SECRET] = {"copy the key", "key copied",
+		CTL_DO_FOLLOWING | CTL_DO_SECRET | CTL_DO_CREATES, .start = create_secret},
 	[CTL_FOLLOW_MACHINE_WITHHOLD] = {"withhold the key",
 		"key withheld, the followed operator no longer lists the Machine",
 		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_WARNS, .start = patch},
 	/* A copy with marks has our finalizer, too, which holds it until it is revoked; without marks
 	 * nothing was delivered. */
 	[CTL_FOLLOW_MACHINE_DELETE] = {"delete the copy", "Machine deleted, the source deleted it",
-		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = follow_kind_start_delete},
+		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE,
+		.start = follow_kind_start_delete},
 	[CTL_FOLLOW_MACHINE_REVOKE] = {"revoke", .flags = CTL_DO_FOLLOWING, .memory = revoke},
 	[CTL_FOLLOW_MACHINE_RECORD] = {"record the deletion", .flags = CTL_DO_FOLLOWING,
 		.memory = record},
@@ -429,32 +423,6 @@ static const struct ctl_do acts[CTL_FOLLOW_MACHINE_N_DO] = {
 		"Machine released, no Trustee holds its key",
 		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = patch},
 };
-
-/* Only answers about another object than the copy matter here. */
-static bool ended(
-	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
-{
-	bool good = !err_is_set(err), created = a->doing == CTL_FOLLOW_MACHINE_CREATE_SECRET;
-
-	switch ((enum ctl_follow_machine_do)a->doing) {
-	case CTL_FOLLOW_MACHINE_CREATE:
-		if (good && r->object)
-			ctl_take_answer(k->state->machines, r->object, true);
-		return false;
-	case CTL_FOLLOW_MACHINE_DELETE: /* the answer is the object while it has a finalizer */
-		if (good && r->object && json_get(r->object, "metadata/deletionTimestamp"))
-			ctl_take_answer(k->state->machines, r->object, false);
-		return false;
-	case CTL_FOLLOW_MACHINE_CREATE_SECRET:
-	case CTL_FOLLOW_MACHINE_READ_SECRET:
-		break;
-	default:
-		return false;
-	}
-	if (good && r->object)
-		ctl_take_answer(k->state->secrets, r->object, true);
-	return ctl_act_must_read(a, err, r, created);
-}
 
 /* ---- which keys a change concerns */
 
@@ -511,7 +479,6 @@ struct ctl_kind *follow_machine_new(struct ctl_follow *f)
 		.knows_cached = true,
 		.watches = watches,
 		.look = look,
-		.ended = ended,
 		.on_sync = on_sync,
 		.forget = follow_kind_forget,
 	};

@@ -361,8 +361,7 @@ struct op *follow_named_create(struct ctl_kind *k, struct ctl_act *a, const stru
 		return k8s_call_create_secret(k->env->api, &k->acts.ops, &kobj_input_secret,
 			k->env->ns, model_secret_text(o, member_of(n), n->b64), ctl_kind_done, a);
 	add_maps(n, o, false);
-	return k8s_call_create(k->env->api, &k->acts.ops, &kobj_input_configmap, k->env->ns, o, 0,
-		ctl_kind_done, a);
+	return ctl_kind_create(k, a, &kobj_input_configmap, o);
 }
 
 /* The patch carries the version that was read, so that an edit in between is not overwritten

@@ -39,7 +39,6 @@ struct machine_look {
 	struct ctl_machine_view v;
 	const struct model_machine *m;
 	const struct model_machine *id_owner; /* the Machine to which this ID belongs */
-	const struct model_secret *secret;    /* its name is the ID; NULL: none */
 	const struct model_ak *ak;            /* the bound key; NULL: none */
 	char path[RATS_RESOURCE_PATH_MAX];    /* in Trustee; "": the ID is not a UUID */
 	bool owns_path;                       /* the resource at path belongs to this Machine */
@@ -226,7 +225,7 @@ static void look_trustee(const struct state *s, struct machine_look *l, struct c
 	l->owns_path = l->id_owner == l->m ||
 		       (declared && str_eq(model_secret(declared)->owner_uid, l->m->obj.uid));
 	l->v.observed_key = state_trustee_observed(s, KBS_RESOURCE, l->path);
-	l->v.declared = declared && declared == (const struct kobj *)l->secret;
+	l->v.declared = declared && declared == (const struct kobj *)l->base.secret;
 	l->v.path_revoked = kbs_sync_is_revoked(s->sync, KBS_RESOURCE, l->path);
 	l->v.can_restore = declared && model_secret(declared)->root &&
 			   state_machine_announces(l->m, model_secret(declared)) &&
@@ -261,12 +260,13 @@ static void look_key(const struct state *s, struct machine_look *l, const struct
 {
 	bool shared = state_cluster_shares_keys(s);
 
-	l->secret = l->m->id_valid ? state_secret(s, l->m->id) : NULL;
+	l->base.secret_name = l->m->id;
+	l->base.secret = l->m->id_valid ? state_secret(s, l->m->id) : NULL;
 	l->v.luks = state_machine_luks(s, l->m);
-	l->v.must_read = !l->secret && act->must_read;
+	l->v.must_read = !l->base.secret && act->must_read;
 	l->v.in_hand = act->made && model_mark_announces(l->m->announced, act->made_sha256);
-	l->v.key_ours = state_machine_announces(l->m, l->secret);
-	l->v.inherits = state_machine_inherits(s, l->m, l->secret);
+	l->v.key_ours = state_machine_announces(l->m, l->base.secret);
+	l->v.inherits = state_machine_inherits(s, l->m, l->base.secret);
 	l->v.lost = state_machine_lost_key(s, l->m);
 	/*
 	 * With keyIsolation PerMachine, the disk key is not delivered before a key of its node is
@@ -517,7 +517,8 @@ static void declare(struct ctl_kind *k, const struct ctl_look *look)
 	const struct machine_look *l = (const struct machine_look *)look;
 	struct log_ctx lc = log_of(k, look);
 
-	if (kbs_sync_declare(k->state->sync, KBS_RESOURCE, l->path, &l->secret->obj, render_root))
+	if (kbs_sync_declare(
+		    k->state->sync, KBS_RESOURCE, l->path, &l->base.secret->obj, render_root))
 		log_debug(&lc, "key declared", "resource=%s", log_esc(l->path));
 }
 
@@ -605,28 +606,7 @@ static void tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 			"WaitingForTrustee", "Revoke", "%s", delivered->message);
 }
 
-/* Take the answer of a request for the Secret; the Machine itself was taken by ctl/kind. */
-static bool ended(
-	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
-{
-	if (a->doing != CTL_MACHINE_READ_SECRET && a->doing != CTL_MACHINE_CREATE_SECRET &&
-		a->doing != CTL_MACHINE_RESTORE_SECRET)
-		return false;
-	if (!err_is_set(err)) {
-		secret_free(steal_ptr(&a->made));
-		if (!r->cached)
-			ctl_take_answer(k->state->secrets, r->object, true);
-	}
-	return ctl_act_must_read(a, err, r, a->doing != CTL_MACHINE_READ_SECRET);
-}
-
 /* ---- how they start */
-
-static struct op *read_secret(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
-{
-	return ctl_kind_get(k, a, &kobj_secret, ((const struct machine_look *)l)->m->id);
-}
 
 /* POST the announced key, or the delivered key that kbs_sync still has. A POST never overwrites:
  * of two operators only one creates the Secret. */
@@ -634,19 +614,13 @@ static struct op *make_secret(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
-	bool restore = d == CTL_MACHINE_RESTORE_SECRET;
 	cleanup_secret struct secret *root = NULL;
-	cleanup_secret struct secret *text = NULL;
-	struct op *op;
 
-	if (restore)
+	if (d == CTL_MACHINE_RESTORE_SECRET)
 		root = render_root(kbs_sync_object(k->state->sync, KBS_RESOURCE, l->path));
-	text = model_luks_secret_text(
-		l->m->id, l->m->obj.name, l->m->obj.uid, restore ? root : a->made);
-	op = k8s_call_create_secret(k->env->api, &k->acts.ops, &kobj_secret, k->env->ns,
-		steal_ptr(&text), ctl_kind_done, a);
-	k8s_call_unless_cached(op, k->state->secrets);
-	return op;
+	return ctl_kind_create_secret(k, a,
+		model_luks_secret_text(l->m->id, l->m->obj.name, l->m->obj.uid,
+			d == CTL_MACHINE_RESTORE_SECRET ? root : a->made));
 }
 
 /* Announce the hash of a new key. After a failed patch the same key is announced again, so that
@@ -678,7 +652,7 @@ static void mark_delivered(
 	ctl_add_mark(marks, &l->m->obj, MODEL_DELIVERED_AT_ANNOTATION, text);
 	if (l->v.key_ours || l->v.inherits)
 		ctl_add_mark(marks, &l->m->obj, MODEL_KEY_SHA256_ANNOTATION,
-			model_secret_key_sha256(l->secret, hex));
+			model_secret_key_sha256(l->base.secret, hex));
 }
 
 /* Add the annotations of one act. Return true if the patch adds the finalizer, too. */
@@ -749,12 +723,15 @@ static const struct ctl_do acts[CTL_MACHINE_N_DO] = {
 	[CTL_MACHINE_ADOPT] = {"set the cluster as owner", .flags = CTL_DO_ANSWERS_SELF,
 		.start = patch},
 	[CTL_MACHINE_READ_SECRET] = {"read the Secret",
-		.flags = CTL_DO_GONE_IS_FINE | CTL_DO_FROZEN | CTL_DO_FOLLOWING,
-		.start = read_secret},
+		.flags = CTL_DO_SECRET | CTL_DO_READS | CTL_DO_GONE_IS_FINE | CTL_DO_FROZEN |
+			 CTL_DO_FOLLOWING,
+		.start = ctl_kind_start_read_secret},
 	[CTL_MACHINE_ANNOUNCE] = {"announce the key", .flags = CTL_DO_ANSWERS_SELF, .start = patch},
-	[CTL_MACHINE_CREATE_SECRET] = {"create the key", "key made", .start = make_secret},
+	[CTL_MACHINE_CREATE_SECRET] = {"create the key", "key made", CTL_DO_SECRET | CTL_DO_CREATES,
+		.start = make_secret},
 	[CTL_MACHINE_RESTORE_SECRET] = {"restore the key",
-		"key restored, its Secret had been deleted", CTL_DO_WARNS, .start = make_secret},
+		"key restored, its Secret had been deleted",
+		CTL_DO_SECRET | CTL_DO_CREATES | CTL_DO_WARNS, .start = make_secret},
 	[CTL_MACHINE_INHERIT] = {"take over the key", "key of another operator taken over",
 		CTL_DO_ANSWERS_SELF, .start = patch},
 	[CTL_MACHINE_MARK_DELIVERED] = {"mark the key as delivered",
@@ -900,7 +877,6 @@ struct ctl_kind *ctl_machine_new(const struct ctl_env *env)
 		.knows_cached = true,
 		.watches = watches,
 		.look = look,
-		.ended = ended,
 		.tell = tell,
 		.on_sync = on_sync,
 	};
