@@ -169,7 +169,7 @@ struct ctl_kind_conf {
 	const struct ctl_do *acts; /* by the number that look returns */
 	int status;                /* the act that writes the status */
 	bool knows_cached; /* if the cache has the answer already, its object is used instead */
-	const struct ctl_watch *watches; /* ends with a NULL map */
+	const struct ctl_watch *watches; /* ends with a NULL map; NULL: see ctl/follow */
 	/* Looks and decides; returns the number of the act. Notes in `a` what the key waits for. */
 	int (*look)(struct ctl_kind *k, const char *name, struct ctl_act *a, struct ctl_look *l);
 	/* A request ended; its own object and Secret were taken already. True: it counts as success

@@ -344,7 +344,7 @@ struct ctl_kind *ctl_kind_new(const struct ctl_env *env, const struct ctl_kind_c
 	k->look = xcalloc(1, conf->look_size);
 	k->runner = ctl_acts_init(&k->acts, env, conf->name, step, k);
 	ctl_runner_keys(k->runner, env->state->cache[conf->of]);
-	for (const struct ctl_watch *w = conf->watches; w->map; w++)
+	for (const struct ctl_watch *w = conf->watches; w && w->map; w++)
 		ctl_runner_watch(k->runner, env->state->cache[w->of], w->map);
 	if (conf->on_sync)
 		kbs_sync_listen(env->state->sync, on_sync, k);

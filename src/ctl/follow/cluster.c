@@ -429,17 +429,11 @@ static void map_named(void *self, const struct kobj *was, const struct kobj *now
 
 struct ctl_kind *follow_cluster_new(struct ctl_follow *f)
 {
-	static const struct ctl_watch watches[] = {
-		{STATE_CLUSTERS, map_cluster},
-		{STATE_CONFIGMAPS, map_named},
-		{STATE_SECRETS, map_named},
-		{.map = NULL},
-	};
-	static const struct ctl_watch of_source[] = {
-		{STATE_CLUSTERS, map_source_cluster},
-		{STATE_CONFIGMAPS, map_named},
-		{STATE_SECRETS, map_named},
-		{.map = NULL},
+	static const struct follow_watch watches[] = {
+		{STATE_CLUSTERS, map_cluster, map_source_cluster},
+		{STATE_CONFIGMAPS, map_named, map_named},
+		{STATE_SECRETS, map_named, map_named},
+		{.here = NULL},
 	};
 	static const struct ctl_kind_conf conf = {
 		.name = "follow",
@@ -449,11 +443,10 @@ struct ctl_kind *follow_cluster_new(struct ctl_follow *f)
 		.acts = acts,
 		.status = -1,
 		.knows_cached = true,
-		.watches = watches,
 		.look = look,
 		.ended = ended,
 		.forget = forget,
 	};
 
-	return follow_kind_new(f, &conf, of_source);
+	return follow_kind_new(f, &conf, watches);
 }

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which parts run, and what is known of the source. One function, check(), brings both up to date;
- * every event only schedules it. Keys are looked at only while the source is being read and may be
- * copied; each look updates the count of keys that are not in step.
+ * Which parts run, and what is known of the source and of the peer. One function, check(), brings
+ * all of it up to date; every event only schedules it. Keys are looked at only while the source is
+ * being read and may be copied; each look updates the notes on keys that are not in step. Most
+ * keys have no note, so memory and time depend on the number of problems, not of objects.
+ *
+ * The peer is the operator that was followed before, which an administrator may have made the
+ * deciding one in the meantime. In doubt the peer decides, so that of two operators that see each
+ * other at most one does.
  */
 #include "config.h"
 
@@ -15,12 +20,177 @@
 #include "tec/base/clock.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/base/str.h"
+#include "tec/ctl/authority.h"
 
 #define TICK_MS      5000 /* interval of checks while nothing else happens */
+#define SOON_MS      500  /* delay of a check after changes that concern every key */
 #define SEEN_S       10   /* interval of notifications if only seen_s changes */
-#define STALE_S      3600 /* interval of Events while the source is unreachable */
+#define TELL_S       3600 /* interval of Events about the same problem */
 #define MISSING_MIN  3    /* this many missing copies, and 1 / MISSING_PART of all, are too many */
 #define MISSING_PART 20
+#define NAMES_SHOWN  3
+
+/* ---- notes on keys that are not in step */
+
+struct follow_note {
+	struct table_link link;
+	enum follow_lag lag;
+	bool deleted; /* the source deleted it, and its copy must still be deleted */
+	char name[];
+};
+
+/* A new note counts as in step until its lag is set. NULL: there is none, and add is false. */
+static struct follow_note *note_of(struct follow_notes *n, const char *name, bool add)
+{
+	struct follow_note *note;
+
+	TABLE_WITH_HASH (note, link, &n->table, table_hash_str(name))
+		if (strcmp(note->name, name) == 0)
+			return note;
+	if (!add)
+		return NULL;
+	note = xcalloc(1, sizeof(*note) + strlen(name) + 1);
+	memcpy(note->name, name, strlen(name));
+	table_add(&n->table, &note->link, table_hash_str(name));
+	n->n[FOLLOW_IN_STEP]++;
+	return note;
+}
+
+/* Keeps the table as small as the number of problems. */
+static void drop_if_empty(struct follow_notes *n, struct follow_note *note)
+{
+	if (note->deleted || note->lag != FOLLOW_IN_STEP)
+		return;
+	n->n[FOLLOW_IN_STEP]--;
+	table_remove(&n->table, &note->link);
+	free(note);
+}
+
+static bool is_deleted(struct follow_notes *n, const char *name)
+{
+	const struct follow_note *note = note_of(n, name, false);
+
+	return note && note->deleted;
+}
+
+/* Clearing a note that does not exist is the common case, and costs one lookup. */
+static void set_deleted(struct follow_notes *n, const char *name, bool deleted)
+{
+	struct follow_note *note = note_of(n, name, deleted);
+
+	if (!note)
+		return;
+	note->deleted = deleted;
+	drop_if_empty(n, note);
+}
+
+/* Called at the end of each look; only a change schedules a check. Counts by lag are updated here
+ * and nowhere else. */
+void follow_kind_lags(struct ctl_kind *k, const char *name, enum follow_lag lag)
+{
+	struct follow_notes *n = &follow_kind(k)->notes;
+	struct follow_note *note = note_of(n, name, lag != FOLLOW_IN_STEP);
+
+	if (!note || note->lag == lag)
+		return;
+	n->n[note->lag]--;
+	n->n[lag]++;
+	note->lag = lag;
+	drop_if_empty(n, note);
+	follow_kind_check(follow_kind(k)->f);
+}
+
+void follow_kind_forget(struct ctl_kind *k)
+{
+	struct follow_notes *n = &follow_kind(k)->notes;
+	struct follow_note *note;
+
+	TABLE_EACH (note, link, &n->table)
+		free(note);
+	table_fini(&n->table);
+	memset(n, 0, sizeof(*n));
+}
+
+/* ---- what the kinds share */
+
+/* Find both objects of a key. An unreadable one counts as neither present nor absent: nothing is
+ * done. */
+struct follow_pair follow_kind_look(struct ctl_kind *k, const char *name, struct ctl_look *l)
+{
+	struct follow_kind *fk = follow_kind(k);
+	const struct kobj *there = k8s_cache_find(fk->f->source.state.cache[k->conf->of], name);
+	const struct kobj *here = k8s_cache_find(k->state->cache[k->conf->of], name);
+	bool may_copy =
+		fk->f->may_copy && !(there && there->unreadable) && !(here && here->unreadable);
+
+	l->o = here;
+	l->over = !there && !here;
+	if (!here)
+		set_deleted(&fk->notes, name, false);
+	return (struct follow_pair){
+		.there = there && !there->unreadable && !there->deleting ? there : NULL,
+		.here = here && !here->unreadable ? here : NULL,
+		.may_copy = may_copy,
+		.may_take = may_copy && !fk->f->went_back,
+		.deleted = (there && there->deleting) || is_deleted(&fk->notes, name),
+	};
+}
+
+struct op *follow_kind_start_delete(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
+{
+	return ctl_kind_delete(k, a, state_kinds[k->conf->of].gvk, l->o);
+}
+
+void follow_kind_wake(void *kind, const struct kobj *o)
+{
+	ctl_runner_wake(((struct ctl_kind *)kind)->runner, o->name);
+}
+
+/* The same names exist on both sides, so names of the source are keys here. */
+void follow_kind_wake_source(
+	struct ctl_kind *k, enum state_of of, unsigned index, const char *value)
+{
+	const struct k8s_cache *cache = follow_kind(k)->f->source.state.cache[of];
+
+	for (const struct kobj *o = value ? k8s_cache_first(cache, index, value) : NULL; o;
+		o = k8s_cache_next(cache, index, o))
+		ctl_runner_wake(k->runner, o->name);
+}
+
+void follow_kind_map(void *kind, const struct kobj *was, const struct kobj *now)
+{
+	follow_kind_wake(kind, was ? was : now);
+}
+
+/* Note a deletion when it is seen, since later the object is only missing: either a watch event, or
+ * another UID under the same name. An object that a new list merely lacks is not known to be
+ * deleted. */
+void follow_kind_map_source(void *kind, const struct kobj *was, const struct kobj *now)
+{
+	struct ctl_kind *k = kind;
+	struct follow_kind *fk = follow_kind(k);
+	struct k8s_cache *cache = fk->f->source.state.cache[k->conf->of];
+
+	if (k->on && was && (now ? !str_eq(was->uid, now->uid) : k8s_cache_saw_delete(cache)))
+		set_deleted(&fk->notes, was->name, true);
+	follow_kind_map(kind, was, now);
+}
+
+struct ctl_kind *follow_kind_new(
+	struct ctl_follow *f, const struct ctl_kind_conf *conf, const struct follow_watch *watches)
+{
+	struct ctl_kind *k = ctl_kind_new(f->env, conf);
+
+	follow_kind(k)->f = f;
+	for (const struct follow_watch *w = watches; w->here; w++) {
+		ctl_runner_watch(k->runner, k->state->cache[w->of], w->here);
+		if (w->there)
+			ctl_runner_watch(k->runner, f->source.state.cache[w->of], w->there);
+	}
+	return k;
+}
 
 /* ---- too many copies missing at once */
 
@@ -32,35 +202,21 @@ struct missing {
 		      and not withheld yet */
 };
 
-/* Each missing Machine is woken, too, since no event names it. */
-static void count_machine(void *arg, const struct kobj *o)
+/* Each missing Machine or AttestationKey is woken, too, since no event names it. */
+static void count_one(void *arg, const struct kobj *o)
 {
 	struct missing *m = arg;
-	const struct model_machine *machine = model_machine(o);
+	bool machine = m->k->conf->of == STATE_MACHINES;
+	bool withheld = machine ? model_machine(o)->withheld : model_ak(o)->withheld;
+	bool held = machine ? model_machine_delivered(model_machine(o))
+			    : model_ak(o)->approved_at != NULL;
 
 	if (o->unreadable || o->deleting)
 		return;
-	m->of += model_machine_delivered(machine);
-	if (k8s_cache_find(m->source, o->name) ||
-		follow_note_deleted(&follow_kind(m->k)->notes, o->name))
+	m->of += held;
+	if (k8s_cache_find(m->source, o->name) || is_deleted(&follow_kind(m->k)->notes, o->name))
 		return;
-	m->n += model_machine_delivered(machine) && !machine->withheld;
-	ctl_runner_wake(m->k->runner, o->name);
-}
-
-/* As count_machine(), for approved keys. */
-static void count_ak(void *arg, const struct kobj *o)
-{
-	struct missing *m = arg;
-	const struct model_ak *ak = model_ak(o);
-
-	if (o->unreadable || o->deleting)
-		return;
-	m->of += ak->approved_at != NULL;
-	if (k8s_cache_find(m->source, o->name) ||
-		follow_note_deleted(&follow_kind(m->k)->notes, o->name))
-		return;
-	m->n += ak->approved_at && !ak->withheld;
+	m->n += held && !withheld;
 	ctl_runner_wake(m->k->runner, o->name);
 }
 
@@ -77,12 +233,12 @@ static bool is_too_many(const struct missing *m)
 static void count_missing(struct ctl_follow *f)
 {
 	const struct state *source = &f->source.state, *ours = f->env->state;
-	struct missing machines = {.k = f->machine, .source = source->machines};
-	struct missing aks = {.k = f->ak, .source = source->aks};
+	struct missing machines = {.k = f->kind[FOLLOW_MACHINE], .source = source->machines};
+	struct missing aks = {.k = f->kind[FOLLOW_AK], .source = source->aks};
 	bool before = f->went_back;
 
-	k8s_cache_each(ours->machines, count_machine, &machines);
-	k8s_cache_each(ours->aks, count_ak, &aks);
+	k8s_cache_each(ours->machines, count_one, &machines);
+	k8s_cache_each(ours->aks, count_one, &aks);
 	f->went_back = is_too_many(&machines) || is_too_many(&aks);
 	if (f->went_back)
 		snprintf(f->went_back_why, sizeof(f->went_back_why),
@@ -91,29 +247,165 @@ static void count_missing(struct ctl_follow *f)
 			"older backup, delete what it lacks: tecctl follow --accept-source",
 			machines.n, machines.of, aks.n, aks.of);
 	if (before && !f->went_back) /* the source's spec counts again */
-		ctl_kind_wake_all(f->cluster);
+		ctl_kind_wake_all(f->kind[FOLLOW_CLUSTER]);
 	if (f->went_back && !before)
 		log_warn(NULL, "many objects are suddenly missing at the followed operator",
 			"machine=%zu ak=%zu", machines.n, aks.n);
 }
 
-/* ---- what is known of the source */
+/* ---- the peer */
 
-/* The cluster that follows, or NULL. */
-static const struct model_cluster *followed(const struct ctl_follow *f)
+/* Derive the state of the peer. What can be read outranks what an administrator confirmed;
+ * without either, the former state stays. */
+enum state_peer ctl_follow_peer(const struct ctl_follow_peer_view *v, enum state_peer was)
+{
+	if (v->read)
+		return v->yields ? STATE_PEER_DECIDES : STATE_PEER_FINE;
+	if (v->confirmed)
+		return STATE_PEER_FINE;
+	/* A peer that decided and is unreachable now may be lost for good: only an administrator
+	 * knows. */
+	return was == STATE_PEER_DECIDES ? STATE_PEER_UNKNOWN : was;
+}
+
+/* The cluster here whose peer must be read; NULL: it has none, or it follows. Only Self and Frozen have a peer: Following has a source, Retired decides nothing. */
+static const struct model_cluster *peer_of(const struct ctl_follow *f)
 {
 	const struct model_cluster *c = state_cluster(f->env->state);
 
-	return f->on && c && c->authority == MODEL_AUTHORITY_FOLLOWING && c->follow_secret ? c
-											   : NULL;
+	if (!f->on || !c || !model_cluster_peer(c))
+		return NULL;
+	return c->authority == MODEL_AUTHORITY_SELF || c->authority == MODEL_AUTHORITY_FROZEN
+		       ? c
+		       : NULL;
 }
+
+/* The cluster of the peer, if it can be read now. The UID must be that of the peer: at the same address another cluster may exist now. */
+static const struct model_cluster *peer_read(const struct ctl_follow *f)
+{
+	const struct model_cluster *here = peer_of(f), *there;
+	char why[512];
+
+	if (!here || !follow_source_filled(&f->source) || follow_source_problem(&f->source, why))
+		return NULL;
+	there = state_cluster(&f->source.state);
+	return there && str_eq(there->obj.uid, model_cluster_peer(here)) ? there : NULL;
+}
+
+/* `confirmed`: since the last check, spec.authority became Self or spec.epoch rose while Self.
+ * Both are done by an administrator who knows that the peer does not decide. */
+void follow_peer_view(const struct ctl_follow *f, struct ctl_follow_peer_view *out)
+{
+	const struct model_cluster *here = peer_of(f), *there = peer_read(f);
+
+	*out = (struct ctl_follow_peer_view){.known = here != NULL, .read = there != NULL};
+	if (!here)
+		return;
+	out->self = here->authority == MODEL_AUTHORITY_SELF;
+	out->confirmed = out->self && str_eq(f->was.uid, here->obj.uid) &&
+			 (f->was.authority != MODEL_AUTHORITY_SELF || here->epoch > f->was.epoch);
+	if (!there)
+		return;
+	out->retired = there->authority == MODEL_AUTHORITY_RETIRED;
+	out->decides = there->authority == MODEL_AUTHORITY_SELF;
+	out->yields = model_cluster_yields(here, there);
+}
+
+/* The same reason is posted once per TELL_S; another reason at once. */
+static void post(struct ctl_follow *f, const char *reason, const char *message)
+{
+	const struct model_cluster *here = peer_of(f);
+	int64_t now_s = clock_wall_s();
+
+	if (!here || (str_eq(f->told_peer, reason) && now_s - f->told_peer_s < TELL_S))
+		return;
+	f->told_peer = reason;
+	f->told_peer_s = now_s;
+	k8s_events_post(f->env->events, &kobj_cluster, &here->obj, K8S_EVENT_WARNING, reason,
+		"Decide", "%s", message);
+}
+
+/* Post an Event about a problem, once an hour. While the connection is being established, an unknown peer is not worth an Event yet. */
+static void peer_tell(struct ctl_follow *f)
+{
+	const struct model_cluster *here = peer_of(f);
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	enum model_cluster_reason r;
+
+	if (!here || here->authority != MODEL_AUTHORITY_SELF)
+		return;
+	r = ctl_authority_self(f->state->peer, &f->is, here->epoch, &text);
+	if (f->is.decides_too)
+		post(f, "PeerDecidesToo", strbuf_str(&text));
+	else if (r == CLUSTER_PEER_UNKNOWN && f->is.is != CTL_FOLLOW_CONNECTING)
+		post(f, model_cluster_reason(r), strbuf_str(&text));
+}
+
+static void call(const struct follow_listeners *l)
+{
+	for (unsigned i = 0; i < l->n; i++)
+		l->v[i].fn(l->v[i].arg);
+}
+
+/* Update state->peer and wake everything whose permission to decide may have changed. */
+static void peer_check(struct ctl_follow *f)
+{
+	static const char *const words[] = {[STATE_PEER_FINE] = "Fine",
+		[STATE_PEER_UNKNOWN] = "Unknown",
+		[STATE_PEER_DECIDES] = "Decides",
+		[STATE_PEER_TOLD] = "Told"};
+	const struct model_cluster *c = state_cluster(f->env->state);
+	enum state_peer was = f->state->peer, now;
+	struct ctl_follow_peer_view v;
+
+	if (!f->on || !c)
+		return;
+	follow_peer_view(f, &v);
+	now = v.known ? ctl_follow_peer(&v, was) : was;
+	snprintf(f->was.uid, sizeof(f->was.uid), "%s", c->obj.uid);
+	f->was.authority = c->authority;
+	f->was.epoch = c->epoch;
+	if (now == was)
+		return;
+	f->state->peer = now;
+	log_info(NULL, "peer state changed", "from=%s to=%s", words[was], words[now]);
+	call(&f->peer_listeners);
+	call(&f->listeners);
+	ctl_kind_wake_all(f->kind[FOLLOW_CLUSTER]);
+}
+
+/* The state of reading the peer, and why it cannot be read. For the peer, IN_STEP means that it can be read now. */
+static enum ctl_follow_is peer_is(const struct ctl_follow *f, char why[512])
+{
+	const struct model_cluster *there = state_cluster(&f->source.state);
+
+	if (follow_source_problem(&f->source, why))
+		return CTL_FOLLOW_UNREACHABLE;
+	if (!follow_source_filled(&f->source))
+		return CTL_FOLLOW_CONNECTING;
+	if (peer_read(f))
+		return CTL_FOLLOW_IN_STEP;
+	snprintf(why, 512, "%s",
+		there ? "The TrustedExecutionCluster in that namespace is not the same as before. Correct spec.follow."
+		      : "No readable TrustedExecutionCluster exists in that namespace.");
+	return there ? CTL_FOLLOW_OTHER : CTL_FOLLOW_UNREACHABLE;
+}
+
+/* ---- what is known of the source */
 
 /* The cluster here whose source or peer must be read, or NULL. */
 static const struct model_cluster *connected(const struct ctl_follow *f)
 {
-	const struct model_cluster *c = followed(f);
+	const struct model_cluster *c = state_cluster(f->env->state);
 
-	return c ? c : follow_peer_of(f);
+	if (f->on && c && c->authority == MODEL_AUTHORITY_FOLLOWING)
+		return c->follow_secret ? c : NULL;
+	return peer_of(f);
+}
+
+static bool follows(const struct model_cluster *c)
+{
+	return c && c->authority == MODEL_AUTHORITY_FOLLOWING;
 }
 
 /* Return why the source must not be copied, or NULL if it may. */
@@ -151,47 +443,60 @@ static bool trustees_in_step(const struct state *s)
 	return declared == confirmed && revoking == 0;
 }
 
-static const struct follow_notes *notes(const struct ctl_kind *k)
+static const struct follow_notes *notes(const struct ctl_follow *f, int kind)
 {
-	return &((const struct follow_kind *)k)->notes;
+	return &follow_kind(f->kind[kind])->notes;
 }
 
 /* Sum over all kinds of objects. */
 static size_t count(const struct ctl_follow *f, enum follow_lag lag)
 {
-	return notes(f->cluster)->n[lag] + notes(f->machine)->n[lag] + notes(f->ak)->n[lag] +
-	       notes(f->image)->n[lag];
+	size_t n = 0;
+
+	for (int i = 0; i < FOLLOW_N_KINDS; i++)
+		n += notes(f, i)->n[lag];
+	return n;
 }
 
-/* Name up to three objects of each kind that have this lag. */
+/* Append up to NAMES_SHOWN names. The order is that of the table: arbitrary, but stable while
+ * nothing changes. */
+static void add_names(const struct follow_notes *n, enum follow_lag lag, struct strbuf *out)
+{
+	const struct follow_note *note;
+	size_t shown = 0;
+
+	TABLE_EACH (note, link, &n->table) {
+		if (note->lag != lag)
+			continue;
+		if (shown == NAMES_SHOWN) {
+			strbuf_addf(out, " and %zu more", n->n[lag] - shown);
+			return;
+		}
+		strbuf_addf(out, "%s%s", shown++ ? ", " : "", note->name);
+	}
+}
+
+/* Name some objects of each kind that have this lag. */
 static void say_names(
 	const struct ctl_follow *f, enum follow_lag lag, const char *text, char out[512])
 {
 	cleanup_strbuf struct strbuf names = STRBUF_INIT;
 
-	if (notes(f->machine)->n[lag] > 0)
-		strbuf_adds(&names, "Machine ");
-	follow_note_names(notes(f->machine), lag, &names);
-	if (notes(f->ak)->n[lag] > 0)
-		strbuf_addf(&names, "%sAttestationKey ", names.len ? ", " : "");
-	follow_note_names(notes(f->ak), lag, &names);
-	if (notes(f->image)->n[lag] > 0)
-		strbuf_addf(&names, "%sApprovedImage ", names.len ? ", " : "");
-	follow_note_names(notes(f->image), lag, &names);
+	for (int i = FOLLOW_MACHINE; i < FOLLOW_N_KINDS; i++) {
+		if (notes(f, i)->n[lag] == 0)
+			continue;
+		strbuf_addf(&names, "%s%s ", names.len ? ", " : "",
+			state_kinds[f->kind[i]->conf->of].gvk->kind);
+		add_names(notes(f, i), lag, &names);
+	}
 	snprintf(out, 512, "%.300s: %s", strbuf_str(&names), text);
 }
 
 /* While keys wait to be looked at, the counts are incomplete. */
 static bool is_looking(const struct ctl_follow *f)
 {
-	return queue_due(ctl_runner_queue(f->machine->runner)) > 0 ||
-	       queue_due(ctl_runner_queue(f->ak->runner)) > 0;
-}
-
-/* BEHIND counts only keys that were looked at; keys in the queue may add to it. */
-static bool is_working(const struct ctl_follow *f)
-{
-	return count(f, FOLLOW_BEHIND) > 0 || is_looking(f);
+	return queue_due(ctl_runner_queue(f->kind[FOLLOW_MACHINE]->runner)) > 0 ||
+	       queue_due(ctl_runner_queue(f->kind[FOLLOW_AK]->runner)) > 0;
 }
 
 /* Determine the state of following; the first problem found wins, and `why` explains it. */
@@ -211,7 +516,7 @@ static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 		snprintf(why, 512, "%s", f->went_back_why);
 		return CTL_FOLLOW_WENT_BACK;
 	}
-	if (notes(f->cluster)->n[FOLLOW_CONFLICT] > 0) {
+	if (notes(f, FOLLOW_CLUSTER)->n[FOLLOW_CONFLICT] > 0) {
 		snprintf(why, 512, "%s", f->spec_why);
 		return CTL_FOLLOW_CONFLICT;
 	}
@@ -221,7 +526,8 @@ static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 			why);
 		return CTL_FOLLOW_CONFLICT;
 	}
-	if (is_working(f)) {
+	/* BEHIND counts only keys that were looked at; keys in the queue may add to it. */
+	if (count(f, FOLLOW_BEHIND) > 0 || is_looking(f)) {
 		snprintf(why, 512, "%s", f->spec_why);
 		return CTL_FOLLOW_COPYING;
 	}
@@ -255,7 +561,7 @@ static void tell_stale(struct ctl_follow *f, const struct model_cluster *c)
 	int64_t unit_s = away_s >= 3600 ? 3600 : away_s >= 60 ? 60 : 1;
 
 	if (f->is.seen_s == 0 || away_s * 1000 <= c->follow_stale_ms ||
-		now_s - f->told_stale_s < STALE_S)
+		now_s - f->told_stale_s < TELL_S)
 		return;
 	f->told_stale_s = now_s;
 	k8s_events_post(f->env->events, &kobj_cluster, &c->obj, K8S_EVENT_WARNING, "SourceAway",
@@ -284,8 +590,7 @@ static void tell(struct ctl_follow *f, const struct ctl_follow_state *now)
 	if (!other && now->seen_s - f->told_seen_s < SEEN_S)
 		return;
 	f->told_seen_s = now->seen_s;
-	for (unsigned i = 0; i < f->n_listeners; i++)
-		f->listener[i].fn(f->listener[i].arg);
+	call(&f->listeners);
 }
 
 /* Carry over what was known before a start or before the connection ended: from memory, or from
@@ -318,9 +623,9 @@ static void update(struct ctl_follow *f, const struct model_cluster *c)
 		memcpy(now.peer, f->is.peer, sizeof(now.peer));
 		remember(f, c, state_cluster(&f->source.state), &now);
 	}
-	if (c && c->authority != MODEL_AUTHORITY_FOLLOWING) {
+	if (c && !follows(c)) {
 		follow_peer_view(f, &v);
-		now.is = follow_peer_is(f, now.why);
+		now.is = peer_is(f, now.why);
 		now.decides_too =
 			v.self && v.read && v.decides && f->state->peer != STATE_PEER_DECIDES;
 	} else if (c) {
@@ -329,7 +634,7 @@ static void update(struct ctl_follow *f, const struct model_cluster *c)
 			     count(f, FOLLOW_CONFLICT);
 	}
 	tell(f, &now);
-	if (c && c->authority == MODEL_AUTHORITY_FOLLOWING)
+	if (follows(c))
 		tell_stale(f, c);
 }
 
@@ -338,39 +643,30 @@ static void update(struct ctl_follow *f, const struct model_cluster *c)
 /* Objects of either side may need an act: names of both are woken. */
 static void wake_all(struct ctl_follow *f)
 {
-	struct ctl_kind *const kinds[] = {f->machine, f->ak, f->image};
+	for (int i = 0; i < FOLLOW_N_KINDS; i++) {
+		struct ctl_kind *k = f->kind[i];
 
-	ctl_kind_wake_all(f->cluster);
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-		k8s_cache_each(
-			f->source.state.cache[kinds[i]->conf->of], follow_kind_wake, kinds[i]);
-		ctl_kind_wake_all(kinds[i]);
+		if (i != FOLLOW_CLUSTER)
+			k8s_cache_each(f->source.state.cache[k->conf->of], follow_kind_wake, k);
+		ctl_kind_wake_all(k);
 	}
-}
-
-/* Both are harmless if the state is the same already. */
-static void kind_set(struct ctl_kind *k, bool on)
-{
-	if (on)
-		ctl_kind_on(k);
-	else
-		ctl_kind_off(k);
 }
 
 /* Start or stop the kinds. Nothing is copied from a peer, of which only the cluster is read. */
 static void kinds_set(struct ctl_follow *f, const struct model_cluster *c)
 {
-	bool filled = c && follow_source_filled(&f->source);
-	bool copies = filled && c->authority == MODEL_AUTHORITY_FOLLOWING;
+	bool filled = c && follow_source_filled(&f->source), copies = filled && follows(c);
 
 	if (f->kinds_on == filled && f->copies_on == copies)
 		return;
 	f->kinds_on = filled;
 	f->copies_on = copies;
-	kind_set(f->cluster, filled);
-	kind_set(f->machine, copies);
-	kind_set(f->ak, copies);
-	kind_set(f->image, copies);
+	for (int i = 0; i < FOLLOW_N_KINDS; i++) {
+		if (i == FOLLOW_CLUSTER ? filled : copies)
+			ctl_kind_on(f->kind[i]);
+		else
+			ctl_kind_off(f->kind[i]);
+	}
 }
 
 /* Bring connection, kinds and state up to date; deferred to the next turn of the loop by
@@ -391,7 +687,7 @@ static void check(void *arg)
 		follow_source_close(&f->source);
 		timer_cancel(&f->tick);
 	}
-	may_copy = followed(f) && !why_not(f, &ignored);
+	may_copy = follows(c) && !why_not(f, &ignored);
 	kinds_set(f, c);
 	if (!may_copy) {
 		f->went_back = false;
@@ -400,12 +696,28 @@ static void check(void *arg)
 		wake_all(f);
 	}
 	f->may_copy = may_copy;
-	follow_peer_check(f);
+	peer_check(f);
 	update(f, c);
-	follow_peer_tell(f);
+	peer_tell(f);
 	/* A look that finds its key in step schedules nothing, not even the last one. */
 	if (is_looking(f))
 		follow_kind_check_soon(f);
+}
+
+/* Deferred, so that many changes in one turn of the loop cause one check. */
+void follow_kind_check(void *arg)
+{
+	struct ctl_follow *f = arg;
+
+	if (f->on)
+		defer_call(&f->check, f->env->loop, check, f);
+}
+
+/* For events that come in large numbers: the tick is only moved forward. */
+void follow_kind_check_soon(struct ctl_follow *f)
+{
+	if (f->on)
+		timer_set_earlier(&f->tick, SOON_MS);
 }
 
 /* Missing objects may have come back, or been accepted by an administrator, without a new list. */
@@ -421,7 +733,7 @@ static void on_tick(void *arg)
 /* ---- the source */
 
 /* Missing copies are counted before any key is looked at. */
-static void on_listed(void *arg)
+void follow_on_listed(void *arg)
 {
 	struct ctl_follow *f = arg;
 
@@ -430,16 +742,16 @@ static void on_listed(void *arg)
 	follow_kind_check(f);
 }
 
-static void on_closing(void *arg)
+void follow_on_closing(struct ctl_follow *f)
 {
-	struct ctl_follow *f = arg;
-
 	kinds_set(f, NULL);
 	f->is.peer[0] = '\0';
 }
 
-static const struct follow_source_listener of_source = {
-	.changed = follow_kind_check, .listed = on_listed, .closing = on_closing};
+void follow_on_cluster(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	follow_kind_check(arg);
+}
 
 /* ---- life */
 
@@ -453,11 +765,6 @@ static void on_our_secret(void *arg, const struct kobj *was, const struct kobj *
 		follow_kind_check(f);
 }
 
-static void on_our_cluster(void *arg, const struct kobj *was, const struct kobj *now)
-{
-	follow_kind_check(arg);
-}
-
 /* All four kinds exist for life and are switched on and off by check(). */
 struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct state *state)
 {
@@ -467,14 +774,13 @@ struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct state *state
 	f->state = state;
 	f->is.epoch = -1;
 	timer_init(&f->tick, env->loop, on_tick, f);
-	f->check_fn = check;
-	follow_source_init(&f->source, env, &of_source, f);
-	f->cluster = follow_cluster_new(f);
-	f->machine = follow_machine_new(f);
-	f->ak = follow_ak_new(f);
-	f->image = follow_image_new(f);
+	follow_source_init(&f->source, env, f);
+	f->kind[FOLLOW_CLUSTER] = follow_cluster_new(f);
+	f->kind[FOLLOW_MACHINE] = follow_machine_new(f);
+	f->kind[FOLLOW_AK] = follow_ak_new(f);
+	f->kind[FOLLOW_IMAGE] = follow_image_new(f);
 	k8s_cache_listen(env->state->secrets, on_our_secret, f);
-	k8s_cache_listen(env->state->clusters, on_our_cluster, f);
+	k8s_cache_listen(env->state->clusters, follow_on_cluster, f);
 	return f;
 }
 
@@ -508,12 +814,10 @@ void ctl_follow_free(struct ctl_follow *f)
 {
 	if (!f)
 		return;
-	f->n_listeners = f->n_peer_listeners = 0;
+	f->listeners.n = f->peer_listeners.n = 0;
 	ctl_follow_off(f);
-	ctl_kind_free(f->cluster);
-	ctl_kind_free(f->machine);
-	ctl_kind_free(f->ak);
-	ctl_kind_free(f->image);
+	for (int i = 0; i < FOLLOW_N_KINDS; i++)
+		ctl_kind_free(f->kind[i]);
 	follow_source_fini(&f->source);
 	timer_fini(&f->tick);
 	free(f);
@@ -524,16 +828,19 @@ const struct ctl_follow_state *ctl_follow_state(const struct ctl_follow *f)
 	return &f->is;
 }
 
+static void listen(struct follow_listeners *l, void (*fn)(void *arg), void *arg)
+{
+	assert(l->n < CTL_FOLLOW_LISTENERS);
+	l->v[l->n].fn = fn;
+	l->v[l->n++].arg = arg;
+}
+
 void ctl_follow_listen(struct ctl_follow *f, void (*fn)(void *arg), void *arg)
 {
-	assert(f->n_listeners < CTL_FOLLOW_LISTENERS);
-	f->listener[f->n_listeners].fn = fn;
-	f->listener[f->n_listeners++].arg = arg;
+	listen(&f->listeners, fn, arg);
 }
 
 void ctl_follow_listen_peer(struct ctl_follow *f, void (*fn)(void *arg), void *arg)
 {
-	assert(f->n_peer_listeners < CTL_FOLLOW_LISTENERS);
-	f->peer_listener[f->n_peer_listeners].fn = fn;
-	f->peer_listener[f->n_peer_listeners++].arg = arg;
+	listen(&f->peer_listeners, fn, arg);
 }

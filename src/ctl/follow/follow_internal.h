@@ -8,7 +8,7 @@
 #include "tec/ctl/follow.h"
 #include "tec/loop/timer.h"
 
-/* ---- note.c: notes on keys that are not in step; other keys have no note */
+/* ---- what the kinds share: follow.c */
 
 enum follow_lag {
 	FOLLOW_IN_STEP,
@@ -19,29 +19,12 @@ enum follow_lag {
 	FOLLOW_N_LAGS,
 };
 
-struct follow_note {
-	struct table_link link;
-	enum follow_lag lag;
-	bool deleted; /* the source deleted it, and its copy must still be deleted */
-	char name[];
-};
-
 struct follow_notes {
 	struct table table; /* owned, with the notes */
 	size_t n[FOLLOW_N_LAGS];
 };
-bool follow_note_deleted(const struct follow_notes *n, const char *name);
-void follow_note_set_deleted(struct follow_notes *n, const char *name, bool deleted);
-/* True: the lag changed. */
-bool follow_note_set_lag(struct follow_notes *n, const char *name, enum follow_lag lag);
-/* Appends up to three names. */
-void follow_note_names(const struct follow_notes *n, enum follow_lag lag, struct strbuf *out);
-void follow_notes_clear(struct follow_notes *n);
-
-/* ---- kind.c: what the kinds share; struct ctl_kind must be the first member */
-
 struct follow_kind {
-	struct ctl_kind kind;
+	struct ctl_kind kind; /* the first member */
 	struct ctl_follow *f;
 	struct follow_notes notes;
 };
@@ -49,9 +32,13 @@ static inline struct follow_kind *follow_kind(struct ctl_kind *k)
 {
 	return (struct follow_kind *)k;
 }
-/* conf.of is the kind that is copied. of_source: as conf.watches, but of the source's caches. */
+struct follow_watch {
+	enum state_of of;
+	ctl_map_fn here, there; /* of our cache; of the source's, NULL: none */
+};
+/* conf.of is the kind that is copied. watches ends with a NULL here. */
 struct ctl_kind *follow_kind_new(
-	struct ctl_follow *f, const struct ctl_kind_conf *conf, const struct ctl_watch *of_source);
+	struct ctl_follow *f, const struct ctl_kind_conf *conf, const struct follow_watch *watches);
 void follow_kind_forget(struct ctl_kind *k); /* for ctl_kind_conf */
 
 /* The two objects of a key. Borrowed from the caches, valid for one step. */
@@ -137,17 +124,9 @@ struct op *follow_named_patch(struct ctl_kind *k, struct ctl_act *a, const struc
 #define FOLLOW_N_WATCHES 6
 extern const enum state_of follow_kinds[FOLLOW_N_WATCHES];
 
-/* What the source reports to its owner. */
-struct follow_source_listener {
-	void (*changed)(void *arg); /* the connection, or the cluster there */
-	void (*listed)(void *arg);  /* a watch may have delivered a complete list */
-	void (*closing)(void *arg); /* the caches are about to be emptied */
-};
-
 struct follow_source {
 	const struct ctl_env *env; /* borrowed */
-	const struct follow_source_listener *listener;
-	void *arg; /* of the listener */
+	struct ctl_follow *f;      /* borrowed: its owner */
 	struct op_scope ops;
 	struct state state;                        /* owns its caches, which stay for life */
 	struct k8s_watch *watch[FOLLOW_N_WATCHES]; /* owned; NULL: not connected */
@@ -161,8 +140,7 @@ struct follow_source {
 };
 
 /* s is zero. */
-void follow_source_init(struct follow_source *s, const struct ctl_env *env,
-	const struct follow_source_listener *listener, void *arg);
+void follow_source_init(struct follow_source *s, const struct ctl_env *env, struct ctl_follow *f);
 void follow_source_fini(struct follow_source *s);
 /* Connects as spec.follow of this cluster says, and reconnects when that or the Secret changes. */
 void follow_source_want(struct follow_source *s, const struct model_cluster *c);
@@ -174,13 +152,22 @@ int64_t follow_source_seen_s(const struct follow_source *s);
 
 /* ---- follow.c */
 
+enum { FOLLOW_CLUSTER, FOLLOW_MACHINE, FOLLOW_AK, FOLLOW_IMAGE, FOLLOW_N_KINDS };
+
+struct follow_listeners {
+	struct {
+		void (*fn)(void *arg);
+		void *arg;
+	} v[CTL_FOLLOW_LISTENERS];
+	unsigned n;
+};
+
 struct ctl_follow {
 	const struct ctl_env *env; /* borrowed */
 	struct state *state;       /* borrowed: env's, to write peer */
 	struct follow_source source;
-	struct ctl_kind *cluster, *machine, *ak, *image; /* owned */
+	struct ctl_kind *kind[FOLLOW_N_KINDS]; /* owned */
 	struct defer check;
-	void (*check_fn)(void *f); /* of follow.c */
 	struct timer tick;
 	bool on, kinds_on, copies_on;
 	struct { /* this cluster, as of the last check of the peer */
@@ -197,24 +184,15 @@ struct ctl_follow {
 	int64_t told_stale_s;  /* when the last Event SourceAway was posted */
 	const char *told_peer; /* reason of the last Event about the peer, static; NULL: none */
 	int64_t told_peer_s;
-	struct follow_listener {
-		void (*fn)(void *arg);
-		void *arg;
-	} listener[CTL_FOLLOW_LISTENERS], peer_listener[CTL_FOLLOW_LISTENERS];
-	unsigned n_listeners, n_peer_listeners;
+	struct follow_listeners listeners, peer_listeners;
 };
 
-/* ---- peer.c */
+/* What the source reports: the cluster there changed; a watch may have delivered a complete list;
+ * the caches are about to be emptied. */
+void follow_on_cluster(void *f, const struct kobj *was, const struct kobj *now);
+void follow_on_listed(void *f);
+void follow_on_closing(struct ctl_follow *f);
 
-/* The cluster here whose peer must be read; NULL: it has none, or it follows. */
-const struct model_cluster *follow_peer_of(const struct ctl_follow *f);
-/* The cluster of the peer, if it can be read now; otherwise NULL. */
-const struct model_cluster *follow_peer_read(const struct ctl_follow *f);
 void follow_peer_view(const struct ctl_follow *f, struct ctl_follow_peer_view *out);
-/* Compares both clusters and sets state->peer. */
-void follow_peer_check(struct ctl_follow *f);
-void follow_peer_tell(struct ctl_follow *f); /* posts an Event about a problem, once an hour */
-/* For ctl_follow_state(): the state of reading the peer, and why it cannot be read. */
-enum ctl_follow_is follow_peer_is(const struct ctl_follow *f, char why[512]);
 
 #endif

@@ -271,15 +271,10 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 
 struct ctl_kind *follow_image_new(struct ctl_follow *f)
 {
-	static const struct ctl_watch watches[] = {
-		{STATE_IMAGES, follow_kind_map},
-		{STATE_CONFIGMAPS, map_configmap},
-		{.map = NULL},
-	};
-	static const struct ctl_watch of_source[] = {
-		{STATE_IMAGES, follow_kind_map_source},
-		{STATE_CONFIGMAPS, map_configmap},
-		{.map = NULL},
+	static const struct follow_watch watches[] = {
+		{STATE_IMAGES, follow_kind_map, follow_kind_map_source},
+		{STATE_CONFIGMAPS, map_configmap, map_configmap},
+		{.here = NULL},
 	};
 	static const struct ctl_kind_conf conf = {
 		.name = "follow_image",
@@ -289,11 +284,10 @@ struct ctl_kind *follow_image_new(struct ctl_follow *f)
 		.acts = acts,
 		.status = -1,
 		.knows_cached = true,
-		.watches = watches,
 		.look = look,
 		.ended = ended,
 		.forget = forget,
 	};
 
-	return follow_kind_new(f, &conf, of_source);
+	return follow_kind_new(f, &conf, watches);
 }

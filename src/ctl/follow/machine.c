@@ -457,17 +457,11 @@ static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 
 struct ctl_kind *follow_machine_new(struct ctl_follow *f)
 {
-	static const struct ctl_watch watches[] = {
-		{STATE_MACHINES, follow_kind_map},
-		{STATE_AKS, map_ak},
-		{STATE_SECRETS, map_secret},
-		{.map = NULL},
-	};
-	static const struct ctl_watch of_source[] = {
-		{STATE_MACHINES, follow_kind_map_source},
-		{STATE_AKS, map_ak},
-		{STATE_SECRETS, map_secret},
-		{.map = NULL},
+	static const struct follow_watch watches[] = {
+		{STATE_MACHINES, follow_kind_map, follow_kind_map_source},
+		{STATE_AKS, map_ak, map_ak},
+		{STATE_SECRETS, map_secret, map_secret},
+		{.here = NULL},
 	};
 	static const struct ctl_kind_conf conf = {
 		.name = "follow_machine",
@@ -477,11 +471,10 @@ struct ctl_kind *follow_machine_new(struct ctl_follow *f)
 		.acts = acts,
 		.status = -1,
 		.knows_cached = true,
-		.watches = watches,
 		.look = look,
 		.on_sync = on_sync,
 		.forget = follow_kind_forget,
 	};
 
-	return follow_kind_new(f, &conf, of_source);
+	return follow_kind_new(f, &conf, watches);
 }

@@ -54,14 +54,6 @@ static int check_config(const struct k8s_kubeconfig *k, const char *ns, struct e
 	return kobj_label_valid(ns, strlen(ns)) ? 0 : refuse(err, "names an invalid namespace");
 }
 
-/* A watch changed its state and may have listed. */
-static void on_watch(void *arg)
-{
-	struct follow_source *s = arg;
-
-	s->listener->listed(s->arg);
-}
-
 /* Start the watches. Of a peer, only the cluster is read, and a dead connection must be noticed
  * soon. */
 static void start_watches(struct follow_source *s, const char *ns, bool all)
@@ -81,7 +73,7 @@ static void start_watches(struct follow_source *s, const char *ns, bool all)
 			.backoff_max_ms = RETRY_MS};
 
 		s->watch[i] = k8s_watch_new(s->env->loop, s->api, s->state.cache[of], &conf);
-		k8s_watch_on_state(s->watch[i], on_watch, s);
+		k8s_watch_on_state(s->watch[i], follow_on_listed, s->f);
 		k8s_watch_start(s->watch[i]);
 	}
 }
@@ -148,7 +140,7 @@ static void on_read(void *arg, const struct err *read_err, const struct k8s_resu
 		log_err(LOG_WARN, NULL, "cannot connect to the followed operator", &err);
 	}
 	if (!err_is_set(read_err))
-		s->listener->changed(s->arg);
+		follow_kind_check(s->f);
 	else /* the next tick reads it again */
 		free(steal_ptr(&s->from));
 }
@@ -188,32 +180,23 @@ static void on_configmap(void *arg, const struct kobj *was, const struct kobj *n
 		s->state.marker_s = now->created_s;
 }
 
-static void on_cluster(void *arg, const struct kobj *was, const struct kobj *now)
-{
-	struct follow_source *s = arg;
-
-	s->listener->changed(s->arg);
-}
-
 /* The caches exist for life, so that listeners need not be added at each connection. */
-void follow_source_init(struct follow_source *s, const struct ctl_env *env,
-	const struct follow_source_listener *listener, void *arg)
+void follow_source_init(struct follow_source *s, const struct ctl_env *env, struct ctl_follow *f)
 {
 	s->env = env;
-	s->listener = listener;
-	s->arg = arg;
+	s->f = f;
 	s->state = (struct state)STATE_INIT;
 	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
 		s->state.cache[follow_kinds[i]] =
 			k8s_cache_new(&state_kinds[follow_kinds[i]].cache);
 	k8s_cache_listen(s->state.configmaps, on_configmap, s);
-	k8s_cache_listen(s->state.clusters, on_cluster, s);
+	k8s_cache_listen(s->state.clusters, follow_on_cluster, f);
 }
 
 /* The owner stops its kinds first, because they read the caches that are cleared here. */
 void follow_source_close(struct follow_source *s)
 {
-	s->listener->closing(s->arg);
+	follow_on_closing(s->f);
 	op_cancel(&s->read);
 	for (int i = 0; i < FOLLOW_N_WATCHES; i++) {
 		k8s_watch_free(s->watch[i]);
