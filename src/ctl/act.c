@@ -356,3 +356,14 @@ unsigned ctl_cond_changes(const struct kobj_cond *have, const struct kobj_cond_w
 			mask |= 1u << i;
 	return mask;
 }
+
+struct json_object *ctl_configmap_new(const char *name, const char *ns)
+{
+	struct json_object *o = json_obj(), *meta = json_add_str(json_obj(), "name", name);
+
+	json_add_str(meta, "namespace", ns);
+	json_add(meta, "labels",
+		json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"));
+	json_add_str(json_add_str(o, "apiVersion", "v1"), "kind", "ConfigMap");
+	return json_add(o, "metadata", meta);
+}

@@ -9,12 +9,12 @@
 
 #include "tec/ctl/adoption_cutoff.h"
 
+#include "ctl_internal.h"
 #include "tec/base/backoff.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/k8s/call.h"
 #include "tec/loop/timer.h"
 #include "tec/state/adoption_cutoff.h"
 
@@ -76,25 +76,6 @@ static void on_answer(void *arg, const struct err *err, const struct k8s_result 
 	timer_set(&s->retry, backoff_next(&s->backoff, BACKOFF_MIN_MS, BACKOFF_MAX_MS));
 }
 
-/* Immutable, so that nobody changes it by accident; only its creationTimestamp matters. */
-static struct json_object *configmap(const struct ctl_env *env)
-{
-	struct json_object *o = json_obj(), *meta = json_obj();
-
-	json_add_str(meta, "name", CTL_ADOPTION_CUTOFF_CONFIGMAP);
-	json_add_str(meta, "namespace", env->ns);
-	json_add(meta, "labels",
-		json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"));
-	json_add_str(o, "apiVersion", "v1");
-	json_add_str(o, "kind", "ConfigMap");
-	json_add(o, "metadata", meta);
-	json_add_bool(o, "immutable", true);
-	return json_add(o, "data",
-		json_add_str(json_obj(), "README",
-			"tec-operator takes over what is older than this ConfigMap. Keep it: if it is deleted, the next "
-			"start takes over everything that exists by then."));
-}
-
 /* GET first; POST only after NOT_FOUND, so that an existing marker is never replaced. */
 static void look(void *arg)
 {
@@ -105,7 +86,14 @@ static void look(void *arg)
 	if (!s->on || s->call || state_adoption_cutoff_known(s->state))
 		return;
 	if (s->absent) {
-		o = configmap(s->env);
+		o = ctl_configmap_new(CTL_ADOPTION_CUTOFF_CONFIGMAP, s->env->ns);
+		/* Immutable, so that nobody changes it by accident; only its creationTimestamp
+		 * matters. */
+		json_add_bool(o, "immutable", true);
+		json_add(o, "data",
+			json_add_str(json_obj(), "README",
+				"tec-operator takes over what is older than this ConfigMap. Keep it: if it is deleted, the next "
+				"start takes over everything that exists by then."));
 		op = k8s_call_create(
 			s->env->api, &s->ops, &kobj_configmap, s->env->ns, o, 0, on_answer, s);
 	} else {

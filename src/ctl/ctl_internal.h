@@ -277,6 +277,8 @@ void ctl_add_mark(struct json_object *annotations, const struct kobj *o, const c
 /* {"apiVersion","kind","metadata":{"name","uid"}}; the caller adds and puts. */
 struct json_object *ctl_apply_new(
 	const struct kobj_gvk *gvk, const struct kobj *o, struct json_object **meta);
+/* A ConfigMap of this operator without data. */
+struct json_object *ctl_configmap_new(const char *name, const char *ns);
 /* The status to apply, with the wanted conditions. */
 struct json_object *ctl_status_json(const struct kobj_gvk *gvk, const struct kobj *o,
 	const struct kobj_cond *have, const struct kobj_cond_want *want, size_t n);

@@ -190,16 +190,13 @@ static void write_text(struct ctl_record *r, const char *name, enum book b, cons
 
 	if (m) {
 		o = ctl_patch_of(&m->plain.obj, &meta);
+		json_add(meta, "labels",
+			json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"));
 	} else {
-		o = json_add_str(json_add_str(json_obj(), "apiVersion", "v1"), "kind", "ConfigMap");
-		meta = json_add_str(json_obj(), "name", name);
-		json_add_str(meta, "namespace", r->env->ns);
-		json_add(o, "metadata", meta);
+		o = ctl_configmap_new(name, r->env->ns);
 	}
-	json_add(meta, "labels",
-		json_add_str(
-			json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"),
-			MODEL_RECORD_LABEL, b == IDS ? "ids" : "revoked"));
+	json_add_str(json_get_obj(o, "metadata/labels"), MODEL_RECORD_LABEL,
+		b == IDS ? "ids" : "revoked");
 	json_add(o, "data", json_add_str(json_obj(), MODEL_RECORD_FILE, text));
 	r->writing = b;
 	op_hold(&r->call, m ? k8s_call_merge_patch(r->env->api, &r->ops, &kobj_configmap,

@@ -1,36 +1,806 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The controller of Trustee servers: the steps of one server and of the memory. A step changes the
- * transport of its server and never the list (list.c), except to drop a server that is no longer
- * wanted. A server that the cluster object does not own is written to memory before it gets a
- * transport, and removed from memory after it left the list.
+ * The controller of Trustee servers: their list, the steps of one server, and the memory.
+ *
+ * The list is updated from spec and memory when one of them changes. A server with the same name
+ * but another description is another server. A server stays in the list while its Deployment exists
+ * or it may still hold keys.
+ *
+ * A step changes the transport of its server and never the list, except to drop a server that is
+ * no longer wanted.
+ *
+ * The memory is ConfigMap tec-trustees: servers that the cluster object does not own. A server is
+ * added before it gets a transport, and removed after it left the list. Nothing else reads or
+ * writes the ConfigMap. Its text is an array of
+ * {"address","adminSecret","caSecret","primary","httpsOnly"}, sorted by address, so that equal
+ * memories have equal text.
  */
 #include "config.h"
 
-#include "trustee_internal.h"
+#include "tec/ctl/trustee.h"
 
 #include <string.h>
 
+#include "../ctl_internal.h"
+#include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/model/pod.h"
+#include "tec/kbs/push.h"
 #include "tec/model/content.h"
+#include "tec/model/pod.h"
+#include "tec/render/trustee.h"
+#include "tec/state/record.h"
 
-#define MEMBER_MAX 65536 /* bytes of base64 in one member of a Secret */
-#define LEAVING_MS 2000  /* polling interval until an unwanted server holds none of our keys */
+#define SERVERS_MAX   24
+#define KBS_SERVICE   "kbs-service"
+#define ADMIN_SERVICE "kbs-admin" /* leads to the admin API if the guard is enabled */
+#define AUTH_SECRET   "trustee-auth"
+#define MEMORY_FILE   "trustees.json"
+#define MEMBER_MAX    65536 /* bytes of base64 in one member of a Secret */
+#define LEAVING_MS    2000  /* polling interval until an unwanted server holds none of our keys */
 
-/* Decide whether the admin key may be used: for the cluster's own Trustee only the one that this
- * operator announced. The last verdict stays when the cluster object is deleted before its
- * Trustee. */
-static void judge_admin(const struct model_cluster *served, struct trustee_server *s)
+/* How many values are sent at a time, unless spec.trustee.window is set. */
+#define WINDOW_OURS   32 /* LocalFs, or the store of this process */
+#define WINDOW_OTHERS 1
+
+/* The description of a server, from spec or memory. Strings are owned. */
+struct trustee_desc {
+	char *address;      /* host[:port]; NULL: the primary of a cluster without an address */
+	char *ca_secret;    /* NULL: plain http */
+	char *admin_secret; /* has member private.key */
+	bool primary, owned;
+	bool https_only; /* spec.trustee.plaintext is Refuse, or may have been */
+	bool volumes;    /* nothing is sent to it: ctl/cluster mounts files and confirms */
+};
+
+/* A Secret's member, as of one resourceVersion. */
+struct trustee_bytes {
+	char *rv;                         /* owned; NULL: never read */
+	struct secret *value;             /* owned; NULL: the Secret has no such member */
+	char content[SHA256_HEX_LEN + 1]; /* hash of all members (model/content.h) */
+};
+
+struct trustee_server {
+	struct trustee_server *next;
+	struct trustee_desc desc;
+	char *cluster_uid; /* owned */
+	bool wanted;       /* the served cluster names it */
+	struct trustee_bytes admin, ca;
+	bool admin_ours;       /* of the own Trustee: this operator announced the admin key */
+	struct kbs_push *push; /* owned; NULL with delivery by volumes */
+	bool is_target;        /* registered in kbs_sync without a push */
+	char *connected_as;    /* owned: inputs of the transport; NULL: no transport */
+	char *reason;          /* owned: why it is not connected */
+	char name[];           /* of the target in kbs_sync */
+};
+
+struct ctl_trustee {
+	const struct ctl_env *env; /* borrowed */
+	struct ctl_runner *runner; /* owned */
+	struct ctl_acts acts;
+	bool on;
+	bool has_policies;              /* kbs_sync has the policies */
+	unsigned window;                /* spec.trustee.window; 0: the default of each server */
+	bool memory_known;              /* read, or found missing, since the start */
+	bool adopt;                     /* memory was just read: add its servers to the list */
+	struct trustee_server *servers; /* owned list */
+	struct defer look;
+	char *memory_rv,
+		*memory; /* owned: tec-trustees as last read or written; memory NULL: none */
+};
+
+/* Where a server is reached. Strings are owned. */
+struct trustee_place {
+	char *url, *connect_to; /* connect_to NULL: by the URL */
+	const char *service;    /* static: the Service of the address; NULL: none of ours */
+};
+
+/* The look of a step. */
+struct trustee_look {
+	struct ctl_trustee_view v;
+	struct trustee_place place;
+	char *as; /* owned: the inputs of a transport as text, compared with connected_as */
+	struct strbuf why;
+};
+
+/* ---- which servers spec names, and where each is reached */
+
+static void desc_fini(struct trustee_desc *d)
 {
-	if (!s->desc.owned)
-		s->admin_ours = true;
-	else if (served && s->wanted)
-		s->admin_ours =
-			model_cluster_announces(served, s->desc.admin_secret, s->admin.content);
+	free(d->address);
+	free(d->ca_secret);
+	free(d->admin_secret);
+	memset(d, 0, sizeof(*d));
 }
+
+/* https_only is not compared: it changes whether a server is used, not which one it is. */
+static bool desc_same(const struct trustee_desc *a, const struct trustee_desc *b)
+{
+	return str_eq(a->address, b->address) && str_eq(a->ca_secret, b->ca_secret) &&
+	       str_eq(a->admin_secret, b->admin_secret) && a->primary == b->primary &&
+	       a->owned == b->owned && a->volumes == b->volumes;
+}
+
+/* Without a public address, the name of the Service stands for the primary. */
+const char *ctl_primary_target(const struct model_cluster *c)
+{
+	return c->public_trustee_addr ? c->public_trustee_addr : KBS_SERVICE;
+}
+
+/* Number 0 is the primary. An entry with the primary's address is the same server and is
+ * skipped. */
+static bool desc_of_cluster(
+	const struct model_cluster *c, unsigned i, struct trustee_desc *out, const char **name)
+{
+	unsigned n = 0;
+
+	memset(out, 0, sizeof(*out));
+	/* A spec that lost fields may have lost this one, too. */
+	out->https_only = c->plaintext == MODEL_PLAINTEXT_REFUSE || c->extended_lost;
+	if (i == 0) {
+		out->primary = true;
+		out->owned = c->deploy == MODEL_DEPLOY_MANAGED;
+		out->volumes = out->owned && c->delivery == MODEL_DELIVERY_VOLUMES;
+		out->address = xstrdup(c->public_trustee_addr);
+		out->ca_secret = xstrdup(c->trustee_secret);
+		out->admin_secret = xstrdup(AUTH_SECRET);
+		*name = ctl_primary_target(c);
+		return true;
+	}
+	for (unsigned s = 0; s < c->n_servers; s++) {
+		if (!c->server_admin[s] || str_eq(c->server_addr[s], c->public_trustee_addr) ||
+			++n != i)
+			continue;
+		out->address = xstrdup(c->server_addr[s]);
+		out->ca_secret = xstrdup(c->server_ca[s]);
+		out->admin_secret = xstrdup(c->server_admin[s]);
+		*name = c->server_addr[s];
+		return true;
+	}
+	return false;
+}
+
+/* ---- places */
+
+/* Return the length of the host in "host[:port]", including the brackets of an IPv6 address. */
+static int host_len(const char *address)
+{
+	const char *end = address[0] == '[' ? strchr(address, ']') : NULL;
+
+	if (end)
+		return (int)(end + 1 - address);
+	end = strchr(address, ':');
+	return (int)(end ? end - address : (ptrdiff_t)strlen(address));
+}
+
+/* The server is this process, which needs no address, certificate or Secret. */
+static bool desc_is_here(const struct ctl_env *env, const struct trustee_desc *d)
+{
+	return d->primary && !d->volumes && env->kbs_in_process;
+}
+
+/* The connection inside this process needs no encryption. */
+static bool desc_is_plain(const struct ctl_env *env, const struct trustee_desc *d)
+{
+	if (desc_is_here(env, d))
+		return false;
+	if (d->primary && env->kbs_url)
+		return !str_starts(env->kbs_url, "https://");
+	return !d->ca_secret;
+}
+
+/* The name in the URL must be one that the certificate has. */
+static char *host_of_primary(const struct ctl_env *env, const struct trustee_desc *d)
+{
+	if (d->address)
+		return xstrndup(d->address, (size_t)host_len(d->address));
+	return xasprintf(KBS_SERVICE ".%s.svc", env->ns);
+}
+
+/* Set the place of the cluster's own Trustee. Without a spec its Service is that of the guard, if
+ * it exists: then kbs-service does not expose the admin API. With the guard, the URL keeps the name of the
+ * certificate while the connection goes to the other Service; by name if its address is unknown,
+ * so that revocation need not wait. */
+static bool place_owned(const struct ctl_env *env, const struct model_cluster *c,
+	const struct trustee_desc *d, const char *scheme, struct trustee_place *out)
+{
+	cleanup_free char *host = host_of_primary(env, d);
+	const struct k8s_cache *services = env->state->services;
+	bool guarded = !k8s_cache_filled(services) || k8s_cache_find(services, ADMIN_SERVICE);
+	const struct model_plain *service;
+	int port;
+
+	if (c && c->deploy == MODEL_DEPLOY_MANAGED)
+		guarded = render_trustee_has_admin_service(c);
+	port = guarded ? RENDER_TRUSTEE_ADMIN_PORT : c ? c->trustee_port : 8080;
+	out->service = guarded ? ADMIN_SERVICE : KBS_SERVICE;
+	out->url = xasprintf("%s://%s:%d", scheme, host, port);
+	service = (const struct model_plain *)k8s_cache_find(services, out->service);
+	if (!k8s_cache_filled(services) || (service && service->obj.unreadable)) {
+		if (guarded)
+			out->connect_to = xasprintf("%s.%s.svc:%d", out->service, env->ns, port);
+		return true;
+	}
+	if (!service || !service->cluster_ip || str_eq(service->cluster_ip, "None"))
+		return false;
+	out->connect_to = xasprintf(
+		strchr(service->cluster_ip, ':') ? "[%s]:%d" : "%s:%d", service->cluster_ip, port);
+	return true;
+}
+
+/* With --kbs-url the primary is reached elsewhere, but its certificate still has the public
+ * name. */
+static bool desc_place(const struct ctl_env *env, const struct model_cluster *c,
+	const struct trustee_desc *d, struct trustee_place *out)
+{
+	const char *scheme = desc_is_plain(env, d) ? "http" : "https", *rest;
+	cleanup_free char *host = NULL;
+	int n;
+
+	*out = (struct trustee_place){.url = NULL};
+	if (desc_is_here(env, d))
+		return true;
+	if (d->primary && env->kbs_url) {
+		rest = strstr(env->kbs_url, "://") + 3;
+		n = (int)strcspn(rest, "/");
+		host = host_of_primary(env, d);
+		out->connect_to = rest[host_len(rest)] == ':'
+					  ? xstrndup(rest, (size_t)n)
+					  : xasprintf("%.*s:%s", n, rest,
+						    str_eq(scheme, "https") ? "443" : "80");
+		out->url = xasprintf("%s://%s%s", scheme, host, strrchr(out->connect_to, ':'));
+		return true;
+	}
+	if (d->owned)
+		return place_owned(env, c, d, scheme, out);
+	out->url = xasprintf("%s://%s", scheme, d->address);
+	return d->address != NULL;
+}
+
+/* ---- memory */
+
+/* The text may come from another client: every member may be missing or of another type. */
+static bool memory_desc(const char *json, unsigned i, struct trustee_desc *out)
+{
+	cleanup_json struct json_object *a = NULL;
+	struct err ignored = ERR_INIT;
+	struct json_object *o;
+
+	memset(out, 0, sizeof(*out));
+	if (json)
+		a = json_parse(json, strlen(json), &json_limits_object, &ignored);
+	if (!a || !json_object_is_type(a, json_type_array) || i >= json_object_array_length(a) ||
+		i >= SERVERS_MAX)
+		return false;
+	o = json_object_array_get_idx(a, i);
+	out->address = xstrdup(json_get_str(o, "address"));
+	out->ca_secret = xstrdup(json_get_str(o, "caSecret"));
+	out->admin_secret = xstrdup(json_get_str(o, "adminSecret"));
+	out->primary = json_get_bool(o, "primary", false);
+	out->https_only = json_get_bool(o, "httpsOnly", false);
+	return true;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct trustee_server *const *x = a, *const *y = b;
+
+	return strcmp((*x)->name, (*y)->name);
+}
+
+/* Servers of the cluster object are left out: the object itself remembers them. */
+static char *text_of(const struct trustee_server *servers)
+{
+	const struct trustee_server *v[SERVERS_MAX];
+	cleanup_json struct json_object *a = json_arr();
+	size_t n = 0;
+
+	for (const struct trustee_server *s = servers; s && n < SERVERS_MAX; s = s->next)
+		if (!s->desc.owned && s->desc.address)
+			v[n++] = s;
+	if (n)
+		qsort(v, n, sizeof(*v), by_address);
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *o = json_obj();
+
+		json_add_str(o, "address", v[i]->desc.address);
+		json_add_str(o, "adminSecret", v[i]->desc.admin_secret);
+		json_add_str(o, "caSecret", v[i]->desc.ca_secret);
+		json_add_bool(o, "primary", v[i]->desc.primary);
+		if (v[i]->desc.https_only)
+			json_add_bool(o, "httpsOnly", true);
+		json_push(a, o);
+	}
+	return json_text(a);
+}
+
+/* By resourceVersion: a change by another client means reading again. */
+static bool memory_is_read(const struct ctl_trustee *c)
+{
+	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
+
+	/* An unreadable ConfigMap is overwritten, provided that its content was known. */
+	if (!k8s_cache_filled(c->env->state->configmaps) || (o && o->unreadable))
+		return c->memory_known;
+	return o ? str_eq(o->rv, c->memory_rv) : !c->memory_rv;
+}
+
+/* Compares texts: what memory should say, and what it said when last read or written. */
+static void memory_look(const struct ctl_trustee *c, struct ctl_trustee_memory_view *v)
+{
+	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
+	cleanup_free char *text = text_of(c->servers);
+
+	v->read = memory_is_read(c);
+	v->as_wanted = (!o || !o->unreadable) && str_eq(text, c->memory ? c->memory : "[]");
+	v->empty = str_eq(text, "[]");
+	v->there = o != NULL;
+}
+
+static void memory_set(struct ctl_trustee *c, const char *rv, const char *text)
+{
+	free(c->memory_rv);
+	free(c->memory);
+	c->memory_rv = xstrdup(rv);
+	c->memory = xstrdup(text);
+}
+
+/* ---- the list */
+
+static struct trustee_server *list_find(const struct ctl_trustee *c, const char *name)
+{
+	for (struct trustee_server *s = c->servers; s; s = s->next)
+		if (str_eq(s->name, name))
+			return s;
+	return NULL;
+}
+
+static void bytes_fini(struct trustee_bytes *b)
+{
+	free(b->rv);
+	secret_free(b->value);
+	memset(b, 0, sizeof(*b));
+}
+
+/* Drop the connection and everything read for it; the server stays in the list. */
+static void server_close(const struct ctl_trustee *c, struct trustee_server *s)
+{
+	kbs_push_free(steal_ptr(&s->push));
+	if (s->is_target)
+		kbs_sync_target_remove(c->env->state->sync, s->name);
+	s->is_target = false;
+	bytes_fini(&s->admin);
+	bytes_fini(&s->ca);
+	free(steal_ptr(&s->connected_as));
+	free(steal_ptr(&s->reason));
+}
+
+/* Values declared for it are no longer sent; other servers are not affected. */
+static void list_drop(struct ctl_trustee *c, struct trustee_server *s)
+{
+	struct trustee_server **pp = &c->servers;
+
+	while (*pp != s)
+		pp = &(*pp)->next;
+	*pp = s->next;
+	log_info(NULL, "Trustee is no longer administered", "trustee=%s", log_esc(s->name));
+	server_close(c, s);
+	desc_fini(&s->desc);
+	free(s->cluster_uid);
+	free(s);
+}
+
+/* Name every recorded revocation to a push, which repeats them to a server that may be a
+ * restored backup. */
+static bool each_revoked(
+	void *trustee, void (*fn)(void *arg, enum kbs_kind kind, const char *name), void *fn_arg)
+{
+	const struct ctl_trustee *c = trustee;
+
+	if (!k8s_cache_filled(c->env->state->configmaps))
+		return false;
+	state_record_each(c->env->state, model_record_oldest_s(clock_wall_s()), fn, fn_arg);
+	return true;
+}
+
+/* Another owner's Trustee may use LocalJson storage, which silently loses or corrupts keys that are
+ * written at the same time. */
+static unsigned window_of(const struct ctl_trustee *c, const struct trustee_server *s)
+{
+	if (c->window)
+		return c->window;
+	return s->desc.owned || desc_is_here(c->env, &s->desc) ? WINDOW_OURS : WINDOW_OTHERS;
+}
+
+/* With delivery by volumes there is no push; ctl/cluster confirms to kbs_sync instead. */
+static void server_open(struct ctl_trustee *c, struct trustee_server *s, const char *cluster_uid)
+{
+	const struct kbs_push_conf conf = {.target = s->name,
+		.cluster_uid = cluster_uid,
+		.read_back = true,
+		.window = window_of(c, s),
+		.repeat_revoked_ms = c->env->repeat_revoked_ms,
+		/* The store of this process is that of the API: both are restored together. */
+		.each_revoked = desc_is_here(c->env, &s->desc) ? NULL : each_revoked,
+		.revoked_arg = c};
+
+	free(s->cluster_uid);
+	s->cluster_uid = xstrdup(cluster_uid);
+	s->is_target = s->desc.volumes;
+	if (s->is_target)
+		kbs_sync_target_add(c->env->state->sync, s->name);
+	else
+		s->push = kbs_push_new(c->env->loop, c->env->state->sync, &conf, NULL);
+	log_info(NULL, "Trustee is administered", "trustee=%s", log_esc(s->name));
+}
+
+/* Warn that a removed server keeps its keys. An administrator decided it, so nothing blocks it;
+ * this is the only warning. */
+static void tell_left(const struct ctl_trustee *c, const char *name)
+{
+	const struct model_cluster *served = state_cluster(c->env->state);
+
+	if (!served)
+		return;
+	log_warn(NULL, "Trustee was removed from spec and may still hold keys", "trustee=%s",
+		log_esc(name));
+	k8s_events_post(c->env->events, &kobj_cluster, &served->obj, K8S_EVENT_WARNING,
+		"TrusteeLeft", "Administer",
+		"Trustee at %s was removed from spec and is no longer administered. It keeps all its keys, and keys that are "
+		"revoked from now on stay valid there. Delete its data or stop it; or add it to spec again, with its "
+		"adminSecret, before anything is deleted.",
+		name);
+}
+
+/* Add or update a server. cluster_uid NULL: no cluster wants it, it is only kept. */
+static void server_want(struct ctl_trustee *c, const char *name, struct trustee_desc *take_desc,
+	const char *cluster_uid)
+{
+	struct trustee_server *s = list_find(c, name);
+	unsigned n = 0;
+
+	for (const struct trustee_server *x = c->servers; x; x = x->next)
+		n++;
+	if (!s && n >= SERVERS_MAX) {
+		log_warn(NULL, "too many Trustee servers are administered", "trustee=%s",
+			log_esc(name));
+		desc_fini(take_desc);
+		return;
+	}
+	if (!s) {
+		s = xcalloc(1, sizeof(*s) + strlen(name) + 1);
+		memcpy(s->name, name, strlen(name));
+		s->next = c->servers;
+		c->servers = s;
+	} else if (!desc_same(&s->desc, take_desc) ||
+		   (cluster_uid && !str_eq(s->cluster_uid, cluster_uid))) {
+		/* Another server, or one of another cluster, with the same name: earlier
+		 * confirmations no longer count. */
+		if (!s->desc.owned && take_desc->owned)
+			tell_left(c, name);
+		server_close(c, s);
+	}
+	desc_fini(&s->desc);
+	s->desc = *take_desc;
+	s->wanted = cluster_uid != NULL;
+	if (!s->push && !s->is_target)
+		server_open(c, s, cluster_uid ? cluster_uid : "");
+}
+
+/* Tell whether a server that no cluster names any more may still hold our keys. */
+static bool may_hold(const struct ctl_trustee *c, const struct trustee_server *s)
+{
+	const struct ctl_env *env = c->env;
+	size_t declared, confirmed, revoking;
+
+	for (const struct trustee_server *x = c->servers; x && s->desc.owned; x = x->next)
+		if (x->wanted && x->desc.owned)
+			return false; /* the same server under a new address */
+	if (s->desc.owned)
+		return state_trustee_is_left(env->state);
+	if (state_cluster_unknown(env->state))
+		return true;
+	if (state_cluster(env->state)) /* an administrator removed it from spec */
+		return false;
+	kbs_sync_counts(env->state->sync, &declared, &confirmed, &revoking);
+	return declared || revoking;
+}
+
+/* Update the settings of all servers: the policies and the window. Without a cluster, the last
+ * policies stay; after a start, the stricter ones are assumed. */
+static void want_settings(struct ctl_trustee *c, const struct model_cluster *served)
+{
+	static const struct model_cluster none = {.isolation = MODEL_ISOLATION_PER_MACHINE};
+	const struct model_cluster *of = served ? served : &none;
+
+	if (served || !c->has_policies)
+		kbs_sync_policies(c->env->state->sync, render_trustee_attestation_policy(of),
+			render_trustee_resource_policy(of),
+			of->isolation == MODEL_ISOLATION_SHARED);
+	c->has_policies = true;
+	if (!served || served->extended_lost || c->window == (unsigned)served->window)
+		return;
+	c->window = (unsigned)served->window;
+	for (struct trustee_server *s = c->servers; s; s = s->next)
+		if (s->push)
+			kbs_push_set_window(s->push, window_of(c, s));
+}
+
+/* Servers that spec does not name keep wanted == false, and are dropped once they hold nothing. */
+static void want_by_spec(struct ctl_trustee *c, const struct model_cluster *served)
+{
+	struct trustee_desc d;
+	const char *name;
+
+	for (unsigned i = 0; desc_of_cluster(served, i, &d, &name); i++)
+		server_want(c, name, &d, served->obj.uid);
+}
+
+/* Update the list from spec and memory. A spec that lost fields may have lost servers, or which
+ * one is primary: then the list stays until an administrator restores or confirms it. */
+static void list_update(void *trustee)
+{
+	struct ctl_trustee *c = trustee;
+	const struct model_cluster *served = state_cluster(c->env->state);
+	bool lost = served && served->extended_lost, has_primary = false;
+	struct trustee_desc d;
+
+	if (!c->on || state_cluster_unknown(c->env->state)) /* the list stays */
+		return;
+	want_settings(c, served);
+	for (struct trustee_server *s = c->servers; s; s = s->next)
+		s->wanted = s->wanted && lost;
+	if (served && !lost)
+		want_by_spec(c, served);
+	/* Servers from memory are added only after a start: later the list is more recent. */
+	for (unsigned i = 0; c->adopt && (!served || lost) && memory_desc(c->memory, i, &d); i++) {
+		if (!d.address || !d.admin_secret || list_find(c, d.address))
+			desc_fini(&d);
+		else
+			server_want(c, d.address, &d, served ? served->obj.uid : NULL);
+	}
+	c->adopt = false;
+	for (struct trustee_server *s = c->servers; s; s = s->next)
+		has_primary |= s->desc.primary;
+	if (lost && !has_primary && memory_is_read(c))
+		want_by_spec(c, served);
+	if (!served && !c->servers && state_trustee_is_left(c->env->state)) {
+		/* Its cluster may have been deleted before this process started. */
+		d = (struct trustee_desc){.primary = true, .owned = true};
+		server_want(c, "kbs-service", &d, NULL);
+	}
+	for (struct trustee_server *s = c->servers; s; s = s->next)
+		ctl_runner_wake(c->runner, s->name);
+	ctl_runner_wake(c->runner, STATE_TRUSTEE_MEMORY);
+}
+
+/* Deferred to the next turn, because many objects change together. */
+static void list_update_soon(struct ctl_trustee *c)
+{
+	if (c->on)
+		defer_call(&c->look, c->env->loop, list_update, c);
+}
+
+/* ---- memory: decide and act */
+
+/* Take the answer of a read or write. The list is updated afterwards, because memory may name
+ * further servers: after a read, those found are added to it (c->adopt), in case spec no longer
+ * names them. */
+static void on_memory(void *arg, const struct err *err, const struct k8s_result *r)
+{
+	struct ctl_act *a = arg;
+	struct ctl_trustee *c = a->table->self;
+	bool gone = err->kind == ERR_NOT_FOUND;
+
+	if (err_is_set(err) && !gone) {
+		log_err(LOG_WARN, NULL, "ConfigMap tec-trustees cannot be read or written", err);
+	} else if (gone || a->doing == CTL_TRUSTEE_DELETE_MEMORY) {
+		memory_set(c, NULL, NULL);
+		k8s_cache_remove(c->env->state->configmaps, STATE_TRUSTEE_MEMORY, NULL);
+	} else {
+		memory_set(c, json_get_str(r->object, "metadata/resourceVersion"),
+			json_get_str(r->object, "data/" MEMORY_FILE));
+		c->adopt = a->doing == CTL_TRUSTEE_READ_MEMORY;
+		ctl_take_answer(c->env->state->configmaps, r->object, true);
+	}
+	c->memory_known |= gone || !err_is_set(err);
+	ctl_act_end(a, gone ? &(const struct err)ERR_INIT : err);
+	list_update_soon(c);
+}
+
+/* READ, APPLY or DELETE of the ConfigMap. The delete carries the UID that the cache shows. */
+static struct op *memory_start(struct ctl_trustee *c, enum ctl_trustee_do d, struct ctl_act *a)
+{
+	const struct ctl_env *env = c->env;
+	cleanup_json struct json_object *o = NULL;
+	cleanup_free char *text = NULL;
+
+	if (d == CTL_TRUSTEE_READ_MEMORY)
+		return k8s_call_get(env->api, &c->acts.ops, &kobj_configmap, env->ns,
+			STATE_TRUSTEE_MEMORY, on_memory, a);
+	if (d == CTL_TRUSTEE_DELETE_MEMORY)
+		return k8s_call_delete(env->api, &c->acts.ops, &kobj_configmap, env->ns,
+			STATE_TRUSTEE_MEMORY,
+			k8s_cache_find(env->state->configmaps, STATE_TRUSTEE_MEMORY)->uid, NULL,
+			on_memory, a);
+	text = text_of(c->servers);
+	o = ctl_configmap_new(STATE_TRUSTEE_MEMORY, env->ns);
+	json_add(o, "data", json_add_str(json_obj(), MEMORY_FILE, text));
+	return k8s_call_apply(env->api, &c->acts.ops, &kobj_configmap, env->ns, o, on_memory, a);
+}
+
+/* An empty memory is deleted instead of written. */
+enum ctl_trustee_do ctl_trustee_decide_memory(const struct ctl_trustee_memory_view *v)
+{
+	if (!v->read)
+		return CTL_TRUSTEE_READ_MEMORY;
+	if (v->as_wanted)
+		return CTL_TRUSTEE_NOTHING;
+	if (!v->empty)
+		return CTL_TRUSTEE_APPLY_MEMORY;
+	return v->there ? CTL_TRUSTEE_DELETE_MEMORY : CTL_TRUSTEE_NOTHING;
+}
+
+/* Reading comes first, so that servers of an earlier run are not overwritten. */
+static struct queue_next step_memory(struct ctl_trustee *c)
+{
+	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
+	struct ctl_trustee_memory_view v;
+	enum ctl_trustee_do d;
+	struct ctl_act *a;
+
+	memory_look(c, &v);
+	d = ctl_trustee_decide_memory(&v);
+	if (d == CTL_TRUSTEE_NOTHING || c->adopt) { /* the update of the list wakes this key */
+		ctl_act_drop(ctl_act_find(&c->acts, STATE_TRUSTEE_MEMORY));
+		return ctl_settled();
+	}
+	a = ctl_act_get(&c->acts, STATE_TRUSTEE_MEMORY);
+	if (!ctl_act_begin(a, (int)d, ctl_version(o)))
+		return ctl_retry(0, "no-effect");
+	op_hold(&a->op, memory_start(c, d, a));
+	return ctl_in_flight();
+}
+
+/* ---- one server: look and decide */
+
+/* Choose the next act. A server that cannot be used is disconnected once, with the reason. */
+enum ctl_trustee_do ctl_trustee_decide(const struct ctl_trustee_view *v)
+{
+	bool whole = !v->refused && v->admin_there && (!v->needs_ca || v->ca_there) && v->address;
+
+	if (!v->known)
+		return CTL_TRUSTEE_NOTHING;
+	if (!v->wanted)
+		return CTL_TRUSTEE_DROP;
+	if (v->volumes)
+		return CTL_TRUSTEE_NOTHING; /* ctl/cluster mounts its files */
+	if (!whole)
+		return v->reported ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_DISCONNECT;
+	if (!v->recorded)
+		return CTL_TRUSTEE_NOTHING; /* memory is written first, and wakes this key */
+	if (!v->admin_read)
+		return CTL_TRUSTEE_READ_ADMIN;
+	if (v->needs_ca && !v->ca_read)
+		return CTL_TRUSTEE_READ_CA;
+	if (!v->usable)
+		return v->reported ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_DISCONNECT;
+	return v->connected ? CTL_TRUSTEE_NOTHING : CTL_TRUSTEE_CONNECT;
+}
+
+/* A Secret that is being deleted counts as missing: its content may be gone at the next read. */
+static const struct kobj *secret_there(const struct ctl_env *env, const char *name)
+{
+	const struct kobj *o = name ? k8s_cache_find(env->state->secrets, name) : NULL;
+
+	return o && !o->deleting ? o : NULL;
+}
+
+/* Tell whether spec.tls.caSHA256 forbids the CA of this server. */
+static bool is_ca_refused(const struct ctl_env *env, const struct trustee_server *s)
+{
+	const struct model_cluster *served = state_cluster(env->state);
+	const struct model_secret *ca =
+		(const struct model_secret *)secret_there(env, s->desc.ca_secret);
+
+	return served && ca && !desc_is_here(env, &s->desc) &&
+	       model_cluster_unlisted_ca(served->ca_sha256, ca->ca_sha256);
+}
+
+/* Says which setting forbids the connection, and the two ways out: a certificate, or Allow. */
+static void say_refused(
+	const struct ctl_env *env, const struct trustee_server *s, struct strbuf *out)
+{
+	const struct model_cluster *served = state_cluster(env->state);
+
+	if (is_ca_refused(env, s)) {
+		strbuf_addf(out,
+			"spec.tls.caSHA256 does not list a certificate in ca.crt of Secret %s: nothing is sent.",
+			s->desc.ca_secret);
+		return;
+	}
+	if (served && served->extended_lost)
+		strbuf_adds(out, "spec lost fields, perhaps spec.trustee.plaintext");
+	else
+		strbuf_adds(out, "spec.trustee.plaintext is Refuse");
+	if (s->desc.primary && env->kbs_url)
+		strbuf_adds(out,
+			" and --kbs-url is an http:// URL: nothing is sent. Start the operator with an https:// URL");
+	else if (s->desc.primary)
+		strbuf_adds(out,
+			" and spec.trusteeSecret is not set: nothing is sent. Name a Secret with tls.crt, tls.key and ca.crt there");
+	else
+		strbuf_adds(out,
+			" and its entry in spec.trusteeServers has no caSecret: nothing is sent. Name a Secret with ca.crt there");
+	strbuf_adds(out, ", or set spec.trustee.plaintext to Allow.");
+}
+
+/* Explain why the server is not connected, in the order of decide; "" if there is no reason. */
+static void say_why(
+	const struct ctl_env *env, const struct trustee_server *s, struct trustee_look *l)
+{
+	const struct ctl_trustee_view *v = &l->v;
+	struct strbuf *out = &l->why;
+
+	if (desc_is_here(env, &s->desc))
+		return;
+	if (v->refused)
+		say_refused(env, s, out);
+	else if (!v->admin_there)
+		strbuf_addf(out, "Secret %s does not exist yet.", s->desc.admin_secret);
+	else if (v->needs_ca && !v->ca_there)
+		strbuf_addf(out, "Secret %s does not exist yet.", s->desc.ca_secret);
+	else if (!v->address && !l->place.service)
+		strbuf_adds(out, "spec.publicTrusteeAddr is not set.");
+	else if (!v->address)
+		strbuf_addf(out, "Service %s has no cluster IP yet.", l->place.service);
+	else if (!s->admin_ours)
+		strbuf_addf(out,
+			"Secret %s has content that this operator did not announce, so nothing is sent with it.",
+			s->desc.admin_secret);
+	else if (!s->admin.value)
+		strbuf_addf(out, "Secret %s has no usable private.key.", s->desc.admin_secret);
+	else if (v->needs_ca && !s->ca.value)
+		strbuf_addf(out, "Secret %s has no usable ca.crt.", s->desc.ca_secret);
+}
+
+/* Fill the view. `as` lists every input of a transport by version, so that a change of any of
+ * them leads to a new connection. */
+static void view_look(
+	const struct ctl_trustee *c, const struct trustee_server *s, struct trustee_look *l)
+{
+	const struct ctl_env *env = c->env;
+	const struct model_cluster *served = state_cluster(env->state);
+	const struct kobj *admin = secret_there(env, s->desc.admin_secret),
+			  *ca = secret_there(env, s->desc.ca_secret);
+	bool here = desc_is_here(env, &s->desc);
+	struct ctl_trustee_view *v = &l->v;
+	struct trustee_place *place = &l->place;
+	struct ctl_trustee_memory_view memory;
+
+	v->known = true;
+	v->wanted = s->wanted || may_hold(c, s);
+	memory_look(c, &memory);
+	v->recorded = s->desc.owned || (memory.read && memory.as_wanted);
+	v->volumes = s->desc.volumes;
+	v->refused = (s->desc.https_only && desc_is_plain(env, &s->desc)) || is_ca_refused(env, s);
+	v->admin_there = here || admin;
+	v->admin_read = here || (admin && str_eq(s->admin.rv, admin->rv));
+	v->needs_ca = !here && s->desc.ca_secret;
+	v->ca_there = ca != NULL;
+	v->ca_read = ca && str_eq(s->ca.rv, ca->rv);
+	v->address = desc_place(env, served, &s->desc, place);
+	v->usable = here || (s->admin_ours && s->admin.value && (!v->needs_ca || s->ca.value));
+	l->as = xasprintf("%s %s %s %s", place->url ? place->url : "",
+		place->connect_to ? place->connect_to : "", s->admin.rv ? s->admin.rv : "",
+		s->ca.rv ? s->ca.rv : "");
+	v->connected = str_eq(s->connected_as, l->as);
+	say_why(env, s, l);
+	v->reported = str_eq(s->reason, strbuf_str(&l->why)) && !s->connected_as;
+}
+
+/* ---- one server: acts */
 
 /* Close the connection; the reason appears in condition TrusteeSynced. */
 static void tell(struct trustee_server *s, const char *why)
@@ -48,7 +818,7 @@ static void connect_to(struct ctl_trustee *c, struct trustee_server *s, struct t
 		.connect_to = l->place.connect_to,
 		.ca = s->ca.value,
 		.admin = s->admin.value,
-		.in_process = trustee_desc_is_here(c->env, &s->desc)};
+		.in_process = desc_is_here(c->env, &s->desc)};
 	struct err err = ERR_INIT;
 	struct kbs_transport *t = c->env->kbs_connect(c->env->kbs_connect_arg, &place, &err);
 
@@ -64,35 +834,29 @@ static void connect_to(struct ctl_trustee *c, struct trustee_server *s, struct t
 	s->connected_as = steal_ptr(&l->as);
 }
 
-/* ---- acts */
-
-/* Take one member from the answer and wipe all members there. */
-static void take_member(struct trustee_bytes *b, struct json_object *o, const char *member)
-{
-	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
-
-	trustee_bytes_fini(b);
-	b->rv = xstrdup(json_get_str(o, "metadata/resourceVersion"));
-	(void)model_content_sha256(o, b->content);
-	if (data && json_object_object_get_ex(data, member, &v) &&
-		json_object_is_type(v, json_type_string) &&
-		json_object_get_string_len(v) <= MEMBER_MAX)
-		b->value = secret_from_b64(
-			json_object_get_string(v), (size_t)json_object_get_string_len(v));
-	json_wipe(data);
-}
-
-/* Both Secrets of a server end here; only the member that is needed is kept. */
+/* Both Secrets of a server end here. Only the member that is needed is kept; all members of the
+ * answer are wiped. */
 static void on_read(void *arg, const struct err *err, const struct k8s_result *r)
 {
 	struct ctl_act *a = arg;
 	struct ctl_trustee *c = a->table->self;
-	struct trustee_server *s = trustee_list_find(c, a->name);
+	struct trustee_server *s = list_find(c, a->name);
 	bool admin = a->doing == CTL_TRUSTEE_READ_ADMIN;
 
-	if (s && !err_is_set(err))
-		take_member(
-			admin ? &s->admin : &s->ca, r->object, admin ? "private.key" : "ca.crt");
+	if (s && !err_is_set(err)) {
+		struct trustee_bytes *b = admin ? &s->admin : &s->ca;
+		struct json_object *data = json_get_obj(r->object, "data"), *v = NULL;
+
+		bytes_fini(b);
+		b->rv = xstrdup(json_get_str(r->object, "metadata/resourceVersion"));
+		(void)model_content_sha256(r->object, b->content);
+		if (data && json_object_object_get_ex(data, admin ? "private.key" : "ca.crt", &v) &&
+			json_object_is_type(v, json_type_string) &&
+			json_object_get_string_len(v) <= MEMBER_MAX)
+			b->value = secret_from_b64(
+				json_object_get_string(v), (size_t)json_object_get_string_len(v));
+		json_wipe(data);
+	}
 	/* NOT_FOUND: deleted in the meantime, which the cache will show. */
 	ctl_act_end(a, err->kind == ERR_NOT_FOUND ? &(const struct err)ERR_INIT : err);
 }
@@ -100,13 +864,20 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 /* Most acts change memory only and complete at once; reading a Secret is the only request. */
 static struct queue_next step_server(struct ctl_trustee *c, struct trustee_server *s)
 {
+	const struct model_cluster *served = state_cluster(c->env->state);
 	struct trustee_look l = {.why = STRBUF_INIT};
 	struct queue_next next = ctl_settled();
 	enum ctl_trustee_do d;
 	struct ctl_act *a;
 
-	judge_admin(state_cluster(c->env->state), s);
-	trustee_view_look(c, s, &l);
+	/* The admin key of the cluster's own Trustee must be the one that this operator announced.
+	 * The last verdict stays when the cluster object is deleted before its Trustee. */
+	if (!s->desc.owned)
+		s->admin_ours = true;
+	else if (served && s->wanted)
+		s->admin_ours =
+			model_cluster_announces(served, s->desc.admin_secret, s->admin.content);
+	view_look(c, s, &l);
 	d = ctl_trustee_decide(&l.v);
 	switch (d) {
 	case CTL_TRUSTEE_READ_ADMIN:
@@ -128,59 +899,29 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 		break;
 	case CTL_TRUSTEE_DROP:
 		if (!s->desc.owned)
-			trustee_list_tell_left(c, s->name);
+			tell_left(c, s->name);
 		ctl_runner_forget(c->runner, s->name);
-		trustee_list_drop(c, s);
+		list_drop(c, s);
 		ctl_runner_wake(c->runner, STATE_TRUSTEE_MEMORY);
 		break;
 	default:
 		break;
 	}
-	trustee_view_fini(&l);
+	free(l.place.url);
+	free(l.place.connect_to);
+	free(l.as);
+	strbuf_fini(&l.why);
 	if (d != CTL_TRUSTEE_DROP && next.verdict == QUEUE_SETTLED && !s->wanted)
 		/* poll until it holds none of our keys */
 		next = ctl_retry(LEAVING_MS, "leaving");
 	return next;
 }
 
-/* The list is updated afterwards, because memory may name further servers. */
-static void on_memory(void *arg, const struct err *err, const struct k8s_result *r)
-{
-	struct ctl_act *a = arg;
-	struct ctl_trustee *c = a->table->self;
-	struct err none = ERR_INIT;
-	bool fine = trustee_memory_done(c, (enum ctl_trustee_do)a->doing, err, r);
-
-	ctl_act_end(a, fine ? &none : err);
-	trustee_list_update_soon(c);
-}
-
-/* Reading comes first, so that servers of an earlier run are not overwritten. */
-static struct queue_next step_memory(struct ctl_trustee *c)
-{
-	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
-	struct ctl_trustee_memory_view v;
-	enum ctl_trustee_do d;
-	struct ctl_act *a;
-
-	trustee_memory_look(c, &v);
-	d = ctl_trustee_decide_memory(&v);
-	if (d == CTL_TRUSTEE_NOTHING || c->adopt) { /* the update of the list wakes this key */
-		ctl_act_drop(ctl_act_find(&c->acts, STATE_TRUSTEE_MEMORY));
-		return ctl_settled();
-	}
-	a = ctl_act_get(&c->acts, STATE_TRUSTEE_MEMORY);
-	if (!ctl_act_begin(a, (int)d, ctl_version(o)))
-		return ctl_retry(0, "no-effect");
-	op_hold(&a->op, trustee_memory_start(c, d, on_memory, a));
-	return ctl_in_flight();
-}
-
 /* Keys are names of servers, and the name of the memory. */
 static struct queue_next step(void *self, const struct kobj_key *key)
 {
 	struct ctl_trustee *c = self;
-	struct trustee_server *s = trustee_list_find(c, key->name);
+	struct trustee_server *s = list_find(c, key->name);
 	struct queue_next next = ctl_settled();
 
 	if (ctl_act_busy(ctl_act_find(&c->acts, key->name), &next))
@@ -200,7 +941,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
  * once. */
 static void map_any(void *self, const struct kobj *was, const struct kobj *now)
 {
-	trustee_list_update_soon(self);
+	list_update_soon(self);
 }
 
 /* Wake the servers that are reached with this Secret. */
@@ -224,15 +965,17 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 
 static void map_service(void *self, const struct kobj *was, const struct kobj *now)
 {
-	if (trustee_desc_is_service(was ? was->name : now->name))
-		trustee_list_update_soon(self);
+	const char *name = was ? was->name : now->name;
+
+	if (str_eq(name, KBS_SERVICE) || str_eq(name, ADMIN_SERVICE))
+		list_update_soon(self);
 }
 
 /* The own Trustee may hold keys as long as its Deployment exists. */
 static void map_deployment(void *self, const struct kobj *was, const struct kobj *now)
 {
 	if (!was || !now)
-		trustee_list_update_soon(self);
+		list_update_soon(self);
 }
 
 /* Ask Trustee again what it holds: a new Pod or container serves now, and may have lost
@@ -274,9 +1017,9 @@ void ctl_trustee_on(struct ctl_trustee *c)
 	if (c->on)
 		return;
 	c->on = true;
-	trustee_list_update(c); /* before any controller needs to know what Trustee may hold */
+	list_update(c); /* before any controller needs to know what Trustee may hold */
 	ctl_runner_on(c->runner);
-	trustee_list_update(c); /* again, now that the runner accepts keys */
+	list_update(c); /* again, now that the runner accepts keys */
 }
 
 /* Every push is freed, which drops its transport and the keys in it. */
@@ -287,8 +1030,8 @@ void ctl_trustee_off(struct ctl_trustee *c)
 	defer_cancel(&c->look);
 	ctl_acts_clear(&c->acts);
 	while (c->servers)
-		trustee_list_drop(c, c->servers);
-	trustee_memory_set(c, NULL, NULL);
+		list_drop(c, c->servers);
+	memory_set(c, NULL, NULL);
 	c->memory_known = false;
 	/* Keys leave memory with the leadership; what Trustee holds is unknown from now on. */
 	kbs_sync_reset(c->env->state->sync);
