@@ -5,6 +5,10 @@
  * and Secrets that these name. spec and the annotation that mirrors it are written at once, so
  * that a field removed by the source does not look like one that was lost here. For a peer, it
  * freezes this cluster when the peer decides, and records when the peer is Retired.
+ *
+ * The caches know the versions of the named ConfigMaps and Secrets but not their content: an object
+ * is read on both sides when its version changes, and content is kept only between that read and
+ * the write. Of a Secret only one member is copied, so that a private key beside a CA is not.
  */
 #include "config.h"
 
@@ -16,17 +20,53 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/model/input.h"
+
+#define FRAME_MAX 4096 /* JSON around the text of a member */
+
+enum follow_part {
+	FOLLOW_CONFIGMAP, /* all of its data */
+	FOLLOW_TOKEN,     /* a Secret's member key */
+	FOLLOW_CA,        /* a Secret's ca.crt */
+};
+
+/* The result of the last read of one object. */
+struct follow_read {
+	char *version;         /* owned: "UID RESOURCEVERSION"; NULL: not read */
+	char *keys;            /* owned: keys of a ConfigMap, as in model/input.h */
+	char copied_from[128]; /* the mark of a copy; "": it has none */
+	bool has;              /* it has the part that is copied; sha256 is its hash */
+	uint8_t sha256[SHA256_LEN];
+};
+
+struct follow_named {
+	enum follow_part part;
+	char *name; /* owned */
+	struct follow_read there, here;
+	/* Owned: what must be written, from the source: JSON of a ConfigMap, or the base64 of a
+	 * Secret's member. NULL: not in memory. */
+	char *text;
+	struct secret *b64;
+};
+
+#define FOLLOW_NAMED_MAX (MODEL_PLATFORMS_MAX + 2 + MODEL_CLUSTER_SERVERS_MAX)
+struct follow_named_set {
+	struct follow_named v[FOLLOW_NAMED_MAX];
+	unsigned n;
+};
 
 enum cluster_do {
-	CLUSTER_NOTHING,
+	/* On an object that spec names: a cast converts them. */
+	CLUSTER_NOTHING = CTL_FOLLOW_NAMED_NOTHING,
+	CLUSTER_READ_THERE = CTL_FOLLOW_NAMED_READ_THERE,
+	CLUSTER_READ_HERE = CTL_FOLLOW_NAMED_READ_HERE,
+	CLUSTER_CREATE = CTL_FOLLOW_NAMED_CREATE,
+	CLUSTER_ADOPT = CTL_FOLLOW_NAMED_ADOPT,
+	CLUSTER_UPDATE = CTL_FOLLOW_NAMED_UPDATE,
+	/* On the cluster. */
 	CLUSTER_NOTE_UID,
 	CLUSTER_FREEZE,
 	CLUSTER_NOTE_RETIRED,
-	CLUSTER_READ_THERE,
-	CLUSTER_READ_HERE,
-	CLUSTER_CREATE,
-	CLUSTER_ADOPT,
-	CLUSTER_UPDATE,
 	CLUSTER_COPY_SPEC,
 	CLUSTER_N_DO
 };
@@ -46,17 +86,357 @@ struct cluster_look {
 	bool in_step;
 };
 
-/* ---- the peer */
+/* ---- named objects: decide */
 
-/* React to the peer only while it can be read: its absence proves nothing. */
-static enum cluster_do look_at_peer(const struct ctl_follow *f)
+/* An object without the mark of a copy is never overwritten. With equal content it is adopted;
+ * otherwise it is a conflict, unless this cluster may have its own (`own`). */
+enum ctl_follow_named_do ctl_follow_named_decide(const struct ctl_follow_named_view *v)
 {
-	struct ctl_follow_peer_view v;
+	if (!v->there)
+		return CTL_FOLLOW_NAMED_NOTHING;
+	if (!v->there_read)
+		return CTL_FOLLOW_NAMED_READ_THERE;
+	if (!v->has)
+		return CTL_FOLLOW_NAMED_NOTHING;
+	if (!v->here)
+		return v->in_hand ? CTL_FOLLOW_NAMED_CREATE : CTL_FOLLOW_NAMED_READ_THERE;
+	if (v->deleting) /* copied again when it is gone */
+		return CTL_FOLLOW_NAMED_WAIT;
+	if (!v->here_read)
+		return CTL_FOLLOW_NAMED_READ_HERE;
+	if (v->same)
+		return v->copied || v->own ? CTL_FOLLOW_NAMED_NOTHING : CTL_FOLLOW_NAMED_ADOPT;
+	if (!v->copied)
+		return v->own ? CTL_FOLLOW_NAMED_NOTHING : CTL_FOLLOW_NAMED_CONFLICT;
+	return v->in_hand ? CTL_FOLLOW_NAMED_UPDATE : CTL_FOLLOW_NAMED_READ_THERE;
+}
 
-	follow_peer_view(f, &v);
-	if (v.read && v.self && ctl_follow_peer(&v, f->state->peer) == STATE_PEER_DECIDES)
-		return CLUSTER_FREEZE;
-	return v.read && v.retired ? CLUSTER_NOTE_RETIRED : CLUSTER_NOTHING;
+/* ---- named objects: the set */
+
+static const struct kobj_gvk *named_gvk(const struct follow_named *n)
+{
+	return n->part == FOLLOW_CONFIGMAP ? &kobj_input_configmap : &kobj_input_secret;
+}
+
+/* The one member that is copied; private keys in other members are left out. */
+static const char *member_of(const struct follow_named *n)
+{
+	return n->part == FOLLOW_CA ? "ca.crt" : "key";
+}
+
+/* Called as soon as no write needs the content. */
+static void drop_text(struct follow_named *n)
+{
+	free(steal_ptr(&n->text));
+	secret_free(steal_ptr(&n->b64));
+}
+
+static void read_fini(struct follow_read *r)
+{
+	free(r->version);
+	free(r->keys);
+}
+
+/* Frees what is kept for a write; struct secret wipes it. */
+static void named_clear(struct follow_named_set *s)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		drop_text(&s->v[i]);
+		read_fini(&s->v[i].there);
+		read_fini(&s->v[i].here);
+		free(s->v[i].name);
+	}
+	s->n = 0;
+}
+
+static struct follow_named *find(
+	struct follow_named_set *s, enum follow_part part, const char *name)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->v[i].part == part && str_eq(s->v[i].name, name))
+			return &s->v[i];
+	return NULL;
+}
+
+/* Move an object from the old set, with what is known of it, or add a new one. */
+static void want(struct follow_named_set *now, struct follow_named_set *was, enum follow_part part,
+	const char *name)
+{
+	struct follow_named *old, *n;
+
+	if (!name || find(now, part, name))
+		return;
+	n = &now->v[now->n++];
+	old = find(was, part, name);
+	if (old) {
+		*n = *old;
+		*old = (struct follow_named){.name = NULL};
+	} else {
+		*n = (struct follow_named){.part = part, .name = xstrdup(name)};
+	}
+}
+
+/* Objects that spec no longer names are forgotten and their content wiped; copies stay. */
+static void named_want(struct follow_named_set *s, const struct model_cluster *there)
+{
+	struct follow_named_set now = {.n = 0};
+
+	for (unsigned i = 0; i < there->n_platforms; i++)
+		want(&now, s, FOLLOW_CONFIGMAP, there->platform[i]);
+	want(&now, s, FOLLOW_CONFIGMAP, there->endorsement_ca);
+	want(&now, s, FOLLOW_TOKEN, there->token_secret);
+	for (unsigned i = 0; i < there->n_servers; i++)
+		want(&now, s, FOLLOW_CA, there->server_ca[i]);
+	named_clear(s);
+	*s = now;
+}
+
+static bool named_has(const struct follow_named_set *s, const char *name)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (str_eq(s->v[i].name, name))
+			return true;
+	return false;
+}
+
+/* ---- named objects: look */
+
+static const struct kobj *cached(const struct state *s, const struct follow_named *n)
+{
+	return k8s_cache_find(n->part == FOLLOW_CONFIGMAP ? s->configmaps : s->secrets, n->name);
+}
+
+/* The UID matters as well: resourceVersions of different objects are not comparable. */
+static bool is_read(const struct follow_read *r, const struct kobj *o)
+{
+	const char *space = r->version ? strchr(r->version, ' ') : NULL;
+
+	return space && str_eq(space + 1, o->rv) &&
+	       strlen(o->uid) == (size_t)(space - r->version) &&
+	       strncmp(r->version, o->uid, (size_t)(space - r->version)) == 0;
+}
+
+/* The cache knows whether ca.crt holds certificates; nothing else is copied in its place. Content
+ * that no write needs next is wiped at once. */
+static enum ctl_follow_named_do named_look(const struct state *source, const struct state *ours,
+	const char *followed_uid, struct follow_named *n)
+{
+	const struct kobj *there = cached(source, n), *here = cached(ours, n);
+	struct ctl_follow_named_view v = {.own = n->part == FOLLOW_CA};
+	const char *ca = "-";
+	enum ctl_follow_named_do d;
+
+	if ((there && there->unreadable) || (here && here->unreadable))
+		return CTL_FOLLOW_NAMED_WAIT;
+	v.there = there && !there->deleting;
+	v.there_read = there && is_read(&n->there, there);
+	if (there && n->part == FOLLOW_CA)
+		ca = model_secret(there)->ca_sha256;
+	v.has = v.there_read && n->there.has && ca && *ca;
+	v.here = here != NULL;
+	v.deleting = here && here->deleting;
+	v.here_read = here && is_read(&n->here, here);
+	v.same = v.there_read && v.here_read && n->here.has &&
+		 memcmp(n->there.sha256, n->here.sha256, SHA256_LEN) == 0;
+	v.copied = v.here_read && str_eq(n->here.copied_from, followed_uid);
+	v.in_hand = v.there_read && (n->text || n->b64);
+	d = ctl_follow_named_decide(&v);
+	if (d != CTL_FOLLOW_NAMED_CREATE && d != CTL_FOLLOW_NAMED_UPDATE &&
+		d != CTL_FOLLOW_NAMED_READ_HERE)
+		drop_text(n);
+	return d;
+}
+
+/* ---- named objects: reading */
+
+/* All of data and binaryData counts, in the canonical form of model/input.h. */
+static void read_configmap(struct follow_read *r, struct json_object *o)
+{
+	struct err ignored = ERR_INIT;
+	struct kobj *k = model_input_configmap_extract(o, &ignored);
+
+	if (!k)
+		return;
+	r->has = true;
+	memcpy(r->sha256, model_input(k)->sha256, SHA256_LEN);
+	r->keys = model_input(k)->keys ? xstrdup(model_input(k)->keys) : NULL;
+	kobj_unref(k);
+}
+
+/* Return the member to copy, borrowed from o, or NULL if it is missing or empty. */
+static struct json_object *part_of(const struct follow_named *n, struct json_object *o)
+{
+	struct json_object *data = json_get_obj(o, "data");
+	struct json_object *v = data ? json_object_object_get(data, member_of(n)) : NULL;
+
+	return json_object_is_type(v, json_type_string) && json_object_get_string_len(v) > 0 ? v
+											     : NULL;
+}
+
+/* The hash of the base64 text is enough for a comparison, and needs no decoding. */
+static void read_secret(const struct follow_named *n, struct follow_read *r, struct json_object *o)
+{
+	struct json_object *v = part_of(n, o);
+	size_t len = v ? (size_t)json_object_get_string_len(v) : 0;
+
+	if (!v)
+		return;
+	if (len > SECRET_MAX_LEN - FRAME_MAX) {
+		log_warn(NULL, "a member of a Secret is too large to be copied", "secret=%s",
+			log_esc(n->name));
+		return;
+	}
+	r->has = true;
+	bytes_sha256(json_object_get_string(v), len, r->sha256);
+}
+
+/* Keep the content for the write that follows; that of a Secret as struct secret, which is
+ * wiped. */
+static void hold_text(struct follow_named *n, struct json_object *o)
+{
+	static const char *const parts[] = {"data", "binaryData"};
+	struct json_object *v;
+	cleanup_json struct json_object *copy = NULL;
+
+	drop_text(n);
+	if (!n->there.has)
+		return;
+	if (n->part != FOLLOW_CONFIGMAP) {
+		v = part_of(n, o);
+		n->b64 = secret_new_copy(
+			json_object_get_string(v), (size_t)json_object_get_string_len(v));
+		return;
+	}
+	copy = json_obj();
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		v = json_get_obj(o, parts[i]);
+		if (v)
+			json_add(copy, parts[i], json_object_get(v));
+	}
+	n->text = json_text(copy);
+}
+
+/* Store what one read showed, for the side it came from. */
+static void take(struct follow_named *n, struct json_object *o, bool there)
+{
+	struct follow_read *r = there ? &n->there : &n->here;
+	const char *uid = json_get_str(o, "metadata/uid");
+	const char *rv = json_get_str(o, "metadata/resourceVersion");
+	const char *from = kobj_annotation(o, MODEL_COPIED_ANNOTATION);
+
+	read_fini(r);
+	*r = (struct follow_read){.version = NULL};
+	if (!uid || !rv)
+		return;
+	r->version = xasprintf("%s %s", uid, rv);
+	if (from)
+		snprintf(r->copied_from, sizeof(r->copied_from), "%s", from);
+	if (n->part == FOLLOW_CONFIGMAP)
+		read_configmap(r, o);
+	else
+		read_secret(n, r, o);
+	if (there)
+		hold_text(n, o);
+}
+
+/* One object may be named in several fields; each gets the answer. */
+static void named_take(struct follow_named_set *s, struct json_object *o, bool there)
+{
+	const char *name = json_get_str(o, "metadata/name");
+	bool map = str_eq(json_get_str(o, "kind"), "ConfigMap");
+
+	for (unsigned i = 0; i < s->n; i++)
+		if ((s->v[i].part == FOLLOW_CONFIGMAP) == map && str_eq(s->v[i].name, name))
+			take(&s->v[i], o, there);
+}
+
+/* ---- named objects: writing */
+
+/* A copy carries the UID of the cluster that it comes from. */
+static void add_mark(struct json_object *meta, const char *followed_uid)
+{
+	json_add(meta, "annotations",
+		json_add_str(json_obj(), MODEL_COPIED_ANNOTATION, followed_uid));
+}
+
+/* Add null for each key that the source does not have, which removes it from our ConfigMap. */
+static void drop_keys(const struct follow_read *have, struct json_object *map)
+{
+	const char *at = NULL;
+	struct model_input in = {.keys = have->keys};
+
+	for (;;) {
+		cleanup_free char *key = model_input_next(&in, &at);
+
+		if (!key)
+			return;
+		if (!json_object_object_get_ex(map, key, NULL))
+			json_add(map, key, NULL);
+	}
+}
+
+/* A key may move between data and binaryData, so removed keys are null in both. */
+static void add_maps(const struct follow_named *n, struct json_object *o, bool patch)
+{
+	static const char *const parts[] = {"data", "binaryData"};
+	struct err ignored = ERR_INIT;
+	cleanup_json struct json_object *text =
+		json_parse(n->text, strlen(n->text), &json_limits_api, &ignored);
+
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		struct json_object *v = json_get_obj(text, parts[i]);
+		struct json_object *map = v ? json_object_get(v) : json_obj();
+
+		if (patch)
+			drop_keys(&n->here, map);
+		json_add(o, parts[i], map);
+	}
+}
+
+/* A copy has its own type and labels: only the data of the source counts. */
+static struct json_object *frame(const struct follow_named *n, const char *followed_uid)
+{
+	bool map = n->part == FOLLOW_CONFIGMAP;
+	struct json_object *o = json_obj(), *meta = json_add_str(json_obj(), "name", n->name);
+
+	json_add_str(json_add_str(o, "apiVersion", "v1"), "kind", map ? "ConfigMap" : "Secret");
+	if (!map)
+		json_add_str(o, "type", "Opaque");
+	add_mark(meta, followed_uid);
+	json_add(meta, "labels",
+		json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"));
+	return json_add(o, "metadata", meta);
+}
+
+/* A Secret with one member, of type Opaque, whatever the type of the original is. */
+static struct op *named_create(struct ctl_kind *k, struct ctl_act *a, const struct follow_named *n,
+	const char *followed_uid)
+{
+	cleanup_json struct json_object *o = frame(n, followed_uid);
+
+	if (n->part != FOLLOW_CONFIGMAP)
+		return k8s_call_create_secret(k->env->api, &k->acts.ops, &kobj_input_secret,
+			k->env->ns, model_secret_text(o, member_of(n), n->b64), ctl_kind_done, a);
+	add_maps(n, o, false);
+	return ctl_kind_create(k, a, &kobj_input_configmap, o);
+}
+
+/* The patch carries the version that was read, so that an edit in between is not overwritten
+ * unseen. */
+static struct op *named_patch(struct ctl_kind *k, struct ctl_act *a, const struct follow_named *n,
+	const char *followed_uid, bool adopt)
+{
+	struct json_object *meta;
+	cleanup_json struct json_object *patch = ctl_patch_of(cached(k->state, n), &meta);
+
+	add_mark(meta, followed_uid);
+	if (!adopt && n->part != FOLLOW_CONFIGMAP)
+		return k8s_call_patch_secret(k->env->api, &k->acts.ops, &kobj_input_secret,
+			k->env->ns, n->name, model_secret_text(patch, member_of(n), n->b64),
+			ctl_kind_done, a);
+	if (!adopt)
+		add_maps(n, patch, true);
+	return ctl_kind_patch(k, a, named_gvk(n), n->name, patch);
 }
 
 /* ---- spec */
@@ -71,14 +451,6 @@ static struct json_object *parse(const char *text)
 	return o ? o : json_obj();
 }
 
-static struct json_object *member(struct json_object *o, const char *name)
-{
-	struct json_object *v = NULL;
-
-	json_object_object_get_ex(o, name, &v);
-	return v;
-}
-
 /* Compute the RFC 7386 merge patch from have to want. The caller puts it. */
 static struct json_object *merge_of(struct json_object *want, struct json_object *have)
 {
@@ -89,10 +461,11 @@ static struct json_object *merge_of(struct json_object *want, struct json_object
 		return json_copy(want);
 	patch = json_obj();
 	json_each (have, name, value)
-		if (!member(want, name))
+		if (!json_object_object_get(want, name))
 			json_add(patch, name, NULL);
 	json_each (want, wanted, value_there)
-		json_add(patch, wanted, merge_of(value_there, member(have, wanted)));
+		json_add(
+			patch, wanted, merge_of(value_there, json_object_object_get(have, wanted)));
 	return patch;
 }
 
@@ -160,21 +533,14 @@ static struct json_object *spec_patch(
 /* Find the first named object that needs an act, and one that is waited for, for the message. */
 static enum cluster_do look_named(struct ctl_kind *k, struct cluster_look *l)
 {
-	static const enum cluster_do acts_of[] = {
-		[CTL_FOLLOW_NAMED_READ_THERE] = CLUSTER_READ_THERE,
-		[CTL_FOLLOW_NAMED_READ_HERE] = CLUSTER_READ_HERE,
-		[CTL_FOLLOW_NAMED_CREATE] = CLUSTER_CREATE,
-		[CTL_FOLLOW_NAMED_ADOPT] = CLUSTER_ADOPT,
-		[CTL_FOLLOW_NAMED_UPDATE] = CLUSTER_UPDATE,
-	};
 	struct follow_cluster *fc = (struct follow_cluster *)k;
 	struct ctl_follow *f = fc->base.f;
 
-	follow_named_want(&fc->named, l->there);
+	named_want(&fc->named, l->there);
 	for (unsigned i = 0; i < fc->named.n; i++) {
 		struct follow_named *n = &fc->named.v[i];
 		enum ctl_follow_named_do d =
-			follow_named_look(&f->source.state, k->state, l->here->followed_uid, n);
+			named_look(&f->source.state, k->state, l->here->followed_uid, n);
 
 		if (d == CTL_FOLLOW_NAMED_CONFLICT && !l->conflict) {
 			l->waits = n; /* reported first: an administrator must act */
@@ -184,7 +550,7 @@ static enum cluster_do look_named(struct ctl_kind *k, struct cluster_look *l)
 		} else if (d != CTL_FOLLOW_NAMED_NOTHING) {
 			l->named = n;
 			l->base.content = str_hash(n->name, strlen(n->name)) + (uint64_t)n->part;
-			return acts_of[d];
+			return (enum cluster_do)d;
 		}
 	}
 	return CLUSTER_NOTHING;
@@ -239,6 +605,7 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *a, struct 
 {
 	struct cluster_look *l = (struct cluster_look *)out;
 	struct ctl_follow *f = follow_kind(k)->f;
+	struct ctl_follow_peer_view peer;
 	enum cluster_do d;
 	bool sees;
 
@@ -250,8 +617,13 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *a, struct 
 	if (!sees || l->here->authority != MODEL_AUTHORITY_FOLLOWING ||
 		l->there->authority == MODEL_AUTHORITY_FOLLOWING) {
 		follow_kind_lags(k, name, FOLLOW_IN_STEP);
-		return sees && l->here->authority != MODEL_AUTHORITY_FOLLOWING ? look_at_peer(f)
-									       : CLUSTER_NOTHING;
+		follow_peer_view(f, &peer);
+		/* React to the peer only while it can be read: its absence proves nothing. */
+		if (!sees || l->here->authority == MODEL_AUTHORITY_FOLLOWING || !peer.read)
+			return CLUSTER_NOTHING;
+		if (peer.self && ctl_follow_peer(&peer, f->state->peer) == STATE_PEER_DECIDES)
+			return CLUSTER_FREEZE;
+		return peer.retired ? CLUSTER_NOTE_RETIRED : CLUSTER_NOTHING;
 	}
 	if (!l->here->followed_uid)
 		return CLUSTER_NOTE_UID;
@@ -272,65 +644,51 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *a, struct 
 
 /* ---- acts */
 
-/* Records which cluster is followed, or that the peer is Retired. From then on another cluster at
- * the same address is refused; a retired peer never decides again, so it need not be reachable at
- * the next start. */
-static struct op *note_uid(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+/*
+ * NOTE_UID records which cluster is followed: from then on another cluster at the same address is
+ * refused. NOTE_RETIRED: a retired peer never decides again, so it need not be reachable at the
+ * next start. FREEZE is the only change of spec.authority that an operator makes itself: two must
+ * not decide.
+ */
+static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
-	const char *mark =
-		d == CLUSTER_NOTE_UID ? MODEL_CLUSTER_FOLLOWED_MARK : MODEL_CLUSTER_RETIRED_MARK;
 	const struct cluster_look *l = (const struct cluster_look *)look;
-	struct json_object *meta, *marks = json_obj();
-	cleanup_json struct json_object *patch = ctl_patch_of(look->o, &meta);
+	struct json_object *meta, *marks;
+	cleanup_json struct json_object *patch = d == CLUSTER_COPY_SPEC
+							 ? spec_patch(l->there, l->here)
+							 : ctl_patch_of(look->o, &meta);
 
-	ctl_add_mark(marks, look->o, mark, l->there->obj.uid);
-	json_add(meta, "annotations", marks);
+	if (d == CLUSTER_FREEZE) {
+		json_add(patch, "spec", json_add_str(json_obj(), "authority", "Frozen"));
+	} else if (d != CLUSTER_COPY_SPEC) {
+		marks = json_obj();
+		ctl_add_mark(marks, look->o,
+			d == CLUSTER_NOTE_UID ? MODEL_CLUSTER_FOLLOWED_MARK
+					      : MODEL_CLUSTER_RETIRED_MARK,
+			l->there->obj.uid);
+		json_add(meta, "annotations", marks);
+	}
 	return ctl_kind_patch(k, a, &kobj_cluster, a->name, patch);
 }
 
-/* The only change of spec.authority that an operator makes itself: two must not decide. */
-static struct op *freeze(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
-{
-	struct json_object *meta;
-	cleanup_json struct json_object *patch = ctl_patch_of(look->o, &meta);
-
-	json_add(patch, "spec", json_add_str(json_obj(), "authority", "Frozen"));
-	return ctl_kind_patch(k, a, &kobj_cluster, a->name, patch);
-}
-
-/* The read there may find the connection closed; then the act waits for the next one. */
-static struct op *read_named(
+/* The read there may find the connection closed; then the act waits for the next one. ADOPT writes
+ * the mark only; the content is equal already. */
+static struct op *start_named(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
-	const struct follow_named *n = ((const struct cluster_look *)look)->named;
+	const struct cluster_look *l = (const struct cluster_look *)look;
+	const struct follow_named *n = l->named;
 	struct follow_source *s = &follow_kind(k)->f->source;
 
 	if (d == CLUSTER_READ_HERE)
-		return ctl_kind_get(k, a, follow_named_gvk(n), n->name);
-	return s->api ? k8s_call_get(s->api, &k->acts.ops, follow_named_gvk(n), s->ns, n->name,
-				ctl_kind_done, a)
-		      : NULL;
-}
-
-/* ADOPT writes the mark only; the content is equal already. */
-static struct op *write_named(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
-{
-	const struct cluster_look *l = (const struct cluster_look *)look;
-
-	return d == CLUSTER_CREATE
-		       ? follow_named_create(k, a, l->named, l->there->obj.uid)
-		       : follow_named_patch(k, a, l->named, l->there->obj.uid, d == CLUSTER_ADOPT);
-}
-
-static struct op *write_spec(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
-{
-	const struct cluster_look *l = (const struct cluster_look *)look;
-	cleanup_json struct json_object *patch = spec_patch(l->there, l->here);
-
-	return ctl_kind_patch(k, a, &kobj_cluster, a->name, patch);
+		return ctl_kind_get(k, a, named_gvk(n), n->name);
+	if (d == CLUSTER_READ_THERE)
+		return s->api ? k8s_call_get(s->api, &k->acts.ops, named_gvk(n), s->ns, n->name,
+					ctl_kind_done, a)
+			      : NULL;
+	if (d == CLUSTER_CREATE)
+		return named_create(k, a, n, l->there->obj.uid);
+	return named_patch(k, a, n, l->there->obj.uid, d == CLUSTER_ADOPT);
 }
 
 #define READS  (CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE)
@@ -338,24 +696,23 @@ static struct op *write_spec(
 
 static const struct ctl_do acts[CLUSTER_N_DO] = {
 	[CLUSTER_NOTE_UID] = {"record which cluster is followed", "cluster to follow recorded",
-		WRITES, .start = note_uid},
+		WRITES, .start = patch},
 	[CLUSTER_FREEZE] = {"set spec.authority to Frozen",
 		"the peer decides, spec.authority set to Frozen",
-		CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN | CTL_DO_WARNS, .start = freeze},
+		CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN | CTL_DO_WARNS, .start = patch},
 	[CLUSTER_NOTE_RETIRED] = {"record that the peer is Retired", "the peer is Retired",
-		CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN, .start = note_uid},
+		CTL_DO_ANSWERS_SELF | CTL_DO_FROZEN, .start = patch},
 	[CLUSTER_READ_THERE] = {"read an object that the source's spec names", .flags = READS,
-		.start = read_named},
+		.start = start_named},
 	[CLUSTER_READ_HERE] = {"read an object that spec names", .flags = READS,
-		.start = read_named},
+		.start = start_named},
 	[CLUSTER_CREATE] = {"copy an object that spec names", .flags = CTL_DO_FOLLOWING,
-		.start = write_named},
+		.start = start_named},
 	[CLUSTER_ADOPT] = {"mark an identical object as a copy", .flags = CTL_DO_FOLLOWING,
-		.start = write_named},
+		.start = start_named},
 	[CLUSTER_UPDATE] = {"update an object that spec names", .flags = CTL_DO_FOLLOWING,
-		.start = write_named},
-	[CLUSTER_COPY_SPEC] = {"copy spec", "spec copied from the source", WRITES,
-		.start = write_spec},
+		.start = start_named},
+	[CLUSTER_COPY_SPEC] = {"copy spec", "spec copied from the source", WRITES, .start = patch},
 };
 
 /* Remember what was read or written, on the side where it was. */
@@ -370,7 +727,7 @@ static void take_named(struct ctl_kind *k, const struct ctl_act *a, struct json_
 	if (a->doing == CLUSTER_CREATE || a->doing == CLUSTER_UPDATE)
 		log_info(&lc, "copied, the source's spec names it", NULL);
 
-	follow_named_take(&fc->named, o, there);
+	named_take(&fc->named, o, there);
 	ctl_take_answer(str_eq(json_get_str(o, "kind"), "ConfigMap") ? s->configmaps : s->secrets,
 		o, a->doing == CLUSTER_CREATE);
 }
@@ -396,7 +753,7 @@ static void forget(struct ctl_kind *k)
 {
 	struct follow_cluster *fc = (struct follow_cluster *)k;
 
-	follow_named_clear(&fc->named);
+	named_clear(&fc->named);
 	fc->refused[0] = '\0';
 	if (fc->base.f)
 		fc->base.f->spec_why[0] = '\0';
@@ -423,7 +780,7 @@ static void map_source_cluster(void *self, const struct kobj *was, const struct 
 /* Wake for a ConfigMap or Secret of either side that spec names. */
 static void map_named(void *self, const struct kobj *was, const struct kobj *now)
 {
-	if (follow_named_has(&((struct follow_cluster *)self)->named, was ? was->name : now->name))
+	if (named_has(&((struct follow_cluster *)self)->named, was ? was->name : now->name))
 		ctl_kind_wake_all(self);
 }
 

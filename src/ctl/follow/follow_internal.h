@@ -72,52 +72,6 @@ struct ctl_kind *follow_cluster_new(struct ctl_follow *f); /* cluster.c */
 struct ctl_kind *follow_machine_new(struct ctl_follow *f); /* machine.c */
 struct ctl_kind *follow_ak_new(struct ctl_follow *f);      /* ak.c */
 struct ctl_kind *follow_image_new(struct ctl_follow *f);   /* image.c */
-/* ---- named.c: ConfigMaps and Secrets that the source's spec names */
-
-enum follow_part {
-	FOLLOW_CONFIGMAP, /* all of its data */
-	FOLLOW_TOKEN,     /* a Secret's member key */
-	FOLLOW_CA,        /* a Secret's ca.crt */
-};
-
-/* The result of the last read of one object. */
-struct follow_read {
-	char *version;         /* owned: "UID RESOURCEVERSION"; NULL: not read */
-	char *keys;            /* owned: keys of a ConfigMap, as in model/input.h */
-	char copied_from[128]; /* the mark of a copy; "": it has none */
-	bool has;              /* it has the part that is copied; sha256 is its hash */
-	uint8_t sha256[SHA256_LEN];
-};
-
-struct follow_named {
-	enum follow_part part;
-	char *name; /* owned */
-	struct follow_read there, here;
-	/* Owned: what must be written, from the source: JSON of a ConfigMap, or the base64 of a
-	 * Secret's member. NULL: not in memory. */
-	char *text;
-	struct secret *b64;
-};
-
-#define FOLLOW_NAMED_MAX (MODEL_PLATFORMS_MAX + 2 + MODEL_CLUSTER_SERVERS_MAX)
-struct follow_named_set {
-	struct follow_named v[FOLLOW_NAMED_MAX];
-	unsigned n;
-};
-/* Sets the objects that spec names now; what is known of those that stay is kept. */
-void follow_named_want(struct follow_named_set *s, const struct model_cluster *there);
-void follow_named_clear(struct follow_named_set *s); /* and wipes */
-bool follow_named_has(const struct follow_named_set *s, const char *name);
-enum ctl_follow_named_do follow_named_look(const struct state *source, const struct state *ours,
-	const char *followed_uid, struct follow_named *n);
-/* Takes an answer with the whole object. */
-void follow_named_take(struct follow_named_set *s, struct json_object *o, bool there);
-const struct kobj_gvk *follow_named_gvk(const struct follow_named *n); /* to read it */
-struct op *follow_named_create(struct ctl_kind *k, struct ctl_act *a, const struct follow_named *n,
-	const char *followed_uid);
-/* adopt: write only the mark. */
-struct op *follow_named_patch(struct ctl_kind *k, struct ctl_act *a, const struct follow_named *n,
-	const char *followed_uid, bool adopt);
 
 /* ---- source.c */
 
