@@ -11,9 +11,9 @@
 
 #include <sys/queue.h>
 
+#include "tec/ctl/ak.h"
 #include "tec/ctl/env.h"
 #include "tec/ctl/kind.h"
-#include "tec/ctl/record.h"
 #include "tec/ctl/runner.h"
 #include "tec/k8s/call.h"
 #include "tec/k8s/watch.h"
@@ -237,6 +237,8 @@ void ctl_kind_map_cluster(void *kind, const struct kobj *was, const struct kobj 
 
 /* ---- shared by two kinds */
 
+/* What the Secret of its name is to an AttestationKey (NULL: deleted). */
+enum ctl_ak_secret ctl_ak_secret_of(const struct model_ak *ak, const struct model_secret *secret);
 /* Creates the Secret of the AttestationKey l->o; adds or removes the finalizer of one that exists.
  * Defined in ctl/ak. */
 struct op *ctl_ak_start_secret(

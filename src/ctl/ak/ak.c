@@ -218,25 +218,6 @@ static bool is_free(const struct state *s, const struct model_ak *ak)
 	return search.found;
 }
 
-/* Tell whether the Machine can be bound. Binding marks its disk key as delivered, which requires
- * that the key exists: otherwise the Machine would report a lost key next. */
-static bool is_bindable(const struct state *s, const struct model_machine *m)
-{
-	return model_machine_delivered(m) ||
-	       (state_machine_luks(s, m) == STATE_LUKS_OK &&
-		       state_machine_announces(m, state_secret(s, m->id))) ||
-	       (state_machine_luks(s, m) == STATE_LUKS_ABSENT && state_machine_lost_key(s, m));
-}
-
-/* Tell whether a listener created this Machine for an ID whose earlier Machine was deleted: its
- * node registered again, and an administrator should know. */
-static bool is_of_deleted(const struct state *s, const struct model_machine *m)
-{
-	const struct model_record_entry *e = state_record_of_id(s, m->id);
-
-	return m->by_listener && e && m->obj.created_s >= e->at_s;
-}
-
 /* Return the reason why the Machine's history forbids an automatic approval of a usable key. */
 static enum ak_why why_bound(const struct state *s, const struct ak_look *l)
 {
@@ -257,6 +238,7 @@ static enum ak_why why_bound(const struct state *s, const struct ak_look *l)
 static enum ak_why why_not(const struct state *s, const struct ak_look *l)
 {
 	const struct model_cluster *policy = state_cluster_policy(s);
+	const struct model_record_entry *deleted;
 	enum ak_why why;
 
 	if (l->v.invalid)
@@ -275,7 +257,9 @@ static enum ak_why why_not(const struct state *s, const struct ak_look *l)
 		return AK_WHY_MANUAL;
 	if (l->ak->by_listener && !model_ak_saw(l->ak, &l->machine->obj))
 		return AK_WHY_YOUNG_MACHINE;
-	if (is_of_deleted(s, l->machine))
+	/* The node of a deleted Machine registered again, and an administrator should know. */
+	deleted = l->machine->by_listener ? state_record_of_id(s, l->machine->id) : NULL;
+	if (deleted && l->machine->obj.created_s >= deleted->at_s)
 		return AK_WHY_DELETED_ID;
 	return l->v.usable && !l->v.bindable ? AK_WHY_NO_DISK_KEY : AK_WHY_NOT;
 }
@@ -285,13 +269,19 @@ static enum ak_why why_not(const struct state *s, const struct ak_look *l)
 static void look_bound(const struct state *s, struct ak_look *l, const struct model_machine *m)
 {
 	const struct model_ak *ak = l->ak;
+	enum state_luks luks = state_machine_luks(s, m);
 	bool named = str_eq(m->bound_key, ak->obj.uid);
 	bool owned = model_ak_is_of(ak, m->obj.uid);
 
 	l->v.usable = l->v.verifiable && (!named || str_eq(m->bound_spki, ak->spki_sha256));
 	l->v.approved = named || (!l->v.verifiable && !l->v.invalid && owned);
 	l->v.stamped = owned && ak->approved_at;
-	l->v.bindable = is_bindable(s, m);
+	/* Binding marks its disk key as delivered, which requires that the key exists: otherwise
+	 * the Machine would report a lost key next. */
+	l->v.bindable =
+		model_machine_delivered(m) ||
+		(luks == STATE_LUKS_OK && state_machine_announces(m, state_secret(s, m->id))) ||
+		(luks == STATE_LUKS_ABSENT && state_machine_lost_key(s, m));
 	l->v.inherited = !named && state_ak_is_inherited(s, ak, m) && l->current == ak;
 	l->v.left_over =
 		!l->v.approved && !l->v.inherited && (ak->approved_at || (m->bound_at && owned));
@@ -324,31 +314,19 @@ static void look_approval(const struct state *s, struct ak_look *l)
 
 /* ---- look: Secret and Trustee */
 
-/* Classify the Secret of this name: ours, left over from a deleted key, or foreign. */
-static void look_secret(struct ak_look *l, const struct ctl_act *act)
+/* A Secret of another shape cannot be ours: it is released only while it is being deleted. */
+enum ctl_ak_secret ctl_ak_secret_of(const struct model_ak *ak, const struct model_secret *secret)
 {
-	const struct model_secret *secret = l->base.secret;
-	bool mine;
-
-	l->v.secret = CTL_AK_SECRET_ABSENT;
-	if (!secret) {
-		l->v.must_read = act->must_read;
-		return;
-	}
-	l->v.secret_held = secret->has_ak_finalizer;
-	l->v.secret_deleting = secret->obj.deleting;
-	l->v.secret_live = ctl_live_is(&act->secret, &secret->obj);
-	mine = l->ak && secret->n_owners == 1 && str_eq(secret->owner_uid, l->ak->obj.uid);
-	if (secret->shape == MODEL_SECRET_AK && mine)
-		l->v.secret = l->ak->public_hash == secret->public_hash ? CTL_AK_SECRET_OURS
-									: CTL_AK_SECRET_FOREIGN;
-	else if (secret->has_ak_finalizer &&
-		 (secret->shape == MODEL_SECRET_AK || secret->obj.deleting))
-		/* A Secret of another shape cannot be ours: it is released only while it is being
-		 * deleted. */
-		l->v.secret = CTL_AK_SECRET_STALE;
-	else
-		l->v.secret = CTL_AK_SECRET_FOREIGN;
+	if (!secret)
+		return CTL_AK_SECRET_ABSENT;
+	if (ak && secret->shape == MODEL_SECRET_AK && secret->n_owners == 1 &&
+		str_eq(secret->owner_uid, ak->obj.uid))
+		return ak->public_hash == secret->public_hash ? CTL_AK_SECRET_OURS
+							      : CTL_AK_SECRET_FOREIGN;
+	return secret->has_ak_finalizer &&
+			       (secret->shape == MODEL_SECRET_AK || secret->obj.deleting)
+		       ? CTL_AK_SECRET_STALE
+		       : CTL_AK_SECRET_FOREIGN;
 }
 
 /* Tell whether a Trustee may still hold this key under that name; if so, wait for its answer.
@@ -435,17 +413,6 @@ static void look_trustee(
 	if (!declared && (stale || l->v.secret == CTL_AK_SECRET_OURS ||
 				 l->v.authority == MODEL_AUTHORITY_RETIRED))
 		ctl_act_wait(act, KBS_REFVALUE, l->identity);
-}
-
-/* Before the last trace of an identity goes, its revocation is recorded: a Trustee that is
- * restored from a backup holds it again. */
-static void look_record(const struct ctl_kind *k, struct ak_look *l)
-{
-	const struct ctl_record *r = k->env->record;
-
-	if (l->v.secret_held && l->v.secret_deleting && l->identity[0] &&
-		l->v.observed != KBS_OBSERVED_NONE && ctl_record_is_wanted(r))
-		l->v.recorded = ctl_record_state(r, MODEL_RECORD_VALUE, l->identity, 0);
 }
 
 /* ---- conditions */
@@ -620,12 +587,6 @@ static void want_delivered(const struct state *s, struct ak_look *l)
 	}
 }
 
-static void ak_wants(const struct state *s, const char *ns, struct ak_look *l)
-{
-	want_approved(ns, l);
-	want_delivered(s, l);
-}
-
 /* Look at the AttestationKey and the Secret of this name; either may be missing. An unreadable
  * object is left alone entirely: treating it as missing would revoke its identity. */
 static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
@@ -654,9 +615,20 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 			return CTL_AK_NOTHING;
 		}
 	}
-	look_secret(l, act);
+	l->v.secret = ctl_ak_secret_of(l->ak, out->secret);
+	l->v.must_read = !out->secret && act->must_read;
+	if (out->secret) {
+		l->v.secret_held = out->secret->has_ak_finalizer;
+		l->v.secret_deleting = out->secret->obj.deleting;
+		l->v.secret_live = ctl_live_is(&act->secret, &out->secret->obj);
+	}
 	look_trustee(s, name, l, act);
-	look_record(k, l);
+	/* Before the last trace of an identity goes, its revocation is recorded: a Trustee that is
+	 * restored from a backup holds it again. */
+	if (l->v.secret_held && l->v.secret_deleting && l->identity[0] &&
+		l->v.observed != KBS_OBSERVED_NONE && ctl_record_is_wanted(k->env->record))
+		l->v.recorded =
+			ctl_record_state(k->env->record, MODEL_RECORD_VALUE, l->identity, 0);
 	/* Without a stale Secret nothing of a deleted key is left that belongs to it. */
 	out->over = !o && l->v.secret != CTL_AK_SECRET_STALE;
 	if (o) {
@@ -665,7 +637,8 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 			l->v.duplicate = l->same_key != NULL;
 			l->v.others_clear = l->v.declared || others_clear(s, l, act);
 		}
-		ak_wants(s, k->env->ns, l);
+		want_approved(k->env->ns, l);
+		want_delivered(s, l);
 		l->v.status_ok = kobj_cond_same(l->ak->cond, out->want, AK_N_CONDS, o->generation);
 	}
 	return ctl_ak_decide(&l->v);
@@ -1036,9 +1009,7 @@ static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 		ctl_kind_wake_all(k);
 		return;
 	}
-	if (state_trustee_is_filling(k->state, kind, name))
-		return;
-	if (!rats_is_identity_name(name))
+	if (state_trustee_is_filling(k->state, kind, name) || !rats_is_identity_name(name))
 		return;
 	/* The keys in the list, and the first one that waits for a place. */
 	for (unsigned i = 0; i <= KBS_LIST_MAX; i++) {

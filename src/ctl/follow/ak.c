@@ -163,23 +163,6 @@ static void look_copy(const struct state *source, const struct state *ours, stru
 		       (l->v.unapproved || (l->machine && model_ak_is_of(b, l->machine->obj.uid)));
 }
 
-/* Classify the Secret as ctl/ak does, which takes over once this operator decides. */
-static enum ctl_ak_secret secret_of(const struct ak_look *l)
-{
-	const struct model_secret *s = l->base.secret;
-
-	if (!s)
-		return CTL_AK_SECRET_ABSENT;
-	if (s->shape == MODEL_SECRET_AK && l->here && s->n_owners == 1 &&
-		str_eq(s->owner_uid, l->here->obj.uid))
-		return l->here->public_hash == s->public_hash ? CTL_AK_SECRET_OURS
-							      : CTL_AK_SECRET_FOREIGN;
-	/* As in ctl/ak: a Secret of another shape cannot be ours. */
-	if (s->has_ak_finalizer && (s->shape == MODEL_SECRET_AK || s->obj.deleting))
-		return CTL_AK_SECRET_STALE;
-	return CTL_AK_SECRET_FOREIGN;
-}
-
 /* As in ctl/ak, for the key here or for the Secret that it left. */
 static void look_trustee(
 	const struct ctl_kind *k, const char *name, struct ak_look *l, struct ctl_act *act)
@@ -226,7 +209,7 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 	l->v.here = l->here != NULL;
 	if (l->there)
 		look_copy(&follow_kind(k)->f->source.state, k->state, l);
-	l->v.secret = secret_of(l);
+	l->v.secret = ctl_ak_secret_of(l->here, l->base.secret);
 	l->v.must_read = !l->base.secret && act->must_read;
 	if (l->base.secret) {
 		l->v.secret_held = l->base.secret->has_ak_finalizer;
@@ -266,19 +249,6 @@ static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 	return ctl_kind_create(k, a, &kobj_ak, o);
 }
 
-/* Copy time and origin of the approval, so that both operators agree on which key came first. */
-static void add_approval(
-	const struct ak_look *l, struct json_object *meta, struct json_object *marks)
-{
-	const struct kobj *o = &l->here->obj, *m = &l->machine->obj;
-
-	ctl_add_mark(marks, o, MODEL_APPROVED_AT_ANNOTATION, l->there->approved_at);
-	ctl_add_mark(marks, o, MODEL_APPROVED_BY_ANNOTATION,
-		l->there->approved_by_admin ? "admin" : "operator");
-	json_add(meta, "ownerReferences",
-		json_push(json_arr(), kobj_owner_json(&kobj_machine, m->name, m->uid)));
-}
-
 /* One merge patch with the UID and resourceVersion that were looked at; null removes an
  * annotation. */
 static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
@@ -290,7 +260,13 @@ static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_
 
 	clock_format(clock_wall_s(), now);
 	if (d == CTL_FOLLOW_AK_APPROVE) {
-		add_approval(l, meta, marks);
+		/* Time and origin, so that both operators agree on which key came first. */
+		ctl_add_mark(marks, look->o, MODEL_APPROVED_AT_ANNOTATION, l->there->approved_at);
+		ctl_add_mark(marks, look->o, MODEL_APPROVED_BY_ANNOTATION,
+			l->there->approved_by_admin ? "admin" : "operator");
+		json_add(meta, "ownerReferences",
+			json_push(json_arr(), kobj_owner_json(&kobj_machine, l->machine->obj.name,
+						      l->machine->obj.uid)));
 	} else if (d == CTL_FOLLOW_AK_UNAPPROVE) {
 		json_add(marks, MODEL_APPROVED_AT_ANNOTATION, NULL);
 		json_add(marks, MODEL_APPROVED_BY_ANNOTATION, NULL);

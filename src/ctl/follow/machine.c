@@ -144,19 +144,6 @@ static void look_bound_key(
 									     : m->bound_key;
 }
 
-/* Compare every mark that ctl/machine reads; UIDs are those of our copies. */
-static void look_marks(struct machine_look *l)
-{
-	const struct model_machine *a = l->there, *b = l->here;
-
-	l->v.marked = b->has_finalizer && (!l->hashes || str_eq(b->announced, l->hashes)) &&
-		      (b->bound_at || !l->ever_bound) && (b->attested_s || !l->ever_bound) &&
-		      (!a->bound_key || (str_eq(b->bound_key, l->bound_key) &&
-						str_eq(b->bound_spki, a->bound_spki))) &&
-		      (!a->delivered_at || (str_eq(b->delivered_at, a->delivered_at) &&
-						   b->recalled == a->recalled));
-}
-
 /* Anything that is not exactly the announced key, owned by our copy, is foreign and never
  * touched. */
 static enum ctl_follow_secret look_secret(const struct state *ours, const struct machine_look *l)
@@ -178,7 +165,7 @@ static enum ctl_follow_secret look_secret(const struct state *ours, const struct
 static void look_copy(const struct ctl_kind *k, struct machine_look *l)
 {
 	const struct state *source = &follow_kind((struct ctl_kind *)k)->f->source.state;
-	const struct model_machine *b = l->here;
+	const struct model_machine *a = l->there, *b = l->here;
 	bool other_key;
 
 	look_key(source, l);
@@ -187,27 +174,17 @@ static void look_copy(const struct ctl_kind *k, struct machine_look *l)
 	look_bound_key(source, k->state, l);
 	other_key =
 		model_machine_delivered(b) && l->key && !model_mark_announces(b->announced, l->hex);
-	l->v.same = str_eq(b->id, l->there->id) && !other_key;
+	l->v.same = str_eq(b->id, a->id) && !other_key;
 	if (!l->v.ready)
 		return;
-	look_marks(l);
+	/* Every mark that ctl/machine reads; UIDs are those of our copies. */
+	l->v.marked = b->has_finalizer && (!l->hashes || str_eq(b->announced, l->hashes)) &&
+		      (b->bound_at || !l->ever_bound) && (b->attested_s || !l->ever_bound) &&
+		      (!a->bound_key || (str_eq(b->bound_key, l->bound_key) &&
+						str_eq(b->bound_spki, a->bound_spki))) &&
+		      (!a->delivered_at || (str_eq(b->delivered_at, a->delivered_at) &&
+						   b->recalled == a->recalled));
 	l->v.secret = look_secret(k->state, l);
-}
-
-/* Look at the identity of one key. Return true if no Trustee holds it any more. */
-static bool look_identity(const struct ctl_kind *k, struct machine_look *l, struct ctl_act *act,
-	const struct kobj *ak)
-{
-	char name[RATS_IDENTITY_NAME_LEN + 1];
-	enum kbs_observed observed;
-
-	if (!model_ak_was_approved(model_ak(ak)) || !model_ak_identity(model_ak(ak), name))
-		return true;
-	observed = state_trustee_observed_key(k->state, name, ak->name);
-	if (observed != KBS_OBSERVED_NONE && !state_trustee_withdrawn(k->state, name, ak->name))
-		l->v.revoked = false;
-	ctl_act_wait(act, KBS_REFVALUE, name);
-	return state_trustee_gone(observed);
 }
 
 /* Look at what Trustees hold of our copy. A Machine that is only withheld keeps its identities:
@@ -217,12 +194,20 @@ static void look_trustee(const struct ctl_kind *k, struct machine_look *l, struc
 	const struct state *s = k->state;
 	const struct model_machine *m = l->here;
 	const struct kobj *declared;
+	char name[RATS_IDENTITY_NAME_LEN + 1];
 	enum kbs_observed observed;
 
 	l->v.revoked = l->v.gone = true;
 	for (const struct kobj *o = l->v.deleting ? k8s_cache_first(s->aks, 2, m->obj.uid) : NULL;
-		o; o = k8s_cache_next(s->aks, 2, o))
-		l->v.gone &= look_identity(k, l, act, o);
+		o; o = k8s_cache_next(s->aks, 2, o)) {
+		if (!model_ak_was_approved(model_ak(o)) || !model_ak_identity(model_ak(o), name))
+			continue;
+		observed = state_trustee_observed_key(s, name, o->name);
+		if (observed != KBS_OBSERVED_NONE && !state_trustee_withdrawn(s, name, o->name))
+			l->v.revoked = false;
+		l->v.gone &= state_trustee_gone(observed);
+		ctl_act_wait(act, KBS_REFVALUE, name);
+	}
 	if (!m->id_valid)
 		return;
 	rats_resource_path(m->id, l->path);
@@ -240,18 +225,6 @@ static void look_trustee(const struct ctl_kind *k, struct machine_look *l, struc
 	l->notes.path = l->v.deleting && model_machine_delivered(m) &&
 			observed != KBS_OBSERVED_NONE && ctl_record_is_wanted(k->env->record);
 	ctl_act_wait(act, KBS_RESOURCE, l->path);
-}
-
-/* As in ctl/machine: a Trustee that is restored from a backup would hold the key, and a listener
- * of this operator would accept the ID once it decides. */
-static void look_record(const struct ctl_kind *k, struct machine_look *l)
-{
-	const struct ctl_record *r = k->env->record;
-	const struct model_machine *m = l->here;
-
-	l->notes.id = l->v.deleting && m->id_valid && state_machine_of_id(k->state, m->id) == m &&
-		      ctl_record_id_counts(r, m->id) && !state_machine_is_expired(k->state, m);
-	l->v.recorded = ctl_machine_recorded(r, &l->notes, l->path, m);
 }
 
 /* Trustees are asked only about Machines that have to leave them. */
@@ -279,7 +252,14 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 		l->v.unused = !model_machine_delivered(l->here);
 		if (l->v.deleting || !l->v.there) {
 			look_trustee(k, l, act);
-			look_record(k, l);
+			/* As in ctl/machine: a Trustee that is restored from a backup would hold the
+			 * key, and a listener of this operator would accept the ID once it decides. */
+			l->notes.id = l->v.deleting && l->here->id_valid &&
+				      state_machine_of_id(k->state, l->here->id) == l->here &&
+				      ctl_record_id_counts(k->env->record, l->here->id) &&
+				      !state_machine_is_expired(k->state, l->here);
+			l->v.recorded =
+				ctl_machine_recorded(k->env->record, &l->notes, l->path, l->here);
 		}
 	}
 	d = ctl_follow_machine_decide(&l->v);

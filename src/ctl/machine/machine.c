@@ -168,13 +168,6 @@ enum ctl_machine_do ctl_machine_decide(const struct ctl_machine_view *v)
 
 /* ---- look */
 
-/* Return the worse of two observations: anything but gone wins, because unknown counts as
- * present. */
-static enum kbs_observed worse(enum kbs_observed a, enum kbs_observed b)
-{
-	return state_trustee_gone(a) ? b : a;
-}
-
 /* Tell whether everything of this Machine must leave Trustee. */
 static bool revokes(const struct machine_look *l)
 {
@@ -201,7 +194,8 @@ static void look_identities(const struct state *s, struct machine_look *l, struc
 				memcpy(l->lacking, name, sizeof(name));
 			continue;
 		}
-		l->v.observed_ids = worse(l->v.observed_ids, observed);
+		if (state_trustee_gone(l->v.observed_ids)) /* the worst of all counts */
+			l->v.observed_ids = observed;
 		if (!state_trustee_gone(observed))
 			memcpy(l->lacking, name, sizeof(name));
 		if (observed != KBS_OBSERVED_NONE && !state_trustee_withdrawn(s, name, o->name))
@@ -271,24 +265,13 @@ static void look_key(const struct state *s, struct machine_look *l, const struct
 	/*
 	 * With keyIsolation PerMachine, the disk key is not delivered before a key of its node is
 	 * bound. The marks say what was delivered; a key that was delivered without need (keys were
-	 * shared then, or another operator delivered all) is revoked, see look_recall().
+	 * shared then, or another operator delivered all) is revoked, see look().
 	 */
 	l->v.announced = l->m->announced != NULL;
 	l->v.delivered = model_machine_delivered(l->m);
 	l->v.must_mark = shared && (!l->v.delivered || (!l->m->bound_at && l->m->recalled));
 	l->v.may_deliver = !state_cluster_withholds(s, l->m->withheld) &&
 			   (l->m->bound_at || (shared && !l->v.must_mark));
-}
-
-/* Tell whether a delivered key has to be taken back: nothing is bound, keys are not shared, and
- * some Trustee may hold it. */
-static void look_recall(const struct state *s, struct machine_look *l, struct ctl_act *act)
-{
-	if (l->v.deleting || !l->m->delivered_at || l->m->recalled || l->v.may_deliver || l->ak ||
-		!state_cluster_policy(s) || l->v.observed_key == KBS_OBSERVED_NONE)
-		return;
-	l->v.recall = true;
-	ctl_act_wait(act, KBS_RESOURCE, l->path);
 }
 
 /* Apply pendingTTL, only to Machines that a listener created, and only where nodes can register
@@ -310,20 +293,6 @@ static void look_age(const struct state *s, struct machine_look *l)
 #define WANT(l, c, status, r, ...)                                                                 \
 	kobj_cond_want(&(l)->base.want[c], model_machine_cond_types[c],                            \
 		(status) ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_machine_reason(r), __VA_ARGS__)
-
-/* KeyLost is final until an administrator acts: no key may replace the lost one. */
-static void want_key_absent(struct machine_look *l)
-{
-	enum model_machine_cond c = MACHINE_KEY_READY;
-
-	if (!l->v.delivered && !l->v.lost)
-		WANT(l, c, false, MACHINE_KEY_PENDING, "The disk key is being created.");
-	else
-		WANT(l, c, false, MACHINE_KEY_LOST,
-			"Secret %s is gone and its key is no longer in memory. No new key is created, because the disk may be encrypted "
-			"with the old one. Restore the Secret from a backup, or delete the Machine and install the node again.",
-			l->m->id);
-}
 
 /* Explain a Secret of the right name whose content this operator did not announce. */
 static void want_key_other(const char *ns, struct machine_look *l)
@@ -365,8 +334,13 @@ static void want_key(const char *ns, struct machine_look *l)
 		WANT(l, c, false, MACHINE_DUPLICATE_ID,
 			"Machine %s already uses this id, so this Machine has no effect. Delete the wrong one.",
 			l->id_owner->obj.name);
-	else if (l->v.luks == STATE_LUKS_ABSENT)
-		want_key_absent(l);
+	else if (l->v.luks == STATE_LUKS_ABSENT && !l->v.delivered && !l->v.lost)
+		WANT(l, c, false, MACHINE_KEY_PENDING, "The disk key is being created.");
+	else if (l->v.luks == STATE_LUKS_ABSENT) /* final until an administrator acts */
+		WANT(l, c, false, MACHINE_KEY_LOST,
+			"Secret %s is gone and its key is no longer in memory. No new key is created, because the disk may be encrypted "
+			"with the old one. Restore the Secret from a backup, or delete the Machine and install the node again.",
+			m->id);
 	else if (l->v.luks == STATE_LUKS_UNREADABLE)
 		WANT(l, c, false, MACHINE_KEY_MALFORMED,
 			"Secret %s is larger than 2 MiB and cannot be read; reduce its size. A delivered key stays in Trustee.",
@@ -443,21 +417,19 @@ static void want_delivered(const struct state *s, struct machine_look *l)
 }
 
 /* Ready repeats the first condition that is not True. */
-static void machine_wants(const struct state *s, const char *ns, struct machine_look *l)
+static void want_ready(struct machine_look *l)
 {
-	want_key(ns, l);
-	want_bound(ns, l);
-	want_delivered(s, l);
-	for (int i = 0; i < MACHINE_READY; i++) {
-		if (l->base.want[i].status == KOBJ_COND_TRUE)
-			continue;
-		/* The first condition that is not True gives the reason. */
+	const struct kobj_cond_want *w = l->base.want;
+
+	while (w < &l->base.want[MACHINE_READY] && w->status == KOBJ_COND_TRUE)
+		w++;
+	if (w == &l->base.want[MACHINE_READY])
+		WANT(l, MACHINE_READY, true, MACHINE_ALL_READY,
+			"The node can boot and get its disk key.");
+	else
 		kobj_cond_want(&l->base.want[MACHINE_READY],
-			model_machine_cond_types[MACHINE_READY], KOBJ_COND_FALSE,
-			l->base.want[i].reason, "%s", l->base.want[i].message);
-		return;
-	}
-	WANT(l, MACHINE_READY, true, MACHINE_ALL_READY, "The node can boot and get its disk key.");
+			model_machine_cond_types[MACHINE_READY], KOBJ_COND_FALSE, w->reason, "%s",
+			w->message);
 }
 
 /* The look: everything that decide needs from the caches, from kbs_sync and from the act. Its
@@ -489,9 +461,18 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 	look_age(s, l);
 	look_key(s, l, act);
 	look_trustee(s, l, act);
-	look_recall(s, l, act);
+	/* A delivered key has to be taken back: nothing is bound, keys are not shared, and some
+	 * Trustee may hold it. */
+	if (!l->v.deleting && l->m->delivered_at && !l->m->recalled && !l->v.may_deliver &&
+		!l->ak && state_cluster_policy(s) && l->v.observed_key != KBS_OBSERVED_NONE) {
+		l->v.recall = true;
+		ctl_act_wait(act, KBS_RESOURCE, l->path);
+	}
 	look_record(k, l);
-	machine_wants(s, k->env->ns, l);
+	want_key(k->env->ns, l);
+	want_bound(k->env->ns, l);
+	want_delivered(s, l);
+	want_ready(l);
 	l->v.status_ok = kobj_cond_same(l->m->cond, l->base.want, MACHINE_N_CONDS, o->generation);
 	return ctl_machine_decide(&l->v);
 }
@@ -655,37 +636,22 @@ static void mark_delivered(
 			model_secret_key_sha256(l->base.secret, hex));
 }
 
-/* Add the annotations of one act. Return true if the patch adds the finalizer, too. */
-static bool add_marks(struct ctl_act *a, const struct machine_look *l, enum ctl_machine_do d,
-	struct json_object *marks)
-{
-	switch (d) {
-	case CTL_MACHINE_ANNOUNCE:
-		announce(a, l, marks);
-		return true;
-	case CTL_MACHINE_INHERIT:
-		mark_delivered(l, marks, "");
-		return true;
-	case CTL_MACHINE_MARK_DELIVERED:
-		mark_delivered(l, marks, "");
-		return false;
-	case CTL_MACHINE_NOTE_RECALL:
-		mark_delivered(l, marks, MODEL_DELIVERED_REVOKED);
-		return false;
-	default:
-		return d == CTL_MACHINE_ADD_FINALIZER;
-	}
-}
-
 /* Several acts are one merge patch of metadata; lists (owners, finalizers) are sent whole. */
 static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
 	struct json_object *meta, *marks = json_obj();
 	cleanup_json struct json_object *patch = ctl_patch_of(look->o, &meta);
-	bool held = add_marks(a, l, (enum ctl_machine_do)d, marks);
+	bool held = d == CTL_MACHINE_ADD_FINALIZER || d == CTL_MACHINE_ANNOUNCE ||
+		    d == CTL_MACHINE_INHERIT;
 	const struct model_cluster *cluster;
 
+	if (d == CTL_MACHINE_ANNOUNCE)
+		announce(a, l, marks);
+	else if (d == CTL_MACHINE_NOTE_RECALL)
+		mark_delivered(l, marks, MODEL_DELIVERED_REVOKED);
+	else if (d == CTL_MACHINE_INHERIT || d == CTL_MACHINE_MARK_DELIVERED)
+		mark_delivered(l, marks, "");
 	if (json_object_object_length(marks) > 0)
 		json_add(meta, "annotations", marks);
 	else
