@@ -6,21 +6,6 @@
 
 #include <inttypes.h>
 
-/* The lag is given in objects and, once something was read completely, in seconds. */
-static void add_behind(const struct ctl_follow_state *s, int64_t now_s, struct strbuf *out)
-{
-	strbuf_addf(out, "%zu objects still have to be copied from %s.", s->behind, s->peer);
-	if (s->seen_s > 0 && now_s >= s->seen_s)
-		strbuf_addf(out, " The last complete read was %" PRId64 " seconds ago.",
-			now_s - s->seen_s);
-}
-
-static void add_why(const struct ctl_follow_state *s, struct strbuf *out)
-{
-	if (s->why[0])
-		strbuf_addf(out, " %s", s->why);
-}
-
 /* Only IN_STEP means that this operator could take over without losing keys. */
 enum model_cluster_reason ctl_authority_following(
 	const struct ctl_follow_state *s, int64_t now_s, struct strbuf *out)
@@ -28,13 +13,18 @@ enum model_cluster_reason ctl_authority_following(
 	switch (s ? s->is : CTL_FOLLOW_OFF) {
 	case CTL_FOLLOW_IN_STEP:
 		strbuf_addf(out,
-			"The operator at %s decides. Everything is copied: its nodes can attest here.",
-			s->peer);
-		add_why(s, out);
+			"The operator at %s decides. Everything is copied: its nodes can attest here.%s%s",
+			s->peer, s->why[0] ? " " : "", s->why);
 		return CLUSTER_FOLLOWING;
 	case CTL_FOLLOW_COPYING:
-		add_behind(s, now_s, out);
-		add_why(s, out);
+		/* The lag in objects and, once something was read completely, in seconds. */
+		strbuf_addf(
+			out, "%zu objects still have to be copied from %s.", s->behind, s->peer);
+		if (s->seen_s > 0 && now_s >= s->seen_s)
+			strbuf_addf(out, " The last complete read was %" PRId64 " seconds ago.",
+				now_s - s->seen_s);
+		if (s->why[0])
+			strbuf_addf(out, " %s", s->why);
 		return CLUSTER_FOLLOWING_BEHIND;
 	case CTL_FOLLOW_UNREACHABLE:
 		strbuf_addf(out,

@@ -25,14 +25,6 @@ void ctl_install_init(struct ctl_install *in, const struct ctl_env *env,
 	*in = (struct ctl_install){.env = env, .conf = conf, .self = self, .ops = ops};
 }
 
-/* Another owner: nothing learned about the objects is valid. */
-static void forget(struct ctl_install_known *k)
-{
-	free(k->rv);
-	json_object_put(k->want);
-	*k = (struct ctl_install_known){.rv = NULL};
-}
-
 /* The rendering is dropped, too: it was made from the former input. */
 static void doubt(struct ctl_install_known *k)
 {
@@ -48,8 +40,11 @@ bool ctl_install_follow(struct ctl_install *in, const struct kobj *owner)
 	if (!another && in->owner_generation == owner->generation)
 		return false;
 	for (unsigned i = 0; i < in->conf->n; i++) {
-		if (another)
-			forget(&in->known[i]);
+		if (another) { /* nothing learned about the objects is valid */
+			free(in->known[i].rv);
+			json_object_put(in->known[i].want);
+			in->known[i] = (struct ctl_install_known){.rv = NULL};
+		}
 		doubt(&in->known[i]);
 	}
 	in->problem[0] = '\0';
@@ -127,12 +122,6 @@ static uint64_t shape_of(const struct ctl_install *in, unsigned i, const struct 
 							    : 0;
 }
 
-/* Tell whether the verdict holds for the version in the cache. */
-static bool is_judged(const struct ctl_install_known *k, const struct kobj *o, uint64_t shape)
-{
-	return !k->doubt && k->rv && (str_eq(k->rv, o->rv) || (shape && shape == k->shape));
-}
-
 /* State of an object that must not exist. Only objects that the owner controls are deleted; without
  * rendered_too, only those that another operator created. */
 static enum ctl_install_state unwanted_state(
@@ -153,6 +142,7 @@ enum ctl_install_state ctl_install_state(
 	const struct kobj *o = ctl_install_find(in, i);
 	const struct model_plain *plain = (const struct model_plain *)o;
 	bool owned, judged;
+	uint64_t shape;
 
 	if (in->conf->wanted && !in->conf->wanted(in->self, owner, i))
 		return unwanted_state(plain, owner->uid, true);
@@ -161,7 +151,9 @@ enum ctl_install_state ctl_install_state(
 	if (o->unreadable)
 		return CTL_INSTALL_UNREADABLE;
 	owned = str_eq(plain->owner_uid, owner->uid);
-	judged = is_judged(k, o, shape_of(in, i, o));
+	shape = shape_of(in, i, o);
+	/* The verdict holds for the version in the cache. */
+	judged = !k->doubt && k->rv && (str_eq(k->rv, o->rv) || (shape && shape == k->shape));
 	if (kind == CTL_INSTALL_UNWANTED)
 		return unwanted_state(plain, owner->uid, false);
 	if (o->deleting)

@@ -101,17 +101,6 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 
 /* ---- requests */
 
-/* Routine acts have no text and appear at debug level only. */
-static void log_done(const struct log_ctx *lc, const struct ctl_do *todo)
-{
-	if (!todo->done)
-		log_debug(lc, "done", "op=%s", log_esc(todo->name));
-	else if (todo->flags & CTL_DO_WARNS)
-		log_warn(lc, todo->done, NULL);
-	else
-		log_info(lc, todo->done, NULL);
-}
-
 /* The answer proves the current version, and shows the object before the watch does. */
 static void take_self(
 	struct ctl_kind *k, struct ctl_act *a, const struct k8s_result *r, bool created)
@@ -160,8 +149,14 @@ void ctl_kind_done(void *arg, const struct err *err, const struct k8s_result *r)
 	struct err none = ERR_INIT;
 	bool fine = !err_is_set(err);
 
-	if (fine && a->doing != k->conf->status)
-		log_done(&lc, todo);
+	if (fine && a->doing != k->conf->status) {
+		if (!todo->done) /* routine */
+			log_debug(&lc, "done", "op=%s", log_esc(todo->name));
+		else if (todo->flags & CTL_DO_WARNS)
+			log_warn(&lc, todo->done, NULL);
+		else
+			log_info(&lc, todo->done, NULL);
+	}
 	if (fine && (todo->flags & CTL_DO_ANSWERS_SELF))
 		take_self(k, a, r, todo->flags & CTL_DO_CREATES);
 	if ((todo->flags & CTL_DO_SECRET) && take_secret(k, a, todo, err, r))

@@ -86,15 +86,6 @@ static void waiting_free(struct ctl_record *r, struct waiting *w)
 	free(w);
 }
 
-/* Conditions show the problem, so every key that waits must look again when it changes. */
-static void wake_all(struct ctl_record *r, enum book b)
-{
-	struct waiting *w;
-
-	TAILQ_FOREACH (w, &r->waiting[b], next)
-		ctl_runner_wake(w->waker, w->key);
-}
-
 /* ---- recorded entries */
 
 /* Entries in an ID record may be of another kind if a client edited it. */
@@ -154,40 +145,30 @@ static int choose(const struct ctl_record *r, bool *drops)
 
 /* ---- a write */
 
-/* The oldest come first; what does not fit waits for the next write. */
-static void add_waiting(struct ctl_record *r, enum book b, size_t place, struct strbuf *text)
+static void on_done(void *arg, const struct err *err, const struct k8s_result *result);
+
+/* Create or patch one ConfigMap: the text so far, up to `room` waiting entries, oldest first (the
+ * others wait for the next write), and those of the record that are still needed. The UID in the
+ * patch keeps it from reaching a replaced object. */
+static void write_map(struct ctl_record *r, const char *name, enum book b,
+	const struct model_record *record, size_t room, struct strbuf *text)
 {
+	const struct model_configmap *m = state_configmap(r->env->state, name);
+	cleanup_json struct json_object *o = NULL;
+	struct json_object *meta;
 	struct waiting *w;
 
 	TAILQ_FOREACH (w, &r->waiting[b], next) {
-		if (place == 0)
-			return;
+		if (room-- == 0)
+			break;
 		model_record_add(text, w->kind, w->name, w->at_s);
-		place--;
 	}
-}
-
-/* Copy the entries that are still needed into the new text. */
-static void add_old(
-	struct ctl_record *r, enum book b, const struct model_record *record, struct strbuf *text)
-{
 	for (size_t i = 0; record && i < record->n; i++) {
 		const struct model_record_entry *e = &record->v[i];
 
 		if (stays(r, b, e))
 			model_record_add(text, e->kind, e->name, e->at_s);
 	}
-}
-
-static void on_done(void *arg, const struct err *err, const struct k8s_result *result);
-
-/* Create or patch one ConfigMap. The UID in the patch keeps it from reaching a replaced object. */
-static void write_text(struct ctl_record *r, const char *name, enum book b, const char *text)
-{
-	const struct model_configmap *m = state_configmap(r->env->state, name);
-	cleanup_json struct json_object *o = NULL;
-	struct json_object *meta;
-
 	if (m) {
 		o = ctl_patch_of(&m->plain.obj, &meta);
 		json_add(meta, "labels",
@@ -197,7 +178,7 @@ static void write_text(struct ctl_record *r, const char *name, enum book b, cons
 	}
 	json_add_str(json_get_obj(o, "metadata/labels"), MODEL_RECORD_LABEL,
 		b == IDS ? "ids" : "revoked");
-	json_add(o, "data", json_add_str(json_obj(), MODEL_RECORD_FILE, text));
+	json_add(o, "data", json_add_str(json_obj(), MODEL_RECORD_FILE, strbuf_str(text)));
 	r->writing = b;
 	op_hold(&r->call, m ? k8s_call_merge_patch(r->env->api, &r->ops, &kobj_configmap,
 				      r->env->ns, name, o, on_done, r)
@@ -238,9 +219,8 @@ static bool write_revoked(struct ctl_record *r)
 		model_record_add(&text, MODEL_RECORD_DROPPED, "-", record->newest_s);
 		record = NULL;
 	}
-	add_waiting(r, REVOKED, MODEL_RECORD_ENTRIES - count(r, REVOKED, record) - drops, &text);
-	add_old(r, REVOKED, record, &text);
-	write_text(r, name, REVOKED, strbuf_str(&text));
+	write_map(r, name, REVOKED, record,
+		MODEL_RECORD_ENTRIES - count(r, REVOKED, record) - drops, &text);
 	return true;
 }
 
@@ -254,9 +234,7 @@ static bool write_ids(struct ctl_record *r)
 	if (TAILQ_EMPTY(&r->waiting[IDS]) || n >= MODEL_RECORD_IDS_MAX ||
 		(m && m->plain.obj.unreadable))
 		return false;
-	add_waiting(r, IDS, MODEL_RECORD_IDS_MAX - n, &text);
-	add_old(r, IDS, m ? m->record : NULL, &text);
-	write_text(r, MODEL_RECORD_IDS, IDS, strbuf_str(&text));
+	write_map(r, MODEL_RECORD_IDS, IDS, m ? m->record : NULL, MODEL_RECORD_IDS_MAX - n, &text);
 	return true;
 }
 
@@ -284,6 +262,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	bool refused = err->kind == ERR_DENIED || err->kind == ERR_INVALID;
 	char *problem = r->problem[r->writing];
 	bool had_problem = *problem;
+	struct waiting *w;
 
 	if (!err_is_set(err)) {
 		backoff_reset(&r->backoff);
@@ -292,8 +271,9 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	} else if (refused) {
 		snprintf(problem, sizeof(r->problem[0]), "%s", err->text);
 	}
-	if (had_problem != (*problem != '\0'))
-		wake_all(r, r->writing);
+	if (had_problem != (*problem != '\0')) /* the conditions of all that wait show it */
+		TAILQ_FOREACH (w, &r->waiting[r->writing], next)
+			ctl_runner_wake(w->waker, w->key);
 	if (err_is_set(err) && err->kind != ERR_CONFLICT)
 		log_err(LOG_WARN, NULL,
 			"cannot record deletions, finalizers stay until they are recorded", err);

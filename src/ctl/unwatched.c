@@ -47,9 +47,11 @@ struct ctl_unwatched {
 
 struct choice {
 	struct ctl_unwatched *u;
-	const struct model_unmanaged *first,
-		*behind; /* the first of all, and the first after `last` */
-	size_t first_kind, behind_kind, kind;
+	size_t kind; /* of the objects considered now */
+	struct chosen {
+		const struct model_unmanaged *m; /* NULL: none */
+		size_t kind;
+	} first, next;   /* the first of all, and the first after `last` */
 	int64_t young_s; /* seconds until the next young object is old enough; 0: none */
 };
 
@@ -67,16 +69,12 @@ static void consider(void *arg, const struct kobj *o)
 		c->young_s = !c->young_s || left < c->young_s ? left : c->young_s;
 		return;
 	}
-	if (!c->first || strcmp(o->uid, c->first->obj.uid) < 0) {
-		c->first = m;
-		c->first_kind = c->kind;
-	}
+	if (!c->first.m || strcmp(o->uid, c->first.m->obj.uid) < 0)
+		c->first = (struct chosen){m, c->kind};
 	if (c->u->last && strcmp(o->uid, c->u->last) <= 0)
 		return;
-	if (!c->behind || strcmp(o->uid, c->behind->obj.uid) < 0) {
-		c->behind = m;
-		c->behind_kind = c->kind;
-	}
+	if (!c->next.m || strcmp(o->uid, c->next.m->obj.uid) < 0)
+		c->next = (struct chosen){m, c->kind};
 }
 
 /* ---- the status */
@@ -121,47 +119,38 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	timer_set(&u->next, NEXT_MS);
 }
 
-/* Choose the next object of this round. NULL: the round is over or only young objects are left;
- * then the timer is set. */
-static const struct model_unmanaged *choose(struct ctl_unwatched *u, struct choice *c)
-{
-	uint64_t past = clock_boot_ms() - u->round_ms;
-
-	for (c->kind = 0; c->kind < N_KINDS; c->kind++)
-		k8s_cache_each(u->cache[c->kind], consider, c);
-	if (!c->behind && c->first && past >= ROUND_MS) {
-		u->round_ms = clock_boot_ms();
-		c->behind = c->first;
-		c->behind_kind = c->first_kind;
-	}
-	if (!c->behind && c->first)
-		timer_set(&u->next, ROUND_MS - past);
-	if (!c->behind && c->young_s > 0)
-		timer_set_earlier(&u->next, (uint64_t)c->young_s * 1000);
-	return c->behind;
-}
-
-/* Write the next status, unless a request is in flight; its end sets the timer again. */
+/* Write the next status of this round, unless a request is in flight; its end sets the timer again.
+ * When the round is over, or only young objects are left, the timer is set here. */
 static void step(void *arg)
 {
 	struct ctl_unwatched *u = arg;
+	uint64_t past = clock_boot_ms() - u->round_ms;
 	struct choice c = {.u = u};
 	cleanup_json struct json_object *o = NULL;
-	const struct model_unmanaged *m;
-	size_t kind;
+	const struct kobj_gvk *gvk;
 
 	if (!u->on || u->call)
 		return;
-	m = choose(u, &c);
-	kind = c.behind_kind;
-	if (!m)
+	for (c.kind = 0; c.kind < N_KINDS; c.kind++)
+		k8s_cache_each(u->cache[c.kind], consider, &c);
+	if (!c.next.m && c.first.m && past >= ROUND_MS) {
+		u->round_ms = clock_boot_ms();
+		c.next = c.first;
+	}
+	if (!c.next.m) {
+		if (c.first.m)
+			timer_set(&u->next, ROUND_MS - past);
+		if (c.young_s > 0)
+			timer_set_earlier(&u->next, (uint64_t)c.young_s * 1000);
 		return;
+	}
+	gvk = gvks[c.next.kind];
 	free(u->last);
-	u->last = xstrdup(m->obj.uid);
-	o = status_of(kind, m);
-	log_info(&(struct log_ctx){gvks[kind]->kind, m->ns, m->plain, m->obj.uid},
+	u->last = xstrdup(c.next.m->obj.uid);
+	o = status_of(c.next.kind, c.next.m);
+	log_info(&(struct log_ctx){gvk->kind, c.next.m->ns, c.next.m->plain, c.next.m->obj.uid},
 		"its namespace is not watched", NULL);
-	op_hold(&u->call, k8s_call_apply_status(u->api, &u->ops, gvks[kind], m->ns, o, on_done, u));
+	op_hold(&u->call, k8s_call_apply_status(u->api, &u->ops, gvk, c.next.m->ns, o, on_done, u));
 }
 
 /* ---- life */

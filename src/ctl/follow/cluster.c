@@ -263,31 +263,28 @@ static void read_configmap(struct follow_read *r, struct json_object *o)
 	kobj_unref(k);
 }
 
-/* Return the member to copy, borrowed from o, or NULL if it is missing or empty. */
-static struct json_object *part_of(const struct follow_named *n, struct json_object *o)
+/* Return the base64 text of the member to copy, borrowed from o, or NULL if it is missing. */
+static const char *part_of(const struct follow_named *n, struct json_object *o)
 {
-	struct json_object *data = json_get_obj(o, "data");
-	struct json_object *v = data ? json_object_object_get(data, member_of(n)) : NULL;
+	const char *b64 = json_get_str(o, n->part == FOLLOW_CA ? "data/ca.crt" : "data/key");
 
-	return json_object_is_type(v, json_type_string) && json_object_get_string_len(v) > 0 ? v
-											     : NULL;
+	return b64 && *b64 ? b64 : NULL;
 }
 
 /* The hash of the base64 text is enough for a comparison, and needs no decoding. */
 static void read_secret(const struct follow_named *n, struct follow_read *r, struct json_object *o)
 {
-	struct json_object *v = part_of(n, o);
-	size_t len = v ? (size_t)json_object_get_string_len(v) : 0;
+	const char *b64 = part_of(n, o);
 
-	if (!v)
+	if (!b64)
 		return;
-	if (len > SECRET_MAX_LEN - FRAME_MAX) {
+	if (strlen(b64) > SECRET_MAX_LEN - FRAME_MAX) {
 		log_warn(NULL, "a member of a Secret is too large to be copied", "secret=%s",
 			log_esc(n->name));
 		return;
 	}
 	r->has = true;
-	bytes_sha256(json_object_get_string(v), len, r->sha256);
+	bytes_sha256(b64, strlen(b64), r->sha256);
 }
 
 /* Keep the content for the write that follows; that of a Secret as struct secret, which is
@@ -302,9 +299,7 @@ static void hold_text(struct follow_named *n, struct json_object *o)
 	if (!n->there.has)
 		return;
 	if (n->part != FOLLOW_CONFIGMAP) {
-		v = part_of(n, o);
-		n->b64 = secret_new_copy(
-			json_object_get_string(v), (size_t)json_object_get_string_len(v));
+		n->b64 = secret_new_copy(part_of(n, o), strlen(part_of(n, o)));
 		return;
 	}
 	copy = json_obj();

@@ -23,12 +23,6 @@
 const enum state_of follow_kinds[FOLLOW_N_WATCHES] = {
 	STATE_CLUSTERS, STATE_MACHINES, STATE_AKS, STATE_IMAGES, STATE_CONFIGMAPS, STATE_SECRETS};
 
-/* A sentence for the condition, or "" for no problem. */
-static void say(struct follow_source *s, const char *text)
-{
-	snprintf(s->problem, sizeof(s->problem), "%s", text);
-}
-
 /* ---- connecting */
 
 /* All refusals name the member, so that the text makes sense in the condition. */
@@ -106,37 +100,24 @@ static int connect_to(struct follow_source *s, const struct secret *text, struct
 
 /* ---- the Secret */
 
-/* Wipes all members of the answer, since only the kubeconfig is needed. */
-static struct secret *member(struct json_object *o)
-{
-	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
-	struct secret *text = NULL;
-
-	if (data && json_object_object_get_ex(data, KUBECONFIG, &v) &&
-		json_object_is_type(v, json_type_string) &&
-		json_object_get_string_len(v) <= SECRET_MAX_LEN)
-		text = secret_from_b64(
-			json_object_get_string(v), (size_t)json_object_get_string_len(v));
-	json_wipe(data);
-	return text;
-}
-
-/* The answer of the API about the Secret of spec.follow: connect, or explain why not. */
+/* The answer of the API about the Secret of spec.follow: connect, or explain why not. All members
+ * of the answer are wiped, since only the kubeconfig is needed. */
 static void on_read(void *arg, const struct err *read_err, const struct k8s_result *r)
 {
 	struct follow_source *s = arg;
+	const char *b64 = r->object ? json_get_str(r->object, "data/" KUBECONFIG) : NULL;
 	cleanup_secret struct secret *text = NULL;
 	struct err err = *read_err;
 
-	say(s, "");
-	if (!err_is_set(&err) && !(text = member(r->object)))
+	s->problem[0] = '\0';
+	if (b64 && strlen(b64) <= SECRET_MAX_LEN)
+		text = secret_from_b64(b64, strlen(b64));
+	json_wipe(r->object ? json_get_obj(r->object, "data") : NULL);
+	if (!err_is_set(&err) && !text)
 		(void)err_set(&err, ERR_INVALID, "it has no member " KUBECONFIG);
 	if (err_is_set(&err) || connect_to(s, text, &err) < 0) {
-		char why[sizeof(s->problem)];
-
-		snprintf(why, sizeof(why), "The Secret of spec.follow cannot be used: %s.",
-			err.text);
-		say(s, why);
+		snprintf(s->problem, sizeof(s->problem),
+			"The Secret of spec.follow cannot be used: %s.", err.text);
 		log_err(LOG_WARN, NULL, "cannot connect to the followed operator", &err);
 	}
 	if (!err_is_set(read_err))

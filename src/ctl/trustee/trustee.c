@@ -845,17 +845,15 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 
 	if (s && !err_is_set(err)) {
 		struct trustee_bytes *b = admin ? &s->admin : &s->ca;
-		struct json_object *data = json_get_obj(r->object, "data"), *v = NULL;
+		const char *b64 =
+			json_get_str(r->object, admin ? "data/private.key" : "data/ca.crt");
 
 		bytes_fini(b);
 		b->rv = xstrdup(json_get_str(r->object, "metadata/resourceVersion"));
 		(void)model_content_sha256(r->object, b->content);
-		if (data && json_object_object_get_ex(data, admin ? "private.key" : "ca.crt", &v) &&
-			json_object_is_type(v, json_type_string) &&
-			json_object_get_string_len(v) <= MEMBER_MAX)
-			b->value = secret_from_b64(
-				json_object_get_string(v), (size_t)json_object_get_string_len(v));
-		json_wipe(data);
+		if (b64 && strlen(b64) <= MEMBER_MAX)
+			b->value = secret_from_b64(b64, strlen(b64));
+		json_wipe(json_get_obj(r->object, "data"));
 	}
 	/* NOT_FOUND: deleted in the meantime, which the cache will show. */
 	ctl_act_end(a, err->kind == ERR_NOT_FOUND ? &(const struct err)ERR_INIT : err);
