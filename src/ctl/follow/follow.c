@@ -5,6 +5,10 @@
  * being read and may be copied; each look updates the notes on keys that are not in step. Most
  * keys have no note, so memory and time depend on the number of problems, not of objects.
  *
+ * The source is a second API server, read by watches of the kinds that are copied. Its address and
+ * credentials come from a kubeconfig in a Secret. Everybody who can write Secrets here can write
+ * it, so a kubeconfig that would make this process read a file or start a program is refused.
+ *
  * The peer is the operator that was followed before, which an administrator may have made the
  * deciding one in the meantime. In doubt the peer decides, so that of two operators that see each
  * other at most one does.
@@ -18,10 +22,12 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 #include "tec/ctl/authority.h"
+#include "tec/kobj/key.h"
 
 #define TICK_MS      5000 /* interval of checks while nothing else happens */
 #define SOON_MS      500  /* delay of a check after changes that concern every key */
@@ -30,6 +36,9 @@
 #define MISSING_MIN  3    /* this many missing copies, and 1 / MISSING_PART of all, are too many */
 #define MISSING_PART 20
 #define NAMES_SHOWN  3
+#define KUBECONFIG   "kubeconfig" /* member of the Secret */
+#define RETRY_MS     5000         /* maximum backoff while the source is unreachable */
+#define PEER_FRESH_S 20           /* a silent connection to a peer is tested after this time */
 
 /* ---- notes on keys that are not in step */
 
@@ -253,6 +262,261 @@ static void count_missing(struct ctl_follow *f)
 			"machine=%zu ak=%zu", machines.n, aks.n);
 }
 
+/* Missing copies are counted before any key is looked at. */
+static void on_listed(void *arg)
+{
+	struct ctl_follow *f = arg;
+
+	if (f->may_copy)
+		count_missing(f);
+	follow_kind_check(f);
+}
+
+static const enum state_of follow_kinds[FOLLOW_N_WATCHES] = {
+	STATE_CLUSTERS, STATE_MACHINES, STATE_AKS, STATE_IMAGES, STATE_CONFIGMAPS, STATE_SECRETS};
+
+/* ---- the source: connecting */
+
+/* Refuse a kubeconfig that names programs or files, or does not verify the server. */
+static int check_config(const struct k8s_kubeconfig *k, const char *ns, struct err *err)
+{
+	const char *bad = NULL;
+
+	if (k->exec_argv)
+		bad = "names a program (exec); use a token or a client certificate instead";
+	else if (k->ca_file || k->cert_file || k->key_file || k->token_file)
+		bad = "names a file; embed the data instead (kubectl config view --flatten)";
+	else if (k->insecure || !str_starts(k->server, "https://"))
+		bad = "does not verify the server's certificate, but disk keys are sent over this connection";
+	else if (!ns)
+		bad = "names no namespace; set spec.follow.namespace";
+	else if (!kobj_label_valid(ns, strlen(ns)))
+		bad = "names an invalid namespace";
+	return bad ? err_set(err, ERR_INVALID, "member " KUBECONFIG " %s", bad) : 0;
+}
+
+/* Start the watches. Of a peer, only the cluster is read, and a dead connection must be noticed
+ * soon. */
+static void start_watches(struct follow_source *s, const char *ns, bool all)
+{
+	static const char *const labels[FOLLOW_N_WATCHES] = {"followed trustedexecutionclusters",
+		"followed machines", "followed attestationkeys", "followed approvedimages",
+		"followed configmaps", "followed secrets"}; /* as follow_kinds */
+
+	s->n = all ? FOLLOW_N_WATCHES : 1;
+	for (int i = 0; i < s->n; i++) {
+		enum state_of of = follow_kinds[i];
+		const struct k8s_watch_conf conf = {.gvk = state_kinds[of].gvk,
+			.ns = ns,
+			.fresh_s = all ? 0 : PEER_FRESH_S,
+			.secret = of == STATE_SECRETS,
+			.label = labels[i],
+			.backoff_max_ms = RETRY_MS};
+
+		s->watch[i] = k8s_watch_new(s->env->loop, s->api, s->state.cache[of], &conf);
+		k8s_watch_on_state(s->watch[i], on_listed, s->f);
+		k8s_watch_start(s->watch[i]);
+	}
+}
+
+/* On failure nothing is left open; the message is for the condition Authority. */
+static int connect_to(struct follow_source *s, const struct secret *text, struct err *err)
+{
+	const struct model_cluster *c = state_cluster(s->env->state);
+	struct k8s_kubeconfig *k = k8s_kubeconfig_parse(
+		(const char *)secret_peek(text), secret_len(text), "/", NULL, err);
+	cleanup_free char *ns = NULL;
+
+	if (!k)
+		return -1;
+	ns = xstrdup(c && c->follow_namespace ? c->follow_namespace : k->namespace_);
+	if (check_config(k, ns, err) < 0) {
+		k8s_kubeconfig_free(k);
+		return -1;
+	}
+	snprintf(s->peer, sizeof(s->peer), "%s %s", k->server, ns);
+	free(s->ns);
+	s->ns = xstrdup(ns);
+	s->api = s->env->follow_connect(s->env->follow_connect_arg, k, err);
+	if (!s->api)
+		return -1;
+	log_info(NULL, "connecting to another operator", "peer=%s", log_esc(s->peer));
+	start_watches(s, ns, c && c->authority == MODEL_AUTHORITY_FOLLOWING);
+	return 0;
+}
+
+/* ---- the source: the Secret */
+
+/* The answer of the API about the Secret of spec.follow: connect, or explain why not. All members
+ * of the answer are wiped, since only the kubeconfig is needed. */
+static void on_read(void *arg, const struct err *read_err, const struct k8s_result *r)
+{
+	struct follow_source *s = arg;
+	const char *b64 = r->object ? json_get_str(r->object, "data/" KUBECONFIG) : NULL;
+	cleanup_secret struct secret *text = NULL;
+	struct err err = *read_err;
+
+	s->problem[0] = '\0';
+	if (b64 && strlen(b64) <= SECRET_MAX_LEN)
+		text = secret_from_b64(b64, strlen(b64));
+	json_wipe(r->object ? json_get_obj(r->object, "data") : NULL);
+	if (!err_is_set(&err) && !text)
+		(void)err_set(&err, ERR_INVALID, "it has no member " KUBECONFIG);
+	if (err_is_set(&err) || connect_to(s, text, &err) < 0) {
+		snprintf(s->problem, sizeof(s->problem),
+			"The Secret of spec.follow cannot be used: %s.", err.text);
+		log_err(LOG_WARN, NULL, "cannot connect to the followed operator", &err);
+	}
+	if (!err_is_set(read_err))
+		follow_kind_check(s->f);
+	else /* the next tick reads it again */
+		free(steal_ptr(&s->from));
+}
+
+/* ---- the source: state */
+
+/* All watches in use have delivered a complete list at least once. */
+static bool source_filled(const struct follow_source *s)
+{
+	for (int i = 0; i < s->n; i++)
+		if (!k8s_cache_filled(s->state.cache[follow_kinds[i]]))
+			return false;
+	return s->n > 0;
+}
+
+/* A problem of the connection outranks those of single watches. */
+static bool source_problem(const struct follow_source *s, char why[512])
+{
+	if (s->problem[0]) {
+		snprintf(why, 512, "%s", s->problem);
+		return true;
+	}
+	for (int i = 0; i < s->n; i++) {
+		const char *problem = k8s_watch_problem(s->watch[i]);
+
+		if (*problem) {
+			snprintf(why, 512, "%s.", problem);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The oldest of the watches counts: the copy is as current as its oldest part. */
+static int64_t source_seen_s(const struct follow_source *s)
+{
+	int64_t seen_s = INT64_MAX;
+
+	for (int i = 0; i < s->n; i++) {
+		int64_t one_s = k8s_watch_seen_s(s->watch[i]);
+
+		seen_s = one_s < seen_s ? one_s : seen_s;
+	}
+	return s->n > 0 ? seen_s : 0;
+}
+
+static bool follows(const struct model_cluster *c)
+{
+	return c && c->authority == MODEL_AUTHORITY_FOLLOWING;
+}
+
+/* Start or stop the kinds. Nothing is copied from a peer, of which only the cluster is read. */
+static void kinds_set(struct ctl_follow *f, const struct model_cluster *c)
+{
+	bool filled = c && source_filled(&f->source), copies = filled && follows(c);
+
+	if (f->kinds_on == filled && f->copies_on == copies)
+		return;
+	f->kinds_on = filled;
+	f->copies_on = copies;
+	for (int i = 0; i < FOLLOW_N_KINDS; i++) {
+		if (i == FOLLOW_CLUSTER ? filled : copies)
+			ctl_kind_on(f->kind[i]);
+		else
+			ctl_kind_off(f->kind[i]);
+	}
+}
+
+/* ---- the source: life */
+
+static void on_cluster(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	follow_kind_check(arg);
+}
+
+/* Take the source's marker (ctl/adoption_cutoff.h): objects older than it may have had keys that were never
+ * recorded. */
+static void on_configmap(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	struct follow_source *s = arg;
+
+	if (now && str_eq(now->name, "tec-operator-since"))
+		s->state.marker_s = now->created_s;
+}
+
+/* The caches exist for life, so that listeners need not be added at each connection. */
+static void source_init(struct follow_source *s, const struct ctl_env *env, struct ctl_follow *f)
+{
+	s->env = env;
+	s->f = f;
+	s->state = (struct state)STATE_INIT;
+	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
+		s->state.cache[follow_kinds[i]] =
+			k8s_cache_new(&state_kinds[follow_kinds[i]].cache);
+	k8s_cache_listen(s->state.configmaps, on_configmap, s);
+	k8s_cache_listen(s->state.clusters, on_cluster, f);
+}
+
+/* The kinds stop first, because they read the caches that are cleared here. */
+static void source_close(struct follow_source *s)
+{
+	kinds_set(s->f, NULL);
+	s->f->is.peer[0] = '\0';
+	op_cancel(&s->read);
+	for (int i = 0; i < FOLLOW_N_WATCHES; i++) {
+		k8s_watch_free(s->watch[i]);
+		s->watch[i] = NULL;
+		k8s_cache_clear(s->state.cache[follow_kinds[i]]);
+	}
+	s->n = 0;
+	k8s_transport_free(steal_ptr(&s->api));
+	free(steal_ptr(&s->ns));
+	free(steal_ptr(&s->from));
+	s->problem[0] = s->peer[0] = '\0';
+	s->state.marker_s = INT64_MIN;
+}
+
+static void source_fini(struct follow_source *s)
+{
+	source_close(s);
+	op_scope_cancel(&s->ops);
+	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
+		k8s_cache_free(s->state.cache[follow_kinds[i]]);
+}
+
+/* `from` identifies all inputs of the connection; while it is the same, nothing is done. */
+static void source_want(struct follow_source *s, const struct model_cluster *c)
+{
+	const struct model_secret *secret = state_secret(s->env->state, c->follow_secret);
+	cleanup_free char *from = xasprintf("%s %s %s %s %d", c->follow_secret,
+		secret ? secret->obj.uid : "", secret ? secret->obj.rv : "",
+		c->follow_namespace ? c->follow_namespace : "",
+		c->authority == MODEL_AUTHORITY_FOLLOWING);
+
+	if (str_eq(from, s->from))
+		return;
+	source_close(s);
+	if (!secret) {
+		snprintf(s->problem, sizeof(s->problem),
+			"Secret %.253s, which spec.follow names, does not exist.",
+			c->follow_secret);
+		return;
+	}
+	s->from = steal_ptr(&from);
+	op_hold(&s->read, k8s_call_get(s->env->api, &s->ops, &kobj_input_secret, s->env->ns,
+				  c->follow_secret, on_read, s));
+}
+
 /* ---- the peer */
 
 /* Derive the state of the peer. What can be read outranks what an administrator confirmed;
@@ -286,7 +550,7 @@ static const struct model_cluster *peer_read(const struct ctl_follow *f)
 	const struct model_cluster *here = peer_of(f), *there;
 	char why[512];
 
-	if (!here || !follow_source_filled(&f->source) || follow_source_problem(&f->source, why))
+	if (!here || !source_filled(&f->source) || source_problem(&f->source, why))
 		return NULL;
 	there = state_cluster(&f->source.state);
 	return there && str_eq(there->obj.uid, model_cluster_peer(here)) ? there : NULL;
@@ -379,9 +643,9 @@ static enum ctl_follow_is peer_is(const struct ctl_follow *f, char why[512])
 {
 	const struct model_cluster *there = state_cluster(&f->source.state);
 
-	if (follow_source_problem(&f->source, why))
+	if (source_problem(&f->source, why))
 		return CTL_FOLLOW_UNREACHABLE;
-	if (!follow_source_filled(&f->source))
+	if (!source_filled(&f->source))
 		return CTL_FOLLOW_CONNECTING;
 	if (peer_read(f))
 		return CTL_FOLLOW_IN_STEP;
@@ -403,11 +667,6 @@ static const struct model_cluster *connected(const struct ctl_follow *f)
 	return peer_of(f);
 }
 
-static bool follows(const struct model_cluster *c)
-{
-	return c && c->authority == MODEL_AUTHORITY_FOLLOWING;
-}
-
 /* Return why the source must not be copied, or NULL if it may. */
 static const char *why_not(const struct ctl_follow *f, enum ctl_follow_is *is)
 {
@@ -415,7 +674,7 @@ static const char *why_not(const struct ctl_follow *f, enum ctl_follow_is *is)
 	const struct model_cluster *here = state_cluster_policy(f->env->state);
 
 	*is = CTL_FOLLOW_CONNECTING;
-	if (!follow_source_filled(&f->source))
+	if (!source_filled(&f->source))
 		return "The other operator's objects are being read.";
 	*is = CTL_FOLLOW_UNREACHABLE;
 	if (!there)
@@ -505,7 +764,7 @@ static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 	const char *reason;
 	enum ctl_follow_is is;
 
-	if (follow_source_problem(&f->source, why))
+	if (source_problem(&f->source, why))
 		return CTL_FOLLOW_UNREACHABLE;
 	reason = why_not(f, &is);
 	if (reason) {
@@ -604,7 +863,7 @@ static void remember(struct ctl_follow *f, const struct model_cluster *c,
 	snprintf(now->uid, sizeof(now->uid), "%s", uid ? uid : "");
 	if (!now->peer[0] && c->followed_uid && c->authority_peer)
 		snprintf(now->peer, sizeof(now->peer), "%s", c->authority_peer);
-	now->seen_s = follow_source_seen_s(&f->source);
+	now->seen_s = source_seen_s(&f->source);
 	if (now->seen_s == 0)
 		now->seen_s = same ? f->is.seen_s : c->followed_uid ? c->peer_seen_s : 0;
 	now->epoch = there             ? there->epoch
@@ -652,23 +911,6 @@ static void wake_all(struct ctl_follow *f)
 	}
 }
 
-/* Start or stop the kinds. Nothing is copied from a peer, of which only the cluster is read. */
-static void kinds_set(struct ctl_follow *f, const struct model_cluster *c)
-{
-	bool filled = c && follow_source_filled(&f->source), copies = filled && follows(c);
-
-	if (f->kinds_on == filled && f->copies_on == copies)
-		return;
-	f->kinds_on = filled;
-	f->copies_on = copies;
-	for (int i = 0; i < FOLLOW_N_KINDS; i++) {
-		if (i == FOLLOW_CLUSTER ? filled : copies)
-			ctl_kind_on(f->kind[i]);
-		else
-			ctl_kind_off(f->kind[i]);
-	}
-}
-
 /* Bring connection, kinds and state up to date; deferred to the next turn of the loop by
  * follow_kind_check(). */
 static void check(void *arg)
@@ -679,12 +921,12 @@ static void check(void *arg)
 	bool may_copy;
 
 	if (c) {
-		follow_source_want(&f->source, c);
+		source_want(&f->source, c);
 		timer_set(&f->tick, TICK_MS);
 		if (f->source.peer[0])
 			memcpy(f->is.peer, f->source.peer, sizeof(f->is.peer));
 	} else {
-		follow_source_close(&f->source);
+		source_close(&f->source);
 		timer_cancel(&f->tick);
 	}
 	may_copy = follows(c) && !why_not(f, &ignored);
@@ -730,29 +972,6 @@ static void on_tick(void *arg)
 	follow_kind_check(f);
 }
 
-/* ---- the source */
-
-/* Missing copies are counted before any key is looked at. */
-void follow_on_listed(void *arg)
-{
-	struct ctl_follow *f = arg;
-
-	if (f->may_copy)
-		count_missing(f);
-	follow_kind_check(f);
-}
-
-void follow_on_closing(struct ctl_follow *f)
-{
-	kinds_set(f, NULL);
-	f->is.peer[0] = '\0';
-}
-
-void follow_on_cluster(void *arg, const struct kobj *was, const struct kobj *now)
-{
-	follow_kind_check(arg);
-}
-
 /* ---- life */
 
 /* The kubeconfig may have changed. */
@@ -774,13 +993,13 @@ struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct state *state
 	f->state = state;
 	f->is.epoch = -1;
 	timer_init(&f->tick, env->loop, on_tick, f);
-	follow_source_init(&f->source, env, f);
+	source_init(&f->source, env, f);
 	f->kind[FOLLOW_CLUSTER] = follow_cluster_new(f);
 	f->kind[FOLLOW_MACHINE] = follow_machine_new(f);
 	f->kind[FOLLOW_AK] = follow_ak_new(f);
 	f->kind[FOLLOW_IMAGE] = follow_image_new(f);
 	k8s_cache_listen(env->state->secrets, on_our_secret, f);
-	k8s_cache_listen(env->state->clusters, follow_on_cluster, f);
+	k8s_cache_listen(env->state->clusters, on_cluster, f);
 	return f;
 }
 
@@ -818,7 +1037,7 @@ void ctl_follow_free(struct ctl_follow *f)
 	ctl_follow_off(f);
 	for (int i = 0; i < FOLLOW_N_KINDS; i++)
 		ctl_kind_free(f->kind[i]);
-	follow_source_fini(&f->source);
+	source_fini(&f->source);
 	timer_fini(&f->tick);
 	free(f);
 }

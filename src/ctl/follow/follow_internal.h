@@ -73,10 +73,9 @@ struct ctl_kind *follow_machine_new(struct ctl_follow *f); /* machine.c */
 struct ctl_kind *follow_ak_new(struct ctl_follow *f);      /* ak.c */
 struct ctl_kind *follow_image_new(struct ctl_follow *f);   /* image.c */
 
-/* ---- source.c */
+/* ---- the source */
 
 #define FOLLOW_N_WATCHES 6
-extern const enum state_of follow_kinds[FOLLOW_N_WATCHES];
 
 struct follow_source {
 	const struct ctl_env *env; /* borrowed */
@@ -92,17 +91,6 @@ struct follow_source {
 	char peer[256];    /* "https://host:port namespace"; "": not connected */
 	char problem[512]; /* why there is no connection; "": no reason */
 };
-
-/* s is zero. */
-void follow_source_init(struct follow_source *s, const struct ctl_env *env, struct ctl_follow *f);
-void follow_source_fini(struct follow_source *s);
-/* Connects as spec.follow of this cluster says, and reconnects when that or the Secret changes. */
-void follow_source_want(struct follow_source *s, const struct model_cluster *c);
-void follow_source_close(struct follow_source *s);
-bool follow_source_filled(const struct follow_source *s);
-/* False: the source is being read; otherwise `why` is a sentence with the reason. */
-bool follow_source_problem(const struct follow_source *s, char why[512]);
-int64_t follow_source_seen_s(const struct follow_source *s);
 
 /* ---- follow.c */
 
@@ -140,12 +128,6 @@ struct ctl_follow {
 	int64_t told_peer_s;
 	struct follow_listeners listeners, peer_listeners;
 };
-
-/* What the source reports: the cluster there changed; a watch may have delivered a complete list;
- * the caches are about to be emptied. */
-void follow_on_cluster(void *f, const struct kobj *was, const struct kobj *now);
-void follow_on_listed(void *f);
-void follow_on_closing(struct ctl_follow *f);
 
 void follow_peer_view(const struct ctl_follow *f, struct ctl_follow_peer_view *out);
 
