@@ -257,13 +257,6 @@ void ctl_live_set(struct ctl_live *l, struct json_object *o)
 	l->finalizers = f ? json_text(f) : xstrdup("[]");
 }
 
-/* Proves the version, but not the finalizers, which the cache does not keep. */
-void ctl_live_set_cached(struct ctl_live *l, const struct kobj *o)
-{
-	ctl_live_clear(l);
-	l->rv = xstrdup(o->rv);
-}
-
 /* An equal resourceVersion is the proof; the cache may still be older than the API. */
 bool ctl_live_is(const struct ctl_live *l, const struct kobj *o)
 {

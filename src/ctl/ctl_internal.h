@@ -155,6 +155,9 @@ struct ctl_do {
 	/* Starts one request that ends with ctl_kind_done(). NULL: not possible now. d: the act. */
 	struct op *(*start)(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
 };
+/* The type of such a function, to declare those that several kinds use. */
+typedef struct op *ctl_start_fn(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
 
 struct ctl_watch {
 	enum state_of of;
@@ -178,7 +181,8 @@ struct ctl_kind_conf {
 		const struct k8s_result *r);
 	/* The status was written: posts Events for the conditions in a->event_mask. */
 	void (*tell)(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o);
-	/* A value changed in a Trustee. NULL: the kind has none there. */
+	/* A value changed in a Trustee; keys that wait for it are woken already. NULL: nothing else
+	 * matters. */
 	void (*on_sync)(struct ctl_kind *k, enum kbs_kind kind, const char *name);
 	/* Adds the members of the status besides conditions; NULL: none. */
 	void (*add_status)(const struct ctl_look *l, struct json_object *status);
@@ -213,25 +217,18 @@ struct op *ctl_kind_delete(
  * a->event_mask besides those of changed conditions. */
 struct op *ctl_kind_apply_status(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l,
 	const char *rv, unsigned more_events);
-struct op *ctl_kind_start_status(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
-struct op *ctl_kind_start_confirm(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d); /* GET */
-struct op *ctl_kind_start_expire(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d); /* DELETE */
-/* For the key's Secret. */
-struct op *ctl_kind_start_read_secret(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
-struct op *ctl_kind_start_delete_secret(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
+ctl_start_fn ctl_kind_start_status, ctl_kind_start_confirm; /* confirm: GET */
+ctl_start_fn ctl_kind_start_delete, ctl_kind_start_expire;  /* expire: only this version */
+ctl_start_fn ctl_kind_start_read_secret, ctl_kind_start_delete_secret;
 
 /* Repeats the step after this time (an hour at most); of several calls the earliest time counts. */
 void ctl_look_again(struct ctl_look *l, int64_t ms, const char *static_reason);
 /* Tells whether pendingTTL has passed since then; if not, looks again when it has. */
 bool ctl_look_is_overdue(struct ctl_look *l, const struct model_cluster *policy, int64_t since_s);
 
-/* Wakes the objects with this value in an index (NULL: none). */
-void ctl_kind_wake_index(struct ctl_kind *k, enum state_of of, unsigned index, const char *value);
+/* Wakes the names of the objects with this value in an index (NULL: none). */
+void ctl_kind_wake_index(
+	struct ctl_kind *k, const struct k8s_cache *cache, unsigned index, const char *value);
 /* For ctl_watch: wakes all keys when a part of a cluster changed that other controllers read. */
 void ctl_kind_map_cluster(void *kind, const struct kobj *was, const struct kobj *now);
 
@@ -241,10 +238,7 @@ void ctl_kind_map_cluster(void *kind, const struct kobj *was, const struct kobj 
 enum ctl_ak_secret ctl_ak_secret_of(const struct model_ak *ak, const struct model_secret *secret);
 /* Creates the Secret of the AttestationKey l->o; adds or removes the finalizer of one that exists.
  * Defined in ctl/ak. */
-struct op *ctl_ak_start_secret(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
-struct op *ctl_ak_start_finalizer(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
+ctl_start_fn ctl_ak_start_secret, ctl_ak_start_finalizer;
 /* What has to be recorded before a Machine goes (ctl/record.h): its resource path, its id. Both: how far
  * that is, and the act. ctl/machine has them. */
 struct ctl_machine_notes {
@@ -257,7 +251,6 @@ void ctl_machine_record(struct ctl_kind *k, const struct ctl_machine_notes *n, c
 
 /* ---- objects in answers */
 void ctl_live_set(struct ctl_live *l, struct json_object *o);
-void ctl_live_set_cached(struct ctl_live *l, const struct kobj *o); /* without finalizers */
 void ctl_live_clear(struct ctl_live *l);
 bool ctl_live_is(const struct ctl_live *l, const struct kobj *o);
 /* The array with `finalizer` added or removed; the caller puts it. */

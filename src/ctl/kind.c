@@ -108,7 +108,8 @@ static void take_self(
 	const struct kobj *now;
 
 	if (r->cached) {
-		ctl_live_set_cached(&a->self, r->cached);
+		ctl_live_clear(&a->self);
+		a->self.rv = xstrdup(r->cached->rv); /* the cache does not keep finalizers */
 	} else {
 		ctl_live_set(&a->self, r->object);
 		ctl_take_answer(k->state->cache[k->conf->of], r->object, created);
@@ -227,6 +228,12 @@ struct op *ctl_kind_start_delete_secret(
 	return ctl_kind_delete(k, a, &kobj_secret, &l->secret->obj);
 }
 
+struct op *ctl_kind_start_delete(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
+{
+	return ctl_kind_delete(k, a, state_kinds[k->conf->of].gvk, l->o);
+}
+
 /* With the resourceVersion that was confirmed: whatever changed in between prevents the
  * deletion. */
 struct op *ctl_kind_start_expire(
@@ -295,10 +302,9 @@ size_t ctl_kind_in_flight(const struct ctl_kind *k)
 
 /* ---- which keys a change concerns */
 
-void ctl_kind_wake_index(struct ctl_kind *k, enum state_of of, unsigned index, const char *value)
+void ctl_kind_wake_index(
+	struct ctl_kind *k, const struct k8s_cache *cache, unsigned index, const char *value)
 {
-	struct k8s_cache *cache = k->state->cache[of];
-
 	for (const struct kobj *o = value ? k8s_cache_first(cache, index, value) : NULL; o;
 		o = k8s_cache_next(cache, index, o))
 		ctl_runner_wake(k->runner, o->name);
@@ -322,7 +328,10 @@ static void on_sync(void *arg, enum kbs_kind kind, const char *name)
 {
 	struct ctl_kind *k = arg;
 
-	if (k->on)
+	if (!k->on)
+		return;
+	ctl_acts_wake_waiting(&k->acts, kind, name);
+	if (k->conf->on_sync)
 		k->conf->on_sync(k, kind, name);
 }
 
@@ -341,7 +350,7 @@ struct ctl_kind *ctl_kind_new(const struct ctl_env *env, const struct ctl_kind_c
 	ctl_runner_keys(k->runner, env->state->cache[conf->of]);
 	for (const struct ctl_watch *w = conf->watches; w && w->map; w++)
 		ctl_runner_watch(k->runner, env->state->cache[w->of], w->map);
-	if (conf->on_sync)
+	if (env->state->sync)
 		kbs_sync_listen(env->state->sync, on_sync, k);
 	return k;
 }

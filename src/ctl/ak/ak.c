@@ -194,28 +194,13 @@ enum ctl_ak_do ctl_ak_decide(const struct ctl_ak_view *v)
 
 /* ---- look: approval */
 
-struct uid_search {
-	const char *uid;
-	bool found;
-};
-
 /* Clusters have no index by UID; there are very few. */
-static void match_uid(void *arg, const struct kobj *o)
+static void drop_if_cluster(void *arg, const struct kobj *o)
 {
-	struct uid_search *s = arg;
+	const char **uid = arg;
 
-	s->found |= str_eq(o->uid, s->uid);
-}
-
-/* Tell whether the key has no owner, or a cluster owns it. A key of another Machine is deleted
- * with that Machine and is not taken from it. */
-static bool is_free(const struct state *s, const struct model_ak *ak)
-{
-	struct uid_search search = {.uid = ak->owner_uid, .found = ak->owner_uid == NULL};
-
-	if (ak->owner_uid)
-		k8s_cache_each(s->clusters, match_uid, &search);
-	return search.found;
+	if (str_eq(o->uid, *uid))
+		*uid = NULL;
 }
 
 /* Return the reason why the Machine's history forbids an automatic approval of a usable key. */
@@ -239,13 +224,16 @@ static enum ak_why why_not(const struct state *s, const struct ak_look *l)
 {
 	const struct model_cluster *policy = state_cluster_policy(s);
 	const struct model_record_entry *deleted;
+	const char *owner = l->ak->owner_uid;
 	enum ak_why why;
 
 	if (l->v.invalid)
 		return AK_WHY_INVALID;
 	if (!l->machine)
 		return AK_WHY_NO_MACHINE;
-	if (!is_free(s, l->ak) && !model_ak_is_of(l->ak, l->machine->obj.uid))
+	/* A key of another Machine is deleted with that Machine and is not taken from it. */
+	k8s_cache_each(s->clusters, drop_if_cluster, &owner);
+	if (owner && !model_ak_is_of(l->ak, l->machine->obj.uid))
 		return AK_WHY_OTHER_OWNER;
 	if (!policy)
 		return AK_WHY_NO_CLUSTER;
@@ -913,7 +901,7 @@ static const struct ctl_do acts[CTL_AK_N_DO] = {
 /* All keys that name one Machine compete for it. */
 static void wake_uuid(struct ctl_kind *k, const char *uuid)
 {
-	ctl_kind_wake_index(k, STATE_AKS, 0, uuid);
+	ctl_kind_wake_index(k, k->state->aks, 0, uuid);
 }
 
 /* Withdraw the identity of a deleted key at once. If the operator is killed before, the Secret
@@ -951,7 +939,7 @@ static void map_ak(void *self, const struct kobj *was, const struct kobj *now)
 		return;
 	wake_uuid(k, a ? a->uuid : NULL);
 	wake_uuid(k, b ? b->uuid : NULL);
-	ctl_kind_wake_index(k, STATE_AKS, 1, a ? a->spki_sha256 : b->spki_sha256);
+	ctl_kind_wake_index(k, k->state->aks, 1, a ? a->spki_sha256 : b->spki_sha256);
 }
 
 /* A name may be that of a key's own Secret, or of a disk key (which is the UUID of a Machine). */
@@ -994,7 +982,7 @@ static void map_machine(void *self, const struct kobj *was, const struct kobj *n
 		return;
 	wake_uuid(k, a ? a->id : NULL);
 	wake_uuid(k, b ? b->id : NULL);
-	ctl_kind_wake_index(k, STATE_AKS, 2, was ? was->uid : now->uid);
+	ctl_kind_wake_index(k, k->state->aks, 2, was ? was->uid : now->uid);
 }
 
 /* Wake the keys whose identity changed in a Trustee. name NULL: anything may have changed. */
@@ -1004,7 +992,6 @@ static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 
 	if (kind != KBS_REFVALUE)
 		return;
-	ctl_acts_wake_waiting(&k->acts, kind, name);
 	if (!name) {
 		ctl_kind_wake_all(k);
 		return;

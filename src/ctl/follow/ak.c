@@ -323,7 +323,7 @@ static const struct ctl_do acts[CTL_FOLLOW_AK_N_DO] = {
 		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_WARNS, .start = patch},
 	[CTL_FOLLOW_AK_DELETE] = {"delete the copy",
 		"attestation key deleted, the source deleted it",
-		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = follow_kind_start_delete},
+		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = ctl_kind_start_delete},
 	[CTL_FOLLOW_AK_REVOKE] = {"revoke the identity", .flags = CTL_DO_FOLLOWING,
 		.memory = revoke},
 	[CTL_FOLLOW_AK_DELETE_SECRET] = {"delete the Secret",
@@ -342,10 +342,11 @@ static const struct ctl_do acts[CTL_FOLLOW_AK_N_DO] = {
 /* Called for Machines of both sides: a binding changes, or a copy appears. */
 static void map_machine(void *self, const struct kobj *was, const struct kobj *now)
 {
+	struct ctl_kind *k = self;
 	const char *id = model_machine(now ? now : was)->id;
 
-	ctl_kind_wake_index(self, STATE_AKS, 0, id);
-	follow_kind_wake_source(self, STATE_AKS, 0, id);
+	ctl_kind_wake_index(k, k->state->aks, 0, id);
+	ctl_kind_wake_index(k, follow_kind(k)->f->source.state.aks, 0, id);
 }
 
 /* Secrets of other clients are ignored unless an AttestationKey has their name. */
@@ -357,12 +358,6 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	if ((was && model_secret(was)->has_ak_finalizer) ||
 		(now && model_secret(now)->has_ak_finalizer) || k8s_cache_find(k->state->aks, name))
 		ctl_runner_wake(k->runner, name);
-}
-
-static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
-{
-	if (kind == KBS_REFVALUE)
-		ctl_acts_wake_waiting(&k->acts, kind, name);
 }
 
 struct ctl_kind *follow_ak_new(struct ctl_follow *f)
@@ -382,7 +377,6 @@ struct ctl_kind *follow_ak_new(struct ctl_follow *f)
 		.status = -1,
 		.knows_cached = true,
 		.look = look,
-		.on_sync = on_sync,
 		.forget = follow_kind_forget,
 	};
 

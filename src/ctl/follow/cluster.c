@@ -191,14 +191,6 @@ static void named_want(struct follow_named_set *s, const struct model_cluster *t
 	*s = now;
 }
 
-static bool named_has(const struct follow_named_set *s, const char *name)
-{
-	for (unsigned i = 0; i < s->n; i++)
-		if (str_eq(s->v[i].name, name))
-			return true;
-	return false;
-}
-
 /* ---- named objects: look */
 
 static const struct kobj *cached(const struct state *s, const struct follow_named *n)
@@ -332,17 +324,6 @@ static void take(struct follow_named *n, struct json_object *o, bool there)
 		read_secret(n, r, o);
 	if (there)
 		hold_text(n, o);
-}
-
-/* One object may be named in several fields; each gets the answer. */
-static void named_take(struct follow_named_set *s, struct json_object *o, bool there)
-{
-	const char *name = json_get_str(o, "metadata/name");
-	bool map = str_eq(json_get_str(o, "kind"), "ConfigMap");
-
-	for (unsigned i = 0; i < s->n; i++)
-		if ((s->v[i].part == FOLLOW_CONFIGMAP) == map && str_eq(s->v[i].name, name))
-			take(&s->v[i], o, there);
 }
 
 /* ---- named objects: writing */
@@ -710,21 +691,26 @@ static const struct ctl_do acts[CLUSTER_N_DO] = {
 	[CLUSTER_COPY_SPEC] = {"copy spec", "spec copied from the source", WRITES, .start = patch},
 };
 
-/* Remember what was read or written, on the side where it was. */
+/* Remember what was read or written, on the side where it was. One object may be named in several
+ * fields; each gets the answer. */
 static void take_named(struct ctl_kind *k, const struct ctl_act *a, struct json_object *o)
 {
 	struct follow_cluster *fc = (struct follow_cluster *)k;
 	const bool there = a->doing == CLUSTER_READ_THERE;
+	const bool map = str_eq(json_get_str(o, "kind"), "ConfigMap");
 	const struct state *s = there ? &fc->base.f->source.state : k->state;
 	struct log_ctx lc = {json_get_str(o, "kind"), k->env->ns, json_get_str(o, "metadata/name"),
 		json_get_str(o, "metadata/uid")};
 
 	if (a->doing == CLUSTER_CREATE || a->doing == CLUSTER_UPDATE)
 		log_info(&lc, "copied, the source's spec names it", NULL);
+	for (unsigned i = 0; i < fc->named.n; i++) {
+		struct follow_named *n = &fc->named.v[i];
 
-	named_take(&fc->named, o, there);
-	ctl_take_answer(str_eq(json_get_str(o, "kind"), "ConfigMap") ? s->configmaps : s->secrets,
-		o, a->doing == CLUSTER_CREATE);
+		if ((n->part == FOLLOW_CONFIGMAP) == map && str_eq(n->name, lc.name))
+			take(n, o, there);
+	}
+	ctl_take_answer(map ? s->configmaps : s->secrets, o, a->doing == CLUSTER_CREATE);
 }
 
 /* A conflict or a vanished object is routine; any other failure is shown in the condition. */
@@ -775,8 +761,14 @@ static void map_source_cluster(void *self, const struct kobj *was, const struct 
 /* Wake for a ConfigMap or Secret of either side that spec names. */
 static void map_named(void *self, const struct kobj *was, const struct kobj *now)
 {
-	if (named_has(&((struct follow_cluster *)self)->named, was ? was->name : now->name))
-		ctl_kind_wake_all(self);
+	const struct follow_named_set *s = &((struct follow_cluster *)self)->named;
+	const char *name = was ? was->name : now->name;
+
+	for (unsigned i = 0; i < s->n; i++)
+		if (str_eq(s->v[i].name, name)) {
+			ctl_kind_wake_all(self);
+			return;
+		}
 }
 
 struct ctl_kind *follow_cluster_new(struct ctl_follow *f)

@@ -146,26 +146,9 @@ struct follow_pair follow_kind_look(struct ctl_kind *k, const char *name, struct
 	};
 }
 
-struct op *follow_kind_start_delete(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
-{
-	return ctl_kind_delete(k, a, state_kinds[k->conf->of].gvk, l->o);
-}
-
 void follow_kind_wake(void *kind, const struct kobj *o)
 {
 	ctl_runner_wake(((struct ctl_kind *)kind)->runner, o->name);
-}
-
-/* The same names exist on both sides, so names of the source are keys here. */
-void follow_kind_wake_source(
-	struct ctl_kind *k, enum state_of of, unsigned index, const char *value)
-{
-	const struct k8s_cache *cache = follow_kind(k)->f->source.state.cache[of];
-
-	for (const struct kobj *o = value ? k8s_cache_first(cache, index, value) : NULL; o;
-		o = k8s_cache_next(cache, index, o))
-		ctl_runner_wake(k->runner, o->name);
 }
 
 void follow_kind_map(void *kind, const struct kobj *was, const struct kobj *now)

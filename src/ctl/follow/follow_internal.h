@@ -51,14 +51,7 @@ struct follow_pair follow_kind_look(struct ctl_kind *k, const char *name, struct
 /* Records the result of a look. */
 void follow_kind_lags(struct ctl_kind *k, const char *name, enum follow_lag lag);
 
-/* For struct ctl_do: deletes the copy. */
-struct op *follow_kind_start_delete(
-	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
-
 void follow_kind_wake(void *kind, const struct kobj *o); /* for k8s_cache_each() */
-/* As ctl_kind_wake_index(), but by the index of the source's cache. */
-void follow_kind_wake_source(
-	struct ctl_kind *k, enum state_of of, unsigned index, const char *value);
 /* For ctl_watch: the key has the name of the object. Of the source: notes deletions, too. */
 void follow_kind_map(void *kind, const struct kobj *was, const struct kobj *now);
 void follow_kind_map_source(void *kind, const struct kobj *was, const struct kobj *now);

@@ -225,7 +225,7 @@ static const struct ctl_do acts[CTL_FOLLOW_IMAGE_N_DO] = {
 	[CTL_FOLLOW_IMAGE_WRITE] = {"copy the values", "values copied", CTL_DO_FOLLOWING,
 		.start = file},
 	[CTL_FOLLOW_IMAGE_DELETE] = {"delete the copy", "image deleted, the source deleted it",
-		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = follow_kind_start_delete},
+		CTL_DO_FOLLOWING | CTL_DO_GONE_IS_FINE, .start = ctl_kind_start_delete},
 };
 
 /* The text is that of our ConfigMap, which other images need as well. */

@@ -395,7 +395,7 @@ static const struct ctl_do acts[CTL_FOLLOW_MACHINE_N_DO] = {
 	 * nothing was delivered. */
 	[CTL_FOLLOW_MACHINE_DELETE] = {"delete the copy", "Machine deleted, the source deleted it",
 		CTL_DO_FOLLOWING | CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE,
-		.start = follow_kind_start_delete},
+		.start = ctl_kind_start_delete},
 	[CTL_FOLLOW_MACHINE_REVOKE] = {"revoke", .flags = CTL_DO_FOLLOWING, .memory = revoke},
 	[CTL_FOLLOW_MACHINE_RECORD] = {"record the deletion", .flags = CTL_DO_FOLLOWING,
 		.memory = record},
@@ -409,8 +409,8 @@ static const struct ctl_do acts[CTL_FOLLOW_MACHINE_N_DO] = {
 /* Machines of both sides: the ID may exist on one side only. */
 static void wake_id(struct ctl_kind *k, const char *id)
 {
-	ctl_kind_wake_index(k, STATE_MACHINES, 0, id);
-	follow_kind_wake_source(k, STATE_MACHINES, 0, id);
+	ctl_kind_wake_index(k, k->state->machines, 0, id);
+	ctl_kind_wake_index(k, follow_kind(k)->f->source.state.machines, 0, id);
 }
 
 /* A Machine waits for the copy of its AttestationKey, whose UID its mark names. */
@@ -431,7 +431,6 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 /* Trustees count for "in step", hence the check. */
 static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 {
-	ctl_acts_wake_waiting(&k->acts, kind, name);
 	follow_kind_check_soon(follow_kind(k)->f);
 }
 

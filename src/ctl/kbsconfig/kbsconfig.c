@@ -66,7 +66,7 @@ static void map_object(void *self, const struct kobj *was, const struct kobj *no
 	if (!str_eq(name, RENDER_KBSCONFIG_DEPLOYMENT) && !str_eq(name, RENDER_KBSCONFIG_SERVICE))
 		return;
 	if (was && now && str_eq(owner_of(was), owner_of(now)))
-		ctl_kind_wake_index(&c->kind, STATE_KBSCONFIGS, 1, owner_of(now));
+		ctl_kind_wake_index(&c->kind, c->kind.state->kbsconfigs, 1, owner_of(now));
 	else
 		ctl_kind_wake_all(&c->kind);
 }

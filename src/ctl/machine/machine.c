@@ -725,7 +725,7 @@ static const struct ctl_do acts[CTL_MACHINE_N_DO] = {
 /* Several Machines may claim one ID; a change of one of them may concern all. */
 static void wake_id(struct ctl_kind *k, const char *id)
 {
-	ctl_kind_wake_index(k, STATE_MACHINES, 0, id);
+	ctl_kind_wake_index(k, k->state->machines, 0, id);
 }
 
 /* Withdraw what a deleted Machine declared. If someone removed its finalizer by force, revoke
@@ -799,7 +799,6 @@ static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 	char id[UUID_TEXT_LEN + 1];
 	const struct kobj *declared;
 
-	ctl_acts_wake_waiting(&k->acts, kind, name);
 	if (!name) {
 		ctl_kind_wake_all(k);
 		return;
