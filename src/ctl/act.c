@@ -316,17 +316,36 @@ void ctl_add_mark(struct json_object *annotations, const struct kobj *o, const c
 	json_add_str(annotations, annotation, text);
 }
 
-/* The UID makes the API refuse the apply if the object was replaced by another one. */
-struct json_object *ctl_apply_new(
-	const struct kobj_gvk *gvk, const struct kobj *o, struct json_object **meta)
+struct json_object *ctl_object_new(
+	const struct kobj_gvk *gvk, const char *name, struct json_object **meta)
 {
 	cleanup_strbuf struct strbuf version = STRBUF_INIT;
 	struct json_object *out = json_obj();
 
 	kobj_api_version(gvk, &version);
-	*meta = json_add_str(json_add_str(json_obj(), "name", o->name), "uid", o->uid);
+	*meta = json_add_str(json_obj(), "name", name);
 	json_add_str(json_add_str(out, "apiVersion", strbuf_str(&version)), "kind", gvk->kind);
 	return json_add(out, "metadata", *meta);
+}
+
+struct json_object *ctl_configmap_new(const char *name, const char *ns)
+{
+	struct json_object *meta, *o = ctl_object_new(&kobj_configmap, name, &meta);
+
+	json_add_str(meta, "namespace", ns);
+	json_add(meta, "labels",
+		json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"));
+	return o;
+}
+
+/* The UID makes the API refuse the apply if the object was replaced by another one. */
+struct json_object *ctl_apply_new(
+	const struct kobj_gvk *gvk, const struct kobj *o, struct json_object **meta)
+{
+	struct json_object *out = ctl_object_new(gvk, o->name, meta);
+
+	json_add_str(*meta, "uid", o->uid);
+	return out;
 }
 
 struct json_object *ctl_status_json(const struct kobj_gvk *gvk, const struct kobj *o,
@@ -348,15 +367,4 @@ unsigned ctl_cond_changes(const struct kobj_cond *have, const struct kobj_cond_w
 		if (have[i].status != want[i].status || !str_eq(have[i].reason, want[i].reason))
 			mask |= 1u << i;
 	return mask;
-}
-
-struct json_object *ctl_configmap_new(const char *name, const char *ns)
-{
-	struct json_object *o = json_obj(), *meta = json_add_str(json_obj(), "name", name);
-
-	json_add_str(meta, "namespace", ns);
-	json_add(meta, "labels",
-		json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"));
-	json_add_str(json_add_str(o, "apiVersion", "v1"), "kind", "ConfigMap");
-	return json_add(o, "metadata", meta);
 }

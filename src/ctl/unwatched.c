@@ -9,12 +9,11 @@
 
 #include <string.h>
 
+#include "ctl_internal.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/k8s/call.h"
-#include "tec/kobj/condition.h"
 #include "tec/loop/timer.h"
 #include "tec/model/kbsconfig.h"
 #include "tec/model/unmanaged.h"
@@ -86,8 +85,8 @@ static struct json_object *status_of(size_t kind, const struct model_unmanaged *
 	const char *const *types =
 		kind == KBSCONFIGS ? model_kbsconfig_cond_types : model_trusteeconfig_cond_types;
 	struct kobj_cond_want want[N_CONDS];
-	struct json_object *o = json_obj(), *meta = json_obj(), *status = json_obj();
-	cleanup_strbuf struct strbuf version = STRBUF_INIT;
+	struct json_object *meta, *status = json_obj();
+	struct json_object *o = ctl_object_new(gvks[kind], m->plain, &meta);
 
 	kobj_cond_want(&want[0], types[0], KOBJ_COND_FALSE,
 		kind == KBSCONFIGS ? model_kbsconfig_reason(KBSCONFIG_NOT_WATCHED)
@@ -101,11 +100,8 @@ static struct json_object *status_of(size_t kind, const struct model_unmanaged *
 	json_add_bool(status, "isReady", false);
 	json_add(status, "conditions",
 		kobj_cond_json(have, want, N_CONDS, m->obj.generation, clock_wall_s()));
-	json_add_str(json_add_str(meta, "name", m->plain), "uid", m->obj.uid);
-	kobj_api_version(gvks[kind], &version);
-	json_add_str(o, "apiVersion", strbuf_str(&version));
-	json_add_str(o, "kind", gvks[kind]->kind);
-	return json_add(json_add(o, "metadata", meta), "status", status);
+	json_add_str(meta, "uid", m->obj.uid);
+	return json_add(o, "status", status);
 }
 
 /* NOT_FOUND is fine: the object was deleted, or another one has its name now. */

@@ -241,42 +241,14 @@ static enum ctl_follow_named_do named_look(const struct state *source, const str
 
 /* ---- named objects: reading */
 
-/* All of data and binaryData counts, in the canonical form of model/input.h. */
-static void read_configmap(struct follow_read *r, struct json_object *o)
-{
-	struct err ignored = ERR_INIT;
-	struct kobj *k = model_input_configmap_extract(o, &ignored);
-
-	if (!k)
-		return;
-	r->has = true;
-	memcpy(r->sha256, model_input(k)->sha256, SHA256_LEN);
-	r->keys = model_input(k)->keys ? xstrdup(model_input(k)->keys) : NULL;
-	kobj_unref(k);
-}
-
 /* Return the base64 text of the member to copy, borrowed from o, or NULL if it is missing. */
 static const char *part_of(const struct follow_named *n, struct json_object *o)
 {
-	const char *b64 = json_get_str(o, n->part == FOLLOW_CA ? "data/ca.crt" : "data/key");
+	const char *b64 = n->part == FOLLOW_CONFIGMAP ? NULL
+			  : n->part == FOLLOW_CA      ? json_get_str(o, "data/ca.crt")
+						      : json_get_str(o, "data/key");
 
 	return b64 && *b64 ? b64 : NULL;
-}
-
-/* The hash of the base64 text is enough for a comparison, and needs no decoding. */
-static void read_secret(const struct follow_named *n, struct follow_read *r, struct json_object *o)
-{
-	const char *b64 = part_of(n, o);
-
-	if (!b64)
-		return;
-	if (strlen(b64) > SECRET_MAX_LEN - FRAME_MAX) {
-		log_warn(NULL, "a member of a Secret is too large to be copied", "secret=%s",
-			log_esc(n->name));
-		return;
-	}
-	r->has = true;
-	bytes_sha256(b64, strlen(b64), r->sha256);
 }
 
 /* Keep the content for the write that follows; that of a Secret as struct secret, which is
@@ -303,13 +275,18 @@ static void hold_text(struct follow_named *n, struct json_object *o)
 	n->text = json_text(copy);
 }
 
-/* Store what one read showed, for the side it came from. */
+/* Store what one read showed, for the side it came from. Of a ConfigMap all of data and binaryData
+ * counts, in the canonical form of model/input.h. Of a Secret the hash of the base64 text is enough
+ * for a comparison, and needs no decoding. */
 static void take(struct follow_named *n, struct json_object *o, bool there)
 {
 	struct follow_read *r = there ? &n->there : &n->here;
 	const char *uid = json_get_str(o, "metadata/uid");
 	const char *rv = json_get_str(o, "metadata/resourceVersion");
 	const char *from = kobj_annotation(o, MODEL_COPIED_ANNOTATION);
+	const char *b64 = part_of(n, o);
+	cleanup_kobj const struct kobj *map = NULL;
+	struct err ignored = ERR_INIT;
 
 	read_fini(r);
 	*r = (struct follow_read){.version = NULL};
@@ -319,21 +296,23 @@ static void take(struct follow_named *n, struct json_object *o, bool there)
 	if (from)
 		snprintf(r->copied_from, sizeof(r->copied_from), "%s", from);
 	if (n->part == FOLLOW_CONFIGMAP)
-		read_configmap(r, o);
-	else
-		read_secret(n, r, o);
+		map = model_input_configmap_extract(o, &ignored);
+	if (map) {
+		r->has = true;
+		memcpy(r->sha256, model_input(map)->sha256, SHA256_LEN);
+		r->keys = xstrdup(model_input(map)->keys);
+	} else if (b64 && strlen(b64) > SECRET_MAX_LEN - FRAME_MAX) {
+		log_warn(NULL, "a member of a Secret is too large to be copied", "secret=%s",
+			log_esc(n->name));
+	} else if (b64) {
+		r->has = true;
+		bytes_sha256(b64, strlen(b64), r->sha256);
+	}
 	if (there)
 		hold_text(n, o);
 }
 
 /* ---- named objects: writing */
-
-/* A copy carries the UID of the cluster that it comes from. */
-static void add_mark(struct json_object *meta, const char *followed_uid)
-{
-	json_add(meta, "annotations",
-		json_add_str(json_obj(), MODEL_COPIED_ANNOTATION, followed_uid));
-}
 
 /* Add null for each key that the source does not have, which removes it from our ConfigMap. */
 static void drop_keys(const struct follow_read *have, struct json_object *map)
@@ -369,32 +348,26 @@ static void add_maps(const struct follow_named *n, struct json_object *o, bool p
 	}
 }
 
-/* A copy has its own type and labels: only the data of the source counts. */
-static struct json_object *frame(const struct follow_named *n, const char *followed_uid)
-{
-	bool map = n->part == FOLLOW_CONFIGMAP;
-	struct json_object *o = json_obj(), *meta = json_add_str(json_obj(), "name", n->name);
-
-	json_add_str(json_add_str(o, "apiVersion", "v1"), "kind", map ? "ConfigMap" : "Secret");
-	if (!map)
-		json_add_str(o, "type", "Opaque");
-	add_mark(meta, followed_uid);
-	json_add(meta, "labels",
-		json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"));
-	return json_add(o, "metadata", meta);
-}
-
-/* A Secret with one member, of type Opaque, whatever the type of the original is. */
+/* A copy has its own type and labels: only the data of the source counts. It carries the UID of the
+ * cluster that it comes from. A Secret has one member, whatever the type of the original is. */
 static struct op *named_create(struct ctl_kind *k, struct ctl_act *a, const struct follow_named *n,
 	const char *followed_uid)
 {
-	cleanup_json struct json_object *o = frame(n, followed_uid);
+	struct json_object *meta;
+	cleanup_json struct json_object *o = ctl_object_new(
+		n->part == FOLLOW_CONFIGMAP ? &kobj_configmap : &kobj_secret, n->name, &meta);
 
-	if (n->part != FOLLOW_CONFIGMAP)
-		return k8s_call_create_secret(k->env->api, &k->acts.ops, &kobj_input_secret,
-			k->env->ns, model_secret_text(o, member_of(n), n->b64), ctl_kind_done, a);
-	add_maps(n, o, false);
-	return ctl_kind_create(k, a, &kobj_input_configmap, o);
+	json_add(meta, "annotations",
+		json_add_str(json_obj(), MODEL_COPIED_ANNOTATION, followed_uid));
+	json_add(meta, "labels",
+		json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"));
+	if (n->part == FOLLOW_CONFIGMAP) {
+		add_maps(n, o, false);
+		return ctl_kind_create(k, a, &kobj_input_configmap, o);
+	}
+	json_add_str(o, "type", "Opaque");
+	return k8s_call_create_secret(k->env->api, &k->acts.ops, &kobj_input_secret, k->env->ns,
+		model_secret_text(o, member_of(n), n->b64), ctl_kind_done, a);
 }
 
 /* The patch carries the version that was read, so that an edit in between is not overwritten
@@ -405,7 +378,8 @@ static struct op *named_patch(struct ctl_kind *k, struct ctl_act *a, const struc
 	struct json_object *meta;
 	cleanup_json struct json_object *patch = ctl_patch_of(cached(k->state, n), &meta);
 
-	add_mark(meta, followed_uid);
+	json_add(meta, "annotations",
+		json_add_str(json_obj(), MODEL_COPIED_ANNOTATION, followed_uid));
 	if (!adopt && n->part != FOLLOW_CONFIGMAP)
 		return k8s_call_patch_secret(k->env->api, &k->acts.ops, &kobj_input_secret,
 			k->env->ns, n->name, model_secret_text(patch, member_of(n), n->b64),

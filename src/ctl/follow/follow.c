@@ -25,7 +25,6 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/base/str.h"
 #include "tec/ctl/authority.h"
 #include "tec/kobj/key.h"
 
@@ -408,14 +407,10 @@ static void kinds_set(struct ctl_follow *f, const struct model_cluster *c)
 {
 	bool filled = c && source_filled(&f->source), copies = filled && follows(c);
 
-	if (f->kinds_on == filled && f->copies_on == copies)
-		return;
-	f->kinds_on = filled;
-	f->copies_on = copies;
 	for (int i = 0; i < FOLLOW_N_KINDS; i++) {
 		if (i == FOLLOW_CLUSTER ? filled : copies)
 			ctl_kind_on(f->kind[i]);
-		else
+		else if (f->kind[i]->on)
 			ctl_kind_off(f->kind[i]);
 	}
 }
@@ -882,18 +877,6 @@ static void update(struct ctl_follow *f, const struct model_cluster *c)
 
 /* ---- check */
 
-/* Objects of either side may need an act: names of both are woken. */
-static void wake_all(struct ctl_follow *f)
-{
-	for (int i = 0; i < FOLLOW_N_KINDS; i++) {
-		struct ctl_kind *k = f->kind[i];
-
-		if (i != FOLLOW_CLUSTER)
-			k8s_cache_each(f->source.state.cache[k->conf->of], follow_kind_wake, k);
-		ctl_kind_wake_all(k);
-	}
-}
-
 /* Bring connection, kinds and state up to date; deferred to the next turn of the loop by
  * follow_kind_check(). */
 static void check(void *arg)
@@ -918,7 +901,15 @@ static void check(void *arg)
 		f->went_back = false;
 	} else if (!f->may_copy) {
 		count_missing(f);
-		wake_all(f);
+		/* Objects of either side may need an act: names of both are woken. */
+		for (int i = 0; i < FOLLOW_N_KINDS; i++) {
+			struct ctl_kind *k = f->kind[i];
+
+			if (i != FOLLOW_CLUSTER)
+				k8s_cache_each(
+					f->source.state.cache[k->conf->of], follow_kind_wake, k);
+			ctl_kind_wake_all(k);
+		}
 	}
 	f->may_copy = may_copy;
 	peer_check(f);

@@ -104,7 +104,7 @@ struct ctl_follow {
 	struct ctl_kind *kind[FOLLOW_N_KINDS]; /* owned */
 	struct defer check;
 	struct timer tick;
-	bool on, kinds_on, copies_on;
+	bool on;
 	struct { /* this cluster, as of the last check of the peer */
 		char uid[64];
 		enum model_authority authority;

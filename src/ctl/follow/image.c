@@ -155,19 +155,14 @@ static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 {
 	const struct model_image *m = ((const struct image_look *)look)->there;
 	const struct model_cluster *c = state_cluster(k->state);
-	cleanup_strbuf struct strbuf version = STRBUF_INIT;
-	cleanup_json struct json_object *o = json_obj();
-	struct json_object *meta = json_obj();
+	struct json_object *meta;
+	cleanup_json struct json_object *o = ctl_object_new(&kobj_image, m->obj.name, &meta);
 
-	kobj_api_version(&kobj_image, &version);
-	json_add_str(json_add_str(o, "apiVersion", strbuf_str(&version)), "kind", kobj_image.kind);
-	json_add_str(meta, "name", m->obj.name);
 	json_add(meta, "ownerReferences",
 		json_push(json_arr(), kobj_owner_json(&kobj_cluster, c->obj.name, c->obj.uid)));
 	if (m->handed_in)
 		json_add(meta, "annotations",
 			json_add_str(json_obj(), MODEL_IMAGE_VALUES, MODEL_IMAGE_HANDED_IN));
-	json_add(o, "metadata", meta);
 	json_add(o, "spec", json_add_str(spec_of(m, false), "image", m->image));
 	return ctl_kind_create(k, a, &kobj_image, o);
 }

@@ -27,11 +27,9 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/base/secret.h"
 #include "tec/base/uuid.h"
 #include "tec/ctl/trustee.h"
 #include "tec/model/mark.h"
-#include "tec/rats/names.h"
 
 /* Borrowed from the caches, valid for one step. */
 struct machine_look {
