@@ -316,21 +316,9 @@ void ctl_add_mark(struct json_object *annotations, const struct kobj *o, const c
 	json_add_str(annotations, annotation, text);
 }
 
-struct json_object *ctl_object_new(
-	const struct kobj_gvk *gvk, const char *name, struct json_object **meta)
-{
-	cleanup_strbuf struct strbuf version = STRBUF_INIT;
-	struct json_object *out = json_obj();
-
-	kobj_api_version(gvk, &version);
-	*meta = json_add_str(json_obj(), "name", name);
-	json_add_str(json_add_str(out, "apiVersion", strbuf_str(&version)), "kind", gvk->kind);
-	return json_add(out, "metadata", *meta);
-}
-
 struct json_object *ctl_configmap_new(const char *name, const char *ns)
 {
-	struct json_object *meta, *o = ctl_object_new(&kobj_configmap, name, &meta);
+	struct json_object *meta, *o = kobj_new(&kobj_configmap, name, &meta);
 
 	json_add_str(meta, "namespace", ns);
 	json_add(meta, "labels",
@@ -342,7 +330,7 @@ struct json_object *ctl_configmap_new(const char *name, const char *ns)
 struct json_object *ctl_apply_new(
 	const struct kobj_gvk *gvk, const struct kobj *o, struct json_object **meta)
 {
-	struct json_object *out = ctl_object_new(gvk, o->name, meta);
+	struct json_object *out = kobj_new(gvk, o->name, meta);
 
 	json_add_str(*meta, "uid", o->uid);
 	return out;

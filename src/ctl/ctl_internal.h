@@ -272,9 +272,6 @@ void ctl_add_mark(struct json_object *annotations, const struct kobj *o, const c
 /* {"apiVersion","kind","metadata":{"name","uid"}}; the caller adds and puts. */
 struct json_object *ctl_apply_new(
 	const struct kobj_gvk *gvk, const struct kobj *o, struct json_object **meta);
-/* {"apiVersion","kind","metadata":{"name"}}; the caller adds and puts. */
-struct json_object *ctl_object_new(
-	const struct kobj_gvk *gvk, const char *name, struct json_object **meta);
 /* A ConfigMap of this operator without data. */
 struct json_object *ctl_configmap_new(const char *name, const char *ns);
 /* The status to apply, with the wanted conditions. */

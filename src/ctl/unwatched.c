@@ -86,7 +86,7 @@ static struct json_object *status_of(size_t kind, const struct model_unmanaged *
 		kind == KBSCONFIGS ? model_kbsconfig_cond_types : model_trusteeconfig_cond_types;
 	struct kobj_cond_want want[N_CONDS];
 	struct json_object *meta, *status = json_obj();
-	struct json_object *o = ctl_object_new(gvks[kind], m->plain, &meta);
+	struct json_object *o = kobj_new(gvks[kind], m->plain, &meta);
 
 	kobj_cond_want(&want[0], types[0], KOBJ_COND_FALSE,
 		kind == KBSCONFIGS ? model_kbsconfig_reason(KBSCONFIG_NOT_WATCHED)

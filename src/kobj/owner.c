@@ -23,6 +23,24 @@ struct json_object *kobj_owner_json(const struct kobj_gvk *gvk, const char *name
 	return r;
 }
 
+void kobj_owner_add(
+	struct json_object *meta, const struct kobj_gvk *gvk, const char *name, const char *uid)
+{
+	json_add(meta, "ownerReferences", json_push(json_arr(), kobj_owner_json(gvk, name, uid)));
+}
+
+struct json_object *kobj_new(
+	const struct kobj_gvk *gvk, const char *name, struct json_object **meta)
+{
+	cleanup_strbuf struct strbuf version = STRBUF_INIT;
+	struct json_object *o = json_obj();
+
+	kobj_api_version(gvk, &version);
+	*meta = json_add_str(json_obj(), "name", name);
+	json_add_str(json_add_str(o, "apiVersion", strbuf_str(&version)), "kind", gvk->kind);
+	return json_add(o, "metadata", *meta);
+}
+
 size_t kobj_owner_count(struct json_object *o)
 {
 	return json_len(json_get_arr(o, "metadata/ownerReferences"));

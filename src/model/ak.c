@@ -18,7 +18,10 @@
 #include "tec/kobj/owner.h"
 #include "tec/model/machine.h"
 #include "tec/model/mark.h"
+#include "tec/model/plain.h"
 #include "tec/pki/spki.h"
+
+#define AT(m) offsetof(struct model_ak, m)
 
 const char *const model_ak_cond_types[AK_N_CONDS] = {
 	[AK_APPROVED] = "Approved",
@@ -72,13 +75,13 @@ static void pack_key(struct kobj_pack *pack, const char *text, struct model_ak *
 	a->public_hash = str_hash(text, strlen(text));
 	if (pki_spki_parse_pem(text, strlen(text), &spki, &ignored) == 0) {
 		a->der_len = (uint16_t)spki.der_len;
-		kobj_pack_bytes(pack, offsetof(struct model_ak, der), spki.der, spki.der_len);
+		kobj_pack_bytes(pack, AT(der), spki.der, spki.der_len);
 		bytes_to_hex(spki.sha256, SHA256_LEN, hex);
-		kobj_pack_str(pack, offsetof(struct model_ak, spki_sha256), hex);
+		kobj_pack_str(pack, AT(spki_sha256), hex);
 		canonical = is_canonical(text, &spki);
 	}
 	if (!canonical)
-		kobj_pack_str(pack, offsetof(struct model_ak, text), text);
+		kobj_pack_str(pack, AT(text), text);
 }
 
 /* Only a missing publicKey is refused: an unusable one is a fact that the controller reports. Marks
@@ -87,32 +90,24 @@ struct kobj *model_ak_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
 	struct model_ak a = {0};
-	const char *key = json_get_str(o, "spec/publicKey");
-	const char *uuid = json_get_str(o, "spec/uuid");
+	const char *key;
 
-	if (kobj_meta_read(&pack, o, &a.obj, err) < 0)
+	if (kobj_meta_read(&pack, o, &a.obj, err) < 0 ||
+		!(key = model_plain_needed(o, "publicKey", err)))
 		return NULL;
-	if (!key) {
-		err_set(err, ERR_INVALID, "spec.publicKey of %s is missing or not a string",
-			json_get_str(o, "metadata/name"));
-		return NULL;
-	}
 	a.by_listener =
 		str_eq(kobj_annotation(o, MODEL_CREATED_BY_ANNOTATION), MODEL_CREATED_BY_LISTENER);
 	a.n_owners = (unsigned)kobj_owner_count(o);
-	kobj_pack_str(&pack, offsetof(struct model_ak, uuid), uuid && uuid[0] ? uuid : NULL);
-	kobj_pack_str(&pack, offsetof(struct model_ak, machine_seen),
-		kobj_annotation(o, MODEL_MACHINE_SEEN_ANNOTATION));
-	kobj_pack_str(&pack, offsetof(struct model_ak, owner_uid), kobj_owner_controller(o));
+	kobj_pack_str(&pack, AT(uuid), model_plain_text(o, "spec/uuid"));
+	kobj_pack_str(&pack, AT(machine_seen), kobj_annotation(o, MODEL_MACHINE_SEEN_ANNOTATION));
+	kobj_pack_str(&pack, AT(owner_uid), kobj_owner_controller(o));
 	pack_key(&pack, key, &a);
 	a.approve_wanted = str_eq(kobj_annotation(o, MODEL_APPROVED_ANNOTATION), "true");
 	a.approval_ignored = model_mark(o, MODEL_APPROVAL_IGNORED_ANNOTATION) != NULL;
 	a.approved_by_admin = str_eq(model_mark(o, MODEL_APPROVED_BY_ANNOTATION), "admin");
 	a.withheld = model_mark(o, MODEL_WITHHELD_ANNOTATION) != NULL;
-	kobj_pack_str(&pack, offsetof(struct model_ak, approved_at),
-		model_mark(o, MODEL_APPROVED_AT_ANNOTATION));
-	kobj_cond_read(
-		&pack, o, model_ak_cond_types, AK_N_CONDS, a.cond, offsetof(struct model_ak, cond));
+	kobj_pack_str(&pack, AT(approved_at), model_mark(o, MODEL_APPROVED_AT_ANNOTATION));
+	kobj_cond_read(&pack, o, model_ak_cond_types, AK_N_CONDS, a.cond, AT(cond));
 	return kobj_pack_finish(&pack, &a, sizeof(a));
 }
 
@@ -120,17 +115,9 @@ struct kobj *model_ak_extract(struct json_object *o, struct err *err)
 const char *model_ak_index(const struct kobj *o, unsigned i)
 {
 	const struct model_ak *a = model_ak(o);
+	const char *const values[] = {a->uuid, a->spki_sha256, a->owner_uid};
 
-	switch (i) {
-	case 0:
-		return a->uuid;
-	case 1:
-		return a->spki_sha256;
-	case 2:
-		return a->owner_uid;
-	default:
-		return NULL;
-	}
+	return i < ARRAY_LEN(values) ? values[i] : NULL;
 }
 
 void model_ak_name(
@@ -164,19 +151,12 @@ void model_ak_note_seen(struct json_object *ak, const char *machine_seen)
  * limits and automatic approval. */
 struct json_object *model_ak_new_json(const char *name, const char *pem, const char *uuid)
 {
-	cleanup_strbuf struct strbuf version = STRBUF_INIT;
-	struct json_object *o = json_obj(), *meta = json_obj(), *spec = json_obj();
+	struct json_object *meta, *o = kobj_new(&kobj_ak, name, &meta);
 
-	kobj_api_version(&kobj_ak, &version);
-	json_add_str(meta, "name", name);
 	json_add(meta, "annotations",
 		json_add_str(json_obj(), MODEL_CREATED_BY_ANNOTATION, MODEL_CREATED_BY_LISTENER));
-	json_add_str(spec, "publicKey", pem);
-	json_add_str(spec, "uuid", uuid);
-	json_add_str(o, "apiVersion", strbuf_str(&version));
-	json_add_str(o, "kind", kobj_ak.kind);
-	json_add(o, "metadata", meta);
-	return json_add(o, "spec", spec);
+	return json_add(
+		o, "spec", json_add_str(json_add_str(json_obj(), "publicKey", pem), "uuid", uuid));
 }
 
 /* An unreadable time counts as the oldest approval. */

@@ -13,7 +13,7 @@
 #include "tec/model/cluster.h"
 
 #include <limits.h>
-#include <stdio.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "tec/base/clock.h"
@@ -21,6 +21,9 @@
 #include "tec/base/mem.h"
 #include "tec/kobj/key.h"
 #include "tec/model/mark.h"
+#include "tec/model/plain.h"
+
+#define AT(m) offsetof(struct model_cluster, m)
 
 #define ADDR_MAX  260
 #define EPOCH_MAX 1000000000
@@ -75,7 +78,8 @@ const char *model_cluster_reason(enum model_cluster_reason r)
 	return names[r];
 }
 
-/* The state of one extraction: where strings and the first error are stored. */
+/* The state of one extraction: where strings and the first error are stored. After an error, what
+ * is read no longer matters, so only the end of the extraction looks at it. */
 struct reader {
 	struct kobj_pack *pack;
 	struct err *err;
@@ -86,109 +90,103 @@ struct reader {
 };
 
 /* Report a member. path is as for json_get(); people read it with dots. */
-static int refuse(struct err *err, const char *path, const char *why)
+static void PRINTF_LIKE(3, 4) refuse(struct reader *r, const char *path, const char *why_fmt, ...)
 {
-	char dotted[64];
-	size_t n = 0;
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	va_list ap;
 
-	for (; path[n] && n < sizeof(dotted) - 1; n++)
-		dotted[n] = path[n] == '/' ? '.' : path[n];
-	dotted[n] = 0;
-	return err_set(err, ERR_INVALID, "spec.%s %s", dotted, why);
+	if (err_is_set(r->err))
+		return;
+	model_plain_field(&text, path);
+	strbuf_addc(&text, ' ');
+	va_start(ap, why_fmt);
+	strbuf_vaddf(&text, why_fmt, ap);
+	va_end(ap);
+	(void)err_set(r->err, ERR_INVALID, "%s", strbuf_str(&text));
 }
 
-/* Read a string member; NULL with *ok set when it is absent or null. */
-static const char *read_string(struct json_object *o, const char *path, struct err *err, bool *ok)
+/* Read a string member; NULL when it is absent or null. */
+static const char *read_string(struct reader *r, struct json_object *o, const char *path)
 {
-	struct json_object *v = json_get(o, path);
 	const char *s = json_get_str(o, path);
 
-	*ok = !v || s;
-	if (!*ok)
-		refuse(err, path, "is not a string");
+	if (!s && json_get(o, path))
+		refuse(r, path, "is not a string");
 	return s;
 }
 
 /* An empty address counts as unset. Its form is checked where it is used. */
-static int read_addr(struct reader *r, struct json_object *o, const char *path, size_t field)
+static void read_addr(struct reader *r, struct json_object *o, const char *path, size_t field)
 {
-	bool ok;
-	const char *s = read_string(o, path, r->err, &ok);
+	const char *s = read_string(r, o, path);
 
-	if (!ok)
-		return -1;
 	if (s && strlen(s) > ADDR_MAX)
-		return refuse(r->err, path, "is too long for an address");
-	if (s && s[0])
-		kobj_pack_str(r->pack, field, s);
-	return 0;
+		refuse(r, path, "is too long for an address");
+	kobj_pack_str(r->pack, field, s && s[0] ? s : NULL);
 }
 
 /* Read the name of a Secret or ConfigMap. An empty name is an error, not "unset". */
-static int read_name(struct reader *r, struct json_object *o, const char *path, size_t field)
+static void read_name(struct reader *r, struct json_object *o, const char *path, size_t field)
 {
-	bool ok;
-	const char *s = read_string(o, path, r->err, &ok);
+	const char *s = read_string(r, o, path);
 
-	if (!ok)
-		return -1;
 	if (s && !kobj_name_valid(s, strlen(s)))
-		return refuse(r->err, path, "is not a valid object name");
+		refuse(r, path, "is not a valid object name");
 	kobj_pack_str(r->pack, field, s);
-	return 0;
 }
 
 /* Numbers are positive and at most max; dflt is used when the member is absent. */
-static int read_int(struct reader *r, const char *path, int max, int dflt, int *out)
+static int read_int(struct reader *r, const char *path, int max, int dflt)
 {
 	struct json_object *v = json_get(r->spec, path);
-	char range[40];
-	int64_t n;
+	int64_t n = v ? json_object_get_int64(v) : dflt;
 
-	*out = dflt;
-	if (!v)
-		return 0;
-	if (!json_object_is_type(v, json_type_int))
-		return refuse(r->err, path, "is not a number");
-	n = json_object_get_int64(v);
-	if (n < 1 || n > max) {
-		snprintf(range, sizeof(range), "is not between 1 and %d", max);
-		return refuse(r->err, path, range);
-	}
-	*out = (int)n;
-	return 0;
+	if (v && !json_object_is_type(v, json_type_int))
+		refuse(r, path, "is not a number");
+	else if (v && (n < 1 || n > max))
+		refuse(r, path, "is not between 1 and %d", max);
+	return (int)n;
+}
+
+static int64_t read_day(struct reader *r, struct json_object *o, const char *path)
+{
+	const char *s = read_string(r, o, path);
+	int64_t ms = 0;
+
+	if (str_to_duration_ms(s ? s : "24h", &ms) < 0)
+		refuse(r, path, "is not a duration such as 24h");
+	return ms;
 }
 
 /* Read an enum as an index into names (NULL-terminated); 0 when absent, so the first name is the
  * default. */
-static int read_enum(struct reader *r, const char *path, const char *const *names, int *out)
+static unsigned read_enum(
+	struct reader *r, struct json_object *o, const char *path, const char *const *names)
 {
-	bool ok;
-	const char *s = read_string(r->spec, path, r->err, &ok);
+	const char *s = read_string(r, o, path);
 
-	if (!ok)
-		return -1;
-	*out = 0;
-	if (!s)
-		return 0;
-	for (int i = 0; names[i]; i++) {
-		if (str_eq(names[i], s)) {
-			*out = i;
-			return 0;
-		}
-	}
-	return refuse(r->err, path, "has a value unknown to this version");
+	for (unsigned i = 0; s && names[i]; i++)
+		if (str_eq(names[i], s))
+			return i;
+	if (s)
+		refuse(r, path, "has a value unknown to this version");
+	return 0;
+}
+
+static struct json_object *read_list(struct reader *r, struct json_object *o, const char *path)
+{
+	struct json_object *v = json_get(o, path);
+
+	if (v && !json_object_is_type(v, json_type_array))
+		refuse(r, path, "is not a list");
+	return json_get_arr(o, path);
 }
 
 /* Choose where to read a member of the (+) part: in the mirror, if spec lost something and the
  * mirror has the member, otherwise in spec. */
-static struct reader kept(const struct reader *r, struct json_object *in_mirror)
+static struct json_object *kept(const struct reader *r, struct json_object *in_mirror)
 {
-	struct reader k = *r;
-
-	if (r->lost && in_mirror)
-		k.spec = r->mirror;
-	return k;
+	return r->lost && in_mirror ? r->mirror : r->spec;
 }
 
 static const char *const reg_modes[] = {"Open", "Token", "Manual", NULL};
@@ -208,7 +206,7 @@ const char *model_reg_mode_name(enum model_reg_mode m)
 
 /* guard and authority are kept from the mirror while something is lost: the guard must not vanish,
  * and a second cluster must not start to decide, because of a pruned spec. */
-static int read_enums(struct reader *r, struct model_cluster *c)
+static void read_enums(struct reader *r, struct model_cluster *c)
 {
 	static const char *const deploy[] = {"Managed", "External", NULL};
 	static const char *const delivery[] = {"AdminAPI", "Volumes", NULL};
@@ -218,137 +216,87 @@ static int read_enums(struct reader *r, struct model_cluster *c)
 	static const char *const endorsement[] = {"None", "Optional", "Required", NULL};
 	static const char *const machine[] = {"AtRequest", "AtKey", NULL};
 	static const char *const guard[] = {"Enabled", "Disabled", NULL};
-	struct reader trustee = kept(r, json_get_obj(r->mirror, "trustee")),
-		      deciding = kept(r, json_get(r->mirror, "authority"));
-	int v[10];
+	struct json_object *spec = r->spec, *trustee = kept(r, json_get_obj(r->mirror, "trustee")),
+			   *deciding = kept(r, json_get(r->mirror, "authority"));
 
-	if (read_enum(r, "trustee/deploy", deploy, &v[0]) < 0 ||
-		read_enum(r, "trustee/delivery", delivery, &v[1]) < 0 ||
-		read_enum(r, "trustee/keyIsolation", isolation, &v[2]) < 0 ||
-		read_enum(r, "trustee/plaintext", plaintext, &v[3]) < 0 ||
-		read_enum(r, "registration/mode", reg_modes, &v[4]) < 0 ||
-		read_enum(r, "registration/approval", approval, &v[5]) < 0 ||
-		read_enum(r, "registration/endorsement", endorsement, &v[6]) < 0 ||
-		read_enum(r, "registration/machine", machine, &v[7]) < 0 ||
-		read_enum(&trustee, "trustee/guard", guard, &v[8]) < 0 ||
-		read_enum(&deciding, "authority", authorities, &v[9]) < 0)
-		return -1;
-	c->deploy = (enum model_deploy)v[0];
-	c->delivery = (enum model_delivery)v[1];
-	c->isolation = (enum model_isolation)v[2];
-	c->plaintext = (enum model_plaintext)v[3];
-	c->reg_mode = (enum model_reg_mode)v[4];
-	c->approval = (enum model_approval)v[5];
-	c->endorsement = (enum model_endorsement)v[6];
-	c->reg_machine = (enum model_reg_machine)v[7];
-	c->guard = (enum model_guard)v[8];
-	c->authority = (enum model_authority)v[9];
-	return 0;
+	c->deploy = read_enum(r, spec, "trustee/deploy", deploy);
+	c->delivery = read_enum(r, spec, "trustee/delivery", delivery);
+	c->isolation = read_enum(r, spec, "trustee/keyIsolation", isolation);
+	c->plaintext = read_enum(r, spec, "trustee/plaintext", plaintext);
+	c->reg_mode = read_enum(r, spec, "registration/mode", reg_modes);
+	c->approval = read_enum(r, spec, "registration/approval", approval);
+	c->endorsement = read_enum(r, spec, "registration/endorsement", endorsement);
+	c->reg_machine = read_enum(r, spec, "registration/machine", machine);
+	c->guard = read_enum(r, trustee, "trustee/guard", guard);
+	c->authority = read_enum(r, deciding, "authority", authorities);
 }
 
 /* The CRD stores no defaults: those that its descriptions name are filled in here. */
-static int read_numbers(struct reader *r, struct model_cluster *c)
+static void read_numbers(struct reader *r, struct model_cluster *c)
 {
-	bool ok;
-	const char *ttl = read_string(r->spec, "registration/pendingTTL", r->err, &ok);
-
-	if (!ok)
-		return -1;
-	if (str_to_duration_ms(ttl ? ttl : "24h", &c->pending_ttl_ms) < 0)
-		return err_set(r->err, ERR_INVALID,
-			"spec.registration.pendingTTL is not a duration such as 24h");
-	if (read_int(r, "trusteeKbsPort", 65535, 8080, &c->trustee_port) < 0 ||
-		read_int(r, "trustee/window", 64, 0, &c->window) < 0 ||
-		read_int(r, "registerServerPort", 65535, 8000, &c->register_port) < 0 ||
-		read_int(r, "attestationKeyRegisterPort", 65535, 8001, &c->ak_port) < 0 ||
-		read_int(r, "registration/pendingLimit", INT_MAX, 10000, &c->pending_limit) < 0 ||
-		read_int(r, "registration/machineLimit", INT_MAX, 50000, &c->machine_limit) < 0)
-		return -1;
-	return read_int(r, "registration/waitingKeysPerMachine", INT_MAX, 4, &c->waiting_keys);
+	c->pending_ttl_ms = read_day(r, r->spec, "registration/pendingTTL");
+	c->trustee_port = read_int(r, "trusteeKbsPort", 65535, 8080);
+	c->window = read_int(r, "trustee/window", 64, 0);
+	c->register_port = read_int(r, "registerServerPort", 65535, 8000);
+	c->ak_port = read_int(r, "attestationKeyRegisterPort", 65535, 8001);
+	c->pending_limit = read_int(r, "registration/pendingLimit", INT_MAX, 10000);
+	c->machine_limit = read_int(r, "registration/machineLimit", INT_MAX, 50000);
+	c->waiting_keys = read_int(r, "registration/waitingKeysPerMachine", INT_MAX, 4);
 }
 
-/* maxStaleness is read even without a cluster to follow, so that a bad value is always reported. */
-static int read_follow(struct reader *r, struct model_cluster *c)
+/* maxStaleness is read even without a cluster to follow, so that a bad value is always reported.
+ * The epoch orders handovers between clusters. It must not fall back to 0 when spec was pruned. */
+static void read_follow(struct reader *r, struct model_cluster *c)
 {
-	struct reader from = kept(r, json_get_obj(r->mirror, "follow"));
-	const char *stale;
-	bool ok;
+	struct json_object *from = kept(r, json_get_obj(r->mirror, "follow"));
+	struct json_object *epoch = json_get(kept(r, json_get(r->mirror, "epoch")), "epoch");
 
-#define FIELD(m) offsetof(struct model_cluster, m)
-	if (read_name(&from, from.spec, "follow/kubeconfigSecret", FIELD(follow_secret)) < 0 ||
-		read_name(&from, from.spec, "follow/namespace", FIELD(follow_namespace)) < 0)
-		return -1;
-#undef FIELD
-	stale = read_string(from.spec, "follow/maxStaleness", r->err, &ok);
-	if (!ok)
-		return -1;
-	if (str_to_duration_ms(stale ? stale : "24h", &c->follow_stale_ms) < 0)
-		return err_set(r->err, ERR_INVALID,
-			"spec.follow.maxStaleness is not a duration such as 24h");
-	return 0;
-}
-
-/* The epoch orders handovers between clusters. It must not fall back to 0 when spec was pruned. */
-static int read_epoch(struct reader *r, struct model_cluster *c)
-{
-	struct reader from = kept(r, json_get(r->mirror, "epoch"));
-	struct json_object *v = json_get(from.spec, "epoch");
-
-	c->epoch = v ? json_object_get_int64(v) : 0;
-	if (v && (!json_object_is_type(v, json_type_int) || c->epoch < 0 || c->epoch > EPOCH_MAX))
-		return refuse(r->err, "epoch", "is not a number from 0 to 1000000000");
-	return 0;
+	read_name(r, from, "follow/kubeconfigSecret", AT(follow_secret));
+	read_name(r, from, "follow/namespace", AT(follow_namespace));
+	c->follow_stale_ms = read_day(r, from, "follow/maxStaleness");
+	c->epoch = epoch ? json_object_get_int64(epoch) : 0;
+	if (epoch && (!json_object_is_type(epoch, json_type_int) || c->epoch < 0 ||
+			     c->epoch > EPOCH_MAX))
+		refuse(r, "epoch", "is not a number from 0 to 1000000000");
 }
 
 /* Each server needs an address; its CA and admin Secret are optional. */
-static int read_servers(struct reader *r, struct model_cluster *c)
+static void read_servers(struct reader *r, struct model_cluster *c)
 {
-	struct json_object *v = json_get(r->spec, "trusteeServers");
-	size_t n;
+	struct json_object *list = read_list(r, r->spec, "trusteeServers");
+	size_t n = json_len(list);
 
-	if (!v)
-		return 0;
-	if (!json_object_is_type(v, json_type_array))
-		return err_set(r->err, ERR_INVALID, "spec.trusteeServers is not a list");
-	n = json_object_array_length(v);
-	if (n > MODEL_CLUSTER_SERVERS_MAX)
-		return err_set(r->err, ERR_INVALID, "spec.trusteeServers has more than %d entries",
-			MODEL_CLUSTER_SERVERS_MAX);
+	if (n > MODEL_CLUSTER_SERVERS_MAX) {
+		refuse(r, "trusteeServers", "has more than %d entries", MODEL_CLUSTER_SERVERS_MAX);
+		return;
+	}
 	for (size_t i = 0; i < n; i++) {
-		struct json_object *e = json_object_array_get_idx(v, i);
+		struct json_object *e = json_at(list, i);
 		size_t at = i * sizeof(c->server_addr[0]);
 		const char *addr = json_get_str(e, "address");
 
 		if (!addr || !addr[0])
-			return err_set(r->err, ERR_INVALID,
-				"spec.trusteeServers contains an entry without an address");
-		if (read_addr(r, e, "address", offsetof(struct model_cluster, server_addr) + at) <
-				0 ||
-			read_name(r, e, "caSecret",
-				offsetof(struct model_cluster, server_ca) + at) < 0 ||
-			read_name(r, e, "adminSecret",
-				offsetof(struct model_cluster, server_admin) + at) < 0)
-			return -1;
+			refuse(r, "trusteeServers", "contains an entry without an address");
+		read_addr(r, e, "address", AT(server_addr) + at);
+		read_name(r, e, "caSecret", AT(server_ca) + at);
+		read_name(r, e, "adminSecret", AT(server_admin) + at);
 	}
 	c->n_servers = (unsigned)n;
-	return 0;
 }
 
 /* A listener without a Secret serves plain HTTP, so a name that cannot be read must be an error. */
-static int read_texts(struct reader *r)
+static void read_texts(struct reader *r)
 {
-#define FIELD(m) offsetof(struct model_cluster, m)
-	if (read_addr(r, r->spec, "publicTrusteeAddr", FIELD(public_trustee_addr)) < 0 ||
-		read_addr(r, r->spec, "publicRegisterAddr", FIELD(public_register_addr)) < 0 ||
-		read_addr(r, r->spec, "publicAttestationKeyRegisterAddr", FIELD(public_ak_addr)) <
-			0 ||
-		read_name(r, r->spec, "trusteeSecret", FIELD(trustee_secret)) < 0 ||
-		read_name(r, r->spec, "registerServerSecret", FIELD(register_secret)) < 0 ||
-		read_name(r, r->spec, "attestationKeyRegisterSecret", FIELD(ak_secret)) < 0 ||
-		read_name(r, r->spec, "registration/tokenSecret", FIELD(token_secret)) < 0)
-		return -1;
-	return read_name(r, r->spec, "registration/endorsementCAConfigMap", FIELD(endorsement_ca));
-#undef FIELD
+	struct json_object *spec = r->spec;
+
+	read_addr(r, spec, "publicTrusteeAddr", AT(public_trustee_addr));
+	read_addr(r, spec, "publicRegisterAddr", AT(public_register_addr));
+	read_addr(r, spec, "publicAttestationKeyRegisterAddr", AT(public_ak_addr));
+	read_name(r, spec, "trusteeSecret", AT(trustee_secret));
+	read_name(r, spec, "registerServerSecret", AT(register_secret));
+	read_name(r, spec, "attestationKeyRegisterSecret", AT(ak_secret));
+	read_name(r, spec, "registration/tokenSecret", AT(token_secret));
+	read_name(r, spec, "registration/endorsementCAConfigMap", AT(endorsement_ca));
 }
 
 /* Find the first member of `was` (in its order, which is sorted) that `now` lacks, and append its
@@ -389,132 +337,90 @@ static struct json_object *parse_mirror(struct json_object *o)
 	return mirror;
 }
 
-/* Append the path of what the annotation has and spec lacks; nothing when nothing is lost. An
- * unreadable annotation counts as a loss, because it may hide one. */
-static void find_lost(struct json_object *mirror, struct json_object *now, struct strbuf *path)
-{
-	if (mirror)
-		lost_member(mirror, now, path);
-	else
-		strbuf_adds(path, "(the annotation " MODEL_EXTENDED_ANNOTATION " is unreadable)");
-}
-
-/* Keep the (+) members of spec as canonical JSON, and record whether the mirror has more. Must run
- * before the members are read, since it sets r->lost. */
-static int read_extended(struct reader *r, struct json_object *o)
+/* Keep the (+) members of spec as canonical JSON, and record whether the mirror has more: the path
+ * of what it has and spec lacks. An unreadable annotation counts as a loss, because it may hide one.
+ * Must run before the members are read, since it sets r->lost. */
+static void read_extended(struct reader *r, struct json_object *o)
 {
 	static const char *const members[] = {"attestation", "follow", "registration", "tls",
 		"trustee", "authority", "epoch", "trusteeServers"};
 	cleanup_json struct json_object *ext = json_obj();
 	cleanup_strbuf struct strbuf text = STRBUF_INIT, lost = STRBUF_INIT;
-	const char *mirror;
+	const char *mirror = kobj_annotation(o, MODEL_EXTENDED_ANNOTATION);
 
 	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
 		struct json_object *v = json_get(r->spec, members[i]);
 
 		if (v && i < 5 && !json_object_is_type(v, json_type_object))
-			return refuse(r->err, members[i], "is not an object");
+			refuse(r, members[i], "is not an object");
 		if (v)
 			json_add(ext, members[i], json_object_get(v));
 	}
-	if (json_object_object_length(ext) > 0) {
+	if (json_len(ext) > 0)
 		json_canonical(&text, ext);
-		kobj_pack_str(
-			r->pack, offsetof(struct model_cluster, extended_spec), strbuf_str(&text));
-	}
-	mirror = kobj_annotation(o, MODEL_EXTENDED_ANNOTATION);
-	kobj_pack_str(r->pack, offsetof(struct model_cluster, extended_mirror), mirror);
-	if (mirror)
-		find_lost(r->mirror, ext, &lost);
+	if (r->mirror)
+		lost_member(r->mirror, ext, &lost);
+	else if (mirror)
+		strbuf_adds(&lost, "(the annotation " MODEL_EXTENDED_ANNOTATION " is unreadable)");
 	r->lost = lost.len > 0;
-	if (r->lost)
-		kobj_pack_str(
-			r->pack, offsetof(struct model_cluster, extended_lost), strbuf_str(&lost));
-	return 0;
+	kobj_pack_str(r->pack, AT(extended_spec), text.len ? text.data : NULL);
+	kobj_pack_str(r->pack, AT(extended_mirror), mirror);
+	kobj_pack_str(r->pack, AT(extended_lost), r->lost ? lost.data : NULL);
 }
 
-/* Duplicates are refused: each platform has one set of values. */
-static int read_platforms(struct reader *r, struct json_object *names, struct model_cluster *c)
+/* All members come from the same place: requirements that were pruned from spec stay in force.
+ * Duplicate platforms are refused: each has one set of values. */
+static void read_attestation(struct reader *r, struct model_cluster *c)
 {
-	size_t n = names ? json_object_array_length(names) : 0;
+	static const char path[] = "attestation/platformConfigMaps";
+	static const char *const pcr7[] = {"Ignore", "Require", NULL};
+	struct json_object *from = kept(r, json_get_obj(r->mirror, "attestation"));
+	struct json_object *names = read_list(r, from, path);
+	size_t n = json_len(names);
 
-	if (n > MODEL_PLATFORMS_MAX)
-		return err_set(r->err, ERR_INVALID,
-			"spec.attestation.platformConfigMaps has more than %d entries",
-			MODEL_PLATFORMS_MAX);
+	if (n > MODEL_PLATFORMS_MAX) {
+		refuse(r, path, "has more than %d entries", MODEL_PLATFORMS_MAX);
+		return;
+	}
 	for (size_t i = 0; i < n; i++) {
-		struct json_object *e = json_object_array_get_idx(names, i);
+		struct json_object *e = json_at(names, i);
 		const char *name =
 			json_object_is_type(e, json_type_string) ? json_object_get_string(e) : "";
 
 		if (!kobj_name_valid(name, *name ? (size_t)json_object_get_string_len(e) : 0))
-			return err_set(r->err, ERR_INVALID,
-				"spec.attestation.platformConfigMaps contains an entry that is not a valid object name");
+			refuse(r, path, "contains an entry that is not a valid object name");
 		for (size_t k = 0; k < i; k++)
-			if (json_object_equal(e, json_object_array_get_idx(names, k)))
-				return err_set(r->err, ERR_INVALID,
-					"spec.attestation.platformConfigMaps lists %s twice", name);
-		kobj_pack_str(r->pack,
-			offsetof(struct model_cluster, platform) + i * sizeof(c->platform[0]),
-			name);
+			if (json_object_equal(e, json_at(names, k)))
+				refuse(r, path, "lists %s twice", name);
+		kobj_pack_str(r->pack, AT(platform) + i * sizeof(c->platform[0]), name);
 	}
 	c->n_platforms = (unsigned)n;
-	return 0;
+	c->pcr7 = read_enum(r, from, "attestation/pcr7", pcr7);
 }
 
-/* Both members come from the same place: requirements that were pruned from spec stay in force. */
-static int read_attestation(const struct reader *r, struct model_cluster *c)
+/* The hashes are kept in one string, in the form that pki_cert_read_bundle() writes. Upper-case
+ * digits are refused, because hashes are compared as text. */
+static void read_tls(struct reader *r)
 {
-	static const char *const pcr7[] = {"Ignore", "Require", NULL};
-	struct reader from = kept(r, json_get_obj(r->mirror, "attestation"));
-	struct json_object *names;
-	int v;
-
-	names = json_get(from.spec, "attestation/platformConfigMaps");
-	if (names && !json_object_is_type(names, json_type_array))
-		return err_set(
-			r->err, ERR_INVALID, "spec.attestation.platformConfigMaps is not a list");
-	if (read_platforms(&from, names, c) < 0 ||
-		read_enum(&from, "attestation/pcr7", pcr7, &v) < 0)
-		return -1;
-	c->pcr7 = (enum model_pcr7)v;
-	return 0;
-}
-
-/* Upper-case digits are refused, because hashes are compared as text. */
-static bool is_sha256(struct json_object *v)
-{
-	return json_object_is_type(v, json_type_string) &&
-	       json_object_get_string_len(v) == SHA256_HEX_LEN &&
-	       strspn(json_object_get_string(v), "0123456789abcdef") == SHA256_HEX_LEN;
-}
-
-/* The hashes are kept in one string, in the form that pki_cert_read_bundle() writes. */
-static int read_tls(const struct reader *r)
-{
-	struct reader from = kept(r, json_get_obj(r->mirror, "tls"));
-	struct json_object *list = json_get(from.spec, "tls/caSHA256");
+	struct json_object *from = kept(r, json_get_obj(r->mirror, "tls"));
+	struct json_object *list = read_list(r, from, "tls/caSHA256");
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-	size_t n;
+	size_t n = json_len(list);
 
-	if (!list)
-		return 0;
-	if (!json_object_is_type(list, json_type_array))
-		return refuse(r->err, "tls/caSHA256", "is not a list");
-	n = json_object_array_length(list);
-	if (n < 1 || n > MODEL_CLUSTER_CA_MAX)
-		return err_set(r->err, ERR_INVALID, "spec.tls.caSHA256 must have 1 to %d entries",
-			MODEL_CLUSTER_CA_MAX);
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *v = json_object_array_get_idx(list, i);
+	if (list && (n < 1 || n > MODEL_CLUSTER_CA_MAX))
+		refuse(r, "tls/caSHA256", "must have 1 to %d entries", MODEL_CLUSTER_CA_MAX);
+	for (size_t i = 0; i < n && !err_is_set(r->err); i++) {
+		struct json_object *v = json_at(list, i);
+		const char *s = json_object_get_string(v);
 
-		if (!is_sha256(v))
-			return refuse(r->err, "tls/caSHA256",
+		if (!json_object_is_type(v, json_type_string) ||
+			json_object_get_string_len(v) != SHA256_HEX_LEN ||
+			strspn(s, "0123456789abcdef") != SHA256_HEX_LEN)
+			refuse(r, "tls/caSHA256",
 				"contains an entry that is not a lower-case hexadecimal SHA-256 digest");
-		strbuf_addf(&text, "%s%s", i ? " " : "", json_object_get_string(v));
+		strbuf_addf(&text, "%s%s", i ? " " : "", s ? s : "");
 	}
-	kobj_pack_str(r->pack, offsetof(struct model_cluster, ca_sha256), strbuf_str(&text));
-	return 0;
+	kobj_pack_str(r->pack, AT(ca_sha256), text.len ? text.data : NULL);
 }
 
 /* memmem() is exact enough: both texts are hashes of one length with single spaces between them. */
@@ -537,14 +443,11 @@ const char *model_cluster_unlisted_ca(const char *listed, const char *found)
 static void read_announced(struct reader *r, struct json_object *o, struct model_cluster *c)
 {
 	struct json_object *all = json_get_obj(o, "metadata/annotations");
-	size_t field = offsetof(struct model_cluster, announced);
+	size_t field = AT(announced);
 
-	if (!all)
-		return;
-	json_object_object_foreach (all, name, value) {
+	json_each (all, name, value) {
 		const char *secret = name + sizeof(MODEL_ANNOUNCED_PREFIX) - 1;
 
-		(void)value;
 		if (!str_starts(name, MODEL_ANNOUNCED_PREFIX) ||
 			!kobj_name_valid(secret, strlen(secret)) ||
 			c->n_announced == MODEL_ANNOUNCED_MAX)
@@ -569,16 +472,6 @@ bool model_cluster_announces(const struct model_cluster *c, const char *secret, 
 	return model_mark_announces(model_cluster_announced(c, secret), hex);
 }
 
-/* A time in the future is for the controllers to refuse: the model has no clock. */
-static void read_adopt_before(struct json_object *o, struct model_cluster *c)
-{
-	const char *text = kobj_annotation(o, MODEL_ADOPT_BEFORE_ANNOTATION);
-	int64_t us = 0;
-
-	c->adopt_before_bad = text && clock_parse(text, &us) < 0;
-	c->adopt_before_s = text && !c->adopt_before_bad ? us / 1000000 : INT64_MIN;
-}
-
 /* Write the members that are present as "name=value ", so that two statuses can be compared as
  * texts. */
 static char *texts_of(struct json_object *o, const char *const *members)
@@ -591,7 +484,7 @@ static char *texts_of(struct json_object *o, const char *const *members)
 		if (v)
 			strbuf_addf(&text, "%s=%s ", *members, json_object_get_string(v));
 	}
-	return text.data ? strbuf_steal(&text) : xstrdup("");
+	return strbuf_steal(&text);
 }
 
 /* Facts are written when they change. Counters change all the time, so the controller decides how
@@ -619,21 +512,23 @@ static void read_authority(struct reader *r, struct json_object *o, struct model
 	c->peer_seen_s = seen && clock_parse(seen, &us) == 0 && us > 0 ? us / 1000000 : 0;
 
 	model_cluster_authority_texts(authority, &facts, &counts);
-	kobj_pack_str(r->pack, offsetof(struct model_cluster, authority_facts), facts);
-	kobj_pack_str(r->pack, offsetof(struct model_cluster, authority_counts), counts);
-	kobj_pack_str(r->pack, offsetof(struct model_cluster, authority_peer),
-		json_get_str(authority, "peer"));
+	kobj_pack_str(r->pack, AT(authority_facts), facts);
+	kobj_pack_str(r->pack, AT(authority_counts), counts);
+	kobj_pack_str(r->pack, AT(authority_peer), json_get_str(authority, "peer"));
 }
 
 /* read_extended() comes first, because the others read from the mirror while something is lost. An
- * error makes the object refused as a whole. */
+ * error makes the object refused as a whole. An adopt-before time in the future is for the
+ * controllers to refuse: the model has no clock. */
 struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
 	cleanup_json struct json_object *none = json_obj(), *mirror = parse_mirror(o);
 	struct json_object *spec = json_get(o, "spec");
+	const char *before = kobj_annotation(o, MODEL_ADOPT_BEFORE_ANNOTATION);
 	struct reader r = {&pack, err, spec ? spec : none, mirror, false};
 	struct model_cluster c = {0};
+	int64_t us = 0;
 
 	if (kobj_meta_read(&pack, o, &c.obj, err) < 0)
 		return NULL;
@@ -641,22 +536,24 @@ struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 		err_set(err, ERR_INVALID, "spec is not an object");
 		return NULL;
 	}
-	if (read_extended(&r, o) < 0 || read_texts(&r) < 0 || read_servers(&r, &c) < 0 ||
-		read_enums(&r, &c) < 0 || read_numbers(&r, &c) < 0 ||
-		read_attestation(&r, &c) < 0 || read_tls(&r) < 0 || read_follow(&r, &c) < 0 ||
-		read_epoch(&r, &c) < 0)
+	read_extended(&r, o);
+	read_texts(&r);
+	read_servers(&r, &c);
+	read_enums(&r, &c);
+	read_numbers(&r, &c);
+	read_attestation(&r, &c);
+	read_tls(&r);
+	read_follow(&r, &c);
+	if (err_is_set(err))
 		return NULL;
+	c.adopt_before_bad = before && clock_parse(before, &us) < 0;
+	c.adopt_before_s = before && !c.adopt_before_bad ? us / 1000000 : INT64_MIN;
 	read_announced(&r, o, &c);
-	read_adopt_before(o, &c);
 	read_authority(&r, o, &c);
-	kobj_pack_str(&pack, offsetof(struct model_cluster, values_sha256),
-		model_mark(o, MODEL_CLUSTER_VALUES_MARK));
-	kobj_pack_str(&pack, offsetof(struct model_cluster, followed_uid),
-		model_mark(o, MODEL_CLUSTER_FOLLOWED_MARK));
-	kobj_pack_str(&pack, offsetof(struct model_cluster, retired_uid),
-		model_mark(o, MODEL_CLUSTER_RETIRED_MARK));
-	kobj_cond_read(&pack, o, model_cluster_cond_types, CLUSTER_N_CONDS, c.cond,
-		offsetof(struct model_cluster, cond));
+	kobj_pack_str(&pack, AT(values_sha256), model_mark(o, MODEL_CLUSTER_VALUES_MARK));
+	kobj_pack_str(&pack, AT(followed_uid), model_mark(o, MODEL_CLUSTER_FOLLOWED_MARK));
+	kobj_pack_str(&pack, AT(retired_uid), model_mark(o, MODEL_CLUSTER_RETIRED_MARK));
+	kobj_cond_read(&pack, o, model_cluster_cond_types, CLUSTER_N_CONDS, c.cond, AT(cond));
 	return kobj_pack_finish(&pack, &c, sizeof(c));
 }
 
@@ -664,20 +561,16 @@ struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
  * protect something. */
 void model_cluster_unused_fields(const struct model_cluster *c, struct strbuf *out)
 {
-	const struct {
-		bool set;
-		const char *name;
-	} fields[] = {
-		{c->reg_mode == MODEL_REG_TOKEN, "registration.mode Token"},
-		{c->token_secret != NULL, "registration.tokenSecret"},
-		{c->endorsement != MODEL_ENDORSEMENT_NONE, "registration.endorsement"},
-		{c->endorsement_ca != NULL, "registration.endorsementCAConfigMap"},
+	const char *const set[] = {
+		c->reg_mode == MODEL_REG_TOKEN ? "registration.mode Token" : NULL,
+		c->token_secret ? "registration.tokenSecret" : NULL,
+		c->endorsement != MODEL_ENDORSEMENT_NONE ? "registration.endorsement" : NULL,
+		c->endorsement_ca ? "registration.endorsementCAConfigMap" : NULL,
 	};
 
-	for (size_t i = 0, n = 0; i < ARRAY_LEN(fields); i++) {
-		if (fields[i].set)
-			strbuf_addf(out, "%s%s", n++ ? ", " : "", fields[i].name);
-	}
+	for (size_t i = 0, n = 0; i < ARRAY_LEN(set); i++)
+		if (set[i])
+			strbuf_addf(out, "%s%s", n++ ? ", " : "", set[i]);
 }
 
 /* All clusters are one group, which the cache sorts by age: its first member is the cluster

@@ -13,6 +13,8 @@
 #include "tec/kobj/subset.h"
 #include "tec/pcr/platform.h"
 
+#define AT(m) offsetof(struct model_configmap, m)
+
 /* Names of the reference values in the file, as the RVPS and the policies know them. */
 const char *const model_rv_array_names[MODEL_RV_N_ARRAYS] = {
 	[MODEL_RV_PCR14] = "tpm_pcr14",
@@ -54,18 +56,15 @@ static void read_file(struct kobj_pack *pack, struct model_configmap *m, const c
 	char hex[SHA256_HEX_LEN + 1];
 	size_t len = strlen(file);
 	cleanup_json struct json_object *a = json_parse(file, len, &json_limits_object, &ignored);
-	const char *expires = NULL;
+	const char *expires;
 	int64_t us;
 
 	bytes_sha256(file, len, digest);
 	bytes_to_hex(digest, SHA256_LEN, hex);
-	kobj_pack_str(pack, offsetof(struct model_configmap, file_sha256), hex);
-	if (a && !json_object_is_type(a, json_type_array))
-		return;
-	for (size_t i = 0; a && i < json_object_array_length(a); i++)
-		read_array(m, json_object_array_get_idx(a, i));
-	if (a && json_object_array_length(a))
-		expires = json_get_str(json_object_array_get_idx(a, 0), "expiration");
+	kobj_pack_str(pack, AT(file_sha256), hex);
+	for (size_t i = 0; i < json_len(a); i++)
+		read_array(m, json_at(a, i));
+	expires = json_get_str(json_at(a, 0), "expiration");
 	if (expires && clock_parse(expires, &us) == 0)
 		m->expires_s = us / 1000000;
 }
@@ -138,10 +137,9 @@ struct kobj *model_configmap_extract(struct json_object *o, struct err *err)
 
 	if (kobj_meta_read(&pack, o, &m.plain.obj, err) < 0)
 		return NULL;
+	kobj_pack_str(&pack, AT(plain.owner_uid), kobj_owner_controller(o));
 	kobj_pack_str(
-		&pack, offsetof(struct model_configmap, plain.owner_uid), kobj_owner_controller(o));
-	kobj_pack_str(&pack, offsetof(struct model_configmap, plain.render_hash),
-		kobj_annotation(o, KOBJ_RENDER_HASH_ANNOTATION));
+		&pack, AT(plain.render_hash), kobj_annotation(o, KOBJ_RENDER_HASH_ANNOTATION));
 	if (str_eq(json_get_str(o, "metadata/name"), MODEL_PCRS_CONFIGMAP)) {
 		text = json_get_str(data, MODEL_PCRS_FILE);
 		m.pcrs = text ? model_pcrs_parse(text, strlen(text)) : NULL;
@@ -150,10 +148,9 @@ struct kobj *model_configmap_extract(struct json_object *o, struct err *err)
 		text = json_get_str(data, MODEL_RV_FILE);
 		if (text)
 			read_file(&pack, &m, text);
-		kobj_pack_str(&pack, offsetof(struct model_configmap, names),
-			json_get_str(data, MODEL_RV_NAMES));
+		kobj_pack_str(&pack, AT(names), json_get_str(data, MODEL_RV_NAMES));
 		model_configmap_rv_sha256(json_get_str(data, MODEL_RV_NAMES), text, hex);
-		kobj_pack_str(&pack, offsetof(struct model_configmap, data_sha256), hex);
+		kobj_pack_str(&pack, AT(data_sha256), hex);
 	} else if (model_record_is_name(json_get_str(o, "metadata/name"))) {
 		text = json_get_str(data, MODEL_RECORD_FILE);
 		m.record = text ? model_record_parse(text) : NULL;

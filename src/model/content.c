@@ -24,7 +24,7 @@ static int by_name(const void *a, const void *b)
 bool model_content_sha256(struct json_object *o, char hex[SHA256_HEX_LEN + 1])
 {
 	struct json_object *data = json_get_obj(o, "data");
-	size_t n = data ? (size_t)json_object_object_length(data) : 0, i = 0;
+	size_t n = json_len(data), i = 0;
 	const char *names[MODEL_CONTENT_MEMBERS_MAX];
 	cleanup_sha256 struct bytes_sha256_run run;
 	uint8_t digest[SHA256_LEN];

@@ -11,6 +11,9 @@
 #include "tec/base/json.h"
 #include "tec/kobj/owner.h"
 #include "tec/model/mark.h"
+#include "tec/model/plain.h"
+
+#define AT(m) offsetof(struct model_image, m)
 
 const char *const model_image_cond_types[IMAGE_N_CONDS] = {
 	[IMAGE_COMMITTED] = "Committed",
@@ -54,28 +57,21 @@ struct kobj *model_image_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
 	struct model_image m = {0};
-	const char *image = json_get_str(o, "spec/image");
+	const char *image;
 
-	if (kobj_meta_read(&pack, o, &m.obj, err) < 0)
+	if (kobj_meta_read(&pack, o, &m.obj, err) < 0 ||
+		!(image = model_plain_needed(o, "image", err)))
 		return NULL;
-	if (!image) {
-		err_set(err, ERR_INVALID, "spec.image of %s is missing or not a string",
-			json_get_str(o, "metadata/name"));
-		return NULL;
-	}
 	m.digest_ok = model_image_digest(image) != NULL;
 	m.handed_in = str_eq(kobj_annotation(o, MODEL_IMAGE_VALUES), MODEL_IMAGE_HANDED_IN);
 	m.any_secure_boot = str_eq(json_get_str(o, "spec/secureBoot"), "Any");
 	m.boot_path = pcr_boot_path_parse(json_get_str(o, "spec/bootPath"));
 	m.has_finalizer = kobj_has_finalizer(o, MODEL_IMAGE_FINALIZER);
 	m.n_owners = (unsigned)kobj_owner_count(o);
-	kobj_pack_str(&pack, offsetof(struct model_image, image), image);
-	kobj_pack_str(&pack, offsetof(struct model_image, owner_uid), kobj_owner_controller(o));
-	kobj_pack_str(&pack, offsetof(struct model_image, pcrs_sha256),
-		model_mark(o, MODEL_IMAGE_PCRS_MARK));
-	kobj_pack_str(&pack, offsetof(struct model_image, job_nonce),
-		model_mark(o, MODEL_IMAGE_JOB_MARK));
-	kobj_cond_read(&pack, o, model_image_cond_types, IMAGE_N_CONDS, m.cond,
-		offsetof(struct model_image, cond));
+	kobj_pack_str(&pack, AT(image), image);
+	kobj_pack_str(&pack, AT(owner_uid), kobj_owner_controller(o));
+	kobj_pack_str(&pack, AT(pcrs_sha256), model_mark(o, MODEL_IMAGE_PCRS_MARK));
+	kobj_pack_str(&pack, AT(job_nonce), model_mark(o, MODEL_IMAGE_JOB_MARK));
+	kobj_cond_read(&pack, o, model_image_cond_types, IMAGE_N_CONDS, m.cond, AT(cond));
 	return kobj_pack_finish(&pack, &m, sizeof(m));
 }

@@ -12,6 +12,8 @@
 #include "tec/base/json.h"
 #include "tec/kobj/owner.h"
 
+#define AT(m) offsetof(struct model_input, m)
+
 struct member {
 	const char *name, *value; /* borrowed */
 	size_t len;
@@ -28,20 +30,13 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct member *)a)->name, ((const struct member *)b)->name);
 }
 
-static size_t count(struct json_object *in)
-{
-	return in ? (size_t)json_object_object_length(in) : 0;
-}
-
 /* Collect the string members. A value that is not base64 is taken as it is: the API server would
  * not store it. */
 static void collect(struct members *m, struct json_object *in, bool decode)
 {
 	size_t len;
 
-	if (!in)
-		return;
-	json_object_object_foreach (in, name, value) {
+	json_each (in, name, value) {
 		struct member *at = &m->v[m->n];
 
 		if (!json_object_is_type(value, json_type_string))
@@ -59,7 +54,7 @@ static void collect(struct members *m, struct json_object *in, bool decode)
 /* data and binaryData are one set of files: the API server refuses a key that is in both. */
 static struct members members_of(struct json_object *data, struct json_object *binary)
 {
-	struct members m = {xcalloc(count(data) + count(binary) + 1, sizeof(*m.v)), 0};
+	struct members m = {xcalloc(json_len(data) + json_len(binary) + 1, sizeof(*m.v)), 0};
 
 	collect(&m, data, false);
 	collect(&m, binary, true);
@@ -89,50 +84,28 @@ static void hash_members(const struct members *m, uint8_t out[SHA256_LEN])
 	bytes_sha256_end(&run, out);
 }
 
-/* Keys of ConfigMaps and Secrets never contain a line break, so lines separate them. */
-static void read_members(struct kobj_pack *pack, struct model_input *m, const struct members *all)
+/* Skip white space; at the end of the value, the result is NUL. */
+static const char *skip_space(const char *p)
 {
-	cleanup_strbuf struct strbuf keys = STRBUF_INIT;
-
-	for (size_t i = 0; i < all->n; i++)
-		strbuf_addf(&keys, "%s\n", all->v[i].name);
-	hash_members(all, m->sha256);
-	kobj_pack_str(pack, offsetof(struct model_input, keys), keys.len ? keys.data : NULL);
+	return p + strspn(p, " \t\r\n");
 }
 
-/* strchr() also finds the terminating NUL, hence the second test. */
-static size_t skip_space(const struct member *v, size_t at)
-{
-	while (at < v->len && strchr(" \t\r\n", v->value[at]) && v->value[at])
-		at++;
-	return at;
-}
-
-/* Find out only which form the reference values have. Trustee itself reports other errors in
- * them. */
-static void read_values(struct model_input *m, const struct member *v)
-{
-	size_t at = skip_space(v, 0);
-
-	if (at == v->len || v->value[at] != '[')
-		return;
-	m->values_list = true;
-	at = skip_space(v, at + 1);
-	m->values_empty |= at < v->len && v->value[at] == ']';
-}
-
-/* The names of the reference values' file differ between Trustee's versions. */
+/* The names of the reference values' file differ between Trustee's versions. Only their form is
+ * found out here: Trustee itself reports other errors in them. */
 static void read_files(struct kobj_pack *pack, struct model_input *m, const struct members *all)
 {
 	for (size_t i = 0; i < all->n; i++) {
 		const struct member *v = &all->v[i];
+		const char *first = skip_space(v->value);
 
-		if (str_eq(v->name, MODEL_KBSFILE_KEY))
-			model_kbsfile_read(pack, offsetof(struct model_input, file), &m->file,
-				v->value, v->len);
-		else if (str_eq(v->name, "reference_value") ||
-			 str_eq(v->name, "reference-values.json"))
-			read_values(m, v);
+		if (str_eq(v->name, MODEL_KBSFILE_KEY)) {
+			model_kbsfile_read(pack, AT(file), &m->file, v->value, v->len);
+		} else if ((str_eq(v->name, "reference_value") ||
+				   str_eq(v->name, "reference-values.json")) &&
+			   *first == '[') {
+			m->values_list = true;
+			m->values_empty |= *skip_space(first + 1) == ']';
+		}
 	}
 }
 
@@ -142,16 +115,19 @@ static struct kobj *extract(struct json_object *o, bool secret, struct err *err)
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
 	cleanup_members struct members all =
 		members_of(json_get_obj(o, "data"), secret ? NULL : json_get_obj(o, "binaryData"));
+	cleanup_strbuf struct strbuf keys = STRBUF_INIT;
 	struct model_input m = {.owner_uid = NULL};
 
 	if (kobj_meta_read(&pack, o, &m.obj, err) < 0)
 		return NULL;
-	kobj_pack_str(&pack, offsetof(struct model_input, owner_uid), kobj_owner_controller(o));
-	kobj_pack_str(
-		&pack, offsetof(struct model_input, made), kobj_annotation(o, MODEL_INPUT_MADE));
-	kobj_pack_str(
-		&pack, offsetof(struct model_input, tls), kobj_annotation(o, MODEL_INPUT_TLS));
-	read_members(&pack, &m, &all);
+	kobj_pack_str(&pack, AT(owner_uid), kobj_owner_controller(o));
+	kobj_pack_str(&pack, AT(made), kobj_annotation(o, MODEL_INPUT_MADE));
+	kobj_pack_str(&pack, AT(tls), kobj_annotation(o, MODEL_INPUT_TLS));
+	/* Keys of ConfigMaps and Secrets never contain a line break, so lines separate them. */
+	for (size_t i = 0; i < all.n; i++)
+		strbuf_addf(&keys, "%s\n", all.v[i].name);
+	hash_members(&all, m.sha256);
+	kobj_pack_str(&pack, AT(keys), keys.len ? keys.data : NULL);
 	if (!secret)
 		read_files(&pack, &m, &all);
 	return kobj_pack_finish(&pack, &m, sizeof(m));

@@ -13,6 +13,7 @@
 #include "tec/base/json.h"
 #include "tec/kobj/key.h"
 #include "tec/kobj/owner.h"
+#include "tec/model/plain.h"
 
 #define VCEK_DIR "/opt/confidential-containers/attestation-service/kds-store/vcek"
 #define AT(m)    offsetof(struct model_kbsconfig, m)
@@ -78,71 +79,37 @@ static bool in_lines(const char *lines, const char *name)
 	return false;
 }
 
-/* Return a string of spec; NULL when it is absent or empty. */
-static const char *text_at(struct json_object *spec, const char *path)
-{
-	const char *s = json_get_str(spec, path);
-
-	return s && *s ? s : NULL;
-}
-
-/* Keep the first problem only: the condition has room for one sentence. */
-static void complain(struct strbuf *problem, const char *path, const char *what)
-{
-	if (problem->len)
-		return;
-	strbuf_addf(problem, "spec.%s %s", path, what);
-	for (char *p = problem->data; *p; p++)
-		*p = *p == '/' ? '.' : *p;
-}
-
-/* Check a name before it becomes part of a volume: an invalid one would make the whole Deployment
- * invalid. */
-static const char *name_at(struct json_object *spec, const char *path, struct strbuf *problem)
-{
-	const char *s = text_at(spec, path);
-
-	if (!s || kobj_name_valid(s, strlen(s)))
-		return s;
-	complain(problem, path, "is not a valid object name");
-	return NULL;
-}
-
 /* Kept as lines, because a packed object has strings but no arrays of them. */
 static void read_resources(struct kobj_pack *pack, struct json_object *spec, struct strbuf *problem)
 {
 	struct json_object *list = json_get_arr(spec, "kbsSecretResources");
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
 
-	for (size_t i = 0; list && i < json_object_array_length(list); i++) {
-		struct json_object *v = json_object_array_get_idx(list, i);
+	for (size_t i = 0; i < json_len(list); i++) {
+		struct json_object *v = json_at(list, i);
 		const char *s =
 			json_object_is_type(v, json_type_string) ? json_object_get_string(v) : "";
 
 		if (!kobj_name_valid(s, strlen(s)))
-			complain(problem, "kbsSecretResources", "contains an invalid Secret name");
+			model_plain_complain(
+				problem, "kbsSecretResources", "contains an invalid Secret name");
 		else if (!in_lines(out.data, s)) /* skip duplicates */
 			strbuf_addf(&out, "%s\n", s);
 	}
 	kobj_pack_str(pack, AT(resources), out.len ? out.data : NULL);
 }
 
-/* Lines and tabs separate our entries, and Kubernetes refuses a mountPath with a colon. */
-static bool is_mountable(const char *s)
-{
-	return s[0] == '/' && s[1] && !strchr(s, ':') && !strchr(s, '\n') && !strchr(s, '\t') &&
-	       !strstr(s, "..");
-}
-
 /* Without a mountPath, the VCEK certificates go where Trustee looks for them by default. */
 static void add_cache(struct strbuf *out, struct json_object *one, struct strbuf *problem)
 {
-	const char *secret = name_at(one, "secretName", problem), *dir = text_at(one, "mountPath");
+	const char *secret = model_plain_name(one, "secretName", problem),
+		   *dir = model_plain_text(one, "mountPath");
 
 	if (!secret)
 		return;
-	if (dir && !is_mountable(dir))
-		complain(problem, "kbsLocalCertCacheSpec/secrets/mountPath",
+	/* Lines and tabs separate our entries, and Kubernetes refuses a mountPath with a colon. */
+	if (dir && (dir[0] != '/' || !dir[1] || strpbrk(dir, ":\n\t") || strstr(dir, "..")))
+		model_plain_complain(problem, "kbsLocalCertCacheSpec/secrets/mountPath",
 			"is not an absolute path");
 	else
 		strbuf_addf(out, "%s\t%s\n", secret, dir ? dir : VCEK_DIR);
@@ -157,33 +124,9 @@ static void read_caches(struct kobj_pack *pack, struct json_object *spec, struct
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
 
 	add_cache(&out, flat, problem);
-	for (size_t i = 0; list && i < json_object_array_length(list); i++)
-		add_cache(&out, json_object_array_get_idx(list, i), problem);
+	for (size_t i = 0; i < json_len(list); i++)
+		add_cache(&out, json_at(list, i), problem);
 	kobj_pack_str(pack, AT(caches), out.len ? out.data : NULL);
-}
-
-/* KksDeploymentSpec is the name of the member in version 0.4.0 of the other operator; stored
- * objects may still have it. */
-static int32_t read_replicas(struct json_object *spec, struct strbuf *problem)
-{
-	int64_t n = json_get_int(spec, "KbsDeploymentSpec/replicas",
-		json_get_int(spec, "KksDeploymentSpec/replicas", 1));
-
-	if (n >= 0 && n <= INT32_MAX)
-		return (int32_t)n;
-	complain(problem, "KbsDeploymentSpec/replicas", "is negative");
-	return 1;
-}
-
-/* Canonical JSON, so that a different order of the variables does not restart Trustee. */
-static void read_env(struct kobj_pack *pack, struct json_object *spec)
-{
-	struct json_object *env = json_get_obj(spec, "KbsEnvVars");
-	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-
-	if (env && json_object_object_length(env))
-		json_canonical(&text, env);
-	kobj_pack_str(pack, AT(env), text.len ? text.data : NULL);
 }
 
 /* Without kbsDeploymentType, a configuration for the AS or the RVPS implies separate
@@ -191,40 +134,39 @@ static void read_env(struct kobj_pack *pack, struct json_object *spec)
 static void read_spec(struct kobj_pack *pack, struct model_kbsconfig *m, struct json_object *spec)
 {
 	cleanup_strbuf struct strbuf problem = STRBUF_INIT;
-	const char *type = text_at(spec, "kbsDeploymentType"),
-		   *service = text_at(spec, "kbsServiceType");
+	const char *type = model_plain_text(spec, "kbsDeploymentType"),
+		   *service = model_plain_text(spec, "kbsServiceType");
+	struct json_object *env = json_get_obj(spec, "KbsEnvVars");
+	cleanup_strbuf struct strbuf env_text = STRBUF_INIT;
 	bool parts = false;
+	/* The member's name in version 0.4.0 of the other operator; stored objects may have it. */
+	int64_t replicas = json_get_int(spec, "KbsDeploymentSpec/replicas",
+		json_get_int(spec, "KksDeploymentSpec/replicas", 1));
 
 	for (int i = 0; i < KBSCONFIG_N_INPUTS; i++) {
-		const char *name = name_at(spec, model_kbsconfig_input_paths[i], &problem);
+		const char *name = model_plain_name(spec, model_kbsconfig_input_paths[i], &problem);
 
 		parts |= name && (i == KBSCONFIG_AS_CONFIG || i == KBSCONFIG_RVPS_CONFIG);
 		kobj_pack_str(pack, AT(input) + (size_t)i * sizeof(m->input[0]), name);
 	}
 	if (type && !str_eq(type, "AllInOneDeployment") && !str_eq(type, "MicroservicesDeployment"))
-		complain(&problem, "kbsDeploymentType",
+		model_plain_complain(&problem, "kbsDeploymentType",
 			"is neither AllInOneDeployment nor MicroservicesDeployment");
 	m->microservices = type ? str_eq(type, "MicroservicesDeployment") : parts;
-	m->replicas = read_replicas(spec, &problem);
+	if (replicas < 0 || replicas > INT32_MAX)
+		model_plain_complain(&problem, "KbsDeploymentSpec/replicas", "is negative");
+	else
+		m->replicas = (int32_t)replicas;
 	kobj_pack_str(pack, AT(service_type), service ? service : "ClusterIP");
-	kobj_pack_str(pack, AT(pvc), name_at(spec, "ibmSEConfigSpec/certStorePvc", &problem));
+	kobj_pack_str(
+		pack, AT(pvc), model_plain_name(spec, "ibmSEConfigSpec/certStorePvc", &problem));
 	read_resources(pack, spec, &problem);
 	read_caches(pack, spec, &problem);
-	read_env(pack, spec);
+	/* Canonical JSON, so that a different order of the variables does not restart Trustee. */
+	if (json_len(env))
+		json_canonical(&env_text, env);
+	kobj_pack_str(pack, AT(env), env_text.len ? env_text.data : NULL);
 	kobj_pack_str(pack, AT(problem), problem.len ? problem.data : NULL);
-}
-
-/* Owners without a controller are kept, so that an adoption adds to them and does not replace
- * them. */
-static void read_owners(struct kobj_pack *pack, struct json_object *o)
-{
-	const char *controller = kobj_owner_controller(o);
-	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-
-	if (!controller && kobj_owner_count(o))
-		json_canonical(&text, json_get_arr(o, "metadata/ownerReferences"));
-	kobj_pack_str(pack, AT(owner_uid), controller);
-	kobj_pack_str(pack, AT(owners), text.len ? text.data : NULL);
 }
 
 /* Never fails because of spec: problems are kept for the condition, and finalizers must work in any
@@ -233,6 +175,8 @@ struct kobj *model_kbsconfig_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
 	struct model_kbsconfig m = {.replicas = 1};
+	const char *controller = kobj_owner_controller(o);
+	cleanup_strbuf struct strbuf owners = STRBUF_INIT;
 
 	if (kobj_meta_read(&pack, o, &m.obj, err) < 0)
 		return NULL;
@@ -241,7 +185,12 @@ struct kobj *model_kbsconfig_extract(struct json_object *o, struct err *err)
 	kobj_pack_str(&pack, AT(layout), kobj_annotation(o, MODEL_KBSCONFIG_LAYOUT));
 	kobj_pack_str(&pack, AT(guard), kobj_annotation(o, MODEL_KBSCONFIG_GUARD));
 	kobj_pack_str(&pack, AT(profile), kobj_annotation(o, MODEL_KBSCONFIG_PROFILE));
-	read_owners(&pack, o);
+	/* Owners without a controller are kept, so that an adoption adds to them and does not
+	 * replace them. */
+	if (!controller && kobj_owner_count(o))
+		json_canonical(&owners, json_get_arr(o, "metadata/ownerReferences"));
+	kobj_pack_str(&pack, AT(owner_uid), controller);
+	kobj_pack_str(&pack, AT(owners), owners.len ? owners.data : NULL);
 	kobj_pack_str(&pack, AT(log), json_get_str(o, "spec/KbsEnvVars/RUST_LOG"));
 	read_spec(&pack, &m, json_get_obj(o, "spec"));
 	m.has_status = json_get(o, "status/isReady") != NULL;

@@ -18,22 +18,17 @@
 #define FILES_MAX  64
 #define AT(member) (at + offsetof(struct model_kbsfile, member))
 
-/* Paths are compared with mounts as text, so only normalised ones are accepted. */
-static bool is_path(const char *s)
-{
-	size_t len = strlen(s);
-
-	return s[0] == '/' && len > 1 && len < PATH_MAX_ && s[len - 1] != '/' && !strchr(s, ':') &&
-	       !strstr(s, "//") && !strstr(s, "/../") && !strstr(s, "/./") && !str_ends(s, "/..") &&
-	       !str_ends(s, "/.");
-}
-
 /* Return a path, or NULL; a value that is not a path is reported in why. */
 static const char *path_of(struct json_object *root, const char *where, struct strbuf *why)
 {
 	const char *s = json_get_str(root, where);
+	size_t len = s ? strlen(s) : 0;
 
-	if (!json_get(root, where) || (s && is_path(s)))
+	/* Paths are compared with mounts as text, so only normalised ones are accepted. */
+	if (!json_get(root, where) ||
+		(len > 1 && len < PATH_MAX_ && s[0] == '/' && s[len - 1] != '/' &&
+			!strchr(s, ':') && !strstr(s, "//") && !strstr(s, "/../") &&
+			!strstr(s, "/./") && !str_ends(s, "/..") && !str_ends(s, "/.")))
 		return s;
 	if (!why->len)
 		strbuf_addf(why, "%s is not an absolute path", where);
@@ -60,7 +55,7 @@ static uint16_t port_of(struct json_object *root, bool *loopback, struct strbuf 
 
 	if (!sockets)
 		sockets = json_get_arr(root, "sockets");
-	one = sockets ? json_object_array_get_idx(sockets, 0) : NULL;
+	one = json_at(sockets, 0);
 	if (!one)
 		return PORT;
 	s = json_object_is_type(one, json_type_string) ? json_object_get_string(one) : "";
@@ -78,8 +73,8 @@ static const char *resource_dir(struct json_object *root, struct strbuf *why)
 {
 	struct json_object *plugins = json_get_arr(root, "plugins");
 
-	for (size_t i = 0; plugins && i < json_object_array_length(plugins); i++) {
-		struct json_object *p = json_object_array_get_idx(plugins, i);
+	for (size_t i = 0; i < json_len(plugins); i++) {
+		struct json_object *p = json_at(plugins, i);
 
 		if (str_eq(json_get_str(p, "name"), "resource") &&
 			str_eq(json_get_str(p, "type"), "LocalFs"))
@@ -103,33 +98,24 @@ static bool is_key(const char *s, size_t len)
 	return true;
 }
 
-/* Only /etc/DIR/KEY is recorded: this is where objects named by a KbsConfig are mounted. */
-static void note_file(struct strbuf *out, unsigned *n, const char *s)
-{
-	const char *dir = s + strlen("/etc/"), *slash;
-
-	if (!str_starts(s, "/etc/") || !(slash = strchr(dir, '/')) ||
-		!is_key(dir, (size_t)(slash - dir)) || !is_key(slash + 1, strlen(slash + 1)) ||
-		*n == FILES_MAX)
-		return;
-	strbuf_addf(out, "%s\n", dir);
-	(*n)++;
-}
-
-/* Visit every string of the document, including those in lists. */
+/* Visit every string of the document, including those in lists. Only /etc/DIR/KEY is recorded: this
+ * is where objects named by a KbsConfig are mounted. */
 static void note_files(struct strbuf *out, unsigned *n, struct json_object *o)
 {
-	if (json_object_is_type(o, json_type_string)) {
-		note_file(out, n, json_object_get_string(o));
-	} else if (json_object_is_type(o, json_type_array)) {
-		for (size_t i = 0; i < json_object_array_length(o); i++)
-			note_files(out, n, json_object_array_get_idx(o, i));
-	} else if (json_object_is_type(o, json_type_object)) {
-		json_object_object_foreach (o, name, v) {
-			(void)name;
-			note_files(out, n, v);
-		}
+	const char *s = json_object_is_type(o, json_type_string) ? json_object_get_string(o) : "";
+	const char *dir = str_starts(s, "/etc/") ? s + strlen("/etc/") : "",
+		   *slash = strchr(dir, '/');
+
+	if (slash && is_key(dir, (size_t)(slash - dir)) && is_key(slash + 1, strlen(slash + 1)) &&
+		*n < FILES_MAX) {
+		strbuf_addf(out, "%s\n", dir);
+		(*n)++;
 	}
+	if (json_object_is_type(o, json_type_array))
+		for (size_t i = 0; i < json_len(o); i++)
+			note_files(out, n, json_at(o, i));
+	json_each (o, name, v)
+		note_files(out, n, v);
 }
 
 /* The slash after dir is compared as well, so "auth" does not match lines of "auth-secret". */

@@ -17,6 +17,9 @@
 #include "tec/kobj/gvk.h"
 #include "tec/kobj/owner.h"
 #include "tec/model/mark.h"
+#include "tec/model/plain.h"
+
+#define AT(m) offsetof(struct model_machine, m)
 
 const char *const model_machine_cond_types[MACHINE_N_CONDS] = {
 	[MACHINE_KEY_READY] = "KeyReady",
@@ -72,19 +75,15 @@ static void pack_marks(struct kobj_pack *pack, struct json_object *o, struct mod
 	const char *spki = key ? strchr(key, ' ') : NULL;
 
 	m->recalled = sent && str_ends(sent, MODEL_DELIVERED_REVOKED);
-	kobj_pack_str(pack, offsetof(struct model_machine, announced),
-		model_mark(o, MODEL_KEY_SHA256_ANNOTATION));
-	kobj_pack_str(pack, offsetof(struct model_machine, bound_at),
-		model_mark(o, MODEL_BOUND_AT_ANNOTATION));
+	kobj_pack_str(pack, AT(announced), model_mark(o, MODEL_KEY_SHA256_ANNOTATION));
+	kobj_pack_str(pack, AT(bound_at), model_mark(o, MODEL_BOUND_AT_ANNOTATION));
 	if (spki && is_hash(spki + 1)) {
-		pack_part(
-			pack, offsetof(struct model_machine, bound_key), key, (size_t)(spki - key));
-		kobj_pack_str(pack, offsetof(struct model_machine, bound_spki), spki + 1);
+		pack_part(pack, AT(bound_key), key, (size_t)(spki - key));
+		kobj_pack_str(pack, AT(bound_spki), spki + 1);
 	}
-	pack_part(pack, offsetof(struct model_machine, delivered_at), sent,
+	pack_part(pack, AT(delivered_at), sent,
 		sent ? strlen(sent) - (m->recalled ? strlen(MODEL_DELIVERED_REVOKED) : 0) : 0);
-	kobj_pack_str(
-		pack, offsetof(struct model_machine, old_key_sha256), is_hash(old) ? old : NULL);
+	kobj_pack_str(pack, AT(old_key_sha256), is_hash(old) ? old : NULL);
 }
 
 /* Parse a time; 0 when it is absent or not RFC 3339. */
@@ -101,15 +100,10 @@ struct kobj *model_machine_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
 	struct model_machine m = {0};
-	const char *id = json_get_str(o, "spec/id");
+	const char *id;
 
-	if (kobj_meta_read(&pack, o, &m.obj, err) < 0)
+	if (kobj_meta_read(&pack, o, &m.obj, err) < 0 || !(id = model_plain_needed(o, "id", err)))
 		return NULL;
-	if (!id) {
-		err_set(err, ERR_INVALID, "spec.id of %s is missing or not a string",
-			json_get_str(o, "metadata/name"));
-		return NULL;
-	}
 	m.id_valid = uuid_valid(id, strlen(id));
 	m.has_finalizer = kobj_has_finalizer(o, MODEL_MACHINE_FINALIZER);
 	m.by_listener =
@@ -118,13 +112,11 @@ struct kobj *model_machine_extract(struct json_object *o, struct err *err)
 	m.attested_s = seconds_of(model_mark(o, MODEL_LAST_ATTESTED_ANNOTATION));
 	m.withheld = model_mark(o, MODEL_WITHHELD_ANNOTATION) != NULL;
 	m.n_owners = (unsigned)kobj_owner_count(o);
-	kobj_pack_str(&pack, offsetof(struct model_machine, id), id);
+	kobj_pack_str(&pack, AT(id), id);
 	pack_marks(&pack, o, &m);
-	kobj_pack_other_finalizers(
-		&pack, offsetof(struct model_machine, finalizers), o, MODEL_MACHINE_FINALIZER);
-	kobj_pack_str(&pack, offsetof(struct model_machine, owner_uid), kobj_owner_controller(o));
-	kobj_cond_read(&pack, o, model_machine_cond_types, MACHINE_N_CONDS, m.cond,
-		offsetof(struct model_machine, cond));
+	kobj_pack_other_finalizers(&pack, AT(finalizers), o, MODEL_MACHINE_FINALIZER);
+	kobj_pack_str(&pack, AT(owner_uid), kobj_owner_controller(o));
+	kobj_cond_read(&pack, o, model_machine_cond_types, MACHINE_N_CONDS, m.cond, AT(cond));
 	return kobj_pack_finish(&pack, &m, sizeof(m));
 }
 
@@ -143,22 +135,14 @@ char *model_machine_name(const char *uuid)
 struct json_object *model_machine_new_json(
 	const char *uuid, const char *cluster_name, const char *cluster_uid, bool held)
 {
-	cleanup_strbuf struct strbuf version = STRBUF_INIT;
-	struct json_object *o = json_obj(), *meta = json_obj();
 	cleanup_free char *name = model_machine_name(uuid);
+	struct json_object *meta, *o = kobj_new(&kobj_machine, name, &meta);
 
-	kobj_api_version(&kobj_machine, &version);
-	json_add_str(meta, "name", name);
 	json_add(meta, "annotations",
 		json_add_str(json_obj(), MODEL_CREATED_BY_ANNOTATION, MODEL_CREATED_BY_LISTENER));
 	if (held)
 		json_add(meta, "finalizers", kobj_finalizers(NULL, MODEL_MACHINE_FINALIZER));
 	if (cluster_uid)
-		json_add(meta, "ownerReferences",
-			json_push(json_arr(),
-				kobj_owner_json(&kobj_cluster, cluster_name, cluster_uid)));
-	json_add_str(o, "apiVersion", strbuf_str(&version));
-	json_add_str(o, "kind", kobj_machine.kind);
-	json_add(o, "metadata", meta);
+		kobj_owner_add(meta, &kobj_cluster, cluster_name, cluster_uid);
 	return json_add(o, "spec", json_add_str(json_obj(), "id", uuid));
 }

@@ -74,17 +74,6 @@ static bool collect(struct table *t, const struct pcr_events *e)
 	return e->n <= UINT8_MAX;
 }
 
-static bool collect_all(struct table *t, const struct model_pcrmsg *m)
-{
-	bool fits = collect(t, &m->events);
-
-	for (size_t i = 0; fits && i < m->variants.n; i++)
-		fits = collect(t, &m->variants.v[i].events);
-	for (size_t i = 0; fits && i < m->platforms.n; i++)
-		fits = collect(t, &m->platforms.v[i].events);
-	return fits;
-}
-
 static void put_events(struct strbuf *out, const struct table *t, const struct pcr_events *e)
 {
 	strbuf_addc(out, (char)e->n);
@@ -145,9 +134,15 @@ int model_pcrmsg_write(const char *nonce, const char *digest, const struct model
 {
 	cleanup_strbuf struct strbuf packed = STRBUF_INIT;
 	struct table table = {.n = 0};
+	bool fits;
 	size_t len = strlen(PREFIX) + strlen(nonce) + 1 + strlen(digest) + 1;
 
-	if (!collect_all(&table, m))
+	fits = collect(&table, &m->events);
+	for (size_t i = 0; fits && i < m->variants.n; i++)
+		fits = collect(&table, &m->variants.v[i].events);
+	for (size_t i = 0; fits && i < m->platforms.n; i++)
+		fits = collect(&table, &m->platforms.v[i].events);
+	if (!fits)
 		return err_set(
 			err, ERR_INVALID, "there are more than %d distinct events", HASHES_MAX);
 	put_all(&packed, &table, m);
@@ -209,18 +204,6 @@ static char *get_text(struct reader *r, unsigned max)
 	if (!utf8_valid(at, len))
 		r->why = "a text is not UTF-8";
 	return r->why ? NULL : xasprintf("%.*s", (int)len, (const char *)at);
-}
-
-/* Duplicates are refused: equal values would have more than one encoding. */
-static void get_hashes(struct reader *r)
-{
-	r->n_hashes = get_number(r, HASHES_MAX, NULL);
-	r->hashes = get(r, r->n_hashes * SHA256_LEN);
-	for (size_t i = 0; !r->why && i < r->n_hashes; i++)
-		for (size_t k = 0; k < i; k++)
-			if (memcmp(r->hashes + i * SHA256_LEN, r->hashes + k * SHA256_LEN,
-				    SHA256_LEN) == 0)
-				r->why = "a hash is duplicated";
 }
 
 /* Read one event. An image may only state PCR 4 and 14, a platform PCR 7 as well: other registers
@@ -305,7 +288,14 @@ static const char *unpack(const uint8_t *data, size_t len, struct model_pcrmsg *
 {
 	struct reader r = {.p = data, .end = data + len};
 
-	get_hashes(&r);
+	r.n_hashes = get_number(&r, HASHES_MAX, NULL);
+	r.hashes = get(&r, r.n_hashes * SHA256_LEN);
+	/* Duplicates are refused: equal values would have more than one encoding. */
+	for (size_t i = 0; !r.why && i < r.n_hashes; i++)
+		for (size_t k = 0; k < i; k++)
+			if (memcmp(r.hashes + i * SHA256_LEN, r.hashes + k * SHA256_LEN,
+				    SHA256_LEN) == 0)
+				r.why = "a hash is duplicated";
 	get_events(&r, false, &out->events);
 	get_variants(&r, &out->variants);
 	get_platforms(&r, &out->platforms);
@@ -316,23 +306,14 @@ static const char *unpack(const uint8_t *data, size_t len, struct model_pcrmsg *
 	return r.why;
 }
 
-/* Skip `want` and a space; NULL when the text does not start with them. */
-static const char *after(const char *text, const char *end, const char *want)
+/* Skip len bytes, which must be `want` (NULL: any), and a space; NULL when the text does not start
+ * with them. */
+static const char *after(const char *text, const char *end, const char *want, size_t len)
 {
-	size_t len = strlen(want);
-
-	if (!text || (size_t)(end - text) <= len || memcmp(text, want, len) != 0 ||
-		text[len] != ' ')
+	if ((size_t)(end - text) <= len || text[len] != ' ' ||
+		(want && memcmp(text, want, len) != 0))
 		return NULL;
 	return text + len + 1;
-}
-
-/* Skip any nonce: only its length is checked. */
-static const char *after_nonce(const char *text, const char *end)
-{
-	return end - text > MODEL_PCRMSG_NONCE_LEN && text[MODEL_PCRMSG_NONCE_LEN] == ' '
-		       ? text + MODEL_PCRMSG_NONCE_LEN + 1
-		       : NULL;
 }
 
 /* The nonce proves that the message is from the Job whose nonce was announced, the digest that it
@@ -349,10 +330,10 @@ int model_pcrmsg_read(const char *text, size_t len, const char *nonce, const cha
 		memcmp(text, PREFIX, strlen(PREFIX)) != 0)
 		return err_set(err, ERR_INVALID, "it is not a message of tec-compute-pcrs");
 	at = text + strlen(PREFIX);
-	at = nonce ? after(at, end, nonce) : after_nonce(at, end);
+	at = after(at, end, nonce, nonce ? strlen(nonce) : MODEL_PCRMSG_NONCE_LEN);
 	if (!at)
 		return err_set(err, ERR_INVALID, "it does not contain the announced nonce");
-	at = after(at, end, digest);
+	at = after(at, end, digest, strlen(digest));
 	if (!at)
 		return err_set(err, ERR_INVALID, "it is about another image");
 	if (bytes_from_b64(at, (size_t)(end - at), &data, &n) < 0 || n == 0)

@@ -63,7 +63,7 @@ static struct json_object *parse(const char *text, size_t len, struct err *err)
 		err_set(err, ERR_INVALID, "it is not a JSON object");
 		return NULL;
 	}
-	if (o && json_object_object_length(o) > ENTRIES_MAX) {
+	if (o && json_len(o) > ENTRIES_MAX) {
 		json_object_put(o);
 		err_set(err, ERR_INVALID, "it has more than %d entries", ENTRIES_MAX);
 		return NULL;
@@ -82,7 +82,7 @@ struct model_pcrs *model_pcrs_parse(const char *text, size_t len)
 		m->why = xstrdup(err.text);
 		return m;
 	}
-	m->v = xcalloc((size_t)json_object_object_length(o) + 1, sizeof(*m->v));
+	m->v = xcalloc((size_t)json_len(o) + 1, sizeof(*m->v));
 	json_object_object_foreach (o, name, entry) {
 		if (kobj_name_valid(name, strlen(name)))
 			read_entry(&m->v[m->n++], name, entry);

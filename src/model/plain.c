@@ -8,8 +8,11 @@
 
 #include "tec/base/json.h"
 #include "tec/base/str.h"
+#include "tec/kobj/key.h"
 #include "tec/kobj/owner.h"
 #include "tec/kobj/subset.h"
+
+#define AT(m) offsetof(struct model_plain, m)
 
 #define WHY_MAX 400
 #define ITS_OWN "deployment.kubernetes.io/" /* prefix of the Deployment controller's annotations */
@@ -48,12 +51,11 @@ uint64_t model_plain_shape(struct json_object *o)
 			json_canonical(&text, part);
 		strbuf_addf(&text, "\n");
 	}
-	for (struct lh_entry *e = a ? lh_table_head(json_object_get_object(a)) : NULL; e;
-		e = lh_entry_next(e)) {
-		if (str_starts(lh_entry_k(e), ITS_OWN))
+	json_each (a, name, value) {
+		if (str_starts(name, ITS_OWN))
 			continue;
-		strbuf_addf(&text, "%s ", (const char *)lh_entry_k(e));
-		json_canonical(&text, (struct json_object *)lh_entry_v(e));
+		strbuf_addf(&text, "%s ", name);
+		json_canonical(&text, value);
 	}
 	shape = str_hash(strbuf_str(&text), text.len);
 	return shape ? shape : 1;
@@ -67,13 +69,10 @@ struct kobj *model_plain_extract(struct json_object *o, struct err *err)
 
 	if (kobj_meta_read(&pack, o, &p.obj, err) < 0)
 		return NULL;
-	kobj_pack_str(&pack, offsetof(struct model_plain, owner_uid), kobj_owner_controller(o));
-	kobj_pack_str(&pack, offsetof(struct model_plain, render_hash),
-		kobj_annotation(o, KOBJ_RENDER_HASH_ANNOTATION));
-	kobj_pack_str(
-		&pack, offsetof(struct model_plain, cluster_ip), json_get_str(o, "spec/clusterIP"));
-	kobj_pack_str(
-		&pack, offsetof(struct model_plain, volume), json_get_str(o, "spec/volumeName"));
+	kobj_pack_str(&pack, AT(owner_uid), kobj_owner_controller(o));
+	kobj_pack_str(&pack, AT(render_hash), kobj_annotation(o, KOBJ_RENDER_HASH_ANNOTATION));
+	kobj_pack_str(&pack, AT(cluster_ip), json_get_str(o, "spec/clusterIP"));
+	kobj_pack_str(&pack, AT(volume), json_get_str(o, "spec/volumeName"));
 	p.seen = json_get_int(o, "status/observedGeneration", 0);
 	p.wanted = number(o, "spec/replicas", 1);
 	p.ready = number(o, "status/readyReplicas", 0);
@@ -81,6 +80,53 @@ struct kobj *model_plain_extract(struct json_object *o, struct err *err)
 	p.replicas = number(o, "status/replicas", 0);
 	p.shape = model_plain_shape(o);
 	return kobj_pack_finish(&pack, &p, sizeof(p));
+}
+
+void model_plain_field(struct strbuf *out, const char *path)
+{
+	size_t at;
+
+	strbuf_adds(out, "spec.");
+	at = out->len;
+	strbuf_adds(out, path);
+	for (; at < out->len; at++)
+		out->data[at] = out->data[at] == '/' ? '.' : out->data[at];
+}
+
+const char *model_plain_text(struct json_object *o, const char *path)
+{
+	const char *s = json_get_str(o, path);
+
+	return s && *s ? s : NULL;
+}
+
+const char *model_plain_needed(struct json_object *o, const char *member, struct err *err)
+{
+	const char *s = json_get_str(json_get_obj(o, "spec"), member);
+
+	if (!s)
+		err_set(err, ERR_INVALID, "spec.%s of %s is missing or not a string", member,
+			json_get_str(o, "metadata/name"));
+	return s;
+}
+
+void model_plain_complain(struct strbuf *problem, const char *path, const char *what)
+{
+	if (problem->len)
+		return;
+	model_plain_field(problem, path);
+	strbuf_addf(problem, " %s", what);
+}
+
+/* An invalid name would make the object invalid that refers to it. */
+const char *model_plain_name(struct json_object *spec, const char *path, struct strbuf *problem)
+{
+	const char *s = model_plain_text(spec, path);
+
+	if (!s || kobj_name_valid(s, strlen(s)))
+		return s;
+	model_plain_complain(problem, path, "is not a valid object name");
+	return NULL;
 }
 
 char *model_plain_why(struct json_object *o)

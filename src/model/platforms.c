@@ -113,11 +113,9 @@ static void read_one(struct json_object *o, struct model_platforms *out)
 /* The first MODEL_PLATFORMS_MAX elements are read, which is the most that spec can name. */
 void model_platforms_read(struct json_object *list, struct model_platforms *out)
 {
-	size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
-
 	out->n = 0;
-	for (size_t i = 0; i < n && i < MODEL_PLATFORMS_MAX; i++)
-		read_one(json_object_array_get_idx(list, i), out);
+	for (size_t i = 0; i < json_len(list) && i < MODEL_PLATFORMS_MAX; i++)
+		read_one(json_at(list, i), out);
 }
 
 /* Bad elements are not written back: they would stay bad. */

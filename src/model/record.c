@@ -25,14 +25,6 @@ static const char *const words[MODEL_RECORD_N_KINDS] = {
 	[MODEL_RECORD_DROPPED] = "dropped",
 };
 
-/* Check the name of an identity or a boot set: only characters that every storage backend of
- * Trustee accepts. */
-static bool is_value_name(const char *name)
-{
-	return (rats_is_identity_name(name) || str_starts(name, BOOT_PREFIX)) &&
-	       strlen(name) <= NAME_MAX_ && name[strspn(name, NAME_CHARS)] == '\0';
-}
-
 /* Each kind has its own form of name. Others are dropped, since the names are later sent to Trustee
  * or compared with ids. */
 static bool is_name(enum model_record_kind kind, const char *name)
@@ -43,7 +35,9 @@ static bool is_name(enum model_record_kind kind, const char *name)
 	case MODEL_RECORD_RESOURCE:
 		return rats_resource_is_root(name, id);
 	case MODEL_RECORD_VALUE:
-		return is_value_name(name);
+		/* Only characters that every storage backend of Trustee accepts. */
+		return (rats_is_identity_name(name) || str_starts(name, BOOT_PREFIX)) &&
+		       strlen(name) <= NAME_MAX_ && name[strspn(name, NAME_CHARS)] == '\0';
 	case MODEL_RECORD_ID:
 		return uuid_valid(name, strlen(name));
 	case MODEL_RECORD_DROPPED:
@@ -76,9 +70,11 @@ static bool read_line(char *line, struct model_record_entry *out)
 }
 
 /* The order of entries, which model_record_find() relies on. */
-static int by_name(const struct model_record_entry *a, const struct model_record_entry *b)
+static int by_name(const void *a, const void *b)
 {
-	return a->kind != b->kind ? (int)a->kind - (int)b->kind : strcmp(a->name, b->name);
+	const struct model_record_entry *x = a, *y = b;
+
+	return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->name, y->name);
 }
 
 /* Sort by kind and name, of one name the latest first: that one is kept. */
@@ -88,11 +84,6 @@ static int latest_first(const void *a, const void *b)
 	int d = by_name(x, y);
 
 	return d ? d : (x->at_s < y->at_s) - (x->at_s > y->at_s);
-}
-
-static int same_name(const void *a, const void *b)
-{
-	return by_name(a, b);
 }
 
 /* The number of entries is bounded, because the ConfigMap can be edited by others. */
@@ -137,7 +128,7 @@ const struct model_record_entry *model_record_find(
 {
 	const struct model_record_entry key = {.kind = kind, .name = name};
 
-	return r && r->n ? bsearch(&key, r->v, r->n, sizeof(*r->v), same_name) : NULL;
+	return r && r->n ? bsearch(&key, r->v, r->n, sizeof(*r->v), by_name) : NULL;
 }
 
 void model_record_add(

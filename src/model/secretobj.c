@@ -20,24 +20,19 @@
 #include "tec/pki/spki.h"
 #include "tec/rats/names.h"
 
+#define AT(m) offsetof(struct model_secret, m)
+
 #define LUKS_RAW     24
 #define LUKS_KEY_LEN 32 /* length of its base64 */
 #define LUKS_HEAD    "{\"key_type\":\"oct\",\"key\":\""
 #define LUKS_TAIL    "\"}"
+#define BASE64       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 #define ROOT_B64_MAX                                                                               \
 	2048 /* a well-formed root is 59 bytes, 80 in base64; the rest allows for white space */
 
 /* ---- the form of `root` */
 
 static const struct json_limits root_limits = {.bytes = ROOT_B64_MAX, .depth = 2, .tokens = 5};
-
-/* 32 characters of the base64 alphabet without padding always encode 24 bytes. */
-static bool is_key(const char *s)
-{
-	size_t len = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
-
-	return len == LUKS_KEY_LEN && s[len] == '\0';
-}
 
 /* Check for {"key_type":"oct","key":"..."} with members in any order and no others. */
 static bool luks_well_formed(const struct secret *root)
@@ -46,8 +41,9 @@ static bool luks_well_formed(const struct secret *root)
 	struct json_object *o = json_parse(
 		(const char *)secret_peek(root), secret_len(root), &root_limits, &ignored);
 	const char *key = json_get_str(o, "key");
-	bool ok = key && is_key(key) && str_eq(json_get_str(o, "key_type"), "oct") &&
-		  json_object_object_length(o) == 2;
+	/* 32 characters of the base64 alphabet without padding always encode 24 bytes. */
+	bool ok = key && strlen(key) == LUKS_KEY_LEN && strspn(key, BASE64) == LUKS_KEY_LEN &&
+		  str_eq(json_get_str(o, "key_type"), "oct") && json_len(o) == 2;
 
 	json_wipe(o);
 	json_object_put(o);
@@ -55,23 +51,6 @@ static bool luks_well_formed(const struct secret *root)
 }
 
 /* ---- extraction */
-
-/* kubectl apply stores a copy of the whole Secret in an annotation, which is wiped as well. */
-static void wipe_secret(struct json_object *o)
-{
-	struct json_object *a = json_get_obj(o, "metadata/annotations"), *last = NULL;
-
-	json_wipe(json_get_obj(o, "data"));
-	json_wipe(json_get_obj(o, "stringData"));
-	if (a && json_object_object_get_ex(
-			 a, "kubectl.kubernetes.io/last-applied-configuration", &last))
-		json_wipe(last);
-}
-
-static void pack_sha256(struct kobj_pack *pack, const uint8_t digest[SHA256_LEN])
-{
-	kobj_pack_bytes(pack, offsetof(struct model_secret, sha256), digest, SHA256_LEN);
-}
 
 /* A root that is not well-formed has a shape of its own: the Secret may be a Machine's, but is
  * never delivered. */
@@ -88,7 +67,7 @@ static void read_luks(struct kobj_pack *pack, struct json_object *v, struct mode
 	if (!root || !luks_well_formed(root))
 		return;
 	secret_sha256(root, digest);
-	pack_sha256(pack, digest);
+	kobj_pack_bytes(pack, AT(sha256), digest, SHA256_LEN);
 	s->root = steal_ptr(&root);
 	s->shape = MODEL_SECRET_LUKS;
 }
@@ -109,7 +88,7 @@ static void read_ak(struct kobj_pack *pack, struct json_object *v, struct model_
 		return;
 	s->shape = MODEL_SECRET_AK;
 	bytes_sha256(pem, len, digest);
-	pack_sha256(pack, digest);
+	kobj_pack_bytes(pack, AT(sha256), digest, SHA256_LEN);
 	s->public_hash = str_hash(pem, len);
 	if (pki_spki_parse_pem((const char *)pem, len, &spki, &ignored) == 0 &&
 		rats_identity_name(spki.der, spki.der_len, name) == 0)
@@ -132,8 +111,7 @@ static void read_ca(struct kobj_pack *pack, struct json_object *data)
 			json_object_get_string(v), (size_t)json_object_get_string_len(v));
 	good = ca && pki_cert_read_bundle((const char *)secret_peek(ca), secret_len(ca), NULL,
 			     &hashes, &ignored) == 0;
-	kobj_pack_str(
-		pack, offsetof(struct model_secret, ca_sha256), good ? strbuf_str(&hashes) : "");
+	kobj_pack_str(pack, AT(ca_sha256), good ? strbuf_str(&hashes) : "");
 }
 
 /* The fini of struct kobj. */
@@ -152,8 +130,7 @@ static void read_data(struct kobj_pack *pack, struct json_object *o, struct mode
 
 	s->shape = MODEL_SECRET_OTHER;
 	read_ca(pack, data);
-	if (!data || json_object_object_length(data) != 1 ||
-		!str_eq(json_get_str(o, "type"), "Opaque"))
+	if (!data || json_len(data) != 1 || !str_eq(json_get_str(o, "type"), "Opaque"))
 		return;
 	if (json_object_object_get_ex(data, "root", &v) && json_object_is_type(v, json_type_string))
 		read_luks(pack, v, s);
@@ -167,16 +144,21 @@ struct kobj *model_secret_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
 	struct model_secret s = {0};
+	struct json_object *a = json_get_obj(o, "metadata/annotations");
 	int ok = kobj_meta_read(&pack, o, &s.obj, err);
 
 	if (ok == 0)
 		read_data(&pack, o, &s);
-	wipe_secret(o);
+	json_wipe(json_get_obj(o, "data"));
+	json_wipe(json_get_obj(o, "stringData"));
+	/* kubectl apply stores a copy of the whole Secret here. */
+	json_wipe(a ? json_object_object_get(a, "kubectl.kubernetes.io/last-applied-configuration")
+		    : NULL);
 	if (ok < 0)
 		return NULL;
 	s.has_ak_finalizer = kobj_has_finalizer(o, MODEL_AK_SECRET_FINALIZER);
 	s.n_owners = (unsigned)kobj_owner_count(o);
-	kobj_pack_str(&pack, offsetof(struct model_secret, owner_uid), kobj_owner_controller(o));
+	kobj_pack_str(&pack, AT(owner_uid), kobj_owner_controller(o));
 	s.obj.fini = release;
 	return kobj_pack_finish(&pack, &s, sizeof(s));
 }
@@ -229,18 +211,13 @@ struct secret *model_luks_root_new(void)
 static struct json_object *frame(const char *name, const struct kobj_gvk *owner,
 	const char *owner_name, const char *owner_uid, const char *finalizer)
 {
-	struct json_object *o = json_obj(), *meta = json_obj();
+	struct json_object *meta, *o = kobj_new(&kobj_secret, name, &meta);
 
-	json_add_str(meta, "name", name);
 	json_add(meta, "labels",
 		json_add_str(json_obj(), "app.kubernetes.io/managed-by", "tec-operator"));
-	json_add(meta, "ownerReferences",
-		json_push(json_arr(), kobj_owner_json(owner, owner_name, owner_uid)));
+	kobj_owner_add(meta, owner, owner_name, owner_uid);
 	if (finalizer)
 		json_add(meta, "finalizers", json_push_str(json_arr(), finalizer));
-	json_add_str(o, "apiVersion", "v1");
-	json_add_str(o, "kind", "Secret");
-	json_add(o, "metadata", meta);
 	return json_add_str(o, "type", "Opaque");
 }
 

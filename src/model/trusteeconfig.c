@@ -13,6 +13,7 @@
 
 #include "tec/base/json.h"
 #include "tec/kobj/key.h"
+#include "tec/model/plain.h"
 #include "tec/pki/cipher.h"
 
 #define SUFFIX_MAX strlen("-attestation-policy-cpu") /* the longest suffix of a derived name */
@@ -42,73 +43,47 @@ const char *model_trusteeconfig_reason(enum model_trusteeconfig_reason r)
 	return names[r];
 }
 
-/* Keep the first problem only: the condition has room for one sentence. */
-static void complain(struct strbuf *problem, const char *path, const char *what)
-{
-	if (!problem->len)
-		strbuf_addf(problem, "spec.%s %s", path, what);
-}
-
 /* ---- TLS */
 
-/* Absent versions are left to Trustee's defaults. */
-static void add_version(
-	struct strbuf *out, struct json_object *tls, const char *name, struct strbuf *problem)
+/* Append KEY = "A:B", in the order given; nothing for an empty list. Groups have the same name in
+ * the API and in OpenSSL; only the characters are checked. */
+static void add_names(struct strbuf *out, const char *key, struct json_object *spec,
+	const char *path, bool ciphers, struct strbuf *problem)
 {
-	cleanup_free char *path = xasprintf("tlsConfig.%s", name);
-	const char *v = json_get_str(tls, name);
+	struct json_object *list = json_get_arr(spec, path);
 
-	if (!v || !*v)
-		return;
-	if (!str_eq(v, "1.2") && !str_eq(v, "1.3"))
-		complain(problem, path, "is not 1.2 or 1.3, the versions that Trustee supports");
-	else
-		strbuf_addf(out, "tls_%s_version = \"%s\"\n",
-			str_eq(name, "minVersion") ? "min" : "max", v);
-}
-
-/* Groups have the same name in the API and in OpenSSL; only the characters are checked. */
-static const char *group_name(const char *name)
-{
-	return pki_cipher_is_name(name) ? name : NULL;
-}
-
-/* Append KEY = "A:B", in the order given; nothing for an empty list. */
-static void add_names(struct strbuf *out, const char *key, struct json_object *list,
-	const char *(*translate)(const char *name), const char *path, struct strbuf *problem)
-{
-	size_t n = list ? json_object_array_length(list) : 0;
-
-	if (n)
-		strbuf_addf(out, "%s = \"", key);
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *one = json_object_array_get_idx(list, i);
+	for (size_t i = 0; i < json_len(list); i++) {
+		struct json_object *one = json_at(list, i);
 		const char *name = json_object_is_type(one, json_type_string)
-					   ? translate(json_object_get_string(one))
-					   : NULL;
+					   ? json_object_get_string(one)
+					   : "";
 
+		if (ciphers)
+			name = pki_cipher_openssl_name(name);
+		else if (!pki_cipher_is_name(name))
+			name = NULL;
 		if (!name)
-			complain(problem, path, "contains a name unknown to OpenSSL");
+			model_plain_complain(problem, path, "contains a name unknown to OpenSSL");
+		if (i == 0)
+			strbuf_addf(out, "%s = \"", key);
 		strbuf_addf(out, "%s%s", i ? ":" : "", name ? name : "");
 	}
-	if (n)
+	if (json_len(list))
 		strbuf_adds(out, "\"\n");
 }
 
-/* Only profile "custom" reads the other members: the others have fixed settings in Trustee. */
+/* Only profile "custom" reads the other members: the others have fixed settings in Trustee. Absent
+ * versions are left to Trustee's defaults. */
 static void read_tls(struct strbuf *out, struct json_object *spec, struct strbuf *problem)
 {
-	static const char *const profiles[] = {"old", "intermediate", "modern", "custom"};
-	struct json_object *tls = json_get_obj(spec, "tlsConfig");
-	const char *profile = json_get_str(tls, "profile");
-	bool known = false;
+	static const char *const versions[] = {"min", "max"};
+	const char *profile = model_plain_text(spec, "tlsConfig/profile");
 
-	if (!profile || !*profile)
+	if (!profile)
 		profile = "intermediate";
-	for (size_t i = 0; i < ARRAY_LEN(profiles); i++)
-		known |= str_eq(profile, profiles[i]);
-	if (!known) {
-		complain(
+	if (!str_eq(profile, "old") && !str_eq(profile, "intermediate") &&
+		!str_eq(profile, "modern") && !str_eq(profile, "custom")) {
+		model_plain_complain(
 			problem, "tlsConfig.profile", "is not old, intermediate, modern or custom");
 		return;
 	}
@@ -116,61 +91,47 @@ static void read_tls(struct strbuf *out, struct json_object *spec, struct strbuf
 		profile, profile);
 	if (!str_eq(profile, "custom"))
 		return;
-	add_version(out, tls, "minVersion", problem);
-	add_version(out, tls, "maxVersion", problem);
-	add_names(out, "tls_ciphers", json_get_arr(tls, "ciphers"), pki_cipher_openssl_name,
-		"tlsConfig.ciphers", problem);
-	add_names(out, "tls_groups", json_get_arr(tls, "groups"), group_name, "tlsConfig.groups",
-		problem);
+	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+		cleanup_free char *path = xasprintf("tlsConfig/%sVersion", versions[i]);
+		const char *v = model_plain_text(spec, path);
+
+		if (v && !str_eq(v, "1.2") && !str_eq(v, "1.3"))
+			model_plain_complain(problem, path,
+				"is not 1.2 or 1.3, the versions that Trustee supports");
+		else if (v)
+			strbuf_addf(out, "tls_%s_version = \"%s\"\n", versions[i], v);
+	}
+	add_names(out, "tls_ciphers", spec, "tlsConfig/ciphers", true, problem);
+	add_names(out, "tls_groups", spec, "tlsConfig/groups", false, problem);
 }
 
 /* ---- spec */
 
-/* There is no default: the profiles differ in what they let through. */
-static enum model_profile profile_of(struct json_object *spec, struct strbuf *problem)
-{
-	const char *s = json_get_str(spec, "profileType");
-
-	if (str_eq(s, "Permissive"))
-		return MODEL_PROFILE_PERMISSIVE;
-	if (str_eq(s, "Restricted"))
-		return MODEL_PROFILE_RESTRICTED;
-	complain(problem, "profileType", "is neither Permissive nor Restricted");
-	return MODEL_PROFILE_NONE;
-}
-
-/* Pack the name of an object. path is written with dots, for people. */
-static void read_name(struct kobj_pack *pack, size_t at, struct json_object *o, const char *member,
-	const char *path, struct strbuf *problem)
-{
-	const char *s = json_get_str(o, member);
-
-	if (!s || !*s)
-		return;
-	if (kobj_name_valid(s, strlen(s)))
-		kobj_pack_str(pack, at, s);
-	else
-		complain(problem, path, "is not a valid object name");
-}
-
-/* metadata.name is checked here, because generated objects append suffixes to it. */
+/* There is no default for the profile: they differ in what they let through. metadata.name is
+ * checked here, because generated objects append suffixes to it. */
 static void read_spec(struct kobj_pack *pack, struct model_trusteeconfig *m,
 	struct json_object *spec, const char *name)
 {
 	cleanup_strbuf struct strbuf problem = STRBUF_INIT, tls = STRBUF_INIT;
-	struct json_object *ibmse = json_get_obj(spec, "ibmSE");
-	const char *service = json_get_str(spec, "kbsServiceType");
+	const char *service = model_plain_text(spec, "kbsServiceType"),
+		   *profile = json_get_str(spec, "profileType");
 
-	m->profile = profile_of(spec, &problem);
-	m->ibmse = ibmse != NULL;
-	kobj_pack_str(pack, AT(service_type), service && *service ? service : "ClusterIP");
-	read_name(pack, AT(https_secret), json_get_obj(spec, "httpsSpec"), "tlsSecretName",
-		"httpsSpec.tlsSecretName", &problem);
-	read_name(pack, AT(token_secret), json_get_obj(spec, "attestationTokenVerificationSpec"),
-		"tlsSecretName", "attestationTokenVerificationSpec.tlsSecretName", &problem);
-	read_name(pack, AT(volume), ibmse, "pvName", "ibmSE.pvName", &problem);
-	if (ibmse && !json_get_str(ibmse, "pvName"))
-		complain(&problem, "ibmSE.pvName", "is missing");
+	if (str_eq(profile, "Permissive"))
+		m->profile = MODEL_PROFILE_PERMISSIVE;
+	else if (str_eq(profile, "Restricted"))
+		m->profile = MODEL_PROFILE_RESTRICTED;
+	else
+		model_plain_complain(
+			&problem, "profileType", "is neither Permissive nor Restricted");
+	m->ibmse = json_get_obj(spec, "ibmSE") != NULL;
+	kobj_pack_str(pack, AT(service_type), service ? service : "ClusterIP");
+	kobj_pack_str(pack, AT(https_secret),
+		model_plain_name(spec, "httpsSpec/tlsSecretName", &problem));
+	kobj_pack_str(pack, AT(token_secret),
+		model_plain_name(spec, "attestationTokenVerificationSpec/tlsSecretName", &problem));
+	kobj_pack_str(pack, AT(volume), model_plain_name(spec, "ibmSE/pvName", &problem));
+	if (m->ibmse && !json_get_str(spec, "ibmSE/pvName"))
+		model_plain_complain(&problem, "ibmSE.pvName", "is missing");
 	if (strlen(name) + SUFFIX_MAX > KOBJ_NAME_MAX && !problem.len)
 		strbuf_adds(&problem, "metadata.name is too long for the names derived from it");
 	read_tls(&tls, spec, &problem);

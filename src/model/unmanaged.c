@@ -11,7 +11,7 @@ struct kobj *model_unmanaged_extract(struct json_object *o, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
 	struct json_object *status = json_get_obj(o, "status");
-	struct model_unmanaged m = {.told = status && json_object_object_length(status)};
+	struct model_unmanaged m = {.told = status && json_len(status)};
 	const char *name = json_get_str(o, "metadata/name"),
 		   *ns = json_get_str(o, "metadata/namespace");
 

@@ -34,14 +34,6 @@ int model_variant_check(const struct pcr_events *e, struct err *err)
 	return 0;
 }
 
-static bool has_no_other_register(const struct pcr_events *e)
-{
-	for (size_t i = 0; i < e->n; i++)
-		if (e->v[i].pcr != 4 && e->v[i].pcr != 14)
-			return false;
-	return true;
-}
-
 /* False: the element is dropped without a reason, because the entry's own values stay valid without
  * it. */
 static bool read_one(struct json_object *o, struct model_variant *v)
@@ -49,12 +41,15 @@ static bool read_one(struct json_object *o, struct model_variant *v)
 	const char *when = json_get_str(o, "when");
 	struct json_object *secure_boot = json_get(o, "secure_boot");
 	struct err ignored = ERR_INIT;
+	bool other = false;
 
 	*v = (struct model_variant){.events = PCR_EVENTS_INIT};
 	if (!when || !json_object_is_type(secure_boot, json_type_boolean) ||
 		pcr_events_from_json(json_get_arr(o, "pcrs"), &v->events, &ignored) < 0)
 		return false;
-	if (!has_no_other_register(&v->events) || model_variant_check(&v->events, &ignored) < 0) {
+	for (size_t i = 0; i < v->events.n; i++)
+		other |= v->events.v[i].pcr != 4 && v->events.v[i].pcr != 14;
+	if (other || model_variant_check(&v->events, &ignored) < 0) {
 		pcr_events_fini(&v->events);
 		return false;
 	}
@@ -66,15 +61,14 @@ static bool read_one(struct json_object *o, struct model_variant *v)
 /* Read in place: an element that is refused leaves its slot to the next one. */
 void model_variants_read(struct json_object *list, struct model_variants *out)
 {
-	size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+	size_t n = json_len(list) < MODEL_VARIANTS_MAX ? json_len(list) : MODEL_VARIANTS_MAX;
 
 	*out = (struct model_variants){NULL, 0};
-	n = n < MODEL_VARIANTS_MAX ? n : MODEL_VARIANTS_MAX;
 	if (!n)
 		return;
 	out->v = xcalloc(n, sizeof(*out->v));
 	for (size_t i = 0; i < n; i++)
-		out->n += read_one(json_object_array_get_idx(list, i), &out->v[out->n]);
+		out->n += read_one(json_at(list, i), &out->v[out->n]);
 }
 
 struct json_object *model_variants_json(const struct model_variants *s)

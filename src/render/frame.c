@@ -142,8 +142,8 @@ struct secret *render_secret_text(struct json_object *take_o, const char *key_na
 
 struct json_object *render_element(struct json_object *list, const char *name)
 {
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
-		struct json_object *o = json_object_array_get_idx(list, i);
+	for (size_t i = 0; i < json_len(list); i++) {
+		struct json_object *o = json_at(list, i);
 
 		if (str_eq(json_get_str(o, "name"), name))
 			return o;
@@ -153,8 +153,8 @@ struct json_object *render_element(struct json_object *list, const char *name)
 
 void render_push_all(struct json_object *list, struct json_object *more)
 {
-	for (size_t i = 0; i < json_object_array_length(more); i++)
-		json_push(list, json_object_get(json_object_array_get_idx(more, i)));
+	for (size_t i = 0; i < json_len(more); i++)
+		json_push(list, json_object_get(json_at(more, i)));
 }
 
 struct json_object *render_mount(const char *name, const char *path)

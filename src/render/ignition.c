@@ -227,7 +227,7 @@ void render_ignition(const struct model_cluster *c, const char *uuid, int minor,
 {
 	cleanup_json struct json_object *o = render_template("ignition.yaml"), *pin = NULL;
 	cleanup_free char *config = NULL, *text = NULL;
-	struct json_object *luks = json_object_array_get_idx(json_get_arr(o, "storage/luks"), 0);
+	struct json_object *luks = json_at(json_get_arr(o, "storage/luks"), 0);
 	char version[16];
 
 	assert(minor >= MINOR_MIN && minor <= MINOR_MAX);

@@ -234,8 +234,8 @@ static bool add_named(void *arg, const char *key)
 {
 	struct named *n = arg;
 
-	for (size_t i = 0; i < json_object_array_length(n->items); i++)
-		if (str_eq(json_get_str(json_object_array_get_idx(n->items, i), "key"), key))
+	for (size_t i = 0; i < json_len(n->items); i++)
+		if (str_eq(json_get_str(json_at(n->items, i), "key"), key))
 			return true;
 	json_push(n->items, render_item(key, key));
 	return true;
@@ -254,7 +254,7 @@ static void add_secret(const struct pod *p, struct json_object *container,
 
 	if (uses(p->c, i))
 		model_kbsfile_each(p->file, dir, add_named, &n);
-	if (!uses(p->c, i) || (!whole && json_object_array_length(n.items) == 0)) {
+	if (!uses(p->c, i) || (!whole && json_len(n.items) == 0)) {
 		json_object_put(n.items);
 		return;
 	}
@@ -329,7 +329,7 @@ static struct json_object *resource_source(const struct pod *p, const char *secr
 			break;
 		json_push(list, render_item(key, path));
 	}
-	if (json_object_array_length(list) == 0) { /* without items, all keys would be projected */
+	if (json_len(list) == 0) { /* without items, all keys would be projected */
 		json_object_put(list);
 		json_object_put(source);
 		return NULL;
@@ -354,7 +354,7 @@ static void add_resources(const struct pod *p, const char *storage)
 		if (source)
 			json_push(sources, source);
 	}
-	if (json_object_array_length(sources) == 0) {
+	if (json_len(sources) == 0) {
 		json_object_put(sources);
 		add_memory(p, p->kbs, "repository-dir", dir);
 		return;
@@ -379,7 +379,7 @@ static void add_policies_legacy(const struct pod *p)
 			json_push(
 				sources, json_add(json_obj(), "configMap",
 						 json_add_str(json_obj(), "name", p->c->input[i])));
-	if (json_object_array_length(sources) == 0) {
+	if (json_len(sources) == 0) {
 		json_object_put(sources);
 		return;
 	}
@@ -914,14 +914,13 @@ struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c,
 	p.legacy = render_kbsconfig_is_legacy(c, from);
 	take_containers(spec, &p);
 	json_add_int(spec, "replicas", c->replicas);
-	json_add_int(json_object_array_get_idx(json_get_arr(p.kbs, "ports"), 0), "containerPort",
-		p.file->port);
+	json_add_int(json_at(json_get_arr(p.kbs, "ports"), 0), "containerPort", p.file->port);
 	fill_images(&p, images);
 	fill_probes(&p);
 	add_volumes(&p);
 	containers = json_get_arr(spec, "template/spec/containers");
-	for (size_t i = 0; i < json_object_array_length(containers); i++)
-		fill_env(c, json_object_array_get_idx(containers, i));
+	for (size_t i = 0; i < json_len(containers); i++)
+		fill_env(c, json_at(containers, i));
 	if (c->guard)
 		add_guard(&p, containers, images->guard);
 	content_hash(c, from, hash);

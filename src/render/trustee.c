@@ -193,15 +193,15 @@ static void replace(
 {
 	struct json_object *was = json_get_arr(o, list), *now = json_arr();
 
-	for (size_t i = 0; i < json_object_array_length(was); i++) {
-		struct json_object *one = json_object_array_get_idx(was, i);
+	for (size_t i = 0; i < json_len(was); i++) {
+		struct json_object *one = json_at(was, i);
 
 		if (!str_eq(json_get_str(one, "name"), name)) {
 			json_push(now, json_object_get(one));
 			continue;
 		}
-		for (size_t k = 0; take_others && k < json_object_array_length(take_others); k++)
-			json_push(now, json_object_get(json_object_array_get_idx(take_others, k)));
+		for (size_t k = 0; k < json_len(take_others); k++)
+			json_push(now, json_object_get(json_at(take_others, k)));
 	}
 	json_object_put(take_others);
 	json_add(o, list, now);
@@ -355,11 +355,11 @@ static unsigned depth(struct json_object *mount)
 static struct json_object *parents_first(struct json_object *mounts)
 {
 	struct json_object *sorted = json_arr();
-	size_t n = json_object_array_length(mounts);
+	size_t n = json_len(mounts);
 
-	for (unsigned level = 0; json_object_array_length(sorted) < n; level++) {
+	for (unsigned level = 0; json_len(sorted) < n; level++) {
 		for (size_t i = 0; i < n; i++) {
-			struct json_object *mount = json_object_array_get_idx(mounts, i);
+			struct json_object *mount = json_at(mounts, i);
 
 			if (depth(mount) == level)
 				json_push(sorted, json_object_get(mount));
@@ -428,13 +428,11 @@ bool render_trustee_deployment_is_foreign(struct json_object *deployment)
 {
 	struct json_object *list = json_get_arr(deployment, "spec/template/spec/containers");
 
-	for (size_t i = 0; list && i < json_object_array_length(list); i++) {
-		struct json_object *mounts =
-			json_get_arr(json_object_array_get_idx(list, i), "volumeMounts");
+	for (size_t i = 0; i < json_len(list); i++) {
+		struct json_object *mounts = json_get_arr(json_at(list, i), "volumeMounts");
 
-		for (size_t j = 0; mounts && j < json_object_array_length(mounts); j++) {
-			if (foreign_path(json_get_str(
-				    json_object_array_get_idx(mounts, j), "mountPath")))
+		for (size_t j = 0; j < json_len(mounts); j++) {
+			if (foreign_path(json_get_str(json_at(mounts, j), "mountPath")))
 				return true;
 		}
 	}

@@ -308,8 +308,8 @@ static struct json_object *owners(
 			: NULL;
 	struct json_object *all = json_arr();
 
-	for (size_t i = 0; others && i < json_object_array_length(others); i++) {
-		struct json_object *one = json_object_array_get_idx(others, i);
+	for (size_t i = 0; i < json_len(others); i++) {
+		struct json_object *one = json_at(others, i);
 
 		/* Ours may be there already, without `controller`. */
 		if (!str_eq(json_get_str(one, "uid"), t->obj.uid))
@@ -354,7 +354,7 @@ struct json_object *render_child_kbsconfig(
 		json_add_str(json_get_obj(meta, "annotations"), MODEL_KBSCONFIG_PROFILE,
 			profile_name(t));
 	/* An empty patch would still be a write and wake every watcher. */
-	same = have && !json_object_object_length(spec) && !json_object_object_length(meta);
+	same = have && !json_len(spec) && !json_len(meta);
 	json_add(o, "spec", spec);
 	if (!same)
 		return o;

@@ -105,9 +105,8 @@ struct render_volumes render_volumes_of(const struct render_volumes_list *l)
 /* Each projected source is the Secret of one approved key. */
 static void read_keys(struct json_object *sources, struct render_volumes_list *out)
 {
-	for (size_t i = 0; sources && i < json_object_array_length(sources); i++) {
-		const char *name =
-			json_get_str(json_object_array_get_idx(sources, i), "secret/name");
+	for (size_t i = 0; i < json_len(sources); i++) {
+		const char *name = json_get_str(json_at(sources, i), "secret/name");
 
 		if (name)
 			render_volumes_list_add_ak(out, name);
@@ -132,8 +131,8 @@ bool render_volumes_read(struct json_object *deployment, struct render_volumes_l
 	bool ours = false;
 
 	memset(out, 0, sizeof(*out));
-	for (size_t i = 0; volumes && i < json_object_array_length(volumes); i++) {
-		struct json_object *v = json_object_array_get_idx(volumes, i);
+	for (size_t i = 0; i < json_len(volumes); i++) {
+		struct json_object *v = json_at(volumes, i);
 		const char *name = json_get_str(v, "name"),
 			   *secret = json_get_str(v, "secret/secretName");
 

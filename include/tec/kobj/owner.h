@@ -11,6 +11,12 @@
 
 /* Build one ownerReference; the caller puts it. */
 struct json_object *kobj_owner_json(const struct kobj_gvk *gvk, const char *name, const char *uid);
+/* Add ownerReferences with this one owner to an object's metadata. */
+void kobj_owner_add(
+	struct json_object *meta, const struct kobj_gvk *gvk, const char *name, const char *uid);
+/* {"apiVersion","kind","metadata":{"name"}}; the caller adds to *meta and puts the object. */
+struct json_object *kobj_new(
+	const struct kobj_gvk *gvk, const char *name, struct json_object **meta);
 /* True if the controller with this uid is the only owner of o. */
 bool kobj_owner_is_exactly(struct json_object *o, const char *uid);
 /* The uid of the controlling owner, borrowed; NULL if there is none. */

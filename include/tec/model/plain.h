@@ -27,4 +27,17 @@ struct kobj *model_plain_extract(struct json_object *o, struct err *err);
  * from outside. NULL: no reason. The caller frees it. */
 char *model_plain_why(struct json_object *o);
 
+/* ---- members of spec, by their path as for json_get() */
+
+/* Append the field as people write it: "spec." and the path with dots. */
+void model_plain_field(struct strbuf *out, const char *path);
+/* A string; NULL: absent or empty. */
+const char *model_plain_text(struct json_object *o, const char *path);
+/* spec.MEMBER, a string that an object cannot do without; NULL sets err. */
+const char *model_plain_needed(struct json_object *o, const char *member, struct err *err);
+/* Set problem to "FIELD WHAT", unless it is set: a condition has room for one sentence. */
+void model_plain_complain(struct strbuf *problem, const char *path, const char *what);
+/* The name of an object; NULL: absent or empty, or invalid and reported in problem. */
+const char *model_plain_name(struct json_object *spec, const char *path, struct strbuf *problem);
+
 #endif

@@ -245,7 +245,7 @@ void cluster_authority_refresh(struct ctl_cluster *c, const struct model_cluster
 	else if (served->authority != MODEL_AUTHORITY_RETIRED && peer_of(c, served))
 		add_peer(o, c->env->follow, false);
 	model_cluster_authority_texts(o, &a->facts, &a->counts);
-	if (json_object_object_length(o) > 0)
+	if (json_len(o) > 0)
 		a->status = o;
 	else
 		json_object_put(o);

@@ -327,9 +327,8 @@ void cluster_inputs_saw_deployment(
 	cleanup_strbuf struct strbuf names = STRBUF_INIT;
 
 	strbuf_addc(&names, '\n');
-	for (size_t i = 0; volumes && i < json_object_array_length(volumes); i++) {
-		const char *name =
-			json_get_str(json_object_array_get_idx(volumes, i), "secret/secretName");
+	for (size_t i = 0; i < json_len(volumes); i++) {
+		const char *name = json_get_str(json_at(volumes, i), "secret/secretName");
 
 		if (render_token_number(name))
 			strbuf_addf(&names, "%s\n", name);

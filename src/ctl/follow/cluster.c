@@ -354,7 +354,7 @@ static struct op *named_create(struct ctl_kind *k, struct ctl_act *a, const stru
 	const char *followed_uid)
 {
 	struct json_object *meta;
-	cleanup_json struct json_object *o = ctl_object_new(
+	cleanup_json struct json_object *o = kobj_new(
 		n->part == FOLLOW_CONFIGMAP ? &kobj_configmap : &kobj_secret, n->name, &meta);
 
 	json_add(meta, "annotations",

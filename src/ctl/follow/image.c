@@ -156,7 +156,7 @@ static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl
 	const struct model_image *m = ((const struct image_look *)look)->there;
 	const struct model_cluster *c = state_cluster(k->state);
 	struct json_object *meta;
-	cleanup_json struct json_object *o = ctl_object_new(&kobj_image, m->obj.name, &meta);
+	cleanup_json struct json_object *o = kobj_new(&kobj_image, m->obj.name, &meta);
 
 	json_add(meta, "ownerReferences",
 		json_push(json_arr(), kobj_owner_json(&kobj_cluster, c->obj.name, c->obj.uid)));

@@ -117,9 +117,9 @@ static void take_record(struct values *v, const struct model_configmap *rv)
 		v->n_recorded = SIZE_MAX; /* to be written again */
 		return;
 	}
-	v->n_recorded = json_object_array_length(a);
+	v->n_recorded = json_len(a);
 	for (size_t i = 0; i < v->n_recorded; i++) {
-		struct json_object *s = json_object_array_get_idx(a, i);
+		struct json_object *s = json_at(a, i);
 		const char *name = json_object_get_string(s);
 
 		if (!json_object_is_type(s, json_type_string) ||

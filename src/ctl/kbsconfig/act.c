@@ -31,9 +31,8 @@ static bool saw(void *self, const struct kobj *owner, unsigned i, struct json_ob
 {
 	struct json_object *first = json_get_arr(o, "spec/template/spec/initContainers");
 
-	for (size_t k = 0; first && k < json_object_array_length(first); k++)
-		if (str_eq(json_get_str(json_object_array_get_idx(first, k), "name"),
-			    "secret-converter"))
+	for (size_t k = 0; k < json_len(first); k++)
+		if (str_eq(json_get_str(json_at(first, k), "name"), "secret-converter"))
 			return false;
 	return true;
 }
