@@ -53,25 +53,17 @@ struct json_object *render_template(const char *file)
 /* Owner references make the garbage collector delete what a deleted owner leaves. */
 struct json_object *render_object(const struct render_meta *m)
 {
-	cleanup_strbuf struct strbuf version = STRBUF_INIT;
-	struct json_object *o = json_obj(), *meta = json_obj(), *labels = json_obj();
+	struct json_object *meta, *o = kobj_new(m->gvk, m->name, &meta), *labels = json_obj();
 
-	kobj_api_version(m->gvk, &version);
 	/* Services and NetworkPolicies select by this label. */
 	json_add_str(labels, "app", m->app);
 	json_add_str(labels, "app.kubernetes.io/managed-by", "tec-operator");
-	json_add_str(meta, "name", m->name);
-	json_add_str(meta, "namespace", m->ns);
-	json_add(meta, "labels", labels);
+	json_add(json_add_str(meta, "namespace", m->ns), "labels", labels);
 	if (m->take_marks)
 		json_add(meta, "annotations", m->take_marks);
 	if (m->owner)
-		json_add(meta, "ownerReferences",
-			json_push(json_arr(),
-				kobj_owner_json(m->owner_gvk, m->owner->name, m->owner->uid)));
-	json_add_str(o, "apiVersion", strbuf_str(&version));
-	json_add_str(o, "kind", m->gvk->kind);
-	return json_add(o, "metadata", meta);
+		kobj_owner_add(meta, m->owner_gvk, m->owner->name, m->owner->uid);
+	return o;
 }
 
 struct json_object *render_frame(const struct kobj_gvk *gvk, const char *name, const char *ns,
@@ -90,6 +82,14 @@ struct json_object *render_hashed(struct json_object *take_o)
 {
 	kobj_render_hash_set(take_o);
 	return take_o;
+}
+
+struct json_object *render_configmap(const char *name, const char *ns,
+	const struct model_cluster *c, struct json_object *take_data)
+{
+	struct json_object *o = render_frame(&kobj_configmap, name, ns, c, NULL);
+
+	return render_hashed(json_add(o, "data", take_data));
 }
 
 /* type NULL is omitted: the API server's default applies and a user's choice is kept. */

@@ -19,8 +19,23 @@
 #include "render_internal.h"
 #include "tec/base/bytes.h"
 #include "tec/kobj/owner.h"
+#include "tec/model/plain.h"
 
-#define STORAGE "/opt/confidential-containers/storage"
+#define STORAGE         "/opt/confidential-containers/storage"
+#define WRITABLE_LEGACY "/opt/confidential-containers"
+#define KEYS_MAX        3
+/* The kubelet cannot create a file with a longer name, and the Pod would not start. */
+#define FILE_NAME_MAX 255
+
+/* What is rendered, with its kbs-config.toml. kbs, as, rvps: the Pod's containers; equal pointers if
+ * there is only one. */
+struct pod {
+	const struct model_kbsconfig *c;
+	const struct render_kbsconfig_source *from;
+	const struct model_kbsfile *file; /* without a readable one: no settings */
+	bool legacy;
+	struct json_object *volumes, *kbs, *as, *rvps; /* borrowed */
+};
 
 /* ---- what it names */
 
@@ -49,6 +64,15 @@ static const struct model_input *input_of(const struct model_kbsconfig *c,
 	return uses(c, i) ? find_object(from, model_kbsconfig_is_secret(i), c->input[i]) : NULL;
 }
 
+/* Mount points below /etc, to which kbs-config.toml refers. */
+static const char *const etc_dirs[KBSCONFIG_N_INPUTS] = {
+	[KBSCONFIG_AUTH] = "auth-secret",
+	[KBSCONFIG_HTTPS_KEY] = "https-key",
+	[KBSCONFIG_HTTPS_CERT] = "https-cert",
+	[KBSCONFIG_TOKEN_KEY] = "attestation-key",
+	[KBSCONFIG_TOKEN_CERT] = "attestation-cert",
+};
+
 bool render_kbsconfig_is_legacy(
 	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from)
 {
@@ -57,40 +81,30 @@ bool render_kbsconfig_is_legacy(
 	return c->layout ? str_eq(c->layout, "legacy") : in && in->file.legacy;
 }
 
+static struct pod pod_of(
+	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from)
+{
+	static const struct model_kbsfile none;
+	const struct model_input *config = input_of(c, from, KBSCONFIG_CONFIG);
+
+	return (struct pod){.c = c,
+		.from = from,
+		.file = config ? &config->file : &none,
+		.legacy = render_kbsconfig_is_legacy(c, from)};
+}
+
 bool render_kbsconfig_has_older_admin(
 	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from)
 {
-	const struct model_input *in = input_of(c, from, KBSCONFIG_CONFIG);
+	struct pod p = pod_of(c, from);
 
-	return in && in->file.older_admin && !render_kbsconfig_is_legacy(c, from);
+	return p.file->older_admin && !p.legacy;
 }
 
-/* Mount points below /etc, to which kbs-config.toml refers. */
-static const char *etc_dir(enum model_kbsconfig_input i)
-{
-	static const char *const dirs[KBSCONFIG_N_INPUTS] = {
-		[KBSCONFIG_AUTH] = "auth-secret",
-		[KBSCONFIG_HTTPS_KEY] = "https-key",
-		[KBSCONFIG_HTTPS_CERT] = "https-cert",
-		[KBSCONFIG_TOKEN_KEY] = "attestation-key",
-		[KBSCONFIG_TOKEN_CERT] = "attestation-cert",
-	};
-
-	return dirs[i];
-}
-
-/* The file name of an absolute path. */
-static const char *base_of(const char *path)
-{
-	return path ? strrchr(path, '/') + 1 : NULL;
-}
-
-#define KEYS_MAX 3
-
-/* The keys that an input's file may have, preferred first. A legacy configuration may name its
- * own. */
-static void keys_of(const struct model_kbsfile *f, bool legacy, enum model_kbsconfig_input i,
-	const char *out[KEYS_MAX])
+/* The first key of the ConfigMap that its file may have, preferred first; NULL: it has none. *wanted
+ * is the one to ask for. A legacy configuration may name its own. */
+static const char *file_key(const struct pod *p, const struct model_input *in,
+	enum model_kbsconfig_input i, const char **wanted)
 {
 	static const char *const keys[KBSCONFIG_AUTH][KEYS_MAX] = {
 		[KBSCONFIG_CONFIG] = {MODEL_KBSFILE_KEY},
@@ -102,28 +116,18 @@ static void keys_of(const struct model_kbsfile *f, bool legacy, enum model_kbsco
 		[KBSCONFIG_RESOURCE_POLICY] = {"resource-policy.rego", "policy.rego"},
 		[KBSCONFIG_QCNL] = {"sgx_default_qcnl.conf"},
 	};
-	const char *own = !legacy                          ? NULL
-			  : i == KBSCONFIG_VALUES          ? base_of(f->values_path)
-			  : i == KBSCONFIG_RESOURCE_POLICY ? base_of(f->policy_path)
-							   : NULL;
+	const char *path = !p->legacy                       ? NULL
+			   : i == KBSCONFIG_VALUES          ? p->file->values_path
+			   : i == KBSCONFIG_RESOURCE_POLICY ? p->file->policy_path
+							    : NULL;
+	const char *own = path ? strrchr(path, '/') + 1 : NULL;
 
-	memcpy(out, keys[i], sizeof(keys[i]));
-	if (own) { /* the name in kbs-config.toml comes first */
-		memmove(out + 1, out, (KEYS_MAX - 1) * sizeof(*out));
-		out[0] = own;
-	}
-}
-
-/* The first accepted key that the ConfigMap has. */
-static const char *file_key(const struct model_input *in, const struct model_kbsfile *f,
-	bool legacy, enum model_kbsconfig_input i)
-{
-	const char *keys[KEYS_MAX];
-
-	keys_of(f, legacy, i, keys);
-	for (size_t k = 0; k < KEYS_MAX; k++)
-		if (keys[k] && model_input_has(in, keys[k]))
-			return keys[k];
+	*wanted = own ? own : keys[i][0];
+	if (own && model_input_has(in, own))
+		return own;
+	for (size_t k = 0; k < KEYS_MAX && keys[i][k]; k++)
+		if (model_input_has(in, keys[i][k]))
+			return keys[i][k];
 	return NULL;
 }
 
@@ -145,17 +149,6 @@ static char *next_line(const char **at, char **rest)
 		*rest = tab ? tab + 1 : NULL;
 	return line;
 }
-
-/* The Pod being rendered. kbs, as, rvps: its containers; equal pointers if there is only one. */
-struct pod {
-	const struct model_kbsconfig *c;
-	const struct render_kbsconfig_source *from;
-	const struct model_kbsfile *file;
-	bool legacy;
-	struct json_object *volumes, *kbs, *as, *rvps; /* borrowed */
-};
-
-#define WRITABLE_LEGACY "/opt/confidential-containers"
 
 /* ---- volumes: parts */
 
@@ -180,41 +173,22 @@ static void add_memory(
 	add_mount(container, name, path, NULL, true);
 }
 
-static struct json_object *items(struct json_object *source, const char *key, const char *path)
-{
-	return json_add(source, "items", json_push(json_arr(), render_item(key, path)));
-}
-
-/* Add a volume with one file of a ConfigMap. */
-static void add_configmap(const struct pod *p, const char *volume, const char *name,
-	const char *key, const char *path)
-{
-	json_push(p->volumes, render_named(volume, "configMap",
-				      items(json_add_str(json_obj(), "name", name), key, path)));
-}
-
-/* The object of an input and the key with its file; NULL: not given. */
-static const struct model_input *input_with_key(
-	const struct pod *p, enum model_kbsconfig_input i, const char **key)
-{
-	const struct model_input *in = input_of(p->c, p->from, i);
-
-	*key = in ? file_key(in, p->file, p->legacy, i) : NULL;
-	return in;
-}
-
 /* Mount one file at dir/path. live: mount the directory, so that it follows the ConfigMap. */
 static void add_file(const struct pod *p, struct json_object *container,
 	enum model_kbsconfig_input i, const char *volume, const char *dir, const char *path,
 	bool live)
 {
-	const char *key;
-	const struct model_input *in = input_with_key(p, i, &key);
+	const struct model_input *in = input_of(p->c, p->from, i);
 	cleanup_free char *at = live ? xstrdup(dir) : xasprintf("%s/%s", dir, path);
+	struct json_object *source;
+	const char *wanted;
 
 	if (!in)
 		return;
-	add_configmap(p, volume, in->obj.name, key, path);
+	source = json_add_str(json_obj(), "name", in->obj.name);
+	json_add(source, "items",
+		json_push(json_arr(), render_item(file_key(p, in, i, &wanted), path)));
+	json_push(p->volumes, render_named(volume, "configMap", source));
 	add_mount(container, volume, at, live ? NULL : path, false);
 }
 
@@ -225,19 +199,15 @@ static char *dir_of(const char *path)
 
 /* ---- Secrets */
 
-struct named {
-	struct json_object *items;
-};
-
 /* Collect a key; several settings may name the same file. */
 static bool add_named(void *arg, const char *key)
 {
-	struct named *n = arg;
+	struct json_object *items = arg;
 
-	for (size_t i = 0; i < json_len(n->items); i++)
-		if (str_eq(json_get_str(json_at(n->items, i), "key"), key))
+	for (size_t i = 0; i < json_len(items); i++)
+		if (str_eq(json_get_str(json_at(items, i), "key"), key))
 			return true;
-	json_push(n->items, render_item(key, key));
+	json_push(items, render_item(key, key));
 	return true;
 }
 
@@ -247,24 +217,34 @@ static bool add_named(void *arg, const char *key)
 static void add_secret(const struct pod *p, struct json_object *container,
 	enum model_kbsconfig_input i, bool whole)
 {
-	const char *dir = etc_dir(i);
-	struct named n = {json_arr()};
+	cleanup_json struct json_object *items = json_arr();
+	cleanup_free char *path = xasprintf("/etc/%s", etc_dirs[i]);
 	struct json_object *source;
-	cleanup_free char *path = xasprintf("/etc/%s", dir);
 
-	if (uses(p->c, i))
-		model_kbsfile_each(p->file, dir, add_named, &n);
-	if (!uses(p->c, i) || (!whole && json_len(n.items) == 0)) {
-		json_object_put(n.items);
+	if (!uses(p->c, i))
 		return;
-	}
+	model_kbsfile_each(p->file, etc_dirs[i], add_named, items);
+	if (!whole && json_len(items) == 0)
+		return;
 	source = json_add_str(json_obj(), "secretName", p->c->input[i]);
-	if (whole)
-		json_object_put(n.items);
-	else
-		json_add(source, "items", n.items);
-	json_push(p->volumes, render_named(dir, "secret", source));
-	add_mount(container, dir, path, NULL, false);
+	if (!whole)
+		json_add(source, "items", steal_ptr(&items));
+	json_push(p->volumes, render_named(etc_dirs[i], "secret", source));
+	add_mount(container, etc_dirs[i], path, NULL, false);
+}
+
+/* Mount what the sources project. False: there are none, and nothing is mounted. */
+static bool add_projected(const struct pod *p, struct json_object *container, const char *volume,
+	const char *path, struct json_object *take_sources)
+{
+	if (json_len(take_sources) == 0) {
+		json_object_put(take_sources);
+		return false;
+	}
+	json_push(p->volumes,
+		render_named(volume, "projected", json_add(json_obj(), "sources", take_sources)));
+	add_mount(container, volume, path, NULL, false);
+	return true;
 }
 
 /* One volume per line of spec.kbsLocalCertCacheSpec, "SECRET<tab>DIRECTORY". */
@@ -354,14 +334,8 @@ static void add_resources(const struct pod *p, const char *storage)
 		if (source)
 			json_push(sources, source);
 	}
-	if (json_len(sources) == 0) {
-		json_object_put(sources);
+	if (!add_projected(p, p->kbs, "repository-dir", dir, sources))
 		add_memory(p, p->kbs, "repository-dir", dir);
-		return;
-	}
-	json_push(p->volumes, render_named("repository-dir", "projected",
-				      json_add(json_obj(), "sources", sources)));
-	add_mount(p->kbs, "repository-dir", dir, NULL, false);
 }
 
 /* ---- both layouts */
@@ -379,13 +353,7 @@ static void add_policies_legacy(const struct pod *p)
 			json_push(
 				sources, json_add(json_obj(), "configMap",
 						 json_add_str(json_obj(), "name", p->c->input[i])));
-	if (json_len(sources) == 0) {
-		json_object_put(sources);
-		return;
-	}
-	json_push(p->volumes, render_named("attestation-policy", "projected",
-				      json_add(json_obj(), "sources", sources)));
-	add_mount(p->as, "attestation-policy", dir, NULL, false);
+	(void)add_projected(p, p->as, "attestation-policy", dir, sources);
 }
 
 /* Trustee up to v0.18: kbs-config.toml can set each path. */
@@ -408,25 +376,15 @@ static void mounts_legacy(const struct pod *p)
 		strrchr(values, '/') + 1, true);
 }
 
-/* The store must be writable, so a tmpfs is mounted with the file in it. */
-static void add_values(const struct pod *p, const char *storage)
-{
-	const struct model_input *in = input_of(p->c, p->from, KBSCONFIG_VALUES);
-	cleanup_free char *dir = p->file->values_dir ? xstrdup(p->file->values_dir)
-						     : xasprintf("%s/local_json", storage);
-
-	add_memory(p, p->rvps, "rvps-dir", dir);
-	if (!in || !in->values_list) /* an empty list is the same as no file */
-		add_file(p, p->rvps, KBSCONFIG_VALUES, "reference-values", dir, "reference_value",
-			false);
-}
-
 /* Trustee from v0.19: everything lies below one storage directory. */
 static void mounts_current(const struct pod *p)
 {
 	const char *storage = p->file->storage_dir ? p->file->storage_dir : STORAGE;
+	const struct model_input *values = input_of(p->c, p->from, KBSCONFIG_VALUES);
 	cleanup_free char *as = xasprintf("%s/attestation_service_policy", storage),
-			  *kbs = xasprintf("%s/kbs", storage);
+			  *kbs = xasprintf("%s/kbs", storage),
+			  *values_dir = p->file->values_dir ? xstrdup(p->file->values_dir)
+							    : xasprintf("%s/local_json", storage);
 
 	/* Parents before what is mounted inside them. */
 	add_memory(p, p->kbs, "base-storage-dir", storage);
@@ -439,7 +397,11 @@ static void mounts_current(const struct pod *p)
 	add_file(p, p->kbs, KBSCONFIG_RESOURCE_POLICY, "resource-policy", kbs,
 		"resource-policy.rego", false);
 	add_resources(p, storage);
-	add_values(p, storage);
+	/* The store must be writable, so a tmpfs is mounted with the file in it. */
+	add_memory(p, p->rvps, "rvps-dir", values_dir);
+	if (!values || !values->values_list) /* an empty list is the same as no file */
+		add_file(p, p->rvps, KBSCONFIG_VALUES, "reference-values", values_dir,
+			"reference_value", false);
 }
 
 /* The order is part of the Pod template: a change would restart every Trustee. */
@@ -493,11 +455,10 @@ static const char *tls_key(const struct model_input *in, bool certificate)
 }
 
 /* Whether the Secret has the private key or certificate under one of the accepted names. */
-static bool has_tls_key(const struct model_kbsconfig *c, const struct render_kbsconfig_source *from,
-	bool certificate, struct strbuf *why)
+static bool has_tls_key(const struct pod *p, bool certificate, struct strbuf *why)
 {
 	const struct model_input *in =
-		input_of(c, from, certificate ? KBSCONFIG_HTTPS_CERT : KBSCONFIG_HTTPS_KEY);
+		input_of(p->c, p->from, certificate ? KBSCONFIG_HTTPS_CERT : KBSCONFIG_HTTPS_KEY);
 	const char *const *names = guard_keys[certificate];
 
 	if (!in || tls_key(in, certificate))
@@ -508,15 +469,17 @@ static bool has_tls_key(const struct model_kbsconfig *c, const struct render_kbs
 }
 
 /* A Trustee reachable beside the guard would make the guard pointless. */
-static bool guard_fits(const struct model_kbsconfig *c, const struct render_kbsconfig_source *from,
-	const struct model_kbsfile *f, bool legacy, struct strbuf *why)
+static bool guard_fits(const struct pod *p, struct strbuf *why)
 {
-	if (!c->guard)
+	const struct model_kbsfile *f = p->file;
+	const char *guard = p->c->guard;
+
+	if (!guard)
 		return true;
-	if (!str_eq(c->guard, "tpm") && !str_eq(c->guard, "tpm+sample"))
+	if (!str_eq(guard, "tpm") && !str_eq(guard, "tpm+sample"))
 		strbuf_adds(why, "Annotation " MODEL_KBSCONFIG_GUARD
 				 " is neither tpm nor tpm+sample. Correct or remove it.");
-	else if (legacy)
+	else if (p->legacy)
 		strbuf_adds(why,
 			"The guard does not support the protocol of Trustee up to v0.18. Remove annotation " MODEL_KBSCONFIG_GUARD
 			".");
@@ -525,7 +488,7 @@ static bool guard_fits(const struct model_kbsconfig *c, const struct render_kbsc
 		strbuf_adds(why,
 			"With the guard, Trustee must listen on loopback only: set http_server.sockets in kbs-config.toml to [\"127.0.0.1:8081\"] and http_server.insecure_http to true.");
 	else
-		return has_tls_key(c, from, false, why) && has_tls_key(c, from, true, why);
+		return has_tls_key(p, false, why) && has_tls_key(p, true, why);
 	return false;
 }
 
@@ -576,87 +539,66 @@ static void add_guard(const struct pod *p, struct json_object *containers, const
 
 /* ---- what is missing or wrong */
 
-/* Everything a check needs; `why` receives the message. */
-struct check {
-	const struct model_kbsconfig *c;
-	const struct render_kbsconfig_source *from;
-	const struct model_kbsfile *file;
-	bool legacy;
-	const struct model_input *in; /* of the key that is looked for */
-	const char *dir, *name;
-	struct strbuf *why;
-};
-
-static const char *kind_of(bool secret)
-{
-	return secret ? "Secret" : "ConfigMap";
-}
-
 /* Whether the object exists and can be read; otherwise explain. */
-static bool is_there(const struct check *k, bool secret, const char *name, const char *path)
+static bool is_there(
+	const struct pod *p, bool secret, const char *name, const char *path, struct strbuf *why)
 {
-	const struct model_input *in = find_object(k->from, secret, name);
+	const struct model_input *in = model_input(p->from->find(p->from->arg, secret, name));
 
 	if (in && !in->obj.unreadable)
 		return true;
-	strbuf_addf(k->why,
-		in ? "%s %s, which spec.%s names, is too large to be read."
-		   : "%s %s, which spec.%s names, does not exist. Create it.",
-		kind_of(secret), name, path);
-	/* The model separates field names by slashes; people write dots. */
-	for (char *p = strstr(k->why->data, "spec."); *p && *p != ' '; p++)
-		*p = *p == '/' ? '.' : *p;
+	strbuf_addf(why, "%s %s, which ", secret ? "Secret" : "ConfigMap", name);
+	model_plain_field(why, path);
+	strbuf_adds(why,
+		in ? " names, is too large to be read." : " names, does not exist. Create it.");
 	return false;
 }
 
-/* Whether the ConfigMap has one of the keys that its file may have. */
-static bool has_file_key(const struct check *k, enum model_kbsconfig_input i)
-{
-	const struct model_input *in = input_of(k->c, k->from, i);
-	const char *keys[KEYS_MAX];
-
-	if (file_key(in, k->file, k->legacy, i))
-		return true;
-	keys_of(k->file, k->legacy, i, keys);
-	strbuf_addf(k->why, "ConfigMap %s has no key %s. Add it.", in->obj.name, keys[0]);
-	return false;
-}
+/* The Secret whose keys are looked for. */
+struct named {
+	const struct model_input *in;
+	const char *dir;
+	struct strbuf *why;
+};
 
 /* Called for each key that kbs-config.toml names as a file of this Secret. */
 static bool has_named_key(void *arg, const char *key)
 {
-	const struct check *k = arg;
+	const struct named *n = arg;
 
-	if (model_input_has(k->in, key))
+	if (model_input_has(n->in, key))
 		return true;
-	strbuf_addf(k->why,
+	strbuf_addf(n->why,
 		"Secret %s has no key %s, which kbs-config.toml names as /etc/%s/%s. Add it.",
-		k->name, key, k->dir, key);
+		n->in->obj.name, key, n->dir, key);
 	return false;
 }
 
-/* A Secret needs only the keys that kbs-config.toml names; the legacy CPU policy is mounted
- * whole. */
-static bool input_is_there(struct check *k, int i)
+/* A Secret needs only the keys that kbs-config.toml names; a ConfigMap one that its file may have,
+ * but the legacy CPU policy is mounted whole. */
+static bool input_is_there(const struct pod *p, int i, struct strbuf *why)
 {
 	bool secret = model_kbsconfig_is_secret(i);
+	struct named n = {.dir = etc_dirs[i], .why = why};
+	const char *wanted;
 
-	if (!uses(k->c, i))
+	if (!uses(p->c, i))
 		return true;
-	if (!is_there(k, secret, k->c->input[i], model_kbsconfig_input_paths[i]))
+	if (!is_there(p, secret, p->c->input[i], model_kbsconfig_input_paths[i], why))
 		return false;
-	if (!secret)
-		return (k->legacy && i == KBSCONFIG_CPU_POLICY) || has_file_key(k, i);
-	k->in = find_object(k->from, true, k->c->input[i]);
-	k->dir = etc_dir(i);
-	k->name = k->c->input[i];
-	return model_kbsfile_each(k->file, k->dir, has_named_key, k);
+	n.in = find_object(p->from, secret, p->c->input[i]);
+	if (secret)
+		return model_kbsfile_each(p->file, n.dir, has_named_key, &n);
+	if ((p->legacy && i == KBSCONFIG_CPU_POLICY) || file_key(p, n.in, i, &wanted))
+		return true;
+	strbuf_addf(why, "ConfigMap %s has no key %s. Add it.", n.in->obj.name, wanted);
+	return false;
 }
 
 /* Check the Secrets in spec.kbsSecretResources and spec.kbsLocalCertCacheSpec. */
-static bool lists_are_there(const struct check *k)
+static bool lists_are_there(const struct pod *p, struct strbuf *why)
 {
-	const char *at[2] = {k->c->resources, k->c->caches};
+	const char *at[2] = {p->c->resources, p->c->caches};
 
 	for (int i = 0; i < 2; i++) {
 		for (;;) {
@@ -664,25 +606,22 @@ static bool lists_are_there(const struct check *k)
 
 			if (!name)
 				break;
-			if (!is_there(k, true, name,
-				    i ? "kbsLocalCertCacheSpec" : "kbsSecretResources"))
+			if (!is_there(p, true, name,
+				    i ? "kbsLocalCertCacheSpec" : "kbsSecretResources", why))
 				return false;
 		}
 	}
 	return true;
 }
 
-/* The kubelet cannot create a file with a longer name, and the Pod would not start. */
-#define FILE_NAME_MAX 255
-
 /* Check the file name default\x2FSECRET\x2FKEY of each resource. */
-static void check_names(const struct check *k)
+static void check_names(const struct pod *p, struct strbuf *why)
 {
-	const char *at = k->c->resources;
+	const char *at = p->c->resources;
 
 	for (;;) {
 		cleanup_free char *secret = next_line(&at, NULL);
-		const struct model_input *in = find_object(k->from, true, secret);
+		const struct model_input *in = find_object(p->from, true, secret);
 
 		if (!secret)
 			return;
@@ -694,7 +633,7 @@ static void check_names(const struct check *k)
 			if (strlen("default\\x2F\\x2F") + strlen(secret) + strlen(key) <=
 				FILE_NAME_MAX)
 				continue;
-			strbuf_addf(k->why,
+			strbuf_addf(why,
 				"Key %s of Secret %s cannot be a file name in Trustee: both names together exceed 240 characters. Use shorter names.",
 				key, secret);
 			return;
@@ -703,39 +642,26 @@ static void check_names(const struct check *k)
 }
 
 /* Whether all inputs are valid and consistent with each other; otherwise explain. */
-static bool fits(const struct check *k)
+static bool fits(const struct pod *p, struct strbuf *why)
 {
-	const struct model_input *values = input_of(k->c, k->from, KBSCONFIG_VALUES);
+	const struct model_input *values = input_of(p->c, p->from, KBSCONFIG_VALUES);
+	const char *layout = p->c->layout;
 
-	if (k->c->problem)
-		strbuf_addf(k->why, "%s. Correct it.", k->c->problem);
-	else if (k->c->layout && !str_eq(k->c->layout, "legacy") &&
-		 !str_eq(k->c->layout, "current"))
-		strbuf_addf(k->why, "Annotation " MODEL_KBSCONFIG_LAYOUT
-				    " is neither legacy nor current. Correct or remove it.");
-	else if (k->file->why)
-		strbuf_addf(k->why, "%s of ConfigMap %s cannot be used: %s. Correct it.",
-			MODEL_KBSFILE_KEY, k->c->input[KBSCONFIG_CONFIG], k->file->why);
-	else if (!k->legacy && values && values->values_list && !values->values_empty)
-		strbuf_addf(k->why,
+	if (p->c->problem)
+		strbuf_addf(why, "%s. Correct it.", p->c->problem);
+	else if (layout && !str_eq(layout, "legacy") && !str_eq(layout, "current"))
+		strbuf_adds(why, "Annotation " MODEL_KBSCONFIG_LAYOUT
+				 " is neither legacy nor current. Correct or remove it.");
+	else if (p->file->why)
+		strbuf_addf(why, "%s of ConfigMap %s cannot be used: %s. Correct it.",
+			MODEL_KBSFILE_KEY, p->c->input[KBSCONFIG_CONFIG], p->file->why);
+	else if (!p->legacy && values && values->values_list && !values->values_empty)
+		strbuf_addf(why,
 			"ConfigMap %s contains a list of reference values, the format of Trustee up to v0.18. Use an object that maps names to values.",
 			values->obj.name);
-	else if (!k->legacy)
-		check_names(k);
-	return k->why->len == 0 && guard_fits(k->c, k->from, k->file, k->legacy, k->why);
-}
-
-/* The separate services read configuration files of their own. */
-static enum model_kbsconfig_reason microservices(const struct check *k)
-{
-	for (int i = KBSCONFIG_AS_CONFIG; k->c->microservices && i <= KBSCONFIG_RVPS_CONFIG; i++) {
-		if (k->c->input[i])
-			continue;
-		strbuf_addf(k->why, "MicroservicesDeployment requires spec.%s. Set it.",
-			model_kbsconfig_input_paths[i]);
-		return KBSCONFIG_INPUT_INVALID;
-	}
-	return KBSCONFIG_IS_INSTALLED;
+	else if (!p->legacy)
+		check_names(p, why);
+	return why->len == 0 && guard_fits(p, why);
 }
 
 /* Report what the user must change in the KbsConfig first, then missing objects, then their
@@ -743,29 +669,30 @@ static enum model_kbsconfig_reason microservices(const struct check *k)
 enum model_kbsconfig_reason render_kbsconfig_check(const struct model_kbsconfig *c,
 	const struct render_kbsconfig_source *from, struct strbuf *why)
 {
-	static const struct model_kbsfile none;
-	const struct model_input *config = input_of(c, from, KBSCONFIG_CONFIG);
-	/* Without a readable configuration, `none` stands for its settings. */
-	struct check k = {.c = c, .from = from, .why = why};
+	struct pod p = pod_of(c, from);
 
-	k.file = config ? &config->file : &none;
-	k.legacy = render_kbsconfig_is_legacy(c, from);
 	if (!c->input[KBSCONFIG_CONFIG] && !c->problem) {
 		strbuf_adds(why,
 			"spec.kbsConfigMapName is missing. Set it to the name of a ConfigMap with kbs-config.toml.");
 		return KBSCONFIG_INPUT_INVALID;
 	}
 	/* An invalid spec is reported before anything that is missing. */
-	if (c->problem && !fits(&k))
+	if (c->problem && !fits(&p, why))
 		return KBSCONFIG_INPUT_INVALID;
-	if (microservices(&k) != KBSCONFIG_IS_INSTALLED)
+	/* The separate services read configuration files of their own. */
+	for (int i = KBSCONFIG_AS_CONFIG; c->microservices && i <= KBSCONFIG_RVPS_CONFIG; i++) {
+		if (c->input[i])
+			continue;
+		strbuf_addf(why, "MicroservicesDeployment requires spec.%s. Set it.",
+			model_kbsconfig_input_paths[i]);
 		return KBSCONFIG_INPUT_INVALID;
+	}
 	for (int i = 0; i < KBSCONFIG_N_INPUTS; i++)
-		if (!input_is_there(&k, i))
+		if (!input_is_there(&p, i, why))
 			return KBSCONFIG_INPUT_MISSING;
-	if (!lists_are_there(&k))
+	if (!lists_are_there(&p, why))
 		return KBSCONFIG_INPUT_MISSING;
-	return fits(&k) ? KBSCONFIG_IS_INSTALLED : KBSCONFIG_INPUT_INVALID;
+	return fits(&p, why) ? KBSCONFIG_IS_INSTALLED : KBSCONFIG_INPUT_INVALID;
 }
 
 const struct render_kbsconfig_images render_kbsconfig_images_default = {
@@ -780,10 +707,11 @@ const struct render_kbsconfig_images render_kbsconfig_images_default = {
 
 /* ---- the hash of all inputs read at start */
 
-/* The path tells two inputs apart that name the same object. */
+/* Names are hashed with their NUL, so that no two sequences of names hash alike. */
 static void add_hash(struct bytes_sha256_run *run, const char *what, const struct model_input *in)
 {
-	/* With the NUL, so that no two sequences of names hash alike. */
+	if (!in)
+		return;
 	bytes_sha256_add(run, what, strlen(what) + 1);
 	bytes_sha256_add(run, in->obj.name, strlen(in->obj.name) + 1);
 	bytes_sha256_add(run, in->sha256, sizeof(in->sha256));
@@ -798,20 +726,15 @@ static void content_hash(
 	uint8_t digest[SHA256_LEN];
 
 	bytes_sha256_init(&run);
-	for (int i = 0; i < KBSCONFIG_N_INPUTS; i++) {
-		const struct model_input *in = input_of(c, from, i);
-
-		if (in)
-			add_hash(&run, model_kbsconfig_input_paths[i], in);
-	}
+	/* The path tells two inputs apart that name the same object. */
+	for (int i = 0; i < KBSCONFIG_N_INPUTS; i++)
+		add_hash(&run, model_kbsconfig_input_paths[i], input_of(c, from, i));
 	for (;;) {
 		cleanup_free char *name = next_line(&at, NULL);
-		const struct model_input *in = find_object(from, true, name);
 
 		if (!name)
 			break;
-		if (in)
-			add_hash(&run, "cache", in);
+		add_hash(&run, "cache", find_object(from, true, name));
 	}
 	bytes_sha256_end(&run, digest);
 	bytes_to_hex(digest, 16, hex);
@@ -827,10 +750,8 @@ static void fill_env(const struct model_kbsconfig *c, struct json_object *contai
 		c->env ? json_parse(c->env, strlen(c->env), &json_limits_object, &err) : NULL;
 	struct json_object *list = json_get_arr(container, "env");
 
-	if (!env)
-		return;
 	/* The model has sorted them by name. */
-	json_object_object_foreach (env, name, value)
+	json_each (env, name, value)
 		json_push(list, json_add_str(json_add_str(json_obj(), "name", name), "value",
 					json_object_get_string(value)));
 }
@@ -853,21 +774,6 @@ static void fill_probes(const struct pod *p)
 		json_add(json_get_obj(p->kbs, probes[i]), has_healthz ? "httpGet" : "tcpSocket",
 			how);
 	}
-}
-
-/* Three deployments, three images: legacy, microservices, all in one. */
-static void fill_images(const struct pod *p, const struct render_kbsconfig_images *images)
-{
-	bool apart = p->as != p->kbs;
-
-	json_add_str(p->kbs, "image",
-		p->legacy ? images->kbs_legacy
-		: apart   ? images->kbs_microservices
-			  : images->kbs);
-	if (!apart)
-		return;
-	json_add_str(p->as, "image", images->as);
-	json_add_str(p->rvps, "image", images->rvps);
 }
 
 /* Keep only the containers of this deployment type. Pointers in p are borrowed from spec. */
@@ -906,16 +812,20 @@ struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c,
 	const struct render_kbsconfig_source *from, const struct render_kbsconfig_images *images)
 {
 	struct json_object *spec = render_template("kbsconfig-deployment.yaml");
-	struct pod p = {.c = c, .from = from};
+	struct pod p = pod_of(c, from);
 	struct json_object *containers;
 	char hash[33];
-
-	p.file = &input_of(c, from, KBSCONFIG_CONFIG)->file;
-	p.legacy = render_kbsconfig_is_legacy(c, from);
 	take_containers(spec, &p);
 	json_add_int(spec, "replicas", c->replicas);
 	json_add_int(json_at(json_get_arr(p.kbs, "ports"), 0), "containerPort", p.file->port);
-	fill_images(&p, images);
+	json_add_str(p.kbs, "image",
+		p.legacy           ? images->kbs_legacy
+		: c->microservices ? images->kbs_microservices
+				   : images->kbs);
+	if (c->microservices) {
+		json_add_str(p.as, "image", images->as);
+		json_add_str(p.rvps, "image", images->rvps);
+	}
 	fill_probes(&p);
 	add_volumes(&p);
 	containers = json_get_arr(spec, "template/spec/containers");

@@ -19,45 +19,29 @@ struct scan {
 	int depth;         /* open brackets and braces */
 };
 
-/* Skip a single-line string, or to the end of the line if it is unterminated. */
-static const char *skip_text(const char *p, const char *end)
-{
-	char q = *p++;
-
-	for (; p < end && *p != q; p++)
-		if (q == '"' && *p == '\\' && p + 1 < end)
-			p++;
-	return p < end ? p + 1 : end;
-}
-
-/* Skip the delimiter that ends a multi-line string; up to two quotes before it belong to the
- * string (TOML 1.0, "Strings"). */
-static const char *skip_quotes(const char *p, const char *end)
-{
-	const char *after = p + 3;
-
-	while (after < end && after < p + 5 && *after == *p)
-		after++;
-	return after;
-}
-
-/* Advance the lexical state over one line. */
+/* Advance the lexical state over one line. Up to two quotes before the delimiter that ends a
+ * multi-line string belong to the string (TOML 1.0, "Strings"). */
 static void scan_line(struct scan *s, const char *p, const char *end)
 {
 	while (p < end) {
-		if (s->quote) {
-			if (end - p >= 3 && strncmp(p, s->quote, 3) == 0) {
-				s->quote = NULL;
-				p = skip_quotes(p, end);
-			} else {
-				p += *p == '\\' && s->quote[0] == '"' ? 2 : 1;
-			}
+		const char *from = p;
+
+		if (s->quote && end - p >= 3 && strncmp(p, s->quote, 3) == 0) {
+			s->quote = NULL;
+			for (p += 3; p < end && p < from + 5 && *p == *from; p++)
+				;
+		} else if (s->quote) {
+			p += *p == '\\' && s->quote[0] == '"' ? 2 : 1;
 		} else if (end - p >= 3 &&
 			   (strncmp(p, "\"\"\"", 3) == 0 || strncmp(p, "'''", 3) == 0)) {
 			s->quote = *p == '"' ? "\"\"\"" : "'''";
 			p += 3;
 		} else if (*p == '"' || *p == '\'') {
-			p = skip_text(p, end);
+			/* A single-line string; an unterminated one ends with the line. */
+			for (p++; p < end && *p != *from; p++)
+				if (*from == '"' && *p == '\\' && p + 1 < end)
+					p++;
+			p += p < end;
 		} else if (*p == '#') {
 			return;
 		} else {
@@ -72,13 +56,6 @@ static const char *skip_blanks(const char *p, const char *end)
 	while (p < end && (*p == ' ' || *p == '\t'))
 		p++;
 	return p;
-}
-
-/* Whether the line is a table header. */
-static bool is_header(const char *p, const char *end)
-{
-	p = skip_blanks(p, end);
-	return p < end && *p == '[';
 }
 
 /* Skip one part of a key, bare or quoted, and the blanks after it; NULL: it is not `name`. */
@@ -104,20 +81,6 @@ static bool next_is(const char *p, const char *end, char c)
 	return p && p < end && *p == c;
 }
 
-/* Whether a header is [http_server], with blanks and quotes as TOML allows. */
-static bool is_http_server(const char *p, const char *end)
-{
-	p = skip_blanks(skip_blanks(p, end) + 1, end);
-	return next_is(part_is(p, end, SECTION), end, ']');
-}
-
-/* Skip "http_server." at the start of a line; NULL: the line starts differently. */
-static const char *skip_section(const char *p, const char *end)
-{
-	p = part_is(skip_blanks(p, end), end, SECTION);
-	return next_is(p, end, '.') ? skip_blanks(p + 1, end) : NULL;
-}
-
 /* The settings that model/trusteeconfig generates; all others are the user's. */
 static bool is_tls_key(const char *p, const char *end)
 {
@@ -128,21 +91,6 @@ static bool is_tls_key(const char *p, const char *end)
 		if (next_is(part_is(p, end, keys[i]), end, '='))
 			return true;
 	return false;
-}
-
-/* Whether the line was written by us earlier: a TLS key, or the comment above them. */
-static bool is_tls_line(const char *p, const char *end)
-{
-	p = skip_blanks(p, end);
-	return ((size_t)(end - p) >= strlen(COMMENT) &&
-		       strncmp(p, COMMENT, strlen(COMMENT)) == 0) ||
-	       is_tls_key(p, end);
-}
-
-static bool is_blank(const char *p, const char *end)
-{
-	p = skip_blanks(p, end);
-	return p == end || *p == '\n' || *p == '\r';
 }
 
 /* Where the TLS lines belong in the text without them. */
@@ -159,21 +107,26 @@ struct strip {
 	long first, last;
 };
 
-/* Decide for a line that starts something which part of the file it belongs to. */
+/* Decide for a line that starts something which part of the file it belongs to. p is after its
+ * blanks. */
 static void begin_line(struct strip *s, const char *p, const char *end)
 {
-	const char *key = s->root ? skip_section(p, end) : NULL;
+	const char *key = s->root ? part_is(p, end, SECTION) : NULL;
 
+	key = next_is(key, end, '.') ? skip_blanks(key + 1, end) : NULL;
 	/* Lines before the first header belong to the root table. */
-	if (is_header(p, end)) {
+	if (next_is(p, end, '[')) {
 		s->root = s->dropping = false;
-		s->inside = is_http_server(p, end);
+		s->inside = next_is(part_is(skip_blanks(p + 1, end), end, SECTION), end, ']');
 	} else if (s->root) {
 		s->inside = key != NULL;
 		s->dotted |= key != NULL;
 		s->dropping = key && is_tls_key(key, end);
 	} else {
-		s->dropping = s->inside && is_tls_line(p, end);
+		/* We wrote it earlier: a TLS key, or the comment above them. */
+		s->dropping = s->inside && (((size_t)(end - p) >= strlen(COMMENT) &&
+						    strncmp(p, COMMENT, strlen(COMMENT)) == 0) ||
+						   is_tls_key(p, end));
 	}
 }
 
@@ -185,34 +138,25 @@ static struct place strip(const char *text, struct strbuf *out)
 
 	for (const char *p = text, *end; *p; p = end) {
 		bool begins = !s.scan.quote && s.scan.depth == 0;
+		const char *first;
 
 		end = strchrnul(p, '\n');
 		end += *end != '\0';
+		first = skip_blanks(p, end);
 		/* Inside a string or list that spans lines, nothing begins. */
 		if (begins)
-			begin_line(&s, p, end);
+			begin_line(&s, first, end);
 		scan_line(&s.scan, p, end);
 		if (s.dropping && s.first < 0)
 			s.first = (long)out->len;
 		if (!s.dropping)
 			strbuf_add(out, p, (size_t)(end - p));
 		s.found |= s.inside;
-		if (s.inside && !s.dropping && !(begins && is_blank(p, end)))
+		if (s.inside && !s.dropping &&
+			!(begins && (first == end || strchr("\r\n", *first))))
 			s.last = (long)out->len;
 	}
 	return (struct place){!s.found ? -1 : s.first >= 0 ? s.first : s.last, s.dotted};
-}
-
-/* Append the TLS lines. dotted: prefix each key with the section, and omit the comment. */
-static void add_lines(struct strbuf *out, const char *lines, bool crlf, bool dotted)
-{
-	for (const char *p = lines, *end; *p; p = end + 1) {
-		end = strchr(p, '\n');
-		if (dotted && *p == '#')
-			continue;
-		strbuf_addf(out, "%s%.*s%s", dotted ? SECTION "." : "", (int)(end - p), p,
-			crlf ? "\r\n" : "\n");
-	}
 }
 
 /* Line endings of the file are kept: CRLF if its first line has it. */
@@ -236,7 +180,13 @@ int render_kbstls_merge(const char *text, const char *lines, struct strbuf *out,
 	/* The last line of a file may lack its newline. */
 	if (out->len && out->data[out->len - 1] != '\n')
 		strbuf_adds(out, crlf && out->data[out->len - 1] != '\r' ? "\r\n" : "\n");
-	add_lines(out, lines, crlf, place.dotted);
+	/* With dotted keys, each is prefixed with the section, and the comment is omitted. */
+	for (const char *p = lines, *end; *p; p = end + 1) {
+		end = strchr(p, '\n');
+		if (!place.dotted || *p != '#')
+			strbuf_addf(out, "%s%.*s%s", place.dotted ? SECTION "." : "",
+				(int)(end - p), p, crlf ? "\r\n" : "\n");
+	}
 	strbuf_add(out, strbuf_str(&rest) + place.at, rest.len - (size_t)place.at);
 	/* Duplicate keys, for instance, are found only here. */
 	parsed = toml_parse(strbuf_str(out), out->len, err);

@@ -41,22 +41,6 @@ void render_pcrjob_name(const struct model_image *i, const struct render_pcrjob_
 	snprintf(out, RENDER_PCRJOB_NAME_LEN + 1, MODEL_JOB_APP "-%.16s", hex);
 }
 
-/* Add mount, volume and arguments of the platform with index k. */
-static void add_platform(
-	const char *name, size_t k, struct json_object *container, struct json_object *volumes)
-{
-	/* A platform name may exceed the length of a volume name. */
-	cleanup_free char *volume = xasprintf("platform-%zu", k);
-	cleanup_free char *path = xasprintf(PLATFORMS "%s", name);
-	cleanup_free char *value = xasprintf("%s=%s", name, path);
-	struct json_object *args = json_get_arr(container, "args");
-
-	json_push(json_get_arr(container, "volumeMounts"), render_mount(volume, path));
-	json_push(
-		volumes, render_named(volume, "configMap", json_add_str(json_obj(), "name", name)));
-	json_push_str(json_push_str(args, "--platform"), value);
-}
-
 static void add_arg(struct json_object *args, const char *option, const char *value)
 {
 	if (value && *value)
@@ -105,8 +89,8 @@ struct json_object *render_pcrjob(const struct model_image *i,
 	json_add_str(marks, MODEL_JOB_ATTEMPT_ANNOTATION, number);
 	json_add_str(marks, MODEL_JOB_NONCE_ANNOTATION, nonce);
 	json_add_str(container, "image", tool);
-	json_push_str(json_push_str(args, "--image"), i->image);
-	json_push_str(json_push_str(args, "--nonce"), nonce);
+	add_arg(args, "--image", i->image);
+	add_arg(args, "--nonce", nonce);
 	if (fetch) {
 		json_add_str(marks, MODEL_JOB_FETCH_ANNOTATION, fetch->why);
 		/* A NetworkPolicy selects these Pods: only they may reach a registry. */
@@ -119,8 +103,17 @@ struct json_object *render_pcrjob(const struct model_image *i,
 			"reference", i->image);
 	}
 	volumes = json_get_arr(pod, "volumes");
-	for (size_t k = 0; p && k < p->n; k++)
-		add_platform(p->v[k].name, k, container, volumes);
+	for (size_t k = 0; p && k < p->n; k++) {
+		/* A platform name may exceed the length of a volume name. */
+		cleanup_free char *volume = xasprintf("platform-%zu", k);
+		cleanup_free char *path = xasprintf(PLATFORMS "%s", p->v[k].name);
+		cleanup_free char *value = xasprintf("%s=%s", p->v[k].name, path);
+
+		json_push(json_get_arr(container, "volumeMounts"), render_mount(volume, path));
+		json_push(volumes, render_named(volume, "configMap",
+					   json_add_str(json_obj(), "name", p->v[k].name)));
+		add_arg(args, "--platform", value);
+	}
 	return json_add(render_object(&(struct render_meta){.gvk = &kobj_job,
 				.name = name,
 				.ns = ns,

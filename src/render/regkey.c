@@ -33,15 +33,6 @@ static bool due(struct render_regkey_plan *out, int64_t now_s, int64_t at_s)
 	return false;
 }
 
-/* Drop the previous key when its ids have expired. The current key differs or is absent. */
-static enum render_regkey_do plan_previous(struct render_regkey_plan *out, int64_t now_s,
-	int64_t keep_s, const struct render_regkey *current, const struct render_regkey *previous)
-{
-	return due(out, now_s, max(current->created_s, previous->created_s) + keep_s)
-		       ? RENDER_REGKEY_DROP_PREVIOUS
-		       : RENDER_REGKEY_NOTHING;
-}
-
 /* The first rule that applies decides one act; the next call decides the next one. */
 void render_regkey_plan(int64_t now_s, bool at_key, int64_t pending_ttl_ms,
 	const struct render_regkey *current, const struct render_regkey *previous,
@@ -66,8 +57,10 @@ void render_regkey_plan(int64_t now_s, bool at_key, int64_t pending_ttl_ms,
 		out->what = RENDER_REGKEY_DROP_PREVIOUS; /* the change is no longer wanted */
 	else if (same)
 		out->what = RENDER_REGKEY_DROP;
-	else if (both)
-		out->what = plan_previous(out, now_s, keep_s, current, previous);
+	else if (both) /* until its ids have expired */
+		out->what = due(out, now_s, max(current->created_s, previous->created_s) + keep_s)
+				    ? RENDER_REGKEY_DROP_PREVIOUS
+				    : RENDER_REGKEY_NOTHING;
 	else if (at_key && due(out, now_s, current->created_s + period_s))
 		out->what = RENDER_REGKEY_COPY;
 	else

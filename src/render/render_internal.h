@@ -23,6 +23,8 @@ struct json_object *render_object(const struct render_meta *m);
 /* The frame of an object owned by a cluster (NULL: no owner). */
 struct json_object *render_frame(const struct kobj_gvk *gvk, const char *name, const char *ns,
 	const struct model_cluster *c, const char *app);
+struct json_object *render_configmap(const char *name, const char *ns,
+	const struct model_cluster *c, struct json_object *take_data); /* hashed */
 struct json_object *render_service(const struct model_cluster *c, const char *ns, const char *name,
 	const char *type, const char *app, const char *port_name, int port, int target);
 /* Parse etc/FILE, a YAML file; the caller puts it. */

@@ -85,27 +85,6 @@ static bool trusted(int64_t now_s, const struct render_token_signer *s,
 	return !signer->mounted || now_s - signer->created_s < RENDER_TOKEN_RETIRE_S;
 }
 
-/* Add to the trusted ones, sorted by number so that the result does not depend on the list's
- * order. */
-static void trust(struct render_token_plan *out, const struct render_token_signer *s)
-{
-	unsigned i = out->n_use++;
-
-	for (; i > 1 && render_token_number(out->use[i - 1].name) > render_token_number(s->name);
-		i--)
-		out->use[i] = out->use[i - 1];
-	out->use[i] = *s;
-}
-
-/* One act per plan: creating a signer takes precedence. */
-static void drop(struct render_token_plan *out, const struct render_token_signer *s)
-{
-	if (out->what != RENDER_TOKEN_NOTHING)
-		return;
-	out->what = RENDER_TOKEN_DROP;
-	snprintf(out->name, sizeof(out->name), "%s", s->name);
-}
-
 /* Renew a year before the newest certificate ends, sign with it once it is ripe, then retire the
  * old one. */
 void render_token_plan(int64_t now_s, const struct render_token_signer *signers, unsigned n_signers,
@@ -143,13 +122,23 @@ void render_token_plan(int64_t now_s, const struct render_token_signer *signers,
 	out->use[out->n_use++] = *signer;
 	for (unsigned i = 0; i < n_signers; i++) {
 		const struct render_token_signer *s = &signers[i];
+		unsigned its = render_token_number(s->name);
 
-		if (s == signer || render_token_number(s->name) == 0)
+		if (s == signer || its == 0)
 			continue;
 		/* Never delete one that is mounted, or one that will sign next. */
-		if (trusted(now_s, s, signer) && out->n_use < RENDER_TOKEN_SIGNERS_MAX)
-			trust(out, s);
-		else if (!s->mounted && !(newer(s, signer) && s->not_after_s > now_s))
-			drop(out, s);
+		if (trusted(now_s, s, signer) && out->n_use < RENDER_TOKEN_SIGNERS_MAX) {
+			unsigned at = out->n_use++;
+
+			/* By number, so that the result does not depend on the list's order. */
+			for (; at > 1 && render_token_number(out->use[at - 1].name) > its; at--)
+				out->use[at] = out->use[at - 1];
+			out->use[at] = *s;
+		} else if (!s->mounted && !(newer(s, signer) && s->not_after_s > now_s) &&
+			   out->what == RENDER_TOKEN_NOTHING) {
+			/* One act per plan: creating a signer takes precedence. */
+			out->what = RENDER_TOKEN_DROP;
+			snprintf(out->name, sizeof(out->name), "%s", s->name);
+		}
 	}
 }

@@ -30,16 +30,6 @@ const struct render_images render_images_default = {
 
 /* ---- kbs-config.toml */
 
-/* Append the certificates of former signers to a list: "a" ] becomes "a", "b" ]. */
-static void add_signers(struct strbuf *out, const struct render_trustee_inputs *in)
-{
-	out->len--; /* the bracket */
-	for (unsigned i = 1; i < in->n_signers; i++)
-		strbuf_addf(out, ", \"" OLD_TOKEN_DIR "/%u/cert.pem\"",
-			render_token_number(in->signers[i].name));
-	strbuf_addc(out, ']');
-}
-
 /* A marker of a line, which decides whether the line is kept (see the head of
  * etc/kbs-config.toml). */
 struct marker {
@@ -81,9 +71,15 @@ static void kbs_config(const char *file, const struct model_cluster *c,
 			const char *to = end - (tail ? strlen(tail->text) : 0);
 
 			strbuf_add(out, from, (size_t)(to - from));
-			/* The line ends with the list of trusted certificates. */
-			if (tail == &tails[0])
-				add_signers(out, in);
+			/* The line ends with the list of trusted certificates, to which those of former
+			 * signers are appended: "a" ] becomes "a", "b" ]. */
+			if (tail == &tails[0]) {
+				out->len--; /* the bracket */
+				for (unsigned i = 1; i < in->n_signers; i++)
+					strbuf_addf(out, ", \"" OLD_TOKEN_DIR "/%u/cert.pem\"",
+						render_token_number(in->signers[i].name));
+				strbuf_addc(out, ']');
+			}
 			strbuf_addc(out, '\n');
 		}
 		line = *end ? end + 1 : end;
@@ -95,11 +91,9 @@ struct json_object *render_kbs_data(const char *file, const struct model_cluster
 	const struct render_trustee_inputs *in)
 {
 	cleanup_strbuf struct strbuf toml = STRBUF_INIT;
-	struct json_object *o = render_frame(&kobj_configmap, "trustee-data", ns, c, NULL);
-
 	kbs_config(file, c, in, &toml);
-	json_add(o, "data", json_add_str(json_obj(), "kbs-config.toml", strbuf_str(&toml)));
-	return render_hashed(o);
+	return render_configmap("trustee-data", ns, c,
+		json_add_str(json_obj(), "kbs-config.toml", strbuf_str(&toml)));
 }
 
 /* ---- ConfigMaps */
@@ -129,30 +123,23 @@ const char *render_trustee_resource_policy(const struct model_cluster *c)
 /* Keys are the file names in Trustee's storage (kbs/seed.c). */
 struct json_object *render_trustee_policies(const struct model_cluster *c, const char *ns)
 {
-	struct json_object *o = render_frame(&kobj_configmap, "trustee-policies", ns, c, NULL);
 	struct json_object *data = json_obj();
 
 	json_add_str(data, "default_cpu.rego", render_trustee_attestation_policy(c));
 	json_add_str(data, "resource-policy.rego", render_trustee_resource_policy(c));
-	return render_hashed(json_add(o, "data", data));
-}
-
-static struct json_object *one_file(const char *name, const char *ns, const struct model_cluster *c,
-	const char *file, const char *text)
-{
-	struct json_object *o = render_frame(&kobj_configmap, name, ns, c, NULL);
-
-	return render_hashed(json_add(o, "data", json_add_str(json_obj(), file, text)));
+	return render_configmap("trustee-policies", ns, c, data);
 }
 
 struct json_object *render_rv_data(const struct model_cluster *c, const char *ns)
 {
-	return one_file("trustee-rv-data", ns, c, "reference-values.json", "[]");
+	return render_configmap(
+		"trustee-rv-data", ns, c, json_add_str(json_obj(), "reference-values.json", "[]"));
 }
 
 struct json_object *render_image_pcrs(const char *ns)
 {
-	return one_file("image-pcrs", ns, NULL, "image-pcrs.json", "{}");
+	return render_configmap(
+		"image-pcrs", ns, NULL, json_add_str(json_obj(), "image-pcrs.json", "{}"));
 }
 
 /* ---- Service */
@@ -196,12 +183,10 @@ static void replace(
 	for (size_t i = 0; i < json_len(was); i++) {
 		struct json_object *one = json_at(was, i);
 
-		if (!str_eq(json_get_str(one, "name"), name)) {
+		if (str_eq(json_get_str(one, "name"), name))
+			render_push_all(now, take_others);
+		else
 			json_push(now, json_object_get(one));
-			continue;
-		}
-		for (size_t k = 0; k < json_len(take_others); k++)
-			json_push(now, json_object_get(json_at(take_others, k)));
 	}
 	json_object_put(take_others);
 	json_add(o, list, now);
@@ -265,7 +250,7 @@ static void fill_guard(
 	if (images->rate_limit) {
 		cleanup_free char *rate = xasprintf("--rate-limit=%s", images->rate_limit);
 
-		json_push(args, json_object_new_string(rate));
+		json_push_str(args, rate);
 	}
 	/* Trustee no longer needs the private key. */
 	replace(kbs, "volumeMounts", "trustee-tls", NULL);
@@ -274,25 +259,21 @@ static void fill_guard(
 
 /* ---- TLS */
 
-/* The kubelet does not verify certificates, so only the scheme changes. */
-static void fill_scheme(const struct model_cluster *c, struct json_object *kbs)
+/* Without a Secret the template's TLS volume is removed. */
+static void fill_tls(const struct model_cluster *c, struct json_object *spec)
 {
-	static const char *const probes[] = {"startupProbe", "livenessProbe", "readinessProbe"};
+	static const char *const probes[] = {
+		"startupProbe/httpGet", "livenessProbe/httpGet", "readinessProbe/httpGet"};
+	struct json_object *pod = json_get_obj(spec, "template/spec");
+	struct json_object *kbs = render_element(json_get_arr(pod, "containers"), "kbs");
 
+	/* The kubelet does not verify certificates, so only the scheme changes. */
 	for (size_t i = 0; i < ARRAY_LEN(probes); i++) {
-		struct json_object *get = json_get_obj(json_get_obj(kbs, probes[i]), "httpGet");
+		struct json_object *get = json_get_obj(kbs, probes[i]);
 
 		if (get)
 			json_add_str(get, "scheme", c->trustee_secret ? "HTTPS" : "HTTP");
 	}
-}
-
-/* Without a Secret the template's TLS volume is removed. */
-static void fill_tls(const struct model_cluster *c, struct json_object *spec)
-{
-	struct json_object *pod = json_get_obj(spec, "template/spec");
-
-	fill_scheme(c, render_element(json_get_arr(pod, "containers"), "kbs"));
 	if (!c->trustee_secret)
 		render_replace(spec, "trustee-tls", NULL, NULL);
 	else
@@ -304,26 +285,12 @@ static void fill_tls(const struct model_cluster *c, struct json_object *spec)
 
 /* ---- the Pod template */
 
-/* Set one annotation from all signers' hashes; omit it if one is unknown. */
-static void add_token_hash(const struct render_trustee_inputs *in, struct json_object *annotations)
-{
-	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-
-	for (unsigned i = 0; i < in->n_signers; i++) {
-		/* An incomplete value would restart Trustee when the missing hash becomes known. */
-		if (!in->signers[i].hash)
-			return;
-		strbuf_addf(&text, "%s%s", i ? "." : "", in->signers[i].hash);
-	}
-	if (in->n_signers)
-		json_add_str(annotations, TOKEN_HASH, strbuf_str(&text));
-}
-
 /* Each annotation restarts Trustee when its value changes. */
 static void fill_annotations(const struct render_pod *p, const struct model_cluster *c,
 	const struct render_trustee_inputs *in, struct json_object *annotations)
 {
-	cleanup_strbuf struct strbuf toml = STRBUF_INIT;
+	cleanup_strbuf struct strbuf toml = STRBUF_INIT, tokens = STRBUF_INIT;
+	bool known = in->n_signers > 0;
 	uint8_t digest[SHA256_LEN];
 	char hex[SHA256_HEX_LEN + 1];
 
@@ -335,18 +302,14 @@ static void fill_annotations(const struct render_pod *p, const struct model_clus
 	json_add_str(annotations, HASH_ANNOTATION "config-hash", hex);
 	if (c->trustee_secret && !model_cluster_guarded(c)) /* the guard reloads it */
 		json_add_str(annotations, TLS_HASH, in->tls_hash);
-	add_token_hash(in, annotations);
+	for (unsigned i = 0; i < in->n_signers; i++) {
+		known &= in->signers[i].hash != NULL;
+		strbuf_addf(&tokens, "%s%s", i ? "." : "", known ? in->signers[i].hash : "");
+	}
+	/* An incomplete value would restart Trustee when the missing hash becomes known. */
+	if (known)
+		json_add_str(annotations, TOKEN_HASH, strbuf_str(&tokens));
 	json_add_str(annotations, MODEL_POD_CONTENTS_ANNOTATION, p->contents);
-}
-
-/* The number of slashes in a mount's path. */
-static unsigned depth(struct json_object *mount)
-{
-	unsigned n = 0;
-
-	for (const char *at = json_get_str(mount, "mountPath"); at && *at; at++)
-		n += *at == '/';
-	return n;
 }
 
 /* Sort a directory before what is mounted inside it: a runtime that mounts in this order would
@@ -360,8 +323,12 @@ static struct json_object *parents_first(struct json_object *mounts)
 	for (unsigned level = 0; json_len(sorted) < n; level++) {
 		for (size_t i = 0; i < n; i++) {
 			struct json_object *mount = json_at(mounts, i);
+			const char *at = json_get_str(mount, "mountPath");
+			unsigned depth = 0;
 
-			if (depth(mount) == level)
+			for (; at && *at; at++)
+				depth += *at == '/';
+			if (depth == level)
 				json_push(sorted, json_object_get(mount));
 		}
 	}
@@ -414,25 +381,24 @@ const char *render_trustee_token_hash(struct json_object *deployment)
 
 /* ---- taking over from the Rust operator */
 
-/* Mount paths of the Rust operator that ours never has. */
-static bool foreign_path(const char *path)
-{
-	return str_eq(path, "/opt/trustee") || str_eq(path, "/opt/trustee/policies/opa") ||
-	       str_eq(path, "/opt/trustee/kbs-repository/default") ||
-	       (path && str_starts(path, "/opt/trustee/kbs-repository/default/")) ||
-	       str_eq(path, "/key");
-}
-
 /* All containers are searched: the Rust operator's mounts may be in any of them. */
 bool render_trustee_deployment_is_foreign(struct json_object *deployment)
 {
+	/* Mount paths of the Rust operator that ours never has. */
+	static const char *const foreign[] = {"/opt/trustee", "/opt/trustee/policies/opa",
+		"/opt/trustee/kbs-repository/default", "/key"};
 	struct json_object *list = json_get_arr(deployment, "spec/template/spec/containers");
 
 	for (size_t i = 0; i < json_len(list); i++) {
 		struct json_object *mounts = json_get_arr(json_at(list, i), "volumeMounts");
 
 		for (size_t j = 0; j < json_len(mounts); j++) {
-			if (foreign_path(json_get_str(json_at(mounts, j), "mountPath")))
+			const char *path = json_get_str(json_at(mounts, j), "mountPath");
+
+			for (size_t k = 0; k < ARRAY_LEN(foreign); k++)
+				if (str_eq(path, foreign[k]))
+					return true;
+			if (path && str_starts(path, "/opt/trustee/kbs-repository/default/"))
 				return true;
 		}
 	}

@@ -150,20 +150,17 @@ static char *config_text(const struct model_trusteeconfig *t)
 	return strbuf_steal(&out);
 }
 
-static const char *policy_file(const struct model_trusteeconfig *t)
-{
-	return t->ibmse                                 ? "trusteeconfig-ibmse.rego"
-	       : t->profile == MODEL_PROFILE_PERMISSIVE ? "trusteeconfig-allow.rego"
-							: "trusteeconfig-affirming.rego";
-}
-
 /* The generated content. A user may have edited the object since; the controller decides. */
 struct json_object *render_child_data(
 	const struct model_trusteeconfig *t, enum render_trusteeconfig_child i)
 {
 	cleanup_free char *config = i == RENDER_CHILD_CONFIG ? config_text(t) : NULL;
+	const char *policy = t->ibmse ? "trusteeconfig-ibmse.rego"
+			     : t->profile == MODEL_PROFILE_PERMISSIVE
+				     ? "trusteeconfig-allow.rego"
+				     : "trusteeconfig-affirming.rego";
 	const char *text = i == RENDER_CHILD_CONFIG   ? config
-			   : i == RENDER_CHILD_POLICY ? render_etc(policy_file(t))
+			   : i == RENDER_CHILD_POLICY ? render_etc(policy)
 			   : i == RENDER_CHILD_VALUES ? "{\n}\n"
 			   : i == RENDER_CHILD_CPU    ? render_etc("trusteeconfig-cpu.rego")
 						      : render_etc("trusteeconfig-gpu.rego");
@@ -242,10 +239,14 @@ static void add_or_null(struct json_object *spec, const char *name, const char *
 	json_object_object_add(spec, name, value ? json_object_new_string(value) : NULL);
 }
 
-/* Name the generated objects in the KbsConfig's spec. */
-static void patch_inputs(struct json_object *spec, const struct model_trusteeconfig *t,
+/* Name the generated objects in the KbsConfig's spec. A claim with another name was chosen by the
+ * user and is kept; ours is removed again. */
+static void patch_names(struct json_object *spec, const struct model_trusteeconfig *t,
 	const struct model_kbsconfig *have)
 {
+	cleanup_free char *ours = render_child_name(t, RENDER_CHILD_CLAIM);
+	const char *claim = have ? have->pvc : NULL;
+
 	for (int i = 0; i < KBSCONFIG_N_INPUTS; i++) {
 		int child = child_of_input[i];
 		bool wanted = child >= 0 &&
@@ -258,46 +259,15 @@ static void patch_inputs(struct json_object *spec, const struct model_trusteecon
 		if (i != KBSCONFIG_QCNL && !str_eq(want, have ? have->input[i] : NULL))
 			add_or_null(spec, model_kbsconfig_input_paths[i], want);
 	}
-}
-
-/* Set the claim for IBM Secure Execution; remove it only if it is ours. */
-static void patch_claim(struct json_object *spec, const struct model_trusteeconfig *t,
-	const struct model_kbsconfig *have)
-{
-	/* A claim with another name was chosen by the user and is kept. */
-	cleanup_free char *name = render_child_name(t, RENDER_CHILD_CLAIM);
-	const char *claim = have ? have->pvc : NULL;
-
-	if (t->ibmse ? !claim : str_eq(claim, name)) {
+	if (t->ibmse ? !claim : str_eq(claim, ours)) {
 		struct json_object *se = json_obj();
 
-		add_or_null(se, "certStorePvc", t->ibmse ? name : NULL);
+		add_or_null(se, "certStorePvc", t->ibmse ? ours : NULL);
 		json_add(spec, "ibmSEConfigSpec", se);
 	}
 }
 
-/* RUST_LOG=debug is set and removed with profile Permissive; any other value is the user's. */
-static void patch_log(struct json_object *spec, const struct model_trusteeconfig *t,
-	const struct model_kbsconfig *have)
-{
-	bool permissive = t->profile == MODEL_PROFILE_PERMISSIVE;
-	struct json_object *env = NULL;
-
-	if (permissive && (!have || !have->log))
-		env = json_add_str(json_obj(), "RUST_LOG", "debug");
-	else if (!permissive && have && str_eq(have->profile, "Permissive") &&
-		 str_eq(have->log, "debug"))
-		add_or_null(env = json_obj(), "RUST_LOG", NULL);
-	if (env)
-		json_add(spec, "KbsEnvVars", env);
-}
-
-static const char *profile_name(const struct model_trusteeconfig *t)
-{
-	return t->profile == MODEL_PROFILE_PERMISSIVE ? "Permissive" : "Restricted";
-}
-
-/* Our owner reference after those of others, none of which is a controller. */
+/* Adopt a KbsConfig without a controller: our owner reference comes after those of others. */
 static struct json_object *owners(
 	const struct model_trusteeconfig *t, const struct model_kbsconfig *have)
 {
@@ -318,27 +288,18 @@ static struct json_object *owners(
 	return json_push(all, kobj_owner_json(&kobj_trusteeconfig, t->obj.name, t->obj.uid));
 }
 
-/* Adopt a KbsConfig without a controller, and record the profile for patch_log(). */
-static void patch_meta(struct json_object *meta, const struct model_trusteeconfig *t,
-	const struct model_kbsconfig *have)
-{
-	if (!have->owner_uid)
-		json_add(meta, "ownerReferences", owners(t, have));
-	if (!str_eq(have->profile, profile_name(t)))
-		json_add(meta, "annotations",
-			json_add_str(json_obj(), MODEL_KBSCONFIG_PROFILE, profile_name(t)));
-}
-
 /* Compare field by field, so that what users may set is never overwritten. */
 struct json_object *render_child_kbsconfig(
 	const struct model_trusteeconfig *t, const char *ns, const struct model_kbsconfig *have)
 {
+	bool permissive = t->profile == MODEL_PROFILE_PERMISSIVE;
+	const char *profile = permissive ? "Permissive" : "Restricted";
 	struct json_object *o = have ? json_add(json_obj(), "metadata", json_obj())
-				     : object(t, ns, RENDER_CHILD_KBSCONFIG, json_obj());
+				     : object(t, ns, RENDER_CHILD_KBSCONFIG, NULL);
+	cleanup_json struct json_object *env = json_obj();
 	struct json_object *spec = json_obj(), *meta = json_get_obj(o, "metadata");
-	bool same;
 
-	patch_inputs(spec, t, have);
+	patch_names(spec, t, have);
 	/* A TrusteeConfig supports a single deployment type. */
 	if (!have || have->microservices)
 		json_add_str(spec, "kbsDeploymentType", "AllInOneDeployment");
@@ -346,18 +307,25 @@ struct json_object *render_child_kbsconfig(
 		json_add_str(spec, "kbsServiceType", t->service_type);
 	if (!have || !have->resources)
 		json_add(spec, "kbsSecretResources", json_push_str(json_arr(), SAMPLE_NAME));
-	patch_claim(spec, t, have);
-	patch_log(spec, t, have);
-	if (have)
-		patch_meta(meta, t, have);
-	else
-		json_add_str(json_get_obj(meta, "annotations"), MODEL_KBSCONFIG_PROFILE,
-			profile_name(t));
+	/* RUST_LOG=debug is set and removed with profile Permissive, which an annotation records;
+	 * any other value is the user's. */
+	if (permissive && (!have || !have->log))
+		json_add_str(env, "RUST_LOG", "debug");
+	else if (!permissive && have && str_eq(have->profile, "Permissive") &&
+		 str_eq(have->log, "debug"))
+		add_or_null(env, "RUST_LOG", NULL);
+	if (json_len(env))
+		json_add(spec, "KbsEnvVars", steal_ptr(&env));
+	if (have && !have->owner_uid)
+		json_add(meta, "ownerReferences", owners(t, have));
+	if (!have || !str_eq(have->profile, profile))
+		json_add(meta, "annotations",
+			json_add_str(json_obj(), MODEL_KBSCONFIG_PROFILE, profile));
 	/* An empty patch would still be a write and wake every watcher. */
-	same = have && !json_len(spec) && !json_len(meta);
-	json_add(o, "spec", spec);
-	if (!same)
-		return o;
-	json_object_put(o);
-	return NULL;
+	if (have && !json_len(spec) && !json_len(meta)) {
+		json_object_put(o);
+		json_object_put(spec);
+		return NULL;
+	}
+	return json_add(o, "spec", spec);
 }

@@ -4,12 +4,17 @@
  * one projected volume, policies and reference values from ConfigMaps. No mount path is one of the
  * Rust operator's, so that its Deployments can be distinguished from ours. Refuses before sending
  * what the API server would not store.
+ *
+ * A Deployment is read back into lists: a Secret volume that has the name of its Secret and is a
+ * UUID is a Machine's; the sources of trusted-ak-keys are keys. Anything added by others is
+ * skipped.
  */
 #include "config.h"
 
 #include "tec/render/volumes.h"
 
 #include "tec/base/bytes.h"
+#include "tec/base/mem.h"
 #include "tec/base/uuid.h"
 
 #include "render_internal.h"
@@ -30,31 +35,19 @@ const char *render_volumes_attestation_policy(const struct model_cluster *c)
 
 struct json_object *render_trustee_policies_volumes(const struct model_cluster *c, const char *ns)
 {
-	struct json_object *o = render_frame(&kobj_configmap, "trustee-policies", ns, c, NULL);
 	struct json_object *data = json_obj();
 
 	json_add_str(data, "default_cpu.rego", render_volumes_attestation_policy(c));
 	/* If it is missing, Trustee writes one, but the directory is read-only. */
 	json_add_str(data, "default_gpu.rego", "");
 	json_add_str(data, "resource-policy.rego", render_etc("resource-shared.rego"));
-	return render_hashed(json_add(o, "data", data));
+	return render_configmap("trustee-policies", ns, c, data);
 }
 
 /* ---- volumes */
 
-/* `optional`: a Secret deleted meanwhile must not keep the Pod from starting. */
-static void add_machine(struct json_object *volumes, struct json_object *mounts, const char *id)
-{
-	struct json_object *source = render_secret_source(id, "root");
-	cleanup_free char *path = xasprintf(RENDER_VOLUMES_REPOSITORY "/default/%s", id);
-
-	json_add_bool(source, "optional", true);
-	json_push(volumes, render_named(id, "secret", source));
-	json_push(mounts, render_mount(id, path));
-}
-
-/* The verifier reads every *.pub. A longer name than a file may have would keep the Pod from
- * starting, so its hash is used instead. */
+/* The verifier reads every *.pub, whatever the Secret is called. A longer name than a file may have
+ * would keep the Pod from starting, so its hash is used instead. */
 static char *key_file(const char *ak)
 {
 	uint8_t digest[SHA256_LEN];
@@ -67,18 +60,6 @@ static char *key_file(const char *ak)
 	return xasprintf("%s.pub", hex);
 }
 
-/* Project one key; a Secret deleted meanwhile is left out. */
-static void add_key(struct json_object *sources, const char *ak)
-{
-	cleanup_free char *file = key_file(ak);
-	struct json_object *secret = json_add_str(json_obj(), "name", ak);
-
-	/* The name of the file must end in .pub, whatever the Secret is called. */
-	json_add(secret, "items", json_push(json_arr(), render_item("public_key", file)));
-	json_add_bool(secret, "optional", true);
-	json_push(sources, json_add(json_obj(), "secret", secret));
-}
-
 /* Fill keys and Machines into the template, then what both ways of delivery share. */
 static struct json_object *render(const struct model_cluster *c, const char *ns,
 	const struct render_images *images, const struct render_trustee_inputs *in,
@@ -89,10 +70,25 @@ static struct json_object *render(const struct model_cluster *c, const char *ns,
 	struct json_object *keys = render_element(
 		json_get_arr(spec, "template/spec/volumes"), RENDER_VOLUMES_AK_VOLUME);
 
-	for (size_t i = 0; i < v->n_aks; i++)
-		add_key(json_get_arr(keys, "projected/sources"), v->aks[i]);
-	for (size_t i = 0; i < v->n_machines; i++)
-		add_machine(volumes, mounts, v->machines[i]);
+	/* `optional`: a Secret deleted meanwhile must not keep the Pod from starting. */
+	for (size_t i = 0; i < v->aks.n; i++) {
+		cleanup_free char *file = key_file(v->aks.v[i]);
+		struct json_object *secret = json_add_str(json_obj(), "name", v->aks.v[i]);
+
+		json_add(secret, "items", json_push(json_arr(), render_item("public_key", file)));
+		json_add_bool(secret, "optional", true);
+		json_push(json_get_arr(keys, "projected/sources"),
+			json_add(json_obj(), "secret", secret));
+	}
+	for (size_t i = 0; i < v->machines.n; i++) {
+		const char *id = v->machines.v[i];
+		struct json_object *source = render_secret_source(id, "root");
+		cleanup_free char *path = xasprintf(RENDER_VOLUMES_REPOSITORY "/default/%s", id);
+
+		json_add_bool(source, "optional", true);
+		json_push(volumes, render_named(id, "secret", source));
+		json_push(mounts, render_mount(id, path));
+	}
 	render_replace(spec, "MACHINES", volumes, mounts);
 	return render_kbs_deployment(c, ns, images, in,
 		&(struct render_pod){.config = CONFIG, .take_spec = spec, .contents = v->contents});
@@ -101,13 +97,12 @@ static struct json_object *render(const struct model_cluster *c, const char *ns,
 /* ---- limits */
 
 /* Unsorted lists would give different bytes for the same content, and restart Trustee. */
-static int check_list(const char *const *list, size_t n, const char *what, struct err *err)
+static int check_list(const struct render_names *l, const char *what, struct err *err)
 {
-	for (size_t i = 1; i < n; i++) {
-		if (strcmp(list[i - 1], list[i]) >= 0)
+	for (size_t i = 1; i < l->n; i++)
+		if (strcmp(l->v[i - 1], l->v[i]) >= 0)
 			return err_set(err, ERR_BUG, "%s %s and %s are not in order", what,
-				list[i - 1], list[i]);
-	}
+				l->v[i - 1], l->v[i]);
 	return 0;
 }
 
@@ -116,38 +111,28 @@ static size_t stored_len(struct json_object *o, const struct render_volumes *v)
 {
 	cleanup_free char *text = json_text(o);
 
-	return strlen(text) + v->n_machines * RENDER_VOLUMES_OWNED_BYTES;
+	return strlen(text) + v->machines.n * RENDER_VOLUMES_OWNED_BYTES;
 }
 
-/* Estimate how many Machines fit, assuming the current number of keys per Machine. */
-static int refuse_size(
-	size_t len, size_t empty_len, const struct render_volumes *v, struct err *err)
-{
-	size_t n = v->n_machines ? v->n_machines : 1;
-	size_t fit = (RENDER_VOLUMES_MAX_BYTES - empty_len) * n / (len - empty_len);
-
-	return err_set(err, ERR_INVALID,
-		"Trustee's Deployment would need %zu bytes with %zu Machines; the limit of the API is %d, "
-		"about %zu Machines. Set spec.trustee.delivery to AdminAPI (Trustee v0.21 or later).",
-		len, v->n_machines, RENDER_VOLUMES_MAX_BYTES, fit);
-}
-
-/* An empty render gives the fixed part of the size for the error message. */
+/* An empty render gives the fixed part of the size. With it, the message estimates how many Machines
+ * fit, assuming the current number of keys per Machine. */
 struct json_object *render_trustee_deployment_volumes(const struct model_cluster *c, const char *ns,
 	const struct render_images *images, const struct render_trustee_inputs *in,
 	const struct render_volumes *v, struct err *err)
 {
-	const struct render_volumes nothing = {0};
+	const struct render_volumes nothing = RENDER_VOLUMES_INIT;
 	cleanup_json struct json_object *o = NULL, *empty = NULL;
-	size_t len;
+	size_t len, fixed, n = v->machines.n;
 
-	if (check_list(v->machines, v->n_machines, "Machines", err) < 0 ||
-		check_list(v->aks, v->n_aks, "AttestationKeys", err) < 0)
+	if (check_list(&v->machines, "Machines", err) < 0 ||
+		check_list(&v->aks, "AttestationKeys", err) < 0)
 		return NULL;
-	for (size_t i = 0; i < v->n_machines; i++) {
+	for (size_t i = 0; i < n; i++) {
+		const char *id = v->machines.v[i];
+
 		/* The id becomes part of a path. */
-		if (!uuid_valid(v->machines[i], strlen(v->machines[i]))) {
-			err_set(err, ERR_INVALID, "Machine id %.40s is not a UUID", v->machines[i]);
+		if (!uuid_valid(id, strlen(id))) {
+			err_set(err, ERR_INVALID, "Machine id %.40s is not a UUID", id);
 			return NULL;
 		}
 	}
@@ -156,6 +141,104 @@ struct json_object *render_trustee_deployment_volumes(const struct model_cluster
 	if (len <= RENDER_VOLUMES_MAX_BYTES)
 		return steal_ptr(&o);
 	empty = render(c, ns, images, in, &nothing);
-	refuse_size(len, stored_len(empty, &nothing), v, err);
+	fixed = stored_len(empty, &nothing);
+	err_set(err, ERR_INVALID,
+		"Trustee's Deployment would need %zu bytes with %zu Machines; the limit of the API is %d, "
+		"about %zu Machines. Set spec.trustee.delivery to AdminAPI (Trustee v0.21 or later).",
+		len, n, RENDER_VOLUMES_MAX_BYTES,
+		(RENDER_VOLUMES_MAX_BYTES - fixed) * (n ? n : 1) / (len - fixed));
 	return NULL;
+}
+
+/* ---- lists */
+
+static void names_fini(struct render_names *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free((char *)(uintptr_t)l->v[i]);
+	free(l->v);
+}
+
+void render_volumes_fini(struct render_volumes *v)
+{
+	names_fini(&v->machines);
+	names_fini(&v->aks);
+	free(v->contents);
+	*v = (struct render_volumes)RENDER_VOLUMES_INIT;
+}
+
+void render_names_add(struct render_names *l, const char *name)
+{
+	ARRAY_GROW(l->v, l->n);
+	l->v[l->n++] = xstrdup(name);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	const char *const *x = a, *const *y = b;
+
+	return strcmp(*x, *y);
+}
+
+/* Sort and remove duplicates. The allocation stays at least as large as ARRAY_GROW() expects. */
+static void names_sort(struct render_names *l)
+{
+	size_t kept = 0;
+
+	if (l->n)
+		qsort(l->v, l->n, sizeof(*l->v), by_text);
+	for (size_t i = 0; i < l->n; i++) {
+		if (kept && strcmp(l->v[kept - 1], l->v[i]) == 0)
+			free((char *)(uintptr_t)l->v[i]);
+		else
+			l->v[kept++] = l->v[i];
+	}
+	l->n = kept;
+}
+
+void render_volumes_sort(struct render_volumes *v)
+{
+	names_sort(&v->machines);
+	names_sort(&v->aks);
+}
+
+bool render_names_have(const struct render_names *l, const char *name)
+{
+	return l->n && bsearch(&name, l->v, l->n, sizeof(*l->v), by_text);
+}
+
+/* The projected volume tells our Deployment from any other: it exists even without keys. */
+bool render_volumes_read(struct json_object *deployment, struct render_volumes *out)
+{
+	struct json_object *volumes = json_get_arr(deployment, "spec/template/spec/volumes");
+	bool ours = false;
+
+	*out = (struct render_volumes)RENDER_VOLUMES_INIT;
+	for (size_t i = 0; i < json_len(volumes); i++) {
+		struct json_object *v = json_at(volumes, i);
+		struct json_object *sources = json_get_arr(v, "projected/sources");
+		const char *name = json_get_str(v, "name"),
+			   *secret = json_get_str(v, "secret/secretName");
+
+		if (name && str_eq(name, secret) && uuid_valid(name, strlen(name)))
+			render_names_add(&out->machines, name);
+		if (!str_eq(name, RENDER_VOLUMES_AK_VOLUME) || !json_get_obj(v, "projected"))
+			continue;
+		ours = true;
+		/* Each projected source is the Secret of one approved key. */
+		for (size_t k = 0; k < json_len(sources); k++) {
+			const char *key = json_get_str(json_at(sources, k), "secret/name");
+
+			if (key)
+				render_names_add(&out->aks, key);
+		}
+	}
+	if (!ours) {
+		render_volumes_fini(out);
+		return false;
+	}
+	render_volumes_sort(out);
+	out->contents = xstrdup(kobj_annotation(
+		json_get_obj(deployment, "spec/template"), MODEL_POD_CONTENTS_ANNOTATION));
+	return true;
 }

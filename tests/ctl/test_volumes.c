@@ -315,7 +315,7 @@ Test(ctl_volumes, what_went_while_nobody_looked_is_unmounted)
 Test(ctl_volumes, another_content_of_the_same_file_is_a_restart)
 {
 	cleanup_free char *root = NULL, *contents = NULL;
-	cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT;
+	cleanup_volumes struct render_volumes l = RENDER_VOLUMES_INIT;
 
 	install(VOLUMES);
 	join(15000);
@@ -340,7 +340,7 @@ Test(ctl_volumes, another_content_of_the_same_file_is_a_restart)
 			"the old Pod has the old key");
 	}
 	cr_assert(mounts(ID_A));
-	render_volumes_list_fini(&l);
+	render_volumes_fini(&l);
 	cr_assert(render_volumes_read(deployment(), &l));
 	cr_assert_str_neq(l.contents, contents);
 	roll_out();
@@ -429,7 +429,7 @@ Test(ctl_volumes, the_deployment_is_repaired)
 
 Test(ctl_volumes, an_image_is_a_restart_and_goes_when_the_old_file_is_gone)
 {
-	cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT;
+	cleanup_volumes struct render_volumes l = RENDER_VOLUMES_INIT;
 	cleanup_free char *before = NULL;
 
 	install(VOLUMES);
@@ -437,7 +437,7 @@ Test(ctl_volumes, an_image_is_a_restart_and_goes_when_the_old_file_is_gone)
 	before = xstrdup(l.contents);
 	commit("a", REF_A, false);
 	world_run(&w, 15000);
-	render_volumes_list_fini(&l);
+	render_volumes_fini(&l);
 	cr_assert(render_volumes_read(deployment(), &l));
 	cr_assert_str_neq(l.contents, before);
 	cr_assert_str_eq(synced(), "Populating");
@@ -458,7 +458,7 @@ Test(ctl_volumes, an_image_is_a_restart_and_goes_when_the_old_file_is_gone)
 /* Nobody has to know whether that Trustee reads its policy once or each time. */
 Test(ctl_volumes, another_policy_is_a_restart)
 {
-	cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT, again = l;
+	cleanup_volumes struct render_volumes l = RENDER_VOLUMES_INIT, again = l;
 	struct json_object *policy = NULL;
 
 	install(VOLUMES);

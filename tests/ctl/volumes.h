@@ -29,26 +29,26 @@ static inline struct json_object *deployment(void)
 
 static inline bool mounts(const char *id)
 {
-	cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT;
+	cleanup_volumes struct render_volumes l = RENDER_VOLUMES_INIT;
 
 	return deployment() && render_volumes_read(deployment(), &l) &&
-	       render_volumes_has_machine(&l, id);
+	       render_names_have(&l.machines, id);
 }
 
 static inline bool mounts_ak(const char *name)
 {
-	cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT;
+	cleanup_volumes struct render_volumes l = RENDER_VOLUMES_INIT;
 
 	return deployment() && render_volumes_read(deployment(), &l) &&
-	       render_volumes_has_ak(&l, name);
+	       render_names_have(&l.aks, name);
 }
 
 static inline size_t n_mounted(void)
 {
-	cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT;
+	cleanup_volumes struct render_volumes l = RENDER_VOLUMES_INIT;
 
 	cr_assert(render_volumes_read(deployment(), &l));
-	return l.n_machines;
+	return l.machines.n;
 }
 
 static inline size_t writes_of_deployments(void)
@@ -93,7 +93,7 @@ static inline void pod_gone(const char *name)
 
 static inline void current_pod(const char *name)
 {
-	cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT;
+	cleanup_volumes struct render_volumes l = RENDER_VOLUMES_INIT;
 
 	render_volumes_read(deployment(), &l);
 	pod(name, l.contents, true);

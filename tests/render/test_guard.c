@@ -10,8 +10,8 @@
 
 #define ID "11111111-2222-4333-8444-555555555555"
 
-static const char *const ids[] = {ID}, *const aks[] = {"ak-1"};
-static const struct render_volumes files = {ids, 1, aks, 1, "a.b"};
+static const char *ids[] = {ID}, *aks[] = {"ak-1"};
+static const struct render_volumes files = {{ids, 1}, {aks, 1}, "a.b"};
 
 static const struct variant {
 	enum model_delivery delivery;
@@ -247,13 +247,13 @@ Test(render_guard, the_admin_service_is_where_there_is_an_admin_api)
 
 Test(render_guard, what_trustee_mounts_is_read_back_as_without_it)
 {
-	cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT;
+	cleanup_volumes struct render_volumes l = RENDER_VOLUMES_INIT;
 	cleanup_json struct json_object *o = deployment(&variants[3]);
 
 	cr_assert(render_volumes_read(o, &l));
-	cr_assert_eq(l.n_machines, 1);
-	cr_assert_str_eq(l.machines[0], ID);
-	cr_assert_eq(l.n_aks, 1);
+	cr_assert_eq(l.machines.n, 1);
+	cr_assert_str_eq(l.machines.v[0], ID);
+	cr_assert_eq(l.aks.n, 1);
 	cr_assert_str_eq(l.contents, "a.b");
 	cr_assert(pick(json_get_arr(container(o, "kbs"), "volumeMounts"), "name", ID));
 	cr_assert_null(pick(json_get_arr(container(o, "guard"), "volumeMounts"), "name", ID));

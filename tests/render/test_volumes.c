@@ -16,8 +16,8 @@ static const struct model_cluster cluster = {.obj = {.name = "tec", .uid = "c-1"
 	.guard = MODEL_GUARD_DISABLED,
 	.delivery = MODEL_DELIVERY_VOLUMES,
 	.isolation = MODEL_ISOLATION_SHARED};
-static const char *const two_ids[] = {ID_A, ID_B}, *const two_aks[] = {"ak-1", "ak-2"};
-static const struct render_volumes two = {two_ids, 2, two_aks, 2, NULL};
+static const char *two_ids[] = {ID_A, ID_B}, *two_aks[] = {"ak-1", "ak-2"};
+static const struct render_volumes two = {{two_ids, 2}, {two_aks, 2}, NULL};
 
 static struct json_object *render(const struct render_volumes *v, struct err *err)
 {
@@ -201,7 +201,7 @@ Test(render_volumes, no_volume_of_one_delivery_has_another_source_in_the_other)
 
 Test(render_volumes, the_same_lists_are_the_same_bytes)
 {
-	const struct render_volumes one = {two_ids, 1, two_aks, 2, NULL}, none = {0};
+	const struct render_volumes one = {{two_ids, 1}, {two_aks, 2}, NULL}, none = {0};
 	cleanup_json struct json_object *a = rendered(&two), *b = rendered(&two),
 					*c = rendered(&one), *d = rendered(&none);
 	cleanup_free char *ta = json_text(a), *tb = json_text(b);
@@ -215,7 +215,7 @@ Test(render_volumes, a_long_name_is_a_short_file)
 {
 	char fits[252], longer[253];
 	const char *aks[2] = {fits, longer};
-	const struct render_volumes v = {NULL, 0, aks, 2, NULL};
+	const struct render_volumes v = {{NULL, 0}, {aks, 2}, NULL};
 	cleanup_json struct json_object *o = NULL;
 	struct json_object *sources;
 
@@ -238,15 +238,16 @@ Test(render_volumes, a_long_name_is_a_short_file)
 
 Test(render_volumes, lists_out_of_order_are_refused)
 {
-	static const char *const wrong[] = {ID_B, ID_A}, *const twice[] = {ID_A, ID_A};
+	static const char *wrong[] = {ID_B, ID_A}, *twice[] = {ID_A, ID_A};
 	const struct {
 		struct render_volumes v;
 		enum err_kind kind;
-	} cases[] = {{{wrong, 2, NULL, 0, NULL}, ERR_BUG}, {{twice, 2, NULL, 0, NULL}, ERR_BUG},
-		{{NULL, 0, wrong, 2, NULL}, ERR_BUG}, {{NULL, 0, twice, 2, NULL}, ERR_BUG},
-		{{(const char *const[]){"trustee-data"}, 1, NULL, 0, NULL}, ERR_INVALID},
-		{{(const char *const[]){""}, 1, NULL, 0, NULL}, ERR_INVALID},
-		{{(const char *const[]){"../../etc"}, 1, NULL, 0, NULL}, ERR_INVALID}};
+	} cases[] = {{{{wrong, 2}, {NULL, 0}, NULL}, ERR_BUG},
+		{{{twice, 2}, {NULL, 0}, NULL}, ERR_BUG}, {{{NULL, 0}, {wrong, 2}, NULL}, ERR_BUG},
+		{{{NULL, 0}, {twice, 2}, NULL}, ERR_BUG},
+		{{{(const char *[]){"trustee-data"}, 1}, {NULL, 0}, NULL}, ERR_INVALID},
+		{{{(const char *[]){""}, 1}, {NULL, 0}, NULL}, ERR_INVALID},
+		{{{(const char *[]){"../../etc"}, 1}, {NULL, 0}, NULL}, ERR_INVALID}};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct err err = ERR_INIT;
@@ -262,7 +263,7 @@ static struct json_object *many(size_t n, bool keys, struct err *err)
 	cleanup_free char *text = xcalloc(n, 100);
 	cleanup_free const char **ids = xcalloc(n, sizeof(*ids));
 	cleanup_free const char **aks = xcalloc(n, sizeof(*aks));
-	const struct render_volumes v = {ids, n, aks, keys ? n : 0, NULL};
+	const struct render_volumes v = {{ids, n}, {aks, keys ? n : 0}, NULL};
 
 	for (size_t i = 0; i < n; i++) {
 		char *id = text + i * 100, *ak = id + 50;
@@ -313,33 +314,31 @@ static struct json_object *parsed(const char *text)
 
 Test(render_volumes, what_is_rendered_is_read_back)
 {
-	const struct render_volumes v = {two_ids, 2, two_aks, 2, "abc.def"};
+	const struct render_volumes v = {{two_ids, 2}, {two_aks, 2}, "abc.def"};
 	cleanup_json struct json_object *o = rendered(&v);
-	cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT;
-	struct render_volumes again;
+	cleanup_volumes struct render_volumes l = RENDER_VOLUMES_INIT;
 
 	cr_assert(render_volumes_read(o, &l));
-	again = render_volumes_of(&l);
-	cr_assert_eq(again.n_machines, 2);
-	cr_assert_eq(again.n_aks, 2);
-	cr_assert_str_eq(again.machines[0], ID_A);
-	cr_assert_str_eq(again.machines[1], ID_B);
-	cr_assert_str_eq(again.aks[1], "ak-2");
-	cr_assert_str_eq(again.contents, "abc.def");
-	cr_assert(render_volumes_has_machine(&l, ID_B));
-	cr_assert(render_volumes_has_ak(&l, "ak-1"));
-	cr_assert_not(render_volumes_has_machine(&l, "ak-1"));
-	cr_assert_not(render_volumes_has_ak(&l, "ak-3"));
+	cr_assert_eq(l.machines.n, 2);
+	cr_assert_eq(l.aks.n, 2);
+	cr_assert_str_eq(l.machines.v[0], ID_A);
+	cr_assert_str_eq(l.machines.v[1], ID_B);
+	cr_assert_str_eq(l.aks.v[1], "ak-2");
+	cr_assert_str_eq(l.contents, "abc.def");
+	cr_assert(render_names_have(&l.machines, ID_B));
+	cr_assert(render_names_have(&l.aks, "ak-1"));
+	cr_assert_not(render_names_have(&l.machines, "ak-1"));
+	cr_assert_not(render_names_have(&l.aks, "ak-3"));
 }
 
 Test(render_volumes, the_other_delivery_is_told_apart)
 {
 	cleanup_json struct json_object *o = render_trustee_deployment(
 		&cluster, "ns", &render_images_default, &(struct render_trustee_inputs){0});
-	struct render_volumes_list l;
+	struct render_volumes l;
 
 	cr_assert_not(render_volumes_read(o, &l));
-	cr_assert_eq(l.n_machines, 0);
+	cr_assert_eq(l.machines.n, 0);
 }
 
 Test(render_volumes, what_others_put_there_is_read_without_harm)
@@ -371,16 +370,16 @@ Test(render_volumes, what_others_put_there_is_read_without_harm)
 		cleanup_free char *text = xasprintf(
 			"{\"spec\":{\"template\":{\"spec\":{\"volumes\":%s}}}}", cases[i].volumes);
 		cleanup_json struct json_object *o = parsed(text);
-		cleanup_volumes_list struct render_volumes_list l = RENDER_VOLUMES_LIST_INIT;
+		cleanup_volumes struct render_volumes l = RENDER_VOLUMES_INIT;
 
 		cr_assert_eq(render_volumes_read(o, &l), cases[i].ours, "%s", text);
-		cr_assert_eq(l.n_machines, cases[i].machines, "%s", text);
-		cr_assert_eq(l.n_aks, cases[i].aks, "%s", text);
+		cr_assert_eq(l.machines.n, cases[i].machines, "%s", text);
+		cr_assert_eq(l.aks.n, cases[i].aks, "%s", text);
 		cr_assert_null(l.contents);
-		for (size_t k = 1; k < l.n_machines; k++)
-			cr_assert_lt(strcmp(l.machines[k - 1], l.machines[k]), 0);
-		for (size_t k = 1; k < l.n_aks; k++)
-			cr_assert_lt(strcmp(l.aks[k - 1], l.aks[k]), 0);
+		for (size_t k = 1; k < l.machines.n; k++)
+			cr_assert_lt(strcmp(l.machines.v[k - 1], l.machines.v[k]), 0);
+		for (size_t k = 1; k < l.aks.n; k++)
+			cr_assert_lt(strcmp(l.aks.v[k - 1], l.aks.v[k]), 0);
 	}
 }
 

@@ -21,16 +21,30 @@
 #define RENDER_VOLUMES_MAX_BYTES   (1536 * 1024)
 #define RENDER_VOLUMES_OWNED_BYTES 320
 
+/* Names of Secrets. A list is sorted and without duplicates once it is complete. */
+struct render_names {
+	const char **v; /* owned, and the names, too */
+	size_t n;
+};
+void render_names_add(struct render_names *l, const char *name);
+bool render_names_have(const struct render_names *l, const char *name); /* l is complete */
+
+/* What Trustee mounts. Owned. */
 struct render_volumes {
-	const char *const *machines; /* ids, which are the names of their Secrets */
-	size_t n_machines;
-	const char *const *aks; /* approved AttestationKeys, which are the names of their Secrets */
-	size_t n_aks;
+	struct render_names machines; /* ids */
+	struct render_names aks;      /* approved AttestationKeys */
 	/* Hashes of the files' contents; NULL: unknown. Becomes an annotation of the Pod
 	 * template, so that a change of content is a restart, and every Pod records what it was
 	 * started with. */
-	const char *contents;
+	char *contents;
 };
+#define RENDER_VOLUMES_INIT                                                                        \
+	{                                                                                          \
+		.contents = NULL                                                                   \
+	}
+void render_volumes_fini(struct render_volumes *v); /* empties it */
+#define cleanup_volumes __attribute__((cleanup(render_volumes_fini)))
+void render_volumes_sort(struct render_volumes *v); /* after the last addition */
 
 struct json_object *render_trustee_data_volumes(
 	const struct model_cluster *c, const char *ns, const struct render_trustee_inputs *in);
@@ -46,26 +60,7 @@ struct json_object *render_trustee_deployment_volumes(const struct model_cluster
 	const struct render_images *images, const struct render_trustee_inputs *in,
 	const struct render_volumes *v, struct err *err) MUST_CHECK;
 
-/* The inverse: what a Deployment mounts. Sorted, without duplicates. Strings are owned. */
-struct render_volumes_list {
-	char **machines, **aks;
-	size_t n_machines, n_aks;
-	char *contents; /* NULL: no annotation */
-};
-#define RENDER_VOLUMES_LIST_INIT                                                                   \
-	{                                                                                          \
-		.n_machines = 0                                                                    \
-	}
-void render_volumes_list_fini(struct render_volumes_list *l);
-#define cleanup_volumes_list __attribute__((cleanup(render_volumes_list_fini)))
-void render_volumes_list_add_machine(struct render_volumes_list *l, const char *id);
-void render_volumes_list_add_ak(struct render_volumes_list *l, const char *name);
-void render_volumes_list_sort(struct render_volumes_list *l); /* after the last add */
-bool render_volumes_has_machine(const struct render_volumes_list *l, const char *id);
-bool render_volumes_has_ak(const struct render_volumes_list *l, const char *name);
-/* Borrows from l. */
-struct render_volumes render_volumes_of(const struct render_volumes_list *l);
-/* False: the Deployment does not use delivery by volumes, and *out is empty. */
-bool render_volumes_read(struct json_object *deployment, struct render_volumes_list *out);
+/* The inverse: read what a Deployment mounts. False: the Deployment does not use delivery by volumes, and *out is empty. */
+bool render_volumes_read(struct json_object *deployment, struct render_volumes *out);
 
 #endif

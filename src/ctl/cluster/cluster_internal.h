@@ -97,7 +97,7 @@ struct cluster_inputs {
 struct cluster_volumes {
 	char *uid;          /* owned: of the cluster; NULL: another delivery is configured */
 	int64_t generation; /* of the cluster, when `wanted` was last checked to fit */
-	struct render_volumes_list wanted, live;
+	struct render_volumes wanted, live;
 	bool has_wanted; /* while false, no object that depends on the files is written */
 	bool live_known; /* `live` was read, and no write was sent since */
 	bool live_ours;  /* the Deployment was rendered for delivery by volumes */
@@ -260,7 +260,7 @@ void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look 
 /* ---- served.c */
 /* Hash of the current content of a list's files: "<keys>.<reference values>". */
 #define CLUSTER_CONTENTS_LEN (2 * 16 + 1)
-void cluster_served_contents(const struct ctl_env *env, const struct render_volumes_list *l,
+void cluster_served_contents(const struct ctl_env *env, const struct render_volumes *l,
 	char out[CLUSTER_CONTENTS_LEN + 1]);
 /* deployment: read, or the answer of an apply. */
 void cluster_served_saw(struct cluster_volumes *v, struct json_object *deployment);

@@ -152,7 +152,7 @@ static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_ins
 		log_info(&lc, "updated for a new certificate or token signer", NULL);
 	else if (files)
 		log_info(NULL, "Trustee restarts because its files changed", "machine=%zu ak=%zu",
-			c->volumes.wanted.n_machines, c->volumes.wanted.n_aks);
+			c->volumes.wanted.machines.n, c->volumes.wanted.aks.n);
 	else
 		ctl_install_tell(&c->install, owner, installed, t->gvk, t->name);
 	if (moved && trustee)

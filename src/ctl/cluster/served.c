@@ -29,7 +29,7 @@ static void add_content(
 
 /* Hash what the files hold now. The second half covers the reference values, so that a change of
  * a key alone does not make confirmed values doubtful, and the other way round. */
-void cluster_served_contents(const struct ctl_env *env, const struct render_volumes_list *l,
+void cluster_served_contents(const struct ctl_env *env, const struct render_volumes *l,
 	char out[CLUSTER_CONTENTS_LEN + 1])
 {
 	const struct model_configmap *rv = state_configmap(env->state, MODEL_RV_CONFIGMAP);
@@ -44,16 +44,17 @@ void cluster_served_contents(const struct ctl_env *env, const struct render_volu
 
 		bytes_sha256_add(&run, policy, strlen(policy));
 	}
-	for (size_t i = 0; i < l->n_machines; i++) {
-		const struct model_secret *s = state_secret(env->state, l->machines[i]);
+	for (size_t i = 0; i < l->machines.n; i++) {
+		const struct model_secret *s = state_secret(env->state, l->machines.v[i]);
 
-		add_content(&run, "machine", l->machines[i],
+		add_content(&run, "machine", l->machines.v[i],
 			s ? model_secret_key_sha256(s, hex) : NULL);
 	}
-	for (size_t i = 0; i < l->n_aks; i++) {
-		const struct model_secret *s = state_secret(env->state, l->aks[i]);
+	for (size_t i = 0; i < l->aks.n; i++) {
+		const struct model_secret *s = state_secret(env->state, l->aks.v[i]);
 
-		add_content(&run, "key", l->aks[i], s ? model_secret_public_sha256(s, hex) : NULL);
+		add_content(
+			&run, "key", l->aks.v[i], s ? model_secret_public_sha256(s, hex) : NULL);
 	}
 	bytes_sha256_end(&run, digest);
 	bytes_to_hex(digest, SHA256_LEN, hex);
@@ -79,7 +80,7 @@ static bool rolled_out(struct json_object *d)
  * resourceVersion. */
 void cluster_served_saw(struct cluster_volumes *v, struct json_object *deployment)
 {
-	render_volumes_list_fini(&v->live);
+	render_volumes_fini(&v->live);
 	v->live_ours = render_volumes_read(deployment, &v->live);
 	v->live_done = rolled_out(deployment);
 	v->live_known = v->dirty = true;
@@ -166,7 +167,7 @@ void cluster_served_why(const struct ctl_cluster *c, struct strbuf *out)
 
 struct confirm {
 	const struct ctl_env *env;
-	const struct render_volumes_list *live;
+	const struct render_volumes *live;
 	const struct model_configmap *rv; /* NULL: there is none */
 	const char *target;
 	bool keys, values; /* the files have their current contents */
@@ -191,7 +192,7 @@ static void confirm_key(void *arg, const char *path)
 
 	if (!rats_resource_id(path, id))
 		return;
-	if (!render_volumes_has_machine(in->live, id)) {
+	if (!render_names_have(&in->live->machines, id)) {
 		confirm(in, KBS_RESOURCE, path, NULL);
 		return;
 	}
@@ -298,8 +299,8 @@ static void confirm_value(void *arg, const char *name)
  * hash, which makes `keys` false. */
 static void collect_aks(struct confirm *in)
 {
-	for (size_t i = 0; i < in->live->n_aks; i++) {
-		const struct model_secret *s = state_secret(in->env->state, in->live->aks[i]);
+	for (size_t i = 0; i < in->live->aks.n; i++) {
+		const struct model_secret *s = state_secret(in->env->state, in->live->aks.v[i]);
 
 		if (s && s->identity)
 			in->aks[in->n_aks++] = s;
@@ -329,7 +330,7 @@ void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *s
 		  strncmp(v->live.contents, now, (size_t)(now_point - now)) == 0;
 	in.values = str_eq(point, now_point);
 	in.rv = state_configmap(c->env->state, MODEL_RV_CONFIGMAP);
-	in.aks = aks = xcalloc(v->live.n_aks + 1, sizeof(*aks));
+	in.aks = aks = xcalloc(v->live.aks.n + 1, sizeof(*aks));
 	collect_aks(&in);
 	kbs_sync_names(c->env->state->sync, KBS_RESOURCE, confirm_key, &in);
 	kbs_sync_names(c->env->state->sync, KBS_REFVALUE, confirm_value, &in);

@@ -26,17 +26,17 @@ void cluster_volumes_fini(struct ctl_cluster *c)
 {
 	struct cluster_volumes *v = &c->volumes;
 
-	render_volumes_list_fini(&v->wanted);
-	render_volumes_list_fini(&v->live);
+	render_volumes_fini(&v->wanted);
+	render_volumes_fini(&v->live);
 	free(v->live_rv);
 	free(v->uid);
 	memset(v, 0, sizeof(*v));
 }
 
 /* Move a list; `from` is empty afterwards. */
-static void replace(struct render_volumes_list *to, struct render_volumes_list *from)
+static void replace(struct render_volumes *to, struct render_volumes *from)
 {
-	render_volumes_list_fini(to);
+	render_volumes_fini(to);
 	*to = *from;
 	memset(from, 0, sizeof(*from));
 }
@@ -46,7 +46,7 @@ static void replace(struct render_volumes_list *to, struct render_volumes_list *
 /* The walk over kbs_sync that fills a list. */
 struct collect {
 	const struct ctl_env *env;
-	struct render_volumes_list *out;
+	struct render_volumes *out;
 	bool revoking_values;
 };
 
@@ -59,7 +59,7 @@ static void collect_key(void *arg, const char *path)
 	if (rats_resource_id(path, id) &&
 		kbs_sync_object(in->env->state->sync, KBS_RESOURCE, path) &&
 		state_secret(in->env->state, id))
-		render_volumes_list_add_machine(in->out, id);
+		render_names_add(&in->out->machines, id);
 }
 
 /* Several AttestationKeys may share one identity; each of their Secrets is a file. */
@@ -78,40 +78,40 @@ static void collect_value(void *arg, const char *name)
 		if (!o)
 			return;
 		if (state_secret(in->env->state, o->name))
-			render_volumes_list_add_ak(in->out, o->name);
+			render_names_add(&in->out->aks, o->name);
 	}
 }
 
 /* Keep what is mounted but neither declared nor revoked yet, while its Secret exists: a mount of a
  * missing Secret would keep the new Pod from starting. */
-static void collect_mounted(struct collect *in, const struct render_volumes_list *live)
+static void collect_mounted(struct collect *in, const struct render_volumes *live)
 {
 	const struct kbs_sync *sync = in->env->state->sync;
 	char path[RATS_RESOURCE_PATH_MAX];
 
-	for (size_t i = 0; i < live->n_machines; i++) {
-		rats_resource_path(live->machines[i], path);
-		if (state_secret(in->env->state, live->machines[i]) &&
+	for (size_t i = 0; i < live->machines.n; i++) {
+		rats_resource_path(live->machines.v[i], path);
+		if (state_secret(in->env->state, live->machines.v[i]) &&
 			!kbs_sync_is_revoked(sync, KBS_RESOURCE, path))
-			render_volumes_list_add_machine(in->out, live->machines[i]);
+			render_names_add(&in->out->machines, live->machines.v[i]);
 	}
-	for (size_t i = 0; i < live->n_aks; i++) {
-		const struct model_secret *s = state_secret(in->env->state, live->aks[i]);
+	for (size_t i = 0; i < live->aks.n; i++) {
+		const struct model_secret *s = state_secret(in->env->state, live->aks.v[i]);
 
 		/* A declared identity is in the list already, or this key of it was revoked. */
 		if (s && s->has_ak_finalizer && s->identity &&
 			!kbs_sync_object(sync, KBS_REFVALUE, s->identity) &&
 			!kbs_sync_is_revoked(sync, KBS_REFVALUE, s->identity))
-			render_volumes_list_add_ak(in->out, live->aks[i]);
+			render_names_add(&in->out->aks, live->aks.v[i]);
 	}
 }
 
 /* Sort the list, so that equal lists render equally, and attach the hash of its contents. */
-static void finish(const struct ctl_env *env, struct render_volumes_list *l)
+static void finish(const struct ctl_env *env, struct render_volumes *l)
 {
 	char contents[CLUSTER_CONTENTS_LEN + 1];
 
-	render_volumes_list_sort(l);
+	render_volumes_sort(l);
 	cluster_served_contents(env, l, contents);
 	free(l->contents);
 	l->contents = xstrdup(contents);
@@ -120,18 +120,17 @@ static void finish(const struct ctl_env *env, struct render_volumes_list *l)
 /* ---- what is rendered */
 
 static struct json_object *render(const struct ctl_cluster *c, const struct model_cluster *cluster,
-	const struct render_volumes_list *l, struct err *err)
+	const struct render_volumes *l, struct err *err)
 {
-	const struct render_volumes v = render_volumes_of(l);
 	const struct render_trustee_inputs in = cluster_inputs(c);
 
 	return render_trustee_deployment_volumes(
-		cluster, c->env->ns, &c->env->images_ref, &in, &v, err);
+		cluster, c->env->ns, &c->env->images_ref, &in, l, err);
 }
 
 /* Tell whether the API would store the Deployment with these files; err says why not. */
 static bool fits(const struct ctl_cluster *c, const struct model_cluster *cluster,
-	const struct render_volumes_list *l, struct err *err)
+	const struct render_volumes *l, struct err *err)
 {
 	cleanup_json struct json_object *o = render(c, cluster, l, err);
 
@@ -154,29 +153,23 @@ static bool is_unreadable(const struct k8s_cache *cache, const char *name)
 	return o && o->unreadable;
 }
 
-/* Only called if some Secret is unreadable, since it visits the whole list. */
-static bool list_unknown(const struct k8s_cache *secrets, const struct render_volumes_list *l)
-{
-	for (size_t i = 0; i < l->n_machines; i++)
-		if (is_unreadable(secrets, l->machines[i]))
-			return true;
-	for (size_t i = 0; i < l->n_aks; i++)
-		if (is_unreadable(secrets, l->aks[i]))
-			return true;
-	return false;
-}
-
 /* Tell whether a mounted object, or the Deployment, cannot be read: then the contents hash is
- * unknown. */
+ * unknown. Lists are visited only if some Secret is unreadable. */
 static bool is_unknown(const struct ctl_cluster *c)
 {
 	const struct cluster_volumes *v = &c->volumes;
+	const struct render_names *const lists[] = {
+		&v->live.machines, &v->live.aks, &v->wanted.machines, &v->wanted.aks};
+	const struct k8s_cache *secrets = c->env->state->secrets;
 
-	return is_unreadable(c->env->state->configmaps, MODEL_RV_CONFIGMAP) ||
-	       is_unreadable(c->env->state->deployments, CLUSTER_DEPLOYMENT) ||
-	       (k8s_cache_unreadable(c->env->state->secrets) &&
-		       (list_unknown(c->env->state->secrets, &v->live) ||
-			       list_unknown(c->env->state->secrets, &v->wanted)));
+	if (is_unreadable(c->env->state->configmaps, MODEL_RV_CONFIGMAP) ||
+		is_unreadable(c->env->state->deployments, CLUSTER_DEPLOYMENT))
+		return true;
+	for (size_t k = 0; k < ARRAY_LEN(lists) && k8s_cache_unreadable(secrets); k++)
+		for (size_t i = 0; i < lists[k]->n; i++)
+			if (is_unreadable(secrets, lists[k]->v[i]))
+				return true;
+	return false;
 }
 
 bool cluster_volumes_hold(const struct ctl_cluster *c)
@@ -184,51 +177,30 @@ bool cluster_volumes_hold(const struct ctl_cluster *c)
 	return c->volumes.uid && !c->volumes.has_wanted;
 }
 
-/* Reduce a list that is too large to what is mounted now, without what was revoked. */
-static void shrink(struct ctl_cluster *c, struct render_volumes_list *desired)
+/* Tell whether `of` has a name that `in` lacks. */
+static bool lacks(const struct render_names *in, const struct render_names *of)
 {
-	const struct render_volumes_list *now =
-		c->volumes.has_wanted ? &c->volumes.wanted : &c->volumes.live;
-	cleanup_volumes_list struct render_volumes_list less = RENDER_VOLUMES_LIST_INIT;
-
-	for (size_t i = 0; i < now->n_machines; i++)
-		if (render_volumes_has_machine(desired, now->machines[i]))
-			render_volumes_list_add_machine(&less, now->machines[i]);
-	for (size_t i = 0; i < now->n_aks; i++)
-		if (render_volumes_has_ak(desired, now->aks[i]))
-			render_volumes_list_add_ak(&less, now->aks[i]);
-	finish(c->env, &less);
-	replace(desired, &less);
-}
-
-static bool list_same(char *const *a, size_t n, char *const *b, size_t m)
-{
-	for (size_t i = 0; n == m && i < n; i++)
-		if (strcmp(a[i], b[i]) != 0)
-			return false;
-	return n == m;
+	for (size_t i = 0; i < of->n; i++)
+		if (!render_names_have(in, of->v[i]))
+			return true;
+	return false;
 }
 
 /* Equal names with other contents are a change, too: the Pods must restart. */
-static bool same(const struct render_volumes_list *a, const struct render_volumes_list *b)
+static bool same(const struct render_volumes *a, const struct render_volumes *b)
 {
-	return str_eq(a->contents, b->contents) &&
-	       list_same(a->machines, a->n_machines, b->machines, b->n_machines) &&
-	       list_same(a->aks, a->n_aks, b->aks, b->n_aks);
+	return str_eq(a->contents, b->contents) && a->machines.n == b->machines.n &&
+	       a->aks.n == b->aks.n && !lacks(&a->machines, &b->machines) &&
+	       !lacks(&a->aks, &b->aks);
 }
 
-/* Tell whether a mounted file must be removed, which is urgent. values: some reference value is
- * being revoked, so a change of their file counts, too. */
-static bool takes_back(
-	const struct cluster_volumes *v, const struct render_volumes_list *desired, bool values)
+/* Add the names that both lists have. */
+static void add_common(
+	struct render_names *to, const struct render_names *a, const struct render_names *b)
 {
-	for (size_t i = 0; i < v->wanted.n_machines; i++)
-		if (!render_volumes_has_machine(desired, v->wanted.machines[i]))
-			return true;
-	for (size_t i = 0; i < v->wanted.n_aks; i++)
-		if (!render_volumes_has_ak(desired, v->wanted.aks[i]))
-			return true;
-	return values && !str_eq(strchr(v->wanted.contents, '.'), strchr(desired->contents, '.'));
+	for (size_t i = 0; i < a->n; i++)
+		if (render_names_have(b, a->v[i]))
+			render_names_add(to, a->v[i]);
 }
 
 /* Compute the list again and adopt it if its time has come. Sets pending. Returns the ms until the
@@ -236,7 +208,9 @@ static bool takes_back(
 static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	struct cluster_volumes *v = &c->volumes;
-	cleanup_volumes_list struct render_volumes_list desired = RENDER_VOLUMES_LIST_INIT;
+	cleanup_volumes struct render_volumes desired = RENDER_VOLUMES_INIT,
+					      less = RENDER_VOLUMES_INIT;
+	const struct render_volumes *now_mounted;
 	struct collect in = {.env = c->env, .out = &desired};
 	uint64_t now = clock_boot_ms(), due;
 	struct err ignored = ERR_INIT;
@@ -252,11 +226,16 @@ static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
 		return 0;
 	v->generation = served->obj.generation;
 	if (!fits(c, served, &desired, &v->refused)) {
-		v->n_left_out = desired.n_machines;
+		v->n_left_out = desired.machines.n;
 		if (!v->has_wanted && !v->live_ours)
 			return 0; /* nothing was ever mounted: apply nothing */
-		shrink(c, &desired);
-		v->n_left_out -= desired.n_machines;
+		/* Reduce it to what is mounted now, without what was revoked. */
+		now_mounted = v->has_wanted ? &v->wanted : &v->live;
+		add_common(&less.machines, &now_mounted->machines, &desired.machines);
+		add_common(&less.aks, &now_mounted->aks, &desired.aks);
+		finish(c->env, &less);
+		replace(&desired, &less);
+		v->n_left_out -= desired.machines.n;
 		if (!fits(c, served, &desired, &ignored)) {
 			v->has_wanted = false; /* too large because of spec itself */
 			return 0;
@@ -265,7 +244,14 @@ static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
 	if (v->has_wanted && same(&v->wanted, &desired))
 		return 0;
 	if (v->has_wanted && !v->announced) { /* not written yet: replacing it costs nothing */
-		due = takes_back(v, &desired, in.revoking_values) ? v->take_back_ms : v->add_ms;
+		/* Removing files is urgent. While some reference value is being revoked, so is a
+		 * change of their file. */
+		bool takes_back = lacks(&desired.machines, &v->wanted.machines) ||
+				  lacks(&desired.aks, &v->wanted.aks) ||
+				  (in.revoking_values && !str_eq(strchr(v->wanted.contents, '.'),
+								 strchr(desired.contents, '.')));
+
+		due = takes_back ? v->take_back_ms : v->add_ms;
 		v->pending = now < due;
 		if (v->pending)
 			return (uint32_t)(due - now);
@@ -333,7 +319,7 @@ uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster 
 		v->dirty = true;
 	}
 	if (!o && v->live_rv) {
-		render_volumes_list_fini(&v->live);
+		render_volumes_fini(&v->live);
 		free(steal_ptr(&v->live_rv));
 		v->live_ours = v->live_known = false;
 		v->dirty = true;
@@ -377,16 +363,16 @@ void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *s
 		return;
 	v->live_known = false; /* until the answer, or the next read */
 	v->confirming = true;
-	for (size_t i = 0; i < v->wanted.n_machines; i++) {
-		if (render_volumes_has_machine(&v->live, v->wanted.machines[i]))
+	for (size_t i = 0; i < v->wanted.machines.n; i++) {
+		if (render_names_have(&v->live.machines, v->wanted.machines.v[i]))
 			continue;
-		rats_resource_path(v->wanted.machines[i], path);
+		rats_resource_path(v->wanted.machines.v[i], path);
 		kbs_sync_set_unknown(sync, target, KBS_RESOURCE, path);
 	}
-	for (size_t i = 0; i < v->wanted.n_aks; i++) {
-		const struct model_secret *s = state_secret(c->env->state, v->wanted.aks[i]);
+	for (size_t i = 0; i < v->wanted.aks.n; i++) {
+		const struct model_secret *s = state_secret(c->env->state, v->wanted.aks.v[i]);
 
-		if (s && s->identity && !render_volumes_has_ak(&v->live, v->wanted.aks[i]))
+		if (s && s->identity && !render_names_have(&v->live.aks, v->wanted.aks.v[i]))
 			kbs_sync_set_unknown(sync, target, KBS_REFVALUE, s->identity);
 	}
 	v->confirming = false;
