@@ -19,6 +19,7 @@
 #define TEC_CTL_CLUSTER_INTERNAL_H
 
 #include "../ctl_internal.h"
+#include "tec/base/clock.h"
 #include "tec/ctl/cluster.h"
 #include "tec/ctl/own.h"
 #include "tec/model/pending.h"
@@ -191,6 +192,16 @@ static inline void cluster_recheck(struct cluster_look *l, uint64_t ms)
 {
 	if (!l->recheck_ms || ms < l->recheck_ms)
 		l->recheck_ms = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+
+/* Run the step again at this time. Later times need no timer, because every key is stepped each
+ * hour; one that has just passed needs a step, too. */
+static inline void cluster_recheck_at(struct cluster_look *l, int64_t at_s)
+{
+	int64_t in_s = at_s - clock_wall_s();
+
+	if (in_s <= 7200)
+		cluster_recheck(l, in_s > 1 ? (uint64_t)in_s * 1000 : 1000);
 }
 
 /* ---- own.c */

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
@@ -21,8 +20,6 @@
 #include "tec/pki/key.h"
 
 #define MEMBER_MAX 65536 /* bytes of base64 in one member of a Secret */
-/* Later times need no timer of their own, because every key is stepped each hour. */
-#define SOON_S 7200
 
 struct render_trustee_inputs cluster_inputs(const struct ctl_cluster *c)
 {
@@ -190,10 +187,7 @@ void cluster_inputs_look_plan(const struct ctl_cluster *c, struct cluster_look *
 	const struct render_token_plan *p = &c->inputs.plan;
 	const struct model_secret *o = state_secret(c->env->state, p->name);
 	unsigned number = render_token_number(p->name);
-	int64_t again_s = p->again_s - clock_wall_s();
-
-	if (again_s <= SOON_S)
-		cluster_recheck(l, again_s > 1 ? (uint64_t)again_s * 1000 : 1000);
+	cluster_recheck_at(l, p->again_s);
 	if (p->what == RENDER_TOKEN_MAKE)
 		cluster_own_look(c, l, &signer_find(c, number)->own, CLUSTER_SIGNER, number, true);
 	else if (p->what == RENDER_TOKEN_DROP && o && !o->obj.deleting)

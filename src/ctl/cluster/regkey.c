@@ -8,7 +8,6 @@
 
 #include "cluster_internal.h"
 
-#include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/ctl/record.h"
 #include "tec/render/regkey.h"
@@ -17,8 +16,6 @@ static const char *const names[CLUSTER_N_REGKEYS] = {
 	[CLUSTER_REGKEY_CURRENT] = RENDER_REGKEY_CURRENT,
 	[CLUSTER_REGKEY_PREVIOUS] = RENDER_REGKEY_PREVIOUS,
 };
-/* Later times need no timer of their own, because every key is stepped each hour. */
-#define SOON_S 7200
 
 void cluster_regkey_init(struct ctl_cluster *c)
 {
@@ -133,14 +130,11 @@ void cluster_regkey_look(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	const struct ctl_own *copy = &c->regkey[CLUSTER_REGKEY_PREVIOUS];
 	struct render_regkey_plan plan;
-	int64_t in_s;
 
 	if (!look_at_both(c, l))
 		return;
 	plan = plan_of(c, l->c);
-	in_s = plan.again_s - clock_wall_s();
-	if (in_s <= SOON_S)
-		cluster_recheck(l, (uint64_t)in_s * 1000);
+	cluster_recheck_at(l, plan.again_s);
 	switch (plan.what) {
 	case RENDER_REGKEY_NOTHING:
 		break;
