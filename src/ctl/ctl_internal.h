@@ -213,6 +213,9 @@ struct op *ctl_kind_patch(struct ctl_kind *k, struct ctl_act *a, const struct ko
 	const char *name, struct json_object *patch);
 struct op *ctl_kind_delete(
 	struct ctl_kind *k, struct ctl_act *a, const struct kobj_gvk *gvk, const struct kobj *o);
+/* Apply `finalizer` to the key's own object; those of others stay. */
+struct op *ctl_kind_add_finalizer(
+	struct ctl_kind *k, struct ctl_act *a, const struct kobj *o, const char *finalizer);
 /* For the key's own object. rv: write only to this version; NULL: to any. more_events: bits for
  * a->event_mask besides those of changed conditions. */
 struct op *ctl_kind_apply_status(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l,

@@ -210,6 +210,18 @@ struct op *ctl_kind_delete(
 		ctl_kind_done, a);
 }
 
+/* Server-side apply treats finalizers as a set. */
+struct op *ctl_kind_add_finalizer(
+	struct ctl_kind *k, struct ctl_act *a, const struct kobj *o, const char *finalizer)
+{
+	const struct kobj_gvk *gvk = state_kinds[k->conf->of].gvk;
+	struct json_object *meta;
+	cleanup_json struct json_object *apply = ctl_apply_new(gvk, o, &meta);
+
+	json_add(meta, "finalizers", json_push_str(json_arr(), finalizer));
+	return k8s_call_apply(k->env->api, &k->acts.ops, gvk, k->env->ns, apply, ctl_kind_done, a);
+}
+
 struct op *ctl_kind_start_confirm(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {

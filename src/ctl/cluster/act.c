@@ -46,19 +46,6 @@ static struct ctl_own *own_of(struct ctl_cluster *c, unsigned object, unsigned n
 
 /* ---- answers: logs and Events */
 
-/* Deleting every registration key invalidates every issued ID at once; administrators have to know,
- * because nodes that were about to register fail from now on. */
-static void tell_ids_ended(const struct ctl_cluster *c, const struct kobj *cluster)
-{
-	log_warn(NULL, "too many Machines were deleted, all issued IDs are invalid", NULL);
-	k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_WARNING,
-		"RegistrationKeysReplaced", "Register",
-		"More than %d Machines were deleted while their IDs were still valid, and ConfigMap " MODEL_RECORD_IDS
-		" can record no more. Every registration key was deleted, which invalidates every issued ID: reinstall each "
-		"node that fetched its Ignition configuration but has not registered its key yet.",
-		MODEL_RECORD_IDS_MAX);
-}
-
 /* Report a Secret that was created or deleted. Rotations are routine and get a log line at most;
  * a new signer gets an Event because Trustee restarts for it. */
 static void tell_own(const struct ctl_cluster *c, const struct kobj *cluster, enum ctl_cluster_do d,
@@ -71,8 +58,18 @@ static void tell_own(const struct ctl_cluster *c, const struct kobj *cluster, en
 		log_info(&lc, deleted ? "registration key deleted" : "registration key created",
 			NULL);
 		if (deleted && str_eq(name, RENDER_REGKEY_CURRENT) &&
-			ctl_record_ids_full(c->env->record))
-			tell_ids_ended(c, cluster);
+			ctl_record_ids_full(c->env->record)) {
+			/* Administrators have to know, because nodes that were about to register
+			 * fail from now on. */
+			log_warn(NULL, "too many Machines were deleted, all issued IDs are invalid",
+				NULL);
+			k8s_events_post(c->env->events, &kobj_cluster, cluster, K8S_EVENT_WARNING,
+				"RegistrationKeysReplaced", "Register",
+				"More than %d Machines were deleted while their IDs were still valid, and ConfigMap " MODEL_RECORD_IDS
+				" can record no more. Every registration key was deleted, which invalidates every issued ID: reinstall each "
+				"node that fetched its Ignition configuration but has not registered its key yet.",
+				MODEL_RECORD_IDS_MAX);
+		}
 	} else if (deleted) {
 		log_info(&lc, "unused token signer deleted", NULL);
 	} else if (object == CLUSTER_SIGNER && c->inputs.plan.n_use) {
@@ -88,48 +85,63 @@ static void tell_own(const struct ctl_cluster *c, const struct kobj *cluster, en
 	}
 }
 
-/* A condition that became True is a Normal Event, anything else a Warning. */
-static void post_event(struct ctl_cluster *c, const struct ctl_act *a, const struct kobj *o,
-	enum model_cluster_cond t, const char *action)
-{
-	const struct kobj_cond_want *w = &a->want[t];
-
-	if (a->event_mask & 1u << t)
-		k8s_events_post(c->env->events, &kobj_cluster, o,
-			w->status == KOBJ_COND_TRUE ? K8S_EVENT_NORMAL : K8S_EVENT_WARNING,
-			w->reason, action, "%s", w->message);
-}
-
 /* Called once the API has accepted the status, so that an Event never announces a condition that
- * nobody can see. */
+ * nobody can see. A condition that became True is a Normal Event, anything else a Warning. */
 static void post_events(struct ctl_cluster *c, const struct ctl_act *a, const struct kobj *o)
 {
+	static const char *const actions[CLUSTER_N_CONDS] = {
+		[CLUSTER_INSTALLED] = "Install",
+		[CLUSTER_REGISTRATION_OPEN] = "Register",
+		[CLUSTER_KEYS_ISOLATED] = "Isolate",
+		[CLUSTER_AUTHORITY] = "Decide",
+	};
 	const struct kobj_cond_want *reg = &a->want[CLUSTER_REGISTRATION_OPEN];
 	struct log_ctx lc = {"TrustedExecutionCluster", c->env->ns, a->name, NULL};
 	bool open = reg->status == KOBJ_COND_TRUE;
 
-	if (!str_eq(a->want[CLUSTER_INSTALLED].reason, model_cluster_reason(CLUSTER_INSTALLING)))
-		post_event(c, a, o, CLUSTER_INSTALLED, "Install");
-	post_event(c, a, o, CLUSTER_REGISTRATION_OPEN, "Register");
-	post_event(c, a, o, CLUSTER_KEYS_ISOLATED, "Isolate");
-	post_event(c, a, o, CLUSTER_AUTHORITY, "Decide");
+	for (int i = 0; i < CLUSTER_N_CONDS; i++) {
+		const struct kobj_cond_want *w = &a->want[i];
+
+		if (actions[i] && a->event_mask & 1u << i &&
+			!str_eq(w->reason, model_cluster_reason(CLUSTER_INSTALLING)))
+			k8s_events_post(c->env->events, &kobj_cluster, o,
+				w->status == KOBJ_COND_TRUE ? K8S_EVENT_NORMAL : K8S_EVENT_WARNING,
+				w->reason, actions[i], "%s", w->message);
+	}
 	if (a->event_mask & 1u << CLUSTER_REGISTRATION_OPEN)
 		log_at(open ? LOG_INFO : LOG_WARN, &lc,
 			open ? "registration is open" : "registration is closed", "reason=%s",
 			reg->reason);
 }
 
-/*
- * Select the conditions whose change deserves an Event. Expected changes get none: registration
- * opening on a new cluster that decides, what an administrator just set in spec (keyIsolation
- * excepted when it exposes keys to strangers), and transitional states.
- */
+/* Changes that get no Event, by their reasons; N_REASONS: any. They are transitional or were just set
+ * in spec by an administrator; one is posted by ctl/follow, after a delay. */
+static const struct quiet {
+	enum model_cluster_cond cond;
+	enum model_cluster_reason from, to;
+} quiet[] = {
+	{CLUSTER_REGISTRATION_OPEN, CLUSTER_N_REASONS, CLUSTER_NOT_SERVED},
+	{CLUSTER_REGISTRATION_OPEN, CLUSTER_N_REASONS, CLUSTER_PEER_UNKNOWN},
+	{CLUSTER_REGISTRATION_OPEN, CLUSTER_N_REASONS, CLUSTER_MODE_MANUAL},
+	{CLUSTER_REGISTRATION_OPEN, CLUSTER_PEER_UNKNOWN, CLUSTER_OPEN},
+	{CLUSTER_AUTHORITY, CLUSTER_N_REASONS, CLUSTER_NOT_SERVED},
+	{CLUSTER_AUTHORITY, CLUSTER_N_REASONS, CLUSTER_PEER_UNKNOWN},
+	{CLUSTER_AUTHORITY, CLUSTER_N_REASONS, CLUSTER_FREEZING},
+	{CLUSTER_AUTHORITY, CLUSTER_N_REASONS, CLUSTER_RETIRING},
+	{CLUSTER_AUTHORITY, CLUSTER_N_REASONS, CLUSTER_FOLLOWING_BEHIND},
+	{CLUSTER_AUTHORITY, CLUSTER_FOLLOWING_BEHIND, CLUSTER_FOLLOWING},
+	{CLUSTER_AUTHORITY, CLUSTER_PEER_UNKNOWN, CLUSTER_SELF},
+	{CLUSTER_KEYS_ISOLATED, CLUSTER_N_REASONS, CLUSTER_NOT_SERVED},
+	{CLUSTER_KEYS_ISOLATED, CLUSTER_N_REASONS, CLUSTER_PER_MACHINE},
+	{CLUSTER_KEYS_ISOLATED, CLUSTER_N_REASONS, CLUSTER_SHARED_AMONG_NODES},
+};
+
+/* Select the conditions whose change deserves an Event. Of a new cluster, it is no news that it
+ * decides and that registration is open. */
 static unsigned events_of(const struct cluster_look *l)
 {
 	const struct kobj_cond *have = l->c->cond;
-	const struct kobj_cond_want *reg = &l->want[CLUSTER_REGISTRATION_OPEN],
-				    *installed = &l->want[CLUSTER_INSTALLED];
-	const char *authority = l->want[CLUSTER_AUTHORITY].reason;
+	const struct kobj_cond_want *installed = &l->want[CLUSTER_INSTALLED];
 	unsigned mask = ctl_cond_changes(have, l->want, CLUSTER_N_CONDS);
 
 	/* The reason is the same, but another object is in conflict or refused. */
@@ -137,34 +149,15 @@ static unsigned events_of(const struct cluster_look *l)
 		    str_eq(installed->reason, model_cluster_reason(CLUSTER_REFUSED))) &&
 		have[CLUSTER_INSTALLED].message_hash != kobj_message_hash(installed->message))
 		mask |= 1u << CLUSTER_INSTALLED;
-	if ((have[CLUSTER_REGISTRATION_OPEN].status == KOBJ_COND_ABSENT &&
-		    reg->status == KOBJ_COND_TRUE) ||
-		str_eq(reg->reason, model_cluster_reason(CLUSTER_NOT_SERVED)) ||
-		str_eq(reg->reason, model_cluster_reason(CLUSTER_PEER_UNKNOWN)) ||
-		(reg->status == KOBJ_COND_TRUE &&
-			str_eq(have[CLUSTER_REGISTRATION_OPEN].reason,
-				model_cluster_reason(CLUSTER_PEER_UNKNOWN))) ||
-		str_eq(reg->reason, model_cluster_reason(CLUSTER_MODE_MANUAL)))
-		mask &= ~(1u << CLUSTER_REGISTRATION_OPEN);
-	if (str_eq(authority, model_cluster_reason(CLUSTER_FREEZING)) ||
-		str_eq(authority, model_cluster_reason(CLUSTER_RETIRING)) ||
-		str_eq(authority, model_cluster_reason(CLUSTER_FOLLOWING_BEHIND)) ||
-		/* ctl/follow posts this one, after a delay */
-		str_eq(authority, model_cluster_reason(CLUSTER_PEER_UNKNOWN)) ||
-		(str_eq(authority, model_cluster_reason(CLUSTER_SELF)) &&
-			str_eq(have[CLUSTER_AUTHORITY].reason,
-				model_cluster_reason(CLUSTER_PEER_UNKNOWN))) ||
-		(str_eq(authority, model_cluster_reason(CLUSTER_FOLLOWING)) &&
-			str_eq(have[CLUSTER_AUTHORITY].reason,
-				model_cluster_reason(CLUSTER_FOLLOWING_BEHIND))))
-		mask &= ~(1u << CLUSTER_AUTHORITY);
-	if ((have[CLUSTER_AUTHORITY].status == KOBJ_COND_ABSENT &&
-		    l->want[CLUSTER_AUTHORITY].status == KOBJ_COND_TRUE) ||
-		str_eq(l->want[CLUSTER_AUTHORITY].reason, model_cluster_reason(CLUSTER_NOT_SERVED)))
-		mask &= ~(1u << CLUSTER_AUTHORITY);
-	if (!str_eq(l->want[CLUSTER_KEYS_ISOLATED].reason,
-		    model_cluster_reason(CLUSTER_SHARED_WITH_STRANGERS)))
-		mask &= ~(1u << CLUSTER_KEYS_ISOLATED);
+	for (const struct quiet *q = quiet; q < quiet + ARRAY_LEN(quiet); q++)
+		if (str_eq(l->want[q->cond].reason, model_cluster_reason(q->to)) &&
+			(q->from == CLUSTER_N_REASONS ||
+				str_eq(have[q->cond].reason, model_cluster_reason(q->from))))
+			mask &= ~(1u << q->cond);
+	for (int i = 0; i < CLUSTER_N_CONDS; i++)
+		if ((i == CLUSTER_REGISTRATION_OPEN || i == CLUSTER_AUTHORITY) &&
+			have[i].status == KOBJ_COND_ABSENT && l->want[i].status == KOBJ_COND_TRUE)
+			mask &= ~(1u << i);
 	return mask;
 }
 
@@ -200,24 +193,6 @@ static bool own_done(struct ctl_cluster *c, struct ctl_own *own, const struct ko
 	return true;
 }
 
-/* Take the answer of a patch of the cluster object itself. */
-static bool cluster_done(
-	struct ctl_cluster *c, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
-{
-	const struct kobj *cluster;
-
-	if (err_is_set(err))
-		return false;
-	ctl_take_answer(c->env->state->clusters, r->object, false);
-	cluster = k8s_cache_find(c->env->state->clusters, a->name);
-	if (DO(a->doing) == CTL_CLUSTER_APPLY_STATUS) {
-		c->status_ms = clock_boot_ms();
-		if (cluster)
-			post_events(c, a, cluster);
-	}
-	return true;
-}
-
 /* Every request of this controller ends here. `cluster` is the object as it is now; it may be
  * NULL or a different one than when the request was sent. */
 static void on_done(void *arg, const struct err *err, const struct k8s_result *r)
@@ -234,7 +209,15 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	bool fine;
 
 	if (d >= CTL_CLUSTER_ANNOUNCE) {
-		fine = cluster_done(c, a, err, r);
+		/* A patch of the cluster object itself. */
+		fine = !err_is_set(err);
+		if (fine)
+			ctl_take_answer(c->env->state->clusters, r->object, false);
+		cluster = k8s_cache_find(c->env->state->clusters, a->name);
+		if (fine && d == CTL_CLUSTER_APPLY_STATUS)
+			c->status_ms = clock_boot_ms();
+		if (fine && d == CTL_CLUSTER_APPLY_STATUS && cluster)
+			post_events(c, a, cluster);
 	} else if (object == CLUSTER_TLS) {
 		what = "trusteeSecret";
 		fine = cluster_inputs_tls_done(c, cluster, err, r);

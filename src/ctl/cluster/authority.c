@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-#include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
@@ -38,24 +37,6 @@ static struct metric behind_seconds = METRIC_GAUGE_INIT("tec_follow_behind_secon
 
 /* ---- inputs of the digest */
 
-/* Compare the members that state_digest() covers, and no others. */
-static bool differs_machine(const struct kobj *was, const struct kobj *now)
-{
-	const struct model_machine *a = model_machine(was), *b = model_machine(now);
-
-	return !str_eq(a->id, b->id) || !str_eq(a->announced, b->announced) ||
-	       !str_eq(a->bound_spki, b->bound_spki) || a->withheld != b->withheld ||
-	       model_machine_delivered(a) != model_machine_delivered(b);
-}
-
-static bool differs_ak(const struct kobj *was, const struct kobj *now)
-{
-	const struct model_ak *a = model_ak(was), *b = model_ak(now);
-
-	return !str_eq(a->spki_sha256, b->spki_sha256) || !str_eq(a->uuid, b->uuid) ||
-	       !a->approved_at != !b->approved_at || a->withheld != b->withheld;
-}
-
 /* Note that the digest is out of date. Self never shows a digest, so only the other values of
  * spec.authority need a step. */
 static void touched(struct ctl_cluster *c)
@@ -75,15 +56,24 @@ static bool is_another(const struct kobj *was, const struct kobj *now)
 	       was->unreadable != now->unreadable;
 }
 
+/* The listeners compare the members that state_digest() covers, and no others. */
 static void on_machine(void *c, const struct kobj *was, const struct kobj *now)
 {
-	if (is_another(was, now) || differs_machine(was, now))
+	const struct model_machine *a = model_machine(was), *b = model_machine(now);
+
+	if (is_another(was, now) || !str_eq(a->id, b->id) || !str_eq(a->announced, b->announced) ||
+		!str_eq(a->bound_spki, b->bound_spki) || a->withheld != b->withheld ||
+		model_machine_delivered(a) != model_machine_delivered(b))
 		touched(c);
 }
 
 static void on_ak(void *c, const struct kobj *was, const struct kobj *now)
 {
-	if (is_another(was, now) || differs_ak(was, now))
+	const struct model_ak *a = model_ak(was), *b = model_ak(now);
+
+	if (is_another(was, now) || !str_eq(a->spki_sha256, b->spki_sha256) ||
+		!str_eq(a->uuid, b->uuid) || !a->approved_at != !b->approved_at ||
+		a->withheld != b->withheld)
 		touched(c);
 }
 
@@ -148,14 +138,6 @@ static bool is_settled(const struct ctl_cluster *c, const struct model_cluster *
 	return served->authority == MODEL_AUTHORITY_FOLLOWING && f && f->is == CTL_FOLLOW_IN_STEP;
 }
 
-static void add_digest(struct json_object *o, const struct state_digest *d)
-{
-	json_add_str(o, "digest", d->hex);
-	json_add_int(o, "machines", (int64_t)d->machines);
-	json_add_int(o, "attestationKeys", (int64_t)d->aks);
-	json_add_int(o, "images", (int64_t)d->images);
-}
-
 /* Return what ctl/follow knows of the peer, or NULL if the cluster never had one. */
 static const struct ctl_follow_state *peer_of(
 	const struct ctl_cluster *c, const struct model_cluster *served)
@@ -183,30 +165,17 @@ static void add_peer(struct json_object *o, const struct ctl_follow_state *f, bo
 	json_add_str(o, "seen", seen);
 }
 
-/* The metric exists only while the peer is being observed: with Self or Frozen. */
-static void set_peer_metric(const struct ctl_cluster *c, const struct model_cluster *served)
+/* The lag metrics exist only while Following, those of the peer only while it is being observed, with
+ * Self or Frozen: an absent sample is better than a stale one in alerts. */
+static void set_metrics(const struct ctl_cluster *c, const struct model_cluster *served)
 {
-	const struct ctl_follow_state *f = peer_of(c, served);
-	enum state_peer peer = c->env->state->peer;
-	bool asked = f && (served->authority == MODEL_AUTHORITY_SELF ||
-				  served->authority == MODEL_AUTHORITY_FROZEN);
-
-	metric_drop(&peer_metric, NULL, NULL);
-	if (!asked)
-		return;
-	metric_set(&peer_metric, "Unknown", NULL, peer == STATE_PEER_UNKNOWN);
-	metric_set(&peer_metric, "Decides", NULL, peer == STATE_PEER_DECIDES);
-	metric_set(&peer_metric, "DecidesToo", NULL, f->decides_too);
-}
-
-/* The lag metrics exist only while Following; an absent sample is better than a stale one in
- * alerts. */
-static void set_metrics(const struct model_cluster *served, const struct ctl_follow_state *f)
-{
+	const struct ctl_follow_state *f = c->env->follow, *peer = peer_of(c, served);
+	enum state_peer is = c->env->state->peer;
 	bool follows = served->authority == MODEL_AUTHORITY_FOLLOWING && f;
 
 	metric_drop(&behind_objects, NULL, NULL);
 	metric_drop(&behind_seconds, NULL, NULL);
+	metric_drop(&peer_metric, NULL, NULL);
 	if (follows)
 		metric_set(&behind_objects, NULL, NULL, (double)f->behind);
 	if (follows && f->seen_s > 0)
@@ -214,6 +183,12 @@ static void set_metrics(const struct model_cluster *served, const struct ctl_fol
 	for (int a = MODEL_AUTHORITY_SELF; a <= MODEL_AUTHORITY_RETIRED; a++)
 		metric_set(&authority_metric, model_authority_name((enum model_authority)a), NULL,
 			(int)served->authority == a);
+	if (!peer || (served->authority != MODEL_AUTHORITY_SELF &&
+			     served->authority != MODEL_AUTHORITY_FROZEN))
+		return;
+	metric_set(&peer_metric, "Unknown", NULL, is == STATE_PEER_UNKNOWN);
+	metric_set(&peer_metric, "Decides", NULL, is == STATE_PEER_DECIDES);
+	metric_set(&peer_metric, "DecidesToo", NULL, peer->decides_too);
 }
 
 void cluster_authority_fini(struct ctl_cluster *c)
@@ -231,15 +206,18 @@ void cluster_authority_refresh(struct ctl_cluster *c, const struct model_cluster
 	bool settled = is_settled(c, served);
 	struct json_object *o = json_obj();
 
-	set_metrics(served, c->env->follow);
-	set_peer_metric(c, served);
+	set_metrics(c, served);
 	cluster_authority_fini(c);
 	if (settled && a->dirty && clock_boot_ms() - a->changed_ms >= QUIET_MS) {
 		state_digest(c->env->state, &a->digest);
 		a->dirty = false;
 	}
-	if (settled && !a->dirty)
-		add_digest(o, &a->digest);
+	if (settled && !a->dirty) {
+		json_add_str(o, "digest", a->digest.hex);
+		json_add_int(o, "machines", (int64_t)a->digest.machines);
+		json_add_int(o, "attestationKeys", (int64_t)a->digest.aks);
+		json_add_int(o, "images", (int64_t)a->digest.images);
+	}
 	if (served->authority == MODEL_AUTHORITY_FOLLOWING && c->env->follow)
 		add_peer(o, c->env->follow, true);
 	else if (served->authority != MODEL_AUTHORITY_RETIRED && peer_of(c, served))
@@ -253,89 +231,127 @@ void cluster_authority_refresh(struct ctl_cluster *c, const struct model_cluster
 
 /* ---- the condition */
 
-static void want(
-	struct cluster_look *l, bool status, enum model_cluster_reason r, const char *message)
-{
-	kobj_cond_want(&l->want[CLUSTER_AUTHORITY], model_cluster_cond_types[CLUSTER_AUTHORITY],
-		status ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r), "%s", message);
-}
+/* ---- Retired
+ *
+ * The other controllers revoke again after each start, and a name that they have not handled yet
+ * counts as left. Once every Trustee has confirmed, the condition keeps that fact: a restart while a
+ * Trustee is unreachable does not undo it. */
 
-/* Report Freezing until the requests that were sent before the operator became Frozen have
- * ended. */
-static void want_frozen(const struct ctl_cluster *c, struct cluster_look *l)
-{
-	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-	enum model_cluster_reason r =
-		ctl_authority_frozen(c->env->state->peer, peer_of(c, l->c), l->c->epoch, &text);
+struct left {
+	const struct state *state;
+	bool any;
+	bool was_confirmed; /* the condition was Retired: only objects with our finalizer count */
+};
 
-	if (in_flight(c) == 0) {
-		want(l, false, r, strbuf_str(&text));
+/* A Machine is left while it has our finalizer, or a Trustee may still hold its disk key. */
+static void left_machine(void *arg, const struct kobj *o)
+{
+	struct left *l = arg;
+	const struct model_machine *m = model_machine(o);
+	char path[RATS_RESOURCE_PATH_MAX];
+
+	l->any |= o->unreadable || m->has_finalizer;
+	if (l->any || l->was_confirmed || !m->id_valid)
 		return;
-	}
-	cluster_recheck(l, FREEZING_MS);
-	want(l, false, CLUSTER_FREEZING,
-		"spec.authority is Frozen. Requests that were sent before are still in flight.");
+	rats_resource_path(m->id, path);
+	l->any = !state_trustee_gone(state_trustee_observed(l->state, KBS_RESOURCE, path));
 }
 
-/* No object changes when the last Trustee confirms, so the step polls. */
-static void want_retired(const struct ctl_cluster *c, struct cluster_look *l)
+/* An AttestationKey is left while a Trustee may still hold its identity. */
+static void left_ak(void *arg, const struct kobj *o)
 {
-	if (cluster_retired(c, l->c)) {
-		want(l, false, CLUSTER_RETIRED,
-			"Every Trustee confirmed that it no longer holds keys or identities of this operator. The objects remain; delete the "
-			"namespace once its disk keys are no longer needed.");
-		return;
-	}
-	cluster_recheck(l, RETIRING_MS);
-	want(l, false, CLUSTER_RETIRING,
-		"spec.authority is Retired. Waiting until every Trustee confirms that all keys and identities are deleted; see condition "
-		"TrusteeSynced.");
+	struct left *l = arg;
+	char name[RATS_IDENTITY_NAME_LEN + 1];
+
+	l->any |= o->unreadable;
+	if (!l->any && !l->was_confirmed && model_ak_identity(model_ak(o), name))
+		l->any = !state_trustee_gone(state_trustee_observed_key(l->state, name, o->name));
 }
 
-/* The lag is part of the message and grows without any change of an object, hence the periodic
- * step. */
-static void want_following(const struct ctl_cluster *c, struct cluster_look *l)
+/* Only Secrets of attestation keys have a finalizer of this operator. */
+static void left_secret(void *arg, const struct kobj *o)
 {
-	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-	enum model_cluster_reason r =
-		ctl_authority_following(c->env->follow, clock_wall_s(), &text);
+	struct left *l = arg;
 
-	cluster_recheck(l, BEHIND_MS);
-	want(l, false, r, strbuf_str(&text));
+	l->any |= !o->unreadable && model_secret(o)->has_ak_finalizer;
 }
 
-static void want_self(const struct ctl_cluster *c, struct cluster_look *l)
+static void left_image(void *arg, const struct kobj *o)
 {
-	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-	enum model_cluster_reason r =
-		ctl_authority_self(c->env->state->peer, peer_of(c, l->c), l->c->epoch, &text);
+	struct left *l = arg;
 
-	want(l, r == CLUSTER_SELF, r, strbuf_str(&text));
+	l->any |= o->unreadable || model_image(o)->has_finalizer;
 }
 
-/* A cluster that is not served decides nothing, whatever its spec.authority. */
+/* The cheap counts come first: the walk over all objects happens only near the end. */
+static bool is_retired(const struct ctl_cluster *c, const struct model_cluster *served)
+{
+	const struct state *s = c->env->state;
+	bool was = str_eq(
+		served->cond[CLUSTER_AUTHORITY].reason, model_cluster_reason(CLUSTER_RETIRED));
+	struct left l = {.state = s, .was_confirmed = was};
+	size_t declared, confirmed, revoking;
+
+	kbs_sync_counts(s->sync, &declared, &confirmed, &revoking);
+	if (declared > 0 || (revoking > 0 && !was))
+		return false;
+	k8s_cache_each(s->images, left_image, &l);
+	k8s_cache_each(s->machines, left_machine, &l);
+	if (!l.any)
+		k8s_cache_each(s->secrets, left_secret, &l);
+	if (!l.any)
+		k8s_cache_each(s->aks, left_ak, &l);
+	return !l.any;
+}
+
+/* A cluster that is not served decides nothing, whatever its spec.authority. Some messages change
+ * without any change of an object, hence the periodic steps: the lag of Following, the last
+ * confirmation of Retired, and the end of the requests that were sent before Frozen. */
 void cluster_authority_want(const struct ctl_cluster *c, struct cluster_look *l)
 {
+	enum state_peer peer = c->env->state->peer;
 	uint64_t since = clock_boot_ms() - c->authority.changed_ms;
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	enum model_cluster_reason r = CLUSTER_NOT_SERVED;
 
 	if (l->v.deleting || !l->v.served) {
-		want(l, false, CLUSTER_NOT_SERVED, "This cluster is not served.");
+		CLUSTER_WANT(l, CLUSTER_AUTHORITY, false, r, "This cluster is not served.");
 		return;
 	}
 	if (c->authority.dirty && is_settled(c, l->c))
 		cluster_recheck(l, since < QUIET_MS ? QUIET_MS - since : 1);
 	switch (l->c->authority) {
 	case MODEL_AUTHORITY_FOLLOWING:
-		want_following(c, l);
+		r = ctl_authority_following(c->env->follow, clock_wall_s(), &text);
+		cluster_recheck(l, BEHIND_MS);
 		break;
 	case MODEL_AUTHORITY_FROZEN:
-		want_frozen(c, l);
+		r = ctl_authority_frozen(peer, peer_of(c, l->c), l->c->epoch, &text);
+		if (in_flight(c) == 0)
+			break;
+		r = CLUSTER_FREEZING;
+		strbuf_reset(&text);
+		strbuf_adds(&text,
+			"spec.authority is Frozen. Requests that were sent before are still in flight.");
+		cluster_recheck(l, FREEZING_MS);
 		break;
 	case MODEL_AUTHORITY_RETIRED:
-		want_retired(c, l);
+		if (is_retired(c, l->c)) {
+			r = CLUSTER_RETIRED;
+			strbuf_adds(&text,
+				"Every Trustee confirmed that it no longer holds keys or identities of this operator. The objects remain; delete the "
+				"namespace once its disk keys are no longer needed.");
+			break;
+		}
+		r = CLUSTER_RETIRING;
+		strbuf_adds(&text,
+			"spec.authority is Retired. Waiting until every Trustee confirms that all keys and identities are deleted; see condition "
+			"TrusteeSynced.");
+		cluster_recheck(l, RETIRING_MS);
 		break;
 	case MODEL_AUTHORITY_SELF:
-		want_self(c, l);
+		r = ctl_authority_self(peer, peer_of(c, l->c), l->c->epoch, &text);
 		break;
 	}
+	CLUSTER_WANT(l, CLUSTER_AUTHORITY, r == CLUSTER_SELF, r, "%s", strbuf_str(&text));
 }

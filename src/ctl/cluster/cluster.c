@@ -72,11 +72,13 @@ static void wake_one(void *arg, const struct kobj *o)
 }
 
 /* Most changes concern only the cluster that is served. */
-static void wake_served(struct ctl_cluster *c)
+void cluster_wake(struct ctl_cluster *c, uint32_t after_ms)
 {
 	const struct model_cluster *served = state_cluster(c->env->state);
 
-	if (served)
+	if (c->on && served && after_ms)
+		ctl_runner_wake_after(c->runner, served->obj.name, after_ms);
+	else if (c->on && served)
 		ctl_runner_wake(c->runner, served->obj.name);
 }
 
@@ -102,10 +104,10 @@ static void map_object(void *self, const struct kobj *was, const struct kobj *no
 	if (str_eq(name, MODEL_RV_CONFIGMAP))
 		c->volumes.dirty = true;
 	if (str_eq(name, MODEL_RECORD_IDS))
-		wake_served(c);
+		cluster_wake(c, 0);
 	for (unsigned i = 0; i < CLUSTER_N_OBJECTS; i++)
 		if (str_eq(cluster_objects.objects[i].name, name))
-			wake_served(c);
+			cluster_wake(c, 0);
 }
 
 /* With delivery by volumes, Pods of Trustee show which files are served; confirmation waits for
@@ -117,7 +119,7 @@ static void map_pod(void *self, const struct kobj *was, const struct kobj *now)
 	if (!c->volumes.uid || !str_eq(((const struct model_pod *)(was ? was : now))->app, "kbs"))
 		return;
 	c->volumes.dirty = true;
-	wake_served(c);
+	cluster_wake(c, 0);
 }
 
 /* Wake for a Secret that the operator creates, that spec names (the status reports its absence), or
@@ -134,24 +136,22 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 		return;
 	if (c->volumes.uid && model_secret(now ? now : was)->shape != MODEL_SECRET_OTHER) {
 		c->volumes.dirty = true; /* Trustee may mount it */
-		ctl_runner_wake_after(c->runner, s->obj.name, STATUS_WAIT_MS);
+		cluster_wake(c, STATUS_WAIT_MS);
 	}
 	if (render_token_number(name) || cluster_regkey_is_name(name) ||
 		str_eq(name, c->auth.name) || cluster_tls_is_named(s, name))
-		wake_served(c);
+		cluster_wake(c, 0);
 }
 
 /* Counts and new values wait a second, because more usually follow; revocations do not wait. */
 static void on_sync(void *arg, enum kbs_kind kind, const char *name)
 {
 	struct ctl_cluster *c = arg;
-	const struct model_cluster *served = c->on ? state_cluster(c->env->state) : NULL;
-
-	if (!served)
+	if (!c->on || !state_cluster(c->env->state))
 		return;
-	ctl_runner_wake_after(c->runner, served->obj.name, STATUS_WAIT_MS);
+	cluster_wake(c, STATUS_WAIT_MS);
 	if (cluster_volumes_on_sync(c, kind, name))
-		ctl_runner_wake(c->runner, served->obj.name);
+		cluster_wake(c, 0);
 }
 
 /* ---- life */
@@ -203,7 +203,7 @@ void ctl_cluster_free(struct ctl_cluster *c)
 
 void ctl_cluster_look_again(struct ctl_cluster *c)
 {
-	wake_served(c);
+	cluster_wake(c, 0);
 }
 
 /* Counts are still growing at the start, so the clock of status writes begins now. */

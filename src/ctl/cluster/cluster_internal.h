@@ -194,6 +194,12 @@ static inline void cluster_recheck(struct cluster_look *l, uint64_t ms)
 		l->recheck_ms = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
 
+/* Set a condition; `when` tells True from False. */
+#define CLUSTER_WANT(l, type, when, reason, ...)                                                   \
+	kobj_cond_want(&(l)->want[type], model_cluster_cond_types[type],                           \
+		(when) ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(reason),           \
+		__VA_ARGS__)
+
 /* Run the step again at this time. Later times need no timer, because every key is stepped each
  * hour; one that has just passed needs a step, too. */
 static inline void cluster_recheck_at(struct cluster_look *l, int64_t at_s)
@@ -288,11 +294,6 @@ void cluster_authority_refresh(struct ctl_cluster *c, const struct model_cluster
 void cluster_authority_want(const struct ctl_cluster *c, struct cluster_look *l);
 void cluster_authority_fini(struct ctl_cluster *c); /* forgets status.authority */
 
-/* ---- retired.c */
-/* With spec.authority Retired: every Trustee confirmed that it holds nothing of this operator,
- * and no object has a finalizer of this operator. Visits all objects. */
-bool cluster_retired(const struct ctl_cluster *c, const struct model_cluster *served);
-
 /* ---- volumes.c */
 /* Runs in each step of the served cluster (NULL: none): confirms what Trustee serves and updates
  * `wanted`. Returns after how many ms to run again; 0: only when something changes. */
@@ -325,6 +326,10 @@ bool cluster_view_needs(
 bool cluster_view_adopts_later(const struct model_cluster *cluster);
 void cluster_view_refresh(struct ctl_cluster *c, const struct model_cluster *served);
 void cluster_view_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l);
+
+/* ---- cluster.c */
+/* Run a step of the served cluster after this time, if there is one and the controller is on. */
+void cluster_wake(struct ctl_cluster *c, uint32_t after_ms);
 
 /* ---- act.c */
 struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,

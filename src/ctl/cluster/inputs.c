@@ -20,17 +20,13 @@
 #include "tec/pki/key.h"
 
 #define MEMBER_MAX 65536 /* bytes of base64 in one member of a Secret */
+#define HASH_LEN   ((CLUSTER_HASH_SIZE - 1) / 2)
 
 struct render_trustee_inputs cluster_inputs(const struct ctl_cluster *c)
 {
 	return (struct render_trustee_inputs){.tls_hash = c->inputs.tls_hash,
 		.signers = c->inputs.plan.use,
 		.n_signers = c->inputs.plan.n_use};
-}
-
-static void hash_text(const uint8_t digest[SHA256_LEN], char out[CLUSTER_HASH_SIZE])
-{
-	bytes_to_hex(digest, (CLUSTER_HASH_SIZE - 1) / 2, out);
 }
 
 /* ---- the list of signers */
@@ -127,13 +123,6 @@ static void replan(struct ctl_cluster *c, const struct model_cluster *cluster)
 
 /* ---- what must be read */
 
-/* Name and resourceVersion identify the content of a Secret; a change of spec may name another
- * one. */
-static char *version(const char *name, const char *rv)
-{
-	return xasprintf("%s %s", name, rv);
-}
-
 /* Return the name of an input that cannot be read, which blocks the plan, or NULL. */
 static const char *unreadable_input(const struct ctl_cluster *c, const char *tls)
 {
@@ -163,7 +152,7 @@ bool cluster_inputs_look(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	const char *name = l->c->trustee_secret;
 	const struct model_secret *tls = name ? state_secret(c->env->state, name) : NULL;
-	cleanup_free char *now = tls ? version(name, tls->obj.rv) : NULL;
+	cleanup_free char *now = tls ? xasprintf("%s %s", name, tls->obj.rv) : NULL;
 	const struct kobj *d;
 
 	l->unreadable = unreadable_input(c, name);
@@ -194,13 +183,6 @@ void cluster_inputs_look_plan(const struct ctl_cluster *c, struct cluster_look *
 		cluster_want(l, CTL_CLUSTER_DELETE, CLUSTER_SIGNER, number);
 }
 
-/* Without a Deployment nothing is mounted, so every unused signer may be dropped. */
-static void forget_deployment(struct cluster_inputs *in)
-{
-	free(steal_ptr(&in->deployment_rv));
-	free(steal_ptr(&in->mounted));
-}
-
 /* Drop signers that no longer exist and plan again, unless an input has to be read first: a plan
  * from partial knowledge would restart Trustee twice. */
 void cluster_inputs_refresh(struct ctl_cluster *c, const struct model_cluster *cluster)
@@ -208,8 +190,11 @@ void cluster_inputs_refresh(struct ctl_cluster *c, const struct model_cluster *c
 	struct cluster_signer **pp = &c->inputs.signers, *s;
 	struct cluster_look l = {.c = cluster};
 
-	if (!deployment_of(c, cluster->obj.uid))
-		forget_deployment(&c->inputs);
+	/* Without a Deployment nothing is mounted, so every unused signer may be dropped. */
+	if (!deployment_of(c, cluster->obj.uid)) {
+		free(steal_ptr(&c->inputs.deployment_rv));
+		free(steal_ptr(&c->inputs.mounted));
+	}
 	if (!cluster_inputs_look(c, &l))
 		return;
 	/* Signers whose Secret and announcement are gone. The plan borrows from them, so it is made
@@ -239,7 +224,7 @@ struct op *cluster_inputs_start_tls(
 	const char *tls = l->c->trustee_secret;
 
 	free(c->inputs.tls_asked);
-	c->inputs.tls_asked = version(tls, state_secret(env->state, tls)->obj.rv);
+	c->inputs.tls_asked = xasprintf("%s %s", tls, state_secret(env->state, tls)->obj.rv);
 	return k8s_call_get(env->api, &c->acts.ops, &kobj_secret, env->ns, tls, done, arg);
 }
 
@@ -276,12 +261,12 @@ static void take_tls(struct cluster_inputs *in, struct json_object *o)
 	json_wipe(data);
 	bytes_sha256_end(&run, digest);
 	free(in->tls_read);
-	in->tls_read = version(
-		json_get_str(o, "metadata/name"), json_get_str(o, "metadata/resourceVersion"));
+	in->tls_read = xasprintf("%s %s", json_get_str(o, "metadata/name"),
+		json_get_str(o, "metadata/resourceVersion"));
 	in->tls_unusable = !has_cert || !has_key;
 	if (in->tls_unusable)
 		return;
-	hash_text(digest, hash);
+	bytes_to_hex(digest, HASH_LEN, hash);
 	free(in->tls_hash);
 	in->tls_hash = xstrdup(hash);
 }
@@ -306,7 +291,7 @@ void cluster_inputs_saw_signer(struct cluster_signer *s, struct json_object *o)
 			&pem, &len) < 0)
 		return;
 	bytes_sha256(pem, len, digest);
-	hash_text(digest, s->hash);
+	bytes_to_hex(digest, HASH_LEN, s->hash);
 	if (pki_cert_not_after((const char *)pem, len, &s->not_after_s, &ignored) < 0)
 		s->not_after_s = 0;
 }
@@ -369,7 +354,8 @@ void cluster_inputs_reset(struct ctl_cluster *c)
 		ctl_own_reset(&s->own);
 		s->hash[0] = '\0';
 	}
-	forget_deployment(in);
+	free(steal_ptr(&in->deployment_rv));
+	free(steal_ptr(&in->mounted));
 	free(steal_ptr(&in->tls_hash));
 	free(steal_ptr(&in->tls_read));
 	free(steal_ptr(&in->tls_asked));

@@ -10,18 +10,9 @@
 
 #include <stdio.h>
 
-#define STATUS_WAIT_MS 1000
+#define STATUS_WAIT_MS 1000 /* many nodes may register in the same second */
 
 /* ---- counts */
-
-/* Many nodes may register in the same second; one step is enough for all of them. */
-static void wake(struct ctl_cluster *c)
-{
-	const struct model_cluster *served = c->on ? state_cluster(c->env->state) : NULL;
-
-	if (served)
-		ctl_runner_wake_after(c->runner, served->obj.name, STATUS_WAIT_MS);
-}
 
 /* Keep the counts in step with the cache, also while this replica does not lead. was and now are
  * the versions before and after the change, NULL when there is none. */
@@ -36,7 +27,7 @@ static void on_machine(void *arg, const struct kobj *was, const struct kobj *now
 	c->by_key += model_pending_by_key(now ? model_machine(now) : NULL);
 	c->by_key -= model_pending_by_key(was ? model_machine(was) : NULL);
 	if (before != after || !was || !now)
-		wake(c);
+		cluster_wake(c, STATUS_WAIT_MS);
 }
 
 /* Only keys that a listener created and that are not approved count. */
@@ -49,7 +40,7 @@ static void on_ak(void *arg, const struct kobj *was, const struct kobj *now)
 	c->pending.keys += after;
 	c->pending.keys -= before;
 	if (before != after)
-		wake(c);
+		cluster_wake(c, STATUS_WAIT_MS);
 }
 
 void cluster_registration_watch(struct ctl_cluster *c)
@@ -60,103 +51,83 @@ void cluster_registration_watch(struct ctl_cluster *c)
 
 /* ---- logs, Events, conditions */
 
-static void want(
-	struct cluster_look *l, enum model_cluster_reason r, const char *why, const char *counts)
+/* Which limit is reached. The listeners apply the same limits with model_pending_reached(), so
+ * condition and answers agree. */
+static enum model_cluster_reason by_counts(
+	const struct ctl_cluster *c, const struct model_cluster *cluster, struct strbuf *text)
 {
-	enum model_cluster_cond t = CLUSTER_REGISTRATION_OPEN;
-
-	kobj_cond_want(&l->want[t], model_cluster_cond_types[t],
-		r == CLUSTER_OPEN ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r),
-		"%s%s%s", why, counts[0] ? " " : "", counts);
-}
-
-/* Derive the condition from the counts. The listeners apply the same limits with
- * model_pending_reached(), so condition and answers agree. */
-static void want_by_counts(const struct ctl_cluster *c, struct cluster_look *l)
-{
+	static const struct {
+		enum model_cluster_reason reason;
+		const char *text;
+	} limits[MODEL_PENDING_N] = {
+		[MODEL_PENDING_NONE] = {CLUSTER_OPEN, "Nodes can register."},
+		[MODEL_PENDING_ALL_MACHINES] = {CLUSTER_MACHINE_LIMIT_REACHED,
+			"No more Machines can register. Delete Machines that are not needed, or raise registration.machineLimit."},
+		[MODEL_PENDING_NEVER_ATTESTED] = {CLUSTER_MACHINE_LIMIT_REACHED,
+			"No more Machines can register: half of registration.machineLimit never attested. They expire after "
+			"registration.pendingTTL; delete unknown Machines now, or raise registration.machineLimit."},
+		[MODEL_PENDING_MACHINES] = {CLUSTER_PENDING_LIMIT_REACHED,
+			"No more Machines can register. Delete unknown Machines whose AK is not True (kubectl get machines), or raise "
+			"registration.pendingLimit."},
+		[MODEL_PENDING_KEYS] = {CLUSTER_PENDING_LIMIT_REACHED,
+			"No more keys are accepted, except the first key of a Machine that has none. Delete unknown keys that are not "
+			"approved (kubectl get attestationkeys), or raise registration.pendingLimit."},
+	};
 	struct model_pending p = c->pending;
-	char counts[384];
+	enum model_pending_limit reached;
 
 	p.all_machines = k8s_cache_count(c->env->state->machines);
 	p.never_attested = c->env->state->never_attested;
-	snprintf(counts, sizeof(counts),
-		"Created by a listener and not matched yet: %zu Machines and %zu keys (registration.pendingLimit %d each). "
+	reached = model_pending_reached(cluster, &p);
+	strbuf_addf(text,
+		"%s Created by a listener and not matched yet: %zu Machines and %zu keys (registration.pendingLimit %d each). "
 		"Machines in total: %zu (registration.machineLimit %d), of which listeners created %zu for a registered key alone "
 		"(registration.machine AtKey).",
-		p.machines, p.keys, l->c->pending_limit, p.all_machines, l->c->machine_limit,
-		c->by_key);
-	switch (model_pending_reached(l->c, &p)) {
-	case MODEL_PENDING_ALL_MACHINES:
-		want(l, CLUSTER_MACHINE_LIMIT_REACHED,
-			"No more Machines can register. Delete Machines that are not needed, or raise registration.machineLimit.",
-			counts);
-		break;
-	case MODEL_PENDING_NEVER_ATTESTED:
-		want(l, CLUSTER_MACHINE_LIMIT_REACHED,
-			"No more Machines can register: half of registration.machineLimit never attested. They expire after "
-			"registration.pendingTTL; delete unknown Machines now, or raise registration.machineLimit.",
-			counts);
-		break;
-	case MODEL_PENDING_MACHINES:
-		want(l, CLUSTER_PENDING_LIMIT_REACHED,
-			"No more Machines can register. Delete unknown Machines whose AK is not True (kubectl get machines), or raise "
-			"registration.pendingLimit.",
-			counts);
-		break;
-	case MODEL_PENDING_KEYS:
-		want(l, CLUSTER_PENDING_LIMIT_REACHED,
-			"No more keys are accepted, except the first key of a Machine that has none. Delete unknown keys that are not "
-			"approved (kubectl get attestationkeys), or raise registration.pendingLimit.",
-			counts);
-		break;
-	case MODEL_PENDING_NONE:
-	case MODEL_PENDING_N:
-		want(l, CLUSTER_OPEN, "Nodes can register.", counts);
-		break;
-	}
-}
-
-/* Tell whether the registration key is missing, which only AtKey needs. A Secret that was not
- * read yet counts as valid, so that a start of the operator does not close registration. */
-static bool lacks_key(const struct ctl_cluster *c, const struct model_cluster *cluster)
-{
-	enum ctl_own_state state = ctl_own_state(&c->regkey[CLUSTER_REGKEY_CURRENT], &cluster->obj);
-
-	return cluster->reg_machine == MODEL_REG_AT_KEY &&
-	       (state == CTL_OWN_ABSENT || state == CTL_OWN_PLANTED || state == CTL_OWN_FOREIGN);
-}
-
-/* Self gets here only while it is unknown whether the peer decides. */
-static void want_by_authority(struct cluster_look *l)
-{
-	if (l->c->authority == MODEL_AUTHORITY_FOLLOWING)
-		want(l, CLUSTER_FOLLOWING,
-			"spec.authority is Following: nodes register with the operator that decides.",
-			"");
-	else if (l->c->authority == MODEL_AUTHORITY_RETIRED)
-		want(l, CLUSTER_RETIRED, "spec.authority is Retired.", "");
-	else if (l->c->authority == MODEL_AUTHORITY_SELF)
-		want(l, CLUSTER_PEER_UNKNOWN,
-			"It is not known whether another operator decides; see the condition Authority.",
-			"");
-	else
-		want(l, CLUSTER_FROZEN, "spec.authority is Frozen.", "");
+		limits[reached].text, p.machines, p.keys, cluster->pending_limit, p.all_machines,
+		cluster->machine_limit, c->by_key);
+	return limits[reached].reason;
 }
 
 /* The first obstacle wins: authority, then mode, then the key, then the limits. */
 void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look *l)
 {
-	if (l->v.deleting || !l->v.served)
-		want(l, CLUSTER_NOT_SERVED, "This cluster is not served.", "");
-	else if (!state_cluster_decides(c->env->state))
-		want_by_authority(l);
-	else if (l->c->reg_mode == MODEL_REG_MANUAL)
-		want(l, CLUSTER_MODE_MANUAL,
-			"registration.mode is Manual: only administrators create Machines.", "");
-	else if (lacks_key(c, l->c))
-		want(l, CLUSTER_NO_REGISTRATION_KEY,
-			"Secret tec-registration-key does not exist yet, or was not created by this operator (see condition Installed).",
-			"");
-	else
-		want_by_counts(c, l);
+	/* Self gets here only while it is unknown whether the peer decides. */
+	static const struct {
+		enum model_cluster_reason reason;
+		const char *text;
+	} by_authority[] = {
+		[MODEL_AUTHORITY_SELF] = {CLUSTER_PEER_UNKNOWN,
+			"It is not known whether another operator decides; see the condition Authority."},
+		[MODEL_AUTHORITY_FOLLOWING] = {CLUSTER_FOLLOWING,
+			"spec.authority is Following: nodes register with the operator that decides."},
+		[MODEL_AUTHORITY_FROZEN] = {CLUSTER_FROZEN, "spec.authority is Frozen."},
+		[MODEL_AUTHORITY_RETIRED] = {CLUSTER_RETIRED, "spec.authority is Retired."},
+	};
+	const struct ctl_own *key = &c->regkey[CLUSTER_REGKEY_CURRENT];
+	enum ctl_own_state state = ctl_own_state(key, &l->c->obj);
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	enum model_cluster_reason r;
+
+	if (l->v.deleting || !l->v.served) {
+		r = CLUSTER_NOT_SERVED;
+		strbuf_adds(&text, "This cluster is not served.");
+	} else if (!state_cluster_decides(c->env->state)) {
+		r = by_authority[l->c->authority].reason;
+		strbuf_adds(&text, by_authority[l->c->authority].text);
+	} else if (l->c->reg_mode == MODEL_REG_MANUAL) {
+		r = CLUSTER_MODE_MANUAL;
+		strbuf_adds(
+			&text, "registration.mode is Manual: only administrators create Machines.");
+	} else if (l->c->reg_machine == MODEL_REG_AT_KEY &&
+		   (state == CTL_OWN_ABSENT || state == CTL_OWN_PLANTED ||
+			   state == CTL_OWN_FOREIGN)) {
+		/* One that was not read yet counts as valid, so that a start of the operator does
+		 * not close registration. */
+		r = CLUSTER_NO_REGISTRATION_KEY;
+		strbuf_adds(&text,
+			"Secret tec-registration-key does not exist yet, or was not created by this operator (see condition Installed).");
+	} else {
+		r = by_counts(c, l->c, &text);
+	}
+	CLUSTER_WANT(l, CLUSTER_REGISTRATION_OPEN, r == CLUSTER_OPEN, r, "%s", strbuf_str(&text));
 }

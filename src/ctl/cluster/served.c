@@ -64,25 +64,20 @@ void cluster_served_contents(const struct ctl_env *env, const struct render_volu
 
 /* ---- the Deployment */
 
-/* The criteria of `kubectl rollout status`. */
-static bool rolled_out(struct json_object *d)
-{
-	int64_t replicas = json_get_int(d, "status/replicas", 0);
-
-	return replicas > 0 && replicas == json_get_int(d, "spec/replicas", 1) &&
-	       json_get_int(d, "status/updatedReplicas", 0) == replicas &&
-	       json_get_int(d, "status/availableReplicas", 0) == replicas &&
-	       json_get_int(d, "status/observedGeneration", -1) >=
-		       json_get_int(d, "metadata/generation", 0);
-}
-
 /* Remember what the Deployment mounts, and whether its rollout is complete, at this
  * resourceVersion. */
 void cluster_served_saw(struct cluster_volumes *v, struct json_object *deployment)
 {
+	int64_t replicas = json_get_int(deployment, "status/replicas", 0);
+
 	render_volumes_fini(&v->live);
 	v->live_ours = render_volumes_read(deployment, &v->live);
-	v->live_done = rolled_out(deployment);
+	/* The criteria of `kubectl rollout status`. */
+	v->live_done = replicas > 0 && replicas == json_get_int(deployment, "spec/replicas", 1) &&
+		       json_get_int(deployment, "status/updatedReplicas", 0) == replicas &&
+		       json_get_int(deployment, "status/availableReplicas", 0) == replicas &&
+		       json_get_int(deployment, "status/observedGeneration", -1) >=
+			       json_get_int(deployment, "metadata/generation", 0);
 	v->live_known = v->dirty = true;
 	free(v->live_rv);
 	v->live_rv = xstrdup(json_get_str(deployment, "metadata/resourceVersion"));
@@ -261,10 +256,10 @@ static void confirm_array(const struct confirm *in, unsigned i)
 
 	bytes_sha256("[]", 2, empty);
 	nothing = !there || memcmp(in->rv->array_sha256[i], empty, SHA256_LEN) == 0;
-	if (nothing)
-		confirm(in, KBS_REFVALUE, name, declared ? empty : NULL);
-	else
-		confirm(in, KBS_REFVALUE, name, in->rv->array_sha256[i]);
+	confirm(in, KBS_REFVALUE, name,
+		!nothing   ? in->rv->array_sha256[i]
+		: declared ? empty
+			   : NULL);
 }
 
 /*
@@ -276,6 +271,7 @@ static void confirm_value(void *arg, const char *name)
 {
 	const struct confirm *in = arg;
 	uint8_t sha256[SHA256_LEN];
+	bool declared;
 
 	if (rats_is_identity_name(name)) {
 		confirm_identity(in, name);
@@ -289,24 +285,8 @@ static void confirm_value(void *arg, const char *name)
 			return;
 		}
 	}
-	if (kbs_sync_desired(in->env->state->sync, KBS_REFVALUE, name, sha256))
-		confirm(in, KBS_REFVALUE, name, sha256);
-	else
-		confirm(in, KBS_REFVALUE, name, NULL);
-}
-
-/* List the mounted identities. A deleted Secret needs no care here: it changes the contents
- * hash, which makes `keys` false. */
-static void collect_aks(struct confirm *in)
-{
-	for (size_t i = 0; i < in->live->aks.n; i++) {
-		const struct model_secret *s = state_secret(in->env->state, in->live->aks.v[i]);
-
-		if (s && s->identity)
-			in->aks[in->n_aks++] = s;
-	}
-	if (in->n_aks)
-		qsort(in->aks, in->n_aks, sizeof(*in->aks), by_identity);
+	declared = kbs_sync_desired(in->env->state->sync, KBS_REFVALUE, name, sha256);
+	confirm(in, KBS_REFVALUE, name, declared ? sha256 : NULL);
 }
 
 /* Tell kbs_sync what is served. The two halves of the hash are compared separately: keys and
@@ -331,7 +311,15 @@ void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *s
 	in.values = str_eq(point, now_point);
 	in.rv = state_configmap(c->env->state, MODEL_RV_CONFIGMAP);
 	in.aks = aks = xcalloc(v->live.aks.n + 1, sizeof(*aks));
-	collect_aks(&in);
+	/* A deleted Secret needs no care here: it changes the contents hash, which makes `keys`
+	 * false. */
+	for (size_t i = 0; i < v->live.aks.n; i++) {
+		const struct model_secret *s = state_secret(c->env->state, v->live.aks.v[i]);
+
+		if (s && s->identity)
+			aks[in.n_aks++] = s;
+	}
+	qsort(aks, in.n_aks, sizeof(*aks), by_identity);
 	kbs_sync_names(c->env->state->sync, KBS_RESOURCE, confirm_key, &in);
 	kbs_sync_names(c->env->state->sync, KBS_REFVALUE, confirm_value, &in);
 }

@@ -76,14 +76,6 @@ void cluster_tls_refused(
 	}
 }
 
-/* Tell whether nodes get a CA that nobody has confirmed. Kubernetes times are whole seconds: a
- * Secret of the same second usually comes from the same manifest as the cluster object. */
-static bool is_doubtful(const struct model_cluster *c, const struct model_secret *s)
-{
-	return !c->ca_sha256 && s->ca_sha256 && *s->ca_sha256 &&
-	       s->obj.created_s > c->obj.created_s;
-}
-
 /* The Event lists hashes, because an administrator can compare them with the CA at hand. */
 static void tell(struct ctl_cluster *ctl, const struct model_cluster *c,
 	const struct model_secret *s, const char *field)
@@ -109,7 +101,11 @@ void cluster_tls_tell(struct ctl_cluster *ctl, const struct model_cluster *c)
 		const struct model_secret *s = *name ? state_secret(ctl->env->state, name) : NULL;
 		uint64_t uid = s ? str_hash(s->obj.uid, strlen(s->obj.uid)) : 0;
 
-		if (!s || !is_doubtful(c, s) || ctl->told_tls[i] == uid)
+		/* Nodes get a CA that nobody has confirmed. Kubernetes times are whole seconds: a
+		 * Secret of the same second usually comes from the same manifest as the cluster
+		 * object. */
+		if (!s || c->ca_sha256 || !s->ca_sha256 || !*s->ca_sha256 ||
+			s->obj.created_s <= c->obj.created_s || ctl->told_tls[i] == uid)
 			continue;
 		ctl->told_tls[i] = uid;
 		tell(ctl, c, s, field);

@@ -156,13 +156,6 @@ static void look_all(const struct ctl_cluster *c, struct cluster_look *l)
 
 /* ---- logs, Events, conditions */
 
-static void want(struct cluster_look *l, enum model_cluster_cond c, bool status,
-	enum model_cluster_reason r, const char *message)
-{
-	kobj_cond_want(&l->want[c], model_cluster_cond_types[c],
-		status ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r), "%s", message);
-}
-
 /* Append warnings that matter although everything is installed. */
 static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, struct strbuf *out)
 {
@@ -197,21 +190,25 @@ static enum model_cluster_reason installed_reason(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, struct strbuf *text)
 {
 	cleanup_strbuf struct strbuf missing = STRBUF_INIT, refused = STRBUF_INIT;
+	enum model_cluster_reason r = CLUSTER_INSTALLATION_COMPLETED;
 
 	cluster_tls_refused(c->env, cluster, &refused);
 	cluster_tls_missing(c->env, cluster, &missing);
-	strbuf_adds(text, refused.len   ? "All objects are created, but a Secret is refused."
-			  : missing.len ? "All objects are created, but some cannot work yet."
-					: "All objects are installed.");
-	strbuf_add(text, strbuf_str(&refused), refused.len);
-	if (refused.len)
-		strbuf_adds(text,
-			" If the certificate belongs to your CA, list it in spec.tls.caSHA256; otherwise delete the Secret.");
-	strbuf_add(text, strbuf_str(&missing), missing.len);
+	if (refused.len) {
+		r = CLUSTER_REFUSED;
+		strbuf_addf(text,
+			"All objects are created, but a Secret is refused.%s If the certificate belongs to your CA, list it in "
+			"spec.tls.caSHA256; otherwise delete the Secret.",
+			refused.data);
+	} else if (missing.len) {
+		r = CLUSTER_INSTALLING;
+		strbuf_adds(text, "All objects are created, but some cannot work yet.");
+	} else {
+		strbuf_adds(text, "All objects are installed.");
+	}
+	strbuf_adds(text, strbuf_str(&missing));
 	notes(c, cluster, text);
-	return refused.len   ? CLUSTER_REFUSED
-	       : missing.len ? CLUSTER_INSTALLING
-			     : CLUSTER_INSTALLATION_COMPLETED;
+	return r;
 }
 
 /* The order is that of urgency: what a user must do comes before what the operator is still
@@ -259,41 +256,26 @@ static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
 		strbuf_addf(&text,
 			"%s is larger than 2 MiB and cannot be read, so neither it nor what depends on it is changed. Make it smaller.",
 			l->unreadable);
-	} else if (!c->install.problem[0] && l->missing) {
+	} else if (c->install.problem[0]) {
+		r = CLUSTER_INSTALLING;
+		strbuf_adds(&text, c->install.problem);
+	} else if (l->missing) {
 		r = CLUSTER_INSTALLING;
 		strbuf_addf(&text,
 			"Secret %s (trusteeSecret) does not exist. Until it does, the Trustee of another operator keeps running.",
 			l->missing);
-	} else if (c->install.problem[0] || l->waits || l->v.todo) {
+	} else if (l->waits) {
 		r = CLUSTER_INSTALLING;
-		if (c->install.problem[0])
-			strbuf_adds(&text, c->install.problem);
-		else if (l->waits)
-			strbuf_addf(&text,
-				"%s is being deleted and will be created again when it is gone.",
-				l->waits);
-		else
-			strbuf_adds(&text, "Objects are being created or updated.");
+		strbuf_addf(&text, "%s is being deleted and will be created again when it is gone.",
+			l->waits);
+	} else if (l->v.todo) {
+		r = CLUSTER_INSTALLING;
+		strbuf_adds(&text, "Objects are being created or updated.");
 	} else {
 		r = installed_reason(c, l->c, &text);
 	}
-	want(l, CLUSTER_INSTALLED, r == CLUSTER_INSTALLATION_COMPLETED, r, strbuf_str(&text));
-}
-
-/* Append a warning if the record of revocations overflowed within the time that it covers: an older
- * backup of Trustee may hold keys that nobody would revoke again. */
-static void add_dropped(const struct ctl_cluster *c, struct strbuf *out)
-{
-	int64_t at_s = state_record_dropped_s(c->env->state);
-	char at[CLOCK_RFC3339_LEN];
-
-	if (at_s < model_record_oldest_s(clock_wall_s()))
-		return;
-	clock_format(at_s, at);
-	strbuf_addf(out,
-		" Some revocations up to %s are no longer recorded because there were too many: do not restore an older backup "
-		"of Trustee.",
-		at);
+	CLUSTER_WANT(l, CLUSTER_INSTALLED, r == CLUSTER_INSTALLATION_COMPLETED, r, "%s",
+		strbuf_str(&text));
 }
 
 /* In sync means that every Trustee is, and that nothing of this operator is left to send or
@@ -303,12 +285,14 @@ static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 	enum model_cluster_cond t = CLUSTER_TRUSTEE_SYNCED;
 	size_t declared, confirmed, revoking;
 	cleanup_strbuf struct strbuf why = STRBUF_INIT, dropped = STRBUF_INIT;
+	int64_t dropped_s = state_record_dropped_s(c->env->state);
 	enum kbs_target_state state;
 	enum model_cluster_reason r;
+	char at[CLOCK_RFC3339_LEN];
 	bool synced;
 
 	if (l->v.deleting || !l->v.served) {
-		want(l, t, false, CLUSTER_NOT_AVAILABLE, "This cluster is not served.");
+		CLUSTER_WANT(l, t, false, CLUSTER_NOT_AVAILABLE, "This cluster is not served.");
 		return;
 	}
 	kbs_sync_counts(c->env->state->sync, &declared, &confirmed, &revoking);
@@ -318,9 +302,16 @@ static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 	    : state == KBS_TARGET_REFUSED                                   ? CLUSTER_REFUSED
 	    : state == KBS_TARGET_POPULATING || state == KBS_TARGET_IN_SYNC ? CLUSTER_POPULATING
 									    : CLUSTER_NOT_AVAILABLE;
-	add_dropped(c, &dropped);
-	kobj_cond_want(&l->want[t], model_cluster_cond_types[t],
-		synced ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_cluster_reason(r),
+	/* The record of revocations overflowed within the time that it covers: an older backup of
+	 * Trustee may hold keys that nobody would revoke again. */
+	if (dropped_s >= model_record_oldest_s(clock_wall_s())) {
+		clock_format(dropped_s, at);
+		strbuf_addf(&dropped,
+			" Some revocations up to %s are no longer recorded because there were too many: do not restore an older backup "
+			"of Trustee.",
+			at);
+	}
+	CLUSTER_WANT(l, t, synced, r,
 		"%s%s%zu of %zu values are confirmed, %zu are still to be revoked.%s",
 		synced ? "" : ctl_trustee_why(c->env->state->sync, &why), synced ? "" : " ",
 		confirmed, declared, revoking, strbuf_str(&dropped));
@@ -339,9 +330,9 @@ static void want_isolated(struct cluster_look *l)
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 
 	if (l->v.deleting || !l->v.served || l->v.lost) {
-		want(l, t, false, CLUSTER_NOT_SERVED, "This cluster is not served.");
+		CLUSTER_WANT(l, t, false, CLUSTER_NOT_SERVED, "This cluster is not served.");
 	} else if (c->isolation == MODEL_ISOLATION_PER_MACHINE) {
-		want(l, t, true, CLUSTER_PER_MACHINE,
+		CLUSTER_WANT(l, t, true, CLUSTER_PER_MACHINE,
 			"A node can read the disk key of its own Machine only.");
 	} else if (automatic && c->reg_mode == MODEL_REG_OPEN) {
 		strbuf_addf(&text,
@@ -350,7 +341,7 @@ static void want_isolated(struct cluster_look *l)
 			"spec.registration.approval is Automatic. Set keyIsolation to %s, or approval to Manual, or mode to Manual; "
 			"then delete the AttestationKeys that you do not know.",
 			per_machine);
-		want(l, t, false, CLUSTER_SHARED_WITH_STRANGERS, strbuf_str(&text));
+		CLUSTER_WANT(l, t, false, CLUSTER_SHARED_WITH_STRANGERS, "%s", strbuf_str(&text));
 	} else {
 		strbuf_addf(&text,
 			"Every node with an approved AttestationKey can read the disk key of each Machine whose UUID it knows, because "
@@ -359,7 +350,7 @@ static void want_isolated(struct cluster_look *l)
 				? " The first key that a client registers for a Machine without a key is approved automatically."
 				: "",
 			per_machine);
-		want(l, t, false, CLUSTER_SHARED_AMONG_NODES, strbuf_str(&text));
+		CLUSTER_WANT(l, t, false, CLUSTER_SHARED_AMONG_NODES, "%s", strbuf_str(&text));
 	}
 }
 
@@ -420,11 +411,13 @@ static bool status_ok(const struct ctl_cluster *c, struct cluster_look *l)
 void cluster_view_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l)
 {
 	const struct kobj *o = k8s_cache_find(c->env->state->clusters, name);
+	bool addressed;
 
 	memset(l, 0, sizeof(*l));
 	if (!o || state_cluster_unknown(c->env->state))
 		return;
 	l->c = model_cluster(o);
+	addressed = l->c->public_trustee_addr != NULL;
 	l->served = state_cluster(c->env->state);
 	l->v.found = true;
 	l->v.deleting = o->deleting;
@@ -434,12 +427,10 @@ void cluster_view_look(const struct ctl_cluster *c, const char *name, struct clu
 	if (l->v.served)
 		look_all(c, l);
 	want_installed(c, l);
-	if (l->c->public_trustee_addr)
-		want(l, CLUSTER_KNOWN_ADDRESS, true, CLUSTER_ADDRESS_FOUND,
-			"spec.publicTrusteeAddr is set.");
-	else
-		want(l, CLUSTER_KNOWN_ADDRESS, false, CLUSTER_NO_ADDRESS_FOUND,
-			"spec.publicTrusteeAddr is not set, so no node can get a key yet.");
+	CLUSTER_WANT(l, CLUSTER_KNOWN_ADDRESS, addressed,
+		addressed ? CLUSTER_ADDRESS_FOUND : CLUSTER_NO_ADDRESS_FOUND,
+		"spec.publicTrusteeAddr is %s",
+		addressed ? "set." : "not set, so no node can get a key yet.");
 	want_synced(c, l);
 	cluster_registration_want(c, l);
 	want_isolated(l);

@@ -116,20 +116,6 @@ void image_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 			w->message);
 }
 
-/* Keep the text of image-pcrs after a read, for the write that follows. After a write it is
- * dropped: the cache has the new version. */
-static void took_pcrs(struct ctl_image *c, struct ctl_act *a, struct json_object *o)
-{
-	const char *text = json_get_str(json_get_obj(o, "data"), MODEL_PCRS_FILE);
-
-	image_info_forget_pcrs(c);
-	if (a->doing == CTL_IMAGE_READ_PCRS) {
-		c->pcrs_rv = xstrdup(json_get_str(o, "metadata/resourceVersion"));
-		c->pcrs_text = xstrdup(text ? text : "{}");
-	}
-	ctl_take_answer(c->kind.state->configmaps, o, false);
-}
-
 /* Keep an error that time does not solve, for the status. Return true if the Job exists already,
  * which is not a failure. */
 static bool failed(
@@ -150,18 +136,6 @@ static bool failed(
 	return exists;
 }
 
-/* A nonce is used once: the next computation needs a new announcement. */
-static void run_started(struct image_info *i)
-{
-	i->nonce[0] = i->result_why[0] = '\0';
-}
-
-/* The registry may have the label by now, so it is asked again. */
-static void run_removed(struct image_info *i)
-{
-	i->label = CTL_IMAGE_LABEL_ASK;
-}
-
 /* Take the answer of a request. The image may be gone by now; then a scratch entry takes what is
  * written to it. */
 bool image_act_ended(
@@ -170,6 +144,7 @@ bool image_act_ended(
 	struct ctl_image *c = (struct ctl_image *)k;
 	const struct kobj *o = k8s_cache_find(k->state->images, a->name);
 	struct image_info *i = o ? image_info_get(c, o) : &(struct image_info){.name = NULL};
+	const char *text;
 
 	if (a->doing == CTL_IMAGE_WRITE_VALUES || a->doing == CTL_IMAGE_ANNOUNCE_VALUES) {
 		image_values_ended(c, a->doing, err, r);
@@ -184,14 +159,22 @@ bool image_act_ended(
 		/* fall through */
 	case CTL_IMAGE_READ_PCRS:
 	case CTL_IMAGE_REMOVE_ENTRY:
-		took_pcrs(c, a, r->object);
+		image_info_forget_pcrs(c);
+		ctl_take_answer(k->state->configmaps, r->object, false);
+		if (a->doing != CTL_IMAGE_READ_PCRS)
+			break; /* the cache has the new version */
+		text = json_get_str(json_get_obj(r->object, "data"), MODEL_PCRS_FILE);
+		c->pcrs_rv = xstrdup(json_get_str(r->object, "metadata/resourceVersion"));
+		c->pcrs_text = xstrdup(text ? text : "{}");
 		break;
 	case CTL_IMAGE_START_RUN:
-		run_started(i);
-		image_job_started(c, r);
+		/* A nonce is used once: the next computation needs a new announcement. */
+		i->nonce[0] = i->result_why[0] = '\0';
+		ctl_take_answer(k->state->jobs, r->object, true);
 		break;
 	case CTL_IMAGE_REMOVE_RUN:
-		run_removed(i);
+		/* The registry may have the label by now, so it is asked again. */
+		i->label = CTL_IMAGE_LABEL_ASK;
 		break;
 	default:
 		break;
@@ -209,9 +192,7 @@ static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_
 	cleanup_json struct json_object *patch = ctl_patch_new(look->o->rv, &meta);
 
 	if (d == CTL_IMAGE_ADOPT)
-		json_add(meta, "ownerReferences",
-			json_push(json_arr(), kobj_owner_json(&kobj_cluster, cluster->obj.name,
-						      cluster->obj.uid)));
+		kobj_owner_add(meta, &kobj_cluster, cluster->obj.name, cluster->obj.uid);
 	else
 		json_add(meta, "finalizers",
 			ctl_live_finalizers(&a->self, MODEL_IMAGE_FINALIZER, false));
@@ -221,13 +202,7 @@ static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_
 static struct op *add_finalizer(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
-	struct json_object *meta;
-	cleanup_json struct json_object *o = ctl_apply_new(&kobj_image, look->o, &meta);
-
-	/* Server-side apply treats finalizers as a set: those of others stay. */
-	json_add(meta, "finalizers", json_push_str(json_arr(), MODEL_IMAGE_FINALIZER));
-	return k8s_call_apply(
-		k->env->api, &k->acts.ops, &kobj_image, k->env->ns, o, ctl_kind_done, a);
+	return ctl_kind_add_finalizer(k, a, look->o, MODEL_IMAGE_FINALIZER);
 }
 
 /* Announce on the image what will be created or counts from now on: the hash of a nonce or an
@@ -257,17 +232,6 @@ static struct op *mark(struct ctl_kind *k, struct ctl_act *a, const struct ctl_l
 	return ctl_kind_patch(k, a, &kobj_image, a->name, patch);
 }
 
-/* Report that another client changed a valid entry, which is about to be restored. */
-static void tell_changed(struct ctl_kind *k, const struct image_look *l)
-{
-	struct log_ctx lc = {"ApprovedImage", k->env->ns, l->m->obj.name, l->m->obj.uid};
-
-	log_warn(&lc, "another client changed the entry in image-pcrs, restoring it", NULL);
-	k8s_events_post(k->env->events, &kobj_image, &l->m->obj, K8S_EVENT_WARNING,
-		model_image_reason(IMAGE_VALUES_CHANGED), "Commit",
-		"Another client changed or removed the entry of this image in ConfigMap image-pcrs. The change is ignored and the entry is written again. Check who can write ConfigMaps in this namespace.");
-}
-
 /* Write or remove one entry by replacing the whole file, under the resourceVersion that it was
  * read with: a conflict means that somebody else wrote in between, and the text is read again. */
 static struct op *write_entry(
@@ -276,6 +240,7 @@ static struct op *write_entry(
 	struct ctl_image *c = (struct ctl_image *)k;
 	const struct image_look *l = (const struct image_look *)look;
 	bool remove = d == CTL_IMAGE_REMOVE_ENTRY;
+	struct log_ctx lc = {"ApprovedImage", k->env->ns, l->m->obj.name, l->m->obj.uid};
 	struct image_info *i = l->info;
 	struct json_object *entry = remove ? NULL : json_tokener_parse(image_entry_kept(i)->text);
 	struct err err = ERR_INIT;
@@ -290,8 +255,12 @@ static struct op *write_entry(
 			err.text);
 		return NULL;
 	}
-	if (!remove && !i->to_write)
-		tell_changed(k, l);
+	if (!remove && !i->to_write) { /* a valid entry is restored */
+		log_warn(&lc, "another client changed the entry in image-pcrs, restoring it", NULL);
+		k8s_events_post(k->env->events, &kobj_image, &l->m->obj, K8S_EVENT_WARNING,
+			model_image_reason(IMAGE_VALUES_CHANGED), "Commit",
+			"Another client changed or removed the entry of this image in ConfigMap image-pcrs. The change is ignored and the entry is written again. Check who can write ConfigMaps in this namespace.");
+	}
 	patch = ctl_patch_new(c->pcrs_rv, &meta);
 	json_add(patch, "data", json_add_str(json_obj(), MODEL_PCRS_FILE, text));
 	return ctl_kind_patch(k, a, &kobj_configmap, MODEL_PCRS_CONFIGMAP, patch);
@@ -305,7 +274,7 @@ static struct op *start_run(
 	struct op *op = ((struct ctl_image *)k)->way->start(k, a, l);
 
 	if (!op)
-		run_started(l->info);
+		l->info->nonce[0] = l->info->result_why[0] = '\0';
 	return op;
 }
 
@@ -318,7 +287,7 @@ static struct op *remove_run(
 		((struct ctl_image *)k)->way->remove(k, a, l, d == CTL_IMAGE_REMOVE_OLD_RUN);
 
 	if (!op)
-		run_removed(l->info);
+		l->info->label = CTL_IMAGE_LABEL_ASK;
 	return op;
 }
 

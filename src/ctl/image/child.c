@@ -59,16 +59,11 @@ static void child_free(struct image_child *ch)
 
 /* ---- the computation */
 
-static struct log_ctx log_of(const struct image_child *ch)
-{
-	return (struct log_ctx){"ApprovedImage", ch->c->kind.env->ns, ch->image, NULL};
-}
-
 /* Also called with an error before the child was started. The step takes the message. */
 static void on_computed(void *arg, const struct err *err, const char *message, size_t len)
 {
 	struct image_child *ch = arg;
-	const struct log_ctx lc = log_of(ch);
+	struct log_ctx lc = {"ApprovedImage", ch->c->kind.env->ns, ch->image, NULL};
 
 	ch->ended = true;
 	ch->ended_s = clock_wall_s();

@@ -184,8 +184,7 @@ struct image_way {
 extern const struct image_way image_by_job, image_by_child;
 
 /* job.c */
-/* A Job was made. */
-void image_job_started(struct ctl_image *c, const struct k8s_result *r);
+
 /* After a failed start: tell whether the Job exists already. i may be NULL. */
 bool image_job_exists(
 	const struct ctl_image *c, struct image_info *i, const struct k8s_result *r) MUST_CHECK;

@@ -20,14 +20,7 @@
 
 #define FOREIGN_RECHECK_MS 30000
 #define PENDING_S          30  /* until a Pod that does not start is reported */
-#define MOUNT_S            120 /* until volumes that are not mounted count as failed */
-
-static void job_again(struct image_look *l, int64_t ms)
-{
-	ctl_look_again(&l->base, ms, "job");
-}
-
-/* ---- mounted or fetched */
+#define MOUNT_S            120 /* ---- mounted or fetched */
 
 /* Find out from the Job that mounts the image, if there is one, whether the mount failed. */
 static void look_mounting(const struct state *s, struct image_look *l)
@@ -54,7 +47,7 @@ static void look_mounting(const struct state *s, struct image_look *l)
 	} else if (p && p->placed && !p->ready_to_start && !p->started && !p->why) {
 		left_s = p->obj.created_s + MOUNT_S - clock_wall_s();
 		if (left_s > 0)
-			job_again(l, left_s * 1000);
+			ctl_look_again(&l->base, left_s * 1000, "job");
 		else
 			snprintf(why, room,
 				"the node did not mount the volumes of the Pod within %d s",
@@ -134,7 +127,7 @@ static void job_look(struct ctl_image *c, struct image_look *l)
 		return;
 	if (!str_eq(l->job.now->owner_uid, l->m->obj.uid)) {
 		l->v.run = CTL_IMAGE_RUN_FOREIGN; /* its deletion would not wake this image */
-		job_again(l, FOREIGN_RECHECK_MS);
+		ctl_look_again(&l->base, FOREIGN_RECHECK_MS, "job");
 		return;
 	}
 	l->run.nonce = l->job.now->nonce;
@@ -167,7 +160,7 @@ static int64_t pending_for(struct image_look *l)
 	if (l->job.pod && l->job.pod->started)
 		return 0;
 	if (s < PENDING_S)
-		job_again(l, (PENDING_S - s) * 1000);
+		ctl_look_again(&l->base, (PENDING_S - s) * 1000, "job");
 	return s;
 }
 
@@ -175,30 +168,21 @@ static int64_t pending_for(struct image_look *l)
  * command. */
 static void want_pending(const struct ctl_image *c, struct image_look *l, const char *how)
 {
+	const struct model_pod *pod = l->job.pod;
 	const char *ns = c->kind.env->ns;
 
-	if (!l->job.pod)
+	if (!pod)
 		IMAGE_WANT(l, IMAGE_POD_PENDING,
 			"Job %s has no Pod after %d s. See why: kubectl describe job %s -n %s.%s",
 			l->what, PENDING_S, l->what, ns, how);
-	else if (l->job.pod->ready_to_start)
-		IMAGE_WANT(l, IMAGE_POD_PENDING,
-			"The Pod of Job %s has not started after %d s. Its images are being pulled, which takes time for a large one. See: kubectl describe pod %s -n %s.%s",
-			l->what, PENDING_S, l->job.pod->obj.name, ns, how);
 	else
 		IMAGE_WANT(l, IMAGE_POD_PENDING,
-			"The Pod of Job %s has not started after %d s, and its status gives no reason. See: kubectl describe pod %s -n %s.%s",
-			l->what, PENDING_S, l->job.pod->obj.name, ns, how);
-}
-
-/* Append sentences about the label and the mount, each with a leading space. */
-static void note_how(const struct image_look *l, struct strbuf *out)
-{
-	strbuf_adds(out, l->info->note);
-	if (l->job.fetch.why)
-		strbuf_addf(out,
-			" Its Pod fetches the image from the registry, because the image cannot be mounted: %s. Image volumes need Kubernetes 1.31 with the feature gate ImageVolume, which is on by default from 1.35, and containerd 2.1 or CRI-O 1.31.",
-			l->job.fetch.why);
+			"The Pod of Job %s has not started after %d s%s See: kubectl describe pod %s -n %s.%s",
+			l->what, PENDING_S,
+			pod->ready_to_start
+				? ". Its images are being pulled, which takes time for a large one."
+				: ", and its status gives no reason.",
+			pod->obj.name, ns, how);
 }
 
 /* The condition for each state of the Job, most specific first. */
@@ -207,7 +191,12 @@ static void job_want(const struct ctl_image *c, struct image_look *l)
 	const char *pod = l->job.pod ? l->job.pod->why : NULL;
 	cleanup_strbuf struct strbuf how = STRBUF_INIT;
 
-	note_how(l, &how);
+	/* Sentences about the label and the mount, each with a leading space. */
+	strbuf_adds(&how, l->info->note);
+	if (l->job.fetch.why)
+		strbuf_addf(&how,
+			" Its Pod fetches the image from the registry, because the image cannot be mounted: %s. Image volumes need Kubernetes 1.31 with the feature gate ImageVolume, which is on by default from 1.35, and containerd 2.1 or CRI-O 1.31.",
+			l->job.fetch.why);
 
 	switch (l->v.run) {
 	case CTL_IMAGE_RUN_RUNNING:
@@ -270,11 +259,6 @@ static struct op *job_start(struct ctl_kind *k, struct ctl_act *a, const struct 
 	memcpy(i->job_name, l->what, sizeof(i->job_name));
 	return k8s_call_create(
 		k->env->api, &k->acts.ops, &kobj_job, k->env->ns, o, 0, ctl_kind_done, a);
-}
-
-void image_job_started(struct ctl_image *c, const struct k8s_result *r)
-{
-	ctl_take_answer(c->kind.state->jobs, r->object, true);
 }
 
 /* Explain a Job that blocks the name, so that an administrator can delete it. */

@@ -40,17 +40,6 @@ static bool has_value(const struct model_configmap *map, const struct model_plat
 	       !(any_kernel && map && map->is_platform && !map->validation_off_ok);
 }
 
-/* Insert by name, so that a different order in spec does not lead to another Job. */
-static void add_mount(struct render_pcrjob_platforms *job, const char *name, const uint8_t *digest)
-{
-	size_t at = job->n++;
-
-	for (; at > 0 && strcmp(job->v[at - 1].name, name) > 0; at--)
-		job->v[at] = job->v[at - 1];
-	job->v[at].name = name;
-	memcpy(job->v[at].variables, digest, SHA256_LEN);
-}
-
 /* Compare each platform of spec with the entry. `unmounted`: a Pod that mounts a missing
  * ConfigMap would hang, so no Job is created. */
 void image_platforms_look(
@@ -62,6 +51,7 @@ void image_platforms_look(
 	for (unsigned i = 0; c && i < c->n_platforms; i++) {
 		const struct model_configmap *map = state_configmap(s, c->platform[i]);
 		bool mounts = map && map->is_platform;
+		size_t at;
 		struct image_platform *p = &out->v[out->n++];
 
 		p->name = c->platform[i];
@@ -71,8 +61,15 @@ void image_platforms_look(
 		out->have += p->counts && (!out->required || model_platform_has(p->value, 7));
 		out->unmounted |= !mounts;
 		out->incomplete |= !mounts || p->state == IMAGE_PLATFORM_WANTED;
-		if (mounts)
-			add_mount(&out->job, p->name, map->variables);
+		if (!mounts)
+			continue;
+		/* Inserted by name, so that a different order in spec does not lead to another
+		 * Job. */
+		at = out->job.n++;
+		for (; at > 0 && strcmp(out->job.v[at - 1].name, p->name) > 0; at--)
+			out->job.v[at] = out->job.v[at - 1];
+		out->job.v[at].name = p->name;
+		memcpy(out->job.v[at].variables, map->variables, SHA256_LEN);
 	}
 }
 

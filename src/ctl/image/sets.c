@@ -56,21 +56,16 @@ struct work {
 
 /* ---- which images, in which order */
 
-struct counted {
-	const struct ctl_image *c;
-	struct image_sets *to;
-};
-
 /* Select an image if its values are in force, and note what else affects the computation:
  * unknown values, and pending revocations. */
 static void count_in(void *arg, const struct kobj *o)
 {
-	struct counted *in = arg;
-	struct image_sets *s = in->to;
+	struct image_sets *s = arg;
+	const struct ctl_image *c = s->work->c;
 	const struct model_image *m = model_image(o);
 	const struct model_pcrs_entry *entry;
 	enum image_awaited awaited;
-	enum model_authority authority = state_cluster_authority(in->c->kind.state);
+	enum model_authority authority = state_cluster_authority(c->kind.state);
 	/* A frozen operator revokes nothing. */
 	bool goes = authority == MODEL_AUTHORITY_RETIRED ||
 		    (o->deleting && authority != MODEL_AUTHORITY_FROZEN);
@@ -82,7 +77,7 @@ static void count_in(void *arg, const struct kobj *o)
 		s->revokes = true;
 	if (goes || !held || !m->digest_ok)
 		return;
-	entry = image_entry_counted(in->c, m, &awaited);
+	entry = image_entry_counted(c, m, &awaited);
 	s->since |= awaited == IMAGE_CUTOFF_AWAITED;
 	if (awaited != IMAGE_NOTHING_AWAITED && !s->awaited)
 		s->awaited = xstrdup(o->name);
@@ -112,36 +107,33 @@ static struct part *add_part(struct work *w, const char *platform, bool secure_b
 	return p;
 }
 
-/* If PCR 7 is required, only Secure Boot on is combined: the value was computed for it.
- * Otherwise the bare PCR 7 becomes a set of its own. */
-static void add_platform(struct work *w, const char *name)
-{
-	add_part(w, name, true);
-	if (w->required)
-		return;
-	add_part(w, name, false);
-	add_part(w, name, true)->alone = true;
-}
-
 /* Select the images and the parts. The combining itself happens in image_sets_run(). */
 struct image_sets *image_sets_new(const struct ctl_image *c)
 {
 	const struct model_cluster *cluster = state_cluster(c->kind.state);
 	struct image_sets *s = xcalloc(1, sizeof(*s));
 	struct work *w = s->work = xcalloc(1, sizeof(*w));
-	struct counted in = {c, s};
 
-	s->v = xcalloc(k8s_cache_count(c->kind.state->images) + 1, sizeof(*s->v));
-	k8s_cache_each(c->kind.state->images, count_in, &in);
-	qsort(s->v, s->n, sizeof(*s->v), by_age);
 	w->c = c;
+	s->v = xcalloc(k8s_cache_count(c->kind.state->images) + 1, sizeof(*s->v));
+	k8s_cache_each(c->kind.state->images, count_in, s);
+	qsort(s->v, s->n, sizeof(*s->v), by_age);
 	w->required = cluster && cluster->pcr7 == MODEL_PCR7_REQUIRE;
 	if (!w->required) {
 		add_part(w, NULL, true);
 		add_part(w, NULL, false);
 	}
-	for (unsigned i = 0; cluster && i < cluster->n_platforms; i++)
-		add_platform(w, cluster->platform[i]);
+	for (unsigned i = 0; cluster && i < cluster->n_platforms; i++) {
+		const char *name = cluster->platform[i];
+
+		/* If PCR 7 is required, only Secure Boot on is combined: the value was computed for
+		 * it. Otherwise the bare PCR 7 becomes a set of its own. */
+		add_part(w, name, true);
+		if (!w->required) {
+			add_part(w, name, false);
+			add_part(w, name, true)->alone = true;
+		}
+	}
 	return s;
 }
 
@@ -296,18 +288,6 @@ static void collect(struct work *w, const struct image_counted *image)
 
 /* ---- the work */
 
-/* Remember the sizes, so that refuse() can cut everything back. */
-static void begin(struct image_sets *s)
-{
-	struct work *w = s->work;
-
-	w->collected = true;
-	w->before = s->sets.n;
-	for (size_t i = 0; i < w->n_parts; i++)
-		w->part[i].before = pcr_mixer_count(w->part[i].mixer);
-	collect(w, &s->v[w->at]);
-}
-
 /* Undo everything that the current image added. */
 static void refuse(struct image_sets *s)
 {
@@ -320,23 +300,21 @@ static void refuse(struct image_sets *s)
 		pcr_mixer_cut(w->part[i].mixer, w->part[i].before);
 }
 
-/* Go on with the next image, whether this one was accepted or refused. */
-static void end(struct image_sets *s)
-{
-	todo_clear(s->work);
-	s->work->collected = false;
-	s->work->at++;
-}
-
 /* Continue where the last slice stopped; `pairs` bounds the work of one slice. */
 bool image_sets_run(struct image_sets *s)
 {
 	struct work *w = s->work;
 	size_t pairs = 0;
 
-	for (; w->at < s->n; end(s)) {
-		if (!w->collected)
-			begin(s);
+	for (; w->at < s->n; w->at++) {
+		if (!w->collected) {
+			/* Remember the sizes, so that refuse() can cut everything back. */
+			w->collected = true;
+			w->before = s->sets.n;
+			for (size_t i = 0; i < w->n_parts; i++)
+				w->part[i].before = pcr_mixer_count(w->part[i].mixer);
+			collect(w, &s->v[w->at]);
+		}
 		for (; w->next < w->n_todo; w->next++) {
 			struct todo *t = &w->todo[w->next];
 
@@ -349,6 +327,8 @@ bool image_sets_run(struct image_sets *s)
 				break;
 			}
 		}
+		todo_clear(w);
+		w->collected = false;
 	}
 	s->conflicts = 0;
 	for (size_t i = 0; i < w->n_parts; i++)

@@ -38,44 +38,30 @@ enum ctl_values_do ctl_values_decide(const struct ctl_values_view *v)
 
 /* ---- names */
 
-/* Return the position of a name, or where to insert it. */
-static size_t known_at(const struct values *v, const char *name, bool *found)
+/* Find a name or insert it: the array stays sorted. */
+static struct known *known_get(struct values *v, const char *name)
 {
 	size_t lo = 0, hi = v->n_known;
 
-	*found = false;
 	while (lo < hi) {
 		size_t mid = (lo + hi) / 2;
 		int d = strcmp(v->known[mid].name, name);
 
-		if (d == 0) {
-			*found = true;
-			return mid;
-		}
+		if (d == 0)
+			return &v->known[mid];
 		if (d < 0)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo;
-}
-
-/* The array stays sorted, so a name is inserted in place. */
-static struct known *known_get(struct values *v, const char *name)
-{
-	bool found;
-	size_t i = known_at(v, name, &found);
-
-	if (found)
-		return &v->known[i];
 	if (v->n_known == v->cap_known) {
 		v->cap_known = v->cap_known ? 2 * v->cap_known : 16;
 		v->known = xreallocarray(v->known, v->cap_known, sizeof(*v->known));
 	}
-	memmove(&v->known[i + 1], &v->known[i], (v->n_known - i) * sizeof(*v->known));
+	memmove(&v->known[lo + 1], &v->known[lo], (v->n_known - lo) * sizeof(*v->known));
 	v->n_known++;
-	v->known[i] = (struct known){.name = xstrdup(name)};
-	return &v->known[i];
+	v->known[lo] = (struct known){.name = xstrdup(name)};
+	return &v->known[lo];
 }
 
 void image_values_fini(struct values *v)
@@ -206,47 +192,33 @@ static bool file_same(struct values *v, const struct model_configmap *rv)
 	return v->file_same;
 }
 
-/* The names as a JSON array, sorted, so that equal sets have equal text. */
-static char *names_text(const struct values *v)
+/* Render the content of trustee-rv-data: the names as a JSON array, sorted, so that equal sets have
+ * equal text, and the file. The current expiration is kept unless it is near, so that the file does
+ * not change without need. */
+static void data_texts(struct values *v, const struct model_configmap *rv, struct strbuf *names,
+	struct strbuf *file)
 {
-	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+	int64_t now = clock_wall_s(), renew = now + RENEW_DAYS * DAY_S;
 
+	strbuf_addc(names, '[');
 	for (size_t i = 0; i < v->n_known; i++) {
-		strbuf_addc(&out, i ? ',' : '[');
-		json_quote(&out, v->known[i].name, strlen(v->known[i].name));
+		if (i)
+			strbuf_addc(names, ',');
+		json_quote(names, v->known[i].name, strlen(v->known[i].name));
 	}
-	strbuf_adds(&out, v->n_known ? "]" : "[]");
-	return strbuf_steal(&out);
-}
-
-/* Keep the current expiration unless it is near, so that the file does not change without need. */
-static int64_t expires_of(struct values *v, const struct model_configmap *rv)
-{
-	int64_t now = clock_wall_s();
-
-	if (rv->expires_s > now + RENEW_DAYS * DAY_S)
-		return rv->expires_s;
-	if (v->expires_s <= now + RENEW_DAYS * DAY_S)
+	strbuf_addc(names, ']');
+	if (rv->expires_s <= renew && v->expires_s <= renew)
 		v->expires_s = now + EXPIRES_DAYS * DAY_S;
-	return v->expires_s;
-}
-
-/* Render the content of trustee-rv-data. The caller frees *names. */
-static void data_texts(
-	struct values *v, const struct model_configmap *rv, char **names, struct strbuf *file)
-{
-	*names = names_text(v);
-	render_refvalues_file(&v->want, expires_of(v, rv), file);
+	render_refvalues_file(&v->want, rv->expires_s > renew ? rv->expires_s : v->expires_s, file);
 }
 
 static void data_hash(
 	struct values *v, const struct model_configmap *rv, char hex[SHA256_HEX_LEN + 1])
 {
-	cleanup_strbuf struct strbuf file = STRBUF_INIT;
-	cleanup_free char *names = NULL;
+	cleanup_strbuf struct strbuf file = STRBUF_INIT, names = STRBUF_INIT;
 
 	data_texts(v, rv, &names, &file);
-	model_configmap_rv_sha256(names, strbuf_str(&file), hex);
+	model_configmap_rv_sha256(strbuf_str(&names), strbuf_str(&file), hex);
 }
 
 /* Report content of trustee-rv-data that was not announced, so another client wrote it. Once for
@@ -472,15 +444,14 @@ struct op *image_values_write(
 {
 	struct ctl_image *c = (struct ctl_image *)k;
 	const struct model_configmap *rv = state_configmap(k->state, MODEL_RV_CONFIGMAP);
-	cleanup_strbuf struct strbuf file = STRBUF_INIT;
-	cleanup_free char *names = NULL;
+	cleanup_strbuf struct strbuf file = STRBUF_INIT, names = STRBUF_INIT;
 	cleanup_json struct json_object *o = NULL;
 	struct json_object *meta, *data;
 
 	data_texts(&c->values, rv, &names, &file);
 	o = ctl_apply_new(&kobj_configmap, &rv->plain.obj, &meta);
 	data = json_add_str(json_obj(), MODEL_RV_FILE, strbuf_str(&file));
-	json_add(o, "data", json_add_str(data, MODEL_RV_NAMES, names));
+	json_add(o, "data", json_add_str(data, MODEL_RV_NAMES, strbuf_str(&names)));
 	return k8s_call_apply(
 		k->env->api, &k->acts.ops, &kobj_configmap, k->env->ns, o, ctl_kind_done, a);
 }
@@ -527,28 +498,22 @@ bool image_values_refused(const struct ctl_image *c, const char *uid)
 	return false;
 }
 
-/* A Trustee that never had a value (NONE) has nothing to confirm. */
-static bool arrays_confirmed(const struct ctl_image *c)
-{
-	for (int i = 0; i < MODEL_RV_N_ARRAYS; i++) {
-		enum kbs_observed observed = state_trustee_observed(
-			c->kind.state, KBS_REFVALUE, model_rv_array_names[i]);
-
-		if (observed != KBS_OBSERVED_NONE &&
-			observed != (c->values.arrays ? KBS_OBSERVED_PRESENT : KBS_OBSERVED_ABSENT))
-			return false;
-	}
-	return true;
-}
-
 /* Publish the two facts that images wait for, and wake them when one changes. */
 static void tell(struct ctl_image *c, const struct ctl_values_view *v)
 {
 	struct values *to = &c->values;
 	bool idle = !v->dirty && v->declared;
 	bool settled = idle && v->rv_found && v->file_ok;
-	bool gone = idle && (!v->rv_found || v->file_ok) && arrays_confirmed(c);
+	bool gone = idle && (!v->rv_found || v->file_ok);
+	enum kbs_observed awaited = to->arrays ? KBS_OBSERVED_PRESENT : KBS_OBSERVED_ABSENT;
 
+	/* A Trustee that never had a value (NONE) has nothing to confirm. */
+	for (int i = 0; gone && i < MODEL_RV_N_ARRAYS; i++) {
+		enum kbs_observed is = state_trustee_observed(
+			c->kind.state, KBS_REFVALUE, model_rv_array_names[i]);
+
+		gone = is == KBS_OBSERVED_NONE || is == awaited;
+	}
 	for (size_t i = 0; gone && i < to->n_known; i++)
 		gone = to->known[i].wanted;
 	if (settled == to->was_settled && gone == to->was_gone)
@@ -556,15 +521,6 @@ static void tell(struct ctl_image *c, const struct ctl_values_view *v)
 	to->was_settled = settled;
 	to->was_gone = gone;
 	ctl_kind_wake_all(&c->kind);
-}
-
-/* The versions of the objects that the two writes change. */
-static uint64_t versions(const struct state *s)
-{
-	const struct model_configmap *rv = state_configmap(s, MODEL_RV_CONFIGMAP);
-	const struct model_cluster *cluster = state_cluster(s);
-
-	return (rv ? ctl_version(&rv->plain.obj) : 0) + (cluster ? ctl_version(&cluster->obj) : 0);
 }
 
 /* The look and the decision of key "*". Computing takes several turns of the loop; the step runs
@@ -576,6 +532,8 @@ int image_values_look(struct ctl_image *c, struct ctl_look *out)
 		[CTL_VALUES_ANNOUNCE] = CTL_IMAGE_ANNOUNCE_VALUES,
 		[CTL_VALUES_WRITE] = CTL_IMAGE_WRITE_VALUES,
 	};
+	const struct model_configmap *rv = state_configmap(c->kind.state, MODEL_RV_CONFIGMAP);
+	const struct model_cluster *cluster = state_cluster(c->kind.state);
 	struct ctl_values_view v;
 	enum ctl_values_do d;
 
@@ -597,6 +555,8 @@ int image_values_look(struct ctl_image *c, struct ctl_look *out)
 	d = ctl_values_decide(&v);
 	if (d != CTL_VALUES_DECLARE)
 		tell(c, &v);
-	out->content = versions(c->kind.state);
+	/* The two writes change these objects. */
+	out->content =
+		(rv ? ctl_version(&rv->plain.obj) : 0) + (cluster ? ctl_version(&cluster->obj) : 0);
 	return (int)acts[d];
 }

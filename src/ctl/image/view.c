@@ -349,17 +349,6 @@ static void want_platforms(const struct ctl_image *c, struct image_look *l)
 		note.len ? note.data + 1 : "No platform has a PCR 7 value.");
 }
 
-/* Nothing is computed here; somebody has to provide the values. */
-static void want_handed_in(struct image_look *l)
-{
-	cleanup_strbuf struct strbuf note = STRBUF_INIT;
-
-	image_platforms_note(&l->platforms, &note);
-	IMAGE_WANT(l, IMAGE_HAND_IN_AWAITED,
-		"Waiting for values that are computed elsewhere: tecctl image approve --rootfs DIR REF.%s",
-		strbuf_str(&note));
-}
-
 /* The order is that of decide: the first thing that keeps the image from counting is shown. */
 static void image_wants(struct ctl_image *c, struct image_look *l)
 {
@@ -391,9 +380,13 @@ static void image_wants(struct ctl_image *c, struct image_look *l)
 			l->v.entry == CTL_IMAGE_ENTRY_STALE ? "it belongs to another image"
 			: l->v.entry == CTL_IMAGE_ENTRY_BAD ? l->entry->why
 							    : "its hash was not announced");
-	else if (l->v.handed_in && !l->v.made)
-		want_handed_in(l);
-	else if (l->v.platforms || l->v.entry == CTL_IMAGE_ENTRY_GOOD)
+	else if (l->v.handed_in && !l->v.made) {
+		/* Nothing is computed here; somebody has to provide the values. */
+		image_platforms_note(&l->platforms, &why);
+		IMAGE_WANT(l, IMAGE_HAND_IN_AWAITED,
+			"Waiting for values that are computed elsewhere: tecctl image approve --rootfs DIR REF.%s",
+			strbuf_str(&why));
+	} else if (l->v.platforms || l->v.entry == CTL_IMAGE_ENTRY_GOOD)
 		want_platforms(c, l);
 	else
 		want_label(c, l);

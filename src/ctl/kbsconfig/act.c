@@ -109,13 +109,7 @@ static struct op *start_object(
 static struct op *add_finalizer(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
-	struct json_object *meta;
-	cleanup_json struct json_object *o = ctl_apply_new(&kobj_kbsconfig, look->o, &meta);
-
-	/* Server-side apply treats finalizers as a set: those of others stay. */
-	json_add(meta, "finalizers", json_push_str(json_arr(), MODEL_KBSCONFIG_FINALIZER));
-	return k8s_call_apply(
-		k->env->api, &k->acts.ops, &kobj_kbsconfig, k->env->ns, o, ctl_kind_done, a);
+	return ctl_kind_add_finalizer(k, a, look->o, MODEL_KBSCONFIG_FINALIZER);
 }
 
 /* The cached list without ours is complete, because the patch carries its resourceVersion. */
@@ -147,15 +141,10 @@ bool kbsconfig_act_ended(
 /* Ready changes are routine: only Installed can cause a warning. */
 void kbsconfig_act_tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 {
-	static const char *const false_reasons[KBSCONFIG_N_CONDS] = {
-		[KBSCONFIG_INSTALLED] = NULL, /* the condition's own */
-		[KBSCONFIG_READY] = "NotReady",
-	};
-
 	for (int i = 0; i < KBSCONFIG_N_CONDS; i++) {
 		const struct kobj_cond_want *w = &a->want[i];
 		bool fine = w->status == KOBJ_COND_TRUE;
-		const char *reason = !fine && false_reasons[i] ? false_reasons[i] : w->reason;
+		const char *reason = i == KBSCONFIG_READY && !fine ? "NotReady" : w->reason;
 
 		if (!(a->event_mask & 1u << i) ||
 			str_eq(w->reason, model_kbsconfig_reason(KBSCONFIG_INSTALLING)))

@@ -19,9 +19,9 @@
 #include "tec/render/kbstls.h"
 
 /* Each kind of act has one number per child. */
-static int child_of(int d)
+static enum render_trusteeconfig_child child_of(int d)
 {
-	return (d - CTL_TRUSTEECONFIG_READ) % RENDER_N_CHILDREN;
+	return (enum render_trusteeconfig_child)((d - CTL_TRUSTEECONFIG_READ) % RENDER_N_CHILDREN);
 }
 
 /* ---- read */
@@ -31,23 +31,20 @@ static struct op *start_read(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct trusteeconfig_look *l = (const struct trusteeconfig_look *)look;
-	int i = child_of(d);
+	enum render_trusteeconfig_child i = child_of(d);
 	cleanup_free char *name = render_child_name(l->m, RENDER_CHILD_CONFIG);
 
 	return i == RENDER_CHILD_CONFIG
 		       ? ctl_kind_get(k, a, &kobj_input_configmap, name)
-		       : ctl_kind_get(k, a, &kobj_input_secret,
-				 render_child_source(l->m, (enum render_trusteeconfig_child)i));
+		       : ctl_kind_get(k, a, &kobj_input_secret, render_child_source(l->m, i));
 }
 
 /* Keep the value in the act, with the hash of its content, or with the version of the edited
  * file: the merged file is written only over that version. */
-static void keep_value(struct ctl_act *a, int i, struct json_object *o)
+static void keep_value(struct ctl_act *a, enum render_trusteeconfig_child i, struct json_object *o)
 {
 	struct json_object *data = json_get_obj(o, "data"), *v = NULL;
-	const char *key = i == RENDER_CHILD_CONFIG
-				  ? MODEL_KBSFILE_KEY
-				  : render_child_source_key((enum render_trusteeconfig_child)i);
+	const char *key = i == RENDER_CHILD_CONFIG ? MODEL_KBSFILE_KEY : render_child_source_key(i);
 	const char *text;
 	size_t len;
 
@@ -83,12 +80,12 @@ void trusteeconfig_act_unstick(struct ctl_trusteeconfig *c, const char *name)
 
 /* Remember a write that cannot succeed, and why. It is not repeated until the TrusteeConfig or
  * the child changes; a refusal by the API is retried after a while. */
-static void get_stuck(struct ctl_trusteeconfig *c, const struct model_trusteeconfig *m, int i,
-	bool edited, const struct err *err)
+static void get_stuck(struct ctl_trusteeconfig *c, const struct model_trusteeconfig *m,
+	enum render_trusteeconfig_child i, bool edited, const struct err *err)
 {
 	const struct kobj *o = trusteeconfig_view_child(c->kind.state, m, i);
-	cleanup_free char *name = render_child_name(m, (enum render_trusteeconfig_child)i);
-	const char *kind = render_child_gvk((enum render_trusteeconfig_child)i)->kind;
+	cleanup_free char *name = render_child_name(m, i);
+	const char *kind = render_child_gvk(i)->kind;
 	struct trusteeconfig_stuck *s = xcalloc(1, sizeof(*s));
 
 	trusteeconfig_act_unstick(c, m->obj.name);
@@ -105,15 +102,15 @@ static void get_stuck(struct ctl_trusteeconfig *c, const struct model_trusteecon
 }
 
 /* The value that was read is empty or too large. */
-static void get_stuck_empty(struct ctl_trusteeconfig *c, const struct model_trusteeconfig *m, int i)
+static void get_stuck_empty(struct ctl_trusteeconfig *c, const struct model_trusteeconfig *m,
+	enum render_trusteeconfig_child i)
 {
-	enum render_trusteeconfig_child child = (enum render_trusteeconfig_child)i;
 	bool config = i == RENDER_CHILD_CONFIG;
 	struct err err = ERR_INIT;
 
 	(void)err_set(&err, ERR_INVALID, "%s%s%s is empty%s or larger than 64 KiB",
-		config ? MODEL_KBSFILE_KEY : render_child_source_key(child),
-		config ? "" : " of Secret ", config ? "" : render_child_source(m, child),
+		config ? MODEL_KBSFILE_KEY : render_child_source_key(i),
+		config ? "" : " of Secret ", config ? "" : render_child_source(m, i),
 		config ? ", not in data," : "");
 	get_stuck(c, m, i, config, &err);
 }
@@ -199,7 +196,7 @@ static struct op *start_make(
 {
 	struct ctl_trusteeconfig *c = (struct ctl_trusteeconfig *)k;
 	const struct trusteeconfig_look *l = (const struct trusteeconfig_look *)look;
-	enum render_trusteeconfig_child i = (enum render_trusteeconfig_child)child_of(d);
+	enum render_trusteeconfig_child i = child_of(d);
 	cleanup_json struct json_object *claim = NULL;
 
 	if (i == RENDER_CHILD_CONFIG && l->v.child[i] == CTL_CHILD_TLS)
@@ -220,24 +217,13 @@ static struct op *start_delete(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct trusteeconfig_look *l = (const struct trusteeconfig_look *)look;
-	int i = child_of(d);
+	enum render_trusteeconfig_child i = child_of(d);
 
-	return ctl_kind_delete(k, a, render_child_gvk((enum render_trusteeconfig_child)i),
-		trusteeconfig_view_child(k->state, l->m, i));
+	return ctl_kind_delete(
+		k, a, render_child_gvk(i), trusteeconfig_view_child(k->state, l->m, i));
 }
 
 /* ---- ends */
-
-/* A log line only: children appear in the condition, and there are many. */
-static void wrote(struct ctl_trusteeconfig *c, const struct model_trusteeconfig *m, int d)
-{
-	enum render_trusteeconfig_child i = (enum render_trusteeconfig_child)child_of(d);
-	bool gone = d >= CTL_TRUSTEECONFIG_DELETE;
-	cleanup_free char *name = render_child_name(m, i);
-	struct log_ctx lc = {render_child_gvk(i)->kind, c->kind.env->ns, name, NULL};
-
-	log_info(&lc, gone ? "deleted" : "written", "trustee=%s", m->obj.name);
-}
 
 /* INVALID and DENIED will not pass by waiting, so they are shown in the condition. */
 bool trusteeconfig_act_ended(
@@ -246,7 +232,8 @@ bool trusteeconfig_act_ended(
 	struct ctl_trusteeconfig *c = (struct ctl_trusteeconfig *)k;
 	const struct kobj *o = k8s_cache_find(k->state->trusteeconfigs, a->name);
 	const struct model_trusteeconfig *m = o && !o->unreadable ? model_trusteeconfig(o) : NULL;
-	int d = a->doing, i = child_of(d);
+	enum render_trusteeconfig_child i = child_of(a->doing);
+	int d = a->doing;
 
 	if (d == CTL_TRUSTEECONFIG_APPLY_STATUS)
 		return false;
@@ -266,8 +253,13 @@ bool trusteeconfig_act_ended(
 	}
 	secret_free(steal_ptr(&a->made));
 	trusteeconfig_act_unstick(c, a->name);
-	if (m)
-		wrote(c, m, d);
+	if (m) { /* a log line only: children appear in the condition, and there are many */
+		cleanup_free char *name = render_child_name(m, i);
+		struct log_ctx lc = {render_child_gvk(i)->kind, k->env->ns, name, NULL};
+
+		log_info(&lc, d >= CTL_TRUSTEECONFIG_DELETE ? "deleted" : "written", "trustee=%s",
+			m->obj.name);
+	}
 	if (d < CTL_TRUSTEECONFIG_DELETE)
 		ctl_take_answer(trusteeconfig_view_cache(k->state, i), r->object, true);
 	return true;

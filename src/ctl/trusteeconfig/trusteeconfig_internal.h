@@ -11,7 +11,7 @@
 /* Why the write of a child cannot succeed. Valid until its TrusteeConfig or the child changes. */
 struct trusteeconfig_stuck {
 	char *of, *rv; /* owned; name of the TrusteeConfig; version of the child */
-	int child;
+	enum render_trusteeconfig_child child;
 	bool edited;       /* because a user edited it; otherwise the API refused it: retried */
 	uint64_t since_ms; /* boot clock */
 	char text[256];
@@ -36,11 +36,12 @@ struct trusteeconfig_look {
 
 /* view.c */
 /* The cache of a child's kind, and the child itself (NULL: none). Borrowed. */
-struct k8s_cache *trusteeconfig_view_cache(const struct state *s, int child);
-const struct kobj *trusteeconfig_view_child(
-	const struct state *s, const struct model_trusteeconfig *m, int child);
-const struct model_input *trusteeconfig_view_source(
-	const struct state *s, const struct model_trusteeconfig *m, int child);
+struct k8s_cache *trusteeconfig_view_cache(
+	const struct state *s, enum render_trusteeconfig_child i);
+const struct kobj *trusteeconfig_view_child(const struct state *s,
+	const struct model_trusteeconfig *m, enum render_trusteeconfig_child i);
+const struct model_input *trusteeconfig_view_source(const struct state *s,
+	const struct model_trusteeconfig *m, enum render_trusteeconfig_child i);
 /* NULL: none. */
 struct trusteeconfig_stuck *trusteeconfig_view_stuck(
 	const struct ctl_trusteeconfig *c, const char *name);

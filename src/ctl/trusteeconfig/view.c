@@ -12,10 +12,8 @@
 /* ---- objects */
 
 /* Children are of four kinds, each with its own cache. */
-struct k8s_cache *trusteeconfig_view_cache(const struct state *s, int child)
+struct k8s_cache *trusteeconfig_view_cache(const struct state *s, enum render_trusteeconfig_child i)
 {
-	enum render_trusteeconfig_child i = (enum render_trusteeconfig_child)child;
-
 	return render_child_is_configmap(i)  ? s->input_configmaps
 	       : render_child_is_secret(i)   ? s->input_secrets
 	       : i == RENDER_CHILD_KBSCONFIG ? s->kbsconfigs
@@ -23,19 +21,19 @@ struct k8s_cache *trusteeconfig_view_cache(const struct state *s, int child)
 }
 
 /* Names of children are fixed, so a child is found by name; its owner is checked by the look. */
-const struct kobj *trusteeconfig_view_child(
-	const struct state *s, const struct model_trusteeconfig *m, int child)
+const struct kobj *trusteeconfig_view_child(const struct state *s,
+	const struct model_trusteeconfig *m, enum render_trusteeconfig_child i)
 {
-	cleanup_free char *name = render_child_name(m, (enum render_trusteeconfig_child)child);
+	cleanup_free char *name = render_child_name(m, i);
 
-	return k8s_cache_find(trusteeconfig_view_cache(s, child), name);
+	return k8s_cache_find(trusteeconfig_view_cache(s, i), name);
 }
 
 /* NULL also if the child is not a copy of anything. */
-const struct model_input *trusteeconfig_view_source(
-	const struct state *s, const struct model_trusteeconfig *m, int child)
+const struct model_input *trusteeconfig_view_source(const struct state *s,
+	const struct model_trusteeconfig *m, enum render_trusteeconfig_child i)
 {
-	const char *name = render_child_source(m, (enum render_trusteeconfig_child)child);
+	const char *name = render_child_source(m, i);
 
 	return name ? model_input(k8s_cache_find(s->input_secrets, name)) : NULL;
 }
@@ -114,11 +112,11 @@ enum ctl_trusteeconfig_do ctl_trusteeconfig_decide(const struct ctl_trusteeconfi
 #define REFUSE(l, r, ...)                                                                          \
 	(WANT(l, TRUSTEECONFIG_CONFIGURED, KOBJ_COND_FALSE, r, __VA_ARGS__), false)
 
-static const char *owner_of(const struct kobj *o, int child)
+static const char *owner_of(const struct kobj *o, enum render_trusteeconfig_child i)
 {
-	return child == RENDER_CHILD_KBSCONFIG ? model_kbsconfig(o)->owner_uid
-	       : child == RENDER_CHILD_CLAIM   ? ((const struct model_plain *)o)->owner_uid
-					       : model_input(o)->owner_uid;
+	return i == RENDER_CHILD_KBSCONFIG ? model_kbsconfig(o)->owner_uid
+	       : i == RENDER_CHILD_CLAIM   ? ((const struct model_plain *)o)->owner_uid
+					   : model_input(o)->owner_uid;
 }
 
 /* Checks that need nothing but spec. */
@@ -140,13 +138,13 @@ static bool spec_is_usable(struct trusteeconfig_look *l)
 }
 
 /* Secrets of users: each must exist with the expected member before anything is copied. */
-static bool source_is_there(struct trusteeconfig_look *l, const struct state *s, int child)
+static bool source_is_there(
+	struct trusteeconfig_look *l, const struct state *s, enum render_trusteeconfig_child i)
 {
-	const char *name = render_child_source(l->m, (enum render_trusteeconfig_child)child),
-		   *key = render_child_source_key((enum render_trusteeconfig_child)child);
-	const struct model_input *in = trusteeconfig_view_source(s, l->m, child);
+	const char *name = render_child_source(l->m, i), *key = render_child_source_key(i);
+	const struct model_input *in = trusteeconfig_view_source(s, l->m, i);
 	const char *field =
-		child <= RENDER_CHILD_HTTPS_CERT ? "httpsSpec" : "attestationTokenVerificationSpec";
+		i <= RENDER_CHILD_HTTPS_CERT ? "httpsSpec" : "attestationTokenVerificationSpec";
 
 	if (!name)
 		return true;
@@ -202,11 +200,10 @@ static bool config_fits(struct trusteeconfig_look *l, const struct model_input *
 
 /* Compare hashes: content as rendered now, content as rendered earlier (unedited, so it is
  * updated), or edited by a user (kept; only its TLS lines may have to change). */
-static enum ctl_child configmap_state(
-	const struct model_trusteeconfig *m, const struct model_input *in, int i)
+static enum ctl_child configmap_state(const struct model_trusteeconfig *m,
+	const struct model_input *in, enum render_trusteeconfig_child i)
 {
-	cleanup_json struct json_object *data =
-		render_child_data(m, (enum render_trusteeconfig_child)i);
+	cleanup_json struct json_object *data = render_child_data(m, i);
 	char want[SHA256_HEX_LEN + 1], have[SHA256_HEX_LEN + 1], tls[SHA256_HEX_LEN + 1];
 
 	model_input_hash(data, want);
@@ -221,26 +218,16 @@ static enum ctl_child configmap_state(
 		       : CTL_CHILD_FINE;
 }
 
-/* A copy of a missing or unreadable source stays: Trustee keeps running with it. */
-static enum ctl_child copy_state(const struct state *s, const struct model_trusteeconfig *m,
-	const struct model_input *in, int i)
-{
-	const struct model_input *source = trusteeconfig_view_source(s, m, i);
-	char hash[SHA256_HEX_LEN + 1];
-
-	if (!source || source->obj.unreadable)
-		return CTL_CHILD_FINE;
-	bytes_to_hex(source->sha256, sizeof(source->sha256), hash);
-	return str_eq(in->made, hash) ? CTL_CHILD_FINE : CTL_CHILD_STALE;
-}
-
 /* Look at one child. False: an object of another owner blocks it. */
-static bool look_child(struct trusteeconfig_look *l, const struct state *s, int i)
+static bool look_child(
+	struct trusteeconfig_look *l, const struct state *s, enum render_trusteeconfig_child i)
 {
-	enum render_trusteeconfig_child which = (enum render_trusteeconfig_child)i;
 	const struct kobj *o = trusteeconfig_view_child(s, l->m, i);
-	bool wanted = render_child_wanted(l->m, which), ours;
-	const char *kind = render_child_gvk(which)->kind;
+	const struct model_plain *claim = (const struct model_plain *)o;
+	bool wanted = render_child_wanted(l->m, i), ours;
+	const struct model_input *source = trusteeconfig_view_source(s, l->m, i);
+	const char *kind = render_child_gvk(i)->kind;
+	char hash[SHA256_HEX_LEN + 1];
 
 	l->v.child[i] = !o && wanted ? CTL_CHILD_ABSENT : CTL_CHILD_FINE;
 	if (!o || o->deleting)
@@ -250,26 +237,25 @@ static bool look_child(struct trusteeconfig_look *l, const struct state *s, int 
 			"%s %s is too large to be read. Delete it.", kind, o->name);
 	ours = str_eq(owner_of(o, i), l->m->obj.uid);
 	if (!wanted) { /* policies are kept: they are not secret and may have been edited */
-		l->v.child[i] = ours && !render_child_is_configmap(which) ? CTL_CHILD_UNWANTED
-									  : CTL_CHILD_FINE;
+		l->v.child[i] =
+			ours && !render_child_is_configmap(i) ? CTL_CHILD_UNWANTED : CTL_CHILD_FINE;
 		return true;
 	}
 	if (owner_of(o, i) && !ours && i != RENDER_CHILD_SAMPLE)
 		return REFUSE(l, TRUSTEECONFIG_CONFLICT,
 			"%s %s belongs to another owner and is not changed. Delete it, or use another name.",
 			kind, o->name);
-	if (render_child_is_configmap(which))
+	if (render_child_is_configmap(i))
 		l->v.child[i] = configmap_state(l->m, model_input(o), i);
-	else if (render_child_is_copy(which) && ours)
-		l->v.child[i] = copy_state(s, l->m, model_input(o), i);
-	else if (i == RENDER_CHILD_CLAIM &&
-		 !str_eq(((const struct model_plain *)o)->volume, l->m->volume))
+	else if (render_child_is_copy(i) && ours && source && !source->obj.unreadable) {
+		/* A copy of a missing or unreadable source stays: Trustee keeps running with it. */
+		bytes_to_hex(source->sha256, sizeof(source->sha256), hash);
+		l->v.child[i] =
+			str_eq(model_input(o)->made, hash) ? CTL_CHILD_FINE : CTL_CHILD_STALE;
+	} else if (i == RENDER_CHILD_CLAIM && !str_eq(claim->volume, l->m->volume))
 		return REFUSE(l, TRUSTEECONFIG_CONFLICT,
 			"PersistentVolumeClaim %s uses volume %s, not that of spec.ibmSE.pvName. Delete the claim, or restore pvName.",
-			o->name,
-			((const struct model_plain *)o)->volume
-				? ((const struct model_plain *)o)->volume
-				: "\"\"");
+			o->name, claim->volume ? claim->volume : "\"\"");
 	return true;
 }
 
@@ -287,15 +273,6 @@ static bool look_kbsconfig(struct trusteeconfig_look *l, const struct state *s)
 	l->v.child[RENDER_CHILD_KBSCONFIG] = patch ? CTL_CHILD_STALE : CTL_CHILD_FINE;
 	json_object_put(patch);
 	return true;
-}
-
-/* A file that a user edited is kept, so it has to match spec. */
-static bool look_config(struct trusteeconfig_look *l, const struct state *s)
-{
-	const struct kobj *o = trusteeconfig_view_child(s, l->m, RENDER_CHILD_CONFIG);
-	enum ctl_child state = l->v.child[RENDER_CHILD_CONFIG];
-
-	return !o || o->deleting || state == CTL_CHILD_STALE || config_fits(l, model_input(o));
 }
 
 /* A write that failed for a lasting reason is not repeated in vain. After a refusal by the API
@@ -322,16 +299,23 @@ static bool look_stuck(const struct ctl_trusteeconfig *c, struct trusteeconfig_l
 static bool is_usable(const struct ctl_trusteeconfig *c, struct trusteeconfig_look *l)
 {
 	const struct state *s = c->kind.state;
+	const struct kobj *config;
 
 	if (!spec_is_usable(l))
 		return false;
-	for (int i = RENDER_CHILD_HTTPS_KEY; i <= RENDER_CHILD_TOKEN_CERT; i++)
+	for (enum render_trusteeconfig_child i = RENDER_CHILD_HTTPS_KEY;
+		i <= RENDER_CHILD_TOKEN_CERT; i++)
 		if (!source_is_there(l, s, i))
 			return false;
-	for (int i = 0; i < RENDER_CHILD_KBSCONFIG; i++)
+	for (enum render_trusteeconfig_child i = 0; i < RENDER_CHILD_KBSCONFIG; i++)
 		if (!look_child(l, s, i))
 			return false;
-	return look_config(l, s) && look_kbsconfig(l, s) && look_stuck(c, l);
+	/* A file that a user edited is kept, so it has to match spec. */
+	config = trusteeconfig_view_child(s, l->m, RENDER_CHILD_CONFIG);
+	if (config && !config->deleting && l->v.child[RENDER_CHILD_CONFIG] != CTL_CHILD_STALE &&
+		!config_fits(l, model_input(config)))
+		return false;
+	return look_kbsconfig(l, s) && look_stuck(c, l);
 }
 
 /* If spec cannot be followed, is_usable() has set the condition already. */
@@ -377,17 +361,6 @@ static void want_ready(struct trusteeconfig_look *l)
 
 /* ---- look */
 
-/* Conditions and the three fields of the upstream API. */
-static bool status_is_written(const struct trusteeconfig_look *l)
-{
-	const struct model_trusteeconfig *m = l->m;
-
-	return kobj_cond_same(m->cond, l->base.want, TRUSTEECONFIG_N_CONDS, m->obj.generation) &&
-	       m->has_status && m->is_ready == l->is_ready &&
-	       str_eq(m->description, l->description) &&
-	       str_eq(m->ref, l->kbs ? l->kbs->obj.name : NULL);
-}
-
 /* v.value: a value that the last act read is still in the act, so the write can follow. */
 int trusteeconfig_view_look(
 	struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
@@ -414,6 +387,11 @@ int trusteeconfig_view_look(
 		l->kbs = model_kbsconfig(kbs);
 	want_configured(c, l);
 	want_ready(l);
-	l->v.status_ok = status_is_written(l);
+	/* Conditions and the three fields of the upstream API. */
+	l->v.status_ok =
+		kobj_cond_same(l->m->cond, l->base.want, TRUSTEECONFIG_N_CONDS, o->generation) &&
+		l->m->has_status && l->m->is_ready == l->is_ready &&
+		str_eq(l->m->description, l->description) &&
+		str_eq(l->m->ref, l->kbs ? l->kbs->obj.name : NULL);
 	return (int)ctl_trusteeconfig_decide(&l->v);
 }
