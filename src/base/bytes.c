@@ -36,6 +36,14 @@ void bytes_sha256(const void *data, size_t len, uint8_t out[SHA256_LEN])
 		DIE("SHA-256 of %zu bytes failed", len);
 }
 
+void bytes_sha256_hex(const void *data, size_t len, char hex[SHA256_HEX_LEN + 1])
+{
+	uint8_t digest[SHA256_LEN];
+
+	bytes_sha256(data, len, digest);
+	bytes_to_hex(digest, SHA256_LEN, hex);
+}
+
 void bytes_sha384(const void *data, size_t len, uint8_t out[SHA384_LEN])
 {
 	unsigned int n = 0;

@@ -49,26 +49,11 @@ const char *model_ak_reason(enum model_ak_reason r)
 	return names[r];
 }
 
-/* Tell whether pki_spki_to_pem() would make the same text of the DER. The parser accepts base64 in
- * one form only, so just the line breaks and the text around them can differ. */
-static bool is_canonical(const char *pem, const struct pki_spki *spki)
-{
-	size_t head = strlen("-----BEGIN PUBLIC KEY-----"), b64 = bytes_b64_len(spki->der_len);
-	size_t lines = (b64 + 63) / 64, len = head + 1 + b64 + lines + head - 1;
-
-	if (strlen(pem) != len || pem[0] != '-' || pem[head] != '\n' || pem[len - 1] != '\n')
-		return false;
-	for (size_t i = 1; i < lines; i++)
-		if (pem[head + i * 65] != '\n')
-			return false;
-	return pem[head + b64 + lines] == '\n';
-}
-
 /* Keep the DER of a usable key, and the text unless it can be rebuilt from the DER. */
 static void pack_key(struct kobj_pack *pack, const char *text, struct model_ak *a)
 {
 	struct err ignored = ERR_INIT;
-	bool canonical = false;
+	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
 	char hex[SHA256_HEX_LEN + 1];
 	struct pki_spki spki;
 
@@ -78,9 +63,9 @@ static void pack_key(struct kobj_pack *pack, const char *text, struct model_ak *
 		kobj_pack_bytes(pack, AT(der), spki.der, spki.der_len);
 		bytes_to_hex(spki.sha256, SHA256_LEN, hex);
 		kobj_pack_str(pack, AT(spki_sha256), hex);
-		canonical = is_canonical(text, &spki);
+		pki_spki_to_pem(&spki, &pem);
 	}
-	if (!canonical)
+	if (!str_eq(pem.data, text))
 		kobj_pack_str(pack, AT(text), text);
 }
 

@@ -52,15 +52,13 @@ static void read_array(struct model_configmap *m, struct json_object *entry)
 static void read_file(struct kobj_pack *pack, struct model_configmap *m, const char *file)
 {
 	struct err ignored = ERR_INIT;
-	uint8_t digest[SHA256_LEN];
 	char hex[SHA256_HEX_LEN + 1];
 	size_t len = strlen(file);
 	cleanup_json struct json_object *a = json_parse(file, len, &json_limits_object, &ignored);
 	const char *expires;
 	int64_t us;
 
-	bytes_sha256(file, len, digest);
-	bytes_to_hex(digest, SHA256_LEN, hex);
+	bytes_sha256_hex(file, len, hex);
 	kobj_pack_str(pack, AT(file_sha256), hex);
 	for (size_t i = 0; i < json_len(a); i++)
 		read_array(m, json_at(a, i));

@@ -29,7 +29,6 @@ static int by_name(const void *a, const void *b)
 static void read_entry(struct model_pcrs_entry *e, const char *name, struct json_object *o)
 {
 	const char *reference = json_get_str(o, "reference"), *seen = json_get_str(o, "first_seen");
-	uint8_t digest[SHA256_LEN];
 	struct err err = ERR_INIT;
 	int64_t us;
 
@@ -45,8 +44,7 @@ static void read_entry(struct model_pcrs_entry *e, const char *name, struct json
 		model_variants_read(json_get_arr(o, "variants"), &e->variants);
 		e->first_seen_us = us;
 		e->text = json_text(o);
-		bytes_sha256(e->text, strlen(e->text), digest);
-		bytes_to_hex(digest, SHA256_LEN, e->sha256);
+		bytes_sha256_hex(e->text, strlen(e->text), e->sha256);
 		return;
 	}
 	pcr_events_fini(&e->events);

@@ -93,10 +93,9 @@ struct json_object *render_configmap(const char *name, const char *ns,
 }
 
 /* type NULL is omitted: the API server's default applies and a user's choice is kept. */
-struct json_object *render_service(const struct model_cluster *c, const char *ns, const char *name,
-	const char *type, const char *app, const char *port_name, int port, int target)
+struct json_object *render_service(struct json_object *take_frame, const char *type,
+	const char *app, const char *port_name, int port, int target)
 {
-	struct json_object *o = render_frame(&kobj_service, name, ns, c, NULL);
 	struct json_object *p = json_obj(), *spec = json_obj();
 
 	json_add_str(p, "name", port_name);
@@ -106,7 +105,7 @@ struct json_object *render_service(const struct model_cluster *c, const char *ns
 	json_add_str(spec, "type", type);
 	json_add(spec, "selector", json_add_str(json_obj(), "app", app));
 	json_add(spec, "ports", json_push(json_arr(), p));
-	return render_hashed(json_add(o, "spec", spec));
+	return render_hashed(json_add(take_frame, "spec", spec));
 }
 
 /* Write the JSON by hand: json-c would copy the key into ordinary memory. */

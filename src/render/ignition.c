@@ -62,17 +62,6 @@ static bool is(struct span s, const char *text)
 	return s.len == strlen(text) && strncasecmp(s.p, text, s.len) == 0;
 }
 
-/* Whether a q-value is 0 in one of its spellings ("0", "0.", "0.000"): not acceptable. */
-static bool is_zero(struct span s)
-{
-	if (s.len == 0 || s.p[0] != '0' || (s.len > 1 && s.p[1] != '.'))
-		return false;
-	for (size_t i = 2; i < s.len; i++)
-		if (s.p[i] != '0')
-			return false;
-	return true;
-}
-
 /* Take decimal digits up to a dot or the end; -1: no digits, or more than 6. */
 static int take_number(struct span *s)
 {
@@ -129,12 +118,16 @@ static struct wish read_range(struct span range)
 		struct span value = cut(&range, ';');
 		struct span name = cut(&value, '=');
 
-		if (is(name, "q") && is_zero(trim(value)))
+		value = trim(value);
+		/* q=0 in one of its spellings ("0", "0.", "0.000"): not acceptable. */
+		if (is(name, "q") && value.len && value.p[0] == '0' &&
+			(value.len == 1 || value.p[1] == '.') &&
+			(value.len < 3 || strspn(value.p + 2, "0") >= value.len - 2))
 			w.acceptable = false;
 		if (ours && is(name, "version")) {
 			w.versioned = true;
 			w.any = false;
-			w.minor = readable_minor(trim(value));
+			w.minor = readable_minor(value);
 		}
 	}
 	return w;

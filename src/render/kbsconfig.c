@@ -340,22 +340,6 @@ static void add_resources(const struct pod *p, const char *storage)
 
 /* ---- both layouts */
 
-/* Project both attestation policies into one directory. */
-static void add_policies_legacy(const struct pod *p)
-{
-	cleanup_free char *dir = xasprintf("%s/opa", p->file->policy_dir ? p->file->policy_dir
-									 : WRITABLE_LEGACY
-							     "/attestation-service/policies");
-	struct json_object *sources = json_arr();
-
-	for (int i = KBSCONFIG_CPU_POLICY; i <= KBSCONFIG_GPU_POLICY; i++)
-		if (p->c->input[i])
-			json_push(
-				sources, json_add(json_obj(), "configMap",
-						 json_add_str(json_obj(), "name", p->c->input[i])));
-	(void)add_projected(p, p->as, "attestation-policy", dir, sources);
-}
-
 /* Trustee up to v0.18: kbs-config.toml can set each path. */
 static void mounts_legacy(const struct pod *p)
 {
@@ -364,11 +348,22 @@ static void mounts_legacy(const struct pod *p)
 		   *values = p->file->values_path ? p->file->values_path
 						  : WRITABLE_LEGACY
 				     "/rvps/reference-values/reference-values.json";
-	cleanup_free char *policy_dir = dir_of(policy), *values_dir = dir_of(values);
+	cleanup_free char *policy_dir = dir_of(policy), *values_dir = dir_of(values),
+			  *policies_dir =
+				  xasprintf("%s/opa", p->file->policy_dir ? p->file->policy_dir
+									  : WRITABLE_LEGACY
+							      "/attestation-service/policies");
+	struct json_object *policies = json_arr();
 
 	/* Trustee's whole tree is a tmpfs; the files are mounted into it. */
 	add_memory(p, p->kbs, "confidential-containers", WRITABLE_LEGACY);
-	add_policies_legacy(p);
+	/* Both attestation policies are projected into one directory. */
+	for (int i = KBSCONFIG_CPU_POLICY; i <= KBSCONFIG_GPU_POLICY; i++)
+		if (p->c->input[i])
+			json_push(policies,
+				json_add(json_obj(), "configMap",
+					json_add_str(json_obj(), "name", p->c->input[i])));
+	(void)add_projected(p, p->as, "attestation-policy", policies_dir, policies);
 	add_file(p, p->kbs, KBSCONFIG_RESOURCE_POLICY, "resource-policy", policy_dir,
 		strrchr(policy, '/') + 1, true);
 	add_resources_legacy(p);
@@ -492,17 +487,6 @@ static bool guard_fits(const struct pod *p, struct strbuf *why)
 	return false;
 }
 
-/* Project one key of a Secret under the name that the guard expects. */
-static void add_source(struct json_object *sources, const struct model_input *in, bool certificate)
-{
-	struct json_object *one = json_add_str(json_obj(), "name", in->obj.name);
-
-	json_add(one, "items",
-		json_push(json_arr(),
-			render_item(tls_key(in, certificate), guard_keys[certificate][0])));
-	json_push(sources, json_add(json_obj(), "secret", one));
-}
-
 /* Mount the certificate at /etc/tls; the guard reloads it when it changes. */
 static void add_tls(const struct pod *p, struct json_object *more)
 {
@@ -514,8 +498,15 @@ static void add_tls(const struct pod *p, struct json_object *more)
 		json_object_put(sources);
 		return;
 	}
-	add_source(sources, key, false);
-	add_source(sources, cert, true);
+	for (int i = 0; i < 2; i++) {
+		/* Each key under the name that the guard expects. */
+		const struct model_input *in = i ? cert : key;
+		struct json_object *one = json_add_str(json_obj(), "name", in->obj.name);
+
+		json_add(one, "items",
+			json_push(json_arr(), render_item(tls_key(in, i), guard_keys[i][0])));
+		json_push(sources, json_add(json_obj(), "secret", one));
+	}
 	json_push(p->volumes,
 		render_named("guard-tls", "projected", json_add(json_obj(), "sources", sources)));
 	json_push(json_get_arr(guard, "volumeMounts"), render_mount("guard-tls", "/etc/tls"));
@@ -742,20 +733,6 @@ static void content_hash(
 
 /* ---- the Deployment */
 
-/* env holds spec.KbsEnvVars as a JSON object of strings. */
-static void fill_env(const struct model_kbsconfig *c, struct json_object *container)
-{
-	struct err err = ERR_INIT;
-	cleanup_json struct json_object *env =
-		c->env ? json_parse(c->env, strlen(c->env), &json_limits_object, &err) : NULL;
-	struct json_object *list = json_get_arr(container, "env");
-
-	/* The model has sorted them by name. */
-	json_each (env, name, value)
-		json_push(list, json_add_str(json_add_str(json_obj(), "name", name), "value",
-					json_object_get_string(value)));
-}
-
 /* Trustee before v0.21 has no /healthz: probe the port only. */
 static void fill_probes(const struct pod *p)
 {
@@ -813,6 +790,9 @@ struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c,
 {
 	struct json_object *spec = render_template("kbsconfig-deployment.yaml");
 	struct pod p = pod_of(c, from);
+	struct err err = ERR_INIT;
+	cleanup_json struct json_object *env =
+		c->env ? json_parse(c->env, strlen(c->env), &json_limits_object, &err) : NULL;
 	struct json_object *containers;
 	char hash[33];
 	take_containers(spec, &p);
@@ -829,8 +809,14 @@ struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c,
 	fill_probes(&p);
 	add_volumes(&p);
 	containers = json_get_arr(spec, "template/spec/containers");
-	for (size_t i = 0; i < json_len(containers); i++)
-		fill_env(c, json_at(containers, i));
+	/* spec.KbsEnvVars: a JSON object of strings, which the model has sorted by name. */
+	for (size_t i = 0; i < json_len(containers); i++) {
+		struct json_object *list = json_get_arr(json_at(containers, i), "env");
+
+		json_each (env, name, value)
+			json_push(list, json_add_str(json_add_str(json_obj(), "name", name),
+						"value", json_object_get_string(value)));
+	}
 	if (c->guard)
 		add_guard(&p, containers, images->guard);
 	content_hash(c, from, hash);
@@ -845,16 +831,8 @@ struct json_object *render_kbsconfig_service(
 	const struct model_kbsconfig *c, const char *ns, const struct render_kbsconfig_source *from)
 {
 	const struct model_input *config = input_of(c, from, KBSCONFIG_CONFIG);
-	struct json_object *port = json_obj(), *spec = json_obj();
-
-	json_add_str(port, "name", "kbs-port");
 	/* The port that clients of the Trustee operator know. */
-	json_add_int(port, "port", 8080);
-	json_add_int(port, "targetPort", c->guard ? RENDER_GUARD_PORT : config->file.port);
-	json_add_str(port, "protocol", "TCP");
-	json_add_str(spec, "type", c->service_type);
-	json_add(spec, "selector", json_add_str(json_obj(), "app", "kbs"));
-	json_add(spec, "ports", json_push(json_arr(), port));
-	return render_hashed(
-		json_add(object(c, ns, &kobj_service, RENDER_KBSCONFIG_SERVICE), "spec", spec));
+	return render_service(object(c, ns, &kobj_service, RENDER_KBSCONFIG_SERVICE),
+		c->service_type, "kbs", "kbs-port", 8080,
+		c->guard ? RENDER_GUARD_PORT : config->file.port);
 }

@@ -93,13 +93,8 @@ static bool is_tls_key(const char *p, const char *end)
 	return false;
 }
 
-/* Where the TLS lines belong in the text without them. */
-struct place {
-	long at;     /* offset; -1: no http_server */
-	bool dotted; /* the file uses http_server.KEY = ..., without a section */
-};
-
-/* The state of a pass that copies the text without its TLS lines. */
+/* The state of a pass that copies the text without its TLS lines. dotted: the file uses
+ * http_server.KEY = ..., without a section. first, last: offsets; -1: none. */
 struct strip {
 	struct scan scan;
 	struct strbuf *out;
@@ -132,7 +127,7 @@ static void begin_line(struct strip *s, const char *p, const char *end)
 
 /* Copy the text without TLS lines. The place is that of the first one removed, or the section's
  * end. */
-static struct place strip(const char *text, struct strbuf *out)
+static struct strip strip(const char *text, struct strbuf *out)
 {
 	struct strip s = {.out = out, .root = true, .first = -1, .last = -1};
 
@@ -156,7 +151,7 @@ static struct place strip(const char *text, struct strbuf *out)
 			!(begins && (first == end || strchr("\r\n", *first))))
 			s.last = (long)out->len;
 	}
-	return (struct place){!s.found ? -1 : s.first >= 0 ? s.first : s.last, s.dotted};
+	return s;
 }
 
 /* Line endings of the file are kept: CRLF if its first line has it. */
@@ -166,28 +161,30 @@ int render_kbstls_merge(const char *text, const char *lines, struct strbuf *out,
 	cleanup_json struct json_object *parsed = NULL;
 	size_t first = strcspn(text, "\n");
 	bool crlf = first > 0 && text[first - 1] == '\r';
-	struct place place;
+	struct strip s;
+	size_t at;
 
 	if (!*lines) {
 		strbuf_adds(out, text);
 		return 0;
 	}
-	place = strip(text, &rest);
-	if (place.at < 0)
+	s = strip(text, &rest);
+	at = (size_t)(s.first >= 0 ? s.first : s.last);
+	if (!s.found || (s.first < 0 && s.last < 0))
 		return err_set(err, ERR_INVALID,
 			"no section [http_server]; inline tables are unsupported");
-	strbuf_add(out, strbuf_str(&rest), (size_t)place.at);
+	strbuf_add(out, strbuf_str(&rest), at);
 	/* The last line of a file may lack its newline. */
 	if (out->len && out->data[out->len - 1] != '\n')
 		strbuf_adds(out, crlf && out->data[out->len - 1] != '\r' ? "\r\n" : "\n");
 	/* With dotted keys, each is prefixed with the section, and the comment is omitted. */
 	for (const char *p = lines, *end; *p; p = end + 1) {
 		end = strchr(p, '\n');
-		if (!place.dotted || *p != '#')
-			strbuf_addf(out, "%s%.*s%s", place.dotted ? SECTION "." : "",
-				(int)(end - p), p, crlf ? "\r\n" : "\n");
+		if (!s.dotted || *p != '#')
+			strbuf_addf(out, "%s%.*s%s", s.dotted ? SECTION "." : "", (int)(end - p), p,
+				crlf ? "\r\n" : "\n");
 	}
-	strbuf_add(out, strbuf_str(&rest) + place.at, rest.len - (size_t)place.at);
+	strbuf_add(out, strbuf_str(&rest) + at, rest.len - at);
 	/* Duplicate keys, for instance, are found only here. */
 	parsed = toml_parse(strbuf_str(out), out->len, err);
 	return parsed ? 0 : -1;

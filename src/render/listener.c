@@ -9,12 +9,12 @@
 
 struct json_object *render_register_service(const struct model_cluster *c, const char *ns)
 {
-	return render_service(c, ns, "register-server", "ClusterIP", "tec-operator", "register",
-		c->register_port, 8000);
+	return render_service(render_frame(&kobj_service, "register-server", ns, c, NULL),
+		"ClusterIP", "tec-operator", "register", c->register_port, 8000);
 }
 
 struct json_object *render_ak_service(const struct model_cluster *c, const char *ns)
 {
-	return render_service(c, ns, "attestation-key-register", "ClusterIP", "tec-operator",
-		"register-ak", c->ak_port, 8001);
+	return render_service(render_frame(&kobj_service, "attestation-key-register", ns, c, NULL),
+		"ClusterIP", "tec-operator", "register-ak", c->ak_port, 8001);
 }

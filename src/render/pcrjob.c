@@ -24,7 +24,6 @@ void render_pcrjob_name(const struct model_image *i, const struct render_pcrjob_
 	const struct render_pcrjob_fetch *fetch, char out[RENDER_PCRJOB_NAME_LEN + 1])
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-	uint8_t digest[SHA256_LEN];
 	char hex[SHA256_HEX_LEN + 1];
 
 	strbuf_addf(&text, "%s %s", i->obj.uid, i->image);
@@ -34,10 +33,10 @@ void render_pcrjob_name(const struct model_image *i, const struct render_pcrjob_
 	}
 	if (fetch)
 		strbuf_adds(&text, " fetch");
-	bytes_sha256(strbuf_str(&text), text.len, digest);
+	bytes_sha256_hex(strbuf_str(&text), text.len, hex);
 	/* 64 bits suffice: a collision only makes two images share a name, which the annotations
 	 * reveal. */
-	bytes_to_hex(digest, 8, hex);
+
 	snprintf(out, RENDER_PCRJOB_NAME_LEN + 1, MODEL_JOB_APP "-%.16s", hex);
 }
 

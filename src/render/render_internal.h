@@ -25,8 +25,8 @@ struct json_object *render_frame(const struct kobj_gvk *gvk, const char *name, c
 	const struct model_cluster *c, const char *app);
 struct json_object *render_configmap(const char *name, const char *ns,
 	const struct model_cluster *c, struct json_object *take_data); /* hashed */
-struct json_object *render_service(const struct model_cluster *c, const char *ns, const char *name,
-	const char *type, const char *app, const char *port_name, int port, int target);
+struct json_object *render_service(struct json_object *take_frame, const char *type,
+	const char *app, const char *port_name, int port, int target);
 /* Parse etc/FILE, a YAML file; the caller puts it. */
 struct json_object *render_template(const char *file);
 struct json_object *render_hashed(struct json_object *take_o);
@@ -55,17 +55,11 @@ void render_push_all(struct json_object *list, struct json_object *more);
 struct json_object *render_element(struct json_object *list, const char *name);
 /* ---- trustee.c */
 
-/* ConfigMap trustee-data with etc/FILE, whose markers are resolved (see the head of
- * etc/kbs-config.toml). */
-struct json_object *render_kbs_data(const char *file, const struct model_cluster *c, const char *ns,
-	const struct render_trustee_inputs *in);
-
 /* Replace volume and mount `name` of the Deployment's spec by these; NULL: remove it. */
 void render_replace(struct json_object *spec, const char *name, struct json_object *take_volumes,
 	struct json_object *take_mounts);
 
 struct render_pod {
-	const char *config;            /* file in etc/ */
 	struct json_object *take_spec; /* of the Deployment, from etc/ */
 	const char *contents;          /* see render/volumes.h; NULL: none */
 };

@@ -52,14 +52,15 @@ static const struct marker *find_marker(
 }
 
 /* Drop or keep each line by its markers, which are removed. */
-static void kbs_config(const char *file, const struct model_cluster *c,
-	const struct render_trustee_inputs *in, struct strbuf *out)
+static void kbs_config(
+	const struct model_cluster *c, const struct render_trustee_inputs *in, struct strbuf *out)
 {
 	/* With the guard, Trustee serves plain http on loopback. */
 	bool guarded = model_cluster_guarded(c), tls = c->trustee_secret && !guarded;
 	const struct marker heads[] = {{"#plain: ", !tls}, {"#guard: ", guarded}},
 			    tails[] = {{" #signers", true}, {" #tls", tls}, {" #open", !guarded}};
-	const char *line = render_etc(file);
+	const char *line = render_etc(
+		c->delivery == MODEL_DELIVERY_VOLUMES ? "kbs-config-v017.toml" : "kbs-config.toml");
 
 	while (*line) {
 		const char *end = strchrnul(line, '\n');
@@ -87,22 +88,16 @@ static void kbs_config(const char *file, const struct model_cluster *c,
 }
 
 /* The only part of the configuration that depends on the cluster is in the markers. */
-struct json_object *render_kbs_data(const char *file, const struct model_cluster *c, const char *ns,
-	const struct render_trustee_inputs *in)
+struct json_object *render_trustee_data(
+	const struct model_cluster *c, const char *ns, const struct render_trustee_inputs *in)
 {
 	cleanup_strbuf struct strbuf toml = STRBUF_INIT;
-	kbs_config(file, c, in, &toml);
+	kbs_config(c, in, &toml);
 	return render_configmap("trustee-data", ns, c,
 		json_add_str(json_obj(), "kbs-config.toml", strbuf_str(&toml)));
 }
 
 /* ---- ConfigMaps */
-
-struct json_object *render_trustee_data(
-	const struct model_cluster *c, const char *ns, const struct render_trustee_inputs *in)
-{
-	return render_kbs_data("kbs-config.toml", c, ns, in);
-}
 
 /* The variants with PCR 7 are generated at build time (render/etc.h). */
 const char *render_trustee_attestation_policy(const struct model_cluster *c)
@@ -125,8 +120,15 @@ struct json_object *render_trustee_policies(const struct model_cluster *c, const
 {
 	struct json_object *data = json_obj();
 
-	json_add_str(data, "default_cpu.rego", render_trustee_attestation_policy(c));
-	json_add_str(data, "resource-policy.rego", render_trustee_resource_policy(c));
+	if (c->delivery == MODEL_DELIVERY_VOLUMES) {
+		json_add_str(data, "default_cpu.rego", render_volumes_attestation_policy(c));
+		/* If it is missing, Trustee writes one, but the directory is read-only. */
+		json_add_str(data, "default_gpu.rego", "");
+		json_add_str(data, "resource-policy.rego", render_etc("resource-shared.rego"));
+	} else {
+		json_add_str(data, "default_cpu.rego", render_trustee_attestation_policy(c));
+		json_add_str(data, "resource-policy.rego", render_trustee_resource_policy(c));
+	}
 	return render_configmap("trustee-policies", ns, c, data);
 }
 
@@ -146,14 +148,14 @@ struct json_object *render_image_pcrs(const char *ns)
 
 struct json_object *render_trustee_service(const struct model_cluster *c, const char *ns)
 {
-	return render_service(
-		c, ns, "kbs-service", NULL, "kbs", "kbs-port", c->trustee_port, KBS_PORT);
+	return render_service(render_frame(&kobj_service, "kbs-service", ns, c, NULL), NULL, "kbs",
+		"kbs-port", c->trustee_port, KBS_PORT);
 }
 
 struct json_object *render_trustee_admin_service(const struct model_cluster *c, const char *ns)
 {
-	return render_service(c, ns, "kbs-admin", NULL, "kbs", "kbs-admin",
-		RENDER_TRUSTEE_ADMIN_PORT, RENDER_TRUSTEE_ADMIN_PORT);
+	return render_service(render_frame(&kobj_service, "kbs-admin", ns, c, NULL), NULL, "kbs",
+		"kbs-admin", RENDER_TRUSTEE_ADMIN_PORT, RENDER_TRUSTEE_ADMIN_PORT);
 }
 
 /* ---- Secrets */
@@ -291,12 +293,10 @@ static void fill_annotations(const struct render_pod *p, const struct model_clus
 {
 	cleanup_strbuf struct strbuf toml = STRBUF_INIT, tokens = STRBUF_INIT;
 	bool known = in->n_signers > 0;
-	uint8_t digest[SHA256_LEN];
 	char hex[SHA256_HEX_LEN + 1];
 
-	kbs_config(p->config, c, in, &toml);
-	bytes_sha256(strbuf_str(&toml), toml.len, digest);
-	bytes_to_hex(digest, SHA256_LEN, hex);
+	kbs_config(c, in, &toml);
+	bytes_sha256_hex(strbuf_str(&toml), toml.len, hex);
 	/* 64 bits are enough to notice a change. */
 	hex[16] = '\0';
 	json_add_str(annotations, HASH_ANNOTATION "config-hash", hex);
@@ -363,8 +363,7 @@ struct json_object *render_trustee_deployment(const struct model_cluster *c, con
 
 	json_add_str(render_element(json_get_arr(spec, "template/spec/initContainers"), "seed"),
 		"image", images->operator_);
-	return render_kbs_deployment(c, ns, images, in,
-		&(struct render_pod){.config = "kbs-config.toml", .take_spec = spec});
+	return render_kbs_deployment(c, ns, images, in, &(struct render_pod){.take_spec = spec});
 }
 
 /* ---- reading it back */

@@ -126,10 +126,8 @@ const char *render_child_tls(const struct model_trusteeconfig *t)
 void render_child_tls_hash(const struct model_trusteeconfig *t, char hex[SHA256_HEX_LEN + 1])
 {
 	const char *lines = render_child_tls(t);
-	uint8_t digest[SHA256_LEN];
 
-	bytes_sha256(lines, strlen(lines), digest);
-	bytes_to_hex(digest, sizeof(digest), hex);
+	bytes_sha256_hex(lines, strlen(lines), hex);
 }
 
 /* Resolve the tags of the template; the line "#tls" becomes the TLS settings. */
@@ -170,14 +168,17 @@ struct json_object *render_child_data(
 
 /* The annotation MODEL_INPUT_MADE keeps the hash of what was generated, which reveals later
  * edits. */
-struct json_object *render_child_configmap(const struct model_trusteeconfig *t, const char *ns,
-	enum render_trusteeconfig_child i, struct json_object *take_data, const char *made,
-	const char *tls)
+struct json_object *render_child_configmap(
+	const struct model_trusteeconfig *t, const char *ns, enum render_trusteeconfig_child i)
 {
-	struct json_object *marks = json_add_str(json_obj(), MODEL_INPUT_MADE, made);
+	struct json_object *data = render_child_data(t, i), *marks = json_obj();
+	char made[SHA256_HEX_LEN + 1], tls[SHA256_HEX_LEN + 1];
 
-	json_add_str(marks, MODEL_INPUT_TLS, tls);
-	return json_add(object(t, ns, i, marks), "data", take_data);
+	model_input_hash(data, made);
+	render_child_tls_hash(t, tls);
+	json_add_str(marks, MODEL_INPUT_MADE, made);
+	json_add_str(marks, MODEL_INPUT_TLS, i == RENDER_CHILD_CONFIG ? tls : NULL);
+	return json_add(object(t, ns, i, marks), "data", data);
 }
 
 /* ---- Secrets, the claim */

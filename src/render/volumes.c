@@ -19,29 +19,11 @@
 
 #include "render_internal.h"
 
-#define CONFIG        "kbs-config-v017.toml"
 #define FILE_NAME_MAX 255
-
-struct json_object *render_trustee_data_volumes(
-	const struct model_cluster *c, const char *ns, const struct render_trustee_inputs *in)
-{
-	return render_kbs_data(CONFIG, c, ns, in);
-}
 
 const char *render_volumes_attestation_policy(const struct model_cluster *c)
 {
 	return render_etc(c->pcr7 == MODEL_PCR7_REQUIRE ? "tpm-v017-pcr7.rego" : "tpm-v017.rego");
-}
-
-struct json_object *render_trustee_policies_volumes(const struct model_cluster *c, const char *ns)
-{
-	struct json_object *data = json_obj();
-
-	json_add_str(data, "default_cpu.rego", render_volumes_attestation_policy(c));
-	/* If it is missing, Trustee writes one, but the directory is read-only. */
-	json_add_str(data, "default_gpu.rego", "");
-	json_add_str(data, "resource-policy.rego", render_etc("resource-shared.rego"));
-	return render_configmap("trustee-policies", ns, c, data);
 }
 
 /* ---- volumes */
@@ -50,13 +32,11 @@ struct json_object *render_trustee_policies_volumes(const struct model_cluster *
  * would keep the Pod from starting, so its hash is used instead. */
 static char *key_file(const char *ak)
 {
-	uint8_t digest[SHA256_LEN];
 	char hex[SHA256_HEX_LEN + 1];
 
 	if (strlen(ak) + strlen(".pub") <= FILE_NAME_MAX)
 		return xasprintf("%s.pub", ak);
-	bytes_sha256(ak, strlen(ak), digest);
-	bytes_to_hex(digest, SHA256_LEN, hex);
+	bytes_sha256_hex(ak, strlen(ak), hex);
 	return xasprintf("%s.pub", hex);
 }
 
@@ -91,7 +71,7 @@ static struct json_object *render(const struct model_cluster *c, const char *ns,
 	}
 	render_replace(spec, "MACHINES", volumes, mounts);
 	return render_kbs_deployment(c, ns, images, in,
-		&(struct render_pod){.config = CONFIG, .take_spec = spec, .contents = v->contents});
+		&(struct render_pod){.take_spec = spec, .contents = v->contents});
 }
 
 /* ---- limits */

@@ -11,7 +11,8 @@
 #define ID "11111111-2222-4333-8444-555555555555"
 
 static const char *ids[] = {ID}, *aks[] = {"ak-1"};
-static const struct render_volumes files = {{ids, 1}, {aks, 1}, "a.b"};
+static char contents[] = "a.b";
+static const struct render_volumes files = {{ids, 1}, {aks, 1}, contents};
 
 static const struct variant {
 	enum model_delivery delivery;
@@ -82,9 +83,7 @@ Test(render_guard, trustee_listens_on_loopback_and_the_guard_for_nodes)
 		const struct render_trustee_inputs in = {.tls_hash = NULL};
 		bool api = c.delivery == MODEL_DELIVERY_ADMIN_API;
 		cleanup_json struct json_object *o = deployment(&variants[i]);
-		cleanup_json struct json_object *data =
-			api ? render_trustee_data(&c, "ns", &in)
-			    : render_trustee_data_volumes(&c, "ns", &in);
+		cleanup_json struct json_object *data = render_trustee_data(&c, "ns", &in);
 		struct json_object *kbs = container(o, "kbs"), *guard = container(o, "guard");
 		struct json_object *toml = NULL;
 		const char *text;

@@ -120,7 +120,7 @@ Test(render_volumes, the_config_names_what_is_mounted)
 		{"/opt/trustee/resource-policy", "resource-policy.rego"},
 		{"/opt/trustee/reference-values", "reference-values.json"}};
 	cleanup_json struct json_object *o = rendered(&two),
-					*data = render_trustee_data_volumes(
+					*data = render_trustee_data(
 						&cluster, "ns", &(struct render_trustee_inputs){0});
 	struct json_object *toml = NULL;
 
@@ -140,7 +140,7 @@ Test(render_volumes, the_config_names_what_is_mounted)
 
 Test(render_volumes, policies_are_those_of_the_era)
 {
-	cleanup_json struct json_object *o = render_trustee_policies_volumes(&cluster, "ns");
+	cleanup_json struct json_object *o = render_trustee_policies(&cluster, "ns");
 	struct json_object *data = json_get_obj(o, "data");
 
 	cr_assert(kobj_owner_is_exactly(o, "c-1"));
@@ -153,7 +153,7 @@ Test(render_volumes, policies_are_those_of_the_era)
 
 	struct model_cluster strict = cluster;
 	strict.pcr7 = MODEL_PCR7_REQUIRE;
-	cleanup_json struct json_object *other = render_trustee_policies_volumes(&strict, "ns");
+	cleanup_json struct json_object *other = render_trustee_policies(&strict, "ns");
 	struct json_object *text = NULL;
 	cr_assert(
 		json_object_object_get_ex(json_get_obj(other, "data"), "default_cpu.rego", &text));
@@ -314,7 +314,8 @@ static struct json_object *parsed(const char *text)
 
 Test(render_volumes, what_is_rendered_is_read_back)
 {
-	const struct render_volumes v = {{two_ids, 2}, {two_aks, 2}, "abc.def"};
+	char contents[] = "abc.def";
+	const struct render_volumes v = {{two_ids, 2}, {two_aks, 2}, contents};
 	cleanup_json struct json_object *o = rendered(&v);
 	cleanup_volumes struct render_volumes l = RENDER_VOLUMES_INIT;
 

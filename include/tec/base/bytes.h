@@ -18,6 +18,7 @@
 #define SHA384_LEN     48
 
 void bytes_sha256(const void *data, size_t len, uint8_t out[SHA256_LEN]);
+void bytes_sha256_hex(const void *data, size_t len, char hex[SHA256_HEX_LEN + 1]);
 void bytes_sha384(const void *data, size_t len, uint8_t out[SHA384_LEN]);
 
 /* Incremental SHA-256. A copy is independent: it serves to hash one prefix with different endings. */

@@ -34,10 +34,10 @@ struct render_trustee_inputs {
 	unsigned n_signers;
 };
 
-/* ConfigMap: kbs-config.toml */
+/* ConfigMap: kbs-config.toml, for the delivery of the cluster */
 struct json_object *render_trustee_data(
 	const struct model_cluster *c, const char *ns, const struct render_trustee_inputs *in);
-/* ConfigMap with both policies, by keyIsolation and pcr7; and the two texts. */
+/* ConfigMap with both policies, by delivery, keyIsolation and pcr7; and the two texts. */
 struct json_object *render_trustee_policies(const struct model_cluster *c, const char *ns);
 const char *render_trustee_attestation_policy(const struct model_cluster *c);
 const char *render_trustee_resource_policy(const struct model_cluster *c);

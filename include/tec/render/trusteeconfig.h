@@ -46,13 +46,11 @@ bool render_child_wanted(const struct model_trusteeconfig *t, enum render_truste
 /* The caller frees. */
 char *render_child_name(const struct model_trusteeconfig *t, enum render_trusteeconfig_child i);
 
-/* For a ConfigMap: its generated data; and the whole object, to be applied. take_data replaces
- * the generated data; made and tls are annotations, NULL: none. */
+/* For a ConfigMap: its generated data; and the whole object, to be applied. */
 struct json_object *render_child_data(
 	const struct model_trusteeconfig *t, enum render_trusteeconfig_child i);
-struct json_object *render_child_configmap(const struct model_trusteeconfig *t, const char *ns,
-	enum render_trusteeconfig_child i, struct json_object *take_data, const char *made,
-	const char *tls);
+struct json_object *render_child_configmap(
+	const struct model_trusteeconfig *t, const char *ns, enum render_trusteeconfig_child i);
 /* The TLS lines of its kbs-config.toml ("": none), and their hash. */
 const char *render_child_tls(const struct model_trusteeconfig *t);
 void render_child_tls_hash(const struct model_trusteeconfig *t, char hex[SHA256_HEX_LEN + 1]);

@@ -46,9 +46,6 @@ void render_volumes_fini(struct render_volumes *v); /* empties it */
 #define cleanup_volumes __attribute__((cleanup(render_volumes_fini)))
 void render_volumes_sort(struct render_volumes *v); /* after the last addition */
 
-struct json_object *render_trustee_data_volumes(
-	const struct model_cluster *c, const char *ns, const struct render_trustee_inputs *in);
-struct json_object *render_trustee_policies_volumes(const struct model_cluster *c, const char *ns);
 const char *render_volumes_attestation_policy(const struct model_cluster *c); /* the text */
 /*
  * Both lists must be sorted (strcmp) without duplicates, otherwise ERR_BUG. ERR_INVALID: an id

@@ -37,15 +37,12 @@ static struct json_object *render(void *self, const struct kobj *owner, unsigned
 	const struct model_cluster *c = model_cluster(owner);
 	const char *ns = ctl->env->ns;
 	const struct render_trustee_inputs in = cluster_inputs(ctl);
-	bool volumes = c->delivery == MODEL_DELIVERY_VOLUMES;
 
 	switch (i) {
 	case CLUSTER_DATA:
-		return volumes ? render_trustee_data_volumes(c, ns, &in)
-			       : render_trustee_data(c, ns, &in);
+		return render_trustee_data(c, ns, &in);
 	case CLUSTER_POLICIES:
-		return volumes ? render_trustee_policies_volumes(c, ns)
-			       : render_trustee_policies(c, ns);
+		return render_trustee_policies(c, ns);
 	case CLUSTER_RV_DATA:
 		return render_rv_data(c, ns);
 	case CLUSTER_IMAGE_PCRS:
@@ -55,7 +52,8 @@ static struct json_object *render(void *self, const struct kobj *owner, unsigned
 	case CLUSTER_ADMIN_SERVICE:
 		return render_trustee_admin_service(c, ns);
 	case CLUSTER_TRUSTEE:
-		return volumes ? cluster_volumes_render(ctl, c)
+		return c->delivery == MODEL_DELIVERY_VOLUMES
+			       ? cluster_volumes_render(ctl, c)
 			       : render_trustee_deployment(c, ns, &ctl->env->images_ref, &in);
 	case CLUSTER_REGISTER_SERVICE:
 		return render_register_service(c, ns);

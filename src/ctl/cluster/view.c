@@ -264,13 +264,11 @@ static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
 		strbuf_addf(&text,
 			"Secret %s (trusteeSecret) does not exist. Until it does, the Trustee of another operator keeps running.",
 			l->missing);
-	} else if (l->waits) {
+	} else if (l->waits || l->v.todo) {
 		r = CLUSTER_INSTALLING;
-		strbuf_addf(&text, "%s is being deleted and will be created again when it is gone.",
-			l->waits);
-	} else if (l->v.todo) {
-		r = CLUSTER_INSTALLING;
-		strbuf_adds(&text, "Objects are being created or updated.");
+		strbuf_addf(&text, "%s%s", l->waits ? l->waits : "Objects",
+			l->waits ? " is being deleted and will be created again when it is gone."
+				 : " are being created or updated.");
 	} else {
 		r = installed_reason(c, l->c, &text);
 	}

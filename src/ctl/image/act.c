@@ -221,7 +221,9 @@ static struct op *mark(struct ctl_kind *k, struct ctl_act *a, const struct ctl_l
 
 	if (d == CTL_IMAGE_ANNOUNCE_RUN) {
 		image_entry_nonce_make(i);
-		image_entry_nonce_hash(i->nonce, hash);
+		/* Only its hash is public: the nonce authenticates the result of the
+		 * computation. */
+		bytes_sha256_hex(i->nonce, strlen(i->nonce), hash);
 		payload = xstrdup(hash);
 		name = MODEL_IMAGE_JOB_MARK;
 	} else {

@@ -127,15 +127,6 @@ bool image_entry_made(struct image_info *i, const struct model_pcrs_entry *was,
 
 /* ---- the result of a computation */
 
-/* Only the hash of a nonce is public: the nonce authenticates the result of the computation. */
-void image_entry_nonce_hash(const char *nonce, char hex[SHA256_HEX_LEN + 1])
-{
-	uint8_t digest[SHA256_LEN];
-
-	bytes_sha256(nonce, strlen(nonce), digest);
-	bytes_to_hex(digest, SHA256_LEN, hex);
-}
-
 /* Unpredictable, so that no other client can prepare a result for it. */
 void image_entry_nonce_make(struct image_info *i)
 {
@@ -153,7 +144,7 @@ bool image_entry_announces_run(const struct model_image *m, const char *nonce)
 
 	if (!model_pcrmsg_nonce_valid(nonce))
 		return false;
-	image_entry_nonce_hash(nonce, hex);
+	bytes_sha256_hex(nonce, strlen(nonce), hex);
 	return str_eq(m->job_nonce, hex);
 }
 

@@ -24,30 +24,22 @@ static void map_image(void *self, const struct kobj *was, const struct kobj *now
 		image_values_changed(c);
 }
 
-/* Tell whether the variables of a platform that spec names appeared, disappeared or changed. */
-static bool is_another_platform(
-	const struct state *s, const struct kobj *was, const struct kobj *now)
-{
-	const struct model_configmap *a = (const struct model_configmap *)was,
-				     *b = (const struct model_configmap *)now;
-
-	return image_platforms_name(s, (was ? was : now)->name) &&
-	       !(a && b && a->is_platform == b->is_platform &&
-		       memcmp(a->variables, b->variables, SHA256_LEN) == 0);
-}
-
 /* The record of reference values concerns the key "*" alone; entries, the age of this operator
  * and platforms concern every image. */
 static void map_configmap(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_image *c = self;
+	const struct model_configmap *a = (const struct model_configmap *)was,
+				     *b = (const struct model_configmap *)now;
+	bool same = a && b && a->is_platform == b->is_platform &&
+		    memcmp(a->variables, b->variables, SHA256_LEN) == 0;
 	const char *name = was ? was->name : now->name;
 
 	if (str_eq(name, MODEL_RV_CONFIGMAP)) {
 		ctl_runner_wake(c->kind.runner, CTL_IMAGE_ALL);
 	} else if (str_eq(name, MODEL_PCRS_CONFIGMAP) ||
 		   str_eq(name, CTL_ADOPTION_CUTOFF_CONFIGMAP) ||
-		   is_another_platform(c->kind.state, was, now)) {
+		   (image_platforms_name(c->kind.state, name) && !same)) {
 		image_values_changed(c);
 		ctl_kind_wake_all(&c->kind);
 	}

@@ -158,7 +158,7 @@ void image_entry_keep(struct image_info *i, const struct model_pcrs_entry *entry
 bool image_entry_made(struct image_info *i, const struct model_pcrs_entry *was,
 	const char *reference, int64_t now_us, const struct model_pcrmsg *m);
 void image_entry_nonce_make(struct image_info *i);
-void image_entry_nonce_hash(const char *nonce, char hex[SHA256_HEX_LEN + 1]);
+
 /* False for NULL and malformed nonces, too. */
 bool image_entry_announces_run(const struct model_image *m, const char *nonce);
 /* Takes the message of l->run. False: nothing new, or err says what is wrong. */

@@ -85,11 +85,18 @@ static const struct render_pcrjob_fetch *fetch_of(const struct image_look *l)
 
 /* ---- look */
 
-/* Find a running Job for other platforms or variables than the current ones, or one that should
- * mount an image that cannot be mounted. */
-static void look_old_job(const struct state *s, struct image_look *l)
+/* A Job counts only if the image owns it and announced its nonce: any client could have created
+ * it. */
+static void job_look(struct ctl_image *c, struct image_look *l)
 {
-	for (const struct kobj *o = k8s_cache_first(s->jobs, 0, l->m->obj.name); o && !l->job.old;
+	const struct state *s = c->kind.state;
+	const struct kobj *o;
+
+	look_fetch(c, l);
+	render_pcrjob_name(l->m, &l->platforms.job, fetch_of(l), l->what);
+	/* A running one for other platforms or variables than the current ones, or one that should
+	 * mount an image that cannot be mounted. */
+	for (o = k8s_cache_first(s->jobs, 0, l->m->obj.name); o && !l->job.old;
 		o = k8s_cache_next(s->jobs, 0, o)) {
 		const struct model_job *j = (const struct model_job *)o;
 
@@ -98,30 +105,6 @@ static void look_old_job(const struct state *s, struct image_look *l)
 			l->job.old = j;
 	}
 	l->v.old_run = l->job.old != NULL;
-}
-
-/* Look at the Pods of the Job, oldest first: the condition shows the last one. */
-static void look_pods(const struct state *s, struct image_look *l)
-{
-	for (const struct kobj *o = k8s_cache_first(s->pods, 0, l->what); o;
-		o = k8s_cache_next(s->pods, 0, o)) {
-		const struct model_pod *p = (const struct model_pod *)o;
-
-		l->job.pod = p;
-		if (p->message && str_eq(p->owner_uid, l->job.now->obj.uid))
-			l->run.message = p->message;
-	}
-}
-
-/* A Job counts only if the image owns it and announced its nonce: any client could have created
- * it. */
-static void job_look(struct ctl_image *c, struct image_look *l)
-{
-	const struct state *s = c->kind.state;
-
-	look_fetch(c, l);
-	render_pcrjob_name(l->m, &l->platforms.job, fetch_of(l), l->what);
-	look_old_job(s, l);
 	l->job.now = (const struct model_job *)k8s_cache_find(s->jobs, l->what);
 	if (!l->job.now)
 		return;
@@ -136,7 +119,12 @@ static void job_look(struct ctl_image *c, struct image_look *l)
 						    : CTL_IMAGE_RUN_UNANNOUNCED;
 		return;
 	}
-	look_pods(s, l);
+	/* Oldest first: the condition shows the last one. */
+	for (o = k8s_cache_first(s->pods, 0, l->what); o; o = k8s_cache_next(s->pods, 0, o)) {
+		l->job.pod = (const struct model_pod *)o;
+		if (l->job.pod->message && str_eq(l->job.pod->owner_uid, l->job.now->obj.uid))
+			l->run.message = l->job.pod->message;
+	}
 	if (l->job.now->obj.deleting) {
 		l->v.run = CTL_IMAGE_RUN_DELETING;
 	} else if (l->job.now->state == MODEL_JOB_RUNNING) {

@@ -164,14 +164,6 @@ static bool is_empty(const struct values *v)
 	       str_eq(v->want.array[MODEL_RV_PCR14], "[]");
 }
 
-static void sha256_hex(const char *text, size_t len, char hex[SHA256_HEX_LEN + 1])
-{
-	uint8_t digest[SHA256_LEN];
-
-	bytes_sha256(text, len, digest);
-	bytes_to_hex(digest, SHA256_LEN, hex);
-}
-
 /* Compare the file with a rendering that has the same expiration. */
 static bool file_same(struct values *v, const struct model_configmap *rv)
 {
@@ -183,10 +175,10 @@ static bool file_same(struct values *v, const struct model_configmap *rv)
 	free(v->file_rv);
 	v->file_rv = xstrdup(rv->plain.obj.rv);
 	render_refvalues_file(&v->want, rv->expires_s, &text);
-	sha256_hex(strbuf_str(&text), text.len, hex);
+	bytes_sha256_hex(strbuf_str(&text), text.len, hex);
 	v->file_same = str_eq(rv->file_sha256, hex);
 	if (!v->file_same && is_empty(v)) {
-		sha256_hex("[]", 2, hex); /* as installed */
+		bytes_sha256_hex("[]", 2, hex); /* as installed */
 		v->file_same = str_eq(rv->file_sha256, hex);
 	}
 	return v->file_same;

@@ -101,20 +101,6 @@ static void get_stuck(struct ctl_trusteeconfig *c, const struct model_trusteecon
 		kind, name, err->text);
 }
 
-/* The value that was read is empty or too large. */
-static void get_stuck_empty(struct ctl_trusteeconfig *c, const struct model_trusteeconfig *m,
-	enum render_trusteeconfig_child i)
-{
-	bool config = i == RENDER_CHILD_CONFIG;
-	struct err err = ERR_INIT;
-
-	(void)err_set(&err, ERR_INVALID, "%s%s%s is empty%s or larger than 64 KiB",
-		config ? MODEL_KBSFILE_KEY : render_child_source_key(i),
-		config ? "" : " of Secret ", config ? "" : render_child_source(m, i),
-		config ? ", not in data," : "");
-	get_stuck(c, m, i, config, &err);
-}
-
 /* Write the user's file with the TLS lines of spec. */
 static struct op *merge_config(struct ctl_trusteeconfig *c, struct ctl_act *a,
 	const struct model_trusteeconfig *m, const struct model_input *in)
@@ -135,23 +121,6 @@ static struct op *merge_config(struct ctl_trusteeconfig *c, struct ctl_act *a,
 	}
 	json_add(patch, "data", json_add_str(json_obj(), MODEL_KBSFILE_KEY, strbuf_str(&merged)));
 	return ctl_kind_patch(&c->kind, a, &kobj_input_configmap, in->obj.name, patch);
-}
-
-/* The hash of the data goes into an annotation, which is how an edit by a user is recognized
- * later. */
-static struct op *make_configmap(struct ctl_trusteeconfig *c, struct ctl_act *a,
-	const struct trusteeconfig_look *l, enum render_trusteeconfig_child i)
-{
-	struct json_object *data = render_child_data(l->m, i);
-	cleanup_json struct json_object *o = NULL;
-	char made[SHA256_HEX_LEN + 1], tls[SHA256_HEX_LEN + 1];
-
-	model_input_hash(data, made);
-	render_child_tls_hash(l->m, tls);
-	o = render_child_configmap(
-		l->m, c->kind.env->ns, i, data, made, i == RENDER_CHILD_CONFIG ? tls : NULL);
-	return k8s_call_apply(c->kind.env->api, &c->kind.acts.ops, &kobj_input_configmap,
-		c->kind.env->ns, o, ctl_kind_done, a);
 }
 
 /* The admin key is generated here; TLS Secrets are copied. Created by POST only: an existing
@@ -197,20 +166,23 @@ static struct op *start_make(
 	struct ctl_trusteeconfig *c = (struct ctl_trusteeconfig *)k;
 	const struct trusteeconfig_look *l = (const struct trusteeconfig_look *)look;
 	enum render_trusteeconfig_child i = child_of(d);
-	cleanup_json struct json_object *claim = NULL;
+	cleanup_json struct json_object *o = NULL;
 
 	if (i == RENDER_CHILD_CONFIG && l->v.child[i] == CTL_CHILD_TLS)
 		return merge_config(
 			c, a, l->m, model_input(trusteeconfig_view_child(k->state, l->m, i)));
-	if (render_child_is_configmap(i))
-		return make_configmap(c, a, l, i);
+	if (render_child_is_configmap(i)) {
+		o = render_child_configmap(l->m, k->env->ns, i);
+		return k8s_call_apply(k->env->api, &k->acts.ops, &kobj_input_configmap, k->env->ns,
+			o, ctl_kind_done, a);
+	}
 	if (render_child_is_secret(i))
 		return make_secret(c, a, l->m, i);
 	if (i == RENDER_CHILD_KBSCONFIG)
 		return make_kbsconfig(c, a, l->m);
-	claim = render_child_claim(l->m, k->env->ns);
+	o = render_child_claim(l->m, k->env->ns);
 	return k8s_call_create(
-		k->env->api, &k->acts.ops, &kobj_claim, k->env->ns, claim, 0, ctl_kind_done, a);
+		k->env->api, &k->acts.ops, &kobj_claim, k->env->ns, o, 0, ctl_kind_done, a);
 }
 
 static struct op *start_delete(
@@ -233,6 +205,7 @@ bool trusteeconfig_act_ended(
 	const struct kobj *o = k8s_cache_find(k->state->trusteeconfigs, a->name);
 	const struct model_trusteeconfig *m = o && !o->unreadable ? model_trusteeconfig(o) : NULL;
 	enum render_trusteeconfig_child i = child_of(a->doing);
+	struct err unusable = ERR_INIT;
 	int d = a->doing;
 
 	if (d == CTL_TRUSTEECONFIG_APPLY_STATUS)
@@ -247,8 +220,17 @@ bool trusteeconfig_act_ended(
 		keep_value(a, i, r->object);
 		if (i != RENDER_CHILD_CONFIG)
 			json_wipe(json_get_obj(r->object, "data"));
-		if (m && !a->made)
-			get_stuck_empty(c, m, i);
+		if (m && !a->made) { /* the value that was read is empty or too large */
+			bool config = i == RENDER_CHILD_CONFIG;
+
+			(void)err_set(&unusable, ERR_INVALID,
+				"%s%s%s is empty%s or larger than 64 KiB",
+				config ? MODEL_KBSFILE_KEY : render_child_source_key(i),
+				config ? "" : " of Secret ",
+				config ? "" : render_child_source(m, i),
+				config ? ", not in data," : "");
+			get_stuck(c, m, i, config, &unusable);
+		}
 		return true;
 	}
 	secret_free(steal_ptr(&a->made));
