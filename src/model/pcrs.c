@@ -54,19 +54,13 @@ static void read_entry(struct model_pcrs_entry *e, const char *name, struct json
 /* Check the form of the text as a whole; entries are checked one by one later. */
 static struct json_object *parse(const char *text, size_t len, struct err *err)
 {
-	struct json_object *o = json_parse(text, len, &limits, err);
+	cleanup_json struct json_object *o = json_parse(text, len, &limits, err);
 
-	if (o && !json_object_is_type(o, json_type_object)) {
-		json_object_put(o);
+	if (o && !json_object_is_type(o, json_type_object))
 		err_set(err, ERR_INVALID, "it is not a JSON object");
-		return NULL;
-	}
-	if (o && json_len(o) > ENTRIES_MAX) {
-		json_object_put(o);
+	else if (json_len(o) > ENTRIES_MAX)
 		err_set(err, ERR_INVALID, "it has more than %d entries", ENTRIES_MAX);
-		return NULL;
-	}
-	return o;
+	return err_is_set(err) ? NULL : steal_ptr(&o);
 }
 
 /* An unreadable text is kept as a reason: no entry of it counts, but nothing else is affected. */

@@ -98,41 +98,6 @@ static int readable_minor(struct span v)
 	return is(v, "-experimental") ? minor - 1 : -1;
 }
 
-/* One media range of the Accept header. */
-struct wish {
-	bool acceptable; /* q is not 0 */
-	bool any;        /* a type that includes ours, without a version */
-	bool versioned;  /* ours, with a version */
-	int minor;
-};
-
-/* Parse one media range with its parameters. */
-static struct wish read_range(struct span range)
-{
-	struct span type = cut(&range, ';');
-	bool ours = is(type, "application/vnd.coreos.ignition+json");
-	struct wish w = {.acceptable = true, .minor = -1};
-
-	w.any = ours || is(type, "*/*") || is(type, "application/*");
-	while (range.len > 0) {
-		struct span value = cut(&range, ';');
-		struct span name = cut(&value, '=');
-
-		value = trim(value);
-		/* q=0 in one of its spellings ("0", "0.", "0.000"): not acceptable. */
-		if (is(name, "q") && value.len && value.p[0] == '0' &&
-			(value.len == 1 || value.p[1] == '.') &&
-			(value.len < 3 || strspn(value.p + 2, "0") >= value.len - 2))
-			w.acceptable = false;
-		if (ours && is(name, "version")) {
-			w.versioned = true;
-			w.any = false;
-			w.minor = readable_minor(value);
-		}
-	}
-	return w;
-}
-
 /* A named version wins over a wildcard: Ignition sends both. */
 int render_ignition_version(const char *accept)
 {
@@ -144,12 +109,32 @@ int render_ignition_version(const char *accept)
 	if (all.len == 0)
 		return MINOR_MAX;
 	while (all.len > 0) {
-		struct wish w = read_range(cut(&all, ','));
+		struct span range = cut(&all, ',');
+		struct span type = cut(&range, ';');
+		bool ours = is(type, "application/vnd.coreos.ignition+json");
+		bool acceptable = true, versioned = false;
+		int minor = -1;
 
-		named |= w.versioned;
-		any |= w.any && w.acceptable;
-		if (w.versioned && w.acceptable && w.minor > best)
-			best = w.minor;
+		while (range.len > 0) {
+			struct span value = cut(&range, ';');
+			struct span name = cut(&value, '=');
+
+			value = trim(value);
+			/* q=0 in one of its spellings ("0", "0.", "0.000"): not acceptable. */
+			if (is(name, "q") && value.len && value.p[0] == '0' &&
+				(value.len == 1 || value.p[1] == '.') &&
+				(value.len < 3 || strspn(value.p + 2, "0") >= value.len - 2))
+				acceptable = false;
+			if (ours && is(name, "version")) {
+				versioned = true;
+				minor = readable_minor(value);
+			}
+		}
+		named |= versioned;
+		any |= !versioned && acceptable &&
+		       (ours || is(type, "*/*") || is(type, "application/*"));
+		if (versioned && acceptable && minor > best)
+			best = minor;
 	}
 	if (!named)
 		return any ? MINOR_MAX : -1;

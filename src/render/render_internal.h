@@ -59,14 +59,10 @@ struct json_object *render_element(struct json_object *list, const char *name);
 void render_replace(struct json_object *spec, const char *name, struct json_object *take_volumes,
 	struct json_object *take_mounts);
 
-struct render_pod {
-	struct json_object *take_spec; /* of the Deployment, from etc/ */
-	const char *contents;          /* see render/volumes.h; NULL: none */
-};
-/* Make the Deployment from p, filling in what both ways of delivery need (images, signers, TLS,
- * guard, annotations). */
+/* Make the Deployment from its spec (of etc/), filling in what both ways of delivery need (images,
+ * signers, TLS, guard, annotations). contents: see render/volumes.h; NULL: none. */
 struct json_object *render_kbs_deployment(const struct model_cluster *c, const char *ns,
 	const struct render_images *images, const struct render_trustee_inputs *in,
-	const struct render_pod *p);
+	struct json_object *take_spec, const char *contents);
 
 #endif

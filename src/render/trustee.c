@@ -288,7 +288,7 @@ static void fill_tls(const struct model_cluster *c, struct json_object *spec)
 /* ---- the Pod template */
 
 /* Each annotation restarts Trustee when its value changes. */
-static void fill_annotations(const struct render_pod *p, const struct model_cluster *c,
+static void fill_annotations(const char *contents, const struct model_cluster *c,
 	const struct render_trustee_inputs *in, struct json_object *annotations)
 {
 	cleanup_strbuf struct strbuf toml = STRBUF_INIT, tokens = STRBUF_INIT;
@@ -309,7 +309,7 @@ static void fill_annotations(const struct render_pod *p, const struct model_clus
 	/* An incomplete value would restart Trustee when the missing hash becomes known. */
 	if (known)
 		json_add_str(annotations, TOKEN_HASH, strbuf_str(&tokens));
-	json_add_str(annotations, MODEL_POD_CONTENTS_ANNOTATION, p->contents);
+	json_add_str(annotations, MODEL_POD_CONTENTS_ANNOTATION, contents);
 }
 
 /* Sort a directory before what is mounted inside it: a runtime that mounts in this order would
@@ -338,10 +338,10 @@ static struct json_object *parents_first(struct json_object *mounts)
 /* Steps depend on each other: the guard moves what fill_tls() has set. */
 struct json_object *render_kbs_deployment(const struct model_cluster *c, const char *ns,
 	const struct render_images *images, const struct render_trustee_inputs *in,
-	const struct render_pod *p)
+	struct json_object *take_spec, const char *contents)
 {
 	struct json_object *o = render_frame(&kobj_deployment, "trustee-deployment", ns, c, "kbs");
-	struct json_object *spec = p->take_spec;
+	struct json_object *spec = take_spec;
 	struct json_object *kbs =
 		render_element(json_get_arr(spec, "template/spec/containers"), "kbs");
 
@@ -350,7 +350,7 @@ struct json_object *render_kbs_deployment(const struct model_cluster *c, const c
 	fill_tls(c, spec);
 	if (model_cluster_guarded(c))
 		fill_guard(c, images, spec);
-	fill_annotations(p, c, in, json_get_obj(spec, "template/metadata/annotations"));
+	fill_annotations(contents, c, in, json_get_obj(spec, "template/metadata/annotations"));
 	json_add(kbs, "volumeMounts", parents_first(json_get_arr(kbs, "volumeMounts")));
 	return render_hashed(json_add(o, "spec", spec));
 }
@@ -363,7 +363,7 @@ struct json_object *render_trustee_deployment(const struct model_cluster *c, con
 
 	json_add_str(render_element(json_get_arr(spec, "template/spec/initContainers"), "seed"),
 		"image", images->operator_);
-	return render_kbs_deployment(c, ns, images, in, &(struct render_pod){.take_spec = spec});
+	return render_kbs_deployment(c, ns, images, in, spec, NULL);
 }
 
 /* ---- reading it back */

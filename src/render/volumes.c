@@ -70,8 +70,7 @@ static struct json_object *render(const struct model_cluster *c, const char *ns,
 		json_push(mounts, render_mount(id, path));
 	}
 	render_replace(spec, "MACHINES", volumes, mounts);
-	return render_kbs_deployment(c, ns, images, in,
-		&(struct render_pod){.take_spec = spec, .contents = v->contents});
+	return render_kbs_deployment(c, ns, images, in, spec, v->contents);
 }
 
 /* ---- limits */

@@ -14,6 +14,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/model/configmap.h"
+#include "tec/render/regkey.h"
 
 #define STATUS_WAIT_MS 1000 /* collects a burst of changes into one step */
 
@@ -130,8 +131,9 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	const char *name = (was ? was : now)->name;
 	const struct model_cluster *s = state_cluster(c->env->state);
 
-	if (render_token_number(name))
-		cluster_inputs_saw_secret(c, name);
+	/* Its deletion needs nothing here. */
+	if (render_token_number(name) && now)
+		(void)cluster_inputs_signer(c, render_token_number(name));
 	if (!s)
 		return;
 	if (c->volumes.uid && model_secret(now ? now : was)->shape != MODEL_SECRET_OTHER) {
@@ -164,7 +166,10 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
 
 	c->env = env;
 	ctl_own_init(&c->auth, env, &cluster_own_auth, c, "trustee-auth");
-	cluster_regkey_init(c);
+	for (int i = 0; i < CLUSTER_N_REGKEYS; i++)
+		ctl_own_init(&c->regkey[i], env, &cluster_own_regkey, c,
+			i == CLUSTER_REGKEY_CURRENT ? RENDER_REGKEY_CURRENT
+						    : RENDER_REGKEY_PREVIOUS);
 	cluster_registration_watch(c);
 	c->runner = ctl_acts_init(&c->acts, env, "cluster", step, c);
 	ctl_install_init(&c->install, env, &cluster_objects, c, &c->acts.ops);

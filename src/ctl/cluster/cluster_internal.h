@@ -224,8 +224,6 @@ void cluster_inputs_saw_signer(struct cluster_signer *s, struct json_object *o);
 bool cluster_inputs_want_signer(const struct ctl_cluster *c, const char *name);
 /* The current inputs of the Deployment and config. Borrowed until the next refresh. */
 struct render_trustee_inputs cluster_inputs(const struct ctl_cluster *c);
-/* A Secret appeared or changed: it may be a signer. */
-void cluster_inputs_saw_secret(struct ctl_cluster *c, const char *name);
 /* o: trustee-deployment, read or the answer of an apply. */
 void cluster_inputs_saw_deployment(
 	struct ctl_cluster *c, const struct model_cluster *cluster, struct json_object *o);
@@ -246,7 +244,6 @@ void cluster_inputs_reset(struct ctl_cluster *c);
 void cluster_inputs_fini(struct ctl_cluster *c);
 
 /* ---- regkey.c */
-void cluster_regkey_init(struct ctl_cluster *c);
 /* Forgets a copied key that no rotation needs any more. */
 void cluster_regkey_refresh(struct ctl_cluster *c, const struct model_cluster *cluster);
 void cluster_regkey_look(const struct ctl_cluster *c, struct cluster_look *l);
@@ -298,14 +295,10 @@ void cluster_authority_fini(struct ctl_cluster *c); /* forgets status.authority 
 /* Runs in each step of the served cluster (NULL: none): confirms what Trustee serves and updates
  * `wanted`. Returns after how many ms to run again; 0: only when something changes. */
 uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster *served);
-/* deployment: read, or the answer of an apply. _writes(): an apply of the Deployment begins. */
-void cluster_volumes_saw(
-	struct ctl_cluster *c, const struct model_cluster *served, struct json_object *deployment);
+/* An apply of the Deployment begins. */
 void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *served);
-/* The files to mount are not known yet, or too large for the API: nothing that needs them is
- * written. */
-bool cluster_volumes_hold(const struct ctl_cluster *c);
-/* NULL while cluster_volumes_hold(). */
+/* NULL while the files to mount are not known yet, or too large for the API: nothing that needs them
+ * is written. */
 struct json_object *cluster_volumes_render(
 	const struct ctl_cluster *c, const struct model_cluster *cluster);
 /* A value changed in kbs_sync. True: run a step now. */

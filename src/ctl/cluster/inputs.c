@@ -55,13 +55,6 @@ struct cluster_signer *cluster_inputs_signer(struct ctl_cluster *c, unsigned num
 	return c->inputs.signers = s;
 }
 
-/* Called for every change of such a Secret; its deletion needs nothing here. */
-void cluster_inputs_saw_secret(struct ctl_cluster *c, const char *name)
-{
-	if (k8s_cache_find(c->env->state->secrets, name))
-		(void)cluster_inputs_signer(c, render_token_number(name));
-}
-
 static bool is_planned(const struct ctl_cluster *c, const char *name)
 {
 	return c->inputs.plan.what == RENDER_TOKEN_MAKE && str_eq(c->inputs.plan.name, name);

@@ -81,7 +81,11 @@ static bool saw(void *self, const struct kobj *owner, unsigned i, struct json_ob
 	cluster_inputs_saw_deployment(c, model_cluster(owner), o);
 	if (render_trustee_deployment_is_foreign(o))
 		return false;
-	cluster_volumes_saw(c, model_cluster(owner), o);
+	if (c->volumes.uid)
+		cluster_served_saw(&c->volumes, o);
+	/* The first read is what the decision about the files was waiting for. */
+	if (c->volumes.uid && !c->volumes.has_wanted)
+		cluster_volumes_step(c, model_cluster(owner));
 	return true;
 }
 

@@ -12,17 +12,6 @@
 #include "tec/ctl/record.h"
 #include "tec/render/regkey.h"
 
-static const char *const names[CLUSTER_N_REGKEYS] = {
-	[CLUSTER_REGKEY_CURRENT] = RENDER_REGKEY_CURRENT,
-	[CLUSTER_REGKEY_PREVIOUS] = RENDER_REGKEY_PREVIOUS,
-};
-
-void cluster_regkey_init(struct ctl_cluster *c)
-{
-	for (int i = 0; i < CLUSTER_N_REGKEYS; i++)
-		ctl_own_init(&c->regkey[i], c->env, &cluster_own_regkey, c, names[i]);
-}
-
 bool cluster_regkey_is_name(const char *secret)
 {
 	return str_eq(secret, RENDER_REGKEY_CURRENT) || str_eq(secret, RENDER_REGKEY_PREVIOUS);

@@ -116,7 +116,8 @@ static void look_object(const struct ctl_cluster *c, struct cluster_look *l, uns
 		l->waits = t->name;
 	else if (state == CTL_INSTALL_CONFLICT && !l->conflict)
 		l->conflict = t->name;
-	if (d == CTL_INSTALL_APPLY && (t->inputs & CLUSTER_IF_FILES) && cluster_volumes_hold(c))
+	if (d == CTL_INSTALL_APPLY && (t->inputs & CLUSTER_IF_FILES) && c->volumes.uid &&
+		!c->volumes.has_wanted)
 		return;
 	if (i != CLUSTER_TRUSTEE || !is_held(c, l, d))
 		cluster_want(l, (enum ctl_cluster_do)d, i, 0);

@@ -172,11 +172,6 @@ static bool is_unknown(const struct ctl_cluster *c)
 	return false;
 }
 
-bool cluster_volumes_hold(const struct ctl_cluster *c)
-{
-	return c->volumes.uid && !c->volumes.has_wanted;
-}
-
 /* Tell whether `of` has a name that `in` lacks. */
 static bool lacks(const struct render_names *in, const struct render_names *of)
 {
@@ -337,17 +332,6 @@ uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster 
 	say(c, served, o != NULL);
 	v->confirming = false;
 	return wait_ms;
-}
-
-/* The first read of the Deployment is what the decision was waiting for, so the step runs again. */
-void cluster_volumes_saw(
-	struct ctl_cluster *c, const struct model_cluster *served, struct json_object *deployment)
-{
-	if (!c->volumes.uid)
-		return;
-	cluster_served_saw(&c->volumes, deployment);
-	if (!c->volumes.has_wanted) /* it waited for this answer */
-		cluster_volumes_step(c, served);
 }
 
 /* An apply of the Deployment begins. The files that it adds may reach Trustee from now on, and
