@@ -30,7 +30,7 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Collect the strings at path, sorted for texts_have(). Borrowed from the objects; the caller
+/* Collect the strings at path, sorted for bsearch(). Borrowed from the objects; the caller
  * frees .v. */
 static struct texts texts_of(struct json_object *const *v, size_t n, const char *path)
 {
@@ -46,24 +46,10 @@ static struct texts texts_of(struct json_object *const *v, size_t n, const char 
 	return t;
 }
 
-static bool texts_have(const struct texts *t, const char *text)
-{
-	return text && bsearch(&text, t->v, t->n, sizeof(*t->v), compare);
-}
-
 /* ---- which */
 
-/* Whether the target's operator found the original gone and keeps the copy until somebody
- * confirms. */
-static bool is_withheld(struct json_object *o)
-{
-	struct json_object *marks = json_get_obj(o, "metadata/annotations");
-
-	return marks && json_object_object_get_ex(marks, MODEL_WITHHELD_ANNOTATION, NULL);
-}
-
-/* Append the objects of one kind: those absent from the source, or without a source the withheld
- * ones. */
+/* Append the objects of one kind: those absent from the source, or without a source those that the
+ * target's operator found gone there and keeps until somebody confirms. */
 static void find_kind(const struct show_world *from, const struct show_world *to,
 	enum show_kind kind, struct show_deletes *out)
 {
@@ -73,9 +59,14 @@ static void find_kind(const struct show_world *from, const struct show_world *to
 	out->v[kind] = xcalloc(l->n + 1, sizeof(struct json_object *));
 	if (from)
 		there = texts_of(from->list[kind].v, from->list[kind].n, "metadata/name");
-	for (size_t i = 0; i < l->n; i++)
-		if (from ? !texts_have(&there, show_name(l->v[i])) : is_withheld(l->v[i]))
+	for (size_t i = 0; i < l->n; i++) {
+		const char *name = show_name(l->v[i]);
+		struct json_object *marks = json_get_obj(l->v[i], "metadata/annotations");
+
+		if (from ? !bsearch(&name, there.v, there.n, sizeof(*there.v), compare)
+			 : json_object_object_get_ex(marks, MODEL_WITHHELD_ANNOTATION, NULL))
 			out->v[kind][out->n[kind]++] = l->v[i];
+	}
 	out->all += out->n[kind];
 	free(there.v);
 }
@@ -126,8 +117,11 @@ size_t show_deletes_left(const struct show_deletes *d, const struct show_world *
 	for (unsigned k = 0; k < SHOW_N_KINDS; k++) {
 		struct texts there = texts_of(now->list[k].v, now->list[k].n, "metadata/uid");
 
-		for (size_t i = 0; i < d->n[k]; i++)
-			left += texts_have(&there, json_get_str(d->v[k][i], "metadata/uid"));
+		for (size_t i = 0; i < d->n[k]; i++) {
+			const char *uid = json_get_str(d->v[k][i], "metadata/uid");
+
+			left += uid && bsearch(&uid, there.v, there.n, sizeof(*there.v), compare);
+		}
 		free(there.v);
 	}
 	return left;

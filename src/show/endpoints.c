@@ -175,23 +175,20 @@ static const char head[] =
 	"\tfailed=1\n"
 	"}\n";
 
-/* Whether a URL, which comes from the API server and is untrusted, has only characters that are
- * safe between apostrophes in a shell script. */
-static bool is_plain(const char *url)
-{
-	return !url[strspn(
-		url, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:/[]_-")];
-}
-
-/* Each CA is a here-document with a quoted delimiter, in which the shell expands nothing. */
+/* Each CA is a here-document with a quoted delimiter, in which the shell expands nothing. A URL,
+ * which comes from the API server and is untrusted, may have only characters that are safe between
+ * apostrophes. */
 int show_endpoints_script(
 	const struct show_endpoint e[SHOW_N_ENDPOINTS], struct strbuf *out, struct err *err)
 {
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:/[]_-";
+
 	strbuf_adds(out, head);
 	for (int i = 0; i < SHOW_N_ENDPOINTS; i++) {
 		if (!e[i].url)
 			continue;
-		if (!is_plain(e[i].url))
+		if (e[i].url[strspn(e[i].url, plain)])
 			return err_set(err, ERR_INVALID, "%s: %.200s is not a valid address",
 				e[i].name, log_esc(e[i].url));
 		strbuf_addf(out, "look '%s' %d '%s'%s <<'END'\n", e[i].name, e[i].expected,

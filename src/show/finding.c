@@ -133,24 +133,21 @@ void show_found_pods(struct show_findings *f, struct json_object *deployment)
 		json_get_int(deployment, "spec/replicas", 1));
 }
 
-/* By its plural, in an APIResourceList. */
-static bool has_resource(struct json_object *list, const char *name)
-{
-	for (size_t i = 0; list && i < json_object_array_length(list); i++)
-		if (str_eq(json_get_str(json_object_array_get_idx(list, i), "name"), name))
-			return true;
-	return false;
-}
-
+/* By the plural in the APIResourceList. */
 bool show_found_kinds(struct show_findings *f, struct json_object *resources)
 {
 	static const struct kobj_gvk *const kinds[] = {
 		&kobj_cluster, &kobj_machine, &kobj_ak, &kobj_image};
+	struct json_object *have = json_get_arr(resources, "resources");
 	cleanup_strbuf struct strbuf missing = STRBUF_INIT;
 
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (!has_resource(json_get_arr(resources, "resources"), kinds[i]->plural))
-			strbuf_addf(&missing, "%s%s", missing.len ? ", " : "", kinds[i]->plural);
+	for (size_t k = 0, i; k < ARRAY_LEN(kinds); k++) {
+		for (i = 0; i < json_len(have); i++)
+			if (str_eq(json_get_str(json_at(have, i), "name"), kinds[k]->plural))
+				break;
+		if (i == json_len(have))
+			strbuf_addf(&missing, "%s%s", missing.len ? ", " : "", kinds[k]->plural);
+	}
 	if (missing.len)
 		show_found(f, SHOW_IS_NO, "kinds", "kubectl apply -k crd/",
 			"the server has no resource %s", strbuf_str(&missing));
@@ -173,16 +170,14 @@ void show_found_images(struct show_findings *f, const struct show_world *w)
  * reported, so it stands for all. */
 void show_found_observed(struct show_findings *f, struct json_object *cluster)
 {
-	int64_t generation = json_get_int(cluster, "metadata/generation", 0),
-		seen = json_get_int(show_condition(cluster, "Installed"), "observedGeneration", -1);
+	int64_t generation = json_get_int(cluster, "metadata/generation", 0);
+	bool seen = json_get_int(show_condition(cluster, "Installed"), "observedGeneration", -1) ==
+		    generation;
 
-	if (seen != generation)
-		show_found(f, SHOW_IS_NO, "operator",
-			"check that it runs and reaches this API server; check its log",
-			"it has not observed the current generation of the TrustedExecutionCluster");
-	else
-		show_found(f, SHOW_IS_OK, "operator", NULL,
-			"it has observed the current generation of the TrustedExecutionCluster");
+	show_found(f, seen ? SHOW_IS_OK : SHOW_IS_NO, "operator",
+		seen ? NULL : "check that it runs and reaches this API server; check its log",
+		"it has%s observed the current generation of the TrustedExecutionCluster",
+		seen ? "" : " not");
 }
 
 /* Days are rounded down: a certificate with "0 days" still works today. */

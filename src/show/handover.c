@@ -372,25 +372,19 @@ static bool same_ticket(const struct show_authority *from, const struct show_aut
 	return has_ticket(to) && str_eq(from->ticket, to->ticket);
 }
 
-/* Whether two versions agree in major and minor ("0.2" of "0.2.1"): operators exchange state only
- * within one minor version. */
-static bool same_minor(const char *a, const char *b)
-{
-	size_t n = strcspn(a, ".");
-
-	if (a[n])
-		n += 1 + strcspn(a + n + 1, ".");
-	return strncmp(a, b, n) == 0 && (!b[n] || b[n] == '.');
-}
-
 /* Check what must hold before the source is frozen. Freezing blocks new nodes, so it must not
  * start a wait that could have come first. DONE: all checks passed. */
 static struct show_next preflight(const struct show_authority *from,
 	const struct show_authority *to, const struct show_promotion *p)
 {
 	const enum show_step step = SHOW_STEP_PREFLIGHT;
+	const char *a = p->from_version, *b = p->to_version;
+	size_t minor = a ? strcspn(a, ".") : 0; /* length of "0.2" in "0.2.1" */
 
-	if (p->from_version && p->to_version && !same_minor(p->from_version, p->to_version))
+	if (a && a[minor])
+		minor += 1 + strcspn(a + minor + 1, ".");
+	/* Operators exchange state only within one minor version. */
+	if (a && b && (strncmp(a, b, minor) != 0 || (b[minor] && b[minor] != '.')))
 		return next(SHOW_DO_REFUSE, step, "upgrade the older one first",
 			"the operators have different versions: %s at the source, %s at the target",
 			p->from_version, p->to_version);
@@ -469,30 +463,24 @@ static struct show_next compare(const struct show_authority *from, const struct 
 		from->digest, to->digest);
 }
 
-/* The source is Frozen and the target follows. The ticket comes before the digests: equal state
- * under different tickets belongs to two promotions, and neither may end in a takeover. */
-static struct show_next promote_frozen(const struct show_authority *from,
-	const struct show_authority *to, const struct show_promotion *p)
-{
-	struct show_next n = judge_following(from, to, SHOW_STEP_COPY);
-
-	if (n.act == SHOW_DO_REFUSE)
-		return n;
-	if (!same_ticket(from, to) || (p->ticket && !str_eq(p->ticket, to->ticket)))
-		return announce(to, p, SHOW_STEP_FREEZE);
-	if (!is(from, "Frozen"))
-		return wait_for(from, SHOW_STEP_FREEZE, "source", "Frozen");
-	return n.act == SHOW_DO_DONE ? compare(from, to) : n;
-}
-
-/* With the target at Self the takeover has happened; only the same ticket on both shows that it
- * was this promotion. */
+/* The ticket comes before the digests: equal state under different tickets belongs to two
+ * promotions, and neither may end in a takeover. With the target at Self the takeover has
+ * happened; only the same ticket on both shows that it was this promotion. */
 static struct show_next promote_from_frozen(const struct show_authority *from,
 	const struct show_authority *to, const struct show_promotion *p)
 {
+	struct show_next n;
+
 	switch (to->is) {
 	case MODEL_AUTHORITY_FOLLOWING:
-		return promote_frozen(from, to, p);
+		n = judge_following(from, to, SHOW_STEP_COPY);
+		if (n.act == SHOW_DO_REFUSE)
+			return n;
+		if (!same_ticket(from, to) || (p->ticket && !str_eq(p->ticket, to->ticket)))
+			return announce(to, p, SHOW_STEP_FREEZE);
+		if (!is(from, "Frozen"))
+			return wait_for(from, SHOW_STEP_FREEZE, "source", "Frozen");
+		return n.act == SHOW_DO_DONE ? compare(from, to) : n;
 	case MODEL_AUTHORITY_SELF:
 		if (!same_ticket(from, to))
 			return next(SHOW_DO_REFUSE, SHOW_STEP_SWAP,
@@ -554,55 +542,45 @@ struct show_next show_promote_next(const struct show_authority *from,
 
 /* ---- aborting */
 
-/* Whether the target's ticket is the aborted form of the one that froze the source; a source
- * without a ticket matches any. */
-static bool is_fenced(const struct show_authority *from, const struct show_authority *to)
-{
-	return to->ticket && str_starts(to->ticket, SHOW_TICKET_ABORTED) &&
-	       (!from->ticket || str_eq(to->ticket + strlen(SHOW_TICKET_ABORTED), from->ticket));
-}
-
 /* The target is fenced before the source is released: a target with a valid ticket could still
- * take over. */
-static struct show_next abort_frozen(
-	const struct show_authority *from, const struct show_authority *to)
-{
-	const enum show_step step = SHOW_STEP_FREEZE;
-
-	if (to->is == MODEL_AUTHORITY_SELF)
-		return next(SHOW_DO_REFUSE, step,
-			"run tecctl promote with the same options, without --abort, to finish it",
-			"the target already decides");
-	/* A source that a person froze, without a ticket, has no promotion to fence. */
-	if (is_fenced(from, to) || (!from->ticket && !has_ticket(to)))
-		return act(SHOW_DO_UNFREEZE, step);
-	if (from->ticket && !same_ticket(from, to))
-		return next(SHOW_DO_REFUSE, step,
-			"give its target as --to; or run tecctl promote with the same options, then --abort",
-			"the source was frozen to promote another target");
-	return act(SHOW_DO_FENCE, step);
-}
-
-/* A source at Self is not frozen yet; a ticket already on the target is fenced all the same. */
+ * take over. A source at Self is not frozen yet; a ticket already on the target is fenced all the
+ * same. */
 struct show_next show_abort_next(const struct show_authority *from, const struct show_authority *to)
 {
+	const enum show_step step =
+		from->is == MODEL_AUTHORITY_FROZEN ? SHOW_STEP_FREEZE : SHOW_STEP_FOLLOW;
+	bool aborted = to->ticket && str_starts(to->ticket, SHOW_TICKET_ABORTED);
 	struct show_next n;
 
 	if (refuse_any(from, to, SHOW_STEP_FOLLOW, &n))
 		return n;
-	if (from->is == MODEL_AUTHORITY_FROZEN)
-		return abort_frozen(from, to);
+	if (from->is == MODEL_AUTHORITY_FROZEN) {
+		if (to->is == MODEL_AUTHORITY_SELF)
+			return next(SHOW_DO_REFUSE, step,
+				"run tecctl promote with the same options, without --abort, to finish it",
+				"the target already decides");
+		/* A source that a person froze, without a ticket, has no promotion to fence; any
+		 * aborted ticket matches it. */
+		if (from->ticket ? aborted && str_eq(to->ticket + strlen(SHOW_TICKET_ABORTED),
+						      from->ticket)
+				 : !has_ticket(to))
+			return act(SHOW_DO_UNFREEZE, step);
+		if (from->ticket && !same_ticket(from, to))
+			return next(SHOW_DO_REFUSE, step,
+				"give its target as --to; or run tecctl promote with the same options, then --abort",
+				"the source was frozen to promote another target");
+		return act(SHOW_DO_FENCE, step);
+	}
 	if (from->is == MODEL_AUTHORITY_FOLLOWING || to->is == MODEL_AUTHORITY_SELF)
-		return next(SHOW_DO_REFUSE, SHOW_STEP_FOLLOW,
-			"to go back, promote in the other direction",
+		return next(SHOW_DO_REFUSE, step, "to go back, promote in the other direction",
 			"there is no promotion to abort: %s",
 			to->is == MODEL_AUTHORITY_SELF ? "the target decides"
 						       : "the source does not decide");
 	if (has_ticket(to))
-		return act(SHOW_DO_FENCE, SHOW_STEP_FOLLOW);
+		return act(SHOW_DO_FENCE, step);
 	if (!is(from, "Self"))
-		return wait_for(from, SHOW_STEP_FOLLOW, "source", "Self");
-	return act(SHOW_DO_DONE, SHOW_STEP_FOLLOW);
+		return wait_for(from, step, "source", "Self");
+	return act(SHOW_DO_DONE, step);
 }
 
 /* ---- retiring */
@@ -646,25 +624,11 @@ int64_t show_next_epoch(const struct show_authority *from, const struct show_aut
 	return epoch + 1;
 }
 
-/* Take over only if the operator itself reports that it has lost the source; a healthy source
- * needs tecctl promote. */
-static struct show_next from_lost_following(const struct show_authority *to)
-{
-	static const char *const lost[] = {"SourceUnreachable", "SourceWentBack", "SourceDiffers"};
-
-	for (size_t i = 0; i < ARRAY_LEN(lost); i++)
-		if (is(to, lost[i]))
-			return act(SHOW_DO_TAKE_ALONE, SHOW_STEP_TAKE);
-	if (!to->observed)
-		return wait_for(to, SHOW_STEP_TAKE, "target", "Following");
-	return next(SHOW_DO_REFUSE, SHOW_STEP_TAKE, "hand over with tecctl promote",
-		"the cluster that the target follows is not lost: %s", said(to));
-}
-
 /* Take over only if this operator itself has no contact with a cluster that decides. A source
  * that answers, or a peer that decides, must hand over by tecctl promote. */
 struct show_next show_from_lost_next(const struct show_authority *to)
 {
+	static const char *const lost[] = {"SourceUnreachable", "SourceWentBack", "SourceDiffers"};
 	const enum show_step step = SHOW_STEP_TAKE;
 
 	if (!to->known)
@@ -672,7 +636,14 @@ struct show_next show_from_lost_next(const struct show_authority *to)
 			"spec.authority of the target has a value that this tecctl does not know");
 	switch (to->is) {
 	case MODEL_AUTHORITY_FOLLOWING:
-		return from_lost_following(to);
+		/* The operator itself must report that it has lost the source. */
+		for (size_t i = 0; i < ARRAY_LEN(lost); i++)
+			if (is(to, lost[i]))
+				return act(SHOW_DO_TAKE_ALONE, step);
+		if (!to->observed)
+			return wait_for(to, step, "target", "Following");
+		return next(SHOW_DO_REFUSE, step, "hand over with tecctl promote",
+			"the cluster that the target follows is not lost: %s", said(to));
 	case MODEL_AUTHORITY_RETIRED:
 		return next(SHOW_DO_REFUSE, step,
 			"create a new TrustedExecutionCluster in its place",

@@ -123,20 +123,17 @@ static bool same_register(const struct pcr_events *a, const struct pcr_events *b
 	       memcmp(x, y, sizeof(x)) == 0;
 }
 
-/* PCR 7 is not compared: it depends on the platform, not on the image alone. */
-static bool same_values(const struct pcr_events *a, const struct pcr_events *b)
-{
-	return same_register(a, b, 4) && same_register(a, b, 14);
-}
-
-/* Whether the image computes to these values in any of its variants. */
+/* Whether the image computes to these values in any of its variants: the likeliest boot (i 0) and
+ * those after it. PCR 7 is not compared: it depends on the platform, not on the image alone. */
 static bool computed_has(const struct model_pcrmsg *m, const struct pcr_events *e)
 {
-	bool found = same_values(&m->events, e);
+	for (size_t i = 0; i <= m->variants.n; i++) {
+		const struct pcr_events *v = i ? &m->variants.v[i - 1].events : &m->events;
 
-	for (size_t i = 0; !found && i < m->variants.n; i++)
-		found = same_values(&m->variants.v[i].events, e);
-	return found;
+		if (same_register(v, e, 4) && same_register(v, e, 14))
+			return true;
+	}
+	return false;
 }
 
 size_t show_image_unlike(const struct model_pcrs_entry *e, const struct model_pcrmsg *computed)

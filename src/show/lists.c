@@ -15,13 +15,6 @@
 #include "tec/show/status.h"
 #include "tec/show/text.h"
 
-static enum show_colour colour_of(const struct show_state *s)
-{
-	return s->how == SHOW_STATE_GOOD     ? SHOW_GOOD
-	       : s->how == SHOW_STATE_PASSES ? SHOW_WAITS
-					     : SHOW_BAD;
-}
-
 /* The KEY column tells the bound key, "-" if none: NoApprovedKey in STATE then has its reason. */
 void show_machines(const struct show_world *w, bool colours, struct strbuf *out)
 {
@@ -34,13 +27,12 @@ void show_machines(const struct show_world *w, bool colours, struct strbuf *out)
 
 		show_table_row(t);
 		show_table_cell(t, SHOW_PLAIN, show_name(o));
-		show_table_cell(t, colour_of(&s), s.word);
+		show_table_cell(t, show_state_colour(SHOW_MACHINE, s.word), s.word);
 		show_table_cell(t, SHOW_PLAIN, key ? show_name(key) : "-");
 		show_table_age(t, show_age_of(w, o));
 		show_table_cell(t, SHOW_PLAIN, json_get_str(o, "spec/id"));
 	}
 	show_table_print(t, "", colours, out);
-	show_table_free(t);
 }
 
 /* A table of one kind with one more column, taken from the objects by a path. */
@@ -52,16 +44,15 @@ static void list(const struct show_world *w, enum show_kind kind, const char *la
 
 	for (size_t i = 0; i < w->list[kind].n; i++) {
 		struct json_object *o = w->list[kind].v[i];
-		struct show_state s = show_state_of(kind, o);
+		const char *state = show_state_of(kind, o).word;
 
 		show_table_row(t);
 		show_table_cell(t, SHOW_PLAIN, show_name(o));
-		show_table_cell(t, colour_of(&s), s.word);
+		show_table_cell(t, show_state_colour(kind, state), state);
 		show_table_age(t, show_age_of(w, o));
 		show_table_cell(t, SHOW_PLAIN, json_get_str(o, last_path));
 	}
 	show_table_print(t, "", colours, out);
-	show_table_free(t);
 }
 
 void show_keys(const struct show_world *w, bool colours, struct strbuf *out)
@@ -76,14 +67,10 @@ void show_images(const struct show_world *w, bool colours, struct strbuf *out)
 
 /* ---- one */
 
-/* Append "WHAT text", aligned; nothing for NULL, so that absent fields take no line. */
+/* A field of an object as the line "WHAT text", aligned. */
 static void line(struct strbuf *out, const char *what, const char *text)
 {
-	if (!text)
-		return;
-	strbuf_addf(out, "%-12s ", what);
-	show_safe(out, text);
-	strbuf_addc(out, '\n');
+	show_line(out, "%-12s %s", what, text);
 }
 
 /* Relative, as kubectl shows it: the API server's clock may differ from ours. */
@@ -103,25 +90,14 @@ static void print_conditions(
 	struct json_object *all = json_get_arr(o, "status/conditions");
 
 	strbuf_adds(out, "Conditions:\n");
-	for (size_t i = 0; all && i < json_object_array_length(all); i++) {
-		struct json_object *c = json_object_array_get_idx(all, i);
-		const char *type = json_get_str(c, "type"), *reason = json_get_str(c, "reason");
-		bool good = str_eq(json_get_str(c, "status"), "True");
-		size_t begin;
+	for (size_t i = 0; i < json_len(all); i++) {
+		struct json_object *c = json_at(all, i);
+		cleanup_strbuf struct strbuf type = STRBUF_INIT;
 
-		strbuf_adds(out, "  ");
-		begin = out->len;
-		show_safe(out, type);
-		strbuf_addf(out, "%*s ", (int)(out->len - begin < 20 ? 20 - (out->len - begin) : 0),
-			"");
-		show_text(out, colours,
-			good                        ? SHOW_GOOD
-			: show_passes(kind, reason) ? SHOW_WAITS
-						    : SHOW_BAD,
-			reason);
-		strbuf_adds(out, ": ");
-		show_safe(out, json_get_str(c, "message"));
-		strbuf_addc(out, '\n');
+		show_safe(&type, json_get_str(c, "type"));
+		strbuf_addf(out, "  %-20s ", strbuf_str(&type));
+		show_text(out, colours, show_condition_colour(kind, c), json_get_str(c, "reason"));
+		show_line(out, ": %s", show_str(c, "message"));
 	}
 	if (!all)
 		strbuf_adds(out, "  none yet; check that the operator runs: tecctl doctor\n");
@@ -138,10 +114,11 @@ void show_machine(
 	size_t at = 0;
 
 	line(out, "Machine:", show_name(machine));
-	line(out, "ID:", json_get_str(machine, "spec/id"));
+	if (json_get_str(machine, "spec/id"))
+		line(out, "ID:", json_get_str(machine, "spec/id"));
 	age_line(w, machine, out);
 	strbuf_addf(out, "%-12s ", "State:");
-	show_text(out, colours, colour_of(&s), s.word);
+	show_text(out, colours, show_state_colour(SHOW_MACHINE, s.word), s.word);
 	strbuf_addc(out, '\n');
 	line(out, "Key:", key ? show_name(key) : "none");
 	while ((other = show_machine_other_key(w, machine, &at))) {
@@ -183,22 +160,17 @@ static void print_entry(const struct model_pcrs_entry *e, struct strbuf *out)
 	strbuf_adds(out, "Values, most likely first:\n");
 	print_events(&e->events, out);
 	for (size_t i = 0; i < e->variants.n; i++) {
-		strbuf_adds(out, "Or, ");
-		show_safe(out, e->variants.v[i].when);
-		strbuf_adds(out,
-			e->variants.v[i].secure_boot ? ":\n" : " (only with secureBoot: Any):\n");
+		show_line(out, "Or, %s%s", e->variants.v[i].when,
+			e->variants.v[i].secure_boot ? ":" : " (only with secureBoot: Any):");
 		print_events(&e->variants.v[i].events, out);
 	}
 	for (size_t i = 0; i < e->platforms.n; i++) {
 		const struct model_platform *p = &e->platforms.v[i];
 
-		strbuf_adds(out, "On the platform ");
-		show_safe(out, p->name);
-		strbuf_adds(out, p->why ? ", no values: " : ":\n");
-		if (p->why) {
-			show_safe(out, p->why);
-			strbuf_addc(out, '\n');
-		}
+		if (p->why)
+			show_line(out, "On the platform %s, no values: %s", p->name, p->why);
+		else
+			show_line(out, "On the platform %s:", p->name);
 		print_events(&p->events, out);
 	}
 }
@@ -213,7 +185,8 @@ void show_image(
 	const char *sb = json_get_str(image, "spec/secureBoot");
 
 	line(out, "Image:", show_name(image));
-	line(out, "Reference:", json_get_str(image, "spec/image"));
+	if (json_get_str(image, "spec/image"))
+		line(out, "Reference:", json_get_str(image, "spec/image"));
 	line(out, "Secure Boot:", sb ? sb : "Required");
 	age_line(w, image, out);
 	print_conditions(SHOW_IMAGE, image, colours, out);

@@ -74,89 +74,81 @@ struct show_state show_state_of(enum show_kind kind, struct json_object *o)
 	return s;
 }
 
-/* ---- the document */
-
-/* Only the four members that matter to people; times and generations are left out. */
-static struct json_object *conditions_json(struct json_object *o)
+enum show_colour show_state_colour(enum show_kind kind, const char *word)
 {
-	struct json_object *all = json_get_arr(o, "status/conditions"), *out = json_arr();
-
-	for (size_t i = 0; all && i < json_object_array_length(all); i++) {
-		static const char *const members[] = {"type", "status", "reason", "message"};
-		struct json_object *from = json_object_array_get_idx(all, i), *to = json_obj();
-
-		for (size_t k = 0; k < ARRAY_LEN(members); k++)
-			json_add_str(to, members[k], json_get_str(from, members[k]));
-		json_push(out, to);
-	}
-	return out;
+	return str_eq(word, "Ready") ? SHOW_GOOD
+	       : show_passes(kind, word) || str_eq(word, "New") || str_eq(word, "Deleting")
+		       ? SHOW_WAITS
+		       : SHOW_BAD;
 }
 
-/* status.authority, with the authority that spec requests as "wanted". */
-static struct json_object *authority_json(struct json_object *o)
+enum show_colour show_condition_colour(enum show_kind kind, struct json_object *condition)
 {
-	struct json_object *from = json_get_obj(o, "status/authority"), *to = json_obj();
-	const char *wanted = json_get_str(o, "spec/authority");
+	return str_eq(json_get_str(condition, "status"), "True")      ? SHOW_GOOD
+	       : show_passes(kind, json_get_str(condition, "reason")) ? SHOW_WAITS
+								      : SHOW_BAD;
+}
+
+/* ---- the document */
+
+/* Copy members that hold text; one that is absent stays absent. */
+static struct json_object *copy_texts(
+	struct json_object *to, struct json_object *from, const char *const *names)
+{
+	for (; *names; names++)
+		json_add_str(to, *names, json_get_str(from, *names));
+	return to;
+}
+
+/* Defaults of the CRD are filled in here: objects do not store them. Of conditions and of
+ * status.authority only the members that matter to people are kept; the authority that spec
+ * requests is "wanted". */
+static struct json_object *cluster_json(struct json_object *o)
+{
+	static const char *const of_condition[] = {"type", "status", "reason", "message", NULL},
+				 *const of_authority[] = {"seen", "digest", NULL};
+	struct json_object *c = json_obj(), *to = json_obj(), *conditions = json_arr(),
+			   *from = json_get_obj(o, "status/authority"),
+			   *all = json_get_arr(o, "status/conditions");
+	const char *mode = json_get_str(o, "spec/registration/mode"),
+		   *approval = json_get_str(o, "spec/registration/approval"),
+		   *wanted = json_get_str(o, "spec/authority");
 	int64_t behind = json_get_int(from, "behind", -1);
 
+	json_add_str(c, "name", show_name(o));
+	json_add_str(c, "registration", mode ? mode : "Open");
+	json_add_str(c, "approval", approval ? approval : "Automatic");
 	json_add_str(to, "wanted", wanted ? wanted : "Self");
 	json_add_str(to, "reason", json_get_str(show_condition(o, "Authority"), "reason"));
 	json_add_str(to, "peer", json_get_str(from, "peer"));
 	if (behind >= 0)
 		json_add_int(to, "behind", behind);
-	json_add_str(to, "seen", json_get_str(from, "seen"));
-	return json_add_str(to, "digest", json_get_str(from, "digest"));
+	json_add(c, "authority", copy_texts(to, from, of_authority));
+	for (size_t i = 0; i < json_len(all); i++)
+		json_push(conditions, copy_texts(json_obj(), json_at(all, i), of_condition));
+	return json_add(c, "conditions", conditions);
 }
 
-/* Defaults of the CRD are filled in here: objects do not store them. */
-static struct json_object *cluster_json(struct json_object *o)
-{
-	struct json_object *c = json_obj();
-	const char *mode = json_get_str(o, "spec/registration/mode"),
-		   *approval = json_get_str(o, "spec/registration/approval");
-
-	json_add_str(c, "name", show_name(o));
-	json_add_str(c, "registration", mode ? mode : "Open");
-	json_add_str(c, "approval", approval ? approval : "Automatic");
-	json_add(c, "authority", authority_json(o));
-	json_add(c, "conditions", conditions_json(o));
-	return c;
-}
-
-/* Skip an address that is not set. */
-static void add_server(
-	struct json_object *out, const char *address, const char *field, bool administered)
-{
-	struct json_object *s;
-
-	if (!address)
-		return;
-	s = json_add_str(json_add_str(json_obj(), "address", address), "field", field);
-	json_push(out, json_add_bool(s, "administered", administered));
-}
-
-/* All servers that nodes may contact; "administered" are those that the operator writes keys to. */
+/* All servers that nodes may contact, publicTrusteeAddr first; "administered" are those that the
+ * operator writes keys to. An address that is not set is left out. */
 static struct json_object *servers_json(struct json_object *cluster)
 {
 	struct json_object *out = json_arr(), *more = json_get_arr(cluster, "spec/trusteeServers");
 
-	add_server(out, json_get_str(cluster, "spec/publicTrusteeAddr"), "publicTrusteeAddr", true);
-	for (size_t i = 0; more && i < json_object_array_length(more); i++) {
-		struct json_object *s = json_object_array_get_idx(more, i);
-		cleanup_free char *field = xasprintf("trusteeServers[%zu]", i);
+	for (size_t i = 0; i <= json_len(more); i++) {
+		struct json_object *s = i ? json_at(more, i - 1) : NULL, *to;
+		const char *address = s ? json_get_str(s, "address")
+					: json_get_str(cluster, "spec/publicTrusteeAddr");
+		cleanup_free char *field =
+			s ? xasprintf("trusteeServers[%zu]", i - 1) : xstrdup("publicTrusteeAddr");
 
-		add_server(out, json_get_str(s, "address"), field,
-			json_get_str(s, "adminSecret") != NULL);
+		if (!address)
+			continue;
+		to = json_add_str(json_add_str(json_obj(), "address", address), "field", field);
+		json_push(out, json_add_bool(to, "administered",
+				       !s || json_get_str(s, "adminSecret") != NULL));
 	}
 	return out;
-}
-
-/* How many sets of PCR values the image may boot with; -1: unknown. */
-static int64_t variants_of(const struct model_pcrs *pcrs, const char *name)
-{
-	const struct model_pcrs_entry *e = pcrs ? model_pcrs_find(pcrs, name) : NULL;
-
-	return e && !e->why ? 1 + (int64_t)e->variants.n : -1;
 }
 
 /* Count the register sets of all images that Trustee accepts as an approved boot; -1: unknown. */
@@ -176,13 +168,7 @@ static int64_t count_boot_sets(const struct show_world *w)
 		       : -1;
 }
 
-static void add_state(struct json_object *to, enum show_kind kind, struct json_object *o)
-{
-	struct show_state s = show_state_of(kind, o);
-
-	json_add_str(json_add_str(to, "state", s.word), "message", s.message);
-}
-
+/* Without known values an image has no number of variants: sets of PCR values it may boot with. */
 static struct json_object *images_json(const struct show_world *w)
 {
 	cleanup_model_pcrs struct model_pcrs *pcrs = show_pcrs(w);
@@ -190,13 +176,15 @@ static struct json_object *images_json(const struct show_world *w)
 
 	for (size_t i = 0; i < w->list[SHOW_IMAGE].n; i++) {
 		struct json_object *o = w->list[SHOW_IMAGE].v[i], *to = json_obj();
-		int64_t variants = variants_of(pcrs, show_name(o));
+		const struct model_pcrs_entry *e =
+			pcrs ? model_pcrs_find(pcrs, show_name(o)) : NULL;
+		struct show_state s = show_state_of(SHOW_IMAGE, o);
 
 		json_add_str(to, "name", show_name(o));
 		json_add_str(to, "image", json_get_str(o, "spec/image"));
-		add_state(to, SHOW_IMAGE, o);
-		if (variants >= 0)
-			json_add_int(to, "variants", variants);
+		json_add_str(json_add_str(to, "state", s.word), "message", s.message);
+		if (e && !e->why)
+			json_add_int(to, "variants", 1 + (int64_t)e->variants.n);
 		json_push(out, json_add_int(to, "ageSeconds", show_age_of(w, o)));
 	}
 	return out;
@@ -275,9 +263,8 @@ static bool is_unreadable(struct json_object *s, enum show_kind kind)
 {
 	struct json_object *all = json_get_arr(s, "unreadable");
 
-	for (size_t i = 0; i < json_object_array_length(all); i++)
-		if (str_eq(json_get_str(json_object_array_get_idx(all, i), "kind"),
-			    kind_names[kind]))
+	for (size_t i = 0; i < json_len(all); i++)
+		if (str_eq(json_get_str(json_at(all, i), "kind"), kind_names[kind]))
 			return true;
 	return false;
 }
@@ -296,78 +283,59 @@ static void title(const struct page *p, const char *text)
 	show_text(p->out, p->colours, SHOW_TITLE, text);
 }
 
-static void print_modes(const struct page *p, struct json_object *cluster)
-{
-	strbuf_adds(p->out, ", registration ");
-	show_safe(p->out, json_get_str(cluster, "registration"));
-	strbuf_adds(p->out, ", approval ");
-	show_safe(p->out, json_get_str(cluster, "approval"));
-	strbuf_addc(p->out, '\n');
-}
-
 /* Tell who decides, if it is not this operator, and how far its copy lags. */
 static void print_authority(const struct page *p, struct json_object *a)
 {
-	const char *wanted = json_get_str(a, "wanted"), *peer = json_get_str(a, "peer");
+	const char *wanted = json_get_str(a, "wanted"), *peer = json_get_str(a, "peer"),
+		   *seen = json_get_str(a, "seen"), *digest = json_get_str(a, "digest");
 	int64_t behind = json_get_int(a, "behind", -1);
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 
 	if (!a || str_eq(wanted, "Self"))
 		return;
-	strbuf_adds(p->out, "  This operator does not decide: spec.authority is ");
-	show_safe(p->out, wanted);
-	if (peer) {
-		strbuf_adds(p->out, ", follows ");
-		show_safe(p->out, peer);
-	}
+	if (peer)
+		strbuf_addf(&text, ", follows %s", peer);
 	if (behind >= 0)
-		strbuf_addf(p->out, ", %" PRId64 " objects behind", behind);
-	if (json_get_str(a, "seen")) {
-		strbuf_adds(p->out, ", seen ");
-		show_safe(p->out, json_get_str(a, "seen"));
-	}
-	strbuf_addc(p->out, '\n');
-	if (!json_get_str(a, "digest"))
-		return;
-	strbuf_adds(p->out, "  State digest ");
-	show_safe(p->out, json_get_str(a, "digest"));
-	strbuf_addc(p->out, '\n');
+		strbuf_addf(&text, ", %" PRId64 " objects behind", behind);
+	if (seen)
+		strbuf_addf(&text, ", seen %s", seen);
+	show_line(p->out, "  This operator does not decide: spec.authority is %s%s", wanted,
+		strbuf_str(&text));
+	if (digest)
+		show_line(p->out, "  State digest %s", digest);
 }
 
 /* Print the message of a condition only if it is not True: a good state needs no explanation. */
 static void print_cluster(const struct page *p, struct json_object *s)
 {
 	struct json_object *c = json_get_obj(s, "cluster"), *all = json_get_arr(c, "conditions");
+	const char *ns = show_str(s, "namespace");
 
 	title(p, "Cluster");
-	strbuf_addc(p->out, ' ');
-	show_safe(p->out, c ? json_get_str(c, "name") : "-");
-	strbuf_adds(p->out, " in namespace ");
-	show_safe(p->out, json_get_str(s, "namespace"));
-	if (!c && is_unreadable(s, SHOW_CLUSTER))
-		strbuf_adds(p->out, "\n  not readable\n");
-	else if (!c)
-		strbuf_adds(p->out,
-			"\n  No TrustedExecutionCluster found. Next step: create one, or give its namespace with -n.\n");
+	if (c)
+		show_line(p->out, " %s in namespace %s, registration %s, approval %s",
+			show_str(c, "name"), ns, show_str(c, "registration"),
+			show_str(c, "approval"));
 	else
-		print_modes(p, c);
+		show_line(p->out, " - in namespace %s", ns);
+	if (!c)
+		strbuf_adds(p->out,
+			is_unreadable(s, SHOW_CLUSTER)
+				? "  not readable\n"
+				: "  No TrustedExecutionCluster found. Next step: create one, or give its namespace with -n.\n");
 	print_authority(p, json_get_obj(c, "authority"));
-	for (size_t i = 0; all && i < json_object_array_length(all); i++) {
-		struct json_object *one = json_object_array_get_idx(all, i);
-		const char *reason = json_get_str(one, "reason");
-		bool good = str_eq(json_get_str(one, "status"), "True");
-		enum show_colour colour = good                                ? SHOW_GOOD
-					  : show_passes(SHOW_CLUSTER, reason) ? SHOW_WAITS
-									      : SHOW_BAD;
+	for (size_t i = 0; i < json_len(all); i++) {
+		struct json_object *one = json_at(all, i);
+		enum show_colour colour = show_condition_colour(SHOW_CLUSTER, one);
 		cleanup_strbuf struct strbuf name = STRBUF_INIT;
 
 		show_safe(&name, json_get_str(one, "type"));
 		strbuf_addf(p->out, "  %-20s  ", strbuf_str(&name));
-		show_text(p->out, p->colours, colour, reason);
-		if (!good) {
-			strbuf_adds(p->out, ": ");
-			show_safe(p->out, json_get_str(one, "message"));
-		}
-		strbuf_addc(p->out, '\n');
+		show_text(p->out, p->colours, colour, json_get_str(one, "reason"));
+		if (colour == SHOW_GOOD)
+			strbuf_addc(p->out, '\n');
+		else
+			show_line(p->out, ": %s", show_str(one, "message"));
 	}
 }
 
@@ -377,13 +345,13 @@ static void print_servers(const struct page *p, struct json_object *s)
 	struct json_object *all = json_get_arr(s, "trusteeServers");
 	struct show_table *t;
 
-	if (!json_object_array_length(all))
+	if (!json_len(all))
 		return;
 	title(p, "Trustee servers");
 	strbuf_addc(p->out, '\n');
 	t = show_table_new(titles);
-	for (size_t i = 0; i < json_object_array_length(all); i++) {
-		struct json_object *one = json_object_array_get_idx(all, i);
+	for (size_t i = 0; i < json_len(all); i++) {
+		struct json_object *one = json_at(all, i);
 
 		show_table_row(t);
 		show_table_cell(t, SHOW_PLAIN, json_get_str(one, "address"));
@@ -392,16 +360,6 @@ static void print_servers(const struct page *p, struct json_object *s)
 			t, SHOW_PLAIN, json_get_bool(one, "administered", false) ? "yes" : "no");
 	}
 	show_table_print(t, "  ", p->colours, p->out);
-	show_table_free(t);
-}
-
-/* Colours by word, as the document carries no more than that. */
-static enum show_colour colour_of(enum show_kind kind, const char *state)
-{
-	return str_eq(state, "Ready") ? SHOW_GOOD
-	       : show_passes(kind, state) || str_eq(state, "New") || str_eq(state, "Deleting")
-		       ? SHOW_WAITS
-		       : SHOW_BAD;
 }
 
 /* An image without a known number of variants shows "-": its values are not computed yet. */
@@ -417,29 +375,28 @@ static void print_images(const struct page *p, struct json_object *s)
 		strbuf_adds(p->out, "\n  not readable\n");
 		return;
 	}
-	strbuf_addf(p->out, "  %zu", json_object_array_length(all));
+	strbuf_addf(p->out, "  %zu", json_len(all));
 	if (sets >= 0)
 		strbuf_addf(
 			p->out, ", %" PRId64 " boot %s approved", sets, sets == 1 ? "set" : "sets");
 	strbuf_addc(p->out, '\n');
-	if (!json_object_array_length(all))
+	if (!json_len(all))
 		return;
 	t = show_table_new(titles);
-	for (size_t i = 0; i < json_object_array_length(all); i++) {
-		struct json_object *one = json_object_array_get_idx(all, i);
+	for (size_t i = 0; i < json_len(all); i++) {
+		struct json_object *one = json_at(all, i);
 		const char *state = json_get_str(one, "state");
 		cleanup_free char *variants =
 			xasprintf("%" PRId64, json_get_int(one, "variants", -1));
 
 		show_table_row(t);
 		show_table_cell(t, SHOW_PLAIN, json_get_str(one, "name"));
-		show_table_cell(t, colour_of(SHOW_IMAGE, state), state);
+		show_table_cell(t, show_state_colour(SHOW_IMAGE, state), state);
 		show_table_cell(t, SHOW_PLAIN, variants[0] == '-' ? "-" : variants);
 		show_table_age(t, json_get_int(one, "ageSeconds", -1));
 		show_table_cell(t, SHOW_PLAIN, json_get_str(one, "image"));
 	}
 	show_table_print(t, "  ", p->colours, p->out);
-	show_table_free(t);
 }
 
 /* One line per state, in the order in which states were first met. */
@@ -457,10 +414,8 @@ static void print_machines(const struct page *p, struct json_object *s)
 		strbuf_addf(p->out, ", attestation keys %" PRId64, json_get_int(s, "keys", 0));
 	strbuf_addc(p->out, '\n');
 	json_object_object_foreach (by, name, n) {
-		cleanup_free char *count = xasprintf("%" PRId64, json_object_get_int64(n));
-
-		strbuf_addf(p->out, "  %6s  ", count);
-		show_text(p->out, p->colours, colour_of(SHOW_MACHINE, name), name);
+		strbuf_addf(p->out, "  %6" PRId64 "  ", json_object_get_int64(n));
+		show_text(p->out, p->colours, show_state_colour(SHOW_MACHINE, name), name);
 		strbuf_addc(p->out, '\n');
 	}
 }
@@ -469,36 +424,28 @@ static void print_machines(const struct page *p, struct json_object *s)
 static void print_waiting(const struct page *p, struct json_object *s)
 {
 	struct json_object *all = json_get_arr(s, "waiting");
-	size_t n = json_object_array_length(all);
+	size_t n = json_len(all);
 
 	if (!n)
 		return;
 	title(p, "Waiting, and why");
 	strbuf_addc(p->out, '\n');
 	for (size_t i = 0; i < n && i < WAITING_MAX; i++) {
-		struct json_object *one = json_object_array_get_idx(all, i);
+		struct json_object *one = json_at(all, i);
 		const char *message = json_get_str(one, "message"),
 			   *next = json_get_str(one, "next");
+		cleanup_free char *what =
+			xasprintf("  %s %s: ", show_str(one, "kind"), show_str(one, "name"));
 
-		strbuf_adds(p->out, "  ");
-		show_safe(p->out, json_get_str(one, "kind"));
-		strbuf_addc(p->out, ' ');
-		show_safe(p->out, json_get_str(one, "name"));
-		strbuf_adds(p->out, ": ");
+		show_safe(p->out, what);
 		show_text(p->out, p->colours,
 			json_get_bool(one, "passes", false) ? SHOW_WAITS : SHOW_BAD,
 			json_get_str(one, "reason"));
 		strbuf_addc(p->out, '\n');
-		if (message) {
-			strbuf_adds(p->out, "    ");
-			show_safe(p->out, message);
-			strbuf_addc(p->out, '\n');
-		}
-		if (next) {
-			strbuf_adds(p->out, "    -> ");
-			show_safe(p->out, next);
-			strbuf_addc(p->out, '\n');
-		}
+		if (message)
+			show_line(p->out, "    %s", message);
+		if (next)
+			show_line(p->out, "    -> %s", next);
 	}
 	if (n > WAITING_MAX)
 		strbuf_addf(p->out, "  and %zu more: tecctl status -o json, tecctl machine list\n",
@@ -510,15 +457,13 @@ static void print_unreadable(const struct page *p, struct json_object *s)
 {
 	struct json_object *all = json_get_arr(s, "unreadable");
 
-	if (!json_object_array_length(all))
+	if (!json_len(all))
 		return;
 	title(p, "Unreadable, and therefore not shown");
 	strbuf_addc(p->out, '\n');
-	for (size_t i = 0; i < json_object_array_length(all); i++) {
-		struct json_object *one = json_object_array_get_idx(all, i);
-
-		strbuf_addf(p->out, "  %s: ", json_get_str(one, "kind"));
-		show_text(p->out, p->colours, SHOW_BAD, json_get_str(one, "why"));
+	for (size_t i = 0; i < json_len(all); i++) {
+		strbuf_addf(p->out, "  %s: ", show_str(json_at(all, i), "kind"));
+		show_text(p->out, p->colours, SHOW_BAD, json_get_str(json_at(all, i), "why"));
 		strbuf_addc(p->out, '\n');
 	}
 }
@@ -526,7 +471,7 @@ static void print_unreadable(const struct page *p, struct json_object *s)
 /* Built in a buffer of its own, so that title() knows whether it is the first section. */
 void show_status_text(struct json_object *status, bool colours, struct strbuf *out)
 {
-	struct strbuf own = STRBUF_INIT;
+	cleanup_strbuf struct strbuf own = STRBUF_INIT;
 	struct page p = {&own, colours};
 
 	print_cluster(&p, status);
@@ -536,5 +481,4 @@ void show_status_text(struct json_object *status, bool colours, struct strbuf *o
 	print_waiting(&p, status);
 	print_unreadable(&p, status);
 	strbuf_add(out, own.data, own.len);
-	strbuf_fini(&own);
 }

@@ -6,6 +6,7 @@
 #include "tec/show/text.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,18 @@ void show_safe(struct strbuf *out, const char *text)
 	for (size_t i = from; i < out->len; i++)
 		if (out->data[i] == '\n' || out->data[i] == '\t')
 			out->data[i] = ' ';
+}
+
+void show_line(struct strbuf *out, const char *fmt, ...)
+{
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vaddf(&text, fmt, ap);
+	va_end(ap);
+	show_safe(out, strbuf_str(&text));
+	strbuf_addc(out, '\n');
 }
 
 /* json-c escapes only what JSON requires; the rest of the control characters become \uXXXX too. */
@@ -100,19 +113,6 @@ void show_age(struct strbuf *out, int64_t s)
 
 /* ---- YAML: block style, with every scalar as JSON writes it (YAML 1.2 is a superset of JSON) */
 
-static bool is_empty(struct json_object *o)
-{
-	return (json_object_is_type(o, json_type_object) && !json_object_object_length(o)) ||
-	       (json_object_is_type(o, json_type_array) && !json_object_array_length(o));
-}
-
-/* Whether the value fits on one line: a scalar, or an empty object or array. */
-static bool is_plain(struct json_object *o)
-{
-	return is_empty(o) || (!json_object_is_type(o, json_type_object) &&
-				      !json_object_is_type(o, json_type_array));
-}
-
 static void yaml_value(struct strbuf *out, struct json_object *o, int depth);
 
 /* inline_first: the first member stands on the line of the "-" of its array. */
@@ -130,11 +130,11 @@ static void yaml_object(struct strbuf *out, struct json_object *o, int depth, bo
 /* A sequence is not indented below its key, as kubectl prints it. */
 static void yaml_array(struct strbuf *out, struct json_object *o, int depth)
 {
-	for (size_t i = 0; i < json_object_array_length(o); i++) {
-		struct json_object *v = json_object_array_get_idx(o, i);
+	for (size_t i = 0; i < json_len(o); i++) {
+		struct json_object *v = json_at(o, i);
 
 		strbuf_addf(out, "%*s-", 2 * depth, "");
-		if (!is_plain(v) && json_object_is_type(v, json_type_object)) {
+		if (json_len(v) && json_object_is_type(v, json_type_object)) {
 			strbuf_addc(out, ' ');
 			yaml_object(out, v, depth + 1, true);
 		} else {
@@ -143,10 +143,11 @@ static void yaml_array(struct strbuf *out, struct json_object *o, int depth)
 	}
 }
 
-/* Write a value after "name:" or "-", on the same line if it is plain. */
+/* Write a value after "name:" or "-", on the same line if it is a scalar, or an empty object or
+ * array. */
 static void yaml_value(struct strbuf *out, struct json_object *o, int depth)
 {
-	if (is_plain(o)) {
+	if (!json_len(o)) {
 		cleanup_free char *text = json_text(o);
 
 		strbuf_addf(out, " %s\n", o ? text : "null");
@@ -160,35 +161,26 @@ static void yaml_value(struct strbuf *out, struct json_object *o, int depth)
 }
 
 /* Built aside and escaped once at the end: JSON quoting leaves some control characters as they
- * are. */
+ * are. What yaml_value() puts between a name and its value, a blank or a newline, is dropped. */
 void show_yaml(struct strbuf *out, struct json_object *o)
 {
 	cleanup_strbuf struct strbuf yaml = STRBUF_INIT;
 
-	if (is_plain(o)) {
-		cleanup_free char *text = json_text(o);
-
-		strbuf_addf(&yaml, "%s\n", o ? text : "null");
-	} else if (json_object_is_type(o, json_type_object)) {
-		yaml_object(&yaml, o, 0, false);
-	} else {
-		yaml_array(&yaml, o, 0);
-	}
-	utf8_escape(out, strbuf_str(&yaml), yaml.len);
+	yaml_value(&yaml, o, 0);
+	utf8_escape(out, yaml.data + 1, yaml.len - 1);
 }
 
 /* ---- pages */
 
-/* Always redrawn on a terminal, as something else may have been written to it. */
+/* Always redrawn on a terminal, as something else may have been written to it: cursor to the top
+ * left corner, erase the screen (ECMA-48 CUP and ED). */
 void show_watch_page(
 	struct show_watch *w, bool colours, const struct strbuf *page, struct strbuf *out)
 {
-	if (colours) {
-		/* Cursor to the top left corner, erase the screen (ECMA-48 CUP and ED). */
+	if (colours)
 		strbuf_addf(out, "\033[H\033[2J%s", strbuf_str(page));
-	} else if (!w->started || !str_eq(strbuf_str(page), strbuf_str(&w->shown))) {
+	else if (!w->started || !str_eq(strbuf_str(page), strbuf_str(&w->shown)))
 		strbuf_addf(out, "%s%s", w->started ? "---\n" : "", strbuf_str(page));
-	}
 	w->started = true;
 	strbuf_reset(&w->shown);
 	strbuf_add(&w->shown, strbuf_str(page), page->len);
@@ -210,17 +202,6 @@ struct show_table *show_table_new(const char *const *titles)
 	while (t->n_columns < SHOW_COLUMNS_MAX && titles[t->n_columns])
 		t->n_columns++;
 	return t;
-}
-
-void show_table_free(struct show_table *t)
-{
-	if (!t)
-		return;
-	for (size_t i = 0; i < t->n; i++)
-		for (size_t k = 0; k < t->row[i].n; k++)
-			free(t->row[i].cell[k].text);
-	free(t->row);
-	free(t);
 }
 
 void show_table_row(struct show_table *t)
@@ -255,7 +236,7 @@ static size_t width(const char *text)
 {
 	size_t n = 0;
 
-	for (; *text; text++)
+	for (; text && *text; text++)
 		n += (*text & 0xc0) != 0x80;
 	return n;
 }
@@ -267,22 +248,19 @@ static void print_row(const struct show_table *t, const struct cell *cells, cons
 {
 	size_t last = t->n_columns;
 
-	while (last > 0 && (!cells[last - 1].text || !*cells[last - 1].text))
+	while (last > 0 && !width(cells[last - 1].text))
 		last--;
 	strbuf_adds(out, indent);
 	for (size_t i = 0; i < last; i++) {
-		const char *text = cells[i].text ? cells[i].text : "";
-
-		show_text(out, colours, cells[i].colour, text);
+		show_text(out, colours, cells[i].colour, cells[i].text);
 		if (i + 1 < last)
-			strbuf_addf(out, "%*s", (int)(widths[i] - width(text)) + 3, "");
+			strbuf_addf(out, "%*s", (int)(widths[i] - width(cells[i].text)) + 3, "");
 	}
 	strbuf_addc(out, '\n');
 }
 
 /* Columns are as wide as their widest cell; the last one is not padded. */
-void show_table_print(
-	const struct show_table *t, const char *indent, bool colours, struct strbuf *out)
+void show_table_print(struct show_table *t, const char *indent, bool colours, struct strbuf *out)
 {
 	size_t widths[SHOW_COLUMNS_MAX] = {0};
 	struct cell titles[SHOW_COLUMNS_MAX] = {{NULL, SHOW_PLAIN}};
@@ -291,13 +269,17 @@ void show_table_print(
 		titles[k] = (struct cell){(char *)(uintptr_t)t->titles[k], SHOW_TITLE};
 		widths[k] = width(t->titles[k]);
 		for (size_t i = 0; i < t->n; i++) {
-			const char *text = t->row[i].cell[k].text;
+			size_t w = width(t->row[i].cell[k].text);
 
-			if (text && width(text) > widths[k])
-				widths[k] = width(text);
+			widths[k] = w > widths[k] ? w : widths[k];
 		}
 	}
 	print_row(t, titles, widths, indent, colours, out);
-	for (size_t i = 0; i < t->n; i++)
+	for (size_t i = 0; i < t->n; i++) {
 		print_row(t, t->row[i].cell, widths, indent, colours, out);
+		for (size_t k = 0; k < t->row[i].n; k++)
+			free(t->row[i].cell[k].text);
+	}
+	free(t->row);
+	free(t);
 }

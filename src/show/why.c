@@ -227,23 +227,21 @@ static const char *claimed_by(struct json_object *e)
 	return who && *who ? who : source && *source ? source : "nobody";
 }
 
-/* The operator's before those of others, later before earlier. */
-static bool comes_before(struct json_object *a, struct json_object *b)
-{
-	bool claimed = claimed_by(a) != NULL;
-
-	return claimed != (claimed_by(b) != NULL) ? !claimed
-						  : time_us(event_time(a)) > time_us(event_time(b));
-}
-
-/* Insert an Event into the list of the REFUSALS_MAX that are shown. The operator's come first, so
- * that others cannot displace them with a flood of Events. */
+/* Insert an Event into the list of the REFUSALS_MAX that are shown, later before earlier. The
+ * operator's come first, so that others cannot displace them with a flood of Events. */
 static void insert_refusal(struct json_object **found, size_t *n, struct json_object *e)
 {
+	bool claimed = claimed_by(e) != NULL;
 	size_t at = *n;
 
-	while (at > 0 && comes_before(e, found[at - 1]))
-		at--;
+	for (; at > 0; at--) {
+		struct json_object *before = found[at - 1];
+
+		if (claimed != (claimed_by(before) != NULL)
+				? claimed
+				: time_us(event_time(e)) <= time_us(event_time(before)))
+			break;
+	}
 	if (at == REFUSALS_MAX)
 		return;
 	if (*n < REFUSALS_MAX)
@@ -277,27 +275,27 @@ static const char *next_pcr(const char *note, unsigned *pcr, char hex[SHA256_HEX
 	return NULL;
 }
 
-/* Whether the events extend the register to this value (hexadecimal). */
-static bool has_value(const struct pcr_events *e, unsigned pcr, const char *hex)
+/* The value to which the events extend the register, in hexadecimal; false: to none. */
+static bool value_of(const struct pcr_events *e, unsigned pcr, char hex[SHA256_HEX_LEN + 1])
 {
 	uint8_t value[SHA256_LEN];
-	char have[SHA256_HEX_LEN + 1];
 
 	if (!pcr_events_value(e, pcr, value))
 		return false;
-	bytes_to_hex(value, SHA256_LEN, have);
-	return str_eq(have, hex);
+	bytes_to_hex(value, SHA256_LEN, hex);
+	return true;
 }
 
 /* Whether any boot of the image, variants and platforms included, has this value. */
 static bool image_has(const struct model_pcrs_entry *e, unsigned pcr, const char *hex)
 {
-	bool found = has_value(&e->events, pcr, hex);
+	char have[SHA256_HEX_LEN + 1];
+	bool found = value_of(&e->events, pcr, have) && str_eq(have, hex);
 
 	for (size_t i = 0; !found && i < e->variants.n; i++)
-		found = has_value(&e->variants.v[i].events, pcr, hex);
+		found = value_of(&e->variants.v[i].events, pcr, have) && str_eq(have, hex);
 	for (size_t i = 0; !found && i < e->platforms.n; i++)
-		found = has_value(&e->platforms.v[i].events, pcr, hex);
+		found = value_of(&e->platforms.v[i].events, pcr, have) && str_eq(have, hex);
 	return found;
 }
 
@@ -312,19 +310,15 @@ static void compare_pcr(
 	json_add_str(one, "shown", hex);
 	for (size_t i = 0; pcrs && i < pcrs->n; i++) {
 		const struct model_pcrs_entry *e = &pcrs->v[i];
-		uint8_t value[SHA256_LEN];
 		char text[SHA256_HEX_LEN + 1];
 
 		if (e->why)
 			continue;
 		if (image_has(e, pcr, hex))
 			json_push_str(have, e->name);
-		if (!pcr_events_value(&e->events, pcr, value) ||
-			json_object_array_length(expected) == IMAGES_MAX)
-			continue;
-		bytes_to_hex(value, SHA256_LEN, text);
-		json_push(expected,
-			json_add_str(json_add_str(json_obj(), "image", e->name), "value", text));
+		if (json_len(expected) < IMAGES_MAX && value_of(&e->events, pcr, text))
+			json_push(expected, json_add_str(json_add_str(json_obj(), "image", e->name),
+						    "value", text));
 	}
 	json_push(out, json_add(json_add(one, "imagesWithIt", have), "expected", expected));
 }
@@ -400,71 +394,40 @@ struct json_object *show_why(const struct show_world *w, struct json_object *mac
 	return out;
 }
 
-static void print_check(struct json_object *c, bool colours, struct strbuf *out)
-{
-	const char *is = json_get_str(c, "is"), *next = json_get_str(c, "next");
-	enum show_colour colour = str_eq(is, "ok")     ? SHOW_GOOD
-				  : str_eq(is, "wait") ? SHOW_WAITS
-						       : SHOW_BAD;
-
-	strbuf_adds(out, "  ");
-	show_text(out, colours, colour, is);
-	strbuf_addf(out, "%*s", (int)(6 - strlen(is)), "");
-	show_safe(out, json_get_str(c, "what"));
-	strbuf_adds(out, ": ");
-	show_safe(out, json_get_str(c, "text"));
-	strbuf_addc(out, '\n');
-	if (next) {
-		strbuf_adds(out, "        -> ");
-		show_safe(out, next);
-		strbuf_addc(out, '\n');
-	}
-}
-
 /* Columns are aligned by hand: "shown" and "expected" values stand below each other. */
 static void print_register(struct json_object *r, struct strbuf *out)
 {
 	struct json_object *have = json_get_arr(r, "imagesWithIt"),
 			   *expected = json_get_arr(r, "expected");
+	int64_t pcr = json_get_int(r, "pcr", 0);
+	cleanup_strbuf struct strbuf whose = STRBUF_INIT;
 
-	strbuf_addf(out, "    PCR %" PRId64 " shown     ", json_get_int(r, "pcr", 0));
-	show_safe(out, json_get_str(r, "shown"));
-	strbuf_adds(out, ", which ");
-	if (!json_object_array_length(have))
-		strbuf_adds(out, "no approved image has");
-	for (size_t i = 0; i < json_object_array_length(have); i++) {
-		strbuf_adds(out, i ? ", " : "belongs to image ");
-		show_safe(out, json_object_get_string(json_object_array_get_idx(have, i)));
-	}
-	strbuf_addc(out, '\n');
-	for (size_t i = 0; i < json_object_array_length(expected); i++) {
-		struct json_object *e = json_object_array_get_idx(expected, i);
-
-		strbuf_addf(out, "    PCR %" PRId64 " expected  ", json_get_int(r, "pcr", 0));
-		show_safe(out, json_get_str(e, "value"));
-		strbuf_adds(out, " for image ");
-		show_safe(out, json_get_str(e, "image"));
-		strbuf_addc(out, '\n');
-	}
+	for (size_t i = 0; i < json_len(have); i++)
+		strbuf_addf(&whose, "%s%s", i ? ", " : "belongs to image ",
+			json_object_get_string(json_at(have, i)));
+	show_line(out, "    PCR %" PRId64 " shown     %s, which %s", pcr, show_str(r, "shown"),
+		whose.len ? strbuf_str(&whose) : "no approved image has");
+	for (size_t i = 0; i < json_len(expected); i++)
+		show_line(out, "    PCR %" PRId64 " expected  %s for image %s", pcr,
+			show_str(json_at(expected, i), "value"),
+			show_str(json_at(expected, i), "image"));
 }
 
 /* Others than the operator are named as claimants: they can only imitate its Events. */
 static void print_refusals(struct json_object *why, bool colours, struct strbuf *out)
 {
 	struct json_object *all = json_get_arr(why, "refusals");
-	size_t n = json_object_array_length(all);
+	size_t n = json_len(all);
 
+	strbuf_addc(out, '\n');
 	if (json_get_str(why, "eventsUnreadable")) {
-		strbuf_adds(out, "\nRefusals are unknown: ");
-		show_safe(out, json_get_str(why, "eventsUnreadable"));
-		strbuf_addc(out, '\n');
+		show_line(out, "Refusals are unknown: %s", json_get_str(why, "eventsUnreadable"));
 		return;
 	}
-	strbuf_addc(out, '\n');
 	show_text(out, colours, SHOW_TITLE, n ? "Refusals and warnings, latest first" : "");
 	strbuf_adds(out, n ? "\n" : "No refusal Event found; Events are kept for about an hour.\n");
 	for (size_t i = 0; i < n; i++) {
-		struct json_object *one = json_object_array_get_idx(all, i),
+		struct json_object *one = json_at(all, i),
 				   *registers = json_get_arr(one, "registers");
 
 		strbuf_adds(out, "  ");
@@ -476,11 +439,9 @@ static void print_refusals(struct json_object *why, bool colours, struct strbuf 
 			strbuf_adds(out, ": ");
 		}
 		show_text(out, colours, SHOW_BAD, json_get_str(one, "reason"));
-		strbuf_adds(out, ": ");
-		show_safe(out, json_get_str(one, "note"));
-		strbuf_addc(out, '\n');
-		for (size_t k = 0; registers && k < json_object_array_length(registers); k++)
-			print_register(json_object_array_get_idx(registers, k), out);
+		show_line(out, ": %s", show_str(one, "note"));
+		for (size_t k = 0; k < json_len(registers); k++)
+			print_register(json_at(registers, k), out);
 	}
 }
 
@@ -489,15 +450,26 @@ void show_why_text(struct json_object *why, bool colours, struct strbuf *out)
 	struct json_object *checks = json_get_arr(why, "checks");
 	size_t bad = 0;
 
-	for (size_t i = 0; i < json_object_array_length(checks); i++)
-		bad += !str_eq(json_get_str(json_object_array_get_idx(checks, i), "is"), "ok");
+	for (size_t i = 0; i < json_len(checks); i++)
+		bad += !str_eq(json_get_str(json_at(checks, i), "is"), "ok");
 	strbuf_adds(out, "Machine ");
 	show_text(out, colours, SHOW_TITLE, json_get_str(why, "machine"));
-	strbuf_adds(out, ", id ");
-	show_safe(out, json_get_str(why, "id"));
-	strbuf_adds(out, bad ? ": something needed for its disk key is missing\n"
-			     : ": everything needed for its disk key is in place\n");
-	for (size_t i = 0; i < json_object_array_length(checks); i++)
-		print_check(json_object_array_get_idx(checks, i), colours, out);
+	show_line(out, ", id %s: %s", show_str(why, "id"),
+		bad ? "something needed for its disk key is missing"
+		    : "everything needed for its disk key is in place");
+	for (size_t i = 0; i < json_len(checks); i++) {
+		struct json_object *c = json_at(checks, i);
+		const char *is = show_str(c, "is"), *next = json_get_str(c, "next");
+		enum show_colour colour = str_eq(is, "ok")     ? SHOW_GOOD
+					  : str_eq(is, "wait") ? SHOW_WAITS
+							       : SHOW_BAD;
+
+		strbuf_adds(out, "  ");
+		show_text(out, colours, colour, is);
+		strbuf_addf(out, "%*s", (int)(6 - strlen(is)), "");
+		show_line(out, "%s: %s", show_str(c, "what"), show_str(c, "text"));
+		if (next)
+			show_line(out, "        -> %s", next);
+	}
 	print_refusals(why, colours, out);
 }

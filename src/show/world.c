@@ -42,9 +42,8 @@ static int compare(const void *a, const void *b)
 {
 	struct json_object *x = *(struct json_object *const *)a,
 			   *y = *(struct json_object *const *)b;
-	const char *tx = json_get_str(x, "metadata/creationTimestamp"),
-		   *ty = json_get_str(y, "metadata/creationTimestamp");
-	int d = strcmp(tx ? tx : "", ty ? ty : "");
+	int d = strcmp(show_str(x, "metadata/creationTimestamp"),
+		show_str(y, "metadata/creationTimestamp"));
 
 	return d ? d : strcmp(show_name(x), show_name(y));
 }
@@ -64,11 +63,16 @@ void show_world_problem(struct show_world *w, enum show_kind kind, const char *w
 
 /* ---- one object */
 
+const char *show_str(struct json_object *o, const char *path)
+{
+	const char *text = json_get_str(o, path);
+
+	return text ? text : "";
+}
+
 const char *show_name(struct json_object *o)
 {
-	const char *name = json_get_str(o, "metadata/name");
-
-	return name ? name : "";
+	return show_str(o, "metadata/name");
 }
 
 bool show_deleting(struct json_object *o)
@@ -92,12 +96,9 @@ struct json_object *show_condition(struct json_object *o, const char *type)
 {
 	struct json_object *all = json_get_arr(o, "status/conditions");
 
-	for (size_t i = 0; all && i < json_object_array_length(all); i++) {
-		struct json_object *c = json_object_array_get_idx(all, i);
-
-		if (str_eq(json_get_str(c, "type"), type))
-			return c;
-	}
+	for (size_t i = 0; i < json_len(all); i++)
+		if (str_eq(json_get_str(json_at(all, i), "type"), type))
+			return json_at(all, i);
 	return NULL;
 }
 

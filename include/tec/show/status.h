@@ -7,6 +7,7 @@
 #define TEC_SHOW_STATUS_H
 
 #include "tec/base/str.h"
+#include "tec/show/text.h"
 #include "tec/show/world.h"
 
 /* The caller releases the document with json_object_put(). */
@@ -23,5 +24,9 @@ struct show_state {
 	enum { SHOW_STATE_GOOD, SHOW_STATE_PASSES, SHOW_STATE_ACT } how;
 };
 struct show_state show_state_of(enum show_kind kind, struct json_object *o);
+/* By the word alone, as documents carry no more than that. */
+enum show_colour show_state_colour(enum show_kind kind, const char *word);
+/* Of a condition: its status, or whether its reason resolves without action. */
+enum show_colour show_condition_colour(enum show_kind kind, struct json_object *condition);
 
 #endif

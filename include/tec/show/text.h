@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tec/base/err.h"
 #include "tec/base/str.h"
 
 #include "tec/base/utf8.h"
@@ -21,6 +22,8 @@ enum show_colour { SHOW_PLAIN, SHOW_GOOD, SHOW_WAITS, SHOW_BAD, SHOW_TITLE, SHOW
 void show_text(struct strbuf *out, bool colours, enum show_colour colour, const char *text);
 /* Appends text escaped and on one line: newlines and tabs become spaces. */
 void show_safe(struct strbuf *out, const char *text);
+/* Appends a line with its newline, escaped as a whole: any argument may be another program's. */
+void show_line(struct strbuf *out, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Appends an age as kubectl prints it: "5m12s", "3h4m", "12d". Negative (clock skew) is "0s". */
 void show_age(struct strbuf *out, int64_t seconds);
 /* Append any JSON value as a document. */
@@ -42,12 +45,12 @@ void show_watch_fini(struct show_watch *w);
 struct show_table;
 /* titles: static, NULL-terminated, at most SHOW_COLUMNS_MAX. */
 struct show_table *show_table_new(const char *const *titles);
-void show_table_free(struct show_table *t);
 void show_table_row(struct show_table *t);
 /* Sets the next cell of the current row; cells that are not set stay empty. */
 void show_table_cell(struct show_table *t, enum show_colour colour, const char *text);
 void show_table_age(struct show_table *t, int64_t seconds); /* negative: <unknown> */
+/* Appends the table and frees it. */
 void show_table_print(
-	const struct show_table *t, const char *indent, bool colours, struct strbuf *out);
+	struct show_table *take_t, const char *indent, bool colours, struct strbuf *out);
 
 #endif

@@ -27,7 +27,6 @@ enum show_kind {
 struct show_list {
 	struct json_object **v; /* owned; oldest first, then by name */
 	size_t n;
-	bool read;     /* it was requested */
 	char *problem; /* owned; why it could not be read; NULL: it was read */
 };
 
@@ -59,7 +58,8 @@ struct json_object *show_machine_key(const struct show_world *w, struct json_obj
 struct json_object *show_machine_other_key(
 	const struct show_world *w, struct json_object *machine, size_t *at);
 
-const char *show_name(struct json_object *o); /* "" if it has none */
+const char *show_str(struct json_object *o, const char *path); /* "" if it has none */
+const char *show_name(struct json_object *o);                  /* the same */
 bool show_deleting(struct json_object *o);
 /* Age in seconds; -1: unknown. */
 int64_t show_age_of(const struct show_world *w, struct json_object *o);
