@@ -26,6 +26,16 @@ struct apistore_answer apistore_inproc_ask(struct apistore_objects *s, const cha
 	return apistore_status_no_target(&err);
 }
 
+int apistore_inproc_must(struct apistore_objects *s, const char *method, const char *path,
+	const char *content_type, const char *body, size_t len, struct err *err)
+{
+	struct apistore_answer a = apistore_inproc_ask(s, method, path, content_type, body, len);
+	int rc = a.code / 100 == 2 ? 0 : err_set(err, ERR_BUG, "%s: %.200s", path, a.body);
+
+	apistore_answer_fini(&a);
+	return rc;
+}
+
 /* A failure of the database in this turn hides the object: what the turn wrote may be undone. */
 struct json_object *apistore_inproc_object(
 	struct apistore_objects *s, const struct apistore_key *key)

@@ -89,6 +89,30 @@ int apistore_rows_get(struct apistore_objects *s, const char *table, const char 
 	return rc < 0 ? -1 : 0;
 }
 
+/* A row holds the PEM, which is wiped here. */
+int apistore_rows_set_key(struct apistore_objects *s, const char *table, const char *name,
+	const struct pki_key *key, struct err *err)
+{
+	cleanup_secret struct secret *pem = pki_key_private_pem(key);
+
+	return apistore_rows_set(s, table, name, secret_peek(pem), secret_len(pem), err);
+}
+
+struct pki_key *apistore_rows_get_key(
+	struct apistore_objects *s, const char *table, const char *name, struct err *err)
+{
+	cleanup_secret struct secret *pem = NULL;
+	void *data = NULL;
+	size_t len;
+
+	if (apistore_rows_get(s, table, name, &data, &len, err) < 0)
+		return NULL;
+	pem = secret_new_copy(data, len);
+	secret_wipe(data, len);
+	free(data);
+	return pki_key_from_pem(pem, err);
+}
+
 /* A row that does not exist is an error and begins no transaction. */
 int apistore_rows_remove(
 	struct apistore_objects *s, const char *table, const char *name, struct err *err)

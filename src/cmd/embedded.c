@@ -1,26 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* Wiring of broker/, and reporting of its verdicts: a log line for each, and an Event for a
- * refusal. */
+/* Wiring of broker/: its store, the mark of each delivery on the Machine, and reports of its
+ * verdicts: a log line for each, and an Event for a refusal. */
 #include "config.h"
 
 #include "embedded.h"
 
-#include "embedded_store.h"
-
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tec/apistore/rows.h"
+#include "tec/base/clock.h"
+#include "tec/base/json.h"
+#include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/broker/kbsd.h"
 #include "tec/broker/transport.h"
+#include "tec/ctl/machine.h"
+#include "tec/k8s/call.h"
+#include "tec/kobj/gvk.h"
 #include "tec/model/ak.h"
 #include "tec/model/cluster.h"
+#include "tec/rats/names.h"
 #include "tec/render/trustee.h"
+#include "tec/state/cluster.h"
 #include "tec/state/machine.h"
 
 #define SIGNER_TABLE "broker/signer"
 #define SIGNER_NAME  "key.pem"
+#define MARKS_TABLE  "broker/marks"
+#define MARKS_ROW    "since"
+#define DAY_S        86400
 /* As in kbs-config.toml: a token outlives the approval of its node by at most a minute. */
 #define TOKEN_S    60
 #define BODY_MAX   65536
@@ -38,39 +49,272 @@ struct embedded {
 	struct embedded_nodes nodes;
 };
 
-/* ---- the signer of tokens */
+/* ---- the store, in sealed rows of the API's database */
 
-/* Create the key and commit it at once: a token must not be signed by a key that a crash would
- * lose. */
-static struct pki_key *make_signer(struct apistore_objects *objects, struct err *err)
+/* Maps the broker's namespaces to tables. */
+struct rows {
+	struct broker_store base; /* first */
+	struct apistore_objects *objects;
+	void *last; /* owned, wiped: what rows_get() returned last */
+	size_t last_len;
+};
+
+static const char *const tables[BROKER_STORE_N] = {
+	[BROKER_STORE_KBS] = "broker/kbs",
+	[BROKER_STORE_REPOSITORY] = "broker/repository",
+	[BROKER_STORE_REFERENCE_VALUE] = "broker/reference_value",
+	[BROKER_STORE_ATTESTATION_POLICY] = "broker/attestation_service_policy",
+};
+
+/* A value may be a disk key: wipe it before its memory is reused. */
+static void forget_last(struct rows *r)
 {
-	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
-	cleanup_secret struct secret *pem = pki_key_private_pem(key);
-
-	if (apistore_rows_set(objects, SIGNER_TABLE, SIGNER_NAME, secret_peek(pem), secret_len(pem),
-		    err) < 0 ||
-		apistore_objects_commit(objects, err) < 0)
-		return NULL;
-	return steal_ptr(&key);
+	if (r->last)
+		secret_wipe(r->last, r->last_len);
+	free(steal_ptr(&r->last));
 }
 
-/* Read the key that signs attestation tokens, or create it on the first start. */
-static struct pki_key *load_signer(struct apistore_objects *objects, struct err *err)
+static int rows_set(struct broker_store *s, enum broker_store_ns ns, const char *key,
+	const void *data, size_t len, struct err *err)
 {
-	cleanup_secret struct secret *pem = NULL;
+	return apistore_rows_set(((struct rows *)s)->objects, tables[ns], key, data, len, err);
+}
+
+/* The value is borrowed until the next read, as broker/store.h allows. */
+static int rows_get(struct broker_store *s, enum broker_store_ns ns, const char *key,
+	struct broker_store_value *out, struct err *err)
+{
+	struct rows *r = (struct rows *)s;
+
+	forget_last(r);
+	if (apistore_rows_get(r->objects, tables[ns], key, &r->last, &r->last_len, err) < 0)
+		return -1;
+	*out = (struct broker_store_value){r->last, r->last_len};
+	return 0;
+}
+
+static int rows_remove(
+	struct broker_store *s, enum broker_store_ns ns, const char *key, struct err *err)
+{
+	return apistore_rows_remove(((struct rows *)s)->objects, tables[ns], key, err);
+}
+
+static int rows_list(struct broker_store *s, enum broker_store_ns ns, const char *prefix,
+	broker_store_key_fn fn, void *arg, struct err *err)
+{
+	return apistore_rows_list(((struct rows *)s)->objects, tables[ns], prefix, fn, arg, err);
+}
+
+struct settle {
+	struct op op; /* first */
+	struct apistore_wait wait;
+	broker_store_settled_fn fn;
+	void *arg;
+};
+
+static void settle_abort(struct op *op)
+{
+	struct settle *w = (struct settle *)op;
+
+	apistore_wait_cancel(&w->wait);
+	free(w);
+}
+
+/* The op ends before its callback, which may free its owner. */
+static void on_stored(void *arg, const struct err *err)
+{
+	struct settle *w = arg;
+
+	op_finish(&w->op);
+	w->fn(w->arg, err);
+	free(w);
+}
+
+/* Report when everything written so far is on disk: rows are committed once per turn of the
+ * loop. */
+static struct op *rows_settle(
+	struct broker_store *s, struct op_scope *scope, broker_store_settled_fn fn, void *arg)
+{
+	struct settle *w = xcalloc(1, sizeof(*w));
+
+	w->fn = fn;
+	w->arg = arg;
+	op_begin(&w->op, scope, settle_abort);
+	apistore_objects_when_stored(((struct rows *)s)->objects, &w->wait, on_stored, w);
+	return &w->op;
+}
+
+static void rows_free(struct broker_store *s)
+{
+	forget_last((struct rows *)s);
+	free(s);
+}
+
+static const struct broker_store_ops rows_ops = {
+	rows_set, rows_get, rows_remove, rows_list, rows_settle, rows_free};
+
+/* ---- who has received its disk key */
+
+/*
+ * One sealed row, "SINCE RESTORED", holds the time since when every key delivery has been marked.
+ * The row is removed by the change that names another server, before a key can be on its way
+ * there; once no other server is named, it is written again with the current time. In doubt there
+ * is no row: then no Machine counts as never attested, and none is deleted for that.
+ */
+struct attested {
+	struct apistore_objects *objects;
+	struct state *state;
+	bool here;
+};
+
+/* If the row cannot be written, marks_since_s is 0: nothing is concluded from missing marks. */
+static void set_row(struct attested *a, int64_t since_s)
+{
+	cleanup_free char *text = xasprintf("%" PRId64 " %" PRId64, since_s, a->state->restored_s);
+	struct err err = ERR_INIT;
+	int rc = since_s ? apistore_rows_set(
+				   a->objects, MARKS_TABLE, MARKS_ROW, text, strlen(text), &err)
+			 : apistore_rows_remove(a->objects, MARKS_TABLE, MARKS_ROW, &err);
+
+	a->state->marks_since_s = rc < 0 ? 0 : since_s;
+	if (rc < 0 && err.kind != ERR_NOT_FOUND)
+		log_err(LOG_ERROR, NULL, "cannot store since when attestations are recorded", &err);
+}
+
+static void take_later(void *arg, const struct kobj *o)
+{
+	int64_t *s = arg;
+
+	*s = o->created_s > *s ? o->created_s : *s;
+}
+
+/* Until both lists are complete, a server or Machine may be missing from them. Only while no other
+ * server has the keys of this cluster does a missing mark prove anything. */
+void attested_check(struct attested *a)
+{
+	struct state *s = a->state;
+	const struct model_cluster *c = state_cluster_policy(s);
+	bool alone = a->here && c && c->n_servers == 0 && c->delivery != MODEL_DELIVERY_VOLUMES;
+	int64_t since_s = alone ? clock_wall_s() : 0;
+
+	if (!k8s_cache_filled(s->clusters) || !k8s_cache_filled(s->machines) ||
+		alone == (s->marks_since_s != 0))
+		return;
+	/* Later than each existing Machine, in case the clock was ahead when one was created. */
+	if (alone)
+		k8s_cache_each(s->machines, take_later, &since_s);
+	set_row(a, since_s);
+	s->never_attested = 0; /* no Machine is younger than marks_since_s */
+}
+
+/* Another server may have been named or removed. */
+static void on_cluster(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	attested_check(arg);
+}
+
+/* Keep the count of Machines whose node has never had its disk key. */
+static void on_machine(void *arg, const struct kobj *was, const struct kobj *now)
+{
+	struct attested *a = arg;
+	struct state *s = a->state;
+
+	s->never_attested += state_machine_never_attested(s, now ? model_machine(now) : NULL);
+	s->never_attested -= state_machine_never_attested(s, was ? model_machine(was) : NULL);
+}
+
+/* No row is not an error: marks_since_s stays 0, as for a row from before the last restoration.
+ * The listeners are registered for the life of the caches, which end before `a` is freed. */
+struct attested *attested_new(
+	struct apistore_objects *objects, struct state *state, bool here, struct err *err)
+{
+	struct attested *a = xcalloc(1, sizeof(*a));
+	int64_t since_s, restored_s;
 	void *data;
 	size_t len;
 
-	if (apistore_rows_get(objects, SIGNER_TABLE, SIGNER_NAME, &data, &len, err) < 0) {
-		if (err->kind != ERR_NOT_FOUND)
-			return NULL;
-		err_clear(err);
-		return make_signer(objects, err);
+	*a = (struct attested){objects, state, here};
+	if (apistore_rows_get(objects, MARKS_TABLE, MARKS_ROW, &data, &len, err) == 0) {
+		cleanup_free char *text = xstrndup(data, len);
+
+		free(data);
+		if (sscanf(text, "%" SCNd64 " %" SCNd64, &since_s, &restored_s) == 2 &&
+			restored_s == state->restored_s)
+			state->marks_since_s = since_s;
+	} else if (err->kind != ERR_NOT_FOUND) {
+		free(a);
+		err_wrap(err, "cannot read since when attestations are recorded");
+		return NULL;
 	}
-	pem = secret_new_copy(data, len);
-	secret_wipe(data, len);
-	free(data);
-	return pki_key_from_pem(pem, err);
+	err_clear(err);
+	k8s_cache_listen(state->clusters, on_cluster, a);
+	k8s_cache_listen(state->machines, on_machine, a);
+	return a;
+}
+
+void attested_free(struct attested *a)
+{
+	free(a);
+}
+
+/* End the request for a key with an error; text may be empty. */
+static void refuse(struct broker_held *h, enum err_kind kind, const char *text)
+{
+	struct err err = ERR_INIT;
+
+	(void)!err_set(&err, kind, "%s", text);
+	broker_held_end(h, &err);
+}
+
+/* The Machine whose disk key the path names; NULL: another resource, or no such Machine. */
+static const struct model_machine *machine_of(const struct attested *a, const char *path)
+{
+	char id[UUID_TEXT_LEN + 1];
+
+	return rats_resource_is_root(path, id) ? state_machine_of_id(a->state, id) : NULL;
+}
+
+/* The API answered the mark. A failed write is harmless if the Machine has an older mark: that
+ * already protects it from deletion. */
+static void on_marked(void *arg, const struct err *err, const struct k8s_result *r)
+{
+	struct broker_held *h = arg;
+	struct attested *a = h->arg;
+	const struct model_machine *m = machine_of(a, h->path);
+
+	if (err->kind == ERR_NOT_FOUND ||
+		(r->object && json_get(r->object, "metadata/deletionTimestamp"))) {
+		refuse(h, ERR_NOT_FOUND, "");
+	} else if (!err_is_set(err) || (m && !state_machine_never_attested(a->state, m))) {
+		broker_held_end(h, NULL); /* marked, or an older mark protects the Machine */
+	} else {
+		log_err(LOG_WARN, NULL, "disk key withheld, the attestation cannot be recorded",
+			err);
+		refuse(h, ERR_TRANSIENT, "The attestation cannot be recorded.");
+	}
+}
+
+/* One write per Machine and day: a mark of today is as good as a new one. */
+static void mark(
+	struct attested *a, struct k8s_transport *api, const char *ns, struct broker_held *h)
+{
+	const struct model_machine *m = machine_of(a, h->path);
+	int64_t now_s = clock_wall_s();
+	cleanup_json struct json_object *o = NULL;
+
+	h->arg = a;
+	if (!k8s_cache_filled(a->state->machines)) {
+		refuse(h, ERR_TRANSIENT, "The list of Machines is still being read.");
+	} else if (!m) {
+		broker_held_end(h, NULL);
+	} else if (m->obj.deleting) {
+		refuse(h, ERR_NOT_FOUND, "");
+	} else if (m->attested_s && now_s >= m->attested_s && now_s - m->attested_s < DAY_S) {
+		broker_held_end(h, NULL);
+	} else {
+		o = ctl_machine_attested_json(m, now_s);
+		(void)k8s_call_apply(api, h->ops, &kobj_machine, ns, o, on_marked, h);
+	}
 }
 
 /* ---- policies */
@@ -114,14 +358,6 @@ static const struct kobj *concerned(const struct embedded *e, const struct broke
 	return j->key_proved && *spki ? k8s_cache_first(e->nodes.state->aks, 1, spki) : NULL;
 }
 
-/* The length of the address in "address:port". */
-static int host_len(const char *peer)
-{
-	const char *colon = strrchr(peer, ':');
-
-	return (int)(colon ? colon - peer : (ptrdiff_t)strlen(peer));
-}
-
 /* Log a verdict of the broker; post an Event for a refusal. */
 static void on_judged(void *arg, const struct broker_judged *j)
 {
@@ -131,6 +367,7 @@ static void on_judged(void *arg, const struct broker_judged *j)
 			     : j->flaw != RATS_FLAW_NONE ? rats_flaw_name(j->flaw)
 			     : j->pcr >= 0               ? "boot"
 							 : "policy";
+	const char *port = strrchr(j->peer, ':');
 	char spki[SHA256_HEX_LEN + 1] = "";
 	const struct kobj_gvk *gvk;
 	const struct kobj *about;
@@ -154,48 +391,53 @@ static void on_judged(void *arg, const struct broker_judged *j)
 	if (about) /* without the port: it differs with each attempt and would defeat aggregation */
 		k8s_events_post(e->nodes.events, gvk, about, K8S_EVENT_WARNING,
 			"AttestationRefused", "Attest", "The node at %.*s receives no key. %s",
-			host_len(j->peer), j->peer, j->why);
+			(int)(port ? port - j->peer : (ptrdiff_t)strlen(j->peer)), j->peer, j->why);
 }
 
 /* ---- life */
 
-/* Sessions and their limits are those of the options; verdicts come back through on_judged(). */
-static void new_attest(struct embedded *e)
-{
-	const struct options_guard *g = &e->options->guard;
-	const struct broker_attest_conf conf = {.store = e->store,
-		.signer = e->signer,
-		.policies = e->policies,
-		.n_policies = N_POLICIES,
-		.sample = g->sample,
-		.token_s = TOKEN_S,
-		.session_ms = g->session_ms,
-		.sessions = g->sessions,
-		.sessions_per_source = g->sessions_per_source,
-		.on_judged = on_judged,
-		.arg = e};
-
-	e->attest = broker_attest_new(&conf);
-}
-
-/* The listener comes later (embedded_listen): it needs the state, which needs a transport. */
+/* Sessions and their limits are those of the options. The key that signs tokens is created on the
+ * first start and committed at once: a token must not be signed by a key that a crash would lose.
+ * The listener comes later (embedded_listen): it needs the state, which needs a transport. */
 struct embedded *embedded_new(
 	struct loop *l, struct apistore_objects *objects, const struct options *o, struct err *err)
 {
-	struct pki_key *signer = load_signer(objects, err);
-	struct embedded *e;
+	struct embedded *e = xcalloc(1, sizeof(*e));
+	struct rows *rows;
+	struct broker_attest_conf conf = {.policies = e->policies,
+		.n_policies = N_POLICIES,
+		.sample = o->guard.sample,
+		.token_s = TOKEN_S,
+		.session_ms = o->guard.session_ms,
+		.sessions = o->guard.sessions,
+		.sessions_per_source = o->guard.sessions_per_source,
+		.on_judged = on_judged,
+		.arg = e};
 
-	if (!signer) {
+	e->signer = apistore_rows_get_key(objects, SIGNER_TABLE, SIGNER_NAME, err);
+	if (!e->signer && err->kind == ERR_NOT_FOUND) {
+		cleanup_pki_key struct pki_key *key = pki_key_new_p256();
+
+		err_clear(err);
+		if (apistore_rows_set_key(objects, SIGNER_TABLE, SIGNER_NAME, key, err) == 0 &&
+			apistore_objects_commit(objects, err) == 0)
+			e->signer = steal_ptr(&key);
+	}
+	if (!e->signer) {
 		err_wrap(err, "cannot load the key that signs attestation tokens");
+		free(e);
 		return NULL;
 	}
-	e = xcalloc(1, sizeof(*e));
 	e->loop = l;
 	e->options = o;
-	e->signer = signer;
-	e->store = embedded_store_new(objects);
+	rows = xcalloc(1, sizeof(*rows));
+	rows->base.ops = &rows_ops;
+	rows->objects = objects;
+	e->store = &rows->base;
 	name_policies(e->policies);
-	new_attest(e);
+	conf.store = e->store;
+	conf.signer = e->signer;
+	e->attest = broker_attest_new(&conf);
 	return e;
 }
 
@@ -215,12 +457,12 @@ struct kbs_transport *embedded_transport(struct embedded *e)
 	return broker_transport_new(e->loop, e->store);
 }
 
-/* The broker holds a key until attested_mark() decides. */
+/* The broker holds a key until mark() decides. */
 static void on_held(void *arg, struct broker_held *h)
 {
 	const struct embedded *e = arg;
 
-	attested_mark(e->nodes.attested, e->nodes.api, e->nodes.ns, h);
+	mark(e->nodes.attested, e->nodes.api, e->nodes.ns, h);
 }
 
 /* The same limits as for registration; --listen-kbs is also the guard's option. */

@@ -6,7 +6,6 @@
 #ifndef TEC_CMD_EMBEDDED_H
 #define TEC_CMD_EMBEDDED_H
 
-#include "attested.h"
 #include "options.h"
 
 #include "tec/apistore/objects.h"
@@ -14,6 +13,28 @@
 #include "tec/kbs/transport.h"
 #include "tec/net/httpd.h"
 #include "tec/state/state.h"
+
+/*
+ * struct attested: records which Machines of a standalone operator have received their disk key.
+ * The broker of this process gives no disk key to a node before that is marked on its Machine
+ * (annotation last-attested). A Machine without the mark can therefore be deleted for its age: no
+ * disk is encrypted with its key. This holds for Machines created while no other server had the
+ * keys and since the store was last restored; state.marks_since_s is that time, stored in a
+ * sealed row.
+ *
+ * Borrows the objects and the state; it alone writes marks_since_s and never_attested in the
+ * state.
+ */
+struct attested;
+
+/* Call it after the state's caches are created and before anything else listens to them. here:
+ * the embedded broker serves nodes. Fails if the row cannot be read. */
+struct attested *attested_new(struct apistore_objects *objects, struct state *state, bool here,
+	struct err *err) MUST_CHECK;
+void attested_free(struct attested *a); /* NULL is fine; after the caches' last change */
+
+/* To be called when a list of the state is complete. */
+void attested_check(struct attested *a);
 
 struct embedded;
 

@@ -6,7 +6,6 @@
 #ifndef TEC_CMD_PARTS_H
 #define TEC_CMD_PARTS_H
 
-#include "attested.h"
 #include "embedded.h"
 #include "images.h"
 #include "options.h"

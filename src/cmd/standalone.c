@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wiring only: opens the store and puts the first objects into it; the API itself is in apistore/.
+ * Opens the store and puts into it what must exist from the start: the first objects, the
+ * certificate for nodes, a report of a restoration. The API itself is in apistore/.
  *
  * In the directory of --standalone:
  *
@@ -14,9 +15,9 @@
 
 #include "standalone.h"
 
-#include "standalone_restored.h"
-#include "standalone_tls.h"
+#include "node_ca.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,35 +25,61 @@
 #include "tec/apistore/apiserver.h"
 #include "tec/apistore/inproc.h"
 #include "tec/apistore/gc.h"
+#include "tec/apistore/rows.h"
 #include "tec/apistore/transport.h"
 #include "tec/apistore/unserved.h"
+#include "tec/base/bytes.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/loop/timer.h"
+#include "tec/pki/ca.h"
+#include "tec/pki/cert.h"
 #include "tec/render/etc.h"
 #include "tec/srv/metrics.h"
 
 #define CLUSTER_NAME "tec"
 #define CONNECTIONS  2000
+#define OUR_API      "/apis/trusted-execution-clusters.io/v1alpha1/namespaces/%s/"
+#define NOTE_MAX     1024 /* of events.k8s.io */
+
+#define TLS_SECRET   "standalone-tls"
+#define TLS_TABLE    "standalone/node-tls"
+#define EVERY_MS     (24 * 3600 * 1000) /* between two checks */
+#define CA_LEFT_DAYS 730                /* validity left at which the CA certificate is renewed */
+#define LEFT_DAYS    60                 /* the same for the listeners' certificate */
 
 extern const struct render_etc_file standalone_crds[]; /* crd/, via build-aux/embed.sh */
+
+/*
+ * The certificate of the three listeners for nodes, in a Secret like those that a cluster names.
+ * The keys of its CA and of the certificate are sealed rows and are created only once: nodes keep
+ * the CA certificate as long as they live, and also trust an operator that was restored elsewhere.
+ * This CA is separate from the API's, whose key must be in no backup.
+ */
+struct node_tls {
+	char *path, *host; /* owned; API path of the Secret; host in the nodes' URLs */
+	struct pki_key *ca_key, *key;
+	struct strbuf ca; /* certificate of the CA, PEM */
+	struct timer next;
+};
 
 struct standalone {
 	struct loop *loop;
 	const struct options *options; /* borrowed */
-	char *dir, *ns, *host, *server;
-	bool made_cluster; /* on this start */
+	char *ns, *server;             /* owned */
+	bool made_cluster;             /* on this start */
 	struct apistore_schema schema;
 	struct apistore_kinds *kinds;
 	struct apistore_gc *gc;
 	struct apistore_objects *objects;
 	struct apistore_authority *authority;
-	struct standalone_tls *tls; /* for nodes; NULL: none */
+	struct node_tls tls; /* path NULL: nodes use plain HTTP */
 	struct apistore_apiserver *api;
 };
 
-/* ---- addresses and files */
+/* ---- the store */
 
 /* The host at which a client on this machine reaches the listener: "127.0.0.1" for
  * "0.0.0.0:6443". The caller frees. */
@@ -79,17 +106,6 @@ static bool only_checks(const struct standalone *s)
 	return conf_bool(s->options->conf, "check-config");
 }
 
-/* Open the directory with its keys and certificates, which are created if missing. */
-static int open_authority(struct standalone *s, struct err *err)
-{
-	const char *const names[] = {"localhost", "127.0.0.1", "::1", s->host, NULL};
-	const struct apistore_authority_conf conf = {s->dir, names, s->server, s->ns,
-		s->options->write_kubeconfig, sealing_of(s->options), false, only_checks(s)};
-
-	s->authority = apistore_authority_open(&conf, clock_wall_s(), err);
-	return s->authority ? 0 : -1;
-}
-
 /* Open the database; our CRDs are compiled in, so a newer program brings its own schemas. */
 static int open_store(struct standalone *s, struct err *err)
 {
@@ -114,27 +130,28 @@ static int open_store(struct standalone *s, struct err *err)
 /* ---- initial objects */
 
 /* Apply an object, as kubectl apply --server-side --force-conflicts does. */
-static int put(struct standalone *s, const char *path, struct json_object *o, struct err *err)
+static int put(
+	struct standalone *s, const char *path, const char *text, size_t len, struct err *err)
 {
-	cleanup_free char *text = json_text(o);
-	cleanup_free char *at = xasprintf("%s/%s?fieldManager=tec-operator&force=true", path,
-		json_get_str(o, "metadata/name"));
-	struct apistore_answer a = apistore_inproc_ask(
-		s->objects, "PATCH", at, "application/apply-patch+yaml", text, strlen(text));
-	int rc = a.code / 100 == 2 ? 0 : err_set(err, ERR_BUG, "%s: %.200s", at, a.body);
+	cleanup_free char *at = xasprintf("%s?fieldManager=tec-operator&force=true", path);
 
-	apistore_answer_fini(&a);
-	return rc;
+	return apistore_inproc_must(
+		s->objects, "PATCH", at, "application/apply-patch+yaml", text, len, err);
 }
 
-/* Namespaces must exist before objects in them are accepted. */
-static int put_namespace(struct standalone *s, const char *name, struct err *err)
+/* Apply an object made of kind, name and spec; a Namespace has no spec. */
+static int put_object(struct standalone *s, const char *list, const char *version, const char *kind,
+	const char *name, struct json_object *take_spec, struct err *err)
 {
+	cleanup_free char *path = xasprintf("%s/%s", list, name), *text = NULL;
 	cleanup_json struct json_object *o = json_obj();
 
-	json_add_str(json_add_str(o, "apiVersion", "v1"), "kind", "Namespace");
+	json_add_str(json_add_str(o, "apiVersion", version), "kind", kind);
 	json_add(o, "metadata", json_add_str(json_obj(), "name", name));
-	return put(s, "/api/v1/namespaces", o, err);
+	if (take_spec)
+		json_add(o, "spec", take_spec);
+	text = json_text(o);
+	return put(s, path, text, strlen(text), err);
 }
 
 /* The host of --public-address, an IPv6 address with its brackets. The caller frees. *has_port:
@@ -147,19 +164,6 @@ static char *public_host(const struct standalone *s, bool *has_port)
 	return xstrndup(addr, *has_port ? (size_t)(colon - addr) : strlen(addr));
 }
 
-/* Create the certificate for nodes; in a certificate an IPv6 address has no brackets. */
-static int make_tls(struct standalone *s, struct err *err)
-{
-	bool has_port;
-	cleanup_free char *host = public_host(s, &has_port);
-	size_t len = strlen(host);
-	bool bracketed = len > 2 && host[0] == '[' && host[len - 1] == ']';
-	cleanup_free char *name = xstrndup(host + bracketed, len - 2 * bracketed);
-
-	s->tls = standalone_tls_new(s->loop, s->objects, s->ns, name, s->options->node_ca, err);
-	return s->tls ? 0 : -1;
-}
-
 /* HOST and the port of a listener; `port` if the listener is off or picks any port. The caller
  * frees. */
 static char *reached_at(const char *host, const char *listen, const char *port)
@@ -169,60 +173,312 @@ static char *reached_at(const char *host, const char *listen, const char *port)
 	return xasprintf("%s:%s", host, colon && !str_eq(colon, ":0") ? colon + 1 : port);
 }
 
-/* The spec of the first cluster. Its defaults are the strict ones: no plain text, and no
- * Machine before a node registers its key. */
-static struct json_object *first_spec(const struct standalone *s)
+/* Create the first TrustedExecutionCluster; an existing one, of any name, is left as it is: an
+ * administrator may have changed it. The defaults of spec are the strict ones: no plain text, and
+ * no Machine before a node registers its key. */
+static int put_cluster(struct standalone *s, struct err *err)
 {
 	const struct options *o = s->options;
 	bool has_port;
-	cleanup_free char *host = public_host(s, &has_port);
-	cleanup_free char *kbs = has_port ? xstrdup(o->public_address)
-					  : reached_at(host, o->guard.listen_kbs, "8080");
-	cleanup_free char *ignition = reached_at(host, o->listen_register, "8000");
-	cleanup_free char *ak = reached_at(host, o->listen_register_ak, "8001");
-	struct json_object *spec = json_obj(),
-			   *trustee = json_add_str(json_obj(), "deploy", "External");
+	cleanup_free char *path = xasprintf(OUR_API "trustedexecutionclusters", s->ns),
+			  *host = public_host(s, &has_port),
+			  *kbs = has_port ? xstrdup(o->public_address)
+					  : reached_at(host, o->guard.listen_kbs, "8080"),
+			  *ignition = reached_at(host, o->listen_register, "8000"),
+			  *ak = reached_at(host, o->listen_register_ak, "8001");
+	cleanup_json struct json_object *list = apistore_inproc_get(s->objects, path);
+	struct json_object *spec, *trustee;
 
+	if (json_len(json_get_arr(list, "items")) > 0)
+		return 0;
+	spec = json_obj();
+	trustee = json_add_str(json_obj(), "deploy", "External");
 	json_add_str(json_add_str(spec, "publicTrusteeAddr", kbs), "publicRegisterAddr", ignition);
 	json_add_str(spec, "publicAttestationKeyRegisterAddr", ak);
 	json_add(spec, "registration", json_add_str(json_obj(), "machine", "AtKey"));
-	if (s->tls) {
-		json_add_str(spec, "registerServerSecret", STANDALONE_TLS_SECRET);
-		json_add_str(spec, "attestationKeyRegisterSecret", STANDALONE_TLS_SECRET);
+	if (s->tls.path) {
+		json_add_str(spec, "registerServerSecret", TLS_SECRET);
+		json_add_str(spec, "attestationKeyRegisterSecret", TLS_SECRET);
 		json_add_str(trustee, "plaintext", "Refuse");
 		if (o->guard.listen_kbs)
-			json_add_str(spec, "trusteeSecret", STANDALONE_TLS_SECRET);
+			json_add_str(spec, "trusteeSecret", TLS_SECRET);
 	}
-	return json_add(spec, "trustee", trustee);
-}
-
-/* Create the first TrustedExecutionCluster; an existing one, of any name, is left as it is. */
-static int put_cluster(struct standalone *s, struct err *err)
-{
-	cleanup_free char *path = xasprintf(
-		"/apis/trusted-execution-clusters.io/v1alpha1/namespaces/%s/trustedexecutionclusters",
-		s->ns);
-	cleanup_json struct json_object *list = apistore_inproc_get(s->objects, path);
-	cleanup_json struct json_object *o = json_obj();
-	struct json_object *items = json_get_arr(list, "items");
-
-	/* Leave what an administrator has made of it since. */
-	if (items && json_object_array_length(items) > 0)
-		return 0;
-	json_add_str(o, "apiVersion", "trusted-execution-clusters.io/v1alpha1");
-	json_add_str(o, "kind", "TrustedExecutionCluster");
-	json_add(o, "metadata", json_add_str(json_obj(), "name", CLUSTER_NAME));
-	json_add(o, "spec", first_spec(s));
+	json_add(spec, "trustee", trustee);
 	s->made_cluster = true;
-	return put(s, path, o, err);
+	return put_object(s, path, "trusted-execution-clusters.io/v1alpha1",
+		"TrustedExecutionCluster", CLUSTER_NAME, spec, err);
 }
 
-/* Put in what must exist from the start and commit it. Objects of kinds that are no longer
- * served are dropped. */
+/* ---- the certificate for nodes */
+
+/* Load the keys. The first start creates both, or stores those of a given CA (--node-ca; or NULL)
+ * and its certificate, in one commit: a crash in between must not leave half of them. */
+static int load_keys(struct standalone *s, const struct pki_ca *given, struct err *err)
+{
+	struct node_tls *t = &s->tls;
+
+	t->ca_key = apistore_rows_get_key(s->objects, TLS_TABLE, "ca.key", err);
+	if (!t->ca_key && err->kind == ERR_NOT_FOUND) {
+		cleanup_pki_key struct pki_key *made = given ? NULL : pki_key_new_p256(),
+					       *key = pki_key_new_p256();
+
+		err_clear(err);
+		if (apistore_rows_set_key(
+			    s->objects, TLS_TABLE, "ca.key", given ? given->key : made, err) < 0 ||
+			apistore_rows_set_key(s->objects, TLS_TABLE, "key", key, err) < 0 ||
+			(given && apistore_rows_set(s->objects, TLS_TABLE, "ca.crt",
+					  given->cert.data, given->cert.len, err) < 0) ||
+			apistore_objects_commit(s->objects, err) < 0)
+			return -1;
+		t->ca_key = apistore_rows_get_key(s->objects, TLS_TABLE, "ca.key", err);
+	}
+	if (t->ca_key && given &&
+		!pki_issue_fits(strbuf_str(&given->cert), given->cert.len, t->ca_key))
+		return err_set(err, ERR_INVALID,
+			"the directory of --standalone already has another CA, which its nodes trust; next step: start without the option, or with a new directory");
+	t->key = t->ca_key ? apistore_rows_get_key(s->objects, TLS_TABLE, "key", err) : NULL;
+	return t->key ? 0 : -1;
+}
+
+/* Load the keys and the certificate of the CA, which renew() creates if it is missing. */
+static int load_rows(struct standalone *s, struct err *err)
+{
+	const char *file = s->options->node_ca;
+	cleanup_pki_ca struct pki_ca given = {.key = NULL};
+	void *data = NULL;
+	size_t len;
+
+	if (file && node_ca_read(file, &given, err) < 0)
+		return err_wrap(err, "option --node-ca");
+	if (load_keys(s, file ? &given : NULL, err) < 0)
+		return -1;
+	if (apistore_rows_get(s->objects, TLS_TABLE, "ca.crt", &data, &len, err) == 0) {
+		strbuf_add(&s->tls.ca, data, len);
+		free(data);
+	} else if (err->kind != ERR_NOT_FOUND) {
+		return -1;
+	}
+	err_clear(err);
+	return 0;
+}
+
+/* Decode data/`name` of the Secret; "" if absent. The caller frees. */
+static char *member(struct json_object *secret, const char *name)
+{
+	cleanup_free char *at = xasprintf("data/%s", name);
+	const char *b64 = json_get_str(secret, at);
+	cleanup_free uint8_t *bytes = NULL;
+	size_t len;
+
+	if (!b64 || bytes_from_b64(b64, strlen(b64), &bytes, &len) < 0)
+		return xstrdup("");
+	return xstrndup((const char *)bytes, len);
+}
+
+static void add_member(struct strbuf *out, const char *name, const void *data, size_t len)
+{
+	strbuf_addf(out, "\"%s\":\"", name);
+	bytes_to_b64(out, data, len);
+	strbuf_addc(out, '"');
+}
+
+/* Write the Secret as text, so that no JSON object of ours holds the private key. The text is
+ * wiped; the store seals the Secret. */
+static int put_secret(struct standalone *s, const struct strbuf *cert, struct err *err)
+{
+	cleanup_secret struct secret *pem = pki_key_private_pem(s->tls.key);
+	cleanup_wiped_strbuf struct strbuf text = STRBUF_INIT;
+
+	strbuf_adds(&text,
+		"{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"" TLS_SECRET
+		"\"},\"type\":\"kubernetes.io/tls\",\"data\":{");
+	add_member(&text, "tls.crt", cert->data, cert->len);
+	strbuf_addc(&text, ',');
+	add_member(&text, "ca.crt", s->tls.ca.data, s->tls.ca.len);
+	strbuf_addc(&text, ',');
+	add_member(&text, "tls.key", secret_peek(pem), secret_len(pem));
+	strbuf_adds(&text, "}}");
+	return put(s, s->tls.path, text.data, text.len, err);
+}
+
+/* Issue a certificate if the Secret's, of which only the public part is read, does not match the
+ * CA, the key or the names, or expires soon. Before that the CA certificate is renewed with the
+ * same key and subject, so that nodes with the earlier certificate still trust it. */
+static int renew(struct standalone *s, struct err *err)
+{
+	struct node_tls *t = &s->tls;
+	const char *const names[] = {t->host, "localhost", "127.0.0.1", "::1", NULL};
+	int64_t now_s = clock_wall_s();
+	const struct pki_issue what = {
+		PKI_ISSUE_SERVER, names[0], NULL, names, now_s, PKI_CA_LEAF_DAYS};
+	cleanup_json struct json_object *secret = apistore_inproc_get(s->objects, t->path);
+	cleanup_free char *cert = member(secret, "tls.crt"), *ca = member(secret, "ca.crt");
+	cleanup_strbuf struct strbuf new_ca = STRBUF_INIT, made = STRBUF_INIT;
+
+	if (!pki_cert_lasts(strbuf_str(&t->ca), t->ca.len, now_s, CA_LEFT_DAYS)) {
+		if (pki_ca_issue(t->ca_key, t->ca.len ? t->ca.data : NULL, now_s, &new_ca, err) < 0)
+			return -1;
+		strbuf_reset(&t->ca);
+		strbuf_add(&t->ca, new_ca.data, new_ca.len);
+		if (apistore_rows_set(s->objects, TLS_TABLE, "ca.crt", t->ca.data, t->ca.len, err) <
+			0)
+			return -1;
+	}
+	if (str_eq(ca, strbuf_str(&t->ca)) &&
+		pki_issue_serves(cert, strlen(cert), t->key, names, now_s, LEFT_DAYS))
+		return 0;
+	if (pki_issue(&what, t->key, t->ca_key, strbuf_str(&t->ca), &made, err) < 0)
+		return err_wrap(err, "--public-address");
+	if (put_secret(s, &made, err) < 0)
+		return -1;
+	log_info(NULL, "certificate for nodes created", "secret=%s host=%s", TLS_SECRET,
+		log_esc(t->host));
+	return 0;
+}
+
+/* After an error the next attempt is a day later: renewal starts LEFT_DAYS before the expiry. */
+static void on_time(void *arg)
+{
+	struct standalone *s = arg;
+	struct err err = ERR_INIT;
+
+	if (renew(s, &err) < 0)
+		log_err(LOG_ERROR, NULL, "cannot renew the certificate for nodes", &err);
+	timer_set(&s->tls.next, EVERY_MS);
+}
+
+/* The first renewal is part of the start: without a certificate no node could be served. In a
+ * certificate an IPv6 address has no brackets. */
+static int make_tls(struct standalone *s, struct err *err)
+{
+	bool has_port;
+	cleanup_free char *host = public_host(s, &has_port);
+	size_t len = strlen(host);
+	bool bracketed = len > 2 && host[0] == '[' && host[len - 1] == ']';
+
+	s->tls.path = xasprintf("/api/v1/namespaces/%s/secrets/" TLS_SECRET, s->ns);
+	s->tls.host = xstrndup(host + bracketed, len - 2 * bracketed);
+	timer_init(&s->tls.next, s->loop, on_time, s);
+	if (load_rows(s, err) < 0 || renew(s, err) < 0)
+		return -1;
+	timer_set(&s->tls.next, EVERY_MS);
+	return 0;
+}
+
+/* ---- the first start after --restore, or with a store from before 0.3.0 */
+
+/* By the condition: the annotation is only a request. */
+static bool is_approved(struct json_object *key)
+{
+	struct json_object *conditions = json_get_arr(key, "status/conditions");
+
+	for (size_t i = 0; i < json_len(conditions); i++) {
+		struct json_object *c = json_at(conditions, i);
+
+		if (str_eq(json_get_str(c, "type"), "Approved"))
+			return str_eq(json_get_str(c, "status"), "True");
+	}
+	return false;
+}
+
+/* Append the names of approved keys, as many as fit into the note. */
+static void add_names(struct strbuf *note, struct json_object *keys)
+{
+	static const char more[] = " and others (kubectl get attestationkeys)";
+	size_t n = 0;
+
+	for (size_t i = 0; i < json_len(keys); i++) {
+		struct json_object *key = json_at(keys, i);
+		const char *name = json_get_str(key, "metadata/name");
+
+		if (!name || !is_approved(key))
+			continue;
+		if (note->len + strlen(name) + sizeof(more) + 3 > NOTE_MAX) {
+			strbuf_adds(note, more);
+			break;
+		}
+		strbuf_addf(note, "%s%s", n++ > 0 ? ", " : "", name);
+	}
+	strbuf_adds(note, n > 0 ? "." : "none.");
+}
+
+/* Render the Event. version, the store's resourceVersion, makes its name unique. */
+static struct json_object *event_of(
+	const char *ns, struct json_object *cluster, const char *note, uint64_t version)
+{
+	struct json_object *o = json_obj(), *meta = json_obj(), *about = json_obj();
+	const char *name = json_get_str(cluster, "metadata/name");
+	cleanup_free char *event_name = xasprintf("%.200s.restored-%" PRIu64, name, version);
+	char now[CLOCK_RFC3339_US_LEN];
+
+	clock_format_us(clock_wall_us(), now);
+	json_add_str(json_add_str(meta, "name", event_name), "namespace", ns);
+	json_add_str(about, "apiVersion", "trusted-execution-clusters.io/v1alpha1");
+	json_add_str(about, "kind", "TrustedExecutionCluster");
+	json_add_str(json_add_str(about, "namespace", ns), "name", name);
+	json_add_str(about, "uid", json_get_str(cluster, "metadata/uid"));
+	json_add_str(json_add_str(o, "apiVersion", "events.k8s.io/v1"), "kind", "Event");
+	json_add(o, "metadata", meta);
+	json_add_str(json_add_str(o, "eventTime", now), "type", "Warning");
+	json_add_str(json_add_str(o, "reason", "Restored"), "action", "Restore");
+	json_add_str(o, "reportingController", PACKAGE_NAME);
+	json_add_str(o, "reportingInstance", PACKAGE_NAME);
+	json_add(o, "regarding", about);
+	return json_add_str(o, "note", note);
+}
+
+/*
+ * List the approved keys in an Event and a log line: a backup may contain the approval of a key
+ * that was revoked since, which only a person can know. One text serves restored and converted
+ * stores, as what to do is the same. The Event is about the TrustedExecutionCluster that has the
+ * keys; without one, no key is in use. It goes through the API, so that validation, defaults and
+ * watches apply, and is committed together with what else this start writes.
+ */
+static int report_restored(struct standalone *s, struct err *err)
+{
+	const struct apistore_db *db = apistore_objects_db(s->objects);
+	cleanup_free char *clusters_path = xasprintf(OUR_API "trustedexecutionclusters", s->ns),
+			  *keys_path = xasprintf(OUR_API "attestationkeys", s->ns),
+			  *path = xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events", s->ns),
+			  *text = NULL;
+	cleanup_json struct json_object *clusters = NULL, *keys = NULL, *event = NULL;
+	cleanup_strbuf struct strbuf note = STRBUF_INIT;
+	struct json_object *cluster;
+	char at[CLOCK_RFC3339_LEN];
+
+	if (!apistore_db_just_restored(db))
+		return 0;
+	clusters = apistore_inproc_get(s->objects, clusters_path);
+	keys = apistore_inproc_get(s->objects, keys_path);
+	clock_format(apistore_db_restored_s(db), at);
+	strbuf_addf(&note,
+		"The store was restored from a backup, or converted from a version before 0.3.0, at %s. "
+		"Machines created before that without an approved key get one only from an administrator. "
+		"Delete each AttestationKey that was revoked after the backup was made. Approved keys: ",
+		at);
+	add_names(&note, json_get_arr(keys, "items"));
+	log_warn(NULL, strbuf_str(&note), NULL);
+	/* The API lists by name; one namespace has one cluster that is served. */
+	cluster = json_at(json_get_arr(clusters, "items"), 0);
+	if (!cluster)
+		return 0;
+	event = event_of(s->ns, cluster, strbuf_str(&note), apistore_objects_rv(s->objects));
+	text = json_text(event);
+	return apistore_inproc_must(
+		s->objects, "POST", path, "application/json", text, strlen(text), err);
+}
+
+/* ---- life */
+
+/* Put in what must exist from the start and commit it; namespaces come before the objects in them.
+ * Objects of kinds that are no longer served are dropped. */
 static int fill(struct standalone *s, struct err *err)
 {
-	if (apistore_unserved_drop(s->objects, err) < 0 || put_namespace(s, "default", err) < 0 ||
-		put_namespace(s, s->ns, err) < 0)
+	static const char namespaces[] = "/api/v1/namespaces";
+
+	if (apistore_unserved_drop(s->objects, err) < 0 ||
+		put_object(s, namespaces, "v1", "Namespace", "default", NULL, err) < 0 ||
+		put_object(s, namespaces, "v1", "Namespace", s->ns, NULL, err) < 0)
 		return -1;
 	if (s->options->plain)
 		log_warn(NULL,
@@ -230,28 +486,30 @@ static int fill(struct standalone *s, struct err *err)
 			"option=--plain");
 	else if (s->options->public_address && make_tls(s, err) < 0)
 		return -1;
-	if (s->options->public_address && put_cluster(s, err) < 0)
-		return -1;
-	if (standalone_restored_report(s->objects, s->ns, err) < 0)
+	if ((s->options->public_address && put_cluster(s, err) < 0) || report_restored(s, err) < 0)
 		return -1;
 	return apistore_objects_commit(s->objects, err);
 }
-
-/* ---- life */
 
 /* Keys, then the store, then the first objects: each needs the one before. */
 struct standalone *standalone_new(struct loop *l, const struct options *o, struct err *err)
 {
 	struct standalone *s = xcalloc(1, sizeof(*s));
+	cleanup_free char *host = host_of(o->listen_api);
+	const char *const names[] = {"localhost", "127.0.0.1", "::1", host, NULL};
+	struct apistore_authority_conf conf = {.dir = o->standalone,
+		.names = names,
+		.kubeconfig = o->write_kubeconfig,
+		.sealing = sealing_of(o)};
 
 	s->loop = l;
 	s->options = o;
-	s->dir = xstrdup(o->standalone);
-	s->ns = xstrdup(o->namespace_ ? o->namespace_ : STANDALONE_NS);
-	s->host = host_of(o->listen_api);
-	s->server = xasprintf(strchr(s->host, ':') ? "https://[%s]%s" : "https://%s%s", s->host,
-		strrchr(o->listen_api, ':'));
-	if (open_authority(s, err) == 0 && open_store(s, err) == 0 && fill(s, err) == 0)
+	conf.ns = s->ns = xstrdup(o->namespace_ ? o->namespace_ : STANDALONE_NS);
+	conf.server = s->server = xasprintf(strchr(host, ':') ? "https://[%s]%s" : "https://%s%s",
+		host, strrchr(o->listen_api, ':'));
+	conf.look_only = only_checks(s);
+	s->authority = apistore_authority_open(&conf, clock_wall_s(), err);
+	if (s->authority && open_store(s, err) == 0 && fill(s, err) == 0)
 		return s;
 	standalone_free(s);
 	return NULL;
@@ -263,16 +521,20 @@ void standalone_free(struct standalone *s)
 	if (!s)
 		return;
 	apistore_apiserver_free(s->api);
-	standalone_tls_free(s->tls);
+	if (s->tls.path)
+		timer_fini(&s->tls.next);
+	pki_key_free(s->tls.ca_key);
+	pki_key_free(s->tls.key);
+	strbuf_fini(&s->tls.ca);
+	free(s->tls.host);
+	free(s->tls.path);
 	apistore_gc_free(s->gc);
 	if (s->objects)
 		apistore_objects_free(s->objects);
 	apistore_kinds_free(s->kinds);
 	apistore_authority_close(s->authority);
 	free(s->server);
-	free(s->host);
 	free(s->ns);
-	free(s->dir);
 	free(s);
 }
 
@@ -347,7 +609,7 @@ void standalone_say(const struct standalone *s)
 
 	if (!apistore_authority_is_new(s->authority))
 		return;
-	printf("tec-operator: created keys and certificates in %s\n", s->dir);
+	printf("tec-operator: created keys and certificates in %s\n", s->options->standalone);
 	printf("tec-operator: the Kubernetes API is at %s; clients need the administrator's kubeconfig\n",
 		s->server);
 	if (s->made_cluster)

@@ -10,6 +10,9 @@
 /* Make a request; the caller calls apistore_answer_fini. 404: the path is not an API path. */
 struct apistore_answer apistore_inproc_ask(struct apistore_objects *s, const char *method,
 	const char *path, const char *content_type, const char *body, size_t len);
+/* The same for a request that must succeed: ERR_BUG with the path and the answer, if it does not. */
+int apistore_inproc_must(struct apistore_objects *s, const char *method, const char *path,
+	const char *content_type, const char *body, size_t len, struct err *err) MUST_CHECK;
 /* Get an object; the caller puts it. NULL: not found, or the database failed. */
 struct json_object *apistore_inproc_object(
 	struct apistore_objects *s, const struct apistore_key *key);

@@ -15,6 +15,7 @@
 #include "tec/apistore/objects.h"
 #include "tec/base/err.h"
 #include "tec/base/secret.h"
+#include "tec/pki/key.h"
 
 /* Create or replace a row. table: "OWNER/TABLE". */
 int apistore_rows_set(struct apistore_objects *s, const char *table, const char *name,
@@ -22,6 +23,11 @@ int apistore_rows_set(struct apistore_objects *s, const char *table, const char 
 /* Get the bytes of a row, which the caller wipes and frees; never NULL on success. */
 int apistore_rows_get(struct apistore_objects *s, const char *table, const char *name, void **data,
 	size_t *len, struct err *err) MUST_CHECK;
+/* The same for a private key: create or replace it, and get it. The caller frees it. */
+int apistore_rows_set_key(struct apistore_objects *s, const char *table, const char *name,
+	const struct pki_key *key, struct err *err) MUST_CHECK;
+struct pki_key *apistore_rows_get_key(struct apistore_objects *s, const char *table,
+	const char *name, struct err *err) MUST_CHECK;
 int apistore_rows_remove(struct apistore_objects *s, const char *table, const char *name,
 	struct err *err) MUST_CHECK;
 /* List the names in a table that are longer than prefix and begin with it ("": all), in order. fn

@@ -44,7 +44,7 @@ struct state {
 	int64_t restored_s;
 	/* Since when this process alone gives out disk keys and marks each time on the Machine;
 	 * wall clock, 0: it does not. never_attested: number of Machines created since then by
-	 * listeners that were never attested. Set by cmd/attested. */
+	 * listeners that were never attested. Set by cmd/embedded. */
 	int64_t marks_since_s;
 	size_t never_attested;
 	enum state_peer peer; /* set by ctl/follow; meaningless for a cluster without a peer */
