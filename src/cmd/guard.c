@@ -103,12 +103,8 @@ static void on_terminate(int signo, void *arg)
 static void on_hangup(int signo, void *arg)
 {
 	struct process *p = arg;
-	struct err err = ERR_INIT;
 
-	if (options_reload(p->options, &err) < 0)
-		log_err(LOG_ERROR, NULL, "cannot reload the configuration, keeping the current one",
-			&err);
-	log_setup(p->options->log_level, p->options->log_format);
+	options_hangup(p->options);
 	if (p->cert)
 		guard_certfile_reload(p->cert);
 }

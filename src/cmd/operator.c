@@ -40,7 +40,8 @@ static void on_terminate(int signo, void *arg)
 /* SIGHUP rereads the configuration file. */
 static void on_hangup(int signo, void *arg)
 {
-	parts_reload(arg);
+	if (options_hangup(((struct parts *)arg)->options))
+		log_info(NULL, "configuration reloaded", NULL);
 }
 
 /* Run the operator until a signal. With --check-config everything is set up, so that files and

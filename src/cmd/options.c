@@ -420,3 +420,15 @@ int options_reload(struct options *o, struct err *err)
 	read_log(o);
 	return 0;
 }
+
+bool options_hangup(struct options *o)
+{
+	struct err err = ERR_INIT;
+	bool good = options_reload(o, &err) == 0;
+
+	if (!good)
+		log_err(LOG_ERROR, NULL, "cannot reload the configuration, keeping the current one",
+			&err);
+	log_setup(o->log_level, o->log_format);
+	return good;
+}

@@ -59,6 +59,8 @@ enum conf_result options_read(struct options *o, int argc, char *const argv[]);
 void options_fini(struct options *o);
 /* Read the configuration file again, on SIGHUP. Only reloadable options change; on an error, none. */
 int options_reload(struct options *o, struct err *err) MUST_CHECK;
+/* The same on SIGHUP: applies the options to the log. false: an error, which is logged. */
+bool options_hangup(struct options *o);
 
 static inline bool options_serves_register(const struct options *o)
 {

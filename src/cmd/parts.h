@@ -7,7 +7,6 @@
 #define TEC_CMD_PARTS_H
 
 #include "embedded.h"
-#include "images.h"
 #include "options.h"
 #include "standalone.h"
 #include "trustees.h"
@@ -49,7 +48,10 @@ struct parts {
 	struct state state; /* owns its caches; NULL: not needed in this role */
 	struct k8s_watch *watch[STATE_N_KINDS];
 	struct k8s_events *events, *ctl_events;
-	struct images *images; /* answers from registries */
+	struct oci_authfile *registry_auth;
+	struct oci_lookup *lookup;     /* of labels in registries */
+	struct oci_computes *computes; /* NULL: values are computed by Jobs */
+	char *compute_tool, *scratch;  /* owned */
 	struct ctl_env env;
 	struct ctl_adoption_cutoff *since; /* when this operator was installed */
 	struct ctl_trustee *trustee;
@@ -87,13 +89,10 @@ int parts_watch(struct parts *p, struct err *err) MUST_CHECK;
 int parts_control(struct parts *p, struct err *err) MUST_CHECK;
 int parts_serve(struct parts *p, struct err *err) MUST_CHECK;
 
-/* ---- life.c */
-
 /* Schedules a check of what should run; to be called when anything changes that this depends
  * on. arg is the struct parts. */
 void parts_check(void *arg);
 void parts_start(struct parts *p);
-void parts_reload(struct parts *p);
 /* Starts the shutdown: releases the Lease, serves for the shutdown delay, finishes requests in
  * flight (10 s at most), then stops the loop. A second call stops it at once. */
 void parts_shutdown(struct parts *p, const char *why);
