@@ -478,9 +478,8 @@ int embedded_listen(struct embedded *e, const struct embedded_nodes *nodes, stru
 
 	e->nodes = *nodes;
 	e->kbsd = broker_kbsd_new(e->loop, &conf);
-	if (httpd_listen(broker_kbsd_httpd(e->kbsd), e->options->guard.listen_kbs, err) < 0)
-		return err_wrap(err, "--listen-kbs");
-	return 0;
+	return options_listen(
+		broker_kbsd_httpd(e->kbsd), "--listen-kbs", e->options->guard.listen_kbs, err);
 }
 
 struct httpd *embedded_httpd(struct embedded *e)

@@ -111,32 +111,8 @@ static void on_hangup(int signo, void *arg)
 
 /* ---- start */
 
-/* Prepare TLS for an https upstream; without --upstream-ca the system's CAs count. */
-static int read_upstream(struct process *p, struct err *err)
-{
-	const struct options_guard *g = &p->options->guard;
-	cleanup_free char *ca = NULL;
-	size_t len = 0;
-
-	if (!str_starts(g->upstream, "https://"))
-		return 0;
-	if (g->upstream_ca) {
-		ca = file_read(g->upstream_ca, CA_MAX, &len, NULL, err);
-		if (!ca)
-			return err_wrap(err, "--upstream-ca");
-	}
-	p->upstream_tls = httpc_tls_new(ca, len, NULL, 0, NULL, 0, NULL, err);
-	return p->upstream_tls ? 0 : err_wrap(err, "--upstream-ca");
-}
-
-static int listen_on(struct httpd *h, const char *option, const char *addr, struct err *err)
-{
-	if (addr && httpd_listen(h, addr, err) < 0)
-		return err_wrap(err, "--%s", option);
-	return 0;
-}
-
-/* Create everything and bind the addresses. On failure guard_run() releases what exists. */
+/* Create everything and bind the addresses. On failure guard_run() releases what exists. An https
+ * upstream needs TLS; without --upstream-ca the system's CAs count. */
 static int set_up(struct process *p, struct err *err)
 {
 	const struct options *o = p->options;
@@ -151,9 +127,17 @@ static int set_up(struct process *p, struct err *err)
 		.max_connections = o->max_connections,
 		.look_ms = LOOK_MS};
 	struct httpd *listeners[GUARD_CERTFILE_LISTENERS];
+	cleanup_free char *ca = NULL;
+	size_t len = 0;
 
-	if (read_upstream(p, err) < 0)
-		return -1;
+	if (str_starts(g->upstream, "https://")) {
+		if (g->upstream_ca)
+			ca = file_read(g->upstream_ca, CA_MAX, &len, NULL, err);
+		if (ca || !g->upstream_ca)
+			p->upstream_tls = httpc_tls_new(ca, len, NULL, 0, NULL, 0, NULL, err);
+		if (!p->upstream_tls)
+			return err_wrap(err, "--upstream-ca");
+	}
 	conf.upstream_tls = p->upstream_tls;
 	if (o->rate_on)
 		conf.rate = p->rate = ratelimit_new(o->rate_burst, o->rate_per_s, SOURCES_MAX);
@@ -166,16 +150,25 @@ static int set_up(struct process *p, struct err *err)
 			return -1;
 	}
 	p->health = srv_health_new(p->loop, is_ready, p);
-	if (listen_on(listeners[0], "listen-kbs", g->listen_kbs, err) < 0 ||
-		listen_on(listeners[1], "listen-admin", g->listen_admin, err) < 0)
+	if (options_listen(listeners[0], "--listen-kbs", g->listen_kbs, err) < 0 ||
+		(g->listen_admin &&
+			options_listen(listeners[1], "--listen-admin", g->listen_admin, err) < 0))
 		return -1;
-	return listen_on(srv_health_httpd(p->health), "listen-health", o->listen_health, err);
+	return options_listen(
+		srv_health_httpd(p->health), "--listen-health", o->listen_health, err);
 }
 
 /* Settings that are useful for tests only, or weaken what the guard is for, are logged at each
- * start. */
-static void warn_about(const struct options_guard *g)
+ * start. confine_drop_code() gives back the pages of code that only the start needed. */
+static void run(struct process *p)
 {
+	const struct options_guard *g = &p->options->guard;
+	struct loop_signal *term = loop_signal_new(p->loop, SIGTERM, on_terminate, p),
+			   *intr = loop_signal_new(p->loop, SIGINT, on_terminate, p),
+			   *hup = loop_signal_new(p->loop, SIGHUP, on_hangup, p);
+
+	log_info(NULL, "the guard starts", "version=%s url=%s pid=%d", PACKAGE_VERSION,
+		log_esc(g->upstream), (int)getpid());
 	if (g->sample)
 		log_warn(NULL,
 			"sample evidence is accepted and proves nothing (--tee includes sample)",
@@ -184,18 +177,6 @@ static void warn_about(const struct options_guard *g)
 		log_warn(NULL, "additional evidence passes unchecked (--allow-additional)", NULL);
 	if (!g->tls_cert)
 		log_warn(NULL, "nodes are served in plain text, --tls-cert is not set", NULL);
-}
-
-/* confine_drop_code() gives back the pages of code that only the start needed. */
-static void run(struct process *p)
-{
-	struct loop_signal *term = loop_signal_new(p->loop, SIGTERM, on_terminate, p),
-			   *intr = loop_signal_new(p->loop, SIGINT, on_terminate, p),
-			   *hup = loop_signal_new(p->loop, SIGHUP, on_hangup, p);
-
-	log_info(NULL, "the guard starts", "version=%s url=%s pid=%d", PACKAGE_VERSION,
-		log_esc(p->options->guard.upstream), (int)getpid());
-	warn_about(&p->options->guard);
 	confine_drop_code();
 	loop_run(p->loop);
 	loop_signal_free(term);

@@ -78,46 +78,34 @@ static int run(struct options *o, struct err *err)
 	return status;
 }
 
-/* Run in an init container of Trustee's Pod (--seed). */
-static int seed(const struct options *o, struct err *err)
-{
-	cleanup_strbuf struct strbuf said = STRBUF_INIT;
-	int rc = kbs_seed(o->seed_src, o->seed_dst, &said, err);
-
-	fputs(strbuf_str(&said), stdout);
-	return rc;
-}
-
 /* One program, several roles: --lookup-label and --compute-image are its own children, --seed
- * runs in an init container, --restore prepares a directory, --role=guard needs no Kubernetes. */
+ * runs in an init container of Trustee's Pod, --restore prepares a directory, --role=guard needs no
+ * Kubernetes. */
 int main(int argc, char *argv[])
 {
 	struct options o;
 	struct err err = ERR_INIT;
+	enum conf_result result;
 	int status = 0;
 
 	secret_process_init();
-	switch (options_read(&o, argc, argv)) {
-	case CONF_BAD:
-		status = 2;
-		break;
-	case CONF_EXIT:
-		break;
-	case CONF_RUN:
+	result = options_read(&o, argc, argv);
+	if (result == CONF_RUN) {
 		log_setup(o.log_level, o.log_format);
-		if (o.lookup_label)
+		if (o.lookup_label) {
 			status = oci_serve(STDIN_FILENO, STDOUT_FILENO, &err);
-		else if (o.compute_image)
+		} else if (o.compute_image) {
 			status = oci_compute_serve(STDIN_FILENO, STDOUT_FILENO, &err);
-		else if (o.seed_src)
-			status = seed(&o, &err);
-		else if (o.restore)
+		} else if (o.seed_src) {
+			cleanup_strbuf struct strbuf said = STRBUF_INIT;
+
+			status = kbs_seed(o.seed_src, o.seed_dst, &said, &err);
+			fputs(strbuf_str(&said), stdout);
+		} else if (o.restore) {
 			status = standalone_restore(&o, &err);
-		else if (o.role == ROLE_GUARD)
-			status = guard_run(&o, &err);
-		else
-			status = run(&o, &err);
-		break;
+		} else {
+			status = o.role == ROLE_GUARD ? guard_run(&o, &err) : run(&o, &err);
+		}
 	}
 	if (status < 0) {
 		fprintf(stderr, "tec-operator: %s\n", err.text);
@@ -125,5 +113,5 @@ int main(int argc, char *argv[])
 	}
 	options_fini(&o);
 	metric_reset_all();
-	return status;
+	return result == CONF_BAD ? 2 : status;
 }

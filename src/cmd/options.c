@@ -231,34 +231,6 @@ static int read_standalone(struct options *o, struct err *err)
 	return o->standalone ? 0 : -1;
 }
 
-/* Read the options that are reloadable; also called for SIGHUP. */
-static void read_log(struct options *o)
-{
-	o->log_level = (enum log_level)conf_choice(o->conf, "log-level");
-	o->log_format = (enum log_format)conf_choice(o->conf, "log-format");
-}
-
-/* The default in a Pod covers the time that Services need to remove it from their endpoints. */
-static int read_delay(struct options *o, struct err *err)
-{
-	const char *in_pod = getenv("KUBERNETES_SERVICE_HOST");
-	uint64_t s = in_pod && *in_pod ? POD_DELAY_S : 0;
-
-	if (conf_is_set(o->conf, "shutdown-delay") &&
-		conf_number(o->conf, "shutdown-delay", 0, 600, &s, err) < 0)
-		return -1;
-	o->shutdown_delay_ms = s * 1000;
-	return 0;
-}
-
-/* Accept off with --standalone only: without this listener a guard has no purpose. */
-static int read_listen_kbs(struct options *o, struct err *err)
-{
-	if (conf_str(o->conf, "standalone") && str_eq(conf_str(o->conf, "listen-kbs"), "off"))
-		return 0;
-	return read_listen(o, "listen-kbs", &o->guard.listen_kbs, err);
-}
-
 /* Read in every role, because --standalone shares some of these options. */
 static int read_guard(struct options *o, struct err *err)
 {
@@ -279,8 +251,11 @@ static int read_guard(struct options *o, struct err *err)
 	if (conf_number(o->conf, "max-attestation", 4096, 8 << 20, &bytes, err) < 0 ||
 		conf_number(o->conf, "max-sessions", 1, 1000000, &n, err) < 0 ||
 		conf_number(o->conf, "max-sessions-per-source", 1, 1000000, &per_source, err) < 0 ||
-		conf_number(o->conf, "session-time", 60, 86400, &s, err) < 0 ||
-		read_listen_kbs(o, err) < 0)
+		conf_number(o->conf, "session-time", 60, 86400, &s, err) < 0)
+		return -1;
+	/* off is for --standalone only: without this listener a guard has no purpose. */
+	if (!(conf_str(o->conf, "standalone") && str_eq(conf_str(o->conf, "listen-kbs"), "off")) &&
+		read_listen(o, "listen-kbs", &g->listen_kbs, err) < 0)
 		return -1;
 	if (conf_is_set(o->conf, "listen-admin") &&
 		read_listen(o, "listen-admin", &g->listen_admin, err) < 0)
@@ -346,9 +321,12 @@ static int read_controllers(struct options *o, struct err *err)
 /* Read every option whatever the role, so that an error in an unused one is reported as well. */
 static int read_values(struct options *o, struct err *err)
 {
-	uint64_t n;
+	const char *in_pod = getenv("KUBERNETES_SERVICE_HOST");
+	/* In a Pod, the time that Services need to remove it from their endpoints. */
+	uint64_t n, delay_s = in_pod && *in_pod ? POD_DELAY_S : 0;
 
-	read_log(o);
+	o->log_level = (enum log_level)conf_choice(o->conf, "log-level");
+	o->log_format = (enum log_format)conf_choice(o->conf, "log-format");
 	o->role = (enum options_role)conf_choice(o->conf, "role");
 	o->api_http1 = str_eq(conf_str(o->conf, "api-protocol"), "http1");
 	o->kubeconfig = conf_str(o->conf, "kubeconfig");
@@ -366,13 +344,16 @@ static int read_values(struct options *o, struct err *err)
 	if (read_listen(o, "listen-register", &o->listen_register, err) < 0 ||
 		read_listen(o, "listen-register-ak", &o->listen_register_ak, err) < 0 ||
 		read_listen(o, "listen-health", &o->listen_health, err) < 0 ||
-		read_rate(o, err) < 0 || read_delay(o, err) < 0 || read_guard(o, err) < 0 ||
-		registries_mirrors(o->conf, &o->registry_mirrors, err) < 0)
-		return -1;
-	if (read_controllers(o, err) < 0 ||
+		read_rate(o, err) < 0 ||
+		(conf_is_set(o->conf, "shutdown-delay") &&
+			conf_number(o->conf, "shutdown-delay", 0, 600, &delay_s, err) < 0) ||
+		read_guard(o, err) < 0 ||
+		registries_mirrors(o->conf, &o->registry_mirrors, err) < 0 ||
+		read_controllers(o, err) < 0 ||
 		registries_insecure(o->conf, &o->insecure_registries, err) < 0 ||
 		read_listen(o, "listen-api", &o->listen_api, err) < 0)
 		return -1;
+	o->shutdown_delay_ms = delay_s * 1000;
 	return read_standalone(o, err);
 }
 
@@ -388,6 +369,11 @@ enum conf_result options_read(struct options *o, int argc, char *const argv[])
 	if (result == CONF_RUN && read_values(o, &err) < 0)
 		return conf_refuse(o->conf, &err);
 	return result;
+}
+
+int options_listen(struct httpd *h, const char *option, const char *address, struct err *err)
+{
+	return httpd_listen(h, address, err) < 0 ? err_wrap(err, "%s", option) : 0;
 }
 
 const char *env_or(const char *name, const char *dflt)
@@ -417,7 +403,8 @@ int options_reload(struct options *o, struct err *err)
 	/* Other values are read at startup only; changing them requires a restart. */
 	if (conf_parse_file(o->conf, path, err) < 0)
 		return -1;
-	read_log(o);
+	o->log_level = (enum log_level)conf_choice(o->conf, "log-level");
+	o->log_format = (enum log_format)conf_choice(o->conf, "log-format");
 	return 0;
 }
 

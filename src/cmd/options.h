@@ -9,6 +9,7 @@
 #include "registries.h"
 
 #include "tec/base/log.h"
+#include "tec/net/httpd.h"
 
 /* In the order of --role's choices. */
 enum options_role { ROLE_ALL, ROLE_CONTROLLER, ROLE_REGISTER, ROLE_REGISTER_AK, ROLE_GUARD };
@@ -83,6 +84,10 @@ static inline bool options_controls_trustees(const struct options *o)
 {
 	return o->controls_trustees && options_controls(o);
 }
+
+/* Bind the listener of an option, which the error names. */
+int options_listen(
+	struct httpd *h, const char *option, const char *address, struct err *err) MUST_CHECK;
 
 /* Return an environment variable that the Deployment sets, or dflt if it is unset or empty. */
 const char *env_or(const char *name, const char *dflt);

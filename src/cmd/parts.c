@@ -449,13 +449,15 @@ static int serve_registration(struct parts *p, struct err *err)
 		p->rate = env.rate = ratelimit_new(o->rate_burst, o->rate_per_s, 16384);
 	if (options_serves_register(o)) {
 		p->regignition = srv_regignition_new(&env);
-		if (httpd_listen(srv_listener_httpd(p->regignition), o->listen_register, err) < 0)
-			return err_wrap(err, "--listen-register");
+		if (options_listen(srv_listener_httpd(p->regignition), "--listen-register",
+			    o->listen_register, err) < 0)
+			return -1;
 	}
 	if (options_serves_register_ak(o)) {
 		p->regak = srv_regak_new(&env);
-		if (httpd_listen(srv_listener_httpd(p->regak), o->listen_register_ak, err) < 0)
-			return err_wrap(err, "--listen-register-ak");
+		if (options_listen(srv_listener_httpd(p->regak), "--listen-register-ak",
+			    o->listen_register_ak, err) < 0)
+			return -1;
 	}
 	if (p->embedded)
 		return embedded_listen(p->embedded,
@@ -490,8 +492,9 @@ int parts_serve(struct parts *p, struct err *err)
 		serve_registration(p, err) < 0)
 		return -1;
 	p->health = srv_health_new(p->loop, is_ready, p);
-	if (httpd_listen(srv_health_httpd(p->health), o->listen_health, err) < 0)
-		return err_wrap(err, "--listen-health");
+	if (options_listen(srv_health_httpd(p->health), "--listen-health", o->listen_health, err) <
+		0)
+		return -1;
 	return p->standalone ? standalone_listen(p->standalone, is_ready, hand_in, p, err) : 0;
 }
 

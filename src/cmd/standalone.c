@@ -573,9 +573,8 @@ int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char 
 	s->api = apistore_apiserver_new(s->loop, &conf, err);
 	if (!s->api)
 		return -1;
-	if (httpd_listen(apistore_apiserver_httpd(s->api), s->options->listen_api, err) < 0)
-		return err_wrap(err, "--listen-api");
-	return 0;
+	return options_listen(
+		apistore_apiserver_httpd(s->api), "--listen-api", s->options->listen_api, err);
 }
 
 /* Restore without starting: the directory must hold no objects yet, and --sealing-key must be

@@ -56,25 +56,12 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 	on_watch(arg);
 }
 
-/* The environment variables of the Trustee operator's Deployment, and our guard. */
-static struct render_kbsconfig_images images(void)
-{
-	const struct render_kbsconfig_images *d = &render_kbsconfig_images_default;
-
-	return (struct render_kbsconfig_images){
-		.kbs = env_or("KBS_IMAGE_NAME", d->kbs),
-		.kbs_microservices = env_or("KBS_IMAGE_NAME_MICROSERVICES", d->kbs_microservices),
-		.kbs_legacy = env_or("KBS_IMAGE_NAME_LEGACY", d->kbs_legacy),
-		.as = env_or("AS_IMAGE_NAME", d->as),
-		.rvps = env_or("RVPS_IMAGE_NAME", d->rvps),
-		.guard = env_or("RELATED_IMAGE_OPERATOR", d->guard),
-	};
-}
-
 /* Create caches, watches and controllers of one namespace; nothing starts yet. */
 static void place_init(
 	struct place *p, struct loop *l, struct k8s_transport *api, struct k8s_transport *gate)
 {
+	const struct render_kbsconfig_images *d = &render_kbsconfig_images_default;
+
 	p->state = (struct state)STATE_INIT;
 	for (size_t i = 0; i < N_WATCHED; i++) {
 		const struct state_kind *kind = &state_kinds[watched[i]];
@@ -93,7 +80,14 @@ static void place_init(
 		.ns = p->ns,
 		.state = &p->state,
 		.events = p->events,
-		.kbsconfig_images = images()};
+		/* The environment variables of the Trustee operator's Deployment, and our guard. */
+		.kbsconfig_images = {.kbs = env_or("KBS_IMAGE_NAME", d->kbs),
+			.kbs_microservices =
+				env_or("KBS_IMAGE_NAME_MICROSERVICES", d->kbs_microservices),
+			.kbs_legacy = env_or("KBS_IMAGE_NAME_LEGACY", d->kbs_legacy),
+			.as = env_or("AS_IMAGE_NAME", d->as),
+			.rvps = env_or("RVPS_IMAGE_NAME", d->rvps),
+			.guard = env_or("RELATED_IMAGE_OPERATOR", d->guard)}};
 	p->kbsconfig = ctl_kbsconfig_new(&p->env);
 	p->trusteeconfig = ctl_trusteeconfig_new(&p->env);
 	srv_metrics_count_trustees(&p->state, p->ns);
@@ -112,19 +106,6 @@ static bool is_watched(void *arg, const char *ns)
 	return false;
 }
 
-/* Watch all namespaces for objects outside --trustee-namespaces. */
-static void unwatched_init(
-	struct trustees *t, struct loop *l, struct k8s_transport *api, struct k8s_transport *gate)
-{
-	for (size_t i = 0; i < N_ALWAYS; i++) {
-		const struct k8s_watch_conf conf = {.gvk = state_kinds[watched[i]].gvk};
-
-		t->all[i] = k8s_cache_new(&ctl_unwatched_type);
-		t->all_watch[i] = k8s_watch_new(l, api, t->all[i], &conf);
-	}
-	t->unwatched = ctl_unwatched_new(l, gate, t->all[0], t->all[1], is_watched, t);
-}
-
 /* Places are never moved: controllers keep pointers to their state. */
 struct trustees *trustees_new(struct loop *l, struct k8s_transport *api, struct k8s_transport *gate,
 	const struct options *o, const char *ns, void (*changed)(void *arg), void *arg)
@@ -140,14 +121,23 @@ struct trustees *trustees_new(struct loop *l, struct k8s_transport *api, struct 
 		t->places[i].ns = o->trustee_namespaces.n ? o->trustee_namespaces.items[i] : ns;
 		place_init(&t->places[i], l, api, gate);
 	}
-	unwatched_init(t, l, api, gate);
+	/* Watch all namespaces for objects outside --trustee-namespaces. */
+	for (size_t i = 0; i < N_ALWAYS; i++) {
+		const struct k8s_watch_conf conf = {.gvk = state_kinds[watched[i]].gvk};
+
+		t->all[i] = k8s_cache_new(&ctl_unwatched_type);
+		t->all_watch[i] = k8s_watch_new(l, api, t->all[i], &conf);
+	}
+	t->unwatched = ctl_unwatched_new(l, gate, t->all[0], t->all[1], is_watched, t);
 	return t;
 }
 
 /* Controllers before watches, watches before caches, as in parts_fini(). */
 void trustees_free(struct trustees *t)
 {
-	for (size_t k = 0; t && k < t->n; k++) {
+	if (!t)
+		return;
+	for (size_t k = 0; k < t->n; k++) {
 		struct place *p = &t->places[k];
 
 		ctl_kind_free(p->trusteeconfig);
@@ -158,8 +148,6 @@ void trustees_free(struct trustees *t)
 		for (size_t i = 0; i < N_WATCHED; i++)
 			k8s_cache_free(p->state.cache[watched[i]]);
 	}
-	if (!t)
-		return;
 	ctl_unwatched_free(t->unwatched);
 	for (size_t i = 0; i < N_ALWAYS; i++) {
 		k8s_watch_free(t->all_watch[i]);
@@ -169,7 +157,7 @@ void trustees_free(struct trustees *t)
 	free(t);
 }
 
-/* The kinds that are always watched; the others follow in place_read(). */
+/* The kinds that are always watched; the others follow in place_check(). */
 void trustees_start(struct trustees *t)
 {
 	for (size_t k = 0; k < t->n; k++)
@@ -177,14 +165,6 @@ void trustees_start(struct trustees *t)
 			k8s_watch_start(t->places[k].watch[i]);
 	for (size_t i = 0; i < N_ALWAYS; i++)
 		k8s_watch_start(t->all_watch[i]);
-}
-
-/* Start to watch the remaining kinds. The controllers start when all lists are complete. */
-static void place_read(struct place *p)
-{
-	p->reads = true;
-	for (size_t i = N_ALWAYS; i < N_WATCHED; i++)
-		k8s_watch_start(p->watch[i]);
 }
 
 /* Stop, and forget what was read: a process that does not lead keeps no Secrets. */
@@ -213,8 +193,11 @@ static void place_check(struct place *p, bool leads)
 
 	if (p->reads && !want)
 		place_forget(p);
-	if (!p->reads && want)
-		place_read(p);
+	if (!p->reads && want) {
+		p->reads = true;
+		for (size_t i = N_ALWAYS; i < N_WATCHED; i++)
+			k8s_watch_start(p->watch[i]);
+	}
 	if (!p->reads || !state_filled(&p->state, STATE_FOR_ALL))
 		return;
 	if (!p->on) {
