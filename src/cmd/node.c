@@ -9,7 +9,7 @@
  * register            uses the TPM here, then sends the key in the loop
  * attest, ...         fetch in the loop; the TPM is used here, or by a child in serve
  * encrypt, decrypt    the clevis pin; the JWE's header names servers and path
- * serve               node_serve.c, until a signal
+ * serve               the endpoint for local workloads, until a signal; children use the TPM
  * doctor              prints findings as it goes
  * rebind-servers      one disk after the other
  */
@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,22 +28,32 @@
 #include <unistd.h>
 
 #include "node_options.h"
-#include "node_serve.h"
 
+#include "tec/attest/cdh.h"
 #include "tec/attest/doctor.h"
 #include "tec/attest/esys.h"
 #include "tec/attest/fetch.h"
 #include "tec/attest/luks2.h"
 #include "tec/attest/rebind.h"
+#include "tec/base/confine.h"
 #include "tec/base/file.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
+#include "tec/base/metric.h"
 #include "tec/base/secret.h"
 #include "tec/loop/signal.h"
+#include "tec/loop/timer.h"
 
 #define JWE_TEXT_MAX (2u << 20)
 #define REBIND_LOCK  "/run/tec-node-rebind.lock"
 #define B64_CHUNK    30000 /* a multiple of 3, so that chunks can be joined without padding */
+
+#define FIRST_FD    3 /* SD_LISTEN_FDS_START of sd_listen_fds(3) */
+#define SOCKETS_MAX 4
+#define DESCRIPTORS 2048
+#define LEAVE_MS    20000 /* for running requests; systemd waits 90 s by default */
+#define LOOK_MS     50
+#define REST_MS     2000 /* of silence before memory is given back */
 
 struct node {
 	struct node_options o;
@@ -62,15 +73,17 @@ struct node {
 };
 
 /* Print a message. On the console there may be a prompt, so the copy starts on a new line. */
-static void tell(const struct node *n, const char *text)
+static void tell(void *arg, const char *text)
 {
+	const struct node *n = arg;
+
 	fprintf(stderr, "tec-node: %s\n", text);
 	if (n->console >= 0)
 		dprintf(n->console, "\ntec-node: %s\n", text);
 }
 
 /* Print an error and return the exit status for the fault. */
-static int complain(const struct node *n, enum attest_fault fault, const struct err *err)
+static int complain(struct node *n, enum attest_fault fault, const struct err *err)
 {
 	tell(n, err->text);
 	return (int)fault;
@@ -87,36 +100,31 @@ static int write_out(const void *data, size_t len)
 
 /* ---- the TPM alone */
 
-/* The key itself stays in the TPM; its public half is printed, and kept in --ak-file for other
- * programs. */
-static int print_ak(struct node *n)
+/* Print the public half of the key, which stays in the TPM and is kept in --ak-file for other
+ * programs; or a quote for tests and support, which is not sent to a server. */
+static int print_from_tpm(struct node *n)
 {
 	struct err err = ERR_INIT;
 	cleanup_esys struct attest_esys *e = attest_esys_open(n->o.tcti, &err);
-	cleanup_strbuf struct strbuf pem = STRBUF_INIT;
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
 	struct pki_spki ak;
+	int rc = -1;
 
-	if (!e || (n->o.make ? attest_esys_ak_make(e, n->o.ak_handle, &ak, &err)
-			     : attest_esys_ak(e, n->o.ak_handle, &ak, &err)) < 0)
+	if (e && n->o.command == NODE_QUOTE)
+		rc = attest_esys_quote(e, n->o.ak_handle, n->o.extra, &out, &err);
+	else if (e)
+		rc = n->o.make ? attest_esys_ak_make(e, n->o.ak_handle, &ak, &err)
+			       : attest_esys_ak(e, n->o.ak_handle, &ak, &err);
+	if (rc < 0)
 		return complain(n, ATTEST_TPM, &err);
-	pki_spki_to_pem(&ak, &pem);
+	if (n->o.command == NODE_QUOTE)
+		strbuf_addc(&out, '\n');
+	else
+		pki_spki_to_pem(&ak, &out);
 	if (n->o.make && n->o.ak_file &&
-		file_replace(n->o.ak_file, pem.data, pem.len, 0644, &err) < 0)
+		file_replace(n->o.ak_file, out.data, out.len, 0644, &err) < 0)
 		fprintf(stderr, "tec-node: cannot save the public key: %s\n", err.text);
-	return write_out(pem.data, pem.len);
-}
-
-/* A quote for tests and support: it is not sent to a server. */
-static int print_quote(struct node *n)
-{
-	struct err err = ERR_INIT;
-	cleanup_esys struct attest_esys *e = attest_esys_open(n->o.tcti, &err);
-	cleanup_strbuf struct strbuf json = STRBUF_INIT;
-
-	if (!e || attest_esys_quote(e, n->o.ak_handle, n->o.extra, &json, &err) < 0)
-		return complain(n, ATTEST_TPM, &err);
-	strbuf_addc(&json, '\n');
-	return write_out(json.data, json.len);
+	return write_out(out.data, out.len);
 }
 
 /* ---- the loop */
@@ -135,11 +143,6 @@ static void end(struct node *n, int status)
 {
 	n->status = status;
 	loop_stop(n->loop);
-}
-
-static void say(void *arg, const char *text)
-{
-	tell(arg, text);
 }
 
 /* Run the loop until what start() began has ended it. start() returns -1 with *err set. The
@@ -235,23 +238,19 @@ static int write_sealed(struct node *n)
 	return write_out(jwe.data, jwe.len);
 }
 
-/* Each failure was printed as it happened; only the end is left to say. */
-static void tell_given_up(const struct node *n)
-{
-	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-
-	strbuf_addf(&text, "giving up on %s", n->o.config.path ? n->o.config.path : "the token");
-	tell(n, strbuf_str(&text));
-}
-
 /* The fetch has ended; what to print depends on the command. */
 static void on_fetched(void *arg, struct attest_fetch_answer *a)
 {
 	struct node *n = arg;
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 
+	if (a->fault != ATTEST_OK && a->said) {
+		/* Each failure was printed as it happened; only the end is left to say. */
+		strbuf_addf(&text, "giving up on %s",
+			n->o.config.path ? n->o.config.path : "the token");
+		tell(n, strbuf_str(&text));
+	}
 	if (a->fault != ATTEST_OK) {
-		if (a->said)
-			tell_given_up(n);
 		end(n, a->said ? (int)a->fault : complain(n, a->fault, &a->err));
 		return;
 	}
@@ -273,60 +272,35 @@ static void on_fetched(void *arg, struct attest_fetch_answer *a)
 	end(n, n->status);
 }
 
-/* Accept a resource that is a key; anything else is a fault of that server, and the next one is
- * tried. */
+/* Accept a resource that is a key and, for decrypt, opens the JWE: a server may have another key
+ * under the same path. Anything else is a fault of that server, and the next one is tried. */
 static int accept_key(void *arg, struct body *resource, struct err *err)
-{
-	struct node *n = arg;
-
-	n->key = attest_pin_key(resource->data, resource->len, err);
-	return n->key ? 0 : -1;
-}
-
-/* Accept a key only if it opens the JWE: a server may have another key under the same path. */
-static int accept_opening(void *arg, struct body *resource, struct err *err)
 {
 	struct node *n = arg;
 	cleanup_secret struct secret *key = attest_pin_key(resource->data, resource->len, err);
 
 	if (!key)
 		return -1;
-	if (jwe_dir_open(key, n->input, n->input_len, &n->plain, err) < 0)
+	if (n->o.command == NODE_ENCRYPT)
+		n->key = steal_ptr(&key);
+	else if (jwe_dir_open(key, n->input, n->input_len, &n->plain, err) < 0)
 		return err_wrap(err, "the server's key does not decrypt the input");
 	return 0;
 }
 
-/* What a resource is accepted for depends on the command; the fetch tries the next server if it
- * is not. */
-static int start_fetch(struct node *n, struct err *err)
+/* Read standard input for the pin: clevis writes all of it, possibly with a newline after a JWE,
+ * and closes it. The protected header of a JWE names the servers. */
+static int read_input(struct node *n, struct err *err)
 {
-	struct attest_fetch_request r = {.config = &n->o.config,
-		.token_only = n->o.command == NODE_ATTEST,
-		.budget_ms = n->o.timeout_ms,
-		.say = say,
-		.ak_file = n->o.ak_file};
-
-	if (n->o.command == NODE_ENCRYPT)
-		r.accept = accept_key;
-	else if (n->o.command == NODE_DECRYPT)
-		r.accept = accept_opening;
-	return attest_fetch_start(n->client, &n->source, &n->ops, &r, on_fetched, n, err) ? 0 : -1;
-}
-
-static int read_input(struct node *n, size_t max, struct err *err)
-{
-	n->input = file_read_fd(STDIN_FILENO, "standard input", max, &n->input_len, err);
-	return n->input ? 0 : -1;
-}
-
-/* Read the JWE from standard input, and the servers from its protected header. clevis may
- * append a newline. */
-static int read_jwe(struct node *n, struct err *err)
-{
+	bool jwe = n->o.command == NODE_DECRYPT;
 	cleanup_json struct json_object *header = NULL;
 
-	if (read_input(n, JWE_TEXT_MAX, err) < 0)
+	n->input = file_read_fd(STDIN_FILENO, "standard input",
+		jwe ? JWE_TEXT_MAX : ATTEST_PLAIN_MAX, &n->input_len, err);
+	if (!n->input)
 		return -1;
+	if (!jwe)
+		return 0;
 	while (n->input_len > 0 && strchr(" \t\r\n", n->input[n->input_len - 1]))
 		n->input_len--;
 	header = jwe_dir_header(n->input, n->input_len, err);
@@ -335,24 +309,17 @@ static int read_jwe(struct node *n, struct err *err)
 	return 0;
 }
 
-/* Open --console unless standard error is a terminal already. A failure is ignored: a disk must
- * open without messages, too. */
-static void open_console(struct node *n)
+static int start_fetch(struct node *n, struct err *err)
 {
-	if (n->o.console && !isatty(STDERR_FILENO))
-		n->console = open(n->o.console, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-}
+	bool pin = n->o.command == NODE_ENCRYPT || n->o.command == NODE_DECRYPT;
+	struct attest_fetch_request r = {.config = &n->o.config,
+		.token_only = n->o.command == NODE_ATTEST,
+		.budget_ms = n->o.timeout_ms,
+		.say = tell,
+		.ak_file = n->o.ak_file,
+		.accept = pin ? accept_key : NULL};
 
-/* Read standard input before the loop: clevis writes all of it and closes it. */
-static int run_fetch(struct node *n)
-{
-	struct err err = ERR_INIT;
-
-	open_console(n);
-	if ((n->o.command == NODE_ENCRYPT && read_input(n, ATTEST_PLAIN_MAX, &err) < 0) ||
-		(n->o.command == NODE_DECRYPT && read_jwe(n, &err) < 0))
-		return complain(n, ATTEST_USAGE, &err);
-	return run_loop(n, start_fetch);
+	return attest_fetch_start(n->client, &n->source, &n->ops, &r, on_fetched, n, err) ? 0 : -1;
 }
 
 /* ---- doctor */
@@ -409,7 +376,7 @@ static void next_disk(struct node *n)
 		.device = n->disk[n->disk_now],
 		.dry_run = n->o.dry_run,
 		.budget_ms = n->o.timeout_ms,
-		.say = say};
+		.say = tell};
 
 	if (n->disk_now < n->n_disks) {
 		attest_rebind_start(n->client, &n->source, &n->ops, &r, on_rebound, n);
@@ -452,58 +419,197 @@ static int run_rebind(struct node *n)
 	return rc;
 }
 
+/* ---- serve */
+
+/*
+ * After a signal no new request is accepted; running ones may finish, so that a child that uses the
+ * TPM is not killed, but for less time than a service manager waits.
+ */
+struct serve {
+	struct loop *loop;
+	struct attest_cdh *cdh;
+	struct timer look, leave, rest;
+	const char *socket; /* borrowed; NULL: no socket file of ours to remove */
+};
+
+/* Give memory back between requests: they are rare, and the service runs on every node. */
+static void on_rest(void *arg)
+{
+	malloc_trim(0);
+	confine_drop_code();
+}
+
+/* Restart the timer with each request: memory is given back only after a pause. */
+static void on_idle(void *arg)
+{
+	timer_set(arg, REST_MS);
+}
+
+/* Requests did not finish in time. */
+static void on_leave(void *arg)
+{
+	loop_stop(arg);
+}
+
+/* Stop as soon as no request and no child is left. */
+static void on_look(void *arg)
+{
+	struct serve *s = arg;
+
+	if (attest_cdh_busy(s->cdh) || httpd_in_flight(attest_cdh_httpd(s->cdh)) > 0)
+		timer_set(&s->look, LOOK_MS);
+	else
+		loop_stop(s->loop);
+}
+
+/* Stop accepting, then wait for running requests. */
+static void on_serve_signal(int signo, void *arg)
+{
+	struct serve *s = arg;
+
+	if (timer_is_set(&s->leave)) /* the second signal: stop now */
+		loop_stop(s->loop);
+	httpd_drain(attest_cdh_httpd(s->cdh));
+	timer_set(&s->look, 0);
+	timer_set_earlier(&s->leave, LEAVE_MS);
+}
+
+/* The number of sockets that a service manager passes (sd_listen_fds(3)); LISTEN_PID must be
+ * this process. -1: not a number, or too many. */
+static int passed_sockets(struct err *err)
+{
+	const char *pid = secure_getenv("LISTEN_PID"), *n = secure_getenv("LISTEN_FDS");
+	uint64_t value;
+
+	if (!pid || !n || str_to_u64(pid, INT32_MAX, &value) < 0 || (pid_t)value != getpid())
+		return 0;
+	if (str_to_u64(n, SOCKETS_MAX, &value) < 0)
+		return err_set(err, ERR_INVALID, "LISTEN_FDS is not a number up to %d: %s",
+			SOCKETS_MAX, log_esc(n));
+	return (int)value;
+}
+
+/* Passed sockets replace --listen and --socket. The socket file is ours from here on, and is
+ * removed at the end. */
+static int listen_at(struct serve *s, const struct node_options *o, struct err *err)
+{
+	struct httpd *httpd = attest_cdh_httpd(s->cdh);
+	int n = passed_sockets(err), fd;
+
+	for (int i = 0; i < n; i++)
+		if (httpd_listen_fd(httpd, FIRST_FD + i, err) < 0)
+			return -1;
+	if (n != 0)
+		return n > 0 ? 0 : -1;
+	if (!*o->listen && !o->socket)
+		return err_set(err, ERR_INVALID, "option --listen is empty: --socket is required");
+	if (*o->listen && httpd_listen(httpd, o->listen, err) < 0)
+		return -1;
+	if (!o->socket)
+		return 0;
+	fd = addr_listen_local(o->socket, o->socket_mode, o->socket_group, err);
+	if (fd < 0)
+		return -1;
+	s->socket = o->socket;
+	if (httpd_listen_fd(httpd, fd, err) == 0)
+		return 0;
+	close(fd);
+	return -1;
+}
+
+/* Each use of the TPM is a child of this program, so that a TPM that hangs blocks no other
+ * request. */
+static int serve(const struct node_options *o)
+{
+	struct serve s = {.loop = loop_new()};
+	struct httpc *client = httpc_new(s.loop);
+	struct attest_source source =
+		o->sample ? attest_source_sample(s.loop)
+			  : attest_source_child(s.loop, "/proc/self/exe", o->tcti, o->ak_handle);
+	struct loop_signal *term = loop_signal_new(s.loop, SIGTERM, on_serve_signal, &s);
+	struct loop_signal *intr = loop_signal_new(s.loop, SIGINT, on_serve_signal, &s);
+	struct err err = ERR_INIT;
+	int status = 0;
+
+	log_setup(LOG_INFO, LOG_TEXT);
+	loop_ignore_sigpipe();
+	confine_raise_descriptors(DESCRIPTORS);
+	timer_init(&s.look, s.loop, on_look, &s);
+	timer_init(&s.leave, s.loop, on_leave, s.loop);
+	timer_init(&s.rest, s.loop, on_rest, &s);
+	s.cdh = attest_cdh_new(client, &source, &o->config, &o->cdh);
+	attest_cdh_on_idle(s.cdh, on_idle, &s.rest);
+	if (listen_at(&s, o, &err) == 0) {
+		on_rest(&s);
+		loop_run(s.loop);
+	} else {
+		fprintf(stderr, "tec-node: %s\n", err.text);
+		status = ATTEST_USAGE;
+	}
+	attest_cdh_free(s.cdh);
+	if (s.socket)
+		unlink(s.socket);
+	timer_fini(&s.look);
+	timer_fini(&s.leave);
+	timer_fini(&s.rest);
+	loop_signal_free(term);
+	loop_signal_free(intr);
+	httpc_free(client);
+	loop_free(s.loop);
+	metric_reset_all();
+	return status;
+}
+
 /* ---- main */
 
 /* Each command returns an exit status of enum attest_fault, or 0. */
 static int run(struct node *n)
 {
+	bool pin = n->o.command == NODE_ENCRYPT || n->o.command == NODE_DECRYPT;
+	struct err err = ERR_INIT;
+
 	switch (n->o.command) {
 	case NODE_AK:
-		return print_ak(n);
 	case NODE_QUOTE:
-		return print_quote(n);
+		return print_from_tpm(n);
 	case NODE_REGISTER:
 		return run_loop(n, start_register);
 	case NODE_DOCTOR:
 		return run_loop(n, start_doctor);
 	case NODE_SERVE:
-		return node_serve(&n->o);
+		return serve(&n->o);
 	case NODE_REBIND:
 		return run_rebind(n);
 	default:
-		return run_fetch(n);
+		/* Unless standard error is a terminal already. A failure is ignored: a disk must
+		 * open without messages, too. */
+		if (n->o.console && !isatty(STDERR_FILENO))
+			n->console =
+				open(n->o.console, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+		if (pin && read_input(n, &err) < 0)
+			return complain(n, ATTEST_USAGE, &err);
+		return run_loop(n, start_fetch);
 	}
-}
-
-/* Silence tpm2-tss, which writes to standard error; our own errors report the same in words. A
- * value that the user has set stays. */
-static void quieten_tss(void)
-{
-	setenv("TSS2_LOG", "all+NONE", 0);
 }
 
 /* secret_process_init() comes first; keys and input are wiped on every way out. */
 int main(int argc, char *argv[])
 {
 	struct node n = {.plain = BODY_INIT, .console = -1};
+	enum conf_result result;
 	int status = 0;
 
 	secret_process_init();
 	/* Only for root: under RLIMIT_MEMLOCK, later allocations could fail. */
 	if (geteuid() == 0)
 		(void)!mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
-	quieten_tss();
+	/* tpm2-tss writes to standard error; our own errors report the same in words. A value that
+	 * the user has set stays. */
+	setenv("TSS2_LOG", "all+NONE", 0);
 	log_setup(LOG_WARN, LOG_TEXT);
-	switch (node_options_read(&n.o, argc, argv)) {
-	case CONF_BAD:
-		status = ATTEST_USAGE;
-		break;
-	case CONF_EXIT:
-		break;
-	case CONF_RUN:
+	result = node_options_read(&n.o, argc, argv);
+	if (result == CONF_RUN)
 		status = run(&n);
-		break;
-	}
 	if (n.console >= 0)
 		close(n.console);
 	file_wipe(n.input, n.input_len);
@@ -512,5 +618,5 @@ int main(int argc, char *argv[])
 	for (size_t i = 0; i < n.n_disks; i++)
 		free(n.disk[i]);
 	node_options_fini(&n.o);
-	return status;
+	return result == CONF_BAD ? ATTEST_USAGE : status;
 }

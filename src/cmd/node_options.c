@@ -120,25 +120,15 @@ static const struct conf_program program = {
 
 /* ---- values */
 
-/* Accept the owner's persistent handles only: those from 0x81800000 on are the platform's (TPM 2.0 Part
- * 2, PLATFORM_PERSISTENT). */
-static int read_handle(const char *text, uint32_t *out, struct err *err)
-{
-	char *end;
-	unsigned long v = strtoul(text, &end, 16);
-
-	if (!*text || *end || v < 0x81000000ul || v > 0x817ffffful)
-		return err_set(err, ERR_INVALID,
-			"option --ak-handle is not an owner's persistent handle (0x81000000 to 0x817fffff): %s",
-			log_esc(text));
-	*out = (uint32_t)v;
-	return 0;
-}
-
-/* --extra is the qualifying data of a quote: 32 bytes, as a SHA-256. */
+/* --extra is the qualifying data of a quote: 32 bytes, as a SHA-256. The handle must be an owner's
+ * persistent one: those from 0x81800000 on are the platform's (TPM 2.0 Part 2,
+ * PLATFORM_PERSISTENT). */
 static int read_tpm(struct node_options *o, struct err *err)
 {
-	const char *file = conf_str(o->conf, "ak-file"), *extra = conf_str(o->conf, "extra");
+	const char *file = conf_str(o->conf, "ak-file"), *extra = conf_str(o->conf, "extra"),
+		   *handle = conf_str(o->conf, "ak-handle");
+	char *end;
+	unsigned long v = strtoul(handle, &end, 16);
 
 	o->tcti = conf_str(o->conf, "tcti");
 	o->ak_file = file && *file ? file : NULL;
@@ -147,57 +137,44 @@ static int read_tpm(struct node_options *o, struct err *err)
 			     bytes_from_hex(extra, strlen(extra), o->extra) < 0))
 		return err_set(
 			err, ERR_INVALID, "option --extra is not 64 lower-case hexadecimal digits");
-	return read_handle(conf_str(o->conf, "ak-handle"), &o->ak_handle, err);
-}
-
-/* Return the content of --cert-file; NULL without one, or with err set if it cannot be read. */
-static char *read_cert(const struct node_options *o, struct err *err)
-{
-	const char *file = conf_str(o->conf, "cert-file");
-	size_t len;
-
-	return file ? file_read(file, CERT_MAX, &len, NULL, err) : NULL;
-}
-
-/* Append one server. An http:// URL takes no certificate, so a list may mix both schemes. */
-static int add_server(struct attest_config *c, char *take_url, const char *cert, struct err *err)
-{
-	struct attest_server *s = &c->server[c->n_servers];
-
-	if (c->n_servers == ATTEST_SERVERS_MAX || !attest_url_valid(take_url)) {
-		err_set(err, ERR_INVALID,
-			c->n_servers == ATTEST_SERVERS_MAX
-				? "option --url names too many servers: %s"
-				: "option --url is not http://HOST[:PORT] or https://HOST[:PORT]: %s",
-			log_esc(take_url));
-		free(take_url);
-		return -1;
-	}
-	s->url = take_url;
-	s->cert = cert && str_starts(take_url, "https://") ? xstrdup(cert) : NULL;
-	c->n_servers++;
+	if (!*handle || *end || v < 0x81000000ul || v > 0x817ffffful)
+		return err_set(err, ERR_INVALID,
+			"option --ak-handle is not an owner's persistent handle (0x81000000 to 0x817fffff): %s",
+			log_esc(handle));
+	o->ak_handle = (uint32_t)v;
 	return 0;
 }
 
-/* Split --url at commas; servers are tried in that order. */
+/* Split --url at commas; servers are tried in that order. An http:// URL takes no certificate, so a
+ * list may mix both schemes. */
 static int read_servers(struct node_options *o, struct err *err)
 {
-	const char *url = conf_str(o->conf, "url");
-	cleanup_free char *cert = read_cert(o, err);
+	const char *rest = conf_str(o->conf, "url"), *file = conf_str(o->conf, "cert-file");
+	size_t len;
+	cleanup_free char *cert = file ? file_read(file, CERT_MAX, &len, NULL, err) : NULL;
 
 	if (err_is_set(err))
 		return -1;
-	if (!url)
+	if (!rest)
 		return err_set(err, ERR_INVALID,
 			"option --url is missing; next step: give the server's URL");
 	for (;;) {
-		size_t n = strcspn(url, ",");
+		size_t n = strcspn(rest, ",");
+		bool full = o->config.n_servers == ATTEST_SERVERS_MAX;
+		cleanup_free char *url = xstrndup(rest, n);
+		struct attest_server *s;
 
-		if (add_server(&o->config, xstrndup(url, n), cert, err) < 0)
-			return -1;
-		if (!url[n])
+		if (full || !attest_url_valid(url))
+			return err_set(err, ERR_INVALID,
+				full ? "option --url names too many servers: %s"
+				     : "option --url is not http://HOST[:PORT] or https://HOST[:PORT]: %s",
+				log_esc(url));
+		s = &o->config.server[o->config.n_servers++];
+		s->cert = cert && str_starts(url, "https://") ? xstrdup(cert) : NULL;
+		s->url = steal_ptr(&url);
+		if (!rest[n])
 			return 0;
-		url += n + 1;
+		rest += n + 1;
 	}
 }
 
@@ -258,56 +235,37 @@ static int read_attest(struct node_options *o, struct err *err)
 	return 0;
 }
 
-/* Resolve the name once, at startup; -1 leaves the socket's group as it is. */
-static int read_group(const char *name, gid_t *out, struct err *err)
-{
-	const struct group *g = name ? getgrnam(name) : NULL;
-	uint64_t number = 0;
-
-	*out = g ? g->gr_gid : (gid_t)-1;
-	if (!name || g)
-		return 0;
-	if (str_to_u64(name, UINT32_MAX - 1, &number) < 0)
-		return err_set(err, ERR_INVALID, "option --socket-group: no group %s exists",
-			log_esc(name));
-	*out = (gid_t)number;
-	return 0;
-}
-
-/* Resolve the name once, at startup. A number needs no entry in the user database. */
-static int add_user(struct attest_cdh_conf *c, const char *name, struct err *err)
-{
-	const struct passwd *p = getpwnam(name);
-	uint64_t number = 0;
-
-	if (!p && str_to_u64(name, UINT32_MAX - 1, &number) < 0)
-		return err_set(err, ERR_INVALID, "option --socket-users: no user %s exists",
-			log_esc(name));
-	if (c->n_users == ARRAY_LEN(c->users))
-		return err_set(err, ERR_INVALID, "option --socket-users names more than %zu users",
-			ARRAY_LEN(c->users));
-	c->users[c->n_users++] = p ? p->pw_uid : (uint32_t)number;
-	return 0;
-}
-
-/* Split --socket-users at commas. Without the option, the socket's mode decides. */
+/* Split --socket-users at commas. Each name is resolved once, at startup; a number needs no entry
+ * in the user database. Without the option, the socket's mode decides. */
 static int read_users(const char *list, struct attest_cdh_conf *c, struct err *err)
 {
 	while (list) {
 		size_t n = strcspn(list, ",");
 		cleanup_free char *name = xstrndup(list, n);
+		const struct passwd *p = getpwnam(name);
+		uint64_t number = 0;
 
-		if (add_user(c, name, err) < 0)
-			return -1;
+		if (!p && str_to_u64(name, UINT32_MAX - 1, &number) < 0)
+			return err_set(err, ERR_INVALID, "option --socket-users: no user %s exists",
+				log_esc(name));
+		if (c->n_users == ARRAY_LEN(c->users))
+			return err_set(err, ERR_INVALID,
+				"option --socket-users names more than %zu users",
+				ARRAY_LEN(c->users));
+		c->users[c->n_users++] = p ? p->pw_uid : (uint32_t)number;
 		list = list[n] ? list + n + 1 : NULL;
 	}
 	return 0;
 }
 
-/* The mode is octal and at most 0777: a socket has no set-id or sticky bits. */
+/* The mode is octal and at most 0777: a socket has no set-id or sticky bits. The group is resolved
+ * once, at startup; -1 leaves that of the process. */
 static int read_serve(struct node_options *o, struct err *err)
 {
-	const char *mode = conf_str(o->conf, "socket-mode");
+	const char *mode = conf_str(o->conf, "socket-mode"),
+		   *name = conf_str(o->conf, "socket-group");
+	const struct group *g = name ? getgrnam(name) : NULL;
+	uint64_t number = (gid_t)-1;
 
 	o->listen = conf_str(o->conf, "listen");
 	o->socket = conf_str(o->conf, "socket");
@@ -316,32 +274,22 @@ static int read_serve(struct node_options *o, struct err *err)
 	if (!*mode || strlen(mode) > 4 || mode[strspn(mode, "01234567")] || o->socket_mode > 0777)
 		return err_set(err, ERR_INVALID,
 			"option --socket-mode is not an octal mode up to 0777: %s", log_esc(mode));
-	if (read_group(conf_str(o->conf, "socket-group"), &o->socket_group, err) < 0 ||
-		read_users(conf_str(o->conf, "socket-users"), &o->cdh, err) < 0)
+	if (name && !g && str_to_u64(name, UINT32_MAX - 1, &number) < 0)
+		return err_set(err, ERR_INVALID, "option --socket-group: no group %s exists",
+			log_esc(name));
+	o->socket_group = g ? g->gr_gid : (gid_t)number;
+	if (read_users(conf_str(o->conf, "socket-users"), &o->cdh, err) < 0)
 		return -1;
 	return read_attest(o, err);
-}
-
-/* Read FILE here, so that a malformed list is a usage error before any disk is opened. */
-static int read_rebind(struct node_options *o, const char *file, struct err *err)
-{
-	size_t len;
-	cleanup_free char *text = file_read(file, SERVERS_MAX, &len, NULL, err);
-
-	o->device = conf_str(o->conf, "device");
-	o->dry_run = conf_bool(o->conf, "dry-run");
-	if (!text)
-		return -1;
-	if (attest_config_read_servers(text, len, &o->config, err) < 0)
-		return err_wrap(err, "%.80s", log_esc(file));
-	return read_limits(o, err);
 }
 
 /* Read only what the command uses: all commands share the options of the configuration file. */
 static int read_command(struct node_options *o, struct err *err)
 {
 	const char *operand = conf_operand(o->conf);
+	cleanup_free char *servers = NULL;
 	uint64_t seconds;
+	size_t len;
 
 	switch (o->command) {
 	case NODE_AK:
@@ -364,7 +312,16 @@ static int read_command(struct node_options *o, struct err *err)
 			return err_wrap(err, "CONFIG");
 		break;
 	case NODE_REBIND:
-		return read_rebind(o, operand, err);
+		/* FILE is read here, so that a malformed list is a usage error before any disk is
+		 * opened. */
+		o->device = conf_str(o->conf, "device");
+		o->dry_run = conf_bool(o->conf, "dry-run");
+		servers = file_read(operand, SERVERS_MAX, &len, NULL, err);
+		if (!servers)
+			return -1;
+		if (attest_config_read_servers(servers, len, &o->config, err) < 0)
+			return err_wrap(err, "%.80s", log_esc(operand));
+		return read_limits(o, err);
 	case NODE_DECRYPT:
 		break;
 	}
@@ -414,45 +371,33 @@ static enum conf_result pin_argv(const char *name, int argc, char *const argv[],
 	return CONF_RUN;
 }
 
-/* Parse the command line; a name of the pin in argv[0] selects the command. */
-static enum conf_result parse(struct node_options *o, int argc, char *const argv[])
-{
-	const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
-	char *pin[3];
-	enum conf_result r;
-
-	if (!str_eq(name, PIN_ENCRYPT) && !str_eq(name, PIN_DECRYPT))
-		return conf_start(o->conf, argc, argv);
-	r = pin_argv(name, argc, argv, pin);
-	/* conf keeps pointers to the words, not to the array. */
-	return r == CONF_RUN ? conf_start(o->conf, pin[2] ? 3 : 2, pin) : r;
-}
-
-/* Read the default file unless the command line names one. clevis may run this as root in an initrd,
- * so the variable is ignored in a privileged (AT_SECURE) process. */
-static int read_default_file(struct node_options *o, struct err *err)
-{
-	const char *file = secure_getenv("TEC_NODE_CONFIG");
-
-	if (conf_str(o->conf, "config"))
-		return 0;
-	if (!file && access(CONFIG_FILE, F_OK) == 0)
-		file = CONFIG_FILE;
-	return file && *file ? conf_parse_file(o->conf, file, err) : 0;
-}
-
-/* The command line wins over the configuration file, which is parsed after it. */
+/* The command line wins over the configuration file, which is parsed after it: the default file,
+ * unless the command line names one. clevis may run this as root in an initrd, so the variable is
+ * ignored in a privileged (AT_SECURE) process. */
 enum conf_result node_options_read(struct node_options *o, int argc, char *const argv[])
 {
+	const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
+	const char *file = secure_getenv("TEC_NODE_CONFIG");
+	char *pin[3] = {NULL};
 	struct err err = ERR_INIT;
-	enum conf_result r;
+	enum conf_result r = CONF_RUN;
 
 	memset(o, 0, sizeof(*o));
 	o->conf = conf_new(&program);
-	r = parse(o, argc, argv);
+	if (str_eq(name, PIN_ENCRYPT) || str_eq(name, PIN_DECRYPT)) {
+		r = pin_argv(name, argc, argv, pin);
+		/* conf keeps pointers to the words, not to the array. */
+		argc = pin[2] ? 3 : 2;
+		argv = pin;
+	}
+	if (r == CONF_RUN)
+		r = conf_start(o->conf, argc, argv);
 	if (r != CONF_RUN)
 		return r;
-	if (read_default_file(o, &err) < 0)
+	if (!file && access(CONFIG_FILE, F_OK) == 0)
+		file = CONFIG_FILE;
+	if (!conf_str(o->conf, "config") && file && *file &&
+		conf_parse_file(o->conf, file, &err) < 0)
 		return conf_refuse(o->conf, &err);
 	o->command = (enum node_command)conf_command(o->conf);
 	if (read_tpm(o, &err) < 0 || read_command(o, &err) < 0)
