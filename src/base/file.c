@@ -6,7 +6,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -166,4 +168,27 @@ void file_remove(const char *path)
 
 	(void)unlink(path);
 	(void)unlink(tmp);
+}
+
+char *file_temp_dir(const char *tmpdir, const char *name)
+{
+	char *dir = xasprintf("%s/%s.XXXXXX", tmpdir && *tmpdir ? tmpdir : "/tmp", name);
+
+	if (mkdtemp(dir))
+		return dir;
+	free(dir);
+	return NULL;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)remove(path);
+	return 0;
+}
+
+/* FTW_PHYS: links are removed, not followed. */
+void file_remove_tree(const char *dir)
+{
+	if (dir)
+		(void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }

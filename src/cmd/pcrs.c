@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pcrs_fetch.h"
+#include "pcrs_options.h"
 
 #include "tec/base/confine.h"
 #include "tec/base/file.h"
@@ -32,8 +32,13 @@
 #include "tec/model/pcrmsg.h"
 #include "tec/boot/compare.h"
 #include "tec/boot/job.h"
+#include "tec/boot/needs.h"
 #include "tec/boot/predict.h"
 #include "tec/net/httpc_late.h"
+#include "tec/oci/authfile.h"
+#include "tec/oci/image.h"
+#include "tec/oci/ref.h"
+#include "tec/oci/serve.h"
 
 #define LOG_MAX   (16u << 20) /* bytes of an event log */
 #define TRY_LATER 4           /* exit status */
@@ -43,6 +48,19 @@
 #define CPU_S       600u
 #define DESCRIPTORS 256u
 #define RESULT_MAX  ((size_t)64 << 20)
+
+#define FETCH_MEMORY_MAX ((size_t)1 << 30)
+#define KEPT_MAX         ((uint64_t)512 << 20) /* bytes of files kept */
+#define TOTAL_MAX        ((uint64_t)64 << 30)  /* bytes of all layers, unpacked */
+#define CA_MAX           (1u << 20)
+
+/* The image that is fetched, as a directory. */
+struct fetch {
+	struct loop *loop;
+	struct err *err;
+	char digest[OCI_DIGEST_LEN + 1]; /* of the reference */
+	char *own;                       /* owned: temporary directory to remove; NULL: none */
+};
 
 /* SIGBUS: a file was truncated while it was mapped, so nothing can be said about it. Only
  * async-signal-safe calls here. */
@@ -160,6 +178,140 @@ static int predict(
 	if (read_vars(o, &vars, &have, err) < 0)
 		return -1;
 	return predict_of(o, have ? &vars : NULL, vouched, out, err);
+}
+
+/* ---- fetching */
+
+/* Progress goes to standard error: standard output is the answer. */
+static void on_progress(void *arg, const char *line)
+{
+	fprintf(stderr, "tec-compute-pcrs: %s\n", line);
+}
+
+/* The fetch ended; its digest is set only on success. */
+static void on_image(void *arg, const struct err *err, const char *digest)
+{
+	struct fetch *r = arg;
+
+	*r->err = *err;
+	if (digest)
+		memcpy(r->digest, digest, OCI_DIGEST_LEN + 1);
+	loop_stop(r->loop);
+}
+
+/* Open the directory for the files: --into, or a temporary one that the caller removes. */
+static int open_into(struct pcrs_options *o, struct fetch *r, struct err *err)
+{
+	int fd;
+
+	if (!o->into) {
+		r->own = file_temp_dir(getenv("TMPDIR"), "tec-compute-pcrs");
+		if (!r->own)
+			return err_set_errno(err, ERR_INVALID, errno,
+				"cannot create a directory for the image's files; next step: give --into DIR");
+	}
+	o->rootfs = o->into ? o->into : r->own;
+	fd = open(o->rootfs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set_errno(
+			err, ERR_NOT_FOUND, errno, "cannot open --into %s", log_esc(o->rootfs));
+	return fd;
+}
+
+/* Read --registry-ca. *out NULL: the system's CAs, also if the file does not exist, as a Job
+ * always names one. */
+static int read_ca(const char *path, struct httpc_tls **out, struct err *err)
+{
+	cleanup_free char *text = NULL;
+	size_t len;
+
+	*out = NULL;
+	if (!path)
+		return 0;
+	text = file_read(path, CA_MAX, &len, NULL, err);
+	if (!text && err->kind == ERR_NOT_FOUND) {
+		err_clear(err);
+		return 0;
+	}
+	if (text)
+		*out = httpc_tls_new(text, len, NULL, 0, NULL, 0, NULL, err);
+	return *out ? 0 : err_wrap(err, "option --registry-ca");
+}
+
+/* Fetch the image. Takes auth, of which the fetch copies only the credentials for its own hosts. */
+static void run_fetch(const struct pcrs_options *o, int into_fd, struct httpc_tls *tls,
+	struct oci_authfile *take_auth, struct fetch *r)
+{
+	const struct secret *auth = oci_authfile_get(take_auth);
+	const struct confine_limits limits = {.cpu_s = o->timeout_s,
+		.descriptors = DESCRIPTORS,
+		.memory = FETCH_MEMORY_MAX,
+		.file = KEPT_MAX};
+	const struct oci_conf conf = {
+		.mirrors = o->mirrors.items,
+		.n_mirrors = o->mirrors.n,
+		.insecure = o->insecure.items,
+		.n_insecure = o->insecure.n,
+		.tls = tls,
+		.platform_os = "linux",
+		.platform_arch = o->arch,
+	};
+	struct oci_need needs[BOOT_N_NEEDS];
+	struct oci_image_spec spec = {
+		.reference = o->fetch,
+		.resolve = into_fd < 0,
+		.unpack = {.into_fd = into_fd,
+			.needs = needs,
+			.n_needs = BOOT_N_NEEDS,
+			.magic = BOOT_NEED_MAGIC,
+			.max_kept = KEPT_MAX,
+			.max_total = TOTAL_MAX},
+		.deadline_ms = o->timeout_s * 1000,
+		.progress = on_progress,
+	};
+	struct op_scope ops = OP_SCOPE_INIT;
+	struct httpc *http;
+
+	for (size_t i = 0; i < BOOT_N_NEEDS; i++)
+		needs[i] = (struct oci_need){
+			boot_needs[i].dir, boot_needs[i].depth, boot_needs[i].name};
+	r->loop = loop_new();
+	http = httpc_new(r->loop);
+	(void)oci_image_fetch(r->loop, http, &ops, &conf, &spec, &auth, auth != NULL, on_image, r);
+	oci_authfile_free(take_auth);
+	/* Confine a process that only fetches before the first byte arrives: an attacker who takes
+	 * it over finds no credentials of other registries and can open no file of the user. */
+	if (o->command != PCRS_FETCH || oci_confine(&limits, into_fd, r->err) == 0)
+		loop_run(r->loop);
+	op_scope_cancel(&ops);
+	httpc_free(http);
+	loop_free(r->loop);
+}
+
+/* Fetch the image o->fetch and set o->rootfs to its directory. Without --into, the command fetch
+ * only resolves the digest and writes no files. */
+static int fetch(struct pcrs_options *o, struct fetch *r, struct err *err)
+{
+	struct oci_authfile *auth = NULL;
+	struct httpc_tls *tls = NULL;
+	bool resolves = o->command == PCRS_FETCH && !o->into;
+	int fd;
+
+	r->err = err;
+	log_setup(LOG_WARN, LOG_TEXT);
+	fd = resolves ? -1 : open_into(o, r, err);
+	if (fd < 0 && !resolves)
+		return -1;
+	if (read_ca(o->registry_ca, &tls, err) == 0) {
+		auth = oci_authfile_new(o->registry_auth, err);
+		if (auth)
+			run_fetch(o, fd, tls, auth, r);
+		else
+			err_wrap(err, "option --registry-auth");
+	}
+	httpc_tls_unref(tls);
+	close_dir(fd);
+	return err_is_set(err) ? -1 : 0;
 }
 
 /* ---- answers */
@@ -300,18 +452,6 @@ static int run_digest(const struct pcrs_options *o, struct err *err)
 	return flush(err);
 }
 
-/* Write one variable to a new file; an existing one is never overwritten. */
-static int write_var(int dir, const char *name, const struct strbuf *text, struct err *err)
-{
-	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	bool good = fd >= 0 && write(fd, text->data, text->len) == (ssize_t)text->len;
-	int why = errno;
-
-	if (fd >= 0)
-		close(fd);
-	return good ? 0 : err_set_errno(err, ERR_INVALID, why, "cannot write %s", name);
-}
-
 /* Print the name of each file that was written. */
 static int run_extract_vars(const struct pcrs_options *o, struct err *err)
 {
@@ -329,25 +469,25 @@ static int run_extract_vars(const struct pcrs_options *o, struct err *err)
 	dir = open(into, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return err_set_errno(err, ERR_NOT_FOUND, errno, "cannot open %s", log_esc(into));
-	for (int i = 0; i < PCR_PLATFORM_N_VARS && !err_is_set(err); i++)
-		if (vars.found[i] && write_var(dir, pcr_platform_files[i], &vars.text[i], err) == 0)
-			puts(pcr_platform_files[i]);
+	for (int i = 0; i < PCR_PLATFORM_N_VARS && !err_is_set(err); i++) {
+		const char *name = pcr_platform_files[i];
+		int fd;
+
+		if (!vars.found[i])
+			continue;
+		/* An existing file is never overwritten. */
+		fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+		if (fd < 0 || file_write(fd, vars.text[i].data, vars.text[i].len) < 0)
+			err_set_errno(err, ERR_INVALID, errno, "cannot write %s", name);
+		else
+			puts(name);
+		close_dir(fd);
+	}
 	close(dir);
 	return err_is_set(err) ? -1 : flush(err);
 }
 
 /* ---- the Job's form */
-
-/* The kubelet reads this file after the container has ended, so it must be complete: write,
- * then close. */
-static int write_result(const char *path, const struct strbuf *text, struct err *err)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
-
-	if (fd < 0 || write(fd, text->data, text->len) != (ssize_t)text->len || close(fd) < 0)
-		return err_set_errno(err, ERR_INVALID, errno, "cannot write %s", log_esc(path));
-	return 0;
-}
 
 /* Predict the values of each --platform. One that fails carries its reason and does not affect
  * the others. */
@@ -383,7 +523,7 @@ static int run_job(const struct pcrs_options *o, struct err *err)
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	struct model_platforms platforms = {.n = 0};
 	bool vouched = false;
-	int status = -1;
+	int status = -1, fd;
 
 	if (predict_platforms(o, &platforms, err) < 0)
 		return -1;
@@ -396,22 +536,18 @@ static int run_job(const struct pcrs_options *o, struct err *err)
 	if (boot_job_message(&v, &platforms, o->nonce, o->digest, &text, err) < 0) {
 		fprintf(stderr, "tec-compute-pcrs: too many events: %s\n", err->text);
 		status = MODEL_PCRMSG_TOO_MANY;
-	} else if (write_result(o->result, &text, err) == 0) {
-		status = 0;
+	} else {
+		/* The kubelet reads this file after the container has ended, so it must be
+		 * complete: write, then close. */
+		fd = open(o->result, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
+		if (fd < 0 || file_write(fd, text.data, text.len) < 0 || close(fd) < 0)
+			err_set_errno(
+				err, ERR_INVALID, errno, "cannot write %s", log_esc(o->result));
+		else
+			status = 0;
 	}
 	model_platforms_fini(&platforms);
 	return status;
-}
-
-/* Open the directory of the Job's result. -1: it cannot be opened, which writing the result
- * will report. */
-static int open_result_dir(const struct pcrs_options *o)
-{
-	const char *slash = o->result ? strrchr(o->result, '/') : NULL;
-	cleanup_free char *dir =
-		xstrndup(slash ? o->result : ".", slash ? (size_t)(slash - o->result) + 1 : 1);
-
-	return o->command == PCRS_JOB ? open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 }
 
 /*
@@ -427,8 +563,11 @@ static int confine(const struct pcrs_options *o, struct err *err)
 		.file = RESULT_MAX};
 	const char *given[] = {o->rootfs, o->efivars, o->mok_variables, o->efivars_log, o->file};
 	const char *paths[ARRAY_LEN(given) + MODEL_PLATFORMS_MAX];
+	const char *slash = o->result ? strrchr(o->result, '/') : NULL;
+	cleanup_free char *result_dir =
+		xstrndup(slash ? o->result : ".", slash ? (size_t)(slash - o->result) + 1 : 1);
 	size_t n = 0;
-	int dir;
+	int dir = -1;
 
 	if (o->fetch || o->command == PCRS_EXTRACT_VARS || o->command == PCRS_DIGEST)
 		return 0;
@@ -439,7 +578,9 @@ static int confine(const struct pcrs_options *o, struct err *err)
 		paths[n++] = o->platform[i].dir;
 	if (confine_process(&limits, err) < 0)
 		return -1;
-	dir = open_result_dir(o);
+	/* If it cannot be opened, writing the result will report that. */
+	if (o->command == PCRS_JOB)
+		dir = open(result_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	(void)confine_files(&(struct confine_files){.read = paths, .n_read = n, .write_fd = dir});
 	close_dir(dir);
 	return 0;
@@ -468,31 +609,25 @@ static int run(const struct pcrs_options *o, struct err *err)
 	}
 }
 
-/* Print the reference with the digest that was resolved, as ApprovedImages need it. */
-static int print_reference(
-	const struct pcrs_options *o, const struct pcrs_fetched *f, struct err *err)
-{
-	const char *at = strrchr(o->fetch, '@');
-
-	printf("%.*s@%s\n", at ? (int)(at - o->fetch) : (int)strlen(o->fetch), o->fetch, f->digest);
-	if (fflush(stdout) == EOF)
-		return err_set_errno(err, ERR_INVALID, errno, "cannot write the output");
-	return 0;
-}
-
-/* Fetch if asked to, then compute. Exit status 4 tells the Job that a later attempt may succeed. */
+/* Fetch if asked to, then compute. fetch prints the reference with the digest that was resolved, as
+ * ApprovedImages need it. Exit status 4 tells the Job that a later attempt may succeed. */
 static int run_all(struct pcrs_options *o, struct err *err)
 {
-	struct pcrs_fetched f = {.own = NULL};
+	struct fetch f = {.own = NULL};
+	const char *at = o->fetch ? strrchr(o->fetch, '@') : NULL;
 	int status = 0;
 
-	if (o->fetch && (httpc_late_load(err) < 0 || pcrs_fetch(o, &f, err) < 0))
+	if (o->fetch && (httpc_late_load(err) < 0 || fetch(o, &f, err) < 0)) {
 		status = err->kind == ERR_TRANSIENT ? TRY_LATER : 1;
-	else if (o->command == PCRS_FETCH)
-		status = print_reference(o, &f, err);
-	else
+	} else if (o->command == PCRS_FETCH) {
+		printf("%.*s@%s\n", at ? (int)(at - o->fetch) : (int)strlen(o->fetch), o->fetch,
+			f.digest);
+		status = flush(err);
+	} else {
 		status = confine(o, err) < 0 ? 1 : run(o, err);
-	pcrs_fetched_fini(&f);
+	}
+	file_remove_tree(f.own);
+	free(f.own);
 	return status;
 }
 
@@ -501,23 +636,15 @@ int main(int argc, char *argv[])
 {
 	struct pcrs_options o;
 	struct err err = ERR_INIT;
+	enum conf_result result;
 	int status = 0;
 
 	signal(SIGBUS, on_sigbus);
-	switch (pcrs_options_read(&o, argc, argv)) {
-	case CONF_BAD:
-		status = 2;
-		break;
-	case CONF_EXIT:
-		break;
-	case CONF_RUN:
+	result = pcrs_options_read(&o, argc, argv);
+	if (result == CONF_RUN)
 		status = run_all(&o, &err);
-		if (err_is_set(&err))
-			fprintf(stderr, "tec-compute-pcrs: %s\n", err.text);
-		if (status < 0)
-			status = 1;
-		break;
-	}
+	if (err_is_set(&err))
+		fprintf(stderr, "tec-compute-pcrs: %s\n", err.text);
 	pcrs_options_fini(&o);
-	return status;
+	return result == CONF_BAD ? 2 : status < 0 ? 1 : status;
 }

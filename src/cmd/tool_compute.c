@@ -8,8 +8,6 @@
 #include "tool_compute.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,32 +32,19 @@
 /* The program is checked first, to name what to install. */
 int tool_compute_init(struct tool_compute *c, struct tool *t, struct err *err)
 {
-	const char *tmp = getenv("TMPDIR");
-
 	*c = (struct tool_compute){.t = t, .file = oci_compute_tool()};
 	if (access(c->file, X_OK) < 0)
 		return err_set(err, ERR_NOT_FOUND, "%.200s not found; next step: install " PROGRAM,
 			c->file);
-	c->dir = xasprintf("%s/tecctl.XXXXXX", tmp && *tmp ? tmp : "/tmp");
-	if (!mkdtemp(c->dir)) {
-		free(steal_ptr(&c->dir));
-		return err_set_errno(err, ERR_INVALID, errno,
-			"cannot create a directory for the image's files; next step: set TMPDIR");
-	}
-	return 0;
-}
-
-/* Errors are ignored: a leftover in a temporary directory is no reason to fail. */
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)remove(path);
-	return 0;
+	c->dir = file_temp_dir(getenv("TMPDIR"), "tecctl");
+	return c->dir ? 0
+		      : err_set_errno(err, ERR_INVALID, errno,
+				"cannot create a directory for the image's files; next step: set TMPDIR");
 }
 
 void tool_compute_fini(struct tool_compute *c)
 {
-	if (c->dir)
-		(void)nftw(c->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	file_remove_tree(c->dir);
 	free(c->dir);
 	free(c->rootfs);
 	free(c->file);

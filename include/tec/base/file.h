@@ -36,6 +36,12 @@ int file_replace(
 int file_create(const char *path, const void *data, size_t len, struct err *err) MUST_CHECK;
 /* Remove the file and what a killed file_replace() left beside it; a missing file is not an error. */
 void file_remove(const char *path);
+/* Create a directory that only this user can enter, "TMPDIR/NAME.XXXXXX"; in /tmp, if tmpdir is NULL
+ * or empty. NULL: errno is set. The caller frees the path. */
+char *file_temp_dir(const char *tmpdir, const char *name) MUST_CHECK;
+/* Remove a directory with all that is below it. NULL is fine. Errors are ignored: a leftover in a
+ * temporary directory is no reason to fail. */
+void file_remove_tree(const char *dir);
 void file_wipe(char *text, size_t len); /* wipes and frees; NULL is fine */
 
 #endif
