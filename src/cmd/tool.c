@@ -25,18 +25,18 @@
 #include "tec/base/str.h"
 
 static int (*const commands[TOOL_N_COMMANDS])(struct tool *t, struct err *err) = {
-	[TOOL_STATUS] = tool_status,
-	[TOOL_WHY] = tool_why,
-	[TOOL_MACHINE_LIST] = tool_list,
-	[TOOL_MACHINE_SHOW] = tool_machine_show,
+	[TOOL_STATUS] = tool_look,
+	[TOOL_WHY] = tool_look,
+	[TOOL_MACHINE_LIST] = tool_look,
+	[TOOL_MACHINE_SHOW] = tool_look,
 	[TOOL_MACHINE_DELETE] = tool_machine_delete,
 	[TOOL_APPROVE] = tool_approve,
 	[TOOL_DENY] = tool_deny,
 	[TOOL_REBIND] = tool_rebind,
-	[TOOL_KEY_LIST] = tool_list,
-	[TOOL_IMAGE_LIST] = tool_list,
+	[TOOL_KEY_LIST] = tool_look,
+	[TOOL_IMAGE_LIST] = tool_look,
 	[TOOL_IMAGE_APPROVE] = tool_image_approve,
-	[TOOL_IMAGE_EXPLAIN] = tool_image_explain,
+	[TOOL_IMAGE_EXPLAIN] = tool_look,
 	[TOOL_IMAGE_VERIFY] = tool_image_verify,
 	[TOOL_IGNITION] = tool_ignition,
 	[TOOL_BACKUP] = tool_backup,
@@ -87,55 +87,45 @@ static int read_options(struct tool *t, struct err *err)
  * status. */
 static int exit_of(const struct tool *t, const struct err *err)
 {
+	const char *from = t->from ? t->from : "nowhere";
+	bool named = strstr(err->text, "next step: ") != NULL;
+
 	if (t->interrupted)
 		return TOOL_INTERRUPTED;
 	tool_say(stderr, "tecctl: %s", err->text);
-	if (strstr(err->text, "next step: "))
-		return err->kind == ERR_TRANSIENT ? TOOL_UNREACHABLE
-		       : err->kind == ERR_DENIED  ? TOOL_DENIED
-						  : TOOL_FAILED;
-	switch (err->kind) {
-	case ERR_TRANSIENT:
+	if (err->kind == ERR_TRANSIENT && !named)
 		tool_say(stderr, "tecctl: next step: tecctl doctor; the address %s comes from %s",
-			t->server ? t->server : "the server", t->from ? t->from : "nowhere");
-		return TOOL_UNREACHABLE;
-	case ERR_DENIED:
+			t->server ? t->server : "the server", from);
+	else if (err->kind == ERR_DENIED && !named)
 		tool_say(stderr,
 			"tecctl: next step: tecctl doctor lists the rights of these credentials, which come from %s",
-			t->from ? t->from : "nowhere");
-		return TOOL_DENIED;
-	case ERR_CONFLICT:
+			from);
+	else if (err->kind == ERR_CONFLICT && !named)
 		fputs("tecctl: next step: the object has changed meanwhile; check it, then repeat\n",
 			stderr);
-		return TOOL_FAILED;
-	default:
-		return TOOL_FAILED;
-	}
-}
-
-/* Whether the command connects by itself, to other places, or never. */
-static bool is_unconnected(size_t command)
-{
-	return command == TOOL_BOOTSTRAP_CA || command == TOOL_BOOTSTRAP_CERT ||
-	       command == TOOL_FOLLOW || command == TOOL_PROMOTE || command == TOOL_RETIRE;
+	return err->kind == ERR_TRANSIENT ? TOOL_UNREACHABLE
+	       : err->kind == ERR_DENIED  ? TOOL_DENIED
+					  : TOOL_FAILED;
 }
 
 /* Every command returns 0, an exit status, or -1 with err set, which exit_of() turns into one. */
 static int run(struct tool *t)
 {
 	size_t command = conf_command(t->conf);
+	/* These connect to other places, or never. */
+	bool unconnected = command == TOOL_BOOTSTRAP_CA || command == TOOL_BOOTSTRAP_CERT ||
+			   command == TOOL_FOLLOW || command == TOOL_PROMOTE ||
+			   command == TOOL_RETIRE;
 	struct err err = ERR_INIT;
 	int rc;
 
 	log_setup(LOG_WARN, LOG_TEXT);
-	if (read_options(t, &err) < 0)
+	if (read_options(t, &err) < 0 ||
+		(command == TOOL_COMPLETION && completion(t->conf, &err) < 0))
 		return conf_refuse(t->conf, &err), TOOL_USAGE;
-	if (command == TOOL_COMPLETION) {
-		if (completion(t->conf, &err) < 0)
-			return conf_refuse(t->conf, &err), TOOL_USAGE;
+	if (command == TOOL_COMPLETION)
 		return 0;
-	}
-	rc = is_unconnected(command) ? 0 : tool_connect(t, NULL, &err);
+	rc = unconnected ? 0 : tool_connect(t, NULL, &err);
 	if (rc == 0)
 		rc = commands[command](t, &err);
 	if (rc >= 0 && fflush(stdout) == EOF)
@@ -150,21 +140,15 @@ static int run(struct tool *t)
 int main(int argc, char *argv[])
 {
 	struct tool t = {.conf = conf_new(&tool_program)};
+	enum conf_result result;
 	int status = 0;
 
 	secret_process_init();
 	loop_ignore_sigpipe();
-	switch (conf_start(t.conf, argc, argv)) {
-	case CONF_BAD:
-		status = TOOL_USAGE;
-		break;
-	case CONF_EXIT:
-		break;
-	case CONF_RUN:
+	result = conf_start(t.conf, argc, argv);
+	if (result == CONF_RUN)
 		status = run(&t);
-		break;
-	}
 	conf_free(t.conf);
 	metric_reset_all();
-	return status;
+	return result == CONF_BAD ? TOOL_USAGE : status;
 }

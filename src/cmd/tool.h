@@ -5,17 +5,13 @@
 
 #include "tool_session.h"
 
-int tool_status(struct tool *t, struct err *err);
-int tool_why(struct tool *t, struct err *err);
-int tool_list(struct tool *t, struct err *err); /* machine, key and image list */
-int tool_machine_show(struct tool *t, struct err *err);
+int tool_look(struct tool *t, struct err *err); /* status, why, show, explain, and each list */
 int tool_machine_delete(struct tool *t, struct err *err);
 int tool_approve(struct tool *t, struct err *err);
 int tool_deny(struct tool *t, struct err *err);
 int tool_rebind(struct tool *t, struct err *err);
 int tool_image_approve(struct tool *t, struct err *err);
 int tool_image_verify(struct tool *t, struct err *err);
-int tool_image_explain(struct tool *t, struct err *err);
 int tool_ignition(struct tool *t, struct err *err);
 int tool_backup(struct tool *t, struct err *err);
 int tool_doctor(struct tool *t, struct err *err);

@@ -7,7 +7,7 @@
 #include "config.h"
 
 #include "tool_account.h"
-#include "tool_secret.h"
+#include "tool_check.h"
 
 #include <string.h>
 

@@ -30,7 +30,6 @@ struct backup {
 	int fd;
 	unsigned long long bytes;
 	char head[sizeof(MAGIC)];
-	bool done;
 };
 
 /* Write the piece to the file, and keep the first bytes for the check of the format. */
@@ -57,8 +56,7 @@ static void on_answer(void *arg, const struct err *err, const struct k8s_answer 
 			"%.100s is not a tec-operator --standalone; next step: back up the cluster's etcd with its own tools",
 			b->t->server);
 	}
-	b->done = true;
-	loop_stop(b->t->loop);
+	tool_done(b->t);
 }
 
 /* The transfer may take long, but a silence of a minute ends it. */
@@ -72,7 +70,7 @@ static int fetch(struct backup *b, struct err *err)
 		.silence_ms = 60000};
 
 	(void)k8s_transport_start(b->t->api, &b->t->ops, &req, on_data, on_answer, b);
-	if (tool_run(b->t, &b->done, err) < 0 || err_is_set(err))
+	if (tool_run(b->t, err) < 0 || err_is_set(err))
 		return -1;
 	if (b->bytes < sizeof(b->head) || memcmp(b->head, MAGIC, sizeof(MAGIC)) != 0)
 		return err_set(err, ERR_INVALID, "the server's answer is not a backup");

@@ -6,7 +6,6 @@
 
 #include "tool.h"
 #include "tool_check.h"
-#include "tool_secret.h"
 
 #include <stdio.h>
 
@@ -24,7 +23,6 @@ struct asked {
 	struct tool *t;
 	struct err err;
 	int status;
-	bool done;
 };
 
 /* Any HTTP status is an answer; err is set only if there was none. */
@@ -36,8 +34,7 @@ static void on_done(void *arg, const struct err *err, const struct httpc_answer 
 		a->err = *err;
 	else
 		a->status = answer->status;
-	a->done = true;
-	loop_stop(a->t->loop);
+	tool_done(a->t);
 }
 
 /* Send the endpoint's harmless request and report the answer. -1: interrupted. */
@@ -63,7 +60,7 @@ static int ask(
 	(void)httpc_start(t->http, &t->ops, &req, NULL, on_done, &a);
 	if (tls)
 		httpc_tls_unref(tls);
-	if (tool_run(t, &a.done, err) < 0)
+	if (tool_run(t, err) < 0)
 		return -1;
 	show_bootstrap_answer(e, a.status, &a.err, f);
 	return 0;

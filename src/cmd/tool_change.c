@@ -23,7 +23,8 @@
 #include "tec/model/ak.h"
 #include "tec/show/status.h"
 
-#define POLL_MS 250
+#define POLL_MS           250
+#define MACHINES_AND_KEYS (1u << SHOW_MACHINE | 1u << SHOW_KEY)
 
 /* ---- waiting for the operator */
 
@@ -62,7 +63,7 @@ static int wait_until(struct tool *t, const struct kobj_gvk *gvk, const char *na
 	return 0;
 }
 
-/* A key that disappears while we wait was denied by somebody else. */
+/* 1: the key is approved. One that disappears while we wait was denied by somebody else. */
 static int is_approved(struct json_object *o, struct err *err)
 {
 	if (!o)
@@ -121,17 +122,6 @@ static struct json_object *machine_of(const struct show_world *w, struct json_ob
 	return uuid ? show_machine_find(w, uuid, &unused) : NULL;
 }
 
-/* Both lists are needed: what cannot be read must not look as if it did not exist. */
-static int load_keys(struct tool *t, struct show_world *w, struct err *err)
-{
-	if (tool_load(t, 1u << SHOW_MACHINE | 1u << SHOW_KEY, w, err) < 0)
-		return -1;
-	for (int k = SHOW_MACHINE; k <= SHOW_KEY; k++)
-		if (w->list[k].problem)
-			return err_set(err, ERR_DENIED, "%s", w->list[k].problem);
-	return 0;
-}
-
 /* The annotation asks the operator to approve; what it checks is up to the operator. */
 int tool_approve(struct tool *t, struct err *err)
 {
@@ -139,7 +129,7 @@ int tool_approve(struct tool *t, struct err *err)
 	struct json_object *key, *machine, *holds;
 	const char *name;
 
-	if (load_keys(t, &w, err) < 0 || !(key = find_key(t, &w, err)))
+	if (tool_load_all(t, MACHINES_AND_KEYS, &w, err) < 0 || !(key = find_key(t, &w, err)))
 		return -1;
 	name = show_name(key);
 	if (show_is_true(key, "Approved")) {
@@ -160,8 +150,8 @@ int tool_approve(struct tool *t, struct err *err)
 		if (tool_confirm(t, question, err) < 0)
 			return -1;
 	}
-	if (tool_annotate(t, &kobj_ak, key,
-		    json_add_str(json_obj(), MODEL_APPROVED_ANNOTATION, "true"), err) < 0 ||
+	if (tool_patch(t, &kobj_ak, key,
+		    json_add_str(json_obj(), MODEL_APPROVED_ANNOTATION, "true"), NULL, err) < 0 ||
 		wait_until(t, &kobj_ak, name, is_approved, "approved the key", err) < 0)
 		return -1;
 	tool_say(stdout, "attestationkey %s %s", name,
@@ -187,7 +177,7 @@ int tool_deny(struct tool *t, struct err *err)
 	cleanup_show_world struct show_world w = {.ns = NULL};
 	struct json_object *key, *machine;
 
-	if (load_keys(t, &w, err) < 0)
+	if (tool_load_all(t, MACHINES_AND_KEYS, &w, err) < 0)
 		return -1;
 	key = show_find(&w, SHOW_KEY, conf_operand(t->conf));
 	if (!key)
@@ -208,15 +198,6 @@ int tool_deny(struct tool *t, struct err *err)
 
 /* ---- Machines */
 
-static int load_machine(
-	struct tool *t, struct show_world *w, struct json_object **machine, struct err *err)
-{
-	if (load_keys(t, w, err) < 0)
-		return -1;
-	*machine = show_machine_find(w, conf_operand(t->conf), err);
-	return *machine ? 0 : -1;
-}
-
 /* A key belongs to one Machine at a time: a reinstalled node has a new id, and its key must be
  * released first. */
 int tool_rebind(struct tool *t, struct err *err)
@@ -225,7 +206,8 @@ int tool_rebind(struct tool *t, struct err *err)
 	cleanup_free char *question = NULL;
 	struct json_object *machine, *key;
 
-	if (load_machine(t, &w, &machine, err) < 0)
+	if (tool_load_all(t, MACHINES_AND_KEYS, &w, err) < 0 ||
+		!(machine = show_machine_find(&w, conf_operand(t->conf), err)))
 		return -1;
 	key = show_machine_key(&w, machine);
 	if (!key)
@@ -250,7 +232,8 @@ int tool_machine_delete(struct tool *t, struct err *err)
 	cleanup_free char *question = NULL;
 	struct json_object *machine;
 
-	if (load_machine(t, &w, &machine, err) < 0)
+	if (tool_load_all(t, MACHINES_AND_KEYS, &w, err) < 0 ||
+		!(machine = show_machine_find(&w, conf_operand(t->conf), err)))
 		return -1;
 	question = xasprintf(
 		"Machine %s is deleted with its disk key: the data on the disk of node %s is lost permanently.",

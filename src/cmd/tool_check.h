@@ -5,6 +5,7 @@
 
 #include "tool_session.h"
 
+#include "tec/model/cluster.h"
 #include "tec/show/finding.h"
 
 /* Prepares f: findings are printed as they are added, or at the end as one document with
@@ -23,5 +24,16 @@ bool tool_may(struct tool *t, const struct kobj_gvk *gvk, const char *verb, stru
  * err stays clear. */
 bool tool_check_certificate(struct tool *t, struct show_findings *f, const char *secret,
 	const char *what, struct strbuf *pem, struct err *err);
+
+/* ---- what is read from a Secret: certificates, never a key */
+
+/* Appends data.MEMBER ("ca.crt"). */
+int tool_secret_member(struct tool *t, const char *name, const char *member, struct strbuf *out,
+	struct err *err) MUST_CHECK;
+
+/* Appends ca.crt as nodes are told to trust it: certificates only, and only those that
+ * spec.tls.caSHA256 lists, if it lists any. */
+int tool_secret_ca(struct tool *t, const struct model_cluster *c, const char *secret,
+	struct strbuf *out, struct err *err) MUST_CHECK;
 
 #endif

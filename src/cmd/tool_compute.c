@@ -63,7 +63,6 @@ struct run {
 	struct tool *t;
 	struct strbuf *out;
 	struct err *err;
-	bool done;
 };
 
 /* Pass on the child's messages. The child escapes what comes from outside; should it miss
@@ -87,8 +86,7 @@ static void on_done(void *arg, const struct err *err, const char *out, size_t le
 	*r->err = *err;
 	if (!err_is_set(err))
 		strbuf_add(r->out, out, len);
-	r->done = true;
-	loop_stop(r->t->loop);
+	tool_done(r->t);
 }
 
 /* Run the child. argv begins with the program's name and ends with NULL. */
@@ -96,7 +94,7 @@ static int run(struct tool_compute *c, const char *const *argv, struct strbuf *o
 {
 	cleanup_free char *tmp = xasprintf("TMPDIR=%s", c->dir);
 	const char *const env[] = {"PATH=/usr/bin:/bin", tmp, NULL};
-	struct run r = {c->t, out, err, false};
+	struct run r = {c->t, out, err};
 	const struct child_spec spec = {.file = c->file,
 		.argv = argv,
 		.env = env,
@@ -105,7 +103,7 @@ static int run(struct tool_compute *c, const char *const *argv, struct strbuf *o
 		.said = on_said};
 
 	(void)child_start(c->t->loop, &c->t->ops, &spec, on_done, &r);
-	if (tool_run(c->t, &r.done, err) < 0)
+	if (tool_run(c->t, err) < 0)
 		return -1;
 	if (!err_is_set(err))
 		return 0;

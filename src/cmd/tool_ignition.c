@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "tool.h"
-#include "tool_secret.h"
+#include "tool_check.h"
 
 #include <stdio.h>
 

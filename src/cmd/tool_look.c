@@ -18,204 +18,127 @@
 
 #define WATCH_MS 2000
 
-/* ---- what each command prints */
+/* What each command reads: all kinds that its answer may be in. */
+static const struct {
+	unsigned kinds;
+	bool list;           /* it prints a list of the next kind */
+	enum show_kind kind; /* of the list, or of the object that the operand names */
+} wants[TOOL_N_COMMANDS] = {
+	/* ConfigMaps tell the variants; without the right to read them they are shown as unknown. */
+	[TOOL_STATUS] = {TOOL_SYSTEM | 1u << SHOW_CONFIGMAP, false, SHOW_CLUSTER},
+	[TOOL_WHY] = {TOOL_ALL, false, SHOW_MACHINE},
+	[TOOL_MACHINE_SHOW] = {1u << SHOW_MACHINE | 1u << SHOW_KEY, false, SHOW_MACHINE},
+	[TOOL_IMAGE_EXPLAIN] = {1u << SHOW_IMAGE | 1u << SHOW_CONFIGMAP, false, SHOW_IMAGE},
+	[TOOL_MACHINE_LIST] = {1u << SHOW_MACHINE, true, SHOW_MACHINE},
+	[TOOL_KEY_LIST] = {1u << SHOW_KEY, true, SHOW_KEY},
+	[TOOL_IMAGE_LIST] = {1u << SHOW_IMAGE, true, SHOW_IMAGE},
+};
 
-/* Loads what a command needs and appends what it prints. */
-typedef int (*page_fn)(struct tool *t, struct strbuf *out, struct err *err);
-
-/* ConfigMaps tell the variants; without the right to read them they are shown as unknown. */
-static int status_page(struct tool *t, struct strbuf *out, struct err *err)
-{
-	cleanup_show_world struct show_world w = {.ns = NULL};
-	cleanup_json struct json_object *status = NULL;
-
-	if (tool_load(t, TOOL_SYSTEM | 1u << SHOW_CONFIGMAP, &w, err) < 0)
-		return -1;
-	status = show_status(&w);
-	if (t->output == TOOL_TEXT)
-		show_status_text(status, t->colours, out);
-	else
-		tool_document(t, status, out);
-	return 0;
-}
-
-static const enum show_kind list_kinds[TOOL_N_COMMANDS] = {[TOOL_MACHINE_LIST] = SHOW_MACHINE,
-	[TOOL_KEY_LIST] = SHOW_KEY,
-	[TOOL_IMAGE_LIST] = SHOW_IMAGE};
-
-/* An empty list is one sentence, as of kubectl. */
-static void list_text(
+/* An empty list is one sentence, as of kubectl. -o json and yaml print the objects themselves, as
+ * an array. */
+static void list(
 	struct tool *t, enum show_kind kind, const struct show_world *w, struct strbuf *out)
 {
-	if (!w->list[kind].n)
+	cleanup_json struct json_object *items = json_arr();
+	const struct show_list *l = &w->list[kind];
+
+	if (t->output == TOOL_TEXT && !l->n)
 		strbuf_addf(out, "No %s in namespace %s.\n",
 			kind == SHOW_MACHINE ? "Machines"
 			: kind == SHOW_KEY   ? "AttestationKeys"
 					     : "ApprovedImages",
 			t->ns);
-	else if (kind == SHOW_MACHINE)
+	else if (t->output == TOOL_TEXT && kind == SHOW_MACHINE)
 		show_machines(w, t->colours, out);
-	else if (kind == SHOW_KEY)
+	else if (t->output == TOOL_TEXT && kind == SHOW_KEY)
 		show_keys(w, t->colours, out);
-	else
+	else if (t->output == TOOL_TEXT)
 		show_images(w, t->colours, out);
+	for (size_t i = 0; i < l->n && t->output != TOOL_TEXT; i++) {
+		if (t->output == TOOL_NAME)
+			show_line(out, "%s", show_name(l->v[i]));
+		else
+			json_push(items, json_object_get(l->v[i]));
+	}
+	if (t->output == TOOL_JSON || t->output == TOOL_YAML)
+		tool_document(t, items, out);
 }
 
-/* -o json and yaml print the objects themselves, as an array. */
-static int list_page(struct tool *t, struct strbuf *out, struct err *err)
+/* Load what the command needs and append what it prints. */
+static int page(struct tool *t, struct strbuf *out, struct err *err)
 {
-	enum show_kind kind = list_kinds[conf_command(t->conf)];
+	size_t command = conf_command(t->conf);
+	enum show_kind kind = wants[command].kind;
+	const char *name = conf_operand(t->conf);
+	unsigned kinds = wants[command].kinds;
 	cleanup_show_world struct show_world w = {.ns = NULL};
-	cleanup_json struct json_object *items = json_arr();
-	unsigned kinds = 1u << kind;
+	cleanup_json struct json_object *made = NULL;
+	struct json_object *o = NULL;
 
 	/* The table shows the key of each Machine. */
-	if (kind == SHOW_MACHINE && t->output == TOOL_TEXT)
+	if (command == TOOL_MACHINE_LIST && t->output == TOOL_TEXT)
 		kinds |= 1u << SHOW_KEY;
 	if (tool_load(t, kinds, &w, err) < 0)
 		return -1;
-	if (w.list[kind].problem)
-		return err_set(err, ERR_DENIED, "%s", w.list[kind].problem);
-	if (t->output == TOOL_TEXT) {
-		list_text(t, kind, &w, out);
+	if (wants[command].list) {
+		if (w.list[kind].problem)
+			return err_set(err, ERR_DENIED, "%s", w.list[kind].problem);
+		list(t, kind, &w, out);
 		return 0;
 	}
-	for (size_t i = 0; i < w.list[kind].n; i++) {
-		if (t->output == TOOL_NAME) {
-			show_safe(out, show_name(w.list[kind].v[i]));
-			strbuf_addc(out, '\n');
-		} else {
-			json_push(items, json_object_get(w.list[kind].v[i]));
-		}
-	}
-	if (t->output != TOOL_NAME)
-		tool_document(t, items, out);
-	return 0;
-}
-
-/* Everything is read: the answer may be in any list. */
-static int why_page(struct tool *t, struct strbuf *out, struct err *err)
-{
-	cleanup_show_world struct show_world w = {.ns = NULL};
-	cleanup_json struct json_object *why = NULL;
-	struct json_object *machine;
-
-	if (tool_load(t, TOOL_ALL, &w, err) < 0)
+	if (kind == SHOW_MACHINE && !(o = show_machine_find(&w, name, err)))
 		return -1;
-	machine = show_machine_find(&w, conf_operand(t->conf), err);
-	if (!machine)
-		return -1;
-	why = show_why(&w, machine);
-	if (t->output == TOOL_TEXT)
-		show_why_text(why, t->colours, out);
-	else
-		tool_document(t, why, out);
-	return 0;
-}
-
-/* A Machine is shown with its keys, so both lists are needed. */
-static int machine_page(struct tool *t, struct strbuf *out, struct err *err)
-{
-	cleanup_show_world struct show_world w = {.ns = NULL};
-	struct json_object *machine;
-
-	if (tool_load(t, 1u << SHOW_MACHINE | 1u << SHOW_KEY, &w, err) < 0)
-		return -1;
-	machine = show_machine_find(&w, conf_operand(t->conf), err);
-	if (!machine)
-		return -1;
-	if (t->output == TOOL_TEXT)
-		show_machine(&w, machine, t->colours, out);
-	else
-		tool_document(t, machine, out);
-	return 0;
-}
-
-static int image_page(struct tool *t, struct strbuf *out, struct err *err)
-{
-	cleanup_show_world struct show_world w = {.ns = NULL};
-	struct json_object *image;
-
-	if (tool_load(t, 1u << SHOW_IMAGE | 1u << SHOW_CONFIGMAP, &w, err) < 0)
-		return -1;
-	image = show_find(&w, SHOW_IMAGE, conf_operand(t->conf));
-	if (!image)
+	if (kind == SHOW_IMAGE && !(o = show_find(&w, kind, name)))
 		return err_set(err, ERR_NOT_FOUND,
 			"no ApprovedImage in namespace %.63s has the name %.80s; next step: tecctl image list",
-			t->ns, log_esc(conf_operand(t->conf)));
-	if (t->output == TOOL_TEXT)
-		show_image(&w, image, t->colours, out);
+			t->ns, log_esc(name));
+	if (command == TOOL_STATUS)
+		o = made = show_status(&w);
+	else if (command == TOOL_WHY)
+		o = made = show_why(&w, o);
+	if (t->output != TOOL_TEXT)
+		tool_document(t, o, out);
+	else if (command == TOOL_STATUS)
+		show_status_text(o, t->colours, out);
+	else if (command == TOOL_WHY)
+		show_why_text(o, t->colours, out);
+	else if (command == TOOL_MACHINE_SHOW)
+		show_machine(&w, o, t->colours, out);
 	else
-		tool_document(t, image, out);
+		show_image(&w, o, t->colours, out);
 	return 0;
 }
 
-/* ---- once, or repeatedly */
-
-/* One reading of the page; while the server is unreachable the last page stays, and a line reports
- * it. The first page must be readable. */
-static int look_again(struct tool *t, page_fn page, struct show_watch *w, struct err *err)
+/* Read the page once, or again and again, printing it whenever it changes. While the server is
+ * unreachable the last page stays, and a line reports it; the first page must be readable. */
+int tool_look(struct tool *t, struct err *err)
 {
-	cleanup_strbuf struct strbuf now = STRBUF_INIT, out = STRBUF_INIT;
-
-	if (page(t, &now, err) == 0) {
-		show_watch_page(w, t->colours, &now, &out);
-		fputs(strbuf_str(&out), stdout);
-	} else if (t->interrupted || !w->started || err->kind != ERR_TRANSIENT) {
-		return -1;
-	} else {
-		tool_say(stderr, "tecctl: %s; retrying", err->text);
-		err_clear(err);
-	}
-	if (fflush(stdout) == EOF)
-		return err_set(err, ERR_INVALID, "cannot write the output");
-	return tool_sleep(t, WATCH_MS, err);
-}
-
-/* Print the page again whenever it changes. */
-static int watch(struct tool *t, page_fn page, struct err *err)
-{
+	bool watches = conf_bool(t->conf, "watch");
 	struct show_watch w = {.started = false};
+	int rc = wants[conf_command(t->conf)].list ? 0 : tool_refuse_name(t, err);
 
-	while (look_again(t, page, &w, err) == 0)
-		;
+	while (rc == 0) {
+		cleanup_strbuf struct strbuf now = STRBUF_INIT, out = STRBUF_INIT;
+
+		rc = page(t, &now, err);
+		if (rc == 0 && !watches) {
+			fputs(strbuf_str(&now), stdout);
+			break;
+		}
+		if (rc == 0) {
+			show_watch_page(&w, t->colours, &now, &out);
+			fputs(strbuf_str(&out), stdout);
+		} else if (w.started && !t->interrupted && err->kind == ERR_TRANSIENT) {
+			tool_say(stderr, "tecctl: %s; retrying", err->text);
+			err_clear(err);
+		} else {
+			break;
+		}
+		if (fflush(stdout) == EOF)
+			rc = err_set(err, ERR_INVALID, "cannot write the output");
+		else
+			rc = tool_sleep(t, WATCH_MS, err);
+	}
 	show_watch_fini(&w);
-	return -1;
-}
-
-static int once(struct tool *t, page_fn page, struct err *err)
-{
-	cleanup_strbuf struct strbuf out = STRBUF_INIT;
-
-	if (page(t, &out, err) < 0)
-		return -1;
-	fputs(strbuf_str(&out), stdout);
-	return 0;
-}
-
-int tool_status(struct tool *t, struct err *err)
-{
-	if (tool_refuse_name(t, err) < 0)
-		return -1;
-	return conf_bool(t->conf, "watch") ? watch(t, status_page, err) : once(t, status_page, err);
-}
-
-int tool_list(struct tool *t, struct err *err)
-{
-	return conf_bool(t->conf, "watch") ? watch(t, list_page, err) : once(t, list_page, err);
-}
-
-int tool_why(struct tool *t, struct err *err)
-{
-	return tool_refuse_name(t, err) < 0 ? -1 : once(t, why_page, err);
-}
-
-int tool_machine_show(struct tool *t, struct err *err)
-{
-	return tool_refuse_name(t, err) < 0 ? -1 : once(t, machine_page, err);
-}
-
-int tool_image_explain(struct tool *t, struct err *err)
-{
-	return tool_refuse_name(t, err) < 0 ? -1 : once(t, image_page, err);
+	return rc;
 }

@@ -82,19 +82,6 @@ static struct k8s_kubeconfig *load_config(struct tool *t, struct err *err)
 	return k8s_kubeconfig_in_cluster(host, port, SERVICE_ACCOUNT, err);
 }
 
-/* Set the namespace; ns NULL: that of the kubeconfig, else "default". */
-static int choose_ns(
-	struct tool *t, const struct k8s_kubeconfig *k, const char *ns, struct err *err)
-{
-	if (!ns)
-		ns = k->namespace_ ? k->namespace_ : "default";
-	if (!kobj_label_valid(ns, strlen(ns)))
-		return err_set(err, ERR_INVALID,
-			"%s is not a valid namespace name; next step: -n NAMESPACE", log_esc(ns));
-	t->ns = xstrdup(ns);
-	return 0;
-}
-
 /* Ends the running tool_run(), and each one after it. */
 static void on_signal(int signo, void *arg)
 {
@@ -104,33 +91,36 @@ static void on_signal(int signo, void *arg)
 	loop_stop(t->loop);
 }
 
-/* One loop for all connections of a command. */
-static void start_loop(struct tool *t)
-{
-	t->loop = loop_new();
-	t->http = httpc_new(t->loop);
-	t->intr = loop_signal_new(t->loop, SIGINT, on_signal, t);
-	t->term = loop_signal_new(t->loop, SIGTERM, on_signal, t);
-}
-
-/* The second place of a command shares the loop and the HTTP client of the first. */
+/* The namespace of the place or option, else that of the kubeconfig, else "default". The second
+ * place of a command shares the loop and the HTTP client of the first. */
 int tool_connect(struct tool *t, const char *place, struct err *err)
 {
-	cleanup_free char *ns = NULL;
+	cleanup_free char *of_place = NULL;
+	const char *ns;
 	struct k8s_kubeconfig *k;
 
-	if (place && show_place(place, &t->from, &ns, err) < 0)
+	if (place && show_place(place, &t->from, &of_place, err) < 0)
 		return -1;
 	k = place ? k8s_kubeconfig_load(t->from, NULL, err) : load_config(t, err);
 	if (!k)
 		return -1;
 	t->server = xstrdup(k->server);
-	if (choose_ns(t, k, place ? ns : conf_str(t->conf, "namespace"), err) < 0) {
+	ns = place ? of_place : conf_str(t->conf, "namespace");
+	if (!ns)
+		ns = k->namespace_ ? k->namespace_ : "default";
+	if (!kobj_label_valid(ns, strlen(ns))) {
+		err_set(err, ERR_INVALID,
+			"%s is not a valid namespace name; next step: -n NAMESPACE", log_esc(ns));
 		k8s_kubeconfig_free(k);
 		return -1;
 	}
-	if (!t->loop)
-		start_loop(t);
+	t->ns = xstrdup(ns);
+	if (!t->loop) {
+		t->loop = loop_new();
+		t->http = httpc_new(t->loop);
+		t->intr = loop_signal_new(t->loop, SIGINT, on_signal, t);
+		t->term = loop_signal_new(t->loop, SIGTERM, on_signal, t);
+	}
 	t->api = k8s_client_new(t->loop, t->http, k, "tecctl/" PACKAGE_VERSION, false);
 	return 0;
 }
@@ -173,57 +163,54 @@ void tool_close(struct tool *t)
 
 /* ---- waiting */
 
-/* loop_run() can return for another reason than ours, so it is called until *done. */
-int tool_run(struct tool *t, const bool *done, struct err *err)
+/* loop_run() can return for another reason than ours, so it is called until tool_done(). */
+int tool_run(struct tool *t, struct err *err)
 {
-	while (!*done && !t->interrupted)
+	t->done = false;
+	while (!t->done && !t->interrupted)
 		loop_run(t->loop);
-	if (*done)
+	if (t->done)
 		return 0;
 	op_scope_cancel(&t->ops);
 	return err_set(err, ERR_TRANSIENT, "interrupted");
 }
 
-struct pause {
-	struct tool *t;
-	bool over;
-};
+void tool_done(struct tool *t)
+{
+	t->done = true;
+	loop_stop(t->loop);
+}
 
 static void on_time(void *arg)
 {
-	struct pause *p = arg;
-
-	p->over = true;
-	loop_stop(p->t->loop);
+	tool_done(arg);
 }
 
 /* An interrupt ends it early. */
 int tool_sleep(struct tool *t, uint64_t ms, struct err *err)
 {
-	struct pause p = {t, false};
 	struct timer timer;
 	int rc;
 
-	timer_init(&timer, t->loop, on_time, &p);
+	timer_init(&timer, t->loop, on_time, t);
 	timer_set(&timer, ms);
-	rc = tool_run(t, &p.over, err);
+	rc = tool_run(t, err);
 	timer_fini(&timer);
 	return rc;
 }
 
 /* ---- the person at the terminal */
 
-/* Formatted first, escaped as a whole: any argument may be another program's text. */
 void tool_say(FILE *to, const char *fmt, ...)
 {
-	cleanup_strbuf struct strbuf text = STRBUF_INIT, safe = STRBUF_INIT;
+	cleanup_strbuf struct strbuf text = STRBUF_INIT, line = STRBUF_INIT;
 	va_list ap;
 
 	va_start(ap, fmt);
 	strbuf_vaddf(&text, fmt, ap);
 	va_end(ap);
-	show_safe(&safe, strbuf_str(&text));
-	fprintf(to, "%s\n", strbuf_str(&safe));
+	show_line(&line, "%s", strbuf_str(&text));
+	fputs(strbuf_str(&line), to);
 }
 
 void tool_document(const struct tool *t, struct json_object *o, struct strbuf *out)
@@ -245,7 +232,6 @@ struct question {
 	struct tool *t;
 	char line[256];
 	size_t len;
-	bool done;
 };
 
 /* Read a line byte by byte, so that nothing after it is taken from the terminal. */
@@ -261,8 +247,7 @@ static void on_stdin(int fd, bool readable, bool writable, void *arg)
 			q->line[q->len++] = c;
 		return;
 	}
-	q->done = true;
-	loop_stop(q->t->loop);
+	tool_done(q->t);
 }
 
 /* --yes answers the question in advance. */
@@ -289,7 +274,7 @@ int tool_confirm_word(struct tool *t, const char *question, const char *word, st
 	fprintf(stderr, " Type %s to continue: ", word);
 	fflush(stderr);
 	in = loop_fd_new(t->loop, STDIN_FILENO, true, false, on_stdin, &q);
-	rc = tool_run(t, &q.done, err);
+	rc = tool_run(t, err);
 	loop_fd_free(in);
 	if (rc < 0)
 		fputc('\n', stderr);
@@ -304,7 +289,6 @@ struct asking {
 	struct tool *t;
 	struct strbuf body;
 	struct err *err;
-	bool done;
 };
 
 /* Collect the body, up to ANSWER_MAX. */
@@ -325,20 +309,7 @@ static void on_answer(void *arg, const struct err *err, const struct k8s_answer 
 	struct asking *a = arg;
 
 	(void)!k8s_answer_check(err, answer, a->err); /* the result is in a->err */
-	a->done = true;
-	loop_stop(a->t->loop);
-}
-
-/* The Kubernetes verb of a method, for the client's metrics. */
-static const char *verb_of(const char *method)
-{
-	static const char *const verbs[][2] = {
-		{"GET", "get"}, {"POST", "create"}, {"PATCH", "patch"}, {"DELETE", "delete"}};
-
-	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
-		if (str_eq(method, verbs[i][0]))
-			return verbs[i][1];
-	return "get";
+	tool_done(a->t);
 }
 
 int tool_ask(struct tool *t, const char *method, const char *path, const char *type,
@@ -351,19 +322,24 @@ int tool_ask(struct tool *t, const char *method, const char *path, const char *t
 int tool_ask_text(struct tool *t, const char *method, const char *path, const char *type,
 	char *take_body, struct json_object **out, struct err *err)
 {
+	static const char *const verbs[][2] = {
+		{"GET", "get"}, {"POST", "create"}, {"PATCH", "patch"}, {"DELETE", "delete"}};
 	struct asking a = {.t = t, .err = err};
 	struct k8s_request req = {.method = method,
 		.content_type = take_body ? type : NULL,
-		.verb = verb_of(method),
+		.verb = "get", /* for the client's metrics */
 		.resource = "tecctl",
 		.path = xstrdup(path),
 		.deadline_ms = t->timeout_ms};
 	int rc;
 
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		if (str_eq(method, verbs[i][0]))
+			req.verb = verbs[i][1];
 	if (take_body)
 		req.body = body_of_text(take_body);
 	(void)k8s_transport_start(t->api, &t->ops, &req, on_data, on_answer, &a);
-	rc = tool_run(t, &a.done, err);
+	rc = tool_run(t, err);
 	if (rc == 0)
 		rc = err_is_set(err) ? -1 : 0;
 	if (rc == 0 && out) {
@@ -386,33 +362,20 @@ struct json_object *tool_get(
 	return tool_ask(t, "GET", strbuf_str(&path), NULL, NULL, &o, err) < 0 ? NULL : o;
 }
 
-/* The preconditions that name the object as the person saw it: uid and, for a patch,
- * resourceVersion. */
-static struct json_object *same_object(struct json_object *o, bool version)
-{
-	struct json_object *m = json_add_str(json_obj(), "uid", json_get_str(o, "metadata/uid"));
-
-	return version ? json_add_str(
-				 m, "resourceVersion", json_get_str(o, "metadata/resourceVersion"))
-		       : m;
-}
-
-int tool_annotate(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
-	struct json_object *take_annotations, struct err *err)
-{
-	return tool_patch(t, gvk, o, take_annotations, NULL, err);
-}
-
-/* A merge patch (RFC 7386): members that are absent stay, null removes. */
+/* A merge patch (RFC 7386): members that are absent stay, null removes. uid and resourceVersion name
+ * the object as the person saw it. */
 int tool_patch(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
 	struct json_object *take_annotations, struct json_object *take_spec, struct err *err)
 {
 	cleanup_strbuf struct strbuf path = STRBUF_INIT;
-	cleanup_json struct json_object *patch = json_obj(), *meta = same_object(o, true);
+	cleanup_json struct json_object *patch = json_obj();
+	struct json_object *meta = json_obj();
 
+	json_add_str(meta, "uid", json_get_str(o, "metadata/uid"));
+	json_add_str(meta, "resourceVersion", json_get_str(o, "metadata/resourceVersion"));
 	if (take_annotations)
 		json_add(meta, "annotations", take_annotations);
-	json_add(patch, "metadata", steal_ptr(&meta));
+	json_add(patch, "metadata", meta);
 	if (take_spec)
 		json_add(patch, "spec", take_spec);
 	kobj_path(gvk, t->ns, show_name(o), NULL, &path);
@@ -429,7 +392,8 @@ int tool_delete(struct tool *t, const struct kobj_gvk *gvk, struct json_object *
 
 	json_add_str(json_add_str(options, "apiVersion", "v1"), "kind", "DeleteOptions");
 	json_add_str(options, "propagationPolicy", "Background");
-	json_add(options, "preconditions", same_object(o, false));
+	json_add(options, "preconditions",
+		json_add_str(json_obj(), "uid", json_get_str(o, "metadata/uid")));
 	kobj_path(gvk, t->ns, show_name(o), NULL, &path);
 	return tool_ask(t, "DELETE", strbuf_str(&path), "application/json", options, NULL, err);
 }
@@ -457,9 +421,8 @@ static int list_pages(struct tool *t, const struct kobj_gvk *gvk, enum show_kind
 		if (tool_ask(t, "GET", strbuf_str(&path), NULL, NULL, &page, err) < 0)
 			return -1;
 		items = json_get_arr(page, "items");
-		for (size_t i = 0; items && i < json_object_array_length(items); i++)
-			show_world_take(
-				w, kind, json_object_get(json_object_array_get_idx(items, i)));
+		for (size_t i = 0; i < json_len(items); i++)
+			show_world_take(w, kind, json_object_get(json_at(items, i)));
 		/* A token that has expired (410) ends the list with an error; the command can
 		 * be repeated. */
 		more = json_get_str(page, "metadata/continue");
@@ -528,6 +491,18 @@ int tool_load(struct tool *t, unsigned kinds, struct show_world *w, struct err *
 	if (!read)
 		return -1;
 	err_clear(err);
+	return 0;
+}
+
+int tool_load_all(struct tool *t, unsigned kinds, struct show_world *w, struct err *err)
+{
+	show_world_fini(w);
+	*w = (struct show_world){.ns = NULL};
+	if (tool_load(t, kinds, w, err) < 0)
+		return -1;
+	for (unsigned k = 0; k < SHOW_N_KINDS; k++)
+		if (kinds & 1u << k && w->list[k].problem)
+			return err_set(err, ERR_DENIED, "%s", w->list[k].problem);
 	return 0;
 }
 

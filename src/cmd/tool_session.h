@@ -31,6 +31,7 @@ struct tool {
 	uint64_t wait_ms;
 	enum tool_output output;
 	bool yes, colours, interrupted;
+	bool done; /* see tool_run() */
 };
 
 /* Reads the kubeconfig; sends nothing. Call tool_close() in any case. place: "KUBECONFIG[:NS]"
@@ -44,9 +45,10 @@ struct tool_server {
 };
 void tool_swap(struct tool *t, struct tool_server *other);
 void tool_server_fini(struct tool_server *s); /* before tool_close() */
-/* Runs the loop until *done. On an interrupt it cancels what is in flight and returns -1 with
- * err set. */
-int tool_run(struct tool *t, const bool *done, struct err *err) MUST_CHECK;
+/* Runs the loop until a callback of what was started calls tool_done(). On an interrupt it cancels
+ * what is in flight and returns -1 with err set. */
+int tool_run(struct tool *t, struct err *err) MUST_CHECK;
+void tool_done(struct tool *t);
 /* Waits; returns -1 with err set on an interrupt. */
 int tool_sleep(struct tool *t, uint64_t ms, struct err *err) MUST_CHECK;
 
@@ -62,13 +64,11 @@ int tool_ask_text(struct tool *t, const char *method, const char *path, const ch
 /* Reads one object; NULL with ERR_NOT_FOUND: it does not exist. */
 struct json_object *tool_get(
 	struct tool *t, const struct kobj_gvk *gvk, const char *name, struct err *err) MUST_CHECK;
-/* Applies a merge patch to exactly the version that was read; ERR_CONFLICT if it has changed. */
+/* Applies a merge patch to exactly the version that was read; ERR_CONFLICT if it has changed. Either
+ * part may be NULL. */
 int tool_patch(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
 	struct json_object *take_annotations, struct json_object *take_spec,
 	struct err *err) MUST_CHECK;
-/* The same for annotations only. */
-int tool_annotate(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
-	struct json_object *take_annotations, struct err *err) MUST_CHECK;
 /* Deletes exactly this object (by UID), not a later one of the same name. */
 int tool_delete(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
 	struct err *err) MUST_CHECK;
@@ -79,7 +79,10 @@ int tool_delete(struct tool *t, const struct kobj_gvk *gvk, struct json_object *
  * error only if none can be read. */
 int tool_load(struct tool *t, unsigned kinds, struct show_world *w, struct err *err) MUST_CHECK;
 
-/* The same, and returns the TrustedExecutionCluster that is served as a struct model_cluster,
+/* The same, but a list that may not be read is an error: what it lacks must not look as if it did
+ * not exist. w may hold an earlier reading, which is released. */
+int tool_load_all(struct tool *t, unsigned kinds, struct show_world *w, struct err *err) MUST_CHECK;
+/* As tool_load(), and returns the TrustedExecutionCluster that is served as a struct model_cluster,
  * which the caller unrefs. NULL: ERR_NOT_FOUND names the next step if there is none. */
 const struct kobj *tool_load_cluster(
 	struct tool *t, unsigned kinds, struct show_world *w, struct err *err) MUST_CHECK;
