@@ -4,10 +4,9 @@
  * reports what the API says: no controller is linked, and none of their rules is repeated here.
  *
  * Files: tool_look reads, tool_change and tool_image change, tool_doctor and tool_bootstrap check,
- * tool_handover and tool_deletes work on two clusters, tool_certs on none. Below them stand
- * tool_check, tool_account, tool_compute and tool_secret, and below all of these tool_session, the
- * connection and the terminal. A command's row is in tool_options.c, its function in the table
- * below.
+ * tool_handover works on two clusters, tool_certs on none. Below them stand tool_check, tool_account
+ * and tool_compute, and below all of these tool_session, the connection and the terminal. A
+ * command's row is in tool_options.c, its function in the table below.
  */
 #include "config.h"
 

@@ -19,8 +19,6 @@ int tool_bootstrap_check(struct tool *t, struct err *err);
 int tool_bootstrap_servers(struct tool *t, struct err *err);
 /* These use no server or several, so they are called without tool_connect(). */
 int tool_follow(struct tool *t, struct err *err);
-/* tool_deletes.c: --confirm-deletes or --accept-source instead of following. */
-int tool_follow_deletes(struct tool *t, bool accept, struct err *err);
 int tool_promote(struct tool *t, struct err *err);
 int tool_retire(struct tool *t, struct err *err);
 int tool_bootstrap_ca(struct tool *t, struct err *err);

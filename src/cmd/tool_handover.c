@@ -29,11 +29,14 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/uuid.h"
+#include "tec/show/deletes.h"
 #include "tec/show/handover.h"
 #include "tec/show/text.h"
 
-#define POLL_MS   250
-#define TIMEOUT_S 300
+#define POLL_MS    250
+#define DELETES_MS 500 /* the same for deletions, for which whole lists are read */
+#define TIMEOUT_S  300
+#define COPIES     (1u << SHOW_CLUSTER | 1u << SHOW_MACHINE | 1u << SHOW_KEY | 1u << SHOW_IMAGE)
 
 enum end { FROM, TO, N_ENDS };
 static const char *const end_names[N_ENDS] = {"source", "target"};
@@ -45,7 +48,7 @@ struct handover {
 	bool both; /* two clusters are involved */
 	const char *
 		name; /* static; of a command with one step; NULL: a promotion, which has several */
-	struct show_next (*decide)(struct handover *h);
+	enum { FOLLOW, PROMOTE, ABORT, FROM_LOST, RETIRE } what;
 	struct show_findings f;
 	struct show_world world[N_ENDS];
 	struct show_authority a[N_ENDS]; /* borrowed from world */
@@ -75,6 +78,14 @@ static int wrap_end(const struct handover *h, enum end e, struct err *err)
 	return h->both ? err_wrap(err, "the %s", end_names[e]) : -1;
 }
 
+/* also: what else the person can do; "" or words that end in "or ". Returns -1. */
+static int no_cluster(const struct tool *t, const char *also, struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND,
+		"no TrustedExecutionCluster in namespace %.63s of %.80s; next step: %sappend its namespace after a colon: KUBECONFIG:NS",
+		t->ns, t->server, also);
+}
+
 /* Read an end's TrustedExecutionCluster, and other kinds. A partial answer is an error. */
 static int read_end(struct handover *h, enum end e, unsigned kinds, struct err *err)
 {
@@ -82,22 +93,39 @@ static int read_end(struct handover *h, enum end e, unsigned kinds, struct err *
 	struct json_object *cluster;
 
 	use(h, e);
+	kinds |= 1u << SHOW_CLUSTER;
 	show_world_fini(w);
 	*w = (struct show_world){.ns = NULL};
-	if (tool_load(h->t, kinds | 1u << SHOW_CLUSTER, w, err) < 0)
+	if (tool_load(h->t, kinds, w, err) < 0)
 		return wrap_end(h, e, err);
-	for (unsigned k = 0; k < SHOW_N_KINDS; k++)
-		if ((kinds | 1u << SHOW_CLUSTER) & 1u << k && w->list[k].problem)
-			return err_set(err, ERR_DENIED, "%s", w->list[k].problem);
+	if (tool_all_read(w, kinds, err) < 0)
+		return -1;
 	cluster = show_cluster(w);
 	if (!cluster) {
-		err_set(err, ERR_NOT_FOUND,
-			"no TrustedExecutionCluster in namespace %.63s of %.80s; next step: create one, or append its namespace after a colon: KUBECONFIG:NS",
-			h->t->ns, h->t->server);
+		(void)!no_cluster(h->t, "create one, or ", err);
 		return wrap_end(h, e, err);
 	}
 	show_authority(cluster, &h->a[e]);
 	return 0;
+}
+
+/* What to do next. A target that was made to follow in this run needs no new kubeconfig. Without a
+ * source (--from-lost) the target is the only cluster, and is kept as FROM. */
+static struct show_next decide(const struct handover *h)
+{
+	switch (h->what) {
+	case FOLLOW:
+		return show_follow_next(&h->a[FROM], &h->a[TO], h->follows);
+	case PROMOTE:
+		return show_promote_next(&h->a[FROM], &h->a[TO], &h->with);
+	case ABORT:
+		return show_abort_next(&h->a[FROM], &h->a[TO]);
+	case FROM_LOST:
+		return show_from_lost_next(&h->a[FROM]);
+	case RETIRE:
+		break;
+	}
+	return show_retire_next(&h->a[FROM], conf_bool(h->t->conf, "last"));
 }
 
 /* Read both ends and decide. The Machines of the source may be many, so they are listed only
@@ -109,7 +137,7 @@ static int look(struct handover *h, struct show_next *n, struct err *err)
 			return -1;
 	h->with.ticket = h->ticket[0] ? h->ticket : NULL;
 	h->with.deleting = 0;
-	*n = h->decide(h);
+	*n = decide(h);
 	/* Deletions matter only if everything else allows the promotion. */
 	if (h->a[FROM].is != MODEL_AUTHORITY_SELF ||
 		(n->act != SHOW_DO_ANNOUNCE && n->act != SHOW_DO_FREEZE))
@@ -118,24 +146,7 @@ static int look(struct handover *h, struct show_next *n, struct err *err)
 		return -1;
 	for (size_t i = 0; i < h->world[FROM].list[SHOW_MACHINE].n; i++)
 		h->with.deleting += show_deleting(h->world[FROM].list[SHOW_MACHINE].v[i]);
-	*n = h->decide(h);
-	return 0;
-}
-
-/* Read versions and clocks, which are compared once, before the first step. */
-static int look_at_servers(struct handover *h, struct err *err)
-{
-	int64_t skew_s[N_ENDS];
-
-	for (enum end e = FROM; e <= TO; e++) {
-		use(h, e);
-		if (tool_operator_version(h->t, &h->version[e], err) < 0 ||
-			tool_clock_skew(h->t, &skew_s[e], err) < 0)
-			return wrap_end(h, e, err);
-	}
-	h->with.skew_s = skew_s[TO] - skew_s[FROM];
-	h->with.from_version = h->version[FROM];
-	h->with.to_version = h->version[TO];
+	*n = decide(h);
 	return 0;
 }
 
@@ -200,13 +211,6 @@ static struct json_object *follow_of(struct handover *h, enum end of)
 	return json_add(json_obj(), "follow", follow);
 }
 
-/* spec.epoch of a target that takes over; from NULL: the source is lost. */
-static struct json_object *epoch_of(
-	const struct show_authority *from, const struct show_authority *to)
-{
-	return json_add_int(json_obj(), "epoch", show_next_epoch(from, to));
-}
-
 /* Give the operator of one end access to the other end. Once per run: after a conflict the step
  * is repeated, and the account still exists. */
 static int give(struct handover *h, enum end of, enum end to, struct err *err)
@@ -225,33 +229,27 @@ static int give(struct handover *h, enum end of, enum end to, struct err *err)
 	return 0;
 }
 
-/* Refuse if the target has Machines that the source lacks: a follower revokes their keys. */
-static int refuse_strangers(struct handover *h, struct err *err)
-{
-	const char *first = NULL;
-	size_t n;
-
-	if (read_end(h, FROM, 1u << SHOW_MACHINE, err) < 0 ||
-		read_end(h, TO, 1u << SHOW_MACHINE, err) < 0)
-		return -1;
-	n = show_strangers(&h->world[FROM], &h->world[TO], &first);
-	if (!n)
-		return 0;
-	return err_set(err, ERR_INVALID,
-		"%zu Machines of the target do not exist at the source (%.63s) and would lose their disk keys; next step: tecctl machine delete at the target if no node needs them",
-		n, first);
-}
-
-/* A target that follows already keeps its ticket: this may be a repetition within a promotion. */
+/* A follower revokes the keys of Machines that the source lacks, so a target that has any is
+ * refused. One that follows already keeps its ticket: this may be a repetition within a
+ * promotion. */
 static int do_follow(struct handover *h, struct err *err)
 {
 	bool decides = h->a[TO].is != MODEL_AUTHORITY_FOLLOWING;
+	const char *first = NULL;
+	size_t n = 0;
 
-	if (decides && refuse_strangers(h, err) < 0)
-		return -1;
-	if (give(h, FROM, TO, err) < 0)
-		return -1;
-	if (patch(h, TO, "Following", decides ? "" : NULL, follow_of(h, FROM), err) < 0)
+	if (decides) {
+		if (read_end(h, FROM, 1u << SHOW_MACHINE, err) < 0 ||
+			read_end(h, TO, 1u << SHOW_MACHINE, err) < 0)
+			return -1;
+		n = show_strangers(&h->world[FROM], &h->world[TO], &first);
+	}
+	if (n)
+		return err_set(err, ERR_INVALID,
+			"%zu Machines of the target do not exist at the source (%.63s) and would lose their disk keys; next step: tecctl machine delete at the target if no node needs them",
+			n, first);
+	if (give(h, FROM, TO, err) < 0 ||
+		patch(h, TO, "Following", decides ? "" : NULL, follow_of(h, FROM), err) < 0)
 		return -1;
 	h->follows = true;
 	return 0;
@@ -270,25 +268,6 @@ static int do_announce(struct handover *h, struct err *err)
 		return -1;
 	memcpy(h->ticket, ticket, sizeof(ticket));
 	return 0;
-}
-
-/* The ticket goes to the source in the same write that freezes it. */
-static int do_freeze(struct handover *h, struct err *err)
-{
-	if (strlen(h->a[TO].ticket) >= sizeof(h->ticket))
-		return err_set(err, ERR_INVALID,
-			"the annotation " SHOW_TICKET
-			" of the target is not from tecctl; next step: remove it");
-	strcpy(h->ticket, h->a[TO].ticket);
-	return patch(h, FROM, "Frozen", h->ticket, NULL, err);
-}
-
-/* From here on no run of tecctl can let this target take over with the old ticket. */
-static int do_fence(struct handover *h, struct err *err)
-{
-	cleanup_free char *ticket = xasprintf(SHOW_TICKET_ABORTED "%s", h->a[TO].ticket);
-
-	return patch(h, TO, NULL, ticket, NULL, err);
 }
 
 /* Confirm by the cluster's name: typed, or as the operand with --yes. Once per run. */
@@ -311,55 +290,63 @@ static int confirm_name(
 	return 0;
 }
 
-/* The operator revokes; this only asks it to. */
-static int do_retire(struct handover *h, struct err *err)
-{
-	cleanup_free char *question = xasprintf(
-		"Every disk key of TrustedExecutionCluster %s at %s will be revoked from its Trustee, and the cluster will never serve a node again.",
-		h->a[FROM].name, h->t->server);
-
-	if (confirm_name(h, question, "tecctl retire", err) < 0)
-		return -1;
-	return patch(h, FROM, "Retired", NULL, NULL, err);
-}
-
 /* The question tells what would be lost: how old the copy is, and how much it holds. */
 static int do_take_alone(struct handover *h, struct err *err)
 {
-	cleanup_free char *seen = show_last_seen(&h->a[FROM], clock_wall_s()), *question = NULL;
+	const struct show_authority *a = &h->a[FROM];
+	cleanup_free char *seen = show_last_seen(a, clock_wall_s()), *question = NULL;
 	cleanup_show_world struct show_world has = {.ns = NULL};
 
 	if (tool_load(h->t, 1u << SHOW_MACHINE | 1u << SHOW_KEY, &has, err) < 0)
 		return -1;
 	question = xasprintf(
 		"TrustedExecutionCluster %s at %s will decide from now on, with %zu Machines and %zu AttestationKeys. %s If the other cluster still runs, both decide until they reach each other.",
-		h->a[FROM].name, h->t->server, has.list[SHOW_MACHINE].n, has.list[SHOW_KEY].n,
-		seen);
+		a->name, h->t->server, has.list[SHOW_MACHINE].n, has.list[SHOW_KEY].n, seen);
 	if (confirm_name(h, question, "tecctl promote --from-lost", err) < 0)
 		return -1;
-	return patch(h, FROM, "Self", "", epoch_of(NULL, &h->a[FROM]), err);
+	return patch(h, FROM, "Self", "",
+		json_add_int(json_obj(), "epoch", show_next_epoch(NULL, a)), err);
 }
 
 /* One write per step; the next look sees its effect. */
 static int act(struct handover *h, const struct show_next *n, struct err *err)
 {
+	const struct show_authority *from = &h->a[FROM], *to = &h->a[TO];
+	cleanup_free char *text = NULL;
+
 	switch (n->act) {
 	case SHOW_DO_FOLLOW:
 		return do_follow(h, err);
 	case SHOW_DO_ANNOUNCE:
 		return do_announce(h, err);
 	case SHOW_DO_FREEZE:
-		return do_freeze(h, err);
+		/* The ticket goes to the source in the same write that freezes it. */
+		if (strlen(to->ticket) >= sizeof(h->ticket))
+			return err_set(err, ERR_INVALID,
+				"the annotation " SHOW_TICKET
+				" of the target is not from tecctl; next step: remove it");
+		strcpy(h->ticket, to->ticket);
+		return patch(h, FROM, "Frozen", h->ticket, NULL, err);
 	case SHOW_DO_TAKE:
-		return patch(h, TO, "Self", NULL, epoch_of(&h->a[FROM], &h->a[TO]), err);
+		return patch(h, TO, "Self", NULL,
+			json_add_int(json_obj(), "epoch", show_next_epoch(from, to)), err);
 	case SHOW_DO_SWAP:
 		return patch(h, FROM, "Following", "", follow_of(h, TO), err);
 	case SHOW_DO_FENCE:
-		return do_fence(h, err);
+		/* From here on no run of tecctl can let this target take over with the old
+		 * ticket. */
+		text = xasprintf(SHOW_TICKET_ABORTED "%s", to->ticket);
+		return patch(h, TO, NULL, text, NULL, err);
 	case SHOW_DO_UNFREEZE:
 		return patch(h, FROM, "Self", "", NULL, err);
 	case SHOW_DO_RETIRE:
-		return do_retire(h, err);
+		/* The operator revokes; this only asks it to. */
+		text = xasprintf(
+			"Every disk key of TrustedExecutionCluster %s at %s will be revoked from its Trustee, and the cluster will never serve a node again.",
+			from->name, h->t->server);
+		if (confirm_name(h, text, "tecctl retire", err) < 0)
+			return -1;
+		return patch(h, FROM, "Retired", NULL, NULL, err);
 	case SHOW_DO_TAKE_ALONE:
 		return do_take_alone(h, err);
 	case SHOW_DO_REFUSE:
@@ -372,55 +359,21 @@ static int act(struct handover *h, const struct show_next *n, struct err *err)
 
 /* ---- the loop */
 
-/* Report what is awaited, once per reason. */
-static void tell(struct handover *h, const char *what)
+/* Report a refusal, and each step of a promotion before the next one as done, including those of
+ * earlier runs. A finding is named after the command, or after the step of a promotion; one that is
+ * complete counts as its last step. 1: refused. */
+static int report(struct handover *h, const struct show_next *n, const char **name)
 {
-	if (str_eq(what, h->told))
-		return;
-	tool_say(stderr, "tecctl: waiting: %s", what);
-	free(h->told);
-	h->told = xstrdup(what);
-}
-
-/* A command that was run again reports the steps of earlier runs as done, too. */
-static void say_steps_until(struct handover *h, enum show_step step)
-{
-	for (; !h->name && h->step < step; h->step++)
-		show_found(&h->f, SHOW_IS_OK, show_steps[h->step].name, NULL, "%s",
-			show_steps[h->step].done);
-}
-
-/* A finding is named after the command, or after the step of a promotion; one that is complete
- * counts as its last step. */
-static const char *step_name(const struct handover *h, const struct show_next *n)
-{
-	return h->name ? h->name
-		       : show_steps[n->step < SHOW_N_STEPS ? n->step : SHOW_STEP_SWAP].name;
-}
-
-/* Turn an error that another look may resolve into a wait. false: any other error, which ends
- * the command. */
-static bool passes(struct handover *h, struct show_next *n, struct err *err)
-{
-	if (h->t->interrupted || (err->kind != ERR_TRANSIENT && err->kind != ERR_CONFLICT))
-		return false;
-	*n = (struct show_next){.act = SHOW_DO_WAIT,
-		.step = h->step,
-		.next = "run the command again: it continues where it stopped"};
-	snprintf(n->why, sizeof(n->why), "%s", err->text);
-	err_clear(err);
-	return true;
-}
-
-/* 1: --timeout is over, and reported. */
-static int wait_once(struct handover *h, const struct show_next *n, struct err *err)
-{
-	tell(h, n->why);
-	if (clock_boot_ms() >= h->end_ms) {
-		show_found(&h->f, SHOW_IS_NO, step_name(h, n), n->next, "timed out: %s", n->why);
+	*name = h->name ? h->name
+			: show_steps[n->step < SHOW_N_STEPS ? n->step : SHOW_STEP_SWAP].name;
+	if (n->act == SHOW_DO_REFUSE) {
+		show_found(&h->f, SHOW_IS_NO, *name, n->next, "%s", n->why);
 		return 1;
 	}
-	return tool_sleep(h->t, POLL_MS, err);
+	for (; !h->name && h->step < n->step; h->step++)
+		show_found(&h->f, SHOW_IS_OK, show_steps[h->step].name, NULL, "%s",
+			show_steps[h->step].done);
+	return 0;
 }
 
 /* Look, act, look again, until nothing is left. 0: done; 1: refused or timed out, and reported. */
@@ -428,24 +381,40 @@ static int go(struct handover *h, struct err *err)
 {
 	for (;;) {
 		struct show_next n;
+		const char *name = NULL;
 		int rc = look(h, &n, err);
 
-		if (rc == 0 && n.act == SHOW_DO_REFUSE) {
-			show_found(&h->f, SHOW_IS_NO, step_name(h, &n), n.next, "%s", n.why);
+		if (rc == 0 && report(h, &n, &name) != 0)
 			return 1;
-		}
-		if (rc == 0)
-			say_steps_until(h, n.step);
 		if (rc == 0 && n.act == SHOW_DO_DONE)
 			return 0;
 		/* After a change look again at once; its effect may allow the next step. */
 		if (rc == 0 && n.act != SHOW_DO_WAIT && (rc = act(h, &n, err)) == 0)
 			continue;
-		if (rc < 0 && !passes(h, &n, err))
+		if (rc < 0) {
+			if (h->t->interrupted ||
+				(err->kind != ERR_TRANSIENT && err->kind != ERR_CONFLICT))
+				return -1;
+			/* Another look may resolve it. */
+			n = (struct show_next){.act = SHOW_DO_WAIT,
+				.step = h->step,
+				.next = "run the command again: it continues where it stopped"};
+			snprintf(n.why, sizeof(n.why), "%s", err->text);
+			err_clear(err);
+			(void)report(h, &n, &name);
+		}
+		/* What is awaited is reported once per reason. */
+		if (!str_eq(n.why, h->told)) {
+			tool_say(stderr, "tecctl: waiting: %s", n.why);
+			free(h->told);
+			h->told = xstrdup(n.why);
+		}
+		if (clock_boot_ms() >= h->end_ms) {
+			show_found(&h->f, SHOW_IS_NO, name, n.next, "timed out: %s", n.why);
+			return 1;
+		}
+		if (tool_sleep(h->t, POLL_MS, err) < 0)
 			return -1;
-		rc = wait_once(h, &n, err);
-		if (rc != 0)
-			return rc;
 	}
 }
 
@@ -453,14 +422,12 @@ static int go(struct handover *h, struct err *err)
 static int go_dry(struct handover *h, struct err *err)
 {
 	struct show_next n;
+	const char *name;
 
 	if (look(h, &n, err) < 0)
 		return -1;
-	if (n.act == SHOW_DO_REFUSE) {
-		show_found(&h->f, SHOW_IS_NO, step_name(h, &n), n.next, "%s", n.why);
+	if (report(h, &n, &name) != 0)
 		return 1;
-	}
-	say_steps_until(h, n.step);
 	for (enum show_step s = n.step; s < SHOW_N_STEPS; s++) {
 		if (s == n.step && n.act == SHOW_DO_WAIT)
 			show_found(&h->f, SHOW_IS_NOTE, show_steps[s].name, n.next,
@@ -475,33 +442,41 @@ static int go_dry(struct handover *h, struct err *err)
 /* ---- the commands */
 
 /* Connect to the place that an option names, or else as the common options say. */
-static int connect_to(struct handover *h, const char *option, struct err *err)
+static int connect_to(struct tool *t, const char *option, struct err *err)
 {
-	if (tool_connect(h->t, conf_str(h->t->conf, option), err) == 0)
+	if (tool_connect(t, conf_str(t->conf, option), err) == 0)
 		return 0;
-	return conf_is_set(h->t->conf, option) ? err_wrap(err, "option --%s", option) : -1;
+	return conf_is_set(t->conf, option) ? err_wrap(err, "option --%s", option) : -1;
+}
+
+/* --timeout in milliseconds. */
+static int read_timeout(struct tool *t, uint64_t *ms, struct err *err)
+{
+	*ms = TIMEOUT_S;
+	if (conf_is_set(t->conf, "timeout") &&
+		conf_number(t->conf, "timeout", 1, 86400, ms, err) < 0)
+		return -1;
+	*ms *= 1000;
+	return 0;
 }
 
 /* Connect and check that each cluster exists. Call end() in any case. */
 static int start(struct handover *h, const char *from, struct err *err)
 {
 	struct tool *t = h->t;
-	uint64_t s = TIMEOUT_S;
+	uint64_t ms;
 
-	if (conf_is_set(t->conf, "timeout") &&
-		conf_number(t->conf, "timeout", 1, 86400, &s, err) < 0)
+	if (read_timeout(t, &ms, err) < 0 || tool_findings_start(t, &h->f, err) < 0)
 		return -1;
-	if (tool_findings_start(t, &h->f, err) < 0)
-		return -1;
-	if (connect_to(h, from, err) < 0 || read_end(h, FROM, 0, err) < 0)
+	if (connect_to(t, from, err) < 0 || read_end(h, FROM, 0, err) < 0)
 		return -1;
 	if (h->both) {
 		tool_swap(t, &h->other);
 		h->used = TO;
-		if (connect_to(h, "to", err) < 0 || read_end(h, TO, 0, err) < 0)
+		if (connect_to(t, "to", err) < 0 || read_end(h, TO, 0, err) < 0)
 			return -1;
 	}
-	h->end_ms = clock_boot_ms() + s * 1000;
+	h->end_ms = clock_boot_ms() + ms;
 	return 0;
 }
 
@@ -537,31 +512,162 @@ static int check_place(struct tool *t, const char *option, bool needed, struct e
 	return 0;
 }
 
-/* h->follows: a target that was made to follow in this run needs no new kubeconfig. */
-static struct show_next decide_follow(struct handover *h)
+/* ---- follow --confirm-deletes and --accept-source */
+
+/*
+ * Shows the copies that the source no longer has, then deletes them. The target's operator revokes
+ * their keys and removes its finalizers; nothing is written at the source. The command may be
+ * repeated at any time.
+ */
+struct takes {
+	struct tool *t;
+	const char *name;          /* static: name of the option */
+	struct tool_server source; /* the connection to the source, once it was used */
+	struct show_world from, to;
+	bool accept; /* --accept-source: from is read, too */
+	struct show_findings f;
+	uint64_t end_ms;
+};
+
+/* Ask for the number of objects: typing it shows that the list was read. */
+static int ask(struct takes *x, const struct show_deletes *d, struct err *err)
 {
-	return show_follow_next(&h->a[FROM], &h->a[TO], h->follows);
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	cleanup_free char *number = xasprintf("%zu", d->all);
+
+	show_deletes_text(d, &text);
+	if (x->accept)
+		strbuf_addf(&text,
+			": the target has them; the source, with %zu Machines, %zu AttestationKeys and %zu ApprovedImages, does not.",
+			x->from.list[SHOW_MACHINE].n, x->from.list[SHOW_KEY].n,
+			x->from.list[SHOW_IMAGE].n);
+	else
+		strbuf_adds(&text,
+			": the source no longer lists them, and their deletion was not observed.");
+	strbuf_adds(&text,
+		" They will be deleted at the target, together with the disk keys of these Machines.");
+	return x->t->yes ? 0 : tool_confirm_word(x->t, strbuf_str(&text), number, err);
 }
 
-static struct show_next decide_promote(struct handover *h)
+/* Delete by UID, so that what was created since the list was read stays. */
+static int delete_all(struct takes *x, const struct show_deletes *d, struct err *err)
 {
-	return show_promote_next(&h->a[FROM], &h->a[TO], &h->with);
+	static const struct kobj_gvk *const gvk[SHOW_N_KINDS] = {
+		[SHOW_MACHINE] = &kobj_machine, [SHOW_KEY] = &kobj_ak, [SHOW_IMAGE] = &kobj_image};
+
+	for (unsigned k = 0; k < SHOW_N_KINDS; k++)
+		for (size_t i = 0; i < d->n[k]; i++) {
+			if (tool_delete(x->t, gvk[k], d->v[k][i], err) == 0)
+				continue;
+			/* Already gone, or replaced by another object of that name. */
+			if (err->kind != ERR_NOT_FOUND && err->kind != ERR_CONFLICT)
+				return -1;
+			err_clear(err);
+		}
+	return 0;
 }
 
-static struct show_next decide_abort(struct handover *h)
+/* Read all lists of a cluster, or fail: an object missing from a partial list would seem to be deleted. */
+static int read_copies(struct takes *x, const char *end, struct show_world *w, struct err *err)
 {
-	return show_abort_next(&h->a[FROM], &h->a[TO]);
+	if (tool_load_all(x->t, COPIES, w, err) < 0)
+		return err_wrap(err, "the %s", end);
+	return show_cluster(w) ? 0 : no_cluster(x->t, "", err);
 }
 
-static struct show_next decide_retire(struct handover *h)
+/* Wait until the operator has revoked all of them. 1: not in time, and reported. */
+static int wait_for(struct takes *x, const struct show_deletes *d, struct err *err)
 {
-	return show_retire_next(&h->a[FROM], conf_bool(h->t->conf, "last"));
+	cleanup_show_world struct show_world now = {.ns = NULL};
+
+	for (;;) {
+		size_t left;
+
+		if (read_copies(x, "target", &now, err) < 0)
+			return -1;
+		left = show_deletes_left(d, &now);
+		if (!left)
+			return 0;
+		if (clock_boot_ms() >= x->end_ms) {
+			show_found(&x->f, SHOW_IS_NO, x->name,
+				"tecctl status at the target; its operator continues",
+				"%zu of %zu objects are still being deleted: not every Trustee of the target has confirmed the revocation",
+				left, d->all);
+			return 1;
+		}
+		if (tool_sleep(x->t, DELETES_MS, err) < 0)
+			return -1;
+	}
+}
+
+/* Check, show, ask, delete, wait. The target must be allowed to delete copies. */
+static int take(struct takes *x, struct err *err)
+{
+	struct show_authority from = {.name = NULL}, to;
+	cleanup_show_deletes struct show_deletes d = {.all = 0};
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	struct show_next n;
+	int rc;
+
+	show_authority(show_cluster(&x->to), &to);
+	if (x->accept)
+		show_authority(show_cluster(&x->from), &from);
+	n = show_deletes_next(x->accept ? &from : NULL, &to);
+	if (n.act != SHOW_DO_DONE) {
+		show_found(&x->f, SHOW_IS_NO, x->name, n.next, "%s", n.why);
+		return 1;
+	}
+	show_deletes_find(x->accept ? &x->from : NULL, &x->to, &d);
+	if (!d.all) {
+		show_found(&x->f, SHOW_IS_OK, x->name, NULL, "nothing to delete");
+		return 0;
+	}
+	show_deletes_text(&d, &text);
+	rc = ask(x, &d, err);
+	if (rc == 0)
+		rc = delete_all(x, &d, err);
+	if (rc == 0)
+		rc = wait_for(x, &d, err);
+	if (rc == 0)
+		show_found(&x->f, SHOW_IS_OK, x->name, NULL, "deleted: %s", strbuf_str(&text));
+	return rc;
+}
+
+/* The target is read first: show_deletes_find() needs that order. It stays the server in use. The
+ * result is a finding, as of the other commands of a handover. */
+static int follow_deletes(struct tool *t, bool accept, struct err *err)
+{
+	struct takes x = {
+		.t = t, .name = accept ? "accept-source" : "confirm-deletes", .accept = accept};
+	uint64_t ms;
+	int rc;
+
+	if (read_timeout(t, &ms, err) < 0 || tool_findings_start(t, &x.f, err) < 0)
+		return -1;
+	x.end_ms = clock_boot_ms() + ms;
+	rc = tool_connect(t, conf_str(t->conf, "to"), err);
+	if (rc == 0)
+		rc = read_copies(&x, "target", &x.to, err);
+	if (rc == 0 && accept) {
+		tool_swap(t, &x.source);
+		rc = tool_connect(t, conf_str(t->conf, "from"), err);
+		if (rc == 0)
+			rc = read_copies(&x, "source", &x.from, err);
+		tool_swap(t, &x.source);
+	}
+	if (rc == 0)
+		rc = take(&x, err);
+	show_world_fini(&x.from);
+	show_world_fini(&x.to);
+	rc = tool_findings_end(t, &x.f, rc < 0 ? -1 : 0);
+	tool_server_fini(&x.source);
+	return rc;
 }
 
 /* Options that exclude each other are refused before any server is contacted. */
 int tool_follow(struct tool *t, struct err *err)
 {
-	struct handover h = {.t = t, .both = true, .name = "follow", .decide = decide_follow};
+	struct handover h = {.t = t, .both = true, .name = "follow", .what = FOLLOW};
 	bool confirm = conf_bool(t->conf, "confirm-deletes");
 	bool accept = conf_bool(t->conf, "accept-source");
 	int rc;
@@ -573,12 +679,12 @@ int tool_follow(struct tool *t, struct err *err)
 			"options --confirm-deletes and --%s are mutually exclusive",
 			accept ? "accept-source" : "from");
 	if (confirm)
-		return tool_follow_deletes(t, false, err);
+		return follow_deletes(t, false, err);
 	if (!conf_is_set(t->conf, "from"))
 		return err_set(err, ERR_INVALID,
 			"option --from is required; next step: --from KUBECONFIG[:NS] of the cluster that decides");
 	if (accept)
-		return tool_follow_deletes(t, true, err);
+		return follow_deletes(t, true, err);
 	rc = start(&h, "from", err);
 	if (rc == 0)
 		rc = go(&h, err);
@@ -591,54 +697,51 @@ int tool_follow(struct tool *t, struct err *err)
 	return end(&h, rc);
 }
 
-/* Warn of nodes in their first boot: they cannot register while the source is Frozen, and the
+/* Rights, versions and clocks are checked once, before the first step; the loop checks everything
+ * else at each look. Nodes in their first boot cannot register while the source is Frozen, and the
  * target's listener does not know their ids. */
-static int note_first_boots(struct handover *h, struct err *err)
-{
-	const char *first = NULL;
-	size_t n;
-
-	if (h->a[FROM].is != MODEL_AUTHORITY_SELF)
-		return 0;
-	if (read_end(h, FROM, 1u << SHOW_MACHINE, err) < 0)
-		return -1;
-	n = show_unbound(&h->world[FROM], &first);
-	if (n)
-		show_found(&h->f, SHOW_IS_NOTE, "registering",
-			"wait until they have registered, or reboot those nodes afterwards",
-			"%zu Machines of the last 10 minutes have no AttestationKey yet (%.63s): their nodes would have to restart their first boot",
-			n, first);
-	return 0;
-}
-
-/* Rights, versions and clocks are checked once; the loop checks everything else at each look. */
 static int promote(struct handover *h, struct err *err)
 {
-	bool dry = conf_bool(h->t->conf, "dry-run"), aborts = h->decide == decide_abort;
+	bool dry = conf_bool(h->t->conf, "dry-run");
+	const char *first = NULL;
+	int64_t skew_s[N_ENDS];
 	int rc = look_at_rights(h, err);
+	size_t n;
 
-	if (rc == 0 && !aborts)
-		rc = look_at_servers(h, err);
-	if (rc == 0 && !aborts)
-		rc = note_first_boots(h, err);
+	for (enum end e = FROM; rc == 0 && e <= TO && h->what == PROMOTE; e++) {
+		use(h, e);
+		if (tool_operator_version(h->t, &h->version[e], err) < 0 ||
+			tool_clock_skew(h->t, &skew_s[e], err) < 0)
+			return wrap_end(h, e, err);
+	}
+	if (rc == 0 && h->what == PROMOTE) {
+		h->with.skew_s = skew_s[TO] - skew_s[FROM];
+		h->with.from_version = h->version[FROM];
+		h->with.to_version = h->version[TO];
+	}
+	if (rc == 0 && h->what == PROMOTE && h->a[FROM].is == MODEL_AUTHORITY_SELF) {
+		if (read_end(h, FROM, 1u << SHOW_MACHINE, err) < 0)
+			return -1;
+		n = show_unbound(&h->world[FROM], &first);
+		if (n)
+			show_found(&h->f, SHOW_IS_NOTE, "registering",
+				"wait until they have registered, or reboot those nodes afterwards",
+				"%zu Machines of the last 10 minutes have no AttestationKey yet (%.63s): their nodes would have to restart their first boot",
+				n, first);
+	}
 	if (rc == 0)
 		rc = dry ? go_dry(h, err) : go(h, err);
-	if (rc == 0 && aborts)
+	if (rc == 0 && h->what == ABORT)
 		show_found(&h->f, SHOW_IS_OK, h->name, NULL,
 			"the source decides, and the target will not take over");
 	return rc;
-}
-
-static struct show_next decide_from_lost(struct handover *h)
-{
-	return show_from_lost_next(&h->a[FROM]);
 }
 
 /* Promote without a source (--from-lost): the target is the only cluster, and is kept as FROM. */
 static int promote_alone(struct tool *t, struct err *err)
 {
 	static const char *const others[] = {"from", "abort", "dry-run"};
-	struct handover h = {.t = t, .name = "promote", .decide = decide_from_lost};
+	struct handover h = {.t = t, .name = "promote", .what = FROM_LOST};
 	int rc;
 
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
@@ -666,7 +769,7 @@ int tool_promote(struct tool *t, struct err *err)
 	struct handover h = {.t = t,
 		.both = true,
 		.name = aborts ? "abort" : NULL,
-		.decide = aborts ? decide_abort : decide_promote};
+		.what = aborts ? ABORT : PROMOTE};
 	int rc;
 
 	if (conf_bool(t->conf, "from-lost"))
@@ -687,62 +790,47 @@ int tool_promote(struct tool *t, struct err *err)
 	return end(&h, rc);
 }
 
-/* The address by which nodes know the cluster that retires. */
-static const char *own_address(struct handover *h)
-{
-	return json_get_str(show_cluster(&h->world[FROM]), "spec/publicTrusteeAddr");
-}
-
-/* Warn of nodes that know only this cluster: their list of servers is in the disk's header
- * since they were installed. */
-static void warn_of_nodes(struct handover *h)
+/* Warn of nodes that know only the cluster that retires: their list of servers is in the disk's
+ * header since they were installed. Also of the peer's, if the peer names only that cluster. */
+static int warn_of_nodes(struct handover *h, struct err *err)
 {
 	struct json_object *cluster = show_cluster(&h->world[FROM]);
-
-	if (show_asks_only(cluster, own_address(h)))
-		show_found(&h->f, SHOW_IS_NOTE, "nodes",
-			"make sure that no disk of such a node is still needed, or run tec-node rebind-servers there",
-			"spec.trusteeServers names no other server: nodes installed with this cluster use no other");
-}
-
-/* Warn also of the peer's nodes, if the peer names only the cluster that retires. */
-static int warn_of_peer(struct handover *h, struct err *err)
-{
+	const char *address = json_get_str(cluster, "spec/publicTrusteeAddr");
 	struct show_world *w = &h->world[TO];
 	int rc;
 
+	if (show_asks_only(cluster, address))
+		show_found(&h->f, SHOW_IS_NOTE, "nodes",
+			"make sure that no disk of such a node is still needed, or run tec-node rebind-servers there",
+			"spec.trusteeServers names no other server: nodes installed with this cluster use no other");
 	if (!conf_is_set(h->t->conf, "peer"))
 		return 0;
 	tool_swap(h->t, &h->other);
-	rc = connect_to(h, "peer", err);
+	rc = connect_to(h->t, "peer", err);
 	if (rc == 0)
 		rc = tool_load(h->t, 1u << SHOW_CLUSTER, w, err);
 	if (rc == 0 && !show_cluster(w))
-		rc = err_set(err, ERR_NOT_FOUND,
-			"no TrustedExecutionCluster in namespace %.63s of %.80s; next step: append its namespace after a colon: KUBECONFIG:NS",
-			h->t->ns, h->t->server);
+		rc = no_cluster(h->t, "", err);
 	tool_swap(h->t, &h->other);
-	if (rc == 0 && show_asks_only(show_cluster(w), own_address(h)))
+	if (rc == 0 && show_asks_only(show_cluster(w), address))
 		show_found(&h->f, SHOW_IS_NOTE, "peer",
 			"set publicTrusteeAddr and trusteeServers of the peer, then tec-node rebind-servers on its nodes",
 			"the peer names only %s, which is being retired: its nodes use no other server",
-			own_address(h));
+			address);
 	return rc < 0 ? err_wrap(err, "the peer") : 0;
 }
 
 /* Warnings come before the question: they may be a reason to say no. */
 int tool_retire(struct tool *t, struct err *err)
 {
-	struct handover h = {.t = t, .name = "retire", .decide = decide_retire};
+	struct handover h = {.t = t, .name = "retire", .what = RETIRE};
 	int rc;
 
 	if (check_place(t, "at", false, err) < 0)
 		return -1;
 	rc = start(&h, "at", err);
-	if (rc == 0) {
-		warn_of_nodes(&h);
-		rc = warn_of_peer(&h, err);
-	}
+	if (rc == 0)
+		rc = warn_of_nodes(&h, err);
 	if (rc == 0)
 		rc = go(&h, err);
 	if (rc == 0)

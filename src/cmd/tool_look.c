@@ -81,8 +81,8 @@ static int page(struct tool *t, struct strbuf *out, struct err *err)
 	if (tool_load(t, kinds, &w, err) < 0)
 		return -1;
 	if (wants[command].list) {
-		if (w.list[kind].problem)
-			return err_set(err, ERR_DENIED, "%s", w.list[kind].problem);
+		if (tool_all_read(&w, 1u << kind, err) < 0)
+			return -1;
 		list(t, kind, &w, out);
 		return 0;
 	}

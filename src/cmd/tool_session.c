@@ -494,16 +494,19 @@ int tool_load(struct tool *t, unsigned kinds, struct show_world *w, struct err *
 	return 0;
 }
 
-int tool_load_all(struct tool *t, unsigned kinds, struct show_world *w, struct err *err)
+int tool_all_read(const struct show_world *w, unsigned kinds, struct err *err)
 {
-	show_world_fini(w);
-	*w = (struct show_world){.ns = NULL};
-	if (tool_load(t, kinds, w, err) < 0)
-		return -1;
 	for (unsigned k = 0; k < SHOW_N_KINDS; k++)
 		if (kinds & 1u << k && w->list[k].problem)
 			return err_set(err, ERR_DENIED, "%s", w->list[k].problem);
 	return 0;
+}
+
+int tool_load_all(struct tool *t, unsigned kinds, struct show_world *w, struct err *err)
+{
+	show_world_fini(w);
+	*w = (struct show_world){.ns = NULL};
+	return tool_load(t, kinds, w, err) < 0 ? -1 : tool_all_read(w, kinds, err);
 }
 
 /* Parse the cluster as the operator does, so that both agree on defaults. */

@@ -79,8 +79,9 @@ int tool_delete(struct tool *t, const struct kobj_gvk *gvk, struct json_object *
  * error only if none can be read. */
 int tool_load(struct tool *t, unsigned kinds, struct show_world *w, struct err *err) MUST_CHECK;
 
-/* The same, but a list that may not be read is an error: what it lacks must not look as if it did
- * not exist. w may hold an earlier reading, which is released. */
+/* Refuses a reading that lacks a list: what it lacks must not look as if it did not exist. */
+int tool_all_read(const struct show_world *w, unsigned kinds, struct err *err) MUST_CHECK;
+/* Both; an earlier reading in w is released. */
 int tool_load_all(struct tool *t, unsigned kinds, struct show_world *w, struct err *err) MUST_CHECK;
 /* As tool_load(), and returns the TrustedExecutionCluster that is served as a struct model_cluster,
  * which the caller unrefs. NULL: ERR_NOT_FOUND names the next step if there is none. */
