@@ -35,11 +35,6 @@ static const struct kobj_gvk account_kind = {"", "v1", "ServiceAccount", "servic
 
 /* ---- the server */
 
-static int ask_version(struct tool *t, struct json_object **version, struct err *err)
-{
-	return tool_ask(t, "GET", "/version", NULL, NULL, version, err);
-}
-
 /* From the API of --standalone, or else from the image of the Deployment in this namespace. */
 int tool_operator_version(struct tool *t, char **version, struct err *err)
 {
@@ -47,7 +42,7 @@ int tool_operator_version(struct tool *t, char **version, struct err *err)
 	struct json_object *containers;
 
 	*version = NULL;
-	if (ask_version(t, &server, err) < 0)
+	if (tool_ask(t, "GET", "/version", NULL, NULL, &server, err) < 0)
 		return -1;
 	*version = show_operator_version(json_get_str(server, "gitVersion"), NULL);
 	if (*version)
@@ -101,74 +96,53 @@ static int apply(struct tool *t, const struct kobj_gvk *gvk, const char *name, c
 		take_text, NULL, err);
 }
 
-/* The kind to apply an item as; NULL: this server needs none, as --standalone has the role and
- * gives tokens. */
-static const struct kobj_gvk *kind_of(const char *kind, bool standalone)
-{
-	if (str_eq(kind, "ServiceAccount"))
-		return &account_kind;
-	if (str_eq(kind, "RoleBinding"))
-		return &binding_kind;
-	if (standalone)
-		return NULL;
-	return str_eq(kind, "Role") ? &role_kind : &kobj_secret;
-}
-
-/* Put the item into the namespace in use. With --standalone the role is a built-in ClusterRole. */
-static int apply_item(struct tool *t, struct json_object *item, bool standalone, struct err *err)
-{
-	const struct kobj_gvk *gvk = kind_of(json_get_str(item, "kind"), standalone);
-	struct json_object *subject = json_at(json_get_arr(item, "subjects"), 0);
-
-	if (!gvk)
-		return 0;
-	/* The manifest is the same for every namespace. */
-	json_add_str(json_get_obj(item, "metadata"), "namespace", t->ns);
-	if (subject)
-		json_add_str(subject, "namespace", t->ns);
-	if (subject && standalone)
-		json_add_str(json_get_obj(item, "roleRef"), "kind", "ClusterRole");
-	if (apply(t, gvk, show_name(item), json_text(item), err) < 0)
-		return err_wrap(err, "%s %s", gvk->kind, show_name(item));
-	return 0;
-}
-
-/* The manifest is compiled in from k8s/. */
+/* Put the items of the manifest, which is compiled in from k8s/, into the namespace in use. A
+ * standalone server has the role built in, as a ClusterRole, and issues tokens on request, so it
+ * needs neither Role nor Secret. */
 static int apply_all(struct tool *t, bool standalone, struct err *err)
 {
+	const struct kobj_gvk *const kinds[] = {&account_kind, &binding_kind,
+		standalone ? NULL : &role_kind, standalone ? NULL : &kobj_secret};
 	const char *text = render_etc(ROLE_FILE);
 	cleanup_json struct json_object *list = yaml_parse(text, strlen(text), err);
 	struct json_object *items = json_get_arr(list, "items");
 
 	if (!list)
 		return err_wrap(err, ROLE_FILE);
-	for (size_t i = 0; i < json_len(items); i++)
-		if (apply_item(t, json_at(items, i), standalone, err) < 0)
-			return -1;
+	for (size_t i = 0; i < json_len(items); i++) {
+		struct json_object *item = json_at(items, i),
+				   *subject = json_at(json_get_arr(item, "subjects"), 0);
+		const char *kind = json_get_str(item, "kind");
+		const struct kobj_gvk *gvk = NULL;
+
+		for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
+			if (kinds[k] && str_eq(kind, kinds[k]->kind))
+				gvk = kinds[k];
+		if (!gvk)
+			continue;
+		/* The manifest is the same for every namespace. */
+		json_add_str(json_get_obj(item, "metadata"), "namespace", t->ns);
+		if (subject)
+			json_add_str(subject, "namespace", t->ns);
+		if (subject && standalone)
+			json_add_str(json_get_obj(item, "roleRef"), "kind", "ClusterRole");
+		if (apply(t, gvk, show_name(item), json_text(item), err) < 0)
+			return err_wrap(err, "%s %s", gvk->kind, show_name(item));
+	}
 	return 0;
 }
 
 /* ---- the token */
 
-/* Warn of a token that expires within a year: the operator that follows would then lose the
- * source. */
-static void tell_end(struct tool *t, const char *end)
-{
-	int64_t us;
-
-	if (end && clock_parse(end, &us) == 0 && us / 1000000 - clock_wall_s() < SOON_S)
-		tool_say(stderr,
-			"tecctl: the token for %s expires at %s; run tecctl follow again before that",
-			t->server, end);
-}
-
-/* Request a token for the account (TokenRequest, authentication.k8s.io/v1). The answer is wiped. */
+/* Request a token for the account (TokenRequest, authentication.k8s.io/v1). The answer is wiped.
+ * Warn if the token expires within a year: the operator that follows would then lose the source. */
 static int request_token(struct tool *t, struct strbuf *token, struct err *err)
 {
 	cleanup_strbuf struct strbuf path = STRBUF_INIT;
 	cleanup_json struct json_object *ask = json_obj();
 	struct json_object *answer = NULL;
-	const char *text;
+	const char *text, *end;
+	int64_t us;
 	int rc;
 
 	json_add_str(json_add_str(ask, "apiVersion", "authentication.k8s.io/v1"), "kind",
@@ -177,12 +151,15 @@ static int request_token(struct tool *t, struct strbuf *token, struct err *err)
 	kobj_path(&account_kind, t->ns, TOOL_ACCOUNT, "token", &path);
 	rc = tool_ask(t, "POST", strbuf_str(&path), "application/json", ask, &answer, err);
 	text = json_get_str(answer, "status/token");
-	if (rc == 0 && text) {
-		strbuf_adds(token, text);
-		tell_end(t, json_get_str(answer, "status/expirationTimestamp"));
-	} else if (rc == 0) {
+	end = json_get_str(answer, "status/expirationTimestamp");
+	if (rc == 0 && !text)
 		rc = err_set(err, ERR_INVALID, "%.100s returned no token", t->server);
-	}
+	if (rc == 0)
+		strbuf_adds(token, text);
+	if (rc == 0 && end && clock_parse(end, &us) == 0 && us / 1000000 - clock_wall_s() < SOON_S)
+		tool_say(stderr,
+			"tecctl: the token for %s expires at %s; run tecctl follow again before that",
+			t->server, end);
 	json_wipe(answer);
 	json_object_put(answer);
 	return rc;
@@ -206,46 +183,14 @@ static int read_token(struct tool *t, struct strbuf *token, struct err *err)
 
 /* ---- the kubeconfig */
 
-/* Refuse what an operator would refuse to follow: it sends a token that reads every Secret of
- * the namespace. */
-static int check_config(const struct k8s_kubeconfig *k, struct err *err)
-{
-	if (!str_starts(k->server, "https://"))
-		return err_set(err, ERR_INVALID,
-			"the kubeconfig has a server without TLS, which operators do not follow; next step: use the https address");
-	if (k->insecure)
-		return err_set(err, ERR_INVALID,
-			"the kubeconfig has insecure-skip-tls-verify, so no token is sent; next step: set certificate-authority in it");
-	return 0;
-}
-
-/* The CA of the kubeconfig, inline: the other operator does not have our files. */
-static int add_ca(const struct k8s_kubeconfig *k, struct strbuf *out, struct err *err)
-{
-	size_t len;
-	char *pem;
-
-	if (!k->ca_data && !k->ca_file)
-		return 0;
-	strbuf_adds(out, ", \"certificate-authority-data\": \"");
-	if (k->ca_data) {
-		bytes_to_b64(out, secret_peek(k->ca_data), secret_len(k->ca_data));
-	} else {
-		pem = file_read(k->ca_file, CA_MAX, &len, NULL, err);
-		if (!pem)
-			return -1;
-		bytes_to_b64(out, pem, len);
-		free(pem);
-	}
-	strbuf_addc(out, '"');
-	return 0;
-}
-
-/* Write the kubeconfig as JSON, which is valid YAML. A file name of a CA is replaced by its
- * content. */
+/* Write the kubeconfig as JSON, which is valid YAML. The CA is inline: the other operator does not
+ * have our files. */
 static int write_kubeconfig(struct tool *t, const struct k8s_kubeconfig *k,
 	const struct strbuf *token, struct strbuf *out, struct err *err)
 {
+	cleanup_free char *pem = NULL;
+	size_t len;
+
 	strbuf_adds(out,
 		"{\"apiVersion\": \"v1\", \"kind\": \"Config\", \"current-context\": \"source\",\n"
 		"\"clusters\": [{\"name\": \"source\", \"cluster\": {\"server\": ");
@@ -254,8 +199,16 @@ static int write_kubeconfig(struct tool *t, const struct k8s_kubeconfig *k,
 		strbuf_adds(out, ", \"tls-server-name\": ");
 		json_quote(out, k->tls_server_name, strlen(k->tls_server_name));
 	}
-	if (add_ca(k, out, err) < 0)
-		return -1;
+	if (k->ca_data || k->ca_file) {
+		if (!k->ca_data && !(pem = file_read(k->ca_file, CA_MAX, &len, NULL, err)))
+			return -1;
+		strbuf_adds(out, ", \"certificate-authority-data\": \"");
+		if (pem)
+			bytes_to_b64(out, pem, len);
+		else
+			bytes_to_b64(out, secret_peek(k->ca_data), secret_len(k->ca_data));
+		strbuf_addc(out, '"');
+	}
 	strbuf_addf(out,
 		"}}],\n\"contexts\": [{\"name\": \"source\", \"context\": {\"cluster\": \"source\", \"user\": \"" TOOL_ACCOUNT
 		"\", \"namespace\": \"%s\"}}],\n\"users\": [{\"name\": \"" TOOL_ACCOUNT
@@ -266,20 +219,12 @@ static int write_kubeconfig(struct tool *t, const struct k8s_kubeconfig *k,
 	return 0;
 }
 
-/* Whether the address is a loopback one, which the other operator may not reach. */
-static bool is_this_host(const char *server)
-{
-	static const char *const here[] = {"https://127.", "https://localhost", "https://[::1]"};
-
-	for (size_t i = 0; i < ARRAY_LEN(here); i++)
-		if (str_starts(server, here[i]))
-			return true;
-	return false;
-}
-
-/* Repeated runs are safe: everything is applied, and a new token does not end an older one. */
+/* Repeated runs are safe: everything is applied, and a new token does not end an older one. What an
+ * operator would refuse to follow is refused here: it sends a token that reads every Secret of the
+ * namespace. */
 int tool_account_make(struct tool *t, struct strbuf *kubeconfig, struct err *err)
 {
+	static const char *const here[] = {"https://127.", "https://localhost", "https://[::1]"};
 	struct k8s_kubeconfig *k = k8s_kubeconfig_load(t->from, NULL, err);
 	cleanup_wiped_strbuf struct strbuf token = STRBUF_INIT;
 	cleanup_json struct json_object *version = NULL;
@@ -288,9 +233,14 @@ int tool_account_make(struct tool *t, struct strbuf *kubeconfig, struct err *err
 
 	if (!k)
 		return -1;
-	rc = check_config(k, err);
-	if (rc == 0)
-		rc = ask_version(t, &version, err);
+	if (!str_starts(k->server, "https://"))
+		rc = err_set(err, ERR_INVALID,
+			"the kubeconfig has a server without TLS, which operators do not follow; next step: use the https address");
+	else if (k->insecure)
+		rc = err_set(err, ERR_INVALID,
+			"the kubeconfig has insecure-skip-tls-verify, so no token is sent; next step: set certificate-authority in it");
+	else
+		rc = tool_ask(t, "GET", "/version", NULL, NULL, &version, err);
 	standalone = show_is_standalone(json_get_str(version, "gitVersion"));
 	if (rc == 0)
 		rc = apply_all(t, standalone, err);
@@ -300,10 +250,11 @@ int tool_account_make(struct tool *t, struct strbuf *kubeconfig, struct err *err
 		rc = request_token(t, &token, err);
 	if (rc == 0)
 		rc = write_kubeconfig(t, k, &token, kubeconfig, err);
-	if (rc == 0 && is_this_host(k->server))
-		tool_say(stderr,
-			"tecctl: the other operator gets the address %s from %s: it must run on this machine too, or the kubeconfig must have an address that it can reach",
-			k->server, t->from);
+	for (size_t i = 0; rc == 0 && i < ARRAY_LEN(here); i++)
+		if (str_starts(k->server, here[i]))
+			tool_say(stderr,
+				"tecctl: the other operator gets the address %s from %s: it must run on this machine too, or the kubeconfig must have an address that it can reach",
+				k->server, t->from);
 	k8s_kubeconfig_free(k);
 	return rc;
 }

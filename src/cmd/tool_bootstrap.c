@@ -15,6 +15,7 @@
 #include "tec/pki/cert.h"
 #include "tec/render/ignition.h"
 #include "tec/show/bootstrap.h"
+#include "tec/show/endpoints.h"
 #include "tec/show/text.h"
 
 #define ASK_MS 10000
@@ -66,13 +67,6 @@ static int ask(
 	return 0;
 }
 
-/* Read the CA that nodes trust for this endpoint, certificates only. */
-static int read_ca(
-	struct tool *t, const struct model_cluster *c, struct show_endpoint *e, struct err *err)
-{
-	return e->secret ? tool_secret_ca(t, c, e->secret, &e->ca_pem, err) : 0;
-}
-
 /* Report a CA that cannot be read. If these credentials may not read the Secret, that is only a
  * note: the Secret may be fine. */
 static void found_no_ca(struct show_findings *f, const char *what, const char *of, struct err *err)
@@ -84,40 +78,9 @@ static void found_no_ca(struct show_findings *f, const char *what, const char *o
 	err_clear(err);
 }
 
-/* Check certificate, CA and answer of one endpoint. One without an address is reported with the
- * addresses. -1: interrupted. */
-static int check_endpoint(struct tool *t, const struct model_cluster *c, struct show_endpoint *e,
-	struct show_findings *f, struct err *err)
-{
-	const char *const names[] = {e->host, NULL};
-	cleanup_strbuf struct strbuf cert = STRBUF_INIT;
-
-	if (!e->url || !e->host)
-		return 0;
-	if (tool_check_certificate(t, f, e->secret, e->name, &cert, err))
-		show_bootstrap_host(e, pki_issue_names(strbuf_str(&cert), cert.len, names), f);
-	if (t->interrupted)
-		return err_set(err, ERR_TRANSIENT, "interrupted");
-	if (read_ca(t, c, e, err) < 0) {
-		found_no_ca(f, e->name, e->url, err);
-		return 0;
-	}
-	return ask(t, e, f, err);
-}
-
-/* Check the CAs of the additional servers: without its CA a server cannot be given to nodes. */
-static void check_servers(
-	struct tool *t, const struct model_cluster *c, struct show_findings *f, struct err *err)
-{
-	for (unsigned i = 0; i < c->n_servers && !t->interrupted; i++) {
-		cleanup_strbuf struct strbuf pem = STRBUF_INIT;
-
-		if (c->server_ca[i] && tool_secret_ca(t, c, c->server_ca[i], &pem, err) < 0)
-			found_no_ca(f, "trusteeServers", c->server_addr[i], err);
-	}
-}
-
-/* The operator first: without it, no condition below can be trusted to be current. */
+/* The operator first: without it, no condition below can be trusted to be current. Then the CAs of
+ * the additional servers: without its CA a server cannot be given to nodes. Last, certificate, CA
+ * and answer of each endpoint; one without an address is reported with the addresses. */
 static int check_all(struct tool *t, const struct show_world *w, const struct model_cluster *c,
 	struct show_findings *f, struct err *err)
 {
@@ -126,14 +89,31 @@ static int check_all(struct tool *t, const struct show_world *w, const struct mo
 
 	tool_check_operator(t, f, show_cluster(w), err);
 	show_bootstrap(w, c, f);
-	check_servers(t, c, f, err);
-	if (t->interrupted)
-		return err_set(err, ERR_TRANSIENT, "interrupted");
+	for (unsigned i = 0; i < c->n_servers && !t->interrupted; i++) {
+		cleanup_strbuf struct strbuf pem = STRBUF_INIT;
+
+		if (c->server_ca[i] && tool_secret_ca(t, c, c->server_ca[i], &pem, err) < 0)
+			found_no_ca(f, "trusteeServers", c->server_addr[i], err);
+	}
 	show_endpoints(c, e);
-	for (int i = 0; i < SHOW_N_ENDPOINTS && rc == 0; i++)
-		rc = check_endpoint(t, c, &e[i], f, err);
+	for (int i = 0; i < SHOW_N_ENDPOINTS && rc == 0 && !t->interrupted; i++) {
+		const char *const names[] = {e[i].host, NULL};
+		cleanup_strbuf struct strbuf cert = STRBUF_INIT;
+
+		if (!e[i].url || !e[i].host)
+			continue;
+		if (tool_check_certificate(t, f, e[i].secret, e[i].name, &cert, err))
+			show_bootstrap_host(
+				&e[i], pki_issue_names(strbuf_str(&cert), cert.len, names), f);
+		if (t->interrupted)
+			break;
+		if (e[i].secret && tool_secret_ca(t, c, e[i].secret, &e[i].ca_pem, err) < 0)
+			found_no_ca(f, e[i].name, e[i].url, err);
+		else
+			rc = ask(t, &e[i], f, err);
+	}
 	show_endpoints_fini(e);
-	return rc;
+	return rc == 0 && t->interrupted ? err_set(err, ERR_TRANSIENT, "interrupted") : rc;
 }
 
 /* Print the script for --from-node. It needs every endpoint, so a missing one is an error. */
@@ -150,7 +130,7 @@ static int print_script(struct tool *t, const struct model_cluster *c, struct er
 				"%s has no usable address; next step: tecctl bootstrap check",
 				e[i].name);
 		else
-			rc = read_ca(t, c, &e[i], err);
+			rc = e[i].secret ? tool_secret_ca(t, c, e[i].secret, &e[i].ca_pem, err) : 0;
 	}
 	if (rc == 0)
 		rc = show_endpoints_script(e, &out, err);
@@ -161,11 +141,6 @@ static int print_script(struct tool *t, const struct model_cluster *c, struct er
 }
 
 /* ---- the servers that release disk keys */
-
-struct servers {
-	struct strbuf pem[1 + MODEL_CLUSTER_SERVERS_MAX]; /* owned: the CAs that ca points to */
-	struct render_ignition_ca ca;
-};
 
 /* Read the CA of one server under the rules of the Ignition configuration: no https address
  * without its CA, and no plain text if the cluster refuses it. *out: the CA; NULL: plain HTTP. */
@@ -184,49 +159,36 @@ static int read_server(struct tool *t, const struct model_cluster *c, const char
 	return 0;
 }
 
-/* The first server is publicTrusteeAddr, as nodes try it first. */
-static int read_servers(
-	struct tool *t, const struct model_cluster *c, struct servers *s, struct err *err)
-{
-	if (!c->public_trustee_addr)
-		return err_set(err, ERR_INVALID,
-			"spec.publicTrusteeAddr is not set; next step: tecctl bootstrap check");
-	if (read_server(t, c, c->public_trustee_addr, c->trustee_secret, &s->pem[0], &s->ca.trustee,
-		    err) < 0)
-		return -1;
-	for (unsigned i = 0; i < c->n_servers; i++)
-		if (read_server(t, c, c->server_addr[i], c->server_ca[i], &s->pem[1 + i],
-			    &s->ca.server[i], err) < 0)
-			return -1;
-	return 0;
-}
-
-/* In the format of the pin's configuration, which rebind-servers reads. */
-static void print_servers(const struct model_cluster *c, const struct servers *s)
-{
-	cleanup_json struct json_object *o =
-		json_add(json_obj(), "servers", render_ignition_servers(c, &s->ca));
-	cleanup_strbuf struct strbuf out = STRBUF_INIT;
-
-	show_json(&out, o);
-	fputs(strbuf_str(&out), stdout);
-}
-
-/* Print the list of servers as tec-node rebind-servers reads it. */
+/* Print the list of servers in the format of the pin's configuration, which tec-node rebind-servers
+ * reads. publicTrusteeAddr comes first, as nodes try it first. */
 int tool_bootstrap_servers(struct tool *t, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};
 	cleanup_kobj const struct kobj *o = tool_load_cluster(t, 0, &w, err);
-	struct servers s = {.ca = {NULL}};
+	const struct model_cluster *c = o ? model_cluster(o) : NULL;
+	struct strbuf pem[1 + MODEL_CLUSTER_SERVERS_MAX] = {STRBUF_INIT}; /* what ca points to */
+	struct render_ignition_ca ca = {NULL};
+	cleanup_json struct json_object *list = NULL;
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
 	int rc;
 
-	if (!o)
+	if (!c)
 		return -1;
-	rc = read_servers(t, model_cluster(o), &s, err);
-	if (rc == 0)
-		print_servers(model_cluster(o), &s);
-	for (unsigned i = 0; i < ARRAY_LEN(s.pem); i++)
-		strbuf_fini(&s.pem[i]);
+	if (!c->public_trustee_addr)
+		return err_set(err, ERR_INVALID,
+			"spec.publicTrusteeAddr is not set; next step: tecctl bootstrap check");
+	rc = read_server(
+		t, c, c->public_trustee_addr, c->trustee_secret, &pem[0], &ca.trustee, err);
+	for (unsigned i = 0; i < c->n_servers && rc == 0; i++)
+		rc = read_server(
+			t, c, c->server_addr[i], c->server_ca[i], &pem[1 + i], &ca.server[i], err);
+	if (rc == 0) {
+		list = json_add(json_obj(), "servers", render_ignition_servers(c, &ca));
+		show_json(&out, list);
+		fputs(strbuf_str(&out), stdout);
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(pem); i++)
+		strbuf_fini(&pem[i]);
 	return rc;
 }
 
@@ -250,4 +212,38 @@ int tool_bootstrap_check(struct tool *t, struct err *err)
 	if (tool_findings_start(t, &f, err) < 0)
 		return -1;
 	return tool_findings_end(t, &f, check_all(t, &w, model_cluster(o), &f, err));
+}
+
+/* ---- the first configuration of a node */
+
+/* Render the URL and CA from the TrustedExecutionCluster. No request goes there: that would create
+ * a Machine. Without a TLS Secret the URL is plain HTTP, and no CA is needed. Warnings go to
+ * standard error, as standard output is the configuration. */
+int tool_ignition(struct tool *t, struct err *err)
+{
+	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_strbuf struct strbuf ca = STRBUF_INIT, out = STRBUF_INIT;
+	cleanup_json struct json_object *config = NULL;
+	cleanup_free char *url = NULL;
+	cleanup_kobj const struct kobj *o = tool_load_cluster(t, 0, &w, err);
+	const struct model_cluster *c = o ? model_cluster(o) : NULL;
+
+	if (!c || !(url = show_register_url(c, conf_str(t->conf, "address"), err)))
+		return -1;
+	if (c->reg_mode == MODEL_REG_MANUAL)
+		fputs("tecctl: nodes will be refused: spec.registration.mode is Manual, so an administrator must create each Machine\n",
+			stderr);
+	else if (c->reg_mode == MODEL_REG_TOKEN)
+		fputs("tecctl: nodes will be refused without a token: add ignition.config.merge[0].httpHeaders with Authorization: Bearer and a token made with spec.registration.tokenSecret\n",
+			stderr);
+	if (conf_bool(t->conf, "url")) {
+		tool_say(stdout, "%s", url);
+		return 0;
+	}
+	if (c->register_secret && tool_secret_ca(t, c, c->register_secret, &ca, err) < 0)
+		return -1;
+	config = render_ignition_first(url, c->register_secret ? strbuf_str(&ca) : NULL);
+	tool_document(t, config, &out);
+	fputs(strbuf_str(&out), stdout);
+	return 0;
 }

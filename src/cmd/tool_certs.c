@@ -93,22 +93,6 @@ static int read_hosts(struct tool *t, const char *hosts[HOSTS_MAX + 1], struct e
 			   "option --host is required; next step: --host HOST, as nodes will reach the cluster");
 }
 
-/* Issue a certificate, which must not outlive its CA. A host too long for a common name is
- * named only among the alternative names. */
-static int issue(const struct pki_ca *ca, const char *const *hosts, const struct pki_key *key,
-	struct strbuf *out, struct err *err)
-{
-	int64_t now_s = clock_wall_s(), left = (ca->end_s - now_s) / DAY_S;
-	const struct pki_issue what = {PKI_ISSUE_SERVER,
-		strlen(hosts[0]) <= CN_MAX ? hosts[0] : "tec-operator", NULL, hosts, now_s,
-		left < PKI_CA_LEAF_DAYS ? (unsigned)left : PKI_CA_LEAF_DAYS};
-
-	if (left < 1)
-		return err_set(err, ERR_INVALID,
-			"the CA expires in less than a day; next step: tecctl bootstrap ca --out FILE");
-	return pki_issue(&what, key, ca->key, strbuf_str(&ca->cert), out, err);
-}
-
 static void add_member(struct strbuf *out, const char *name, const void *data, size_t len)
 {
 	strbuf_addf(out, "  %s: ", name);
@@ -116,55 +100,45 @@ static void add_member(struct strbuf *out, const char *name, const void *data, s
 	strbuf_addc(out, '\n');
 }
 
-/* YAML as text. Without -n it has no namespace, so that kubectl chooses it. */
-static void write_secret(struct tool *t, const char *name, const struct pki_ca *ca,
-	const struct strbuf *cert, const struct pki_key *key, struct strbuf *out)
+/* Issue a certificate with a new key, which must not outlive its CA, and append the Secret as YAML.
+ * A host too long for a common name is named only among the alternative names. Without a namespace
+ * kubectl chooses it. */
+static int issue(const struct pki_ca *ca, const char *const *hosts, const char *name,
+	const char *ns, int64_t *end_s, struct strbuf *out, struct err *err)
 {
+	int64_t now_s = clock_wall_s(), left = (ca->end_s - now_s) / DAY_S;
+	const struct pki_issue what = {PKI_ISSUE_SERVER,
+		strlen(hosts[0]) <= CN_MAX ? hosts[0] : "tec-operator", NULL, hosts, now_s,
+		left < PKI_CA_LEAF_DAYS ? (unsigned)left : PKI_CA_LEAF_DAYS};
+	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
 	cleanup_secret struct secret *pem = pki_key_private_pem(key);
-	const char *ns = conf_str(t->conf, "namespace");
+	cleanup_strbuf struct strbuf cert = STRBUF_INIT;
 
+	if (left < 1)
+		return err_set(err, ERR_INVALID,
+			"the CA expires in less than a day; next step: tecctl bootstrap ca --out FILE");
+	if (pki_issue(&what, key, ca->key, strbuf_str(&ca->cert), &cert, err) < 0 ||
+		pki_cert_not_after(cert.data, cert.len, end_s, err) < 0)
+		return -1;
 	strbuf_addf(out, "apiVersion: v1\nkind: Secret\nmetadata:\n  name: \"%s\"\n", name);
 	if (ns)
 		strbuf_addf(out, "  namespace: \"%s\"\n", ns);
 	strbuf_adds(out, "type: kubernetes.io/tls\ndata:\n");
-	add_member(out, "tls.crt", cert->data, cert->len);
+	add_member(out, "tls.crt", cert.data, cert.len);
 	add_member(out, "ca.crt", ca->cert.data, ca->cert.len);
 	add_member(out, "tls.key", secret_peek(pem), secret_len(pem));
-}
-
-/* Checked here, as no API server sees them before kubectl apply. */
-static int check_names(struct tool *t, const char *name, struct err *err)
-{
-	const char *ns = conf_str(t->conf, "namespace");
-
-	if (!kobj_name_valid(name, strlen(name)))
-		return err_set(err, ERR_INVALID,
-			"option --name: %.100s is not a valid name of a Secret", log_esc(name));
-	if (ns && !kobj_label_valid(ns, strlen(ns)))
-		return err_set(err, ERR_INVALID,
-			"option --namespace: %.100s is not a valid namespace name", log_esc(ns));
 	return 0;
 }
 
-/* To a file of mode 0600, or to a pipe. */
-static int print_secret(const char *file, const struct strbuf *text, struct err *err)
-{
-	if (file)
-		return create(file, text, err);
-	if (fwrite(text->data, 1, text->len, stdout) != text->len || fflush(stdout) == EOF)
-		return err_set(err, ERR_INVALID, "cannot write the Secret");
-	return 0;
-}
-
-/* The key of the certificate is new each time; only the CA stays. */
+/* The Secret goes to a file of mode 0600, or to a pipe. Names are checked here, as no API server
+ * sees them before kubectl apply. */
 int tool_bootstrap_cert(struct tool *t, struct err *err)
 {
 	const char *from = conf_str(t->conf, "ca"), *file = conf_str(t->conf, "out"),
+		   *ns = conf_str(t->conf, "namespace"),
 		   *name = conf_str(t->conf, "name") ? conf_str(t->conf, "name") : SECRET_NAME;
 	const char *hosts[HOSTS_MAX + 1];
 	cleanup_pki_ca struct pki_ca ca = {.key = NULL};
-	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
-	cleanup_strbuf struct strbuf cert = STRBUF_INIT;
 	cleanup_wiped_strbuf struct strbuf out = STRBUF_INIT;
 	char end[CLOCK_RFC3339_LEN];
 	int64_t end_s;
@@ -175,16 +149,21 @@ int tool_bootstrap_cert(struct tool *t, struct err *err)
 	if (!file && isatty(STDOUT_FILENO))
 		return err_set(err, ERR_INVALID,
 			"refusing to print a private key to a terminal; next step: --out FILE, or | kubectl apply -f -");
-	if (read_hosts(t, hosts, err) < 0 || check_names(t, name, err) < 0)
+	if (read_hosts(t, hosts, err) < 0)
 		return -1;
+	if (!kobj_name_valid(name, strlen(name)))
+		return err_set(err, ERR_INVALID,
+			"option --name: %.100s is not a valid name of a Secret", log_esc(name));
+	if (ns && !kobj_label_valid(ns, strlen(ns)))
+		return err_set(err, ERR_INVALID,
+			"option --namespace: %.100s is not a valid namespace name", log_esc(ns));
 	if (node_ca_read(from, &ca, err) < 0)
 		return err_wrap(err, "option --ca");
-	if (issue(&ca, hosts, key, &cert, err) < 0 ||
-		pki_cert_not_after(cert.data, cert.len, &end_s, err) < 0)
+	if (issue(&ca, hosts, name, ns, &end_s, &out, err) < 0 ||
+		(file && create(file, &out, err) < 0))
 		return -1;
-	write_secret(t, name, &ca, &cert, key, &out);
-	if (print_secret(file, &out, err) < 0)
-		return -1;
+	if (!file && (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout) == EOF))
+		return err_set(err, ERR_INVALID, "cannot write the Secret");
 	clock_format(end_s, end);
 	tool_say(stderr,
 		"tecctl: Secret %s has a certificate valid until %s; next step: kubectl apply -f, and renew it before that date",

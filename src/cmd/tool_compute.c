@@ -154,6 +154,14 @@ int tool_compute_fetch(struct tool_compute *c, const char *image, char **referen
 	return make_dir(c->rootfs, err) < 0 ? -1 : fetch(c, image, c->rootfs, reference, err);
 }
 
+/* Made absolute for the child. */
+int tool_compute_open(struct tool_compute *c, const char *rootfs, struct err *err)
+{
+	c->rootfs = realpath(rootfs, NULL);
+	return c->rootfs ? 0
+			 : err_set(err, ERR_NOT_FOUND, "cannot open --rootfs %s", log_esc(rootfs));
+}
+
 /* --variants: all values that the image may legitimately show. */
 int tool_compute_values(struct tool_compute *c, struct strbuf *out, struct err *err)
 {

@@ -27,6 +27,8 @@ int tool_compute_resolve(
  * frees. */
 int tool_compute_fetch(
 	struct tool_compute *c, const char *image, char **reference, struct err *err) MUST_CHECK;
+/* Uses the files of --rootfs instead. */
+int tool_compute_open(struct tool_compute *c, const char *rootfs, struct err *err) MUST_CHECK;
 /* Computes the values and appends them as JSON text. */
 int tool_compute_values(struct tool_compute *c, struct strbuf *out, struct err *err) MUST_CHECK;
 /* Writes a platform's firmware variables from its ConfigMap to files and appends --platform and

@@ -27,6 +27,7 @@
 #include "tec/model/image.h"
 #include "tec/model/pcrmsg.h"
 #include "tec/model/pcrs.h"
+#include "tec/show/handover.h"
 #include "tec/show/image.h"
 
 #define POLL_MS  250
@@ -61,38 +62,26 @@ static int make_image(
 
 /* ---- handing in values */
 
-/* The --platform options for tec-compute-pcrs, from the platforms that the cluster names. The
- * caller releases it. */
-static struct json_object *platforms_of(struct tool_compute *c, struct err *err)
-{
-	cleanup_show_world struct show_world w = {.ns = NULL};
-	struct json_object *names, *out = json_arr();
-
-	if (tool_load(c->t, 1u << SHOW_CLUSTER, &w, err) < 0) {
-		json_object_put(out);
-		return NULL;
-	}
-	names = json_get_arr(show_cluster(&w), "spec/attestation/platformConfigMaps");
-	for (size_t i = 0; names && i < json_object_array_length(names); i++) {
-		const char *name = json_object_get_string(json_object_array_get_idx(names, i));
-		cleanup_json struct json_object *map = tool_get(c->t, &kobj_configmap, name, err);
-
-		if (!map || tool_compute_platform(c, map, out, err) < 0) {
-			json_object_put(out);
-			return NULL;
-		}
-	}
-	return out;
-}
-
-/* Compute the values as a Job would and PUT them to the subresource of --standalone. */
+/* Compute the values as a Job would, with the platforms that the cluster names, and PUT them to the
+ * subresource of --standalone. */
 static int hand_in(struct tool_compute *c, const char *name, const char *reference, struct err *err)
 {
-	cleanup_json struct json_object *platforms = platforms_of(c, err), *body = json_obj();
+	cleanup_json struct json_object *platforms = json_arr(), *body = json_obj();
 	cleanup_strbuf struct strbuf message = STRBUF_INIT, path = STRBUF_INIT;
+	cleanup_show_world struct show_world w = {.ns = NULL};
+	struct json_object *names;
 
-	if (!platforms ||
-		tool_compute_message(c, reference, NO_NONCE, platforms, &message, err) < 0)
+	if (tool_load(c->t, 1u << SHOW_CLUSTER, &w, err) < 0)
+		return -1;
+	names = json_get_arr(show_cluster(&w), "spec/attestation/platformConfigMaps");
+	for (size_t i = 0; i < json_len(names); i++) {
+		cleanup_json struct json_object *map = tool_get(
+			c->t, &kobj_configmap, json_object_get_string(json_at(names, i)), err);
+
+		if (!map || tool_compute_platform(c, map, platforms, err) < 0)
+			return -1;
+	}
+	if (tool_compute_message(c, reference, NO_NONCE, platforms, &message, err) < 0)
 		return -1;
 	json_add_str(body, "message", strbuf_str(&message));
 	kobj_path(&kobj_image, c->t->ns, name, "values", &path);
@@ -101,20 +90,7 @@ static int hand_in(struct tool_compute *c, const char *name, const char *referen
 
 /* ---- waiting until it is in force */
 
-/* Print the condition's message when it has changed. */
-static void tell_progress(struct json_object *image, char **told)
-{
-	struct json_object *c = show_condition(image, "Committed");
-	const char *message = json_get_str(c, "message");
-
-	if (!message || str_eq(message, *told))
-		return;
-	tool_say(stderr, "tecctl: %s", message);
-	free(*told);
-	*told = xstrdup(message);
-}
-
-/* --wait=0 still looks once. */
+/* --wait=0 still looks once. The condition's message is printed when it has changed. */
 static int wait_for_image(struct tool *t, const char *name, struct err *err)
 {
 	uint64_t end = clock_boot_ms() + t->wait_ms;
@@ -122,6 +98,7 @@ static int wait_for_image(struct tool *t, const char *name, struct err *err)
 
 	for (;;) {
 		cleanup_json struct json_object *image = tool_get(t, &kobj_image, name, err);
+		const char *message = json_get_str(show_condition(image, "Committed"), "message");
 
 		if (!image)
 			return -1;
@@ -129,7 +106,11 @@ static int wait_for_image(struct tool *t, const char *name, struct err *err)
 			tool_say(stdout, "approvedimage %s is in force", name);
 			return 0;
 		}
-		tell_progress(image, &told);
+		if (message && !str_eq(message, told)) {
+			tool_say(stderr, "tecctl: %s", message);
+			free(told);
+			told = xstrdup(message);
+		}
 		if (clock_boot_ms() >= end)
 			return show_image_late(image, t->wait_ms / 1000, err);
 		if (tool_sleep(t, POLL_MS, err) < 0)
@@ -137,77 +118,38 @@ static int wait_for_image(struct tool *t, const char *name, struct err *err)
 	}
 }
 
-/* Refuse --rootfs at a cluster: there, Jobs compute the values, and nothing can be handed in. */
-static int check_standalone(struct tool *t, struct err *err)
+/* Compute the values of --rootfs, which is made absolute for the child, before anything is created:
+ * an image without values is never approved. A cluster is refused: there, Jobs compute the values,
+ * and nothing can be handed in. *reference is made from the values if none was given. */
+static int compute_rootfs(
+	struct tool_compute *c, const char *rootfs, char **reference, struct err *err)
 {
 	cleanup_json struct json_object *version = NULL;
-	const char *text;
+	cleanup_strbuf struct strbuf values = STRBUF_INIT;
 
-	if (tool_ask(t, "GET", "/version", NULL, NULL, &version, err) < 0)
+	if (tool_ask(c->t, "GET", "/version", NULL, NULL, &version, err) < 0)
 		return -1;
-	text = json_get_str(version, "gitVersion");
-	if (text && strstr(text, "+tec-operator-"))
-		return 0;
-	return err_set(err, ERR_INVALID,
-		"option --rootfs requires tec-operator --standalone; %.60s computes values in Jobs; next step: tecctl image approve REF",
-		t->server);
-}
-
-/* Made absolute for the child. */
-static int open_rootfs(struct tool_compute *c, const char *rootfs, struct err *err)
-{
-	c->rootfs = realpath(rootfs, NULL);
-	if (!c->rootfs)
-		return err_set(err, ERR_NOT_FOUND, "cannot open --rootfs %s", log_esc(rootfs));
+	if (!show_is_standalone(json_get_str(version, "gitVersion")))
+		return err_set(err, ERR_INVALID,
+			"option --rootfs requires tec-operator --standalone; %.60s computes values in Jobs; next step: tecctl image approve REF",
+			c->t->server);
+	if (tool_compute_init(c, c->t, err) < 0 || tool_compute_open(c, rootfs, err) < 0 ||
+		tool_compute_values(c, &values, err) < 0)
+		return -1;
+	if (!*reference)
+		*reference = show_image_reference(strbuf_str(&values), values.len);
 	return 0;
 }
 
-/* The reference is the operand, or made from the values if there is none. */
-static int approve_rootfs(struct tool_compute *c, const char *rootfs, struct err *err)
-{
-	const char *operand = conf_operand(c->t->conf);
-	cleanup_strbuf struct strbuf values = STRBUF_INIT;
-	cleanup_free char *reference = NULL, *name = NULL;
-
-	/* Compute first: an image without values is never approved. */
-	if (check_standalone(c->t, err) < 0 || tool_compute_init(c, c->t, err) < 0 ||
-		open_rootfs(c, rootfs, err) < 0 || tool_compute_values(c, &values, err) < 0)
-		return -1;
-	reference =
-		operand ? xstrdup(operand) : show_image_reference(strbuf_str(&values), values.len);
-	if (make_image(c->t, reference, true, &name, err) < 0 ||
-		hand_in(c, name, reference, err) < 0)
-		return -1;
-	return wait_for_image(c->t, name, err);
-}
-
-static int approve_reference(struct tool *t, const char *reference, struct err *err)
-{
-	cleanup_free char *name = NULL;
-
-	if (make_image(t, reference, false, &name, err) < 0)
-		return -1;
-	return wait_for_image(t, name, err);
-}
-
-/* Approve the digest that the tag has today; a later push to the tag is not approved. */
-static int approve_tag(struct tool_compute *c, const char *image, struct err *err)
-{
-	cleanup_free char *reference = NULL;
-
-	if (tool_compute_init(c, c->t, err) < 0 ||
-		tool_compute_resolve(c, image, &reference, err) < 0)
-		return -1;
-	return approve_reference(c->t, reference, err);
-}
-
-/* REF, --image and --rootfs are three ways to name an image; only REF and --rootfs go together. */
+/* REF, --image and --rootfs are three ways to name an image; only REF and --rootfs go together. The
+ * digest that is approved is the one that a tag has today; a later push to it is not approved. */
 int tool_image_approve(struct tool *t, struct err *err)
 {
 	const char *operand = conf_operand(t->conf), *image = conf_str(t->conf, "image"),
 		   *rootfs = conf_str(t->conf, "rootfs");
+	cleanup_free char *reference = xstrdup(operand), *name = NULL;
 	struct tool_compute c = {.t = t};
-	int rc;
+	int rc = 0;
 
 	if (!operand && !image && !rootfs)
 		return err_set(err, ERR_INVALID,
@@ -215,31 +157,26 @@ int tool_image_approve(struct tool *t, struct err *err)
 	if (image && (operand || rootfs))
 		return err_set(err, ERR_INVALID,
 			"option --image cannot be combined with REF or --rootfs; next step: give one of them");
-	if (!image && !rootfs)
-		return approve_reference(t, operand, err);
-	rc = image ? approve_tag(&c, image, err) : approve_rootfs(&c, rootfs, err);
+	if (image)
+		rc = tool_compute_init(&c, t, err) < 0
+			     ? -1
+			     : tool_compute_resolve(&c, image, &reference, err);
+	else if (rootfs)
+		rc = compute_rootfs(&c, rootfs, &reference, err);
+	if (rc == 0)
+		rc = make_image(t, reference, rootfs != NULL, &name, err);
+	if (rc == 0 && rootfs)
+		rc = hand_in(&c, name, reference, err);
+	if (rc == 0)
+		rc = wait_for_image(t, name, err);
 	tool_compute_fini(&c);
 	return rc;
 }
 
 /* ---- verify */
 
-/* Report whether every set of values in force is one that the image computes to. */
-static int compare(const char *name, const struct model_pcrs_entry *e, const struct model_pcrmsg *m)
-{
-	size_t n_bad = show_image_unlike(e, m);
-
-	if (n_bad)
-		tool_say(stdout,
-			"approvedimage %s: %zu of %zu value sets in force do not match the image; next step: tecctl image explain %s",
-			name, n_bad, 1 + e->variants.n, name);
-	else
-		tool_say(stdout, "approvedimage %s: all %zu value sets in force match the image",
-			name, 1 + e->variants.n);
-	return n_bad ? TOOL_FAILED : 0;
-}
-
-/* Compute the values again, independently of the operator, from the registry or from --rootfs. */
+/* Compute the values again, independently of the operator, from the registry or from --rootfs. Every
+ * set of values in force must be one that the image computes to. */
 static int verify(
 	struct tool *t, struct tool_compute *c, const struct model_pcrs_entry *e, struct err *err)
 {
@@ -247,20 +184,24 @@ static int verify(
 	cleanup_free char *reference = NULL;
 	cleanup_strbuf struct strbuf message = STRBUF_INIT;
 	cleanup_pcrmsg struct model_pcrmsg m = MODEL_PCRMSG_INIT;
+	size_t n_bad;
 
-	if (tool_compute_init(c, t, err) < 0)
-		return -1;
-	if (rootfs) {
-		if (open_rootfs(c, rootfs, err) < 0)
-			return -1;
-	} else if (tool_compute_fetch(c, e->reference, &reference, err) < 0) {
-		return -1;
-	}
-	if (tool_compute_message(c, e->reference, NO_NONCE, NULL, &message, err) < 0 ||
+	if (tool_compute_init(c, t, err) < 0 ||
+		(rootfs ? tool_compute_open(c, rootfs, err)
+			: tool_compute_fetch(c, e->reference, &reference, err)) < 0 ||
+		tool_compute_message(c, e->reference, NO_NONCE, NULL, &message, err) < 0 ||
 		model_pcrmsg_read(strbuf_str(&message), message.len, NO_NONCE,
 			model_image_digest(e->reference), &m, err) < 0)
 		return -1;
-	return compare(e->name, e, &m);
+	n_bad = show_image_unlike(e, &m);
+	if (n_bad)
+		tool_say(stdout,
+			"approvedimage %s: %zu of %zu value sets in force do not match the image; next step: tecctl image explain %s",
+			e->name, n_bad, 1 + e->variants.n, e->name);
+	else
+		tool_say(stdout, "approvedimage %s: all %zu value sets in force match the image",
+			e->name, 1 + e->variants.n);
+	return n_bad ? TOOL_FAILED : 0;
 }
 
 /* The values in force are those in the operator's ConfigMap, not those of the ApprovedImage. */
