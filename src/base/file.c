@@ -71,8 +71,7 @@ char *file_read(const char *path, size_t max, size_t *len, struct stat *st, stru
 	return text;
 }
 
-/* Sync the directory of path: a created or renamed entry is durable only after its directory is. */
-static int sync_dir(const char *path, struct err *err)
+int file_sync_dir(const char *path, struct err *err)
 {
 	const char *slash = strrchr(path, '/');
 	cleanup_free char *dir = slash ? xstrndup(path, (size_t)(slash - path) + 1) : xstrdup(".");
@@ -138,7 +137,7 @@ int file_replace(const char *path, const void *data, size_t len, mode_t mode, st
 		unlink(tmp);
 	}
 	close(fd);
-	return rc < 0 ? -1 : sync_dir(path, err);
+	return rc < 0 ? -1 : file_sync_dir(path, err);
 }
 
 /* Create the file under a random name and link it to path: link() fails if path exists, and the
@@ -158,7 +157,7 @@ int file_create(const char *path, const void *data, size_t len, struct err *err)
 			log_esc(path));
 	unlink(tmp);
 	close(fd);
-	return rc < 0 ? -1 : sync_dir(path, err);
+	return rc < 0 ? -1 : file_sync_dir(path, err);
 }
 
 /* Errors are ignored: the file may not exist, and a caller could do nothing about others. */

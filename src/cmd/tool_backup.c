@@ -98,21 +98,6 @@ static char *open_beside(const char *file, int *fd, struct err *err)
 	return NULL;
 }
 
-/* Sync the directory, without which the new name may be lost in a crash. */
-static int sync_dir(const char *file)
-{
-	const char *slash = strrchr(file, '/');
-	cleanup_free char *dir =
-		slash ? xstrndup(file, slash == file ? 1 : (size_t)(slash - file)) : xstrdup(".");
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
-
-	if (fd < 0)
-		return -1;
-	rc = fsync(fd);
-	close(fd);
-	return rc;
-}
-
 /* Also for a symbolic link: a backup must not end up where somebody else points. */
 static int refuse_existing(const char *file, struct err *err)
 {
@@ -126,6 +111,7 @@ int tool_backup(struct tool *t, struct err *err)
 	const char *file = conf_operand(t->conf);
 	struct backup b = {.t = t, .err = err, .fd = -1};
 	cleanup_free char *tmp = NULL;
+	struct err why = ERR_INIT;
 	struct stat st;
 	int rc;
 
@@ -141,9 +127,9 @@ int tool_backup(struct tool *t, struct err *err)
 				     : err_set_errno(err, ERR_INVALID, errno, "cannot create %s",
 					       log_esc(file));
 	(void)unlink(tmp);
-	if (rc == 0 && sync_dir(file) < 0)
-		rc = err_set_errno(
-			err, ERR_INVALID, errno, "cannot sync the directory of %s", log_esc(file));
+	if (rc == 0 && file_sync_dir(file, &why) < 0)
+		rc = err_set_errno(err, ERR_INVALID, why.sys, "cannot sync the directory of %s",
+			log_esc(file));
 	if (rc < 0)
 		return -1;
 	tool_say(stdout,

@@ -21,82 +21,43 @@
 #include "tec/model/cluster.h"
 
 #define GROUP "trusted-execution-clusters.io"
-
-struct doctor {
-	struct tool *t;
-	struct show_findings f;
-};
+#define OTHER_CREDENTIALS                                                                          \
+	"get other credentials; for --standalone=DIR they are in DIR/kubeconfig, or the file of --write-kubeconfig"
 
 /* ---- the server */
 
 /* 1: no usable answer, so that nothing else can be checked. -1: interrupted. */
-static int check_server(struct doctor *d, struct err *err)
+static int check_server(struct tool *t, struct show_findings *f, struct err *err)
 {
-	struct tool *t = d->t;
 	cleanup_json struct json_object *version = NULL;
 	uint64_t start = clock_boot_ms();
 
-	show_found(&d->f, SHOW_IS_OK, "kubeconfig", NULL, "%s, server %s, namespace %s", t->from,
+	show_found(f, SHOW_IS_OK, "kubeconfig", NULL, "%s, server %s, namespace %s", t->from,
 		t->server, t->ns);
 	if (tool_ask(t, "GET", "/version", NULL, NULL, &version, err) < 0) {
 		if (t->interrupted)
 			return -1;
-		show_found(&d->f, SHOW_IS_NO, "API server",
+		show_found(f, SHOW_IS_NO, "API server",
 			err->kind == ERR_DENIED && !err->http
 				? "compare certificate-authority and the server name in the kubeconfig with the server's certificate: openssl s_client -connect HOST:PORT"
 			: err->kind == ERR_DENIED
-				? "get other credentials; for --standalone=DIR they are in DIR/kubeconfig, or the file of --write-kubeconfig"
+				? OTHER_CREDENTIALS
 				: "check that the server runs and that the address is right",
 			"%s", err->text);
 		err_clear(err);
 		return 1;
 	}
-	show_found(&d->f, SHOW_IS_OK, "API server", NULL, "%s, answered in %" PRIu64 " ms",
+	show_found(f, SHOW_IS_OK, "API server", NULL, "%s, answered in %" PRIu64 " ms",
 		json_get_str(version, "gitVersion") ? json_get_str(version, "gitVersion") : "?",
 		clock_boot_ms() - start);
 	return 0;
-}
-
-/* Who the server takes us for. */
-static void check_user(struct doctor *d, struct err *err)
-{
-	cleanup_json struct json_object *ask = json_obj(), *answer = NULL;
-
-	json_add_str(json_add_str(ask, "apiVersion", "authentication.k8s.io/v1"), "kind",
-		"SelfSubjectReview");
-	if (tool_ask(d->t, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
-		    "application/json", ask, &answer, err) == 0)
-		show_found(&d->f, SHOW_IS_OK, "user", NULL, "%s",
-			json_get_str(answer, "status/userInfo/username")
-				? json_get_str(answer, "status/userInfo/username")
-				: "?");
-	else if (err->kind == ERR_DENIED)
-		show_found(&d->f, SHOW_IS_NO, "user",
-			"get other credentials; for --standalone=DIR they are in DIR/kubeconfig, or the file of --write-kubeconfig",
-			"%s", err->text);
-	err_clear(err); /* servers before Kubernetes 1.28 do not have this API */
-}
-
-/* false: a kind is missing, so that nothing else can be checked. */
-static bool check_kinds(struct doctor *d, struct err *err)
-{
-	cleanup_json struct json_object *answer = NULL;
-
-	if (tool_ask(d->t, "GET", "/apis/" GROUP "/v1alpha1", NULL, NULL, &answer, err) < 0 &&
-		err->kind != ERR_NOT_FOUND) {
-		show_found(&d->f, SHOW_IS_NO, "kinds", NULL, "%s", err->text);
-		err_clear(err);
-		return false;
-	}
-	err_clear(err);
-	return show_found_kinds(&d->f, answer);
 }
 
 /* ---- rights */
 
 /* Ask for the rights that commands need. Without the first four nothing can be shown; the
  * others are notes. */
-static void check_rights(struct doctor *d, struct err *err)
+static void check_rights(struct tool *t, struct show_findings *f, struct err *err)
 {
 	static const struct {
 		const struct kobj_gvk *gvk;
@@ -117,28 +78,29 @@ static void check_rights(struct doctor *d, struct err *err)
 	unsigned have = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(rights); i++) {
-		if (tool_may(d->t, rights[i].gvk, rights[i].verb, err)) {
+		if (tool_may(t, rights[i].gvk, rights[i].verb, err)) {
 			have++;
 			continue;
 		}
 		if (err_is_set(err)) {
-			show_found(&d->f, SHOW_IS_NOTE, "rights", NULL, "unknown: %s", err->text);
+			show_found(f, SHOW_IS_NOTE, "rights", NULL, "unknown: %s", err->text);
 			err_clear(err);
 			return;
 		}
-		show_found(&d->f, rights[i].without, "rights",
+		show_found(f, rights[i].without, "rights",
 			"if you need this, ask an administrator for a Role that allows it",
 			"may not %s %s in namespace %s, needed by: %s", rights[i].verb,
-			rights[i].gvk->plural, d->t->ns, rights[i].commands);
+			rights[i].gvk->plural, t->ns, rights[i].commands);
 	}
 	if (have)
-		show_found(&d->f, SHOW_IS_OK, "rights", NULL, "%u of %zu", have, ARRAY_LEN(rights));
+		show_found(f, SHOW_IS_OK, "rights", NULL, "%u of %zu", have, ARRAY_LEN(rights));
 }
 
 /* ---- the cluster */
 
 /* Operator, conditions, certificates, images: what makes nodes get their keys. */
-static void check_cluster(struct doctor *d, const struct show_world *w, struct err *err)
+static void check_cluster(
+	struct tool *t, struct show_findings *f, const struct show_world *w, struct err *err)
 {
 	static const struct {
 		const char *field, *what;
@@ -148,54 +110,70 @@ static void check_cluster(struct doctor *d, const struct show_world *w, struct e
 	struct json_object *cluster = show_cluster(w);
 
 	if (w->list[SHOW_CLUSTER].problem) {
-		show_found(&d->f, SHOW_IS_NO, "cluster", NULL, "%s", w->list[SHOW_CLUSTER].problem);
+		show_found(f, SHOW_IS_NO, "cluster", NULL, "%s", w->list[SHOW_CLUSTER].problem);
 		return;
 	}
 	if (!cluster) {
-		show_found(&d->f, SHOW_IS_NO, "cluster",
+		show_found(f, SHOW_IS_NO, "cluster",
 			"apply one (k8s/samples), or give its namespace with -n",
-			"no TrustedExecutionCluster in namespace %s", d->t->ns);
+			"no TrustedExecutionCluster in namespace %s", t->ns);
 		return;
 	}
-	tool_check_operator(d->t, &d->f, cluster, err);
+	tool_check_operator(t, f, cluster, err);
 	for (size_t i = 0; i < CLUSTER_N_CONDS; i++)
-		show_found_condition(&d->f, cluster, model_cluster_cond_types[i]);
-	for (size_t i = 0; i < ARRAY_LEN(secrets) && !d->t->interrupted; i++) {
+		show_found_condition(f, cluster, model_cluster_cond_types[i]);
+	for (size_t i = 0; i < ARRAY_LEN(secrets) && !t->interrupted; i++) {
 		cleanup_strbuf struct strbuf pem = STRBUF_INIT;
 
-		(void)tool_check_certificate(d->t, &d->f, json_get_str(cluster, secrets[i].field),
-			secrets[i].what, &pem, err);
+		(void)tool_check_certificate(
+			t, f, json_get_str(cluster, secrets[i].field), secrets[i].what, &pem, err);
 	}
-	show_found_images(&d->f, w);
+	show_found_images(f, w);
 }
 
 /* Stop at the first check without which the next ones cannot work. */
-static int check_all(struct doctor *d, struct err *err)
+static int check_all(struct tool *t, struct show_findings *f, struct err *err)
 {
 	cleanup_show_world struct show_world w = {.ns = NULL};
-	int rc = check_server(d, err);
+	cleanup_json struct json_object *ask = json_obj(), *who = NULL, *kinds = NULL;
+	int rc = check_server(t, f, err);
 
 	if (rc != 0)
 		return rc < 0 ? -1 : 0;
-	check_user(d, err);
-	if (!check_kinds(d, err))
+	/* Who the server takes us for; servers before Kubernetes 1.28 do not have this API. */
+	json_add_str(json_add_str(ask, "apiVersion", "authentication.k8s.io/v1"), "kind",
+		"SelfSubjectReview");
+	if (tool_ask(t, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+		    "application/json", ask, &who, err) == 0)
+		show_found(f, SHOW_IS_OK, "user", NULL, "%s",
+			json_get_str(who, "status/userInfo/username")
+				? json_get_str(who, "status/userInfo/username")
+				: "?");
+	else if (err->kind == ERR_DENIED)
+		show_found(f, SHOW_IS_NO, "user", OTHER_CREDENTIALS, "%s", err->text);
+	err_clear(err);
+	if (tool_ask(t, "GET", "/apis/" GROUP "/v1alpha1", NULL, NULL, &kinds, err) < 0 &&
+		err->kind != ERR_NOT_FOUND) {
+		show_found(f, SHOW_IS_NO, "kinds", NULL, "%s", err->text);
+		err_clear(err);
 		return 0;
-	check_rights(d, err);
-	if (tool_load(d->t, 1u << SHOW_CLUSTER | 1u << SHOW_IMAGE, &w, err) < 0 &&
-		d->t->interrupted)
+	}
+	err_clear(err);
+	if (!show_found_kinds(f, kinds))
+		return 0;
+	check_rights(t, f, err);
+	if (tool_load(t, 1u << SHOW_CLUSTER | 1u << SHOW_IMAGE, &w, err) < 0 && t->interrupted)
 		return -1;
 	err_clear(err);
-	check_cluster(d, &w, err);
-	return d->t->interrupted ? err_set(err, ERR_TRANSIENT, "interrupted") : 0;
+	check_cluster(t, f, &w, err);
+	return t->interrupted ? err_set(err, ERR_TRANSIENT, "interrupted") : 0;
 }
 
 int tool_doctor(struct tool *t, struct err *err)
 {
-	struct doctor d = {.t = t};
-	int rc;
+	struct show_findings f;
 
-	if (tool_findings_start(t, &d.f, err) < 0)
+	if (tool_findings_start(t, &f, err) < 0)
 		return -1;
-	rc = check_all(&d, err);
-	return tool_findings_end(t, &d.f, rc);
+	return tool_findings_end(t, &f, check_all(t, &f, err));
 }

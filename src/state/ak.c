@@ -21,15 +21,9 @@ bool state_ak_is_inherited(
 	       state_adoption_cutoff_is_after(s, &m->obj);
 }
 
-/* Order keys to be inherited: the youngest counts, because it was approved last. */
-static bool is_younger(const struct model_ak *a, const struct model_ak *b)
-{
-	return a->obj.created_s > b->obj.created_s ||
-	       (a->obj.created_s == b->obj.created_s && strcmp(a->obj.name, b->obj.name) < 0);
-}
-
 /* The bound key must still have the SPKI of the mark: a key that was replaced under the same uid,
- * or is being deleted, is none. */
+ * or is being deleted, is none. Of keys to be inherited the youngest counts, because it was approved
+ * last. */
 const struct model_ak *state_ak_of_machine(const struct state *s, const struct model_machine *m)
 {
 	const struct model_ak *best = NULL;
@@ -40,7 +34,10 @@ const struct model_ak *state_ak_of_machine(const struct state *s, const struct m
 
 		if (m->bound_key && str_eq(m->bound_key, o->uid))
 			return o->deleting || !str_eq(m->bound_spki, ak->spki_sha256) ? NULL : ak;
-		if (state_ak_is_inherited(s, ak, m) && (!best || is_younger(ak, best)))
+		if (state_ak_is_inherited(s, ak, m) &&
+			(!best || o->created_s > best->obj.created_s ||
+				(o->created_s == best->obj.created_s &&
+					strcmp(o->name, best->obj.name) < 0)))
 			best = ak;
 	}
 	return best;

@@ -109,48 +109,25 @@ static void add_image(void *arg, const struct kobj *o)
 	l->out->images++;
 }
 
-/* Entries that are refused do not count, so they make no difference. */
-static void add_pcrs(struct lines *l)
-{
-	const struct model_configmap *c = state_configmap(l->state, MODEL_PCRS_CONFIGMAP);
-
-	for (size_t i = 0; c && c->pcrs && i < c->pcrs->n; i++) {
-		const struct model_pcrs_entry *e = &c->pcrs->v[i];
-
-		if (!e->why)
-			add_line(l, push(push(line("pcrs"), e->reference), e->sha256));
-	}
-}
-
-/* Only the members that decide what nodes must prove and who gets keys. */
-static void add_spec(struct lines *l)
-{
-	static const char *const members[] = {
-		"attestation", "registration", "trustee/keyIsolation"};
-	const struct model_cluster *c = state_cluster_oldest(l->state);
-	const char *text = c && c->extended_spec ? c->extended_spec : "{}";
-	struct err ignored = ERR_INIT;
-	cleanup_json struct json_object *spec =
-		json_parse(text, strlen(text), &json_limits_object, &ignored);
-	struct json_object *said = json_obj();
-
-	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
-		struct json_object *v = json_get(spec, members[i]);
-
-		if (v)
-			json_add(said, members[i], json_object_get(v));
-	}
-	add_line(l, json_push(line("spec"), said));
-}
-
 static int by_text(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* DIGEST_VERSION separates forms: digests of different forms never match by accident. */
+/* DIGEST_VERSION separates forms: digests of different forms never match by accident. Entries with
+ * values that are refused do not count, so they make no difference; of spec, only the members count
+ * that decide what nodes must prove and who gets keys. */
 void state_digest(const struct state *s, struct state_digest *out)
 {
+	static const char *const members[] = {
+		"attestation", "registration", "trustee/keyIsolation"};
+	const struct model_configmap *pcrs = state_configmap(s, MODEL_PCRS_CONFIGMAP);
+	const struct model_cluster *c = state_cluster_oldest(s);
+	const char *text = c && c->extended_spec ? c->extended_spec : "{}";
+	struct err ignored = ERR_INIT;
+	cleanup_json struct json_object *spec =
+		json_parse(text, strlen(text), &json_limits_object, &ignored);
+	struct json_object *said = json_obj();
 	struct lines l = {.state = s, .out = out};
 	cleanup_sha256 struct bytes_sha256_run run;
 	uint8_t sha256[SHA256_LEN];
@@ -159,8 +136,16 @@ void state_digest(const struct state *s, struct state_digest *out)
 	k8s_cache_each(s->machines, add_machine, &l);
 	k8s_cache_each(s->aks, add_ak, &l);
 	k8s_cache_each(s->images, add_image, &l);
-	add_pcrs(&l);
-	add_spec(&l);
+	for (size_t i = 0; pcrs && pcrs->pcrs && i < pcrs->pcrs->n; i++) {
+		const struct model_pcrs_entry *e = &pcrs->pcrs->v[i];
+
+		if (!e->why)
+			add_line(&l, push(push(line("pcrs"), e->reference), e->sha256));
+	}
+	for (size_t i = 0; i < ARRAY_LEN(members); i++)
+		if (json_get(spec, members[i]))
+			json_add(said, members[i], json_object_get(json_get(spec, members[i])));
+	add_line(&l, json_push(line("spec"), said));
 	qsort(l.v, l.n, sizeof(*l.v), by_text);
 	bytes_sha256_init(&run);
 	bytes_sha256_add(&run, DIGEST_VERSION, strlen(DIGEST_VERSION));

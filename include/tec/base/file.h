@@ -34,6 +34,8 @@ int file_replace(
 /* Create a new file with data that only this user can read; it is on disk when this returns.
  * ERR_CONFLICT: path already exists, as a file of any type. */
 int file_create(const char *path, const void *data, size_t len, struct err *err) MUST_CHECK;
+/* Sync the directory of path: a created or renamed entry is durable only after its directory is. */
+int file_sync_dir(const char *path, struct err *err) MUST_CHECK;
 /* Remove the file and what a killed file_replace() left beside it; a missing file is not an error. */
 void file_remove(const char *path);
 /* Create a directory that only this user can enter, "TMPDIR/NAME.XXXXXX"; in /tmp, if tmpdir is NULL
