@@ -93,26 +93,6 @@ static void close_dir(int fd)
 		close(fd);
 }
 
-/* The registers that a command needs. A Job leaves PCR 7 to the operator, which knows the
- * platforms. */
-static unsigned registers_of(enum pcrs_command c)
-{
-	switch (c) {
-	case PCRS_PCR4:
-		return BOOT_PCR4;
-	case PCRS_PCR7:
-		return BOOT_PCR7;
-	case PCRS_PCR14:
-		return BOOT_PCR14;
-	case PCRS_JOB:
-		return BOOT_PCR4 | BOOT_PCR14;
-	case PCRS_VERIFY:
-		return BOOT_ALL | BOOT_PCR11;
-	default:
-		return BOOT_ALL;
-	}
-}
-
 /* Read the firmware variables from --efivars-from-log. verify uses its own log unless --efivars
  * is given; an empty log then means no PCR 7. */
 static int read_vars(
@@ -139,7 +119,14 @@ static int read_vars(
 static int predict_of(const struct pcrs_options *o, const struct boot_vars *vars, bool vouched,
 	struct boot_variants *out, struct err *err)
 {
-	struct boot_conf conf = {.registers = registers_of(o->command),
+	/* A Job leaves PCR 7 to the operator, which knows the platforms. */
+	static const unsigned registers[] = {[PCRS_ALL] = BOOT_ALL,
+		[PCRS_PCR4] = BOOT_PCR4,
+		[PCRS_PCR7] = BOOT_PCR7,
+		[PCRS_PCR14] = BOOT_PCR14,
+		[PCRS_VERIFY] = BOOT_ALL | BOOT_PCR11,
+		[PCRS_JOB] = BOOT_PCR4 | BOOT_PCR14};
+	struct boot_conf conf = {.registers = registers[o->command],
 		.rootfs_fd = -1,
 		.efivars_fd = -1,
 		.mokvars_fd = -1,

@@ -93,24 +93,8 @@ static void judge_registration(const struct model_cluster *c, struct show_findin
 			"each node waits until its key is approved manually");
 }
 
-/* An image counts only once Trustee has its values: "in force" is the condition Committed. */
-static void judge_image(struct json_object *image, struct show_findings *f)
-{
-	struct json_object *c = show_condition(image, "Committed");
-	const char *reason = json_get_str(c, "reason"), *message = json_get_str(c, "message");
-	cleanup_strbuf struct strbuf next = STRBUF_INIT;
-
-	if (show_is_true(image, "Committed")) {
-		show_found(f, SHOW_IS_OK, "image", NULL, "%s is in force", show_name(image));
-		return;
-	}
-	show_advice(SHOW_IMAGE, reason, show_name(image), &next);
-	show_found(f, SHOW_IS_NO, "image", next.len ? strbuf_str(&next) : "tecctl image list",
-		"%s is not in force: %s: %s", show_name(image), reason ? reason : "-",
-		message ? message : "the operator has not observed it yet");
-}
-
-/* An unreadable list is reported as such: it must not count as "no image". */
+/* An image counts only once Trustee has its values: "in force" is the condition Committed. An
+ * unreadable list is reported as such: it must not count as "no image". */
 static void judge_images(const struct show_world *w, struct show_findings *f)
 {
 	const struct show_list *l = &w->list[SHOW_IMAGE];
@@ -120,14 +104,32 @@ static void judge_images(const struct show_world *w, struct show_findings *f)
 	else if (!l->n)
 		show_found(f, SHOW_IS_NO, "image", "tecctl image approve REF",
 			"no image is approved: every boot is refused");
-	for (size_t i = 0; i < l->n; i++)
-		judge_image(l->v[i], f);
+	for (size_t i = 0; i < l->n; i++) {
+		struct json_object *c = show_condition(l->v[i], "Committed");
+		const char *name = show_name(l->v[i]), *reason = json_get_str(c, "reason"),
+			   *message = json_get_str(c, "message");
+		cleanup_strbuf struct strbuf next = STRBUF_INIT;
+
+		if (show_is_true(l->v[i], "Committed")) {
+			show_found(f, SHOW_IS_OK, "image", NULL, "%s is in force", name);
+			continue;
+		}
+		show_advice(SHOW_IMAGE, reason, name, &next);
+		show_found(f, SHOW_IS_NO, "image",
+			next.len ? strbuf_str(&next) : "tecctl image list",
+			"%s is not in force: %s: %s", name, reason ? reason : "-",
+			message ? message : "the operator has not observed it yet");
+	}
 }
 
-/* Report every condition that the operator maintains; a missing one is a failure, because what
- * was never reported was never confirmed. */
-static void judge_conditions(struct json_object *cluster, struct show_findings *f)
+/* The order of the findings is the order in which an administrator sets these things up. Every
+ * condition that the operator maintains is reported; a missing one is a failure, because what was
+ * never reported was never confirmed. */
+void show_bootstrap(
+	const struct show_world *w, const struct model_cluster *c, struct show_findings *f)
 {
+	struct json_object *cluster = show_cluster(w);
+
 	for (size_t i = 0; i < CLUSTER_N_CONDS; i++) {
 		const char *type = model_cluster_cond_types[i];
 
@@ -137,13 +139,6 @@ static void judge_conditions(struct json_object *cluster, struct show_findings *
 			show_found(f, SHOW_IS_NO, type, "check that the operator runs, and its log",
 				"not reported yet");
 	}
-}
-
-/* The order of the findings is the order in which an administrator sets these things up. */
-void show_bootstrap(
-	const struct show_world *w, const struct model_cluster *c, struct show_findings *f)
-{
-	judge_conditions(show_cluster(w), f);
 	judge_addresses(c, f);
 	judge_servers(c, f);
 	judge_registration(c, f);

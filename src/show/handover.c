@@ -56,31 +56,24 @@ const struct show_step_words show_steps[SHOW_N_STEPS] = {
 
 /* ---- what a cluster shows */
 
-/* Parse spec.authority; the default is Self. false: a value of a later version, which must not be
- * guessed. */
-static bool authority_of(const char *word, enum model_authority *out)
+/* spec.authority is Self by default; a value of a later version must not be guessed. An annotation
+ * name has slashes and dots, so the ticket is not read by a path. */
+void show_authority(struct json_object *cluster, struct show_authority *out)
 {
 	static const char *const words[] = {[MODEL_AUTHORITY_SELF] = "Self",
 		[MODEL_AUTHORITY_FOLLOWING] = "Following",
 		[MODEL_AUTHORITY_FROZEN] = "Frozen",
 		[MODEL_AUTHORITY_RETIRED] = "Retired"};
-
-	for (unsigned i = 0; i < ARRAY_LEN(words); i++)
-		if (str_eq(words[i], word ? word : "Self")) {
-			*out = (enum model_authority)i;
-			return true;
-		}
-	return false;
-}
-
-/* An annotation name has slashes and dots, so the ticket is not read by a path. */
-void show_authority(struct json_object *cluster, struct show_authority *out)
-{
 	struct json_object *c = show_condition(cluster, "Authority"),
 			   *status = json_get_obj(cluster, "status/authority"), *ticket = NULL;
+	const char *word = json_get_str(cluster, "spec/authority");
 
 	*out = (struct show_authority){.name = show_name(cluster)};
-	out->known = authority_of(json_get_str(cluster, "spec/authority"), &out->is);
+	for (unsigned i = 0; i < ARRAY_LEN(words); i++)
+		if (str_eq(words[i], word ? word : "Self")) {
+			out->is = (enum model_authority)i;
+			out->known = true;
+		}
 	json_object_object_get_ex(
 		json_get_obj(cluster, "metadata/annotations"), SHOW_TICKET, &ticket);
 	out->ticket = json_object_is_type(ticket, json_type_string) ? json_object_get_string(ticket)
@@ -500,27 +493,7 @@ static struct show_next promote_from_frozen(const struct show_authority *from,
 		"both clusters are Frozen: no cluster decides");
 }
 
-/* The source follows already: either this promotion is complete, or it runs in the wrong
- * direction. */
-static struct show_next promote_from_following(
-	const struct show_authority *from, const struct show_authority *to)
-{
-	struct show_next n;
-
-	if (to->is != MODEL_AUTHORITY_SELF)
-		return next(SHOW_DO_REFUSE, SHOW_STEP_FOLLOW,
-			to->is == MODEL_AUTHORITY_FROZEN
-				? "finish or abort the promotion in the other direction"
-				: "give the cluster that decides as --from",
-			"the source does not decide: it follows %s",
-			from->peer ? from->peer : "another cluster");
-	n = judge_following(to, from, SHOW_STEP_SWAP);
-	if (n.act == SHOW_DO_DONE)
-		n.step = SHOW_N_STEPS;
-	return n;
-}
-
-/* Each state of the source has one function; together they are the steps of enum show_step. */
+/* Together the states of the source are the steps of enum show_step. */
 struct show_next show_promote_next(const struct show_authority *from,
 	const struct show_authority *to, const struct show_promotion *p)
 {
@@ -537,7 +510,18 @@ struct show_next show_promote_next(const struct show_authority *from,
 	case MODEL_AUTHORITY_RETIRED:
 		break;
 	}
-	return promote_from_following(from, to);
+	/* Either this promotion is complete, or it runs in the wrong direction. */
+	if (to->is != MODEL_AUTHORITY_SELF)
+		return next(SHOW_DO_REFUSE, SHOW_STEP_FOLLOW,
+			to->is == MODEL_AUTHORITY_FROZEN
+				? "finish or abort the promotion in the other direction"
+				: "give the cluster that decides as --from",
+			"the source does not decide: it follows %s",
+			from->peer ? from->peer : "another cluster");
+	n = judge_following(to, from, SHOW_STEP_SWAP);
+	if (n.act == SHOW_DO_DONE)
+		n.step = SHOW_N_STEPS;
+	return n;
 }
 
 /* ---- aborting */

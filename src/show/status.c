@@ -151,23 +151,6 @@ static struct json_object *servers_json(struct json_object *cluster)
 	return out;
 }
 
-/* Count the register sets of all images that Trustee accepts as an approved boot; -1: unknown. */
-static int64_t count_boot_sets(const struct show_world *w)
-{
-	struct json_object *map = show_find(w, SHOW_CONFIGMAP, MODEL_RV_CONFIGMAP), *text = NULL;
-	cleanup_json struct json_object *names = NULL;
-	struct err ignored = ERR_INIT;
-
-	json_object_object_get_ex(json_get_obj(map, "data"), MODEL_RV_NAMES, &text);
-	if (!json_object_is_type(text, json_type_string))
-		return map ? 0 : -1;
-	names = json_parse(json_object_get_string(text), (size_t)json_object_get_string_len(text),
-		&json_limits_object, &ignored);
-	return json_object_is_type(names, json_type_array)
-		       ? (int64_t)json_object_array_length(names)
-		       : -1;
-}
-
 /* Without known values an image has no number of variants: sets of PCR values it may boot with. */
 static struct json_object *images_json(const struct show_world *w)
 {
@@ -229,20 +212,26 @@ static void add_waiting(struct json_object *out, const struct show_world *w, enu
 }
 
 /* What waits is listed in the order in which it blocks the rest: the cluster, images, keys,
- * Machines. */
+ * Machines. The register sets of all images that Trustee accepts as an approved boot are counted
+ * in its list of names; without the ConfigMap their number is unknown. */
 struct json_object *show_status(const struct show_world *w)
 {
 	static const enum show_kind order[] = {SHOW_CLUSTER, SHOW_IMAGE, SHOW_KEY, SHOW_MACHINE};
 	struct json_object *out = json_obj(), *cluster = show_cluster(w), *waiting = json_arr(),
 			   *unreadable = json_arr();
-	int64_t sets = count_boot_sets(w);
+	size_t len;
+	const char *text = show_file(w, MODEL_RV_CONFIGMAP, MODEL_RV_NAMES, &len);
+	struct err ignored = ERR_INIT;
+	cleanup_json struct json_object *sets =
+		text ? json_parse(text, len, &json_limits_object, &ignored) : json_arr();
 
 	json_add_str(out, "namespace", w->ns);
 	json_add(out, "cluster", cluster ? cluster_json(cluster) : NULL);
 	json_add(out, "trusteeServers", servers_json(cluster));
 	json_add(out, "images", images_json(w));
-	if (sets >= 0)
-		json_add_int(out, "bootSets", sets);
+	if (show_find(w, SHOW_CONFIGMAP, MODEL_RV_CONFIGMAP) &&
+		json_object_is_type(sets, json_type_array))
+		json_add_int(out, "bootSets", (int64_t)json_len(sets));
 	json_add(out, "machines", machines_json(w));
 	json_add_int(out, "keys", (int64_t)w->list[SHOW_KEY].n);
 	for (size_t i = 0; i < ARRAY_LEN(order); i++)

@@ -102,23 +102,6 @@ static void check_keys(
 	}
 }
 
-/* No image in force means that every boot is refused, whatever the Machine's state. */
-static void check_images(const struct show_world *w, struct json_object *checks)
-{
-	size_t good = show_count_true(w, SHOW_IMAGE, "Committed");
-	cleanup_free char *text = NULL;
-
-	if (w->list[SHOW_IMAGE].problem) {
-		add_check(checks, "approved images", SHOW_STATE_PASSES, w->list[SHOW_IMAGE].problem,
-			NULL);
-		return;
-	}
-	text = xasprintf("%zu of %zu in force", good, w->list[SHOW_IMAGE].n);
-	add_check(checks, "approved images", good ? SHOW_STATE_GOOD : SHOW_STATE_ACT, text,
-		good ? NULL
-		     : "Without an approved image, every boot is refused: tecctl image approve");
-}
-
 /* Report an operator that does not decide: it writes no conditions on its copies and accepts no
  * new nodes. */
 static void check_authority(
@@ -151,23 +134,6 @@ static void check_authority(
 			"give the node another server: tec-node rebind-servers");
 		return;
 	}
-}
-
-/* Without a cluster nothing is served; TrusteeSynced is left out while it was never reported. */
-static void check_cluster(const struct show_world *w, struct json_object *checks)
-{
-	struct json_object *cluster = show_cluster(w);
-
-	if (w->list[SHOW_CLUSTER].problem || !cluster) {
-		const char *problem = w->list[SHOW_CLUSTER].problem;
-
-		add_check(checks, "cluster", SHOW_STATE_ACT,
-			problem ? problem : "no readable TrustedExecutionCluster", "tecctl doctor");
-		return;
-	}
-	check_condition(checks, SHOW_CLUSTER, cluster, "Installed", "cluster");
-	if (show_condition(cluster, "TrusteeSynced"))
-		check_condition(checks, SHOW_CLUSTER, cluster, "TrusteeSynced", "Trustee");
 }
 
 /* ---- refusals */
@@ -368,16 +334,19 @@ static struct json_object *refusals_json(const struct show_world *w, struct json
 
 /* ---- together */
 
-/* Checks come in the order in which they come true, so that the first failure is the one to
- * work on. */
+/* Checks come in the order in which they come true, so that the first failure is the one to work
+ * on. Without a cluster nothing is served; TrusteeSynced is left out while it was never reported. No
+ * image in force means that every boot is refused, whatever the Machine's state. */
 struct json_object *show_why(const struct show_world *w, struct json_object *machine)
 {
-	struct json_object *out = json_obj(), *checks = json_arr(), *refusals;
-	struct show_state s = show_state_of(SHOW_MACHINE, machine);
+	struct json_object *out = json_obj(), *checks = json_arr(), *cluster = show_cluster(w);
+	const struct show_list *clusters = &w->list[SHOW_CLUSTER], *images = &w->list[SHOW_IMAGE];
+	size_t good = show_count_true(w, SHOW_IMAGE, "Committed");
+	cleanup_free char *in_force = xasprintf("%zu of %zu in force", good, images->n);
 
 	json_add_str(json_add_str(out, "machine", show_name(machine)), "id",
 		json_get_str(machine, "spec/id"));
-	json_add_str(out, "state", s.word);
+	json_add_str(out, "state", show_state_of(SHOW_MACHINE, machine).word);
 	check_authority(w, machine, checks);
 	if (show_deleting(machine))
 		add_check(checks, "machine", SHOW_STATE_ACT, "being deleted; its keys are revoked",
@@ -385,10 +354,23 @@ struct json_object *show_why(const struct show_world *w, struct json_object *mac
 	check_condition(checks, SHOW_MACHINE, machine, "KeyReady", "disk key");
 	check_keys(w, machine, checks);
 	check_condition(checks, SHOW_MACHINE, machine, "Delivered", "delivery to Trustee");
-	check_cluster(w, checks);
-	check_images(w, checks);
-	refusals = refusals_json(w, machine);
-	json_add(json_add(out, "checks", checks), "refusals", refusals);
+	if (clusters->problem || !cluster)
+		add_check(checks, "cluster", SHOW_STATE_ACT,
+			clusters->problem ? clusters->problem
+					  : "no readable TrustedExecutionCluster",
+			"tecctl doctor");
+	else
+		check_condition(checks, SHOW_CLUSTER, cluster, "Installed", "cluster");
+	if (!clusters->problem && show_condition(cluster, "TrusteeSynced"))
+		check_condition(checks, SHOW_CLUSTER, cluster, "TrusteeSynced", "Trustee");
+	if (images->problem)
+		add_check(checks, "approved images", SHOW_STATE_PASSES, images->problem, NULL);
+	else
+		add_check(checks, "approved images", good ? SHOW_STATE_GOOD : SHOW_STATE_ACT,
+			in_force,
+			good ? NULL
+			     : "Without an approved image, every boot is refused: tecctl image approve");
+	json_add(json_add(out, "checks", checks), "refusals", refusals_json(w, machine));
 	if (w->list[SHOW_EVENT].problem)
 		json_add_str(out, "eventsUnreadable", w->list[SHOW_EVENT].problem);
 	return out;

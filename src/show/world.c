@@ -194,14 +194,23 @@ struct json_object *show_machine_other_key(
 	return NULL;
 }
 
-/* The name of the file contains a dot, so it is not read by a path. */
-struct model_pcrs *show_pcrs(const struct show_world *w)
+/* The name of a file contains a dot, so it is not read by a path. */
+const char *show_file(
+	const struct show_world *w, const char *configmap, const char *file, size_t *len)
 {
-	struct json_object *map = show_find(w, SHOW_CONFIGMAP, MODEL_PCRS_CONFIGMAP), *text = NULL;
+	struct json_object *map = show_find(w, SHOW_CONFIGMAP, configmap), *text = NULL;
 
-	json_object_object_get_ex(json_get_obj(map, "data"), MODEL_PCRS_FILE, &text);
+	json_object_object_get_ex(json_get_obj(map, "data"), file, &text);
 	if (!json_object_is_type(text, json_type_string))
 		return NULL;
-	return model_pcrs_parse(
-		json_object_get_string(text), (size_t)json_object_get_string_len(text));
+	*len = (size_t)json_object_get_string_len(text);
+	return json_object_get_string(text);
+}
+
+struct model_pcrs *show_pcrs(const struct show_world *w)
+{
+	size_t len;
+	const char *text = show_file(w, MODEL_PCRS_CONFIGMAP, MODEL_PCRS_FILE, &len);
+
+	return text ? model_pcrs_parse(text, len) : NULL;
 }

@@ -68,6 +68,9 @@ struct json_object *show_condition(struct json_object *o, const char *type);
 bool show_is_true(struct json_object *o, const char *type);
 /* Counts the objects of a list whose condition of this type is True. */
 size_t show_count_true(const struct show_world *w, enum show_kind kind, const char *type);
+/* The text of a file in a ConfigMap; NULL: no such map, or no text. Borrowed from w. */
+const char *show_file(
+	const struct show_world *w, const char *configmap, const char *file, size_t *len);
 /* The PCR values of all images, from their ConfigMap; the caller frees. NULL: absent. */
 struct model_pcrs *show_pcrs(const struct show_world *w);
 
