@@ -124,8 +124,8 @@ static const char *advice(enum attest_fault fault)
 	}
 }
 
-/* Report the verdict on this machine in the token (EAR). A server may issue a token for a machine that it
- * does not trust, so a token alone proves nothing. */
+/* Report the verdict on this machine in the token (EAR). A server may issue a token for a machine
+ * that it does not trust, so a token alone proves nothing. */
 static void say_token(struct doctor *d, const struct attest_token *t)
 {
 	cleanup_json struct json_object *claims =

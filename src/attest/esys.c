@@ -315,8 +315,9 @@ static TSS2_RC authorize(struct attest_esys *e, struct making *m)
 }
 
 /*
- * Recreate the EK as a transient object, then create the AK under it and load it. The EK is not persisted:
- * the template reproduces it at any time. Both commands on the AK need their own policy authorization.
+ * Recreate the EK as a transient object, then create the AK under it and load it. The EK is not
+ * persisted: the template reproduces it at any time. Both commands on the AK need their own policy
+ * authorization.
  */
 static TSS2_RC make_keys(struct attest_esys *e, struct making *m, const char **what)
 {
@@ -546,9 +547,9 @@ static int write_evidence(const struct quoted *q, const struct pki_spki *ak,
 	return 0;
 }
 
-/* Make one attempt: 1 if done, 0 if a PCR changed between the quote and the reading, -1 on error. `extra`
- * binds the quote to one handshake. The parser is strict, so a quote that a broker would refuse is noticed
- * here. */
+/* Make one attempt: 1 if done, 0 if a PCR changed between the quote and the reading, -1 on error.
+ * `extra` binds the quote to one handshake. The parser is strict, so a quote that a broker would
+ * refuse is noticed here. */
 static int try_quote(struct attest_esys *e, ESYS_TR ak, const struct pki_spki *key,
 	const uint8_t extra[SHA256_LEN], struct strbuf *evidence, struct err *err)
 {
@@ -576,8 +577,8 @@ static int try_quote(struct attest_esys *e, ESYS_TR ak, const struct pki_spki *k
 											      : 1;
 }
 
-/* Check the key first: quoting with a key of the wrong type would fail with an obscure code. Signals are
- * held over all attempts. */
+/* Check the key first: quoting with a key of the wrong type would fail with an obscure code.
+ * Signals are held over all attempts. */
 int attest_esys_quote(struct attest_esys *e, uint32_t handle, const uint8_t extra[SHA256_LEN],
 	struct strbuf *evidence, struct err *err)
 {

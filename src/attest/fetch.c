@@ -5,8 +5,8 @@
  * only once, and so that the final error is the most informative one: a refusal, then a usage
  * error, a TPM failure, a server error, and a network error.
  *
- * The answer 409 to a registration has two causes: the key is already registered with this UUID, or with
- * another one. The second is normal after a reinstallation, but a person should see it.
+ * The answer 409 to a registration has two causes: the key is already registered with this UUID, or
+ * with another one. The second is normal after a reinstallation, but a person should see it.
  */
 #include "config.h"
 
@@ -233,8 +233,8 @@ static void say(struct fetch *f, const char *fmt, ...)
 		f->r.say(f->arg, strbuf_str(&text));
 }
 
-/* Keep the error of a server, and print it if it differs from the previous one. Certificate errors get the
- * time: a wrong clock is the usual cause of an invalid period. */
+/* Keep the error of a server, and print it if it differs from the previous one. Certificate errors
+ * get the time: a wrong clock is the usual cause of an invalid period. */
 static void note(struct fetch *f, size_t i, enum attest_fault fault, const struct err *err)
 {
 	struct said *s = &f->said[i];
@@ -267,8 +267,8 @@ static void on_progress(void *arg)
 
 /* ---- rounds */
 
-/* Give up if the retries are used up, else start the next round after a backoff. A missing or busy TPM gets
- * TPM_MS to recover, other TPM errors are permanent. */
+/* Give up if the retries are used up, else start the next round after a backoff. A missing or busy
+ * TPM gets TPM_MS to recover, other TPM errors are permanent. */
 static void end_round(struct fetch *f)
 {
 	const struct said *why = reason(f);

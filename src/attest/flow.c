@@ -97,8 +97,8 @@ struct attest_token *attest_flow_read_token(const char *body, size_t len, struct
 
 /* ---- paths */
 
-/* The path becomes part of a URL, so its characters are limited. A segment does not begin with a dot, so
- * that "." and ".." are refused. */
+/* The path becomes part of a URL, so its characters are limited. A segment does not begin with a
+ * dot, so that "." and ".." are refused. */
 bool attest_path_valid(const char *path)
 {
 	for (unsigned i = 0; i < 3; i++) {

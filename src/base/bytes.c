@@ -120,7 +120,8 @@ int bytes_hex_digit(int c)
 				      : -1;
 }
 
-/* Upper case is refused, so that one value has one text. A failure may leave a decoded prefix in out. */
+/* Upper case is refused, so that one value has one text. A failure may leave a decoded prefix in
+ * out. */
 int bytes_from_hex(const char *hex, size_t hex_len, uint8_t *out)
 {
 	if (hex_len % 2 != 0)
@@ -154,8 +155,8 @@ void bytes_to_b64url(struct strbuf *out, const void *in, size_t len)
 	encode(out, in, len, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
 }
 
-/* libsodium is as strict as promised above (RFC 4648 section 3.5), but takes bytes that are not ASCII for
- * digits. */
+/* libsodium is as strict as promised above (RFC 4648 section 3.5), but takes bytes that are not
+ * ASCII for digits. */
 static int decode_into(
 	uint8_t *out, size_t room, const char *in, size_t len, int variant, size_t *out_len)
 {

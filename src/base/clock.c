@@ -147,8 +147,8 @@ static int parse_zone(const char *s, int64_t *offset_s)
 	return 0;
 }
 
-/* Accept lower-case 't' and 'z' too, as RFC 3339 section 5.6 allows. timegm() moves a date that does not
- * exist to one that does. */
+/* Accept lower-case 't' and 'z' too, as RFC 3339 section 5.6 allows. timegm() moves a date that
+ * does not exist to one that does. */
 int clock_parse(const char *s, int64_t *wall_us)
 {
 	int year, month, day, h, m, sec;

@@ -5,10 +5,11 @@
  * json-c.
  *
  * The reader makes one pass over the text with a stack of open containers, without recursion. Every
- * value is put into its container as soon as it is made, so that on an error one json_object_put() of
- * the root releases everything. A name is inserted into json-c's table (which is seeded at random) with
- * the hash that was computed for the duplicate check. Strings are scanned twice: skip_string() finds the
- * end and checks escapes, and only a string with escapes is then copied by unescape(). Most have none.
+ * value is put into its container as soon as it is made, so that on an error one json_object_put()
+ * of the root releases everything. A name is inserted into json-c's table (which is seeded at
+ * random) with the hash that was computed for the duplicate check. Strings are scanned twice:
+ * skip_string() finds the end and checks escapes, and only a string with escapes is then copied by
+ * unescape(). Most have none.
  */
 #include "config.h"
 

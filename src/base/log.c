@@ -68,8 +68,8 @@ void log_capture(void (*fn)(enum log_level level, const char *line, void *arg), 
 }
 
 /* Write the character at p as it appears between quotes and return its length; its input bytes are
- * counted in *n. `out` has UTF8_ESCAPE_LEN bytes. Characters that a terminal acts on are escaped, so that a log
- * can be printed safely. */
+ * counted in *n. `out` has UTF8_ESCAPE_LEN bytes. Characters that a terminal acts on are escaped,
+ * so that a log can be printed safely. */
 static size_t quote_char(const uint8_t *p, size_t left, size_t *n, char *out)
 {
 	static const char short_escapes[] = "\"\"\\\\\nn\rr\tt";

@@ -375,9 +375,9 @@ static void post_attest(struct httpd_req *r, void *arg)
 	pass_on(p, "POST", API "attest", &body, "application/json");
 }
 
-/* The path after ".../resource/": exactly repository/type/tag, otherwise NULL. The first character of a
- * segment must not be a dot, which excludes "." and "..". An empty segment before them, which one release
- * of the attester sends, is skipped. */
+/* The path after ".../resource/": exactly repository/type/tag, otherwise NULL. The first character
+ * of a segment must not be a dot, which excludes "." and "..". An empty segment before them, which
+ * one release of the attester sends, is skipped. */
 static const char *resource_path(const char *target)
 {
 	const char *path = target + strlen(RESOURCE), *s;

@@ -3,9 +3,9 @@
  * Keys are converted to OpenSSL objects first, and OpenSSL validates points and numbers. Every
  * intermediate secret of key wrapping is a struct secret.
  *
- * When a JWE is opened, the additional data is the protected header as it was sent, never a header encoded
- * again. The header may contain unknown members, but none listed as critical (RFC 7515 section
- * 4.1.11), and no compression.
+ * When a JWE is opened, the additional data is the protected header as it was sent, never a header
+ * encoded again. The header may contain unknown members, but none listed as critical (RFC 7515
+ * section 4.1.11), and no compression.
  */
 #include "config.h"
 
@@ -36,7 +36,7 @@
 static const struct json_limits limits = {.bytes = JWE_MAX_LEN, .depth = 16, .tokens = 4096};
 
 struct curve {
-	const char *name, *group;
+	const char *name;
 	size_t len; /* of a coordinate */
 };
 
@@ -57,10 +57,10 @@ struct jwe_own {
 	struct strbuf x, y;  /* base64url */
 };
 
-static const struct curve curves[] = {{"P-256", "P-256", 32}, {"P-521", "P-521", 66}};
+static const struct curve curves[] = {{"P-256", 32}, {"P-521", 66}};
 
-/* The error queue is cleared so that a later TLS session does not report our failure as its own. ERR_BUG:
- * OpenSSL refused checked input. */
+/* The error queue is cleared so that a later TLS session does not report our failure as its own.
+ * ERR_BUG: OpenSSL refused checked input. */
 static int refuse(struct err *err, enum err_kind kind, const char *text)
 {
 	ERR_clear_error();
@@ -109,7 +109,7 @@ static EVP_PKEY *ec_key(const struct pki_jwk *k, const struct curve *curve)
 		return NULL;
 	/* The parameters borrow point and name: they must live until from_params() returns. */
 	params[0] = OSSL_PARAM_construct_utf8_string(
-		OSSL_PKEY_PARAM_GROUP_NAME, (char *)curve->group, 0);
+		OSSL_PKEY_PARAM_GROUP_NAME, (char *)curve->name, 0);
 	params[1] = OSSL_PARAM_construct_octet_string(
 		OSSL_PKEY_PARAM_PUB_KEY, point, 1 + 2 * curve->len);
 	params[2] = OSSL_PARAM_construct_end();
@@ -242,7 +242,7 @@ static bool key_wrap(const uint8_t *kek, const struct secret *cek, uint8_t out[W
 static int wrap_ec(const struct jwe_key *k, const struct secret *cek, struct strbuf *header,
 	struct strbuf *wrapped, struct err *err)
 {
-	cleanup_pkey EVP_PKEY *mine = EVP_EC_gen(k->curve->group);
+	cleanup_pkey EVP_PKEY *mine = EVP_EC_gen(k->curve->name);
 	cleanup_secret struct secret *z = mine ? agree(mine, k->evp, k->curve->len) : NULL;
 	cleanup_secret struct secret *kek = secret_new(CEK_LEN);
 	uint8_t point[1 + 2 * COORD_MAX], out[WRAPPED_LEN];

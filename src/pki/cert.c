@@ -30,8 +30,8 @@
 #define NAME_MAX_LEN 253
 #define LABEL_CHARS  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
-/* Set version, serial number and validity: `days` days from SKEW_S before now_s, as a node's clock may run
- * behind ours. False: days is out of range. */
+/* Set version, serial number and validity: `days` days from SKEW_S before now_s, as a node's clock
+ * may run behind ours. False: days is out of range. */
 static bool begin(X509 *x, int64_t now_s, unsigned days)
 {
 	cleanup_bn BIGNUM *serial = NULL;

@@ -94,8 +94,8 @@ void rats_auth_fini(struct rats_auth *a)
 
 /* ---- attest: reading */
 
-/* Only syntax is checked; jwe_key_new() validates the numbers when the key is used. Members of the other
- * type of key are dropped. */
+/* Only syntax is checked; jwe_key_new() validates the numbers when the key is used. Members of the
+ * other type of key are dropped. */
 static int read_key(struct json_object *o, struct pki_jwk *k, enum rats_flaw *flaw, struct err *err)
 {
 	*k = pki_jwk_read(o);
@@ -123,8 +123,8 @@ static int read_init_data(
 	return rats_initdata_check(out->init_data, strlen(out->init_data), err);
 }
 
-/* The order of the checks decides which flaw is counted if there are several. The nonce is compared with
- * the session's later, in rats_attest_verify(). */
+/* The order of the checks decides which flaw is counted if there are several. The nonce is compared
+ * with the session's later, in rats_attest_verify(). */
 int rats_attest_read(const char *body, size_t len, size_t max, struct rats_attest *out,
 	enum rats_flaw *flaw, struct err *err)
 {

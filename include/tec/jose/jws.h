@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Compact JWS (RFC 7515) with two algorithms, each by keys of its own: a token's own `alg` is only
- * checked. EdDSA over Ed25519 (RFC 8037) is for Trustee's admin API. ES256 (RFC 7518 section 3.4) by one
- * fixed P-256 key is for attestation tokens; the header carries the public key as `jwk`, as clients of
- * Trustee expect, but it is never used to verify.
+ * checked. EdDSA over Ed25519 (RFC 8037) is for Trustee's admin API. ES256 (RFC 7518 section 3.4)
+ * by one fixed P-256 key is for attestation tokens; the header carries the public key as `jwk`, as
+ * clients of Trustee expect, but it is never used to verify.
  *
  * Pure bytes: the caller handles claims and times, both ways. A signed token is a credential and
  * therefore a struct secret. Fails with ERR_INVALID (malformed token or key) or ERR_DENIED (the
