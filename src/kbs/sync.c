@@ -98,18 +98,13 @@ void kbs_sum_hex(const struct kbs_sum *sum, char out[SHA256_HEX_LEN + 1])
 
 /* ---- entries */
 
-/* The kind is part of the hash, as both kinds share one table. */
-static uint32_t hash_of(enum kbs_kind kind, const char *name)
-{
-	return table_hash_str(name) + (uint32_t)kind;
-}
-
-/* A path and a value may have the same name, so the kind is compared too. */
+/* A path and a value may have the same name, so the kind is compared too; it is also part of the hash,
+ * as both kinds share one table. */
 struct kbs_entry *kbs_entry_find(const struct kbs_sync *s, enum kbs_kind kind, const char *name)
 {
 	struct kbs_entry *e;
 
-	TABLE_WITH_HASH (e, link, &s->entries, hash_of(kind, name))
+	TABLE_WITH_HASH (e, link, &s->entries, table_hash_str(name) + (uint32_t)kind)
 		if (e->kind == kind && strcmp(e->name, name) == 0)
 			return e;
 	return NULL;
@@ -130,7 +125,7 @@ static struct kbs_entry *find_or_add(struct kbs_sync *s, enum kbs_kind kind, con
 	else
 		e->name = intern_ref(name);
 	e->kind = kind;
-	table_add(&s->entries, &e->link, hash_of(kind, name));
+	table_add(&s->entries, &e->link, table_hash_str(name) + (uint32_t)kind);
 	return e;
 }
 

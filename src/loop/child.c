@@ -51,7 +51,7 @@ struct child {
 	int exec_fd; /* owned; delivers the errno of a failed exec; -1: closed */
 	struct timer deadline;
 	struct defer failed;     /* reports a failure to start, from the loop */
-	struct err err;          /* that failure */
+	struct err err;          /* of a child that may still run */
 	struct body input, text; /* stdin and stdout; may hold secrets */
 	size_t input_done, max_out;
 	char tail[STDERR_KEEP]; /* last bytes of stderr */
@@ -145,10 +145,12 @@ static void child_abandon(struct op *op)
 }
 
 /* Report a failure of a child that may still run, then kill it. */
-static void child_fail(struct child *c, const struct err *err)
+static void child_fail(void *child)
 {
+	struct child *c = child;
+
 	op_finish(&c->op);
-	c->done(c->arg, err, "", 0);
+	c->done(c->arg, &c->err, "", 0);
 	child_abandon(&c->op);
 }
 
@@ -181,12 +183,11 @@ static int read_out(struct child *c)
 static void on_out(int fd, bool readable, bool writable, void *arg)
 {
 	struct child *c = arg;
-	struct err err = ERR_INIT;
 
 	if (read_out(c) == 0)
 		return;
-	err_set(&err, ERR_INVALID, "%.64s wrote more than %zu bytes", c->name, c->max_out);
-	child_fail(c, &err);
+	err_set(&c->err, ERR_INVALID, "%.64s wrote more than %zu bytes", c->name, c->max_out);
+	child_fail(c);
 }
 
 static void on_errs(int fd, bool readable, bool writable, void *arg)
@@ -308,17 +309,9 @@ static void on_exit_seen(int fd, bool readable, bool writable, void *arg)
 static void on_deadline(void *arg)
 {
 	struct child *c = arg;
-	struct err err = ERR_INIT;
 
-	err_set(&err, ERR_TRANSIENT, "%.64s did not finish in time", c->name);
-	child_fail(c, &err);
-}
-
-static void on_failed(void *arg)
-{
-	struct child *c = arg;
-
-	child_fail(c, &c->err);
+	err_set(&c->err, ERR_TRANSIENT, "%.64s did not finish in time", c->name);
+	child_fail(c);
 }
 
 /* ---- the start */
@@ -476,7 +469,7 @@ struct op *child_start(struct loop *l, struct op_scope *scope, const struct chil
 	op_begin(&c->op, scope, child_abandon);
 	if (child_spawn(c, spec, &p) < 0) {
 		err_set_errno(&c->err, ERR_TRANSIENT, errno, "%.64s cannot be started", c->name);
-		defer_call(&c->failed, l, on_failed, c);
+		defer_call(&c->failed, l, child_fail, c);
 	} else if (spec->deadline_ms > 0) {
 		timer_set(&c->deadline, spec->deadline_ms);
 	}

@@ -126,7 +126,7 @@ static uint64_t deadline(uint64_t after_ms)
 }
 
 /* Setting again counts as new: the timer moves after others with an equal deadline. */
-static void set_at(struct timer *t, uint64_t at_ms)
+void timer_set(struct timer *t, uint64_t after_ms)
 {
 	struct loop *l = t->loop;
 
@@ -134,22 +134,15 @@ static void set_at(struct timer *t, uint64_t at_ms)
 		DIE("setting a timer that was not initialised");
 	timer_cancel(t);
 	ARRAY_GROW(l->heap, l->n_timers);
-	t->at_ms = at_ms;
-	sift_up(l, l->n_timers++, (struct timer_entry){at_ms, l->timer_seq++, t});
-}
-
-void timer_set(struct timer *t, uint64_t after_ms)
-{
-	set_at(t, deadline(after_ms));
+	t->at_ms = deadline(after_ms);
+	sift_up(l, l->n_timers++, (struct timer_entry){t->at_ms, l->timer_seq++, t});
 }
 
 /* For a timer that several reasons may set, such as a queue's key with a retry and a resync. */
 void timer_set_earlier(struct timer *t, uint64_t after_ms)
 {
-	uint64_t at = deadline(after_ms);
-
-	if (!timer_is_set(t) || at < t->at_ms)
-		set_at(t, at);
+	if (!timer_is_set(t) || deadline(after_ms) < t->at_ms)
+		timer_set(t, after_ms);
 }
 
 void timer_cancel(struct timer *t)

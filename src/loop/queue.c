@@ -57,7 +57,7 @@ struct queue {
 
 /* ---- entries */
 
-static void on_deadline(void *arg);
+static void make_due(void *entry);
 
 static struct entry *find(const struct queue *q, const char *key)
 {
@@ -81,7 +81,7 @@ static struct entry *find_or_add(struct queue *q, const char *key)
 	e = xcalloc(1, offsetof(struct entry, key) + len + 1);
 	memcpy(e->key, key, len);
 	e->queue = q;
-	timer_init(&e->later, q->loop, on_deadline, e);
+	timer_init(&e->later, q->loop, make_due, e);
 	table_add(&q->entries, &e->link, table_hash_str(key));
 	return e;
 }
@@ -136,9 +136,12 @@ static void arm(struct queue *q)
 		defer_call(&q->run, q->loop, work_due, q);
 }
 
-/* Append to the due list. The time of becoming due feeds the wait metric. */
-static void make_due(struct queue *q, struct entry *e)
+/* Append to the due list; also the timer's callback. The time of becoming due feeds the wait metric. */
+static void make_due(void *entry)
 {
+	struct entry *e = entry;
+	struct queue *q = e->queue;
+
 	unschedule(q, e);
 	e->due_ms = clock_boot_ms();
 	e->is_due = true;
@@ -147,20 +150,13 @@ static void make_due(struct queue *q, struct entry *e)
 	arm(q);
 }
 
-static void on_deadline(void *arg)
-{
-	struct entry *e = arg;
-
-	make_due(e->queue, e);
-}
-
 /* Schedule the key after after_ms ms; an earlier deadline, or being due, wins. */
 static void schedule(struct queue *q, struct entry *e, uint64_t after_ms)
 {
 	if (e->is_due)
 		return;
 	if (after_ms == 0)
-		make_due(q, e);
+		make_due(e);
 	else
 		timer_set_earlier(&e->later, after_ms);
 }

@@ -109,18 +109,8 @@ static void site_free(struct h2c_site *s)
 
 /* ---- requests ---- */
 
-/* Append a string to k->text, which was allocated large enough, and return its address. */
-static char *put_text(char **at, const char *s, size_t len)
-{
-	char *start = *at;
-
-	memcpy(start, s, len);
-	start[len] = '\0';
-	*at += len + 1;
-	return start;
-}
-
-/* Add a header field. HTTP/2 needs lower-case names; nghttp2 converts them. */
+/* Add a header field and its text to k->text, which was allocated large enough. HTTP/2 needs lower-case
+ * names; nghttp2 converts them. */
 static void put_nv(struct h2c_call *k, char **at, const char *name, const char *prefix,
 	const char *value, size_t len)
 {
@@ -128,12 +118,13 @@ static void put_nv(struct h2c_call *k, char **at, const char *name, const char *
 	size_t prefix_len = strlen(prefix);
 
 	nv->namelen = strlen(name);
-	nv->name = (uint8_t *)put_text(at, name, nv->namelen);
+	nv->name = memcpy(*at, name, nv->namelen + 1);
+	*at += nv->namelen + 1;
 	nv->valuelen = prefix_len + len;
-	nv->value = (uint8_t *)*at;
-	memcpy(*at, prefix, prefix_len);
-	*at += prefix_len;
-	(void)put_text(at, value, len);
+	nv->value = memcpy(*at, prefix, prefix_len);
+	memcpy(*at + prefix_len, value, len);
+	(*at)[nv->valuelen] = '\0';
+	*at += nv->valuelen + 1;
 }
 
 /* Return the length of the URL's origin, or 0 if the URL is invalid. User information ("user@host")
@@ -199,12 +190,6 @@ static void deliver(void *arg);
 static struct h2c_calls *queue_of(const struct h2c_call *k)
 {
 	return k->yields ? &k->site->yielding : &k->site->queue;
-}
-
-/* True for requests that others yield to. */
-static bool is_first(const struct h2c_call *k)
-{
-	return !k->yields && !k->long_lived;
 }
 
 static void call_queue(struct h2c_call *k)
@@ -318,7 +303,7 @@ static void call_detach(struct h2c_call *k)
 	call_unready(k);
 	timer_fini(&k->deadline);
 	timer_fini(&k->silence);
-	if (k->site && is_first(k) && --k->site->n_first == 0)
+	if (k->site && !k->yields && !k->long_lived && --k->site->n_first == 0)
 		k->site->first_ms = clock_boot_ms();
 	if (k->site && --k->site->n_calls == 0)
 		site_wake(k->site);
@@ -1320,7 +1305,7 @@ struct op *h2c_start(struct h2c *c, struct op_scope *scope, const struct httpc_r
 	copy_request(k, req, origin_len);
 	k->site = site_get(c, origin, req->connect_to, req->tls);
 	k->site->n_calls++;
-	k->site->n_first += is_first(k);
+	k->site->n_first += !k->yields && !k->long_lived;
 	if (k->deadline_ms)
 		timer_set(&k->deadline, k->deadline_ms);
 	call_queue(k);

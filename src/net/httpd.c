@@ -285,13 +285,6 @@ void httpd_peer_stream(struct httpd_peer *p)
 	p->given = p->taken = 0;
 }
 
-/* Record how much was sent, and check again after idle_ms. */
-static void expect_progress(struct httpd_peer *p)
-{
-	p->taken = p->given - output_len(p);
-	timer_set(&p->timer, p->httpd->conf.idle_ms);
-}
-
 size_t httpd_peer_add(struct httpd_peer *p, const void *data, size_t len)
 {
 	assert(p->state == HTTPD_PEER_STREAM);
@@ -299,8 +292,10 @@ size_t httpd_peer_add(struct httpd_peer *p, const void *data, size_t len)
 	peer_write(p, data, len);
 	if (output_len(p) == 0)
 		return 0;
-	if (!timer_is_set(&p->timer))
-		expect_progress(p);
+	if (!timer_is_set(&p->timer)) {
+		p->taken = p->given - output_len(p);
+		timer_set(&p->timer, p->httpd->conf.idle_ms);
+	}
 	return output_len(p);
 }
 
@@ -734,7 +729,8 @@ static void on_timeout(void *arg)
 		return;
 	case HTTPD_PEER_STREAM:
 		if (p->given - output_len(p) != p->taken) {
-			expect_progress(p);
+			p->taken = p->given - output_len(p);
+			timer_set(&p->timer, p->httpd->conf.idle_ms);
 			return;
 		}
 		/* Its buffered data would be kept indefinitely. */

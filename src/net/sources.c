@@ -22,11 +22,6 @@ struct keyed {
 	uint8_t key[ADDR_SOURCE_LEN];
 };
 
-static uint32_t hash_of(const uint8_t key[ADDR_SOURCE_LEN])
-{
-	return table_hash(key, ADDR_SOURCE_LEN);
-}
-
 static struct keyed *find(const struct table *t, const uint8_t key[ADDR_SOURCE_LEN], uint32_t hash)
 {
 	struct keyed *k;
@@ -79,14 +74,14 @@ void sources_free(struct sources *s)
 
 void *sources_find(const struct sources *s, const uint8_t key[ADDR_SOURCE_LEN])
 {
-	struct source *o = (struct source *)find(&s->table, key, hash_of(key));
+	struct source *o = (struct source *)find(&s->table, key, table_hash(key, ADDR_SOURCE_LEN));
 
 	return o ? o->record : NULL;
 }
 
 void *sources_use(struct sources *s, const uint8_t key[ADDR_SOURCE_LEN], bool *fresh)
 {
-	uint32_t hash = hash_of(key);
+	uint32_t hash = table_hash(key, ADDR_SOURCE_LEN);
 	struct source *o = (struct source *)find(&s->table, key, hash);
 
 	*fresh = !o;
@@ -283,16 +278,10 @@ static void link_level(struct share *s, struct share_source *src)
 		s->top = src->n;
 }
 
-static void link_place(struct share_place *p)
-{
-	TAILQ_INSERT_TAIL(&p->source->places, p, link);
-	p->active_ms = clock_boot_ms();
-}
-
 /* Joining counts as activity of the source. */
 void share_join(struct share *s, struct share_place *p, const uint8_t key[ADDR_SOURCE_LEN])
 {
-	uint32_t hash = hash_of(key);
+	uint32_t hash = table_hash(key, ADDR_SOURCE_LEN);
 
 	p->source = (struct share_source *)find(&s->sources, key, hash);
 	if (p->source) {
@@ -304,7 +293,8 @@ void share_join(struct share *s, struct share_place *p, const uint8_t key[ADDR_S
 		table_add(&s->sources, &p->source->keyed.link, hash);
 	}
 	p->source->n++;
-	link_place(p);
+	TAILQ_INSERT_TAIL(&p->source->places, p, link);
+	p->active_ms = clock_boot_ms();
 	link_level(s, p->source);
 }
 
@@ -328,7 +318,8 @@ void share_leave(struct share *s, struct share_place *p)
 void share_active(struct share *s, struct share_place *p)
 {
 	TAILQ_REMOVE(&p->source->places, p, link);
-	link_place(p);
+	TAILQ_INSERT_TAIL(&p->source->places, p, link);
+	p->active_ms = clock_boot_ms();
 	unlink_level(s, p->source);
 	link_level(s, p->source);
 }
@@ -343,7 +334,8 @@ struct share_place *share_victim(
 	*own = false;
 	if (s->top == 0)
 		return NULL;
-	src = (struct share_source *)find(&s->sources, newcomer, hash_of(newcomer));
+	src = (struct share_source *)find(
+		&s->sources, newcomer, table_hash(newcomer, ADDR_SOURCE_LEN));
 	*own = src && src->n == s->top;
 	if (!*own)
 		src = TAILQ_FIRST(&s->levels[s->top]);
@@ -358,8 +350,8 @@ struct share_place *share_idlest(const struct share *s)
 struct share_place *share_held(
 	const struct share *s, const uint8_t source[ADDR_SOURCE_LEN], size_t *n)
 {
-	const struct share_source *src =
-		(struct share_source *)find(&s->sources, source, hash_of(source));
+	const struct share_source *src = (struct share_source *)find(
+		&s->sources, source, table_hash(source, ADDR_SOURCE_LEN));
 
 	*n = src ? src->n : 0;
 	return src ? TAILQ_FIRST(&src->places) : NULL;
