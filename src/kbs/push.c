@@ -40,20 +40,21 @@
 #include "tec/kbs/admin.h"
 #include "tec/loop/timer.h"
 
-#define AWAY_MIN_MS         200u /* first delay of a probe */
-#define SAID_MAX_MS         30000u /* longest delay if Trustee answers but does not accept the request */
-#define LOST_MAX_MS         500u /* longest delay without an answer: several in a row mean unreachable */
-#define FIRST_MS            100u   /* first delay of a request */
-#define AWAY_AFTER          5u     /* failures in a row that mean unreachable */
-#define ALLOWED_MIN         2u     /* the window never shrinks below this */
-#define SETTLE_MAX_MS       10000u /* longest wait for the controllers before a first probe */
-#define BACK_IN_ROW         3u     /* a read proves less than a write: the disk may be full */
-#define SHARED_NAME         "trusted_aks"
-#define SHARED_MAX          (7u * 1024 * 1024) /* of a body; our Trustee accepts 8 MiB */
-#define READS_LISTS         "reads-lists"
-#define LIST_MAX            (4u * 1024 * 1024) /* of the list of resources: enough for 70,000 Machines */
-#define AGAIN_MS            1000u              /* delay after a failed read of the check */
-#define LOSSES_MAX          10u                /* failed reads in a row that end the check */
+#define AWAY_MIN_MS   200u   /* first delay of a probe */
+#define SAID_MAX_MS   30000u /* longest delay if Trustee answers but does not accept it */
+#define LOST_MAX_MS   500u   /* longest delay without an answer: several mean unreachable */
+#define FIRST_MS      100u   /* first delay of a request */
+#define AWAY_AFTER    5u     /* failures in a row that mean unreachable */
+#define ALLOWED_MIN   2u     /* the window never shrinks below this */
+#define SETTLE_MAX_MS 10000u /* longest wait for the controllers before a first probe */
+#define BACK_IN_ROW   3u     /* a read proves less than a write: the disk may be full */
+#define SHARED_NAME   "trusted_aks"
+#define SHARED_MAX    (7u * 1024 * 1024) /* of a body; our Trustee accepts 8 MiB */
+#define READS_LISTS   "reads-lists"
+#define LIST_MAX      (4u * 1024 * 1024) /* of the list of resources: 70,000 Machines */
+#define AGAIN_MS      1000u              /* delay after a failed read of the check */
+#define LOSSES_MAX    10u                /* failed reads in a row that end the check */
+
 #define KBS_IDENTITY_PREFIX "ak."
 
 /* A request about a resource, or a message of values, and what it was made from. A failed
@@ -549,7 +550,7 @@ static bool may_mark(struct kbs_push *p)
 	return false;
 }
 
-/* Begin a message of values, with the dirty sentinel unless that is stored. NULL: a probe comes first. */
+/* Begin a message of values, with the dirty sentinel unless that is stored. NULL: a probe is due. */
 static struct push_request *message_new(struct kbs_push *p, struct kbs_values *m)
 {
 	if (p->clean || p->sent || !p->marked) {

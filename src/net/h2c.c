@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTP/2 over sockets and TLS of our own. A call is in the queue of its site, on one connection, or over. A
- * call that is over or has data is also in a list of calls to deliver. The op owns the call. A
+ * HTTP/2 over sockets and TLS of our own. A call is in the queue of its site, on one connection, or
+ * over. A call that is over or has data is also in a list of calls to deliver. The op owns the call. A
  * connection belongs to its site; a site without calls and connections is freed.
  *
  * nghttp2's callbacks run no user code and write nothing: what arrives for a call is stored in it until
