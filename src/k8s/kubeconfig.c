@@ -281,30 +281,12 @@ static int read_exec(
 	return read_exec_lists(k, o, command, dir, err);
 }
 
-/* Only combinations with one unambiguous identity pass. */
-static int check_user(const struct k8s_kubeconfig *k, struct err *err)
-{
-	bool cert = k->cert_file || k->cert_data, key = k->key_file || k->key_data;
-
-	if (cert != key)
-		return err_set(err, ERR_INVALID,
-			"user: client-certificate and client-key must be set together");
-	if (k->exec_argv && (k->token || k->token_file || cert))
-		return err_set(err, ERR_INVALID,
-			"user: exec and a token or client certificate exclude each other: remove one");
-	if (k->token)
-		for (size_t i = 0; i < secret_len(k->token); i++)
-			if (secret_peek(k->token)[i] <= 0x20 || secret_peek(k->token)[i] >= 0x7f)
-				return err_set(err, ERR_INVALID,
-					"user: token contains blanks or non-ASCII bytes");
-	return 0;
-}
-
 /* tokenFile wins over token once it was read, as in client-go (see k8s_auth_new()). */
 static int read_user(
 	struct k8s_kubeconfig *k, struct json_object *o, const char *dir, struct err *err)
 {
 	struct json_object *exec = NULL, *v = NULL;
+	bool cert;
 	const char *token;
 	const struct member members[] = {{"token", .str = &token},
 		{"tokenFile", .file = &k->token_file},
@@ -328,7 +310,20 @@ static int read_user(
 		if (read_exec(k, exec, dir, err) != 0)
 			return -1;
 	}
-	return check_user(k, err);
+	/* Only combinations with one unambiguous identity pass. */
+	cert = k->cert_file || k->cert_data;
+	if (cert != (k->key_file || k->key_data))
+		return err_set(err, ERR_INVALID,
+			"user: client-certificate and client-key must be set together");
+	if (k->exec_argv && (k->token || k->token_file || cert))
+		return err_set(err, ERR_INVALID,
+			"user: exec and a token or client certificate exclude each other: remove one");
+	if (k->token)
+		for (size_t i = 0; i < secret_len(k->token); i++)
+			if (secret_peek(k->token)[i] <= 0x20 || secret_peek(k->token)[i] >= 0x7f)
+				return err_set(err, ERR_INVALID,
+					"user: token contains blanks or non-ASCII bytes");
+	return 0;
 }
 
 /* ---- file ---- */

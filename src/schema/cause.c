@@ -24,19 +24,6 @@ static const struct {
 
 #define VALUE_MAX 200 /* bytes of a value that are printed */
 
-/* Print a value as JSON; a long one is cut between two characters. */
-static void add_value(struct strbuf *out, struct json_object *v)
-{
-	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-	bool cut;
-
-	json_canonical(&text, v);
-	cut = text.len > VALUE_MAX;
-	utf8_fit(&text, VALUE_MAX);
-	strbuf_add(out, text.data, text.len);
-	strbuf_adds(out, cut ? "..." : "");
-}
-
 /* ---- causes */
 
 /* Used to take causes back, when it turns out that an update did not cause them. */
@@ -62,17 +49,20 @@ void schema_causes_fini(struct schema_causes *c)
 void schema_cause_add(struct schema_causes *c, enum schema_problem problem, const char *field,
 	struct json_object *value, const char *fmt, ...)
 {
-	cleanup_strbuf struct strbuf detail = STRBUF_INIT;
+	cleanup_strbuf struct strbuf detail = STRBUF_INIT, text = STRBUF_INIT;
 	struct strbuf message = STRBUF_INIT;
+	bool cut;
 	va_list ap;
 
 	/* A hostile object could cause any number of them: limit both number and size. */
 	if (c->n >= SCHEMA_CAUSES_MAX || c->bytes >= SCHEMA_CAUSES_BYTES)
 		return;
 	strbuf_adds(&message, problems[problem].text);
-	if (value) {
-		strbuf_adds(&message, ": ");
-		add_value(&message, value);
+	if (value) { /* as JSON; a long one is cut between two characters */
+		json_canonical(&text, value);
+		cut = text.len > VALUE_MAX;
+		utf8_fit(&text, VALUE_MAX);
+		strbuf_addf(&message, ": %s%s", strbuf_str(&text), cut ? "..." : "");
 	}
 	va_start(ap, fmt);
 	strbuf_vaddf(&detail, fmt, ap);

@@ -53,6 +53,13 @@ void schema_age_text(int64_t s, char out[SCHEMA_AGE_LEN])
 		snprintf(out, SCHEMA_AGE_LEN, "%lldy", y);
 }
 
+/* A column, and how its cells are made. */
+struct column {
+	struct schema_column c;
+	struct json_object *(*cell)(const struct column *c, struct json_object *o, int64_t now_s);
+	const char *other; /* a second path; NULL: none */
+};
+
 /* ---- columns of crd/ */
 
 /* Evaluate [?(@.KEY=="VALUE")]: return the first element with that member, and move path behind
@@ -90,30 +97,25 @@ static struct json_object *value_at(struct json_object *o, const char *path)
 
 /* Columns of type date are shown as ages; an empty string is "<unknown>", an invalid one
  * "<invalid>". */
-static struct json_object *crd_cell(
-	struct json_object *v, const struct schema_column *c, int64_t now_s)
+static struct json_object *crd_cell(const struct column *c, struct json_object *o, int64_t now_s)
 {
+	struct json_object *v = value_at(o, c->c.path);
 	const char *s = json_object_is_type(v, json_type_string) ? json_object_get_string(v) : NULL;
 	int64_t t = seconds(s);
-	char age[SCHEMA_AGE_LEN];
+	char text[SCHEMA_AGE_LEN];
 
-	if (!s || !str_eq(c->type, "date"))
+	if (!s || !str_eq(c->c.type, "date"))
 		return s ? json_object_get(v) : NULL;
 	if (t < 0)
 		return json_str(*s ? "<invalid>" : "<unknown>");
-	schema_age_text(now_s - t, age);
-	return json_str(age);
+	schema_age_text(now_s - t, text);
+	return json_str(text);
 }
 
 /* ---- columns of built-in kinds */
 
 /* The column's path names the member that it shows. In built-in columns an absent member is an
  * empty string; only CRD columns have null. */
-struct column {
-	struct schema_column c;
-	struct json_object *(*cell)(const struct column *c, struct json_object *o, int64_t now_s);
-	const char *other; /* a second path; NULL: none */
-};
 
 static const char *text_at(struct json_object *o, const char *path)
 {
@@ -268,7 +270,7 @@ static const struct column event[] = {COLUMN("Last Seen", 0, "lastTimestamp", la
 	COLUMN("Count", 1, "count", times, "series/count"), NAME(1)};
 
 /* All kinds that are stored. */
-static const struct builtin {
+static const struct {
 	const char *kind;
 	const struct column *columns;
 	size_t n_columns;
@@ -281,42 +283,45 @@ static const struct builtin {
 	{"RoleBinding", rolebinding, ARRAY_LEN(rolebinding)},
 };
 
-/* A kind without columns is a bug of this table. */
-static const struct builtin *builtin_of(const struct schema_kind *k)
+/* Return column i of a kind; false: the end. For a CRD, Name comes first. */
+static bool column_at(const struct schema_kind *k, size_t i, struct column *c)
 {
-	size_t i = 0;
+	static const struct column name = {
+		{"Name", "string", "name", "Name of the object, unique in its namespace.",
+			"metadata/name", 0},
+		member, NULL};
+	size_t b = 0;
 
-	while (!str_eq(kinds[i].kind, k->kind))
-		if (++i == ARRAY_LEN(kinds))
+	if (k->crd && i <= k->crd->n_columns) {
+		*c = i ? (struct column){k->crd->columns[i - 1], crd_cell, NULL} : name;
+		return true;
+	}
+	while (!k->crd && !str_eq(kinds[b].kind, k->kind))
+		if (++b == ARRAY_LEN(kinds))
 			DIE("%s has no columns", k->kind);
-	return &kinds[i];
+	if (k->crd || i >= kinds[b].n_columns)
+		return false;
+	*c = kinds[b].columns[i];
+	return true;
 }
 
 /* ---- the frame */
 
-static void push_definition(struct json_object *list, const struct schema_column *c)
-{
-	struct json_object *o = json_obj();
-
-	json_add_str(o, "name", c->name);
-	json_add_str(o, "type", c->type);
-	json_add_str(o, "format", c->format ? c->format : "");
-	json_add_str(o, "description", c->description ? c->description : "");
-	json_push(list, json_add_int(o, "priority", c->priority));
-}
-
-/* Built-in kinds list all their columns; for a CRD, Name comes first. */
 static struct json_object *definitions(const struct schema_kind *k)
 {
-	static const struct schema_column name = {
-		"Name", "string", "name", "Name of the object, unique in its namespace.", NULL, 0};
-	const struct builtin *b = k->crd ? NULL : builtin_of(k);
 	struct json_object *a = json_arr();
+	struct column column;
 
-	if (k->crd)
-		push_definition(a, &name);
-	for (size_t i = 0; i < (b ? b->n_columns : k->crd->n_columns); i++)
-		push_definition(a, b ? &b->columns[i].c : &k->crd->columns[i]);
+	for (size_t i = 0; column_at(k, i, &column); i++) {
+		const struct schema_column *c = &column.c;
+		struct json_object *o = json_obj();
+
+		json_add_str(o, "name", c->name);
+		json_add_str(o, "type", c->type);
+		json_add_str(o, "format", c->format ? c->format : "");
+		json_add_str(o, "description", c->description ? c->description : "");
+		json_push(a, json_add_int(o, "priority", c->priority));
+	}
 	return a;
 }
 
@@ -333,18 +338,11 @@ struct json_object *schema_partial_metadata(struct json_object *o, const char *v
 /* A row has the cells and, as the client chose with includeObject, the object. */
 static struct json_object *row_of(const struct schema_table *t, struct json_object *o)
 {
-	static const struct column name = NAME(0);
-	const struct schema_crd *crd = t->kind->crd;
-	const struct builtin *b = crd ? NULL : builtin_of(t->kind);
 	struct json_object *cells = json_arr(), *shown = NULL;
+	struct column c;
 
-	if (crd)
-		json_push(cells, member(&name, o, t->now_s));
-	for (size_t i = 0; crd && i < crd->n_columns; i++)
-		json_push(cells,
-			crd_cell(value_at(o, crd->columns[i].path), &crd->columns[i], t->now_s));
-	for (size_t i = 0; b && i < b->n_columns; i++)
-		json_push(cells, b->columns[i].cell(&b->columns[i], o, t->now_s));
+	for (size_t i = 0; column_at(t->kind, i, &c); i++)
+		json_push(cells, c.cell(&c, o, t->now_s));
 	if (t->include == SCHEMA_INCLUDE_METADATA)
 		shown = schema_partial_metadata(o, t->version);
 	else if (t->include == SCHEMA_INCLUDE_OBJECT)
