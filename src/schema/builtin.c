@@ -484,8 +484,7 @@ static void check_changed(struct check *c, const struct schema_kind *k, struct j
 	if ((secret || str_eq(k->kind, "ConfigMap")) && json_get_bool(old, "immutable", false)) {
 		/* immutable cannot be unset either, otherwise two updates would change the data. */
 		if (!json_get_bool(now, "immutable", false))
-			schema_cause_add(
-				c->causes, SCHEMA_FORBIDDEN, "immutable", NULL, "%s", why);
+			schema_cause_add(c->causes, SCHEMA_FORBIDDEN, "immutable", NULL, "%s", why);
 		for (size_t i = 0; i < ARRAY_LEN(data); i++)
 			if (!json_object_equal(json_get(old, data[i]), json_get(now, data[i])))
 				schema_cause_add(
