@@ -162,8 +162,7 @@ static void cut_member(struct k8s_split *s, const char *p, const char **run)
 		   (key->bad || !kobj_keeps(s->kept, key->data, key->len));
 	bool fields = s->node[s->depth] == NODE_ITEM_META && key_is(s, "managedFields");
 
-	s->bounded =
-		s->depth == s->kept_depth && s->node[s->depth] == NODE_OWNER && key_is(s, "uid");
+	s->bounded = s->node[s->depth] == NODE_OWNER && key_is(s, "uid");
 	s->note[OWNER_UID].len = 0;
 	if (!fields && !s->bounded && !cut)
 		return;
@@ -377,6 +376,8 @@ static int open_container(struct k8s_split *s, bool object, struct err *err)
 	s->items_value = false;
 	if (s->keep && s->depth && object && !s->skip)
 		kept = kept_of(s);
+	if (node == NODE_OWNER && !kept)
+		node = NODE_OTHER;
 	s->depth++;
 	s->node[s->depth] = (uint8_t)node;
 	s->is_object[s->depth] = object;
