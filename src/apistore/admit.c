@@ -357,22 +357,6 @@ static const struct name_rule {
 	{"events.k8s.io", "Event", fault_of_subdomain, true},
 	{"rbac.authorization.k8s.io", NULL, fault_of_segment, false}};
 
-/* Check name and generateName; one of them is required. */
-static void check_names(const struct name_rule *r, const char *prefix, const char *name,
-	struct schema_causes *causes)
-{
-	/* Check the prefix with a character after it: it may end with a dash, a name may not. */
-	cleanup_free char *whole = prefix && *prefix ? xasprintf("%s0", prefix) : NULL;
-
-	if (whole)
-		cause(causes, "metadata.generateName", prefix, r->fault(whole));
-	if (*name)
-		cause(causes, "metadata.name", name, r->fault(name));
-	else
-		schema_cause_add(causes, SCHEMA_REQUIRED, "metadata.name", NULL,
-			"name or generateName is required");
-}
-
 /* ---- qualified names */
 
 /* Check a qualified name: an optional DNS prefix and a slash, then a name of at most 63
@@ -527,6 +511,8 @@ static void check_meta(const struct schema_kind *k, const char *name, struct jso
 			   *annotations = json_get_obj(m, "annotations"),
 			   *finalizers = json_get_arr(m, "finalizers"),
 			   *owners = json_get_arr(m, "ownerReferences");
+	const char *prefix = json_get_str(m, "generateName");
+	cleanup_free char *whole = NULL;
 
 	for (size_t i = 0; k && !k->crd && i < ARRAY_LEN(name_rules) && r == &other; i++)
 		if (str_eq(k->group, name_rules[i].group) &&
@@ -534,7 +520,15 @@ static void check_meta(const struct schema_kind *k, const char *name, struct jso
 			r = &name_rules[i];
 	if (was && finalizers)
 		check_no_new(was, finalizers, causes);
-	check_names(r, json_get_str(m, "generateName"), name, causes);
+	/* Check the prefix with a character after it: it may end with a dash, a name may not. */
+	whole = prefix && *prefix ? xasprintf("%s0", prefix) : NULL;
+	if (whole)
+		cause(causes, "metadata.generateName", prefix, r->fault(whole));
+	if (*name)
+		cause(causes, "metadata.name", name, r->fault(name));
+	else
+		schema_cause_add(causes, SCHEMA_REQUIRED, "metadata.name", NULL,
+			"name or generateName is required");
 	check_labels(labels, causes);
 	check_annotations(annotations, causes);
 	check_owners(owners, causes);

@@ -250,15 +250,6 @@ int db_number(struct apistore_db *db, const char *sql, int64_t *out, struct err 
 	return rc == SQLITE_ROW ? 0 : -1;
 }
 
-const char *apistore_event_name(enum apistore_event e)
-{
-	static const char *const names[] = {[APISTORE_ADDED] = "ADDED",
-		[APISTORE_MODIFIED] = "MODIFIED",
-		[APISTORE_DELETED] = "DELETED"};
-
-	return names[e];
-}
-
 /* ---- sealed and tagged rows */
 
 /* Hash numbers and texts of a version, and the first len bytes of its body. */

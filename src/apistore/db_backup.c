@@ -88,7 +88,7 @@ static int sync_path(const char *path, int flags)
 }
 
 /* Sync the directory, which makes a rename durable. */
-static int sync_folder_of(const char *path)
+int db_sync_folder_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	cleanup_free char *dir =
@@ -111,7 +111,7 @@ static int finish(struct apistore_db_backup *b, struct err *err)
 	sqlite3_close(b->to);
 	b->to = NULL;
 	if (sync_path(b->part, O_RDWR) < 0 || rename(b->part, b->path) < 0 ||
-		sync_folder_of(b->path) < 0)
+		db_sync_folder_of(b->path) < 0)
 		return err_set_errno(err, ERR_TRANSIENT, errno, "%s", log_esc(b->path));
 	free(steal_ptr(&b->part));
 	return 0;
@@ -232,7 +232,7 @@ int apistore_db_backup_restore(const char *path, const char *dir, const struct s
 			prepare_copy(part, &how, err) == 0)
 			rc = 0;
 		if (rc == 0 && (sync_path(part, O_RDWR) < 0 || rename(part, to) < 0 ||
-				       sync_folder_of(to) < 0))
+				       db_sync_folder_of(to) < 0))
 			rc = err_set_errno(err, ERR_TRANSIENT, errno, "%s", log_esc(to));
 		if (rc < 0)
 			(void)unlink(part);

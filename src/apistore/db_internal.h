@@ -155,6 +155,10 @@ struct db_verify {
  * convert an older database. */
 int db_verify(struct apistore_db *db, const struct db_verify *how, struct err *err);
 
+/* db_backup.c */
+/* Sync the directory of a path, which makes a rename durable. */
+int db_sync_folder_of(const char *path);
+
 /* db_open.c */
 int db_lock(const char *dir, struct err *err); /* the descriptor, or -1 */
 /* Open a file and create or migrate its tables. Rows are not verified yet. */

@@ -241,32 +241,25 @@ static void members(
 
 /* ---- entry points */
 
-/* Decode only the metadata, whose type is the same for every kind; take it from ConfigMap. */
-static void metadata(struct decoder *d, struct json_object *o)
-{
-	static const struct schema_kind any = {.group = "", .version = "v1", .kind = "ConfigMap"};
-	struct json_object *m = NULL;
-
-	if (!json_object_object_get_ex(o, "metadata", &m))
-		return;
-	strbuf_adds(&d->path, "metadata");
-	if (!m)
-		json_drop(o, "metadata");
-	else if (is_type(d, m, json_type_object))
-		members(d, find(fields_of(&any), "metadata")->of, m, false);
-}
-
 /* The object is changed even if a value is wrong; the caller then drops it. */
 int apistore_decode(const struct schema_kind *k, struct json_object *o,
 	struct schema_texts *unknown, struct err *err)
 {
+	static const struct schema_kind any = {.group = "", .version = "v1", .kind = "ConfigMap"};
 	struct decoder d = {STRBUF_INIT, unknown, err};
+	struct json_object *m = NULL;
 	const struct schema_field *fields = k && !k->crd ? fields_of(k) : NULL;
 
-	if (fields)
+	if (fields) {
 		members(&d, fields, o, true);
-	else
-		metadata(&d, o);
+	} else if (json_object_object_get_ex(o, "metadata", &m)) {
+		/* Its type is the same for every kind; take it from ConfigMap. */
+		strbuf_adds(&d.path, "metadata");
+		if (!m)
+			json_drop(o, "metadata");
+		else if (is_type(&d, m, json_type_object))
+			members(&d, find(fields_of(&any), "metadata")->of, m, false);
+	}
 	strbuf_fini(&d.path);
 	return err_is_set(err) ? -1 : 0;
 }

@@ -260,36 +260,31 @@ static char *canonical(const char *name)
 	return strbuf_steal(&out);
 }
 
-/* Read one member of FieldsV1. An empty object means the path itself, and "." the path besides
- * those below it. */
-static int read_step(
-	struct apistore_fieldset *out, const char *name, struct json_object *v, struct err *err)
-{
-	cleanup_free char *step = canonical(name);
-	cleanup_apistore_fieldset struct apistore_fieldset below = {NULL, 0};
-	bool member;
-
-	if (!step || !json_object_is_type(v, json_type_object))
-		return err_set(
-			err, ERR_INVALID, "\"%.60s\" is not a valid path element", log_esc(name));
-	if (apistore_fieldset_read(v, &below, err) < 0)
-		return -1;
-	member = json_len(v) == 0 || json_object_object_get_ex(v, ".", NULL);
-	apistore_fieldset_add(out, step, member, &below);
-	return 0;
-}
-
-/* A failure leaves an empty set, so a caller never sees half of one. */
+/* An empty object means the path itself, and "." the path besides those below it. A failure leaves an
+ * empty set, so a caller never sees half of one. */
 int apistore_fieldset_read(struct json_object *o, struct apistore_fieldset *out, struct err *err)
 {
 	*out = (struct apistore_fieldset){NULL, 0};
 	if (!json_object_is_type(o, json_type_object))
 		return err_set(err, ERR_INVALID, "the fields must be an object");
-	json_each (o, name, v)
-		if (!str_eq(name, ".") && read_step(out, name, v, err) < 0) {
+	json_each (o, name, v) {
+		cleanup_free char *step = str_eq(name, ".") ? NULL : canonical(name);
+		cleanup_apistore_fieldset struct apistore_fieldset below = {NULL, 0};
+
+		if (str_eq(name, "."))
+			continue;
+		if (!step || !json_object_is_type(v, json_type_object))
+			(void)err_set(err, ERR_INVALID, "\"%.60s\" is not a valid path element",
+				log_esc(name));
+		else
+			(void)!apistore_fieldset_read(v, &below, err);
+		if (err_is_set(err)) {
 			apistore_fieldset_fini(out);
 			return -1;
 		}
+		apistore_fieldset_add(out, step,
+			json_len(v) == 0 || json_object_object_get_ex(v, ".", NULL), &below);
+	}
 	apistore_fieldset_done(out);
 	return 0;
 }

@@ -425,23 +425,6 @@ static struct apistore_answer strategic_patch(
 	return update(w, steal_ptr(&o));
 }
 
-/* Add a warning for each unknown member of an operation, in the order of the patch. */
-static void note_unknown(struct json_object *patch, struct schema_texts *unknown)
-{
-	for (size_t i = 0; i < json_len(patch); i++) {
-		struct json_object *op = json_at(patch, i);
-
-		if (!op)
-			continue;
-		json_each (op, name, v) {
-			if (!str_eq(name, "op") && !str_eq(name, "path") && !str_eq(name, "from") &&
-				!str_eq(name, "value"))
-				schema_texts_add(
-					unknown, "json patch unknown field \"[%zu].%s\"", i, name);
-		}
-	}
-}
-
 /* Apply a JSON patch (RFC 6902). kube-apiserver hides the reason of a failed operation, so this
  * does too. */
 static struct apistore_answer json_patch(const struct apistore_admit *w, struct json_object *body)
@@ -452,7 +435,14 @@ static struct apistore_answer json_patch(const struct apistore_admit *w, struct 
 
 	if (apistore_patch_json(&o, body, &err) < 0)
 		return apistore_status_refusal(422, UNPROCESSABLE);
-	note_unknown(body, w->warnings);
+	for (size_t i = 0; i < json_len(body); i++) {
+		json_each (json_at(body, i), name, v) {
+			if (!str_eq(name, "op") && !str_eq(name, "path") && !str_eq(name, "from") &&
+				!str_eq(name, "value"))
+				schema_texts_add(w->warnings,
+					"json patch unknown field \"[%zu].%s\"", i, name);
+		}
+	}
 	if (apistore_admit_strict(w, &refused) < 0)
 		return refused;
 	if (!json_object_is_type(o, json_type_object))

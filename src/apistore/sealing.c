@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tec/apistore/keyfile.h"
 #include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
@@ -23,8 +22,14 @@
 
 #include "db_internal.h"
 
-#define OWN_FILE     "sealing.key"
-#define KEY_FILE_MAX 4096
+#define OWN_FILE        "sealing.key"
+#define KEY_FILE_MAX    4096
+#define SEALED_FILE_MAX 65536
+/* Files are sealed with a subkey of the sealing key that is used for nothing else. */
+#define PURPOSE "key-file"
+
+static const char head[] = "tec-operator: a private key, sealed under the sealing key (1)\n";
+#define HEAD_LEN (sizeof(head) - 1)
 
 /* The other files sealed with this key: those of apistore/authority. */
 static const char *const key_files[] = {"ca.key", "server.key", "token.key"};
@@ -160,11 +165,60 @@ bool apistore_sealing_is_own(const struct apistore_sealing *s)
 
 /* ---- files of keys */
 
+/* Compute the associated data of a file: its format line and its name. */
+static void bind(const struct secret *key, const char *name, uint8_t out[SEAL_TAG_LEN])
+{
+	const struct seal_part parts[] = {{head, HEAD_LEN}, {name, strlen(name)}};
+
+	seal_tag(key, parts, ARRAY_LEN(parts), out);
+}
+
+bool apistore_sealing_is_file(const char *text, size_t len)
+{
+	return len >= HEAD_LEN && memcmp(text, head, HEAD_LEN) == 0;
+}
+
+/* The format line is outside of the sealed part, so that a person who opens the file learns what it
+ * is. */
+char *apistore_sealing_seal_file(
+	const struct secret *sealing_key, const char *name, const struct secret *plain, size_t *len)
+{
+	cleanup_secret struct secret *key = seal_subkey(sealing_key, PURPOSE);
+	cleanup_free uint8_t *sealed = NULL;
+	uint8_t bound[SEAL_TAG_LEN];
+	char *out;
+
+	bind(key, name, bound);
+	sealed = seal_bytes(key, bound, secret_peek(plain), secret_len(plain));
+	*len = HEAD_LEN + secret_len(plain) + SEAL_OVERHEAD;
+	out = xmalloc(*len);
+	memcpy(out, head, HEAD_LEN);
+	memcpy(out + HEAD_LEN, sealed, *len - HEAD_LEN);
+	return out;
+}
+
+/* The length is checked first: an empty key file would give an empty key. */
+struct secret *apistore_sealing_open_file(
+	const struct secret *sealing_key, const char *name, const char *text, size_t len)
+{
+	cleanup_secret struct secret *key = NULL, *plain = NULL;
+	uint8_t bound[SEAL_TAG_LEN];
+
+	if (!apistore_sealing_is_file(text, len) || len <= HEAD_LEN + SEAL_OVERHEAD)
+		return NULL;
+	key = seal_subkey(sealing_key, PURPOSE);
+	plain = secret_new(len - HEAD_LEN - SEAL_OVERHEAD);
+	bind(key, name, bound);
+	if (seal_open(key, bound, text + HEAD_LEN, len - HEAD_LEN, secret_bytes(plain)) < 0)
+		return NULL;
+	return steal_ptr(&plain);
+}
+
 /* Decrypt a key file with the current key or an earlier one; NULL: none fits. */
 static struct secret *open_file(
 	const struct apistore_sealing *s, const char *name, const char *text, size_t len)
 {
-	struct secret *plain = s->key ? apistore_keyfile_open(s->key, name, text, len) : NULL;
+	struct secret *plain = s->key ? apistore_sealing_open_file(s->key, name, text, len) : NULL;
 	const char *const paths[] = {s->earlier, s->own_new, s->own};
 
 	for (size_t i = 0; !plain && i < ARRAY_LEN(paths); i++) {
@@ -172,7 +226,7 @@ static struct secret *open_file(
 		cleanup_secret struct secret *key = read_key(s, paths[i], &unread);
 
 		if (key)
-			plain = apistore_keyfile_open(key, name, text, len);
+			plain = apistore_sealing_open_file(key, name, text, len);
 	}
 	return plain;
 }
@@ -185,15 +239,15 @@ static struct secret *read_file(const struct apistore_sealing *s, const char *na
 	cleanup_free char *path = xasprintf("%s/%s", s->dir, name);
 	struct secret *plain = NULL;
 	size_t len = 0;
-	char *text = file_read(path, APISTORE_KEYFILE_MAX, &len, NULL, err);
+	char *text = file_read(path, SEALED_FILE_MAX, &len, NULL, err);
 
 	*is_under = false;
 	if (!text)
 		return NULL;
-	if (!apistore_keyfile_is_sealed(text, len)) {
+	if (!apistore_sealing_is_file(text, len)) {
 		plain = len > 0 ? secret_new_copy(text, len) : NULL;
 	} else {
-		plain = under ? apistore_keyfile_open(under, name, text, len) : NULL;
+		plain = under ? apistore_sealing_open_file(under, name, text, len) : NULL;
 		*is_under = plain != NULL;
 		if (!plain)
 			plain = open_file(s, name, text, len);
@@ -208,22 +262,22 @@ static struct secret *read_file(const struct apistore_sealing *s, const char *na
 	return plain;
 }
 
-static int write_file(const struct apistore_sealing *s, const struct secret *key, const char *name,
-	const struct secret *plain, struct err *err)
-{
-	cleanup_free char *path = xasprintf("%s/%s", s->dir, name), *text = NULL;
-	size_t len;
-
-	text = apistore_keyfile_seal(key, name, plain, &len);
-	return file_replace(path, text, len, 0600, err);
-}
-
 struct secret *apistore_sealing_read(
 	const struct apistore_sealing *s, const char *name, struct err *err)
 {
 	bool is_under;
 
 	return read_file(s, name, s->key, &is_under, err);
+}
+
+static int write_file(const struct apistore_sealing *s, const struct secret *key, const char *name,
+	const struct secret *plain, struct err *err)
+{
+	size_t len;
+	cleanup_free char *path = xasprintf("%s/%s", s->dir, name),
+			  *text = apistore_sealing_seal_file(key, name, plain, &len);
+
+	return file_replace(path, text, len, 0600, err);
 }
 
 int apistore_sealing_write(const struct apistore_sealing *s, const char *name,
@@ -254,28 +308,11 @@ static int seal_files(const struct apistore_sealing *s, const struct secret *key
 
 /* ---- the database */
 
-static struct apistore_db *open_with(
-	const struct apistore_sealing *s, const struct secret *key, struct err *err)
-{
-	const struct apistore_db_conf conf = {.dir = s->dir, .key = key};
-
-	return apistore_db_open(&conf, err);
-}
-
-static int sync_dir(const char *dir)
-{
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = fd < 0 ? -1 : fsync(fd);
-
-	if (fd >= 0)
-		(void)close(fd);
-	return rc;
-}
-
 /* Finish a rotation: rename the new key file over the old one, now that the database is sealed with
  * it. */
 static int take_new(struct apistore_sealing *s, struct err *err)
 {
-	if (rename(s->own_new, s->own) < 0 || sync_dir(s->dir) < 0)
+	if (rename(s->own_new, s->own) < 0 || db_sync_folder_of(s->own) < 0)
 		return err_set_errno(err, ERR_TRANSIENT, errno,
 			"the store is sealed with the key in %s, but the file cannot be renamed",
 			log_esc(s->own_new));
@@ -299,7 +336,9 @@ static struct apistore_db *open_with_earlier(struct apistore_sealing *s, struct 
 			key = read_key(s, paths[i], &unread);
 
 		if (key)
-			db = open_with(s, key, &refused);
+			db = apistore_db_open(
+				&(const struct apistore_db_conf){.dir = s->dir, .key = key},
+				&refused);
 		if (db) {
 			err_clear(err);
 			/* The files of keys are sealed before the old sealing.key is replaced,
@@ -327,7 +366,8 @@ static struct apistore_db *open_with_earlier(struct apistore_sealing *s, struct 
 /* Only a wrong key leads to the search for an earlier one; any other error is final. */
 struct apistore_db *apistore_sealing_open_db(struct apistore_sealing *s, struct err *err)
 {
-	struct apistore_db *db = open_with(s, s->key, err);
+	struct apistore_db *db = apistore_db_open(
+		&(const struct apistore_db_conf){.dir = s->dir, .key = s->key}, err);
 
 	if (!db && err->kind == ERR_DENIED)
 		db = open_with_earlier(s, err);

@@ -130,9 +130,12 @@ struct take {
 
 static bool add_change(void *arg, enum apistore_event type, const struct apistore_version *v)
 {
+	static const char *const names[] = {[APISTORE_ADDED] = "ADDED",
+		[APISTORE_MODIFIED] = "MODIFIED",
+		[APISTORE_DELETED] = "DELETED"};
 	const struct take *t = arg;
 
-	add_shown(t->st, t->out, apistore_event_name(type), v->body, v->len);
+	add_shown(t->st, t->out, names[type], v->body, v->len);
 	return t->out->len < t->end;
 }
 

@@ -272,40 +272,33 @@ struct apistore_fieldset apistore_typed_with_parents(
 
 /* ---- removing */
 
-/* Remove elements in place by closing the gaps, so a long list costs one pass. */
-static void remove_from_list(
-	const struct apistore_place *p, struct json_object *list, const struct apistore_fieldset *s)
+/* A path that is a member of the set is removed whole, else only what the set has below it. */
+void apistore_typed_remove(
+	const struct apistore_place *p, struct json_object *o, const struct apistore_fieldset *s)
 {
-	const struct apistore_place at = apistore_place_element(p);
-	size_t n = json_len(list), kept = 0;
+	const struct apistore_place element = apistore_place_element(p);
+	size_t n = is_list(o) ? json_len(o) : 0, kept = 0;
 
+	if (is_leaf(p, o) || is_empty(o))
+		return;
+	/* Elements are removed by closing the gaps, so a long list costs one pass. */
 	for (size_t i = 0; i < n; i++) {
-		struct json_object *e = json_at(list, i);
+		struct json_object *e = json_at(o, i);
 		cleanup_free char *step = element_step(&p->merge, e);
 		const struct apistore_step *f = step ? apistore_fieldset_find(s, step) : NULL;
 
 		if (f && f->member)
 			continue;
 		if (f)
-			apistore_typed_remove(&at, e, &f->below);
+			apistore_typed_remove(&element, e, &f->below);
 		if (kept != i)
-			json_put_at(list, kept, json_object_get(e));
+			json_put_at(o, kept, json_object_get(e));
 		kept++;
 	}
 	if (kept < n)
-		json_cut(list, kept, n - kept);
-}
-
-/* A path that is a member of the set is removed whole, else only what the set has below it. */
-void apistore_typed_remove(
-	const struct apistore_place *p, struct json_object *o, const struct apistore_fieldset *s)
-{
-	if (is_leaf(p, o) || is_empty(o))
+		json_cut(o, kept, n - kept);
+	if (is_list(o))
 		return;
-	if (is_list(o)) {
-		remove_from_list(p, o, s);
-		return;
-	}
 	for (size_t i = 0; i < s->n; i++) {
 		const struct apistore_step *f = &s->at[i];
 		const char *name = f->step + 2;

@@ -29,12 +29,16 @@ void apistore_user_add_group(struct apistore_user *u, const char *group)
 		strcpy(u->groups[u->n_groups++], group);
 }
 
-/* Build the claims (RFC 7519). The member "kubernetes.io" names the account, as in kube-apiserver's
- * bound tokens; jti makes two tokens of the same second differ. */
-static struct json_object *claims_of(const struct apistore_token *t)
+/* Sign the claims (RFC 7519). The member "kubernetes.io" names the account, as in kube-apiserver's
+ * bound tokens; jti makes two tokens of the same second differ. The token is a secret: it gives the
+ * rights of the ServiceAccount until it expires. */
+struct secret *apistore_token_sign(
+	const struct pki_key *key, const struct apistore_token *t, struct err *err)
 {
-	struct json_object *o = json_obj(), *aud = json_arr(), *k = json_obj(), *sa = json_obj();
-	cleanup_free char *sub = xasprintf("system:serviceaccount:%s:%s", t->ns, t->account);
+	cleanup_json struct json_object *o = json_obj();
+	struct json_object *aud = json_arr(), *k = json_obj(), *sa = json_obj();
+	cleanup_free char *sub = xasprintf("system:serviceaccount:%s:%s", t->ns, t->account),
+			  *text = NULL;
 	char id[UUID_TEXT_LEN + 1];
 
 	uuid_new_v4(id);
@@ -50,16 +54,7 @@ static struct json_object *claims_of(const struct apistore_token *t)
 	json_add(o, "kubernetes.io", k);
 	json_add_int(o, "nbf", t->now_s);
 	json_add_str(o, "sub", sub);
-	return o;
-}
-
-/* The token is a secret: it gives the rights of the ServiceAccount until it expires. */
-struct secret *apistore_token_sign(
-	const struct pki_key *key, const struct apistore_token *t, struct err *err)
-{
-	cleanup_json struct json_object *claims = claims_of(t);
-	cleanup_free char *text = json_text(claims);
-
+	text = json_text(o);
 	return jws_sign_eddsa(key, text, strlen(text), err);
 }
 

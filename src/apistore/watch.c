@@ -85,7 +85,7 @@ struct take {
 /* A look at the version before a change. */
 struct before {
 	const struct apistore_selector *select;
-	bool there, matched;
+	bool matched;
 };
 
 /* Note whether the version before matched. A deletion matches nothing. */
@@ -93,25 +93,22 @@ static bool look_before(void *arg, const struct apistore_version *v)
 {
 	struct before *b = arg;
 
-	b->there = true;
 	b->matched = v->event != APISTORE_DELETED &&
 		     apistore_selector_matches(b->select, v->key.ns, v->key.name, v->meta);
 	return false;
 }
 
-/* Did the version before match the selector? One that was compacted away counts as a match: a
- * DELETED event for an unknown object is harmless, but a missing one leaves the object with the
- * client for ever. */
+/* Did the version before match the selector? One that was compacted away or cannot be read counts as
+ * a match: a DELETED event for an unknown object is harmless, but a missing one leaves the object
+ * with the client for ever. */
 static bool matched_before(struct apistore_watch *w, const struct apistore_version *v)
 {
-	struct before b = {.select = w->of.select};
-	struct err err = ERR_INIT;
+	struct before b = {w->of.select, v->prev != 0};
+	struct err ignored = ERR_INIT;
 
-	if (!v->prev)
-		return false;
-	if (apistore_db_get(w->s->db, &v->key, v->prev, look_before, &b, &err) < 0)
-		return true;
-	return !b.there || b.matched;
+	if (v->prev)
+		(void)!apistore_db_get(w->s->db, &v->key, v->prev, look_before, &b, &ignored);
+	return b.matched;
 }
 
 /* Give one change, as the event that the client must see. */

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "tec/apistore/keyfile.h"
+#include "tec/apistore/sealing.h"
 #include "tec/base/mem.h"
 #include "tec/base/seal.h"
 
@@ -17,15 +17,15 @@ Test(apistore_keyfile, opens_under_its_key_and_name_only)
 				     *plain = secret_new_copy(pem, strlen(pem));
 	cleanup_secret struct secret *opened = NULL;
 	size_t len;
-	cleanup_free char *text = apistore_keyfile_seal(key, "ca.key", plain, &len);
+	cleanup_free char *text = apistore_sealing_seal_file(key, "ca.key", plain, &len);
 
-	cr_expect(apistore_keyfile_is_sealed(text, len));
+	cr_expect(apistore_sealing_is_file(text, len));
 	cr_expect_null(memmem(text, len, "PRIVATE", 7));
-	opened = apistore_keyfile_open(key, "ca.key", text, len);
+	opened = apistore_sealing_open_file(key, "ca.key", text, len);
 	cr_assert_not_null(opened);
 	cr_expect(secret_equal(opened, plain));
-	cr_expect_null(apistore_keyfile_open(other, "ca.key", text, len));
-	cr_expect_null(apistore_keyfile_open(key, "token.key", text, len));
+	cr_expect_null(apistore_sealing_open_file(other, "ca.key", text, len));
+	cr_expect_null(apistore_sealing_open_file(key, "token.key", text, len));
 }
 
 Test(apistore_keyfile, damage_is_refused_at_every_byte)
@@ -33,14 +33,14 @@ Test(apistore_keyfile, damage_is_refused_at_every_byte)
 	cleanup_secret struct secret *key = secret_new_random(SEAL_KEY_LEN),
 				     *plain = secret_new_copy(pem, strlen(pem));
 	size_t len;
-	cleanup_free char *text = apistore_keyfile_seal(key, "ca.key", plain, &len);
+	cleanup_free char *text = apistore_sealing_seal_file(key, "ca.key", plain, &len);
 
 	for (size_t i = 0; i < len; i++) {
-		cr_expect_null(apistore_keyfile_open(key, "ca.key", text, i), "cut at %zu", i);
+		cr_expect_null(apistore_sealing_open_file(key, "ca.key", text, i), "cut at %zu", i);
 		text[i] ^= 1;
-		cr_expect_null(apistore_keyfile_open(key, "ca.key", text, len), "byte %zu", i);
+		cr_expect_null(apistore_sealing_open_file(key, "ca.key", text, len), "byte %zu", i);
 		text[i] ^= 1;
 	}
-	cr_expect_not(apistore_keyfile_is_sealed(pem, strlen(pem)));
-	cr_expect_not(apistore_keyfile_is_sealed("", 0));
+	cr_expect_not(apistore_sealing_is_file(pem, strlen(pem)));
+	cr_expect_not(apistore_sealing_is_file("", 0));
 }

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "apistore/store_dir.h"
-#include "tec/apistore/keyfile.h"
 #include "tec/apistore/sealing.h"
 
 TestSuite(apistore_sealing, .init = store_dir_up, .fini = store_dir_down);
@@ -267,7 +266,7 @@ static void put_sealed(const char *name, const struct secret *under, const char 
 	struct err err = ERR_INIT;
 	size_t len;
 
-	sealed = apistore_keyfile_seal(under, name, plain, &len);
+	sealed = apistore_sealing_seal_file(under, name, plain, &len);
 	cr_assert_eq(file_replace(path, sealed, len, 0600, &err), 0, "%s", err.text);
 }
 
@@ -277,10 +276,10 @@ static void expect_sealed(const char *name, const struct secret *under, const ch
 	cleanup_secret struct secret *plain = NULL;
 	struct err err = ERR_INIT;
 	size_t len;
-	char *have = file_read(path, APISTORE_KEYFILE_MAX, &len, NULL, &err);
+	char *have = file_read(path, 65536, &len, NULL, &err);
 
 	cr_assert_not_null(have, "%s", err.text);
-	plain = apistore_keyfile_open(under, name, have, len);
+	plain = apistore_sealing_open_file(under, name, have, len);
 	cr_expect(plain && secret_len(plain) == strlen(text) &&
 			  memcmp(secret_peek(plain), text, strlen(text)) == 0,
 		"%s", name);

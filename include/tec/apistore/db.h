@@ -48,7 +48,6 @@ struct apistore_key {
 };
 
 enum apistore_event { APISTORE_ADDED = 1, APISTORE_MODIFIED, APISTORE_DELETED };
-const char *apistore_event_name(enum apistore_event e);
 
 struct apistore_version {
 	struct apistore_key key;

@@ -65,4 +65,16 @@ struct apistore_db *apistore_sealing_open_db(
 int apistore_sealing_rotate(
 	struct apistore_sealing *s, struct apistore_db *db, struct err *err) MUST_CHECK;
 
+/*
+ * The format of these files: a line of text that names it, then the sealed bytes. A file is bound to
+ * its name, so that one cannot replace another. Version 0.2.0 wrote plain PEM.
+ */
+bool apistore_sealing_is_file(const char *text, size_t len);
+/* Return the content of a file of this name, of *len bytes; the caller frees it. */
+char *apistore_sealing_seal_file(const struct secret *sealing_key, const char *name,
+	const struct secret *plain, size_t *len) MUST_CHECK;
+/* Decrypt a file; the caller frees the result. NULL: another key or name, or changed bytes. */
+struct secret *apistore_sealing_open_file(const struct secret *sealing_key, const char *name,
+	const char *text, size_t len) MUST_CHECK;
+
 #endif
