@@ -212,13 +212,11 @@ static void serve(struct httpd_req *req, void *arg)
  * against. New connections use it; open ones keep theirs. */
 static int use_certificate(struct apistore_apiserver *a, struct err *err)
 {
-	const struct apistore_authority *au = a->shared.conf.authority;
-	const char *cert = apistore_authority_cert(au), *ca = apistore_authority_ca(au);
-	const struct secret *key = apistore_authority_key(au);
+	const struct apistore_identity id = apistore_authority_identity(a->shared.conf.authority);
 	cleanup_tls_ctx struct tls_ctx *tls =
-		tls_ctx_new(cert, strlen(cert), secret_peek(key), secret_len(key), err);
+		tls_ctx_new(id.cert, strlen(id.cert), secret_peek(id.key), secret_len(id.key), err);
 
-	if (!tls || tls_ctx_ask_clients(tls, ca, strlen(ca), err) < 0)
+	if (!tls || tls_ctx_ask_clients(tls, id.ca, strlen(id.ca), err) < 0)
 		return err_wrap(err, "the API server's certificate");
 	httpd_set_tls(a->httpd, tls);
 	return 0;
@@ -275,7 +273,7 @@ struct apistore_apiserver *apistore_apiserver_new(
 	a->httpd = httpd_new(l, &h);
 	timer_init(&a->renew, l, on_renew, a);
 	timer_set(&a->renew, RENEW_MS);
-	pki_key_public_pem(apistore_authority_token_key(conf->authority), &pem);
+	pki_key_public_pem(apistore_authority_identity(conf->authority).token_key, &pem);
 	a->tokens = jws_public_from_pem(pem.data, pem.len, err);
 	if (!a->tokens || use_certificate(a, err) < 0) {
 		apistore_apiserver_free(a);

@@ -215,7 +215,7 @@ bool apiserver_admin_values(const struct apiserver_call *c)
 /* Start a job once no transaction is open, or answer 429 while another job runs. */
 static void start(const struct apiserver_call *c, bool is_backup)
 {
-	const char *dir = apistore_authority_dir(c->shared->conf.authority);
+	const char *dir = apistore_authority_identity(c->shared->conf.authority).dir;
 	struct apiserver_job *j;
 
 	if (c->shared->job) {

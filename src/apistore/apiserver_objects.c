@@ -429,7 +429,7 @@ static void token_request(const struct apiserver_call *c, struct json_object *bo
 	for (size_t i = 0, n = audiences(body, for_whom); i < n; i++)
 		json_push_str(aud, for_whom[i]);
 	token = apistore_token_sign(
-		apistore_authority_token_key(c->shared->conf.authority), &t, &err);
+		apistore_authority_identity(c->shared->conf.authority).token_key, &t, &err);
 	if (!token) {
 		apiserver_answer(c->req, apistore_status_storage(&err));
 		return;

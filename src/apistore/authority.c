@@ -379,42 +379,18 @@ void apistore_authority_close(struct apistore_authority *a)
 	free(a);
 }
 
-bool apistore_authority_is_new(const struct apistore_authority *a)
+struct apistore_identity apistore_authority_identity(const struct apistore_authority *a)
 {
-	return a->is_new;
-}
-
-const char *apistore_authority_kubeconfig(const struct apistore_authority *a)
-{
-	return a->kubeconfig;
-}
-
-const char *apistore_authority_ca(const struct apistore_authority *a)
-{
-	return strbuf_str(&a->ca);
-}
-
-const char *apistore_authority_cert(const struct apistore_authority *a)
-{
-	return strbuf_str(&a->cert);
-}
-
-const struct secret *apistore_authority_key(const struct apistore_authority *a)
-{
-	return a->server_pem;
-}
-
-const char *apistore_authority_dir(const struct apistore_authority *a)
-{
-	return a->dir;
+	return (struct apistore_identity){.dir = a->dir,
+		.kubeconfig = a->kubeconfig,
+		.ca = strbuf_str(&a->ca),
+		.cert = strbuf_str(&a->cert),
+		.key = a->server_pem,
+		.token_key = a->token_key,
+		.is_new = a->is_new};
 }
 
 struct apistore_sealing *apistore_authority_sealing(struct apistore_authority *a)
 {
 	return a->sealing;
-}
-
-const struct pki_key *apistore_authority_token_key(const struct apistore_authority *a)
-{
-	return a->token_key;
 }

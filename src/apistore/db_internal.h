@@ -142,9 +142,7 @@ int db_put_keys(struct apistore_db *db, const struct secret *key, struct err *er
  * so that no row of the old version can be inserted later. */
 int db_convert(struct apistore_db *db, const struct secret *key, struct err *err);
 
-/* db_check.c */
-/* Check the structure of the file, whatever its rows hold. */
-int db_check_pages(struct apistore_db *db, struct err *err);
+/* db_open.c */
 struct db_verify {
 	const struct secret *key; /* the sealing key */
 	int64_t now_s;
@@ -159,7 +157,6 @@ int db_verify(struct apistore_db *db, const struct db_verify *how, struct err *e
 /* Sync the directory of a path, which makes a rename durable. */
 int db_sync_folder_of(const char *path);
 
-/* db_open.c */
 int db_lock(const char *dir, struct err *err); /* the descriptor, or -1 */
 /* Open a file and create or migrate its tables. Rows are not verified yet. */
 int db_open_file(struct apistore_db *db, const char *path, const char *vfs, struct err *err);

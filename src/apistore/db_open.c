@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opens a database file: lock, tables, version counters. A file is refused if another process uses
- * it, a newer version wrote it, its schema is not exactly ours, or it is damaged. db_key.c and
- * db_check.c then check its key and its rows.
+ * it, a newer version wrote it, its schema is not exactly ours, or it is damaged. db_key.c then checks its key.
+ *
+ * The whole database is verified before it is used: SQLite checks its pages, and the tags authenticate
+ * each version. SQLite's own check of indexes would look up row by row, in pages all over the file.
+ * Here each table and index is read once in its stored order instead, and an index matches its table
+ * if both have the same number of rows and the same sum of row hashes. The last version of each object
+ * in index version_of determines what table object must contain. The digest of the rows found is then
+ * compared with the stored one.
  */
 #include "config.h"
 
 #include "tec/apistore/db.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -45,6 +53,352 @@ static const char *const migrations[] = {
 	"DROP INDEX version_of; CREATE INDEX version_of ON version(resource, ns, name);"
 	"DROP INDEX object_ns;",
 };
+
+/* ---- verification */
+
+#define TEXTS 4
+#define RV    TEXTS /* the column after the texts: the version, or 0 */
+
+#define LATEST_S INT64_C(253402300798) /* 9999-12-31T23:59:58Z, as creation is a second later */
+
+struct found {
+	struct db_set set; /* of the current rows */
+	int64_t newest_s;  /* the latest time of any row, as recorded when it was written */
+};
+
+/* A set of rows, independent of their order. */
+struct sum {
+	uint64_t n, hash;
+};
+
+enum pass { VERSION_OF, OBJECT, OBJECT_UID, OWNER, OWNER_OF, N_PASSES };
+
+/* Each pass selects resource, ns, name, uid and rv, and lists the columns that sort its rows. OWNER
+ * is sorted explicitly: SQLite would read it through its index, which has all columns. */
+static const struct {
+	const char *sql;
+	uint8_t order[TEXTS], n_order;
+} passes[N_PASSES] = {
+	[VERSION_OF] = {"SELECT resource,ns,name,'',rv FROM version INDEXED BY version_of",
+		{0, 1, 2, RV}, 4},
+	[OBJECT] = {"SELECT resource,ns,name,uid,rv FROM object NOT INDEXED", {0, 1, 2}, 3},
+	[OBJECT_UID] = {"SELECT resource,ns,name,uid,0 FROM object INDEXED BY object_uid",
+		{3, 0, 1, 2}, 4},
+	[OWNER] =
+		{"SELECT resource,ns,name,uid,0 FROM owner NOT INDEXED ORDER BY uid,resource,ns,name",
+			{3, 0, 1, 2}, 4},
+	[OWNER_OF] = {"SELECT resource,ns,name,uid,0 FROM owner INDEXED BY owner_of", {0, 1, 2, 3},
+		4},
+};
+
+struct check {
+	struct apistore_db *db;
+	struct err *err;
+	struct strbuf text;           /* the row being hashed */
+	struct sum versions, current; /* table version: all rows, current rows */
+	struct sum objects, by_uid;   /* table object: with rv, and as its uid index has it */
+	struct found *found;
+	uint64_t *newest; /* owned: the last version of each object; sorted for check_versions */
+	size_t n_newest, at;
+};
+
+static int is_damaged(struct err *err, const char *what)
+{
+	return err_set(err, ERR_INVALID, "the database is damaged (%s): restore a backup", what);
+}
+
+/* ---- sums */
+
+static void put_number(struct strbuf *b, uint64_t n)
+{
+	n = htobe64(n);
+	strbuf_add(b, (const char *)&n, sizeof(n));
+}
+
+/* Add a row to a sum. Texts are hashed with their NUL, so that fields cannot run into each
+ * other. */
+static void add(struct check *c, struct sum *sum, const struct apistore_key *key, const char *uid,
+	uint64_t rv)
+{
+	strbuf_reset(&c->text);
+	strbuf_add(&c->text, key->resource, strlen(key->resource) + 1);
+	strbuf_add(&c->text, key->ns, strlen(key->ns) + 1);
+	strbuf_add(&c->text, key->name, strlen(key->name) + 1);
+	strbuf_add(&c->text, uid, strlen(uid) + 1);
+	put_number(&c->text, rv);
+	sum->n++;
+	sum->hash += str_hash(c->text.data, c->text.len);
+}
+
+static bool same(struct sum a, struct sum b)
+{
+	return a.n == b.n && a.hash == b.hash;
+}
+
+/* ---- passes in the order of an index */
+
+struct row {
+	const char *text[TEXTS]; /* borrowed from the statement */
+	uint64_t rv;
+};
+
+/* Encode the sort key of a row, so that memcmp orders keys as the index does. */
+static void place_of(const struct row *r, enum pass p, struct strbuf *out)
+{
+	strbuf_reset(out);
+	for (unsigned i = 0; i < passes[p].n_order; i++) {
+		unsigned column = passes[p].order[i];
+
+		if (column == RV)
+			put_number(out, r->rv);
+		else
+			strbuf_add(out, r->text[column], strlen(r->text[column]) + 1);
+	}
+}
+
+/* Record the newest version of each object. Index version_of is sorted by object and then by
+ * version, so each row of the same object replaces the one before. */
+static void note_newest(struct check *c, const struct strbuf *was, const struct strbuf *now)
+{
+	size_t key_len = now->len - sizeof(uint64_t);
+	uint64_t rv;
+
+	if (was->len != now->len || memcmp(was->data, now->data, key_len) != 0) {
+		ARRAY_GROW(c->newest, c->n_newest);
+		c->n_newest++;
+	}
+	memcpy(&rv, now->data + key_len, sizeof(rv));
+	c->newest[c->n_newest - 1] = be64toh(rv);
+}
+
+/* Check that a row is ordered strictly after the previous one, as equal keys would be duplicates,
+ * and add it to the sums. A pass over a table also computes what its index must have: by_uid for
+ * table object, and the digest of owners. */
+static int take_row(struct check *c, enum pass p, sqlite3_stmt *st, const struct strbuf *was,
+	struct strbuf *now, struct sum *sum)
+{
+	size_t shorter;
+	struct apistore_key key;
+	struct row r;
+	int order;
+
+	/* With a column of the wrong type, lookups would not find the row. */
+	for (int i = 0; i < TEXTS; i++) {
+		if (sqlite3_column_type(st, i) != SQLITE_TEXT)
+			return is_damaged(c->err, "malformed index");
+		r.text[i] = (const char *)sqlite3_column_text(st, i);
+	}
+	if (sqlite3_column_type(st, RV) != SQLITE_INTEGER)
+		return is_damaged(c->err, "malformed index");
+	r.rv = (uint64_t)sqlite3_column_int64(st, RV);
+	place_of(&r, p, now);
+	shorter = now->len < was->len ? now->len : was->len;
+	order = shorter ? memcmp(now->data, was->data, shorter) : 0;
+	if (order < 0 || (order == 0 && now->len <= was->len))
+		return is_damaged(c->err, "index out of order");
+	if (p == VERSION_OF)
+		note_newest(c, was, now);
+	key = (struct apistore_key){r.text[0], r.text[1], r.text[2]};
+	add(c, sum, &key, r.text[3], r.rv);
+	if (p == OBJECT)
+		add(c, &c->by_uid, &key, r.text[3], 0);
+	if (p == OWNER)
+		db_set_owner(c->db, &c->found->set, &key, r.text[3], false);
+	return 0;
+}
+
+/* Run one pass: check the order of its rows and sum them up. */
+static int check_pass(struct check *c, enum pass p, struct sum *sum)
+{
+	cleanup_strbuf struct strbuf even = STRBUF_INIT, odd = STRBUF_INIT;
+	struct strbuf *was = &odd, *now = &even, *swap;
+	sqlite3_stmt *st = NULL;
+	int rc = 0, ok = 0;
+
+	*sum = (struct sum){0};
+	if (sqlite3_prepare_v2(c->db->sql, passes[p].sql, -1, &st, NULL) != SQLITE_OK)
+		return db_failed(c->db, "check", c->err);
+	while (ok == 0 && (rc = db_step(c->db, st, "check", c->err)) > 0) {
+		ok = take_row(c, p, st, was, now, sum);
+		/* Two buffers take turns: the key of this row is compared with that of the next. */
+		swap = was;
+		was = now;
+		now = swap;
+	}
+	sqlite3_finalize(st);
+	return ok < 0 ? ok : rc;
+}
+
+/* ---- the pass over versions */
+
+/* Add a version, whose tag has been verified, to the sums. Versions come in ascending order, as in
+ * newest, so one index into it finds the current ones. */
+static bool take_version(void *arg, const struct apistore_version *v)
+{
+	struct check *c = arg;
+	bool newest = c->at < c->n_newest && c->newest[c->at] == v->rv;
+
+	add(c, &c->versions, &v->key, "", v->rv);
+	c->at += newest;
+	if (v->at_s > c->found->newest_s)
+		c->found->newest_s = v->at_s;
+	if (!newest || v->event == APISTORE_DELETED)
+		return true;
+	add(c, &c->current, &v->key, v->uid, v->rv);
+	db_set_version(c->db, &c->found->set, v, false);
+	return true;
+}
+
+/* Verify every version in the order of the table, which is that of the file. */
+static int check_versions(struct check *c)
+{
+	static const char all[] =
+		"SELECT v.rv,v.type,v.resource,v.ns,v.name,v.uid,v.prev,v.at,v.head,"
+		"v.meta,v.sealed,v.body,v.tag FROM version v NOT INDEXED ORDER BY v.rv";
+	sqlite3_stmt *st = NULL;
+	int rc = 0, ok = 1;
+
+	if (sqlite3_prepare_v2(c->db->sql, all, -1, &st, NULL) != SQLITE_OK)
+		return db_failed(c->db, "check", c->err);
+	while (ok > 0 && (rc = db_step(c->db, st, "check", c->err)) > 0) {
+		for (int i = 2; ok > 0 && i <= 5; i++)
+			if (sqlite3_column_type(st, i) != SQLITE_TEXT)
+				ok = is_damaged(c->err, "malformed version");
+		if (ok > 0)
+			ok = db_give_version(c->db, st, take_version, c, c->err);
+	}
+	sqlite3_finalize(st);
+	return ok < 0 ? ok : rc;
+}
+
+/* ---- the whole check */
+
+/* quick_check verifies the structure of pages but not that indexes match their tables, which the
+ * passes below do faster. */
+static int check_pages(struct apistore_db *db, struct err *err)
+{
+	sqlite3_stmt *st = NULL;
+	const char *said;
+	int rc = 0;
+
+	if (sqlite3_prepare_v2(db->sql, "PRAGMA quick_check(1)", -1, &st, NULL) != SQLITE_OK ||
+		sqlite3_step(st) != SQLITE_ROW) {
+		rc = db_failed(db, "check", err);
+	} else {
+		said = (const char *)sqlite3_column_text(st, 0);
+		if (!str_eq(said, "ok"))
+			rc = is_damaged(err, log_esc(said));
+	}
+	sqlite3_finalize(st);
+	return rc;
+}
+
+/* Compare table object with the newest versions, and both small tables with their indexes. */
+static int check_objects(struct check *c)
+{
+	struct sum uids, owners, owned;
+
+	if (check_pass(c, OBJECT, &c->objects) < 0 || check_pass(c, OBJECT_UID, &uids) < 0 ||
+		check_pass(c, OWNER, &owners) < 0 || check_pass(c, OWNER_OF, &owned) < 0)
+		return -1;
+	if (!same(uids, c->by_uid) || !same(owners, owned))
+		return is_damaged(c->err, "an index differs from its table");
+	return same(c->objects, c->current) ? 0
+					    : is_damaged(c->err, "objects differ from versions");
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Check in order of dependency: pages, the index that gives the newest versions, all versions, and
+ * then the tables that must agree with them. */
+static int check(struct apistore_db *db, struct found *found, struct err *err)
+{
+	struct check c = {.db = db, .err = err, .text = STRBUF_INIT, .found = found};
+	struct sum indexed;
+	int rc = check_pages(db, err);
+
+	if (rc == 0)
+		rc = check_pass(&c, VERSION_OF, &indexed);
+	if (rc == 0 && c.n_newest > 0)
+		qsort(c.newest, c.n_newest, sizeof(*c.newest), by_number);
+	if (rc == 0)
+		rc = check_versions(&c);
+	if (rc == 0 && !same(indexed, c.versions))
+		rc = is_damaged(err, "an index differs from its table");
+	if (rc == 0)
+		rc = check_objects(&c);
+	free(c.newest);
+	strbuf_fini(&c.text);
+	return rc;
+}
+
+/* ---- the stored digest */
+
+/* Record the restore. Its time is at least that of the newest row, which a clock set back may put
+ * in the future, and at most what RFC 3339 can express. */
+static void mark_restored(struct apistore_db *db, int64_t now_s)
+{
+	int64_t at_s = db->newest_s > now_s ? db->newest_s : now_s;
+
+	at_s = at_s < LATEST_S ? at_s : LATEST_S;
+	if (at_s > db->restored_s)
+		db->restored_s = at_s;
+	db->restored_rv = db->rv;
+}
+
+/* Rows come first: the digest is computed over rows whose tags are valid. It is compared with the
+ * record, whose other values are taken over. With accept_unverified a mismatch is logged, and the
+ * digest of the rows found becomes the new one. */
+int db_verify(struct apistore_db *db, const struct db_verify *how, struct err *err)
+{
+	struct found found = {0};
+	struct db_record r;
+	bool whole;
+	int rc;
+
+	if (check(db, &found, err) < 0)
+		return -1;
+	db->set = found.set;
+	db->newest_s = found.newest_s;
+	/* A database from before 0.3.0 has no digest to compare with, so its rows may be anyone's:
+	 * it is marked like a restored backup, and the operator asks for the same checks. */
+	if (db->version < DB_VERSION) {
+		mark_restored(db, how->now_s);
+		if (db_convert(db, how->key, err) < 0)
+			return -1;
+		log_warn(NULL,
+			"the store was written by a version before 0.3.0, which did not protect its set of rows; it is treated as restored from a backup",
+			NULL);
+		return 0;
+	}
+	rc = db_set_get(db, &r, err);
+	if (rc < 0)
+		return -1;
+	whole = rc == 1 && r.rv == db->rv && r.n == found.set.n &&
+		secret_same_bytes(r.sum, found.set.sum, sizeof(r.sum));
+	if (!whole && !how->accept_unverified)
+		return err_set(err, ERR_INVALID,
+			"rows were deleted, added or replaced by older ones outside of tec-operator: restore a backup, or this file with --restore and --accept-unverified");
+	if (whole)
+		db->newest_s = r.newest_s;
+	else
+		log_warn(NULL, "accepted a backup whose rows do not match its digest", NULL);
+	if (rc == 1) {
+		db->restored_s = r.restored_s;
+		db->restored_rv = r.restored_rv;
+		db->rv = r.rv > db->rv ? r.rv : db->rv;
+	}
+	if (how->restores)
+		mark_restored(db, how->now_s);
+	return 0;
+}
+
+/* ---- opening */
 
 /* Lock the directory for this process, before a database in it is opened or restored. The kernel
  * releases the lock when the process dies. */
@@ -90,7 +444,7 @@ static int migrate(struct apistore_db *db, struct err *err)
 	db->version = version;
 	if (version >= tables_version)
 		return 0;
-	if (version > 0 && db_check_pages(db, err) < 0)
+	if (version > 0 && check_pages(db, err) < 0)
 		return -1; /* leave a damaged file unchanged */
 	if (db_exec(db, "BEGIN IMMEDIATE", "migrate", err) < 0)
 		return -1;

@@ -604,9 +604,9 @@ int standalone_restore(const struct options *o, struct err *err)
 /* Only a start that created the keys prints this. */
 void standalone_say(const struct standalone *s)
 {
-	const char *kubeconfig = apistore_authority_kubeconfig(s->authority);
+	const char *kubeconfig = apistore_authority_identity(s->authority).kubeconfig;
 
-	if (!apistore_authority_is_new(s->authority))
+	if (!apistore_authority_identity(s->authority).is_new)
 		return;
 	printf("tec-operator: created keys and certificates in %s\n", s->options->standalone);
 	printf("tec-operator: the Kubernetes API is at %s; clients need the administrator's kubeconfig\n",

@@ -70,7 +70,7 @@ static void up(void)
 	cr_assert_not_null(server, "%s", err.text);
 	cr_assert_eq(httpd_listen(apistore_apiserver_httpd(server), "127.0.0.1:0", &err), 0, "%s",
 		err.text);
-	admin = k8s_kubeconfig_load(apistore_authority_kubeconfig(authority), NULL, &err);
+	admin = k8s_kubeconfig_load(apistore_authority_identity(authority).kubeconfig, NULL, &err);
 	cr_assert_not_null(admin, "%s", err.text);
 }
 

@@ -98,9 +98,9 @@ static const char *look(const char *at, struct err *err)
 
 	if (!a)
 		return err->text;
-	cr_expect_not_null(apistore_authority_token_key(a));
-	cr_expect(pki_issue_names(
-		apistore_authority_cert(a), strlen(apistore_authority_cert(a)), names));
+	cr_expect_not_null(apistore_authority_identity(a).token_key);
+	cr_expect(pki_issue_names(apistore_authority_identity(a).cert,
+		strlen(apistore_authority_identity(a).cert), names));
 	apistore_authority_close(a);
 	return NULL;
 }
@@ -145,12 +145,12 @@ Test(apistore_authority, a_first_start_makes_all_for_this_user_alone)
 		cr_assert_eq(stat(path, &st), 0, "%s", path);
 		cr_expect_eq(st.st_mode & 0777, 0600, "%s", path);
 	}
-	cr_expect(apistore_authority_is_new(a));
-	k = k8s_kubeconfig_load(apistore_authority_kubeconfig(a), NULL, &err);
+	cr_expect(apistore_authority_identity(a).is_new);
+	k = k8s_kubeconfig_load(apistore_authority_identity(a).kubeconfig, NULL, &err);
 	cr_assert_not_null(k, "%s", err.text);
 	cr_expect_str_eq(k->server, "https://127.0.0.1:6443");
 	cr_expect_str_eq(k->namespace_, "tec");
-	cr_expect_eq(secret_len(k->ca_data), strlen(apistore_authority_ca(a)));
+	cr_expect_eq(secret_len(k->ca_data), strlen(apistore_authority_identity(a).ca));
 	cr_expect(k->cert_data && k->key_data);
 	k8s_kubeconfig_free(k);
 	apistore_authority_close(a);
@@ -167,7 +167,7 @@ Test(apistore_authority, a_second_start_changes_nothing)
 	server = text_of("server.crt");
 	struct apistore_authority *a = must_open(NOW + 100 * DAY);
 
-	cr_expect_not(apistore_authority_is_new(a));
+	cr_expect_not(apistore_authority_identity(a).is_new);
 	ca2 = text_of("ca.crt");
 	kubeconfig2 = text_of("kubeconfig");
 	server2 = text_of("server.crt");
@@ -188,8 +188,8 @@ Test(apistore_authority, what_ends_soon_is_made_again_with_its_key)
 
 	cr_expect_eq(apistore_authority_renew(a, NOW + 200 * DAY, &err), 0, "nothing to do");
 	cr_expect_eq(apistore_authority_renew(a, NOW + 310 * DAY, &err), 1, "%s", err.text);
-	cr_assert_eq(pki_cert_not_after(apistore_authority_cert(a),
-			     strlen(apistore_authority_cert(a)), &end, &err),
+	cr_assert_eq(pki_cert_not_after(apistore_authority_identity(a).cert,
+			     strlen(apistore_authority_identity(a).cert), &end, &err),
 		0);
 	cr_expect_eq(end, NOW + (310 + 365) * DAY);
 	key2 = text_of("server.key");
@@ -211,8 +211,8 @@ Test(apistore_authority, another_name_makes_another_certificate)
 	apistore_authority_close(a);
 	a = open_at(NOW, more, &err);
 	cr_assert_not_null(a, "%s", err.text);
-	cr_expect(pki_issue_names(
-		apistore_authority_cert(a), strlen(apistore_authority_cert(a)), more));
+	cr_expect(pki_issue_names(apistore_authority_identity(a).cert,
+		strlen(apistore_authority_identity(a).cert), more));
 	apistore_authority_close(a);
 }
 

@@ -54,16 +54,15 @@ void apistore_authority_close(struct apistore_authority *a); /* NULL is fine */
 int apistore_authority_renew(
 	struct apistore_authority *a, int64_t now_s, struct err *err) MUST_CHECK;
 
-bool apistore_authority_is_new(
-	const struct apistore_authority *a); /* the CA was created by this open */
-/* The path of the kubeconfig; NULL: none is written. */
-const char *apistore_authority_kubeconfig(const struct apistore_authority *a);
-/* These are borrowed until the next renew. */
-const char *apistore_authority_ca(const struct apistore_authority *a); /* PEM */
-const char *apistore_authority_cert(const struct apistore_authority *a);
-const struct secret *apistore_authority_key(const struct apistore_authority *a);
-const struct pki_key *apistore_authority_token_key(const struct apistore_authority *a);
-const char *apistore_authority_dir(const struct apistore_authority *a);
+/* What the directory holds; borrowed until the next renew. */
+struct apistore_identity {
+	const char *dir, *kubeconfig; /* paths; NULL: no kubeconfig is written */
+	const char *ca, *cert;        /* PEM */
+	const struct secret *key;     /* of cert, as PEM */
+	const struct pki_key *token_key;
+	bool is_new; /* the CA was created by this open */
+};
+struct apistore_identity apistore_authority_identity(const struct apistore_authority *a);
 struct apistore_sealing *apistore_authority_sealing(struct apistore_authority *a);
 
 #endif
