@@ -300,9 +300,11 @@ static int open_all(struct apistore_authority *a, const struct apistore_authorit
 
 	if (make_dir(a, err) < 0 || (!conf->look_only && take_lock(a, err) < 0))
 		return -1;
-	a->sealing = conf->look_only ? apistore_sealing_look(a->dir, &conf->sealing, err)
-				     : apistore_sealing_open(
-					       a->dir, &conf->sealing, !conf->sealing_only, err);
+	a->sealing = apistore_sealing_open(a->dir, &conf->sealing,
+		conf->look_only      ? APISTORE_SEALING_LOOK
+		: conf->sealing_only ? APISTORE_SEALING_READ
+				     : APISTORE_SEALING_MAKE,
+		err);
 	if (!a->sealing || conf->sealing_only)
 		return a->sealing ? 0 : -1;
 	/* If the sealing key is kept outside of the directory, nothing in the directory may give

@@ -105,12 +105,6 @@ struct page {
 	char *ns, *name; /* owned: the last object of the page */
 };
 
-/* Is it the current version, which table object answers without the history? */
-static bool is_current(const struct apistore_list_cursor *c)
-{
-	return c->at == apistore_db_rv(c->s->db);
-}
-
 /* Count one object. The first one beyond the limit shows that there is a next page. */
 static bool count_item(void *arg, const struct apistore_version *v)
 {
@@ -126,8 +120,9 @@ static bool count_item(void *arg, const struct apistore_version *v)
 		return true;
 	}
 	p->c->more = true;
-	/* remainingItemCount is left out with a selector; for the current version SQLite counts. */
-	return p->c->of.select == NULL && !is_current(p->c);
+	/* remainingItemCount is left out with a selector; for the current version, which table
+	 * object holds, SQLite counts. */
+	return p->c->of.select == NULL && p->c->at != apistore_db_rv(p->c->s->db);
 }
 
 static struct apistore_scan scan_of(const struct apistore_list_cursor *c, bool no_body)
@@ -152,7 +147,7 @@ static int find_page(struct apistore_list_cursor *c, struct err *err)
 	scan.only_keys = c->of.select == NULL;
 	rc = apistore_db_scan(c->s->db, &scan, count_item, &p, err);
 
-	if (rc >= 0 && c->more && !c->of.select && is_current(c)) {
+	if (rc >= 0 && c->more && !c->of.select && c->at == apistore_db_rv(c->s->db)) {
 		const struct apistore_key last = {c->of.resource, p.ns, p.name};
 
 		rc = apistore_db_count_after(c->s->db, &last, c->of.ns, &p.n, err);

@@ -101,43 +101,28 @@ static struct apistore_sealing *sealing_new(
 	return s;
 }
 
-enum how { READ, MAKE, LOOK };
-
 /* Read the key. A missing file that the caller named is an error; only DIR/sealing.key is ever
  * created, but not beside an existing database, which needs the key it was sealed with. */
-static struct apistore_sealing *sealing_open(
-	const char *dir, const struct apistore_sealing_conf *conf, enum how how, struct err *err)
+struct apistore_sealing *apistore_sealing_open(const char *dir,
+	const struct apistore_sealing_conf *conf, enum apistore_sealing_how how, struct err *err)
 {
 	struct apistore_sealing *s = sealing_new(dir, conf);
 	cleanup_free char *store = xasprintf("%s/" DB_FILE, dir);
 
 	s->key = read_key(s, s->path, err);
-	if (!s->key && err->kind == ERR_NOT_FOUND && s->is_own && how != READ) {
+	if (!s->key && err->kind == ERR_NOT_FOUND && s->is_own && how != APISTORE_SEALING_READ) {
 		err_clear(err);
 		if (access(store, F_OK) == 0)
 			(void)err_set(err, ERR_INVALID,
 				"%s is missing, and %s cannot be read without it; next step: restore it from a backup",
 				log_esc(s->own), log_esc(store));
-		else if (how == MAKE)
+		else if (how == APISTORE_SEALING_MAKE)
 			s->key = make_key(s->own, err);
 	}
 	if (!err_is_set(err))
 		return s;
 	apistore_sealing_free(s);
 	return NULL;
-}
-
-struct apistore_sealing *apistore_sealing_open(
-	const char *dir, const struct apistore_sealing_conf *conf, bool make, struct err *err)
-{
-	return sealing_open(dir, conf, make ? MAKE : READ, err);
-}
-
-/* Where open would create a key, this leaves the key NULL. */
-struct apistore_sealing *apistore_sealing_look(
-	const char *dir, const struct apistore_sealing_conf *conf, struct err *err)
-{
-	return sealing_open(dir, conf, LOOK, err);
 }
 
 void apistore_sealing_free(struct apistore_sealing *s)

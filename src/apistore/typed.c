@@ -102,12 +102,6 @@ static bool is_leaf(const struct apistore_place *p, struct json_object *v)
 
 /* ---- steps */
 
-/* The caller frees the step. */
-static char *field_step(const char *name)
-{
-	return xasprintf("f:%s", name);
-}
-
 /* Write a step with its value in canonical form, so that equal values give equal steps. */
 static char *value_step(char letter, struct json_object *v)
 {
@@ -229,7 +223,7 @@ struct apistore_fieldset apistore_typed_fields(
 		return out;
 	json_each (o, name, v) {
 		struct apistore_place at = apistore_place_member(p, name);
-		cleanup_free char *step = field_step(name);
+		cleanup_free char *step = xasprintf("f:%s", name);
 		bool self = is_leaf(&at, v) || (is_map(v) && is_empty(v));
 
 		below = apistore_typed_fields(&at, v);
@@ -351,7 +345,7 @@ static void compare_member(const struct apistore_place *p, const char *name, str
 	struct side r, struct apistore_delta *d)
 {
 	struct apistore_place at = apistore_place_member(p, name);
-	cleanup_free char *step = field_step(name);
+	cleanup_free char *step = xasprintf("f:%s", name);
 	struct apistore_delta below = {0};
 	enum change c = compare(&at, l, r, &below);
 
@@ -634,7 +628,7 @@ static void check_map(const struct apistore_place *p, struct json_object *o, str
 {
 	json_each (o, name, v) {
 		struct apistore_place at = apistore_place_member(p, name);
-		cleanup_free char *step = field_step(name);
+		cleanup_free char *step = xasprintf("f:%s", name);
 		bool unknown = p->custom && schema_at_declares(p->at, name) == SCHEMA_UNKNOWN;
 
 		check_below(unknown ? NULL : &at, step, v, c);

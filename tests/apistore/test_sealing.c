@@ -28,8 +28,8 @@ static bool is_there(const char *name)
 static struct apistore_sealing *open_sealing(const char *file, const char *credentials)
 {
 	struct err err = ERR_INIT;
-	struct apistore_sealing *s = apistore_sealing_open(
-		dir, &(struct apistore_sealing_conf){file, credentials}, true, &err);
+	struct apistore_sealing *s = apistore_sealing_open(dir,
+		&(struct apistore_sealing_conf){file, credentials}, APISTORE_SEALING_MAKE, &err);
 
 	cr_assert_not_null(s, "%s", err.text);
 	return s;
@@ -47,8 +47,8 @@ static struct apistore_db *open_db(struct apistore_sealing *s)
 static bool opens(const char *file, const char *credentials)
 {
 	struct err err = ERR_INIT;
-	struct apistore_sealing *s = apistore_sealing_open(
-		dir, &(struct apistore_sealing_conf){file, credentials}, true, &err);
+	struct apistore_sealing *s = apistore_sealing_open(dir,
+		&(struct apistore_sealing_conf){file, credentials}, APISTORE_SEALING_MAKE, &err);
 	struct apistore_db *db = s ? apistore_sealing_open_db(s, &err) : NULL;
 
 	apistore_db_close(db);
@@ -67,8 +67,8 @@ static void expect_no_key(const char *file, bool make, enum err_kind kind, const
 {
 	struct err err = ERR_INIT;
 
-	cr_expect_null(apistore_sealing_open(
-		dir, &(struct apistore_sealing_conf){file, NULL}, make, &err));
+	cr_expect_null(apistore_sealing_open(dir, &(struct apistore_sealing_conf){file, NULL},
+		make ? APISTORE_SEALING_MAKE : APISTORE_SEALING_READ, &err));
 	cr_expect_eq(err.kind, kind, "%s", err.text);
 	cr_expect(strstr(err.text, text), "%s", err.text);
 }
@@ -91,7 +91,7 @@ Test(apistore_sealing, one_that_cannot_be_written_is_not_used)
 	cleanup_free char *gone = in_dir("gone");
 
 	cr_expect_null(apistore_sealing_open(
-		gone, &(struct apistore_sealing_conf){NULL, NULL}, true, &err));
+		gone, &(struct apistore_sealing_conf){NULL, NULL}, APISTORE_SEALING_MAKE, &err));
 	cr_expect(strstr(err.text, "gone/sealing.key"), "%s", err.text);
 }
 

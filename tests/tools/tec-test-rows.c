@@ -88,7 +88,7 @@ int main(int argc, char *argv[])
 		return 2;
 	}
 	log_setup(LOG_ERROR, LOG_TEXT);
-	sealing = apistore_sealing_open(argv[1], &conf, false, &err);
+	sealing = apistore_sealing_open(argv[1], &conf, APISTORE_SEALING_READ, &err);
 	db = sealing ? apistore_sealing_open_db(sealing, &err) : NULL;
 	if (!db) {
 		fprintf(stderr, "tec-test-rows: %s\n", err.text);

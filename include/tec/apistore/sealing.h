@@ -26,17 +26,20 @@ struct apistore_sealing_conf {
 	const char *credentials; /* the directory of systemd credentials; NULL: none */
 };
 
+enum apistore_sealing_how {
+	APISTORE_SEALING_READ,
+	APISTORE_SEALING_MAKE, /* create DIR/sealing.key if there is neither a key nor a database */
+	/* Change nothing, and fail where MAKE would. The caller has no lock, and the result is good
+	 * for apistore_sealing_read() only; its key is NULL where MAKE would create one. */
+	APISTORE_SEALING_LOOK,
+};
 /*
- * Find and read the key. The caller has locked dir. make: create DIR/sealing.key if there is
- * neither a key nor a database. NULL: ERR_NOT_FOUND there is no key and none may be created;
- * ERR_INVALID a file is wrong, and err names it.
+ * Find and read the key. The caller has locked dir. NULL: ERR_NOT_FOUND there is no key and none may
+ * be created; ERR_INVALID a file is wrong, and err names it.
  */
 struct apistore_sealing *apistore_sealing_open(const char *dir,
-	const struct apistore_sealing_conf *conf, bool make, struct err *err) MUST_CHECK;
-/* The same, but without the lock and read-only: the result is good for apistore_sealing_read()
- * only. NULL: apistore_sealing_open() with make would fail. */
-struct apistore_sealing *apistore_sealing_look(
-	const char *dir, const struct apistore_sealing_conf *conf, struct err *err) MUST_CHECK;
+	const struct apistore_sealing_conf *conf, enum apistore_sealing_how how,
+	struct err *err) MUST_CHECK;
 void apistore_sealing_free(struct apistore_sealing *s); /* NULL is fine */
 
 /* Borrowed until the next rotation. */
