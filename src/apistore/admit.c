@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Validates objects before they are stored: custom kinds against their CRD schema, built-in kinds
- * against their types and immutable fields, metadata by a table of rules per kind. Errors are found in kube-apiserver's order: types,
- * decoding and unknown fields, names and namespace, then values.
+ * against their types and immutable fields, metadata by a table of rules per kind. Errors are found
+ * in kube-apiserver's order: types, decoding and unknown fields, names and namespace, then values.
  */
 #include "config.h"
 

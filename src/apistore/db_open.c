@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opens a database file: lock, tables, version counters. A file is refused if another process uses
- * it, a newer version wrote it, its schema is not exactly ours, or it is damaged. db_key.c then checks its key.
+ * it, a newer version wrote it, its schema is not exactly ours, or it is damaged. Its key is checked
+ * by db_key.c.
  *
  * The whole database is verified before it is used: SQLite checks its pages, and the tags authenticate
  * each version. SQLite's own check of indexes would look up row by row, in pages all over the file.

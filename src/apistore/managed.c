@@ -51,7 +51,8 @@ static void entries_fini(struct entries *l)
 }
 #define cleanup_entries __attribute__((cleanup(entries_fini)))
 
-/* Drop entries that own no fields. This closes the gaps in place, which moves later entries: pointers to them become invalid. */
+/* Drop entries that own no fields. This closes the gaps in place, which moves later entries: pointers
+ * to them become invalid. */
 static void entries_drop_empty(struct entries *l)
 {
 	size_t n = 0;
@@ -161,7 +162,8 @@ static int entries_by_order(const void *a, const void *b)
 	return c ? c : strcmp(x->sub, y->sub);
 }
 
-/* Sort the entries and write them into the object. None means no member managedFields at all, as after a reset by the client. */
+/* Sort the entries and write them into the object. None means no member managedFields at all, as
+ * after a reset by the client. */
 static void entries_write(struct entries *l, struct json_object *o)
 {
 	struct json_object *m = apistore_objects_meta(o), *a;

@@ -20,8 +20,8 @@ struct apistore_stream {
 	bool told; /* the column definitions of a table were sent */
 };
 
-/* Read the options of a watch; out borrows from t. -1: *refused is set. Without a resourceVersion, or with "0", a watch starts with the current objects unless the client
- * declined initial events. */
+/* Read the options of a watch; out borrows from t. -1: *refused is set. Without a resourceVersion, or
+ * with "0", a watch starts with the current objects unless the client declined initial events. */
 static int read_options(struct apistore_objects *s, const struct apistore_target *t,
 	struct apistore_watch_options *out, struct apistore_answer *refused)
 {

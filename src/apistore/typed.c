@@ -154,7 +154,8 @@ static int by_item(const void *a, const void *b)
 	return c ? c : (x->i > y->i) - (x->i < y->i);
 }
 
-/* Index the elements of a list; of any other value there are none. Both arrays have one more place than elements, since an allocation of zero bytes may be NULL. */
+/* Index the elements of a list; of any other value there are none. Both arrays have one more place
+ * than elements, since an allocation of zero bytes may be NULL. */
 static struct items items_of(const struct apistore_place *p, struct json_object *list)
 {
 	struct items it = {.n = is_list(list) ? json_len(list) : 0};
