@@ -37,7 +37,7 @@ enum runner_state {
 };
 
 struct ctl_runner {
-	char *ns;
+	const char *ns; /* borrowed for life */
 	ctl_step_fn step;
 	void *self;
 	struct queue *queue; /* owned */
@@ -96,7 +96,7 @@ struct ctl_runner *ctl_runner_new(
 {
 	struct ctl_runner *r = xcalloc(1, sizeof(*r));
 
-	r->ns = xstrdup(ns);
+	r->ns = ns;
 	r->step = step;
 	r->self = self;
 	r->queue = queue_new(l, conf, work, r);
@@ -111,7 +111,6 @@ void ctl_runner_free(struct ctl_runner *r)
 		return;
 	timer_fini(&r->walk);
 	queue_free(r->queue);
-	free(r->ns);
 	free(r);
 }
 

@@ -20,7 +20,6 @@
 
 #include "tec/ctl/ak.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "../ctl_internal.h"
@@ -405,13 +404,13 @@ static void look_trustee(
 
 /* ---- conditions */
 
-static void want(
-	struct ak_look *l, enum model_ak_cond c, enum model_ak_reason r, const char *message)
-{
-	bool good = r == AK_MACHINE_CREATED || r == AK_APPROVED_MANUALLY || r == AK_DELIVERED_OK;
+#define WANT(l, c, r, ...)                                                                         \
+	kobj_cond_want(&(l)->base.want[c], model_ak_cond_types[c],                                 \
+		is_good(r) ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_ak_reason(r), __VA_ARGS__)
 
-	kobj_cond_want(&l->base.want[c], model_ak_cond_types[c],
-		good ? KOBJ_COND_TRUE : KOBJ_COND_FALSE, model_ak_reason(r), "%s", message);
+static bool is_good(enum model_ak_reason r)
+{
+	return r == AK_MACHINE_CREATED || r == AK_APPROVED_MANUALLY || r == AK_DELIVERED_OK;
 }
 
 #define TEXT_OF(n)     #n
@@ -504,57 +503,54 @@ static void want_approved(const char *ns, struct ak_look *l)
 
 	if (l->v.approved) {
 		if (l->ak->approved_by_admin)
-			want(l, AK_APPROVED, AK_APPROVED_MANUALLY,
+			WANT(l, AK_APPROVED, AK_APPROVED_MANUALLY,
 				"An administrator approved this key for its Machine.");
 		else
-			want(l, AK_APPROVED, AK_MACHINE_CREATED,
+			WANT(l, AK_APPROVED, AK_MACHINE_CREATED,
 				"The Machine with this id exists and has no other key.");
 		return;
 	}
 	if (l->v.inherited) { /* unchanged from the other operator, until it is bound */
-		want(l, AK_APPROVED, AK_MACHINE_CREATED,
+		WANT(l, AK_APPROVED, AK_MACHINE_CREATED,
 			"The key was approved before this operator took over.");
 		return;
 	}
 	r = why_text(l, &text);
 	if (l->ak->approval_ignored && !l->v.invalid)
 		strbuf_addf(&text, " " AK_APPROVAL_IGNORED, l->ak->obj.name, ns);
-	want(l, AK_APPROVED, r, strbuf_str(&text));
+	WANT(l, AK_APPROVED, r, "%s", strbuf_str(&text));
 }
 
 /* The first obstacle wins, in the order in which it can be removed. */
 static void want_delivered(const struct state *s, struct ak_look *l)
 {
 	const struct ctl_ak_view *v = &l->v;
-	char text[640];
 
 	if (!v->approved && !v->inherited) {
-		want(l, AK_DELIVERED, AK_NOT_APPROVED,
+		WANT(l, AK_DELIVERED, AK_NOT_APPROVED,
 			"The key is not approved, so it is not delivered to Trustee.");
 	} else if (v->authority == MODEL_AUTHORITY_RETIRED) {
-		want(l, AK_DELIVERED, AK_NOT_AVAILABLE,
+		WANT(l, AK_DELIVERED, AK_NOT_AVAILABLE,
 			"spec.authority is Retired: the key is no longer delivered.");
 	} else if (!v->usable) {
-		want(l, AK_DELIVERED, AK_INVALID_KEY,
+		WANT(l, AK_DELIVERED, AK_INVALID_KEY,
 			l->ak->spki_sha256
 				? "spec.publicKey is not the key that was approved."
 				: "spec.publicKey is not a public key that Trustee can verify (RSA, 2048 to 4096 bits).");
 	} else if (l->base.secret && l->base.secret->obj.unreadable) {
-		want(l, AK_DELIVERED, AK_CONFLICT,
+		WANT(l, AK_DELIVERED, AK_CONFLICT,
 			"The Secret with this key's name is larger than 2 MiB and cannot be read; reduce its size. A delivered key stays in Trustee.");
 	} else if (v->secret == CTL_AK_SECRET_FOREIGN) {
-		snprintf(text, sizeof(text),
+		WANT(l, AK_DELIVERED, AK_CONFLICT,
 			"Secret %.253s exists and does not belong to this key. The operator does not change it. Delete it if it is not needed, or register "
 			"the key under another name.",
 			l->ak->obj.name);
-		want(l, AK_DELIVERED, AK_CONFLICT, text);
 	} else if (v->duplicate) {
-		snprintf(text, sizeof(text),
+		WANT(l, AK_DELIVERED, AK_CONFLICT,
 			"AttestationKey %.253s has the same public key and was approved earlier for its Machine. Delete the wrong one.",
 			l->same_key->name);
-		want(l, AK_DELIVERED, AK_CONFLICT, text);
 	} else if (l->no_place) {
-		want(l, AK_DELIVERED, AK_TOO_MANY_KEYS,
+		WANT(l, AK_DELIVERED, AK_TOO_MANY_KEYS,
 			"Trustee looks up this key by the first 1,440 bits of its modulus. " TOO_MANY
 			" approved keys of older Machines start with the same bits, which is the maximum. Delete the forged ones: "
 			"such keys never collide by accident.");
@@ -562,16 +558,15 @@ static void want_delivered(const struct state *s, struct ak_look *l)
 		   (v->observed == KBS_OBSERVED_PRESENT ||
 			   (state_trustee_is_probing(s) &&
 				   l->ak->cond[AK_DELIVERED].status == KOBJ_COND_TRUE))) {
-		want(l, AK_DELIVERED, AK_DELIVERED_OK, "Every administered Trustee has the key.");
+		WANT(l, AK_DELIVERED, AK_DELIVERED_OK, "Every administered Trustee has the key.");
 	} else {
 		cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
-		snprintf(text, sizeof(text), "%s%.500s",
+		WANT(l, AK_DELIVERED, AK_NOT_AVAILABLE, "%s%.500s",
 			v->secret == CTL_AK_SECRET_STALE || !v->others_clear
 				? "Waiting until Trustee confirms that an earlier key is deleted. "
 				: "",
 			ctl_trustee_lacking(s->sync, KBS_REFVALUE, l->identity, &why));
-		want(l, AK_DELIVERED, AK_NOT_AVAILABLE, text);
 	}
 }
 

@@ -314,26 +314,11 @@ static void take(struct follow_named *n, struct json_object *o, bool there)
 
 /* ---- named objects: writing */
 
-/* Add null for each key that the source does not have, which removes it from our ConfigMap. */
-static void drop_keys(const struct follow_read *have, struct json_object *map)
-{
-	const char *at = NULL;
-	struct model_input in = {.keys = have->keys};
-
-	for (;;) {
-		cleanup_free char *key = model_input_next(&in, &at);
-
-		if (!key)
-			return;
-		if (!json_object_object_get_ex(map, key, NULL))
-			json_add(map, key, NULL);
-	}
-}
-
 /* A key may move between data and binaryData, so removed keys are null in both. */
 static void add_maps(const struct follow_named *n, struct json_object *o, bool patch)
 {
 	static const char *const parts[] = {"data", "binaryData"};
+	const struct model_input have = {.keys = n->here.keys};
 	struct err ignored = ERR_INIT;
 	cleanup_json struct json_object *text =
 		json_parse(n->text, strlen(n->text), &json_limits_api, &ignored);
@@ -342,8 +327,15 @@ static void add_maps(const struct follow_named *n, struct json_object *o, bool p
 		struct json_object *v = json_get_obj(text, parts[i]);
 		struct json_object *map = v ? json_object_get(v) : json_obj();
 
-		if (patch)
-			drop_keys(&n->here, map);
+		/* null removes a key that the source does not have from our ConfigMap. */
+		for (const char *at = NULL; patch;) {
+			cleanup_free char *key = model_input_next(&have, &at);
+
+			if (!key)
+				break;
+			if (!json_object_object_get_ex(map, key, NULL))
+				json_add(map, key, NULL);
+		}
 		json_add(o, parts[i], map);
 	}
 }
@@ -533,28 +525,13 @@ static void say(struct ctl_kind *k, const struct cluster_look *l, enum cluster_d
 			*fc->refused ? " " : "", fc->refused);
 }
 
-/* Objects before spec: a spec that names missing objects would lock nodes out. */
-static enum cluster_do decide(struct ctl_kind *k, struct cluster_look *l)
-{
-	cleanup_json struct json_object *patch = NULL;
-	enum cluster_do d;
-
-	if (l->there->extended_lost) /* the source's requirements are unknown */
-		return CLUSTER_NOTHING;
-	d = look_named(k, l);
-	if (d != CLUSTER_NOTHING || l->waits)
-		return d;
-	patch = spec_patch(l->there, l->here);
-	l->in_step = !patch;
-	return patch ? CLUSTER_COPY_SPEC : CLUSTER_NOTHING;
-}
-
 /* Nothing of spec is copied before the followed cluster is recorded, nor while the source looks
  * like an older backup. */
 static int look(struct ctl_kind *k, const char *name, struct ctl_act *a, struct ctl_look *out)
 {
 	struct cluster_look *l = (struct cluster_look *)out;
 	struct ctl_follow *f = follow_kind(k)->f;
+	cleanup_json struct json_object *spec = NULL;
 	struct ctl_follow_peer_view peer;
 	enum cluster_do d;
 	bool sees;
@@ -580,7 +557,14 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *a, struct 
 	/* The spec of a source that went back is older than ours. */
 	if (!f->may_copy || f->went_back)
 		return CLUSTER_NOTHING;
-	d = decide(k, l);
+	/* Objects before spec: a spec that names missing objects would lock nodes out. A source whose
+	 * spec lost fields has unknown requirements. */
+	d = l->there->extended_lost ? CLUSTER_NOTHING : look_named(k, l);
+	if (!l->there->extended_lost && d == CLUSTER_NOTHING && !l->waits) {
+		spec = spec_patch(l->there, l->here);
+		l->in_step = !spec;
+		d = spec ? CLUSTER_COPY_SPEC : CLUSTER_NOTHING;
+	}
 	if (l->in_step)
 		f->spec_why[0] = '\0';
 	else
