@@ -90,12 +90,6 @@ void ctl_act_drop(struct ctl_act *a);                              /* NULL is al
 #define CTL_ACTS_MAX 32
 bool ctl_act_begin(struct ctl_act *a, int doing, uint64_t content);
 uint64_t ctl_version(const struct kobj *o); /* for content; 0: there is no object */
-/*
- * A status is written when its key was quiet for a moment. For a second at most, it also waits for
- * requests of other keys, so that a transitional state is not written. False: *out is the answer
- * of the step.
- */
-bool ctl_act_status_due(struct ctl_act *a, struct queue_next *out);
 /* First line of every done. */
 void ctl_act_end(struct ctl_act *a, const struct err *err);
 /* True: *out is the answer of the step (in flight, or waiting after an error). */
@@ -104,9 +98,7 @@ bool ctl_act_busy(struct ctl_act *a, struct queue_next *out);
  * count, and the act is freed, unless it waits for Trustee. */
 void ctl_act_settled(struct ctl_act *a);
 /* The key waits until something changes under this name in Trustee. */
-void ctl_act_wait_none(struct ctl_act *a);
 void ctl_act_wait(struct ctl_act *a, enum kbs_kind kind, const char *name);
-void ctl_acts_wake_waiting(struct ctl_acts *t, enum kbs_kind kind, const char *name);
 
 /* The answers of a step. */
 struct queue_next ctl_settled(void);
@@ -253,8 +245,6 @@ void ctl_machine_record(struct ctl_kind *k, const struct ctl_machine_notes *n, c
 	const struct model_machine *m);
 
 /* ---- objects in answers */
-void ctl_live_set(struct ctl_live *l, struct json_object *o);
-void ctl_live_clear(struct ctl_live *l);
 bool ctl_live_is(const struct ctl_live *l, const struct kobj *o);
 /* The array with `finalizer` added or removed; the caller puts it. */
 struct json_object *ctl_live_finalizers(const struct ctl_live *l, const char *finalizer, bool add);

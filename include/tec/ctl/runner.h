@@ -25,7 +25,7 @@ typedef struct queue_next (*ctl_step_fn)(void *self, const struct kobj_key *key)
  * k8s/cache.h. */
 typedef void (*ctl_map_fn)(void *self, const struct kobj *was, const struct kobj *now);
 
-/* conf: the name of the queue and the records of its keys (ctl/act.c). */
+/* conf: the name of the queue and the records of its keys (ctl/kind.c). */
 struct ctl_runner *ctl_runner_new(struct loop *l, const struct queue_conf *conf, const char *ns,
 	ctl_step_fn step, void *self);
 void ctl_runner_free(struct ctl_runner *r);

@@ -485,16 +485,11 @@ static struct secret *render_root(const struct kobj *declared)
 	return root ? secret_new_copy(secret_peek(root), secret_len(root)) : NULL;
 }
 
-static struct log_ctx log_of(const struct ctl_kind *k, const struct ctl_look *l)
-{
-	return (struct log_ctx){"Machine", k->env->ns, l->o->name, l->o->uid};
-}
-
 /* The Secret is the declared object, so kbs_sync follows its content without another call. */
 static void declare(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
-	struct log_ctx lc = log_of(k, look);
+	struct log_ctx lc = {"Machine", k->env->ns, look->o->name, look->o->uid};
 
 	if (kbs_sync_declare(
 		    k->state->sync, KBS_RESOURCE, l->path, &l->base.secret->obj, render_root))
@@ -506,7 +501,7 @@ static void declare(struct ctl_kind *k, const struct ctl_look *look)
 static void recall(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
-	struct log_ctx lc = log_of(k, look);
+	struct log_ctx lc = {"Machine", k->env->ns, look->o->name, look->o->uid};
 
 	kbs_sync_revoke(k->state->sync, KBS_RESOURCE, l->path);
 	log_info(&lc, "key is being revoked", "reason=\"no key is bound\"");
@@ -518,7 +513,7 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
 	const struct state *s = k->state;
-	struct log_ctx lc = log_of(k, look);
+	struct log_ctx lc = {"Machine", k->env->ns, look->o->name, look->o->uid};
 	char name[RATS_IDENTITY_NAME_LEN + 1];
 
 	if (l->path[0] && l->owns_path)
