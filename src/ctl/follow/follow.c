@@ -432,19 +432,6 @@ static void on_configmap(void *arg, const struct kobj *was, const struct kobj *n
 		s->state.marker_s = now->created_s;
 }
 
-/* The caches exist for life, so that listeners need not be added at each connection. */
-static void source_init(struct follow_source *s, const struct ctl_env *env, struct ctl_follow *f)
-{
-	s->env = env;
-	s->f = f;
-	s->state = (struct state)STATE_INIT;
-	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
-		s->state.cache[follow_kinds[i]] =
-			k8s_cache_new(&state_kinds[follow_kinds[i]].cache);
-	k8s_cache_listen(s->state.configmaps, on_configmap, s);
-	k8s_cache_listen(s->state.clusters, on_cluster, f);
-}
-
 /* The kinds stop first, because they read the caches that are cleared here. */
 static void source_close(struct follow_source *s)
 {
@@ -462,14 +449,6 @@ static void source_close(struct follow_source *s)
 	free(steal_ptr(&s->from));
 	s->problem[0] = s->peer[0] = '\0';
 	s->state.marker_s = INT64_MIN;
-}
-
-static void source_fini(struct follow_source *s)
-{
-	source_close(s);
-	op_scope_cancel(&s->ops);
-	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
-		k8s_cache_free(s->state.cache[follow_kinds[i]]);
 }
 
 /* `from` identifies all inputs of the connection; while it is the same, nothing is done. */
@@ -962,12 +941,18 @@ static void on_our_secret(void *arg, const struct kobj *was, const struct kobj *
 struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct state *state)
 {
 	struct ctl_follow *f = xcalloc(1, sizeof(*f));
+	struct state *theirs = &f->source.state;
 
 	f->env = env;
 	f->state = state;
 	f->is.epoch = -1;
 	timer_init(&f->tick, env->loop, on_tick, f);
-	source_init(&f->source, env, f);
+	f->source = (struct follow_source){.env = env, .f = f, .state = STATE_INIT};
+	/* The caches exist for life, so that listeners need not be added at each connection. */
+	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
+		theirs->cache[follow_kinds[i]] = k8s_cache_new(&state_kinds[follow_kinds[i]].cache);
+	k8s_cache_listen(theirs->configmaps, on_configmap, &f->source);
+	k8s_cache_listen(theirs->clusters, on_cluster, f);
 	f->kind[FOLLOW_CLUSTER] = follow_cluster_new(f);
 	f->kind[FOLLOW_MACHINE] = follow_machine_new(f);
 	f->kind[FOLLOW_AK] = follow_ak_new(f);
@@ -1008,10 +993,12 @@ void ctl_follow_free(struct ctl_follow *f)
 	if (!f)
 		return;
 	f->listeners.n = f->peer_listeners.n = 0;
-	ctl_follow_off(f);
+	ctl_follow_off(f); /* closes the source, too */
 	for (int i = 0; i < FOLLOW_N_KINDS; i++)
 		ctl_kind_free(f->kind[i]);
-	source_fini(&f->source);
+	op_scope_cancel(&f->source.ops);
+	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
+		k8s_cache_free(f->source.state.cache[follow_kinds[i]]);
 	timer_fini(&f->tick);
 	free(f);
 }
