@@ -73,14 +73,6 @@ static const char *const etc_dirs[KBSCONFIG_N_INPUTS] = {
 	[KBSCONFIG_TOKEN_CERT] = "attestation-cert",
 };
 
-bool render_kbsconfig_is_legacy(
-	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from)
-{
-	const struct model_input *in = input_of(c, from, KBSCONFIG_CONFIG);
-
-	return c->layout ? str_eq(c->layout, "legacy") : in && in->file.legacy;
-}
-
 static struct pod pod_of(
 	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from)
 {
@@ -90,7 +82,7 @@ static struct pod pod_of(
 	return (struct pod){.c = c,
 		.from = from,
 		.file = config ? &config->file : &none,
-		.legacy = render_kbsconfig_is_legacy(c, from)};
+		.legacy = c->layout ? str_eq(c->layout, "legacy") : config && config->file.legacy};
 }
 
 bool render_kbsconfig_has_older_admin(

@@ -39,10 +39,7 @@ struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c,
 	const struct render_kbsconfig_source *from, const struct render_kbsconfig_images *images);
 struct json_object *render_kbsconfig_service(const struct model_kbsconfig *c, const char *ns,
 	const struct render_kbsconfig_source *from);
-/* Whether files have the older layout, as kbs-config.toml or the annotation says. */
-bool render_kbsconfig_is_legacy(
-	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from);
-/* Whether kbs-config.toml has the current layout and an [admin] section that Trustee from v0.21
+/* Whether kbs-config.toml has the current layout (as it or the annotation says) and an [admin] section that Trustee from v0.21
  * rejects. */
 bool render_kbsconfig_has_older_admin(
 	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from);

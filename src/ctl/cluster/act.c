@@ -24,11 +24,6 @@
 #define OBJECT(doing)            ((unsigned)(doing) >> 8 & 0xff)
 #define NUMBER(doing)            ((unsigned)(doing) >> 16)
 
-enum ctl_cluster_do cluster_act_doing(const struct ctl_act *a)
-{
-	return DO(a->doing);
-}
-
 /* Return the Secret that an act is about, or NULL if the operator does not create that object. */
 static struct ctl_own *own_of(struct ctl_cluster *c, unsigned object, unsigned number)
 {

@@ -44,7 +44,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	if (failed) {
 		/* The reason of the failure goes into the status before the retry. */
 		if (!l.v.found || l.v.status_ok || !c->install.problem[0] ||
-			cluster_act_doing(a) == CTL_CLUSTER_APPLY_STATUS) {
+			a->doing == CTL_CLUSTER_APPLY_STATUS) {
 			ctl_act_busy(a, &next);
 			return next;
 		}

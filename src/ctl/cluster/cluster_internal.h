@@ -7,8 +7,7 @@
  *	regkey       the registration key and its rotation
  *	tls          the TLS Secrets that spec names: missing, refused, unverified
  *	registration who can register: counts and condition
- *	served       delivery by volumes: which files Trustee serves now
- *	volumes      delivery by volumes: which files Trustee should mount
+ *	volumes      delivery by volumes: which files Trustee should mount, and which it serves
  *	objects      the table of the installation, for ctl/install.h
  *	view         refresh (update the controller's memory from the caches), look (read only),
  *	             decide
@@ -271,20 +270,6 @@ void cluster_tls_tell(struct ctl_cluster *ctl, const struct model_cluster *c);
 void cluster_registration_watch(struct ctl_cluster *c);
 void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look *l);
 
-/* ---- served.c */
-/* Hash of the current content of a list's files: "<keys>.<reference values>". */
-#define CLUSTER_CONTENTS_LEN (2 * 16 + 1)
-void cluster_served_contents(const struct ctl_env *env, const struct render_volumes *l,
-	char out[CLUSTER_CONTENTS_LEN + 1]);
-/* deployment: read, or the answer of an apply. */
-void cluster_served_saw(struct cluster_volumes *v, struct json_object *deployment);
-/* Every Pod of Trustee serves `live`, by the Deployment's status and by the Pods themselves. */
-bool cluster_served(const struct ctl_cluster *c);
-/* Appends which Pod does not, and what to do about it. */
-void cluster_served_why(const struct ctl_cluster *c, struct strbuf *out);
-/* Confirms `live` to kbs_sync, name by name. */
-void cluster_served_confirm(struct ctl_cluster *c, const struct model_cluster *served);
-
 /* ---- authority.c */
 void cluster_authority_watch(struct ctl_cluster *c);
 void cluster_authority_refresh(struct ctl_cluster *c, const struct model_cluster *served);
@@ -292,6 +277,8 @@ void cluster_authority_want(const struct ctl_cluster *c, struct cluster_look *l)
 void cluster_authority_fini(struct ctl_cluster *c); /* forgets status.authority */
 
 /* ---- volumes.c */
+/* deployment: read, or the answer of an apply. */
+void cluster_served_saw(struct cluster_volumes *v, struct json_object *deployment);
 /* Runs in each step of the served cluster (NULL: none): confirms what Trustee serves and updates
  * `wanted`. Returns after how many ms to run again; 0: only when something changes. */
 uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster *served);
@@ -327,7 +314,5 @@ void cluster_wake(struct ctl_cluster *c, uint32_t after_ms);
 /* ---- act.c */
 struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,
 	const struct cluster_look *l, enum ctl_cluster_do d);
-/* Of the act that was last started. */
-enum ctl_cluster_do cluster_act_doing(const struct ctl_act *a);
 
 #endif

@@ -18,11 +18,6 @@
 
 #define SHOW_MS 5000 /* minimum time between two lines in a condition */
 
-struct platform {
-	char *name; /* owned */
-	uint8_t variables[SHA256_LEN];
-};
-
 struct image_child {
 	struct ctl_image *c;
 	struct op_scope ops;
@@ -30,8 +25,8 @@ struct image_child {
 	char name[RENDER_PCRJOB_NAME_LEN + 1]; /* as in struct image_look */
 	char nonce[MODEL_PCRMSG_NONCE_LEN + 1];
 	unsigned attempt;
-	struct platform want[MODEL_PLATFORMS_MAX];
-	size_t n_want, n_read;
+	struct render_pcrjob_platforms want; /* the names are owned */
+	size_t n_read;
 	struct json_object
 		*platforms; /* ConfigMaps read so far; owned; NULL once the child has them */
 	char line[200];     /* last line of its output; "": none yet */
@@ -43,13 +38,13 @@ struct image_child {
 };
 
 /* Cancelling the ops ends the child process, too. */
-static void child_free(struct image_child *ch)
+void image_child_free(struct image_child *ch)
 {
 	if (!ch)
 		return;
 	op_scope_cancel(&ch->ops);
-	for (size_t i = 0; i < ch->n_want; i++)
-		free(ch->want[i].name);
+	for (size_t i = 0; i < ch->want.n; i++)
+		free((char *)(uintptr_t)ch->want.v[i].name);
 	json_object_put(ch->platforms);
 	free(ch->message);
 	free(ch->reference);
@@ -96,20 +91,20 @@ static void next(struct image_child *ch);
 static void on_platform(void *arg, const struct err *err, const struct k8s_result *r)
 {
 	struct image_child *ch = arg;
-	const struct platform *p = &ch->want[ch->n_read];
+	const char *name = ch->want.v[ch->n_read].name;
 	struct err e = *err;
 	cleanup_kobj const struct kobj *o =
 		err_is_set(&e) ? NULL : model_configmap_extract(r->object, &e);
 	const struct model_configmap *map = (const struct model_configmap *)(const struct kobj *)o;
 
-	if (map && memcmp(map->variables, p->variables, SHA256_LEN) != 0)
+	if (map && memcmp(map->variables, ch->want.v[ch->n_read].variables, SHA256_LEN) != 0)
 		err_set(&e, ERR_CONFLICT, "it changed while it was being read");
 	if (err_is_set(&e)) {
-		err_wrap(&e, "ConfigMap %.100s", p->name);
+		err_wrap(&e, "ConfigMap %.100s", name);
 		on_computed(ch, &e, NULL, 0);
 		return;
 	}
-	json_add(ch->platforms, p->name, json_object_get(r->object));
+	json_add(ch->platforms, name, json_object_get(r->object));
 	ch->n_read++;
 	next(ch);
 }
@@ -119,9 +114,9 @@ static void next(struct image_child *ch)
 {
 	const struct ctl_env *env = ch->c->kind.env;
 
-	if (ch->n_read < ch->n_want) {
+	if (ch->n_read < ch->want.n) {
 		(void)k8s_call_get(env->api, &ch->ops, &kobj_configmap, env->ns,
-			ch->want[ch->n_read].name, on_platform, ch);
+			ch->want.v[ch->n_read].name, on_platform, ch);
 		return;
 	}
 	(void)env->image_compute(env->image_compute_arg, &ch->ops, ch->reference, ch->nonce,
@@ -187,7 +182,7 @@ static struct op *child_start(struct ctl_kind *k, struct ctl_act *a, const struc
 	struct image_info *i = l->info;
 	struct image_child *ch = xcalloc(1, sizeof(*ch));
 
-	child_free(i->child);
+	image_child_free(i->child);
 	i->child = ch;
 	ch->c = (struct ctl_image *)k;
 	ch->image = xstrdup(i->name);
@@ -196,11 +191,9 @@ static struct op *child_start(struct ctl_kind *k, struct ctl_act *a, const struc
 	ch->platforms = json_obj();
 	memcpy(ch->name, l->what, sizeof(ch->name));
 	memcpy(ch->nonce, i->nonce, sizeof(ch->nonce));
-	for (size_t p = 0; p < l->platforms.job.n; p++) {
-		ch->want[p].name = xstrdup(l->platforms.job.v[p].name);
-		memcpy(ch->want[p].variables, l->platforms.job.v[p].variables, SHA256_LEN);
-		ch->n_want++;
-	}
+	ch->want = l->platforms.job;
+	for (size_t p = 0; p < ch->want.n; p++)
+		ch->want.v[p].name = xstrdup(ch->want.v[p].name);
 	next(ch);
 	return NULL;
 }
@@ -213,14 +206,8 @@ static struct op *child_remove(
 
 	if (!old)
 		i->attempts = i->child->attempt;
-	child_free(steal_ptr(&i->child));
+	image_child_free(steal_ptr(&i->child));
 	return NULL;
 }
 
-static void child_forget(struct image_info *i)
-{
-	child_free(steal_ptr(&i->child));
-}
-
-const struct image_way image_by_child = {
-	child_look, child_want, child_start, child_remove, child_forget};
+const struct image_way image_by_child = {child_look, child_want, child_start, child_remove};

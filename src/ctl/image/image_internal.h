@@ -178,10 +178,11 @@ struct image_way {
 	struct op *(*start)(struct ctl_kind *k, struct ctl_act *a, const struct image_look *l);
 	struct op *(*remove)(
 		struct ctl_kind *k, struct ctl_act *a, const struct image_look *l, bool old);
-	/* Ends what runs and frees what info holds of it. NULL: it holds nothing. */
-	void (*forget)(struct image_info *i);
 };
 extern const struct image_way image_by_job, image_by_child;
+
+/* child.c */
+void image_child_free(struct image_child *ch); /* ends the process; NULL is fine */
 
 /* job.c */
 

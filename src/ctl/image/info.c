@@ -12,13 +12,6 @@
 #define LOST_S      10 /* delay after a result was lost */
 #define RETRY_MAX_S 3600
 
-/* What the last computation left is dropped; one that still runs in a child process ends. */
-static void forget_run(const struct ctl_image *c, struct image_info *i)
-{
-	if (c->way->forget)
-		c->way->forget(i);
-}
-
 void image_info_drop(struct ctl_image *c, const char *name)
 {
 	for (struct image_info **pp = &c->infos, *i; (i = *pp); pp = &i->next) {
@@ -26,7 +19,7 @@ void image_info_drop(struct ctl_image *c, const char *name)
 			continue;
 		*pp = i->next;
 		model_pcrs_free(i->kept);
-		forget_run(c, i);
+		image_child_free(steal_ptr(&i->child));
 		free(i->name);
 		free(i->uid);
 		free(i);
@@ -39,7 +32,7 @@ void image_info_rest(const struct ctl_image *c, struct image_info *i)
 {
 	i->label = c->kind.env->image_label ? CTL_IMAGE_LABEL_ASK : CTL_IMAGE_LABEL_NONE;
 	i->tries = i->attempts = 0;
-	forget_run(c, i);
+	image_child_free(steal_ptr(&i->child));
 	i->nonce[0] = i->note[0] = i->problem[0] = i->result_why[0] = i->unmounted[0] = '\0';
 }
 

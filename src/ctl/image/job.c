@@ -272,7 +272,7 @@ static struct op *job_remove(
 	return ctl_kind_delete(k, a, &kobj_job, old ? &l->job.old->obj : &l->job.now->obj);
 }
 
-const struct image_way image_by_job = {job_look, job_want, job_start, job_remove, NULL};
+const struct image_way image_by_job = {job_look, job_want, job_start, job_remove};
 
 /* ---- which image a change wakes */
 

@@ -1,10 +1,449 @@
 /* SPDX-License-Identifier: MIT */
-/* The controller of KbsConfig: which ones a change concerns. */
+/*
+ * KbsConfig: which one counts in its namespace, look (read the caches), decide (pure), the conditions,
+ * the acts with their Events, and which ones a change concerns.
+ */
 #include "config.h"
 
-#include "kbsconfig_internal.h"
+#include "tec/ctl/kbsconfig.h"
 
 #include <string.h>
+
+#include "../ctl_internal.h"
+
+#include "tec/base/json.h"
+#include "tec/base/log.h"
+#include "tec/model/kbsconfig.h"
+#include "tec/model/plain.h"
+#include "tec/render/kbsconfig.h"
+
+/* Inputs besides the owner: the objects that the KbsConfig names, and the port in
+ * kbs-config.toml. */
+#define KBSCONFIG_INPUTS 1u
+#define KBSCONFIG_PORT   2u
+
+struct ctl_kbsconfig {
+	struct ctl_kind kind;
+	struct ctl_install install; /* for the KbsConfig that counts in the namespace */
+};
+
+/* Borrowed from the caches, valid for one step. */
+struct kbsconfig_look {
+	struct ctl_look base;
+	struct ctl_kbsconfig_view v;
+	const struct model_kbsconfig *m;
+	bool is_ready;
+};
+
+/* ---- which one counts */
+
+static const char *owner_of(const struct kobj *o)
+{
+	return o && !o->unreadable ? ((const struct model_plain *)o)->owner_uid : NULL;
+}
+
+/* The owner of the Deployment counts, so that a newer KbsConfig does not take a running Trustee
+ * over; without a Deployment, the oldest that is not being deleted. */
+static const struct model_kbsconfig *holder_of(const struct state *s)
+{
+	const char *owner = owner_of(k8s_cache_find(s->deployments, RENDER_KBSCONFIG_DEPLOYMENT));
+	const struct kobj *o = owner ? k8s_cache_first(s->kbsconfigs, 1, owner) : NULL;
+
+	if (o)
+		return model_kbsconfig(o);
+	for (o = k8s_cache_first(s->kbsconfigs, 0, MODEL_KBSCONFIG_ALL); o && o->deleting;)
+		o = k8s_cache_next(s->kbsconfigs, 0, o);
+	return o ? model_kbsconfig(o) : NULL;
+}
+
+/* Adapter for render/kbsconfig, which must not know the caches. */
+static const struct kobj *find_input(void *state, bool secret, const char *name)
+{
+	const struct state *s = state;
+
+	return k8s_cache_find(secret ? s->input_secrets : s->input_configmaps, name);
+}
+
+static struct render_kbsconfig_source source_of(const struct state *s)
+{
+	return (struct render_kbsconfig_source){find_input, (void *)s};
+}
+
+/* ---- decide */
+
+/* Delete the objects, wait until they are gone, and only then release the KbsConfig. */
+static enum ctl_kbsconfig_do decide_deleting(const struct ctl_kbsconfig_view *v)
+{
+	if (!v->has_finalizer)
+		return CTL_KBSCONFIG_NOTHING; /* only finalizers of others are left */
+	for (int i = 0; i < CTL_KBSCONFIG_N_OBJECTS; i++)
+		if (v->owned[i] && !v->leaving[i])
+			return (enum ctl_kbsconfig_do)(CTL_KBSCONFIG_DELETE + i);
+	for (int i = 0; i < CTL_KBSCONFIG_N_OBJECTS; i++)
+		if (v->owned[i]) /* being deleted, perhaps held by a finalizer */
+			return v->status_ok ? CTL_KBSCONFIG_NOTHING : CTL_KBSCONFIG_APPLY_STATUS;
+	return CTL_KBSCONFIG_DROP_FINALIZER;
+}
+
+/* While an input is missing (not renderable) what is installed stays as it is. */
+enum ctl_kbsconfig_do ctl_kbsconfig_decide(const struct ctl_kbsconfig_view *v)
+{
+	if (!v->found)
+		return CTL_KBSCONFIG_NOTHING;
+	if (v->deleting)
+		return decide_deleting(v);
+	if (v->holds && v->renderable && !v->has_finalizer)
+		return CTL_KBSCONFIG_ADD_FINALIZER; /* before anything exists that must be deleted */
+	for (int i = 0; v->holds && v->renderable && i < CTL_KBSCONFIG_N_OBJECTS; i++) {
+		switch (ctl_install_decide(CTL_INSTALL_APPLIED, v->object[i])) {
+		case CTL_INSTALL_READ:
+			return (enum ctl_kbsconfig_do)(CTL_KBSCONFIG_READ + i);
+		case CTL_INSTALL_APPLY:
+			return (enum ctl_kbsconfig_do)(CTL_KBSCONFIG_APPLY + i);
+		case CTL_INSTALL_DELETE:
+			return (enum ctl_kbsconfig_do)(CTL_KBSCONFIG_DELETE + i);
+		case CTL_INSTALL_NOTHING:
+		case CTL_INSTALL_CREATE:
+			break;
+		}
+	}
+	return v->status_ok ? CTL_KBSCONFIG_NOTHING : CTL_KBSCONFIG_APPLY_STATUS;
+}
+
+/* ---- conditions */
+
+#define WANT(l, which, state, r, ...)                                                              \
+	kobj_cond_want(&(l)->base.want[which], model_kbsconfig_cond_types[which], state,           \
+		model_kbsconfig_reason(r), __VA_ARGS__)
+
+static const char *const object_names[CTL_KBSCONFIG_N_OBJECTS] = {
+	[CTL_KBSCONFIG_DEPLOYMENT] = "Deployment " RENDER_KBSCONFIG_DEPLOYMENT,
+	[CTL_KBSCONFIG_SERVICE] = "Service " RENDER_KBSCONFIG_SERVICE,
+};
+
+/* Return the first object in this state, or -1. */
+static int in_state(const struct kbsconfig_look *l, enum ctl_install_state state)
+{
+	for (int i = 0; i < CTL_KBSCONFIG_N_OBJECTS; i++)
+		if (l->v.object[i] == state)
+			return i;
+	return -1;
+}
+
+/* The most severe state of the two objects is shown. */
+static void want_holder(const struct ctl_kbsconfig *c, struct kbsconfig_look *l)
+{
+	const struct ctl_install *in = &c->install;
+	int i;
+
+	if (in->problem[0])
+		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_FALSE, KBSCONFIG_WRITE_REFUSED, "%s.",
+			in->problem);
+	else if ((i = in_state(l, CTL_INSTALL_CONFLICT)) >= 0)
+		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_FALSE, KBSCONFIG_CONFLICT,
+			"%s belongs to another owner and is not changed. Delete it, or use another namespace.",
+			object_names[i]);
+	else if ((i = in_state(l, CTL_INSTALL_UNREADABLE)) >= 0)
+		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_FALSE, KBSCONFIG_WRITE_REFUSED,
+			"%s is too large to be read and is not changed. Delete it.",
+			object_names[i]);
+	else if (l->v.object[0] == CTL_INSTALL_CURRENT && l->v.object[1] == CTL_INSTALL_CURRENT)
+		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_TRUE, KBSCONFIG_IS_INSTALLED,
+			"Deployment " RENDER_KBSCONFIG_DEPLOYMENT
+			" and Service " RENDER_KBSCONFIG_SERVICE " are installed.");
+	else
+		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_FALSE, KBSCONFIG_INSTALLING,
+			"The Deployment and the Service are being written.");
+}
+
+/* Sets v.renderable, too: decide writes nothing while an input is missing or does not fit. */
+static void want_installed(const struct ctl_kbsconfig *c, struct kbsconfig_look *l,
+	const struct model_kbsconfig *holder)
+{
+	const struct render_kbsconfig_source from = source_of(c->kind.state);
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
+	enum model_kbsconfig_reason r = render_kbsconfig_check(l->m, &from, &why);
+
+	l->v.renderable = r == KBSCONFIG_IS_INSTALLED;
+	if (l->v.deleting)
+		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_FALSE, KBSCONFIG_DELETING,
+			"Waiting until the Deployment and the Service are deleted.");
+	else if (!l->v.holds)
+		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_FALSE, KBSCONFIG_CONFLICT,
+			"KbsConfig %s already runs the only Trustee of this namespace. Delete one of them, or use another namespace.",
+			holder ? holder->obj.name : "?");
+	else if (r != KBSCONFIG_IS_INSTALLED)
+		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_FALSE, r, "%s", strbuf_str(&why));
+	else
+		want_holder(c, l);
+}
+
+/* Return a hint why Pods may never become ready, or where to look. */
+static const char *why_not_ready(const struct ctl_kbsconfig *c, const struct kbsconfig_look *l)
+{
+	const struct render_kbsconfig_source from = source_of(c->kind.state);
+
+	return render_kbsconfig_has_older_admin(l->m, &from)
+		       ? " Section admin of kbs-config.toml has the format of a Trustee before v0.21, and later versions do not start with it."
+		       : " If this persists, see kubectl logs -l app=kbs.";
+}
+
+/* The criteria of `kubectl rollout status`, with a reason for each stage. */
+static void want_ready(const struct ctl_kbsconfig *c, struct kbsconfig_look *l)
+{
+	const struct kobj *o =
+		k8s_cache_find(c->kind.state->deployments, RENDER_KBSCONFIG_DEPLOYMENT);
+	const struct model_plain *d = (const struct model_plain *)o;
+	bool there = o && !o->deleting && str_eq(owner_of(o), l->m->obj.uid);
+
+	l->is_ready = false;
+	if (l->v.deleting) {
+		WANT(l, KBSCONFIG_READY, KOBJ_COND_FALSE, KBSCONFIG_DELETING,
+			"Trustee is being deleted.");
+	} else if (!there) {
+		WANT(l, KBSCONFIG_READY, KOBJ_COND_FALSE, KBSCONFIG_NOT_INSTALLED,
+			"Trustee is not installed; see condition Installed.");
+	} else if (d->wanted == 0) {
+		WANT(l, KBSCONFIG_READY, KOBJ_COND_FALSE, KBSCONFIG_NO_REPLICAS,
+			"spec.KbsDeploymentSpec.replicas is 0.");
+	} else if (d->seen < o->generation || d->updated < d->wanted) {
+		WANT(l, KBSCONFIG_READY, KOBJ_COND_FALSE, KBSCONFIG_ROLLING_OUT,
+			"Pods with the current configuration are being started.");
+	} else if (d->ready < d->wanted) {
+		WANT(l, KBSCONFIG_READY, KOBJ_COND_FALSE, KBSCONFIG_STARTING,
+			"%d of %d Pods are ready.%s", (int)d->ready, (int)d->wanted,
+			why_not_ready(c, l));
+	} else if (d->replicas > d->updated) {
+		WANT(l, KBSCONFIG_READY, KOBJ_COND_FALSE, KBSCONFIG_ROLLING_OUT,
+			"Earlier Pods run until those with the current configuration are ready.%s",
+			why_not_ready(c, l));
+	} else {
+		l->is_ready = true;
+		WANT(l, KBSCONFIG_READY, KOBJ_COND_TRUE, KBSCONFIG_IS_READY,
+			"%d of %d Pods are ready.", (int)d->ready, (int)d->wanted);
+	}
+}
+
+/* ---- look */
+
+/* base.content identifies what would be written, so that a repeated write without effect is
+ * noticed. */
+static void look_objects(struct ctl_kbsconfig *c, struct kbsconfig_look *l)
+{
+	if (l->v.holds)
+		ctl_install_recheck(&c->install, &l->m->obj);
+	for (unsigned i = 0; i < CTL_KBSCONFIG_N_OBJECTS; i++) {
+		const struct kobj *o = ctl_install_find(&c->install, i);
+		l->v.owned[i] = o && str_eq(owner_of(o), l->m->obj.uid);
+		l->v.leaving[i] = o && o->deleting;
+		l->v.object[i] = l->v.holds ? ctl_install_state(&c->install, &l->m->obj, i)
+					    : CTL_INSTALL_CURRENT;
+		l->base.content += c->install.known[i].want_digest;
+	}
+}
+
+/* A KbsConfig that does not count gets a condition, and nothing of it is installed. */
+static int look_at(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
+{
+	struct ctl_kbsconfig *c = (struct ctl_kbsconfig *)k;
+	struct kbsconfig_look *l = (struct kbsconfig_look *)out;
+	const struct kobj *o = k8s_cache_find(k->state->kbsconfigs, name);
+	const struct model_kbsconfig *holder = holder_of(k->state);
+
+	l->base.over = !o;
+	if (!o || o->unreadable)
+		return CTL_KBSCONFIG_NOTHING;
+	l->m = model_kbsconfig(o);
+	l->base.o = o;
+	l->base.have = l->m->cond;
+	l->v.found = true;
+	l->v.deleting = o->deleting;
+	l->v.has_finalizer = l->m->has_finalizer;
+	l->v.holds = holder == l->m;
+	if (l->v.holds)
+		ctl_install_follow(&c->install, o);
+	look_objects(c, l);
+	want_installed(c, l, holder);
+	want_ready(c, l);
+	l->v.status_ok =
+		kobj_cond_same(l->m->cond, l->base.want, KBSCONFIG_N_CONDS, o->generation) &&
+		l->m->has_status && l->m->is_ready == l->is_ready;
+	return (int)ctl_kbsconfig_decide(&l->v);
+}
+
+/* ---- the two objects */
+
+/* NULL keeps what is installed, while an input is missing or does not fit. */
+static struct json_object *render(void *self, const struct kobj *owner, unsigned i)
+{
+	const struct ctl_kbsconfig *c = self;
+	const struct model_kbsconfig *m = model_kbsconfig(owner);
+	const struct render_kbsconfig_source from = source_of(c->kind.state);
+	cleanup_strbuf struct strbuf why = STRBUF_INIT;
+
+	/* An answer may arrive when an input is gone again. */
+	if (render_kbsconfig_check(m, &from, &why) != KBSCONFIG_IS_INSTALLED)
+		return NULL;
+	return i == CTL_KBSCONFIG_SERVICE ? render_kbsconfig_service(m, c->kind.env->ns, &from)
+					  : render_kbsconfig_deployment(m, c->kind.env->ns, &from,
+						    &c->kind.env->kbsconfig_images);
+}
+
+/* Recognize a Deployment of the upstream Trustee operator (return false: it is replaced). An
+ * apply would keep its init container, which could not write into our mounts. */
+static bool saw(void *self, const struct kobj *owner, unsigned i, struct json_object *o)
+{
+	struct json_object *first = json_get_arr(o, "spec/template/spec/initContainers");
+
+	for (size_t k = 0; k < json_len(first); k++)
+		if (str_eq(json_get_str(json_at(first, k), "name"), "secret-converter"))
+			return false;
+	return true;
+}
+
+static const struct ctl_install_object objects[CTL_KBSCONFIG_N_OBJECTS] = {
+	[CTL_KBSCONFIG_DEPLOYMENT] = {&kobj_deployment, RENDER_KBSCONFIG_DEPLOYMENT,
+		CTL_INSTALL_APPLIED, KBSCONFIG_INPUTS},
+	[CTL_KBSCONFIG_SERVICE] = {&kobj_service, RENDER_KBSCONFIG_SERVICE, CTL_INSTALL_APPLIED,
+		KBSCONFIG_PORT},
+};
+
+/* Event reasons per object and act; the names are part of the interface. */
+static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_install_do what)
+{
+	static const char *const reasons[CTL_KBSCONFIG_N_OBJECTS][3] = {
+		[CTL_KBSCONFIG_DEPLOYMENT] = {"DeploymentUpdated", "DeploymentDeleted",
+			"DeploymentCreated"},
+		[CTL_KBSCONFIG_SERVICE] = {"ServiceUpdated", "ServiceDeleted", "ServiceCreated"},
+	};
+	const struct ctl_kbsconfig *c = self;
+	bool gone = what == CTL_INSTALL_DELETE;
+	const char *reason = reasons[i][what == CTL_INSTALL_CREATE ? 2 : gone];
+	const struct ctl_install_object *t = &objects[i];
+	struct log_ctx lc = {t->gvk->kind, c->kind.env->ns, t->name, NULL};
+
+	log_info(&lc, gone ? "deleted" : "written", "reason=%s", reason);
+	k8s_events_post(c->kind.env->events, &kobj_kbsconfig, owner, K8S_EVENT_NORMAL, reason,
+		reason, "%s %s was %s.", t->gvk->kind, t->name, gone ? "deleted" : "written");
+}
+
+static const struct ctl_install_conf installed = {
+	.owner = &kobj_kbsconfig,
+	.objects = objects,
+	.n = CTL_KBSCONFIG_N_OBJECTS,
+	.render = render,
+	.saw = saw,
+	.wrote = wrote,
+	.by_digest = true,
+	.replaces_orphans = true, /* from kubectl delete --cascade=orphan, or version 0.17 */
+};
+
+/* ---- how acts start and end */
+
+/* Decode an act on an installed object. Return false for any other act. */
+static bool of_object(int d, unsigned *i, enum ctl_install_do *what)
+{
+	if (d < CTL_KBSCONFIG_READ || d >= CTL_KBSCONFIG_DROP_FINALIZER)
+		return false;
+	*i = (unsigned)(d - CTL_KBSCONFIG_READ) % CTL_KBSCONFIG_N_OBJECTS;
+	*what = d < CTL_KBSCONFIG_APPLY    ? CTL_INSTALL_READ
+		: d < CTL_KBSCONFIG_DELETE ? CTL_INSTALL_APPLY
+					   : CTL_INSTALL_DELETE;
+	return true;
+}
+
+/* ctl/install does the request; the number of the act says which object and what. */
+static struct op *start_object(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	struct ctl_kbsconfig *c = (struct ctl_kbsconfig *)k;
+	enum ctl_install_do what = CTL_INSTALL_NOTHING;
+	struct err err = ERR_INIT;
+	unsigned i = 0;
+	struct op *op;
+
+	if (!of_object(d, &i, &what))
+		DIE("act %d is not an object's", d);
+	op = ctl_install_start(&c->install, look->o, i, what, ctl_kind_done, a, &err);
+	if (!op)
+		log_err(LOG_ERROR, NULL, "cannot render an object", &err);
+	return op;
+}
+
+static struct op *add_finalizer(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	return ctl_kind_add_finalizer(k, a, look->o, MODEL_KBSCONFIG_FINALIZER);
+}
+
+/* The cached list without ours is complete, because the patch carries its resourceVersion. */
+static struct op *drop_finalizer(
+	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
+{
+	const struct kbsconfig_look *l = (const struct kbsconfig_look *)look;
+	struct json_object *meta;
+	cleanup_json struct json_object *patch = ctl_patch_of(look->o, &meta);
+
+	json_add(meta, "finalizers", kobj_finalizers(l->m->other_finalizers, NULL));
+	return ctl_kind_patch(k, a, &kobj_kbsconfig, a->name, patch);
+}
+
+/* The KbsConfig may be gone by now; ctl_install_done() then updates only the cache. */
+static bool ended(
+	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
+{
+	struct ctl_kbsconfig *c = (struct ctl_kbsconfig *)k;
+	enum ctl_install_do what;
+	unsigned i;
+
+	if (!of_object(a->doing, &i, &what))
+		return false;
+	return ctl_install_done(
+		&c->install, k8s_cache_find(k->state->kbsconfigs, a->name), i, what, err, r);
+}
+
+/* Ready changes are routine: only Installed can cause a warning. */
+static void tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
+{
+	for (int i = 0; i < KBSCONFIG_N_CONDS; i++) {
+		const struct kobj_cond_want *w = &a->want[i];
+		bool fine = w->status == KOBJ_COND_TRUE;
+		const char *reason = i == KBSCONFIG_READY && !fine ? "NotReady" : w->reason;
+
+		if (!(a->event_mask & 1u << i) ||
+			str_eq(w->reason, model_kbsconfig_reason(KBSCONFIG_INSTALLING)))
+			continue;
+		k8s_events_post(k->env->events, &kobj_kbsconfig, o,
+			fine || i == KBSCONFIG_READY ? K8S_EVENT_NORMAL : K8S_EVENT_WARNING, reason,
+			reason, "%s", w->message);
+	}
+}
+
+/* isReady is a field of the upstream Trustee operator's API. */
+static void add_status(const struct ctl_look *look, struct json_object *status)
+{
+	json_add_bool(status, "isReady", ((const struct kbsconfig_look *)look)->is_ready);
+}
+
+#define OF_OBJECT(what, i, text)                                                                   \
+	[CTL_KBSCONFIG_##what + (i)] = {text,                                                      \
+		.flags = CTL_KBSCONFIG_##what == CTL_KBSCONFIG_DELETE ? CTL_DO_GONE_IS_FINE : 0,   \
+		.start = start_object}
+
+static const struct ctl_do acts[CTL_KBSCONFIG_N_DO] = {
+	[CTL_KBSCONFIG_ADD_FINALIZER] = {"add the finalizer", .flags = CTL_DO_ANSWERS_SELF,
+		.start = add_finalizer},
+	OF_OBJECT(READ, CTL_KBSCONFIG_DEPLOYMENT, "read the Deployment"),
+	OF_OBJECT(READ, CTL_KBSCONFIG_SERVICE, "read the Service"),
+	OF_OBJECT(APPLY, CTL_KBSCONFIG_DEPLOYMENT, "write the Deployment"),
+	OF_OBJECT(APPLY, CTL_KBSCONFIG_SERVICE, "write the Service"),
+	OF_OBJECT(DELETE, CTL_KBSCONFIG_DEPLOYMENT, "delete the Deployment"),
+	OF_OBJECT(DELETE, CTL_KBSCONFIG_SERVICE, "delete the Service"),
+	[CTL_KBSCONFIG_DROP_FINALIZER] = {"remove the finalizer", "KbsConfig released",
+		CTL_DO_ANSWERS_SELF | CTL_DO_GONE_IS_FINE, .start = drop_finalizer},
+	[CTL_KBSCONFIG_APPLY_STATUS] = {"write the status", .flags = CTL_DO_ANSWERS_SELF,
+		.start = ctl_kind_start_status},
+};
 
 /* ---- which ones a change concerns */
 
@@ -30,7 +469,7 @@ static void map_input(
 {
 	const struct model_input *a = (const struct model_input *)was,
 				 *b = (const struct model_input *)now;
-	const struct model_kbsconfig *holder = kbsconfig_view_holder(c->kind.state);
+	const struct model_kbsconfig *holder = holder_of(c->kind.state);
 
 	if (a && b && !a->obj.unreadable && !b->obj.unreadable && str_eq(was->uid, now->uid) &&
 		memcmp(a->sha256, b->sha256, sizeof(a->sha256)) == 0)
@@ -50,11 +489,6 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
 {
 	map_input(self, true, was, now);
-}
-
-static const char *owner_of(const struct kobj *o)
-{
-	return o && !o->unreadable ? ((const struct model_plain *)o)->owner_uid : NULL;
 }
 
 /* A change of owner may change which KbsConfig counts. */
@@ -93,18 +527,18 @@ struct ctl_kind *ctl_kbsconfig_new(const struct ctl_env *env)
 		.size = sizeof(struct ctl_kbsconfig),
 		.look_size = sizeof(struct kbsconfig_look),
 		.n_conds = KBSCONFIG_N_CONDS,
-		.acts = kbsconfig_acts,
+		.acts = acts,
 		.status = CTL_KBSCONFIG_APPLY_STATUS,
 		.watches = watches,
-		.look = kbsconfig_view_look,
-		.ended = kbsconfig_act_ended,
-		.tell = kbsconfig_act_tell,
-		.add_status = kbsconfig_act_add_status,
+		.look = look_at,
+		.ended = ended,
+		.tell = tell,
+		.add_status = add_status,
 		.forget = forget,
 	};
 	struct ctl_kind *k = ctl_kind_new(env, &conf);
 	struct ctl_kbsconfig *c = (struct ctl_kbsconfig *)k;
 
-	ctl_install_init(&c->install, env, &kbsconfig_install, c, &k->acts.ops);
+	ctl_install_init(&c->install, env, &installed, c, &k->acts.ops);
 	return k;
 }
