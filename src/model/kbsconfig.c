@@ -115,20 +115,6 @@ static void add_cache(struct strbuf *out, struct json_object *one, struct strbuf
 		strbuf_addf(out, "%s\t%s\n", secret, dir ? dir : VCEK_DIR);
 }
 
-/* Older objects have one cache in kbsLocalCertCacheSpec itself, newer ones a list `secrets`: both
- * are read. */
-static void read_caches(struct kobj_pack *pack, struct json_object *spec, struct strbuf *problem)
-{
-	struct json_object *flat = json_get_obj(spec, "kbsLocalCertCacheSpec"),
-			   *list = json_get_arr(flat, "secrets");
-	cleanup_strbuf struct strbuf out = STRBUF_INIT;
-
-	add_cache(&out, flat, problem);
-	for (size_t i = 0; i < json_len(list); i++)
-		add_cache(&out, json_at(list, i), problem);
-	kobj_pack_str(pack, AT(caches), out.len ? out.data : NULL);
-}
-
 /* Without kbsDeploymentType, a configuration for the AS or the RVPS implies separate
  * microservices. */
 static void read_spec(struct kobj_pack *pack, struct model_kbsconfig *m, struct json_object *spec)
@@ -136,8 +122,10 @@ static void read_spec(struct kobj_pack *pack, struct model_kbsconfig *m, struct 
 	cleanup_strbuf struct strbuf problem = STRBUF_INIT;
 	const char *type = model_plain_text(spec, "kbsDeploymentType"),
 		   *service = model_plain_text(spec, "kbsServiceType");
-	struct json_object *env = json_get_obj(spec, "KbsEnvVars");
-	cleanup_strbuf struct strbuf env_text = STRBUF_INIT;
+	struct json_object *env = json_get_obj(spec, "KbsEnvVars"),
+			   *flat = json_get_obj(spec, "kbsLocalCertCacheSpec"),
+			   *list = json_get_arr(flat, "secrets");
+	cleanup_strbuf struct strbuf env_text = STRBUF_INIT, caches = STRBUF_INIT;
 	bool parts = false;
 	/* The member's name in version 0.4.0 of the other operator; stored objects may have it. */
 	int64_t replicas = json_get_int(spec, "KbsDeploymentSpec/replicas",
@@ -161,7 +149,12 @@ static void read_spec(struct kobj_pack *pack, struct model_kbsconfig *m, struct 
 	kobj_pack_str(
 		pack, AT(pvc), model_plain_name(spec, "ibmSEConfigSpec/certStorePvc", &problem));
 	read_resources(pack, spec, &problem);
-	read_caches(pack, spec, &problem);
+	/* Older objects have one cache in kbsLocalCertCacheSpec itself, newer ones a list `secrets`:
+	 * both are read. */
+	add_cache(&caches, flat, &problem);
+	for (size_t i = 0; i < json_len(list); i++)
+		add_cache(&caches, json_at(list, i), &problem);
+	kobj_pack_str(pack, AT(caches), caches.len ? caches.data : NULL);
 	/* Canonical JSON, so that a different order of the variables does not restart Trustee. */
 	if (json_len(env))
 		json_canonical(&env_text, env);

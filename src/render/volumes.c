@@ -28,18 +28,6 @@ const char *render_volumes_attestation_policy(const struct model_cluster *c)
 
 /* ---- volumes */
 
-/* The verifier reads every *.pub, whatever the Secret is called. A longer name than a file may have
- * would keep the Pod from starting, so its hash is used instead. */
-static char *key_file(const char *ak)
-{
-	char hex[SHA256_HEX_LEN + 1];
-
-	if (strlen(ak) + strlen(".pub") <= FILE_NAME_MAX)
-		return xasprintf("%s.pub", ak);
-	bytes_sha256_hex(ak, strlen(ak), hex);
-	return xasprintf("%s.pub", hex);
-}
-
 /* Fill keys and Machines into the template, then what both ways of delivery share. */
 static struct json_object *render(const struct model_cluster *c, const char *ns,
 	const struct render_images *images, const struct render_trustee_inputs *in,
@@ -47,14 +35,22 @@ static struct json_object *render(const struct model_cluster *c, const char *ns,
 {
 	struct json_object *spec = render_template("trustee-deployment-v017.yaml");
 	struct json_object *volumes = json_arr(), *mounts = json_arr();
+	char hex[SHA256_HEX_LEN + 1];
 	struct json_object *keys = render_element(
 		json_get_arr(spec, "template/spec/volumes"), RENDER_VOLUMES_AK_VOLUME);
 
 	/* `optional`: a Secret deleted meanwhile must not keep the Pod from starting. */
 	for (size_t i = 0; i < v->aks.n; i++) {
-		cleanup_free char *file = key_file(v->aks.v[i]);
-		struct json_object *secret = json_add_str(json_obj(), "name", v->aks.v[i]);
+		const char *ak = v->aks.v[i];
+		struct json_object *secret = json_add_str(json_obj(), "name", ak);
+		bool fits = strlen(ak) + strlen(".pub") <= FILE_NAME_MAX;
+		cleanup_free char *file = NULL;
 
+		/* The verifier reads every *.pub, whatever the Secret is called. A longer name than
+		 * a file may have would keep the Pod from starting. */
+		if (!fits)
+			bytes_sha256_hex(ak, strlen(ak), hex);
+		file = xasprintf("%s.pub", fits ? ak : hex);
 		json_add(secret, "items", json_push(json_arr(), render_item("public_key", file)));
 		json_add_bool(secret, "optional", true);
 		json_push(json_get_arr(keys, "projected/sources"),

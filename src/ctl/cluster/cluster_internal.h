@@ -2,9 +2,9 @@
 /*
  * Private to src/ctl/cluster. Each file calls only those listed before it:
  *
- *	own          the Secrets that the operator creates (ctl/own.h): content, and a look at one
+ *	own          the Secrets that the operator creates (ctl/own.h): content, and a look at one;
+ *	             the registration key and its rotation
  *	inputs       what Trustee is rendered from besides spec: certificate, token signers
- *	regkey       the registration key and its rotation
  *	tls          the TLS Secrets that spec names: missing, refused, unverified
  *	registration who can register: counts and condition
  *	volumes      delivery by volumes: which files Trustee should mount, and which it serves
@@ -242,7 +242,6 @@ bool cluster_inputs_tls_done(struct ctl_cluster *c, const struct kobj *cluster,
 void cluster_inputs_reset(struct ctl_cluster *c);
 void cluster_inputs_fini(struct ctl_cluster *c);
 
-/* ---- regkey.c */
 /* Forgets a copied key that no rotation needs any more. */
 void cluster_regkey_refresh(struct ctl_cluster *c, const struct model_cluster *cluster);
 void cluster_regkey_look(const struct ctl_cluster *c, struct cluster_look *l);

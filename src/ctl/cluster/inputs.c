@@ -70,13 +70,32 @@ bool cluster_inputs_want_signer(const struct ctl_cluster *c, const char *name)
 
 /* ---- the plan */
 
-/* Compare the objects again that depend on the inputs, if the inputs differ from those that were
- * rendered last. */
-static void note_change(struct ctl_cluster *c)
+/* Plan the signers from those whose Secret this operator announced. Which ones the Deployment
+ * mounts counts too: a signer that some Pod may still use is not dropped. */
+static void replan(struct ctl_cluster *c, const struct model_cluster *cluster)
 {
+	cleanup_free struct render_token_signer *list = NULL;
 	struct cluster_inputs *in = &c->inputs;
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	unsigned n = 0, max = 0;
 
+	for (const struct cluster_signer *s = in->signers; s; s = s->next)
+		max++;
+	list = xcalloc(max + 1, sizeof(*list));
+	for (const struct cluster_signer *s = in->signers; s; s = s->next) {
+		cleanup_free char *line = xasprintf("\n%s\n", s->name);
+
+		if (ctl_own_state(&s->own, &cluster->obj) != CTL_OWN_GOOD)
+			continue;
+		list[n++] = (struct render_token_signer){.name = s->name,
+			.created_s = state_secret(c->env->state, s->name)->obj.created_s,
+			.not_after_s = s->not_after_s,
+			.hash = s->hash[0] ? s->hash : NULL,
+			.mounted = in->mounted && strstr(in->mounted, line)};
+	}
+	render_token_plan(clock_wall_s(), list, n, &in->plan);
+	/* Compare the objects again that depend on the inputs, if the inputs differ from those that
+	 * were rendered last. */
 	strbuf_adds(&text, in->tls_hash ? in->tls_hash : "-");
 	for (unsigned i = 0; i < in->plan.n_use; i++)
 		strbuf_addf(&text, " %s:%s", in->plan.use[i].name,
@@ -87,31 +106,6 @@ static void note_change(struct ctl_cluster *c)
 	free(in->rendered_as);
 	in->rendered_as = strbuf_steal(&text);
 	ctl_install_forget(&c->install, CLUSTER_FROM_INPUTS);
-}
-
-/* Plan the signers from those whose Secret this operator announced. Which ones the Deployment
- * mounts counts too: a signer that some Pod may still use is not dropped. */
-static void replan(struct ctl_cluster *c, const struct model_cluster *cluster)
-{
-	cleanup_free struct render_token_signer *list = NULL;
-	unsigned n = 0, max = 0;
-
-	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next)
-		max++;
-	list = xcalloc(max + 1, sizeof(*list));
-	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next) {
-		cleanup_free char *line = xasprintf("\n%s\n", s->name);
-
-		if (ctl_own_state(&s->own, &cluster->obj) != CTL_OWN_GOOD)
-			continue;
-		list[n++] = (struct render_token_signer){.name = s->name,
-			.created_s = state_secret(c->env->state, s->name)->obj.created_s,
-			.not_after_s = s->not_after_s,
-			.hash = s->hash[0] ? s->hash : NULL,
-			.mounted = c->inputs.mounted && strstr(c->inputs.mounted, line)};
-	}
-	render_token_plan(clock_wall_s(), list, n, &c->inputs.plan);
-	note_change(c);
 }
 
 /* ---- what must be read */

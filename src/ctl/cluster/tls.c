@@ -76,22 +76,6 @@ void cluster_tls_refused(
 	}
 }
 
-/* The Event lists hashes, because an administrator can compare them with the CA at hand. */
-static void tell(struct ctl_cluster *ctl, const struct model_cluster *c,
-	const struct model_secret *s, const char *field)
-{
-	struct log_ctx lc = {"Secret", ctl->env->ns, s->obj.name, s->obj.uid};
-
-	log_warn(&lc, "TLS Secret is younger than the cluster object", "cert=%.64s", s->ca_sha256);
-	k8s_events_post_once(ctl->env->events, &kobj_cluster, &c->obj, K8S_EVENT_WARNING,
-		"TLSSecretIsYounger", "Trust", s->obj.uid,
-		"Secret %s, which spec.%s names, was created after this TrustedExecutionCluster. Nodes are configured to trust its CA, "
-		"SHA-256 %.*s%s. If this is not your CA, delete the Secret, and reinstall the nodes that fetched their Ignition "
-		"configuration since then. To accept only your CA, list it in spec.tls.caSHA256.",
-		s->obj.name, field, SHOWN_LEN, s->ca_sha256,
-		strlen(s->ca_sha256) > SHOWN_LEN ? " and others" : "");
-}
-
 /* Each Secret is reported once per process; the Event itself is deduplicated by the UID. */
 void cluster_tls_tell(struct ctl_cluster *ctl, const struct model_cluster *c)
 {
@@ -99,6 +83,7 @@ void cluster_tls_tell(struct ctl_cluster *ctl, const struct model_cluster *c)
 
 	for (unsigned i = 0; (name = named(c, i, &field)); i++) {
 		const struct model_secret *s = *name ? state_secret(ctl->env->state, name) : NULL;
+		struct log_ctx lc = {"Secret", ctl->env->ns, name, s ? s->obj.uid : NULL};
 		uint64_t uid = s ? str_hash(s->obj.uid, strlen(s->obj.uid)) : 0;
 
 		/* Nodes get a CA that nobody has confirmed. Kubernetes times are whole seconds: a
@@ -108,6 +93,15 @@ void cluster_tls_tell(struct ctl_cluster *ctl, const struct model_cluster *c)
 			s->obj.created_s <= c->obj.created_s || ctl->told_tls[i] == uid)
 			continue;
 		ctl->told_tls[i] = uid;
-		tell(ctl, c, s, field);
+		log_warn(&lc, "TLS Secret is younger than the cluster object", "cert=%.64s",
+			s->ca_sha256);
+		/* It lists hashes, because an administrator can compare them with the CA at hand. */
+		k8s_events_post_once(ctl->env->events, &kobj_cluster, &c->obj, K8S_EVENT_WARNING,
+			"TLSSecretIsYounger", "Trust", s->obj.uid,
+			"Secret %s, which spec.%s names, was created after this TrustedExecutionCluster. Nodes are configured to trust its CA, "
+			"SHA-256 %.*s%s. If this is not your CA, delete the Secret, and reinstall the nodes that fetched their Ignition "
+			"configuration since then. To accept only your CA, list it in spec.tls.caSHA256.",
+			s->obj.name, field, SHOWN_LEN, s->ca_sha256,
+			strlen(s->ca_sha256) > SHOWN_LEN ? " and others" : "");
 	}
 }

@@ -211,35 +211,18 @@ static void look_at(
 	l->v.status_ok = kobj_cond_same(l->m->cond, l->base.want, IMAGE_N_CONDS, o->generation);
 }
 
-/* Look, take the result of a computation if there is one, and look again with it. */
-static void look_and_take(
-	struct ctl_image *c, const struct kobj *o, const struct ctl_act *act, struct image_look *l)
-{
-	struct log_ctx lc = {"ApprovedImage", c->kind.env->ns, o->name, o->uid};
-	struct err err = ERR_INIT;
-
-	look_at(c, o, act, l);
-	if (l->v.entry == CTL_IMAGE_ENTRY_GOOD)
-		image_entry_keep(l->info, l->entry);
-	if (!l->run.message || l->v.made || !state_cluster_decides(c->kind.state))
-		return;
-	if (image_entry_take(l->info, l, &err))
-		log_info(&lc, "computed values accepted", NULL);
-	snprintf(l->info->result_why, sizeof(l->info->result_why), "%s", err.text);
-	look_at(c, o, act, l);
-}
-
 /* The look of every key: of one image, or of all combinations. */
 int image_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
 {
 	struct ctl_image *c = (struct ctl_image *)k;
 	struct image_look *l = (struct image_look *)out;
-	const struct kobj *o;
+	const struct kobj *o = k8s_cache_find(k->state->images, name);
+	struct log_ctx lc = {"ApprovedImage", k->env->ns, name, o ? o->uid : NULL};
+	struct err err = ERR_INIT;
 	enum ctl_image_do d;
 
 	if (str_eq(name, CTL_IMAGE_ALL))
 		return image_values_look(c, out);
-	o = k8s_cache_find(k->state->images, name);
 	if (!o) {
 		image_info_drop(c, name);
 		out->over = true;
@@ -247,7 +230,16 @@ int image_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, s
 	}
 	if (!state_cluster_decides(k->state))
 		image_info_stop(c, image_info_get(c, o), model_image(o)->handed_in);
-	look_and_take(c, o, act, l);
+	look_at(c, o, act, l);
+	if (l->v.entry == CTL_IMAGE_ENTRY_GOOD)
+		image_entry_keep(l->info, l->entry);
+	/* Take the result of a computation if there is one, and look again with it. */
+	if (l->run.message && !l->v.made && state_cluster_decides(k->state)) {
+		if (image_entry_take(l->info, l, &err))
+			log_info(&lc, "computed values accepted", NULL);
+		snprintf(l->info->result_why, sizeof(l->info->result_why), "%s", err.text);
+		look_at(c, o, act, l);
+	}
 	d = ctl_image_decide(&l->v);
 	if (d == CTL_IMAGE_NOTHING && l->v.entry == CTL_IMAGE_ENTRY_GOOD && !l->v.incomplete)
 		image_info_rest(c, l->info);

@@ -299,22 +299,6 @@ static bool look_child(
 	return true;
 }
 
-/* An existing KbsConfig is patched only if a field of the profile differs. */
-static bool look_kbsconfig(struct trusteeconfig_look *l, const struct state *s)
-{
-	const struct kobj *o = child_at(s, l->m, RENDER_CHILD_KBSCONFIG);
-	struct json_object *patch;
-
-	if (!look_child(l, s, RENDER_CHILD_KBSCONFIG))
-		return false;
-	if (!o || o->deleting)
-		return true;
-	patch = render_child_kbsconfig(l->m, "", model_kbsconfig(o));
-	l->v.child[RENDER_CHILD_KBSCONFIG] = patch ? CTL_CHILD_STALE : CTL_CHILD_FINE;
-	json_object_put(patch);
-	return true;
-}
-
 /* A write that failed for a lasting reason is not repeated in vain. After a refusal by the API
  * it is, with a delay: a quota or a right may have been changed. */
 static bool look_stuck(const struct ctl_trusteeconfig *c, struct trusteeconfig_look *l)
@@ -339,7 +323,8 @@ static bool look_stuck(const struct ctl_trusteeconfig *c, struct trusteeconfig_l
 static bool is_usable(const struct ctl_trusteeconfig *c, struct trusteeconfig_look *l)
 {
 	const struct state *s = c->kind.state;
-	const struct kobj *config;
+	const struct kobj *config, *kbs;
+	cleanup_json struct json_object *patch = NULL;
 
 	if (!spec_is_usable(l))
 		return false;
@@ -355,7 +340,15 @@ static bool is_usable(const struct ctl_trusteeconfig *c, struct trusteeconfig_lo
 	if (config && !config->deleting && l->v.child[RENDER_CHILD_CONFIG] != CTL_CHILD_STALE &&
 		!config_fits(l, model_input(config)))
 		return false;
-	return look_kbsconfig(l, s) && look_stuck(c, l);
+	if (!look_child(l, s, RENDER_CHILD_KBSCONFIG))
+		return false;
+	/* An existing KbsConfig is patched only if a field of the profile differs. */
+	kbs = child_at(s, l->m, RENDER_CHILD_KBSCONFIG);
+	if (kbs && !kbs->deleting) {
+		patch = render_child_kbsconfig(l->m, "", model_kbsconfig(kbs));
+		l->v.child[RENDER_CHILD_KBSCONFIG] = patch ? CTL_CHILD_STALE : CTL_CHILD_FINE;
+	}
+	return look_stuck(c, l);
 }
 
 /* If spec cannot be followed, is_usable() has set the condition already. */
