@@ -147,3 +147,22 @@ Test(apistore_rows, bytes_are_sealed_on_disk)
 	commit();
 	expect("default/x/root", NULL);
 }
+
+Test(apistore_rows, private_key_comes_back_as_the_same_key)
+{
+	cleanup_pki_key struct pki_key *made = pki_key_new_p256(), *got = NULL;
+	cleanup_secret struct secret *a = pki_key_private_pem(made), *b = NULL;
+	struct err err = ERR_INIT;
+
+	cr_expect_null(apistore_rows_get_key(s, TABLE, "k", &err));
+	cr_expect_eq(err.kind, ERR_NOT_FOUND);
+	err_clear(&err);
+	cr_assert_eq(apistore_rows_set_key(s, TABLE, "k", made, &err), 0, "%s", err.text);
+	got = apistore_rows_get_key(s, TABLE, "k", &err);
+	cr_assert_not_null(got, "%s", err.text);
+	b = pki_key_private_pem(got);
+	cr_expect(secret_equal(a, b));
+	put("bad", "no key");
+	cr_expect_null(apistore_rows_get_key(s, TABLE, "bad", &err));
+	cr_expect_neq(err.kind, ERR_NOT_FOUND);
+}

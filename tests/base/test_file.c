@@ -186,3 +186,33 @@ Test(base_file, a_write_that_takes_nothing_is_an_error, .timeout = 10)
 	close(fd);
 	unlink(path);
 }
+
+/* What a link in the directory points to stays. */
+Test(base_file, a_temporary_directory_is_private_and_removed_with_all_below_it)
+{
+	cleanup_free char *outer = file_temp_dir(NULL, "test_file"), *dir = NULL, *below = NULL,
+			  *kept = NULL, *link = NULL;
+	struct stat st;
+
+	cr_assert_not_null(outer);
+	cr_expect_eq(strncmp(outer, "/tmp/test_file.", 15), 0, "%s", outer);
+	dir = file_temp_dir(outer, "inner");
+	cr_assert_not_null(dir);
+	cr_expect_eq(strncmp(dir, outer, strlen(outer)), 0, "%s", dir);
+	cr_assert_eq(stat(dir, &st), 0);
+	cr_expect_eq(st.st_mode & 0777, 0700);
+	below = xasprintf("%s/below", dir);
+	kept = xasprintf("%s/kept", outer);
+	link = xasprintf("%s/link", below);
+	cr_assert_eq(mkdir(below, 0700), 0);
+	cr_assert_eq(mkdir(kept, 0700), 0);
+	cr_assert_eq(symlink(kept, link), 0);
+	file_remove_tree(dir);
+	cr_expect_neq(lstat(dir, &st), 0);
+	cr_expect_eq(lstat(kept, &st), 0);
+	file_remove_tree(outer);
+	cr_expect_neq(lstat(outer, &st), 0);
+	file_remove_tree(NULL);
+	cr_expect_null(file_temp_dir("/nonexistent", "x"));
+	cr_expect_eq(errno, ENOENT);
+}

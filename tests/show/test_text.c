@@ -63,6 +63,15 @@ Test(show_text, what_a_terminal_would_act_on_is_not_printed)
 	}
 }
 
+/* Halves of a character in two arguments join before they are judged. */
+Test(show_text, line_is_escaped_as_a_whole)
+{
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+	show_line(&out, "a %s, %d%s%s", "b\n\033[31m", 7, "\xe2\x80", "\xae");
+	cr_expect_str_eq(strbuf_str(&out), "a b \\u001b[31m, 7\\u202e\n");
+}
+
 /* Every code point of the first plane in a name and a value: nothing of it reaches a terminal, and what is
  * read back is the same. */
 Test(show_text, documents_are_the_same_value_without_control_characters)
