@@ -277,7 +277,7 @@ plant src/state/zz_18.c '#include "tec/render/trustee.h"' 'state may not include
 plant src/kobj/zz_11.c 'x = clock_wall_s();' 'kobj may not call clock_wall_s(): only 0 2 3 4 4.5 5 6 7'
 plant src/srv/zz_12.c 'if (usleep (1))' 'srv may not call usleep(): only nowhere'
 plant src/loop/zz_13.c '#include "../net/net_internal.h"' '"../net/net_internal.h" is neither tec/FOLDER/MODULE.h nor a private header of src/loop'
-plant src/ctl/ak/zz_14.c '#include "../image/image_internal.h"' '"../image/image_internal.h" is neither tec/FOLDER/MODULE.h nor a private header of src/ctl/ak'
+plant src/ctl/follow/zz_14.c '#include "../image/image_internal.h"' '"../image/image_internal.h" is neither tec/FOLDER/MODULE.h nor a private header of src/ctl/follow'
 plant src/cmd/tool_zz.c '#include "tec/ctl/runner.h"' 'cmd/tool* may not include ctl (tec/ctl/runner.h)'
 plant src/net/httpd_zz.c '#include <curl/curl.h>' 'net may not include <curl/curl.h>: only net/httpc*'
 plant include/tec/k8s/zz_16.h '#include "config.h"' 'config.h belongs in .c files'

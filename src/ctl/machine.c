@@ -22,7 +22,7 @@
 
 #include <string.h>
 
-#include "../ctl_internal.h"
+#include "ctl_internal.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -281,8 +281,8 @@ static void look_age(const struct state *s, struct machine_look *l)
 	l->v.bound = l->m->bound_at || l->ak ||
 		     k8s_cache_unreadable(s->aks); /* one of these may be bound to it */
 	l->v.never_attested = state_machine_never_attested(s, l->m);
-	l->v.overdue = state_machine_may_expire(s, l->m) &&
-		       (!l->v.bound || l->v.never_attested) && policy && policy->public_ak_addr &&
+	l->v.overdue = state_machine_may_expire(s, l->m) && (!l->v.bound || l->v.never_attested) &&
+		       policy && policy->public_ak_addr &&
 		       ctl_look_is_overdue(&l->base, policy, state_machine_waits_since_s(l->m));
 }
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../ctl_internal.h"
+#include "ctl_internal.h"
 
 #include "tec/base/clock.h"
 #include "tec/base/json.h"

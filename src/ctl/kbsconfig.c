@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "../ctl_internal.h"
+#include "ctl_internal.h"
 
 #include "tec/base/json.h"
 #include "tec/base/log.h"
