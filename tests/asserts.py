@@ -55,7 +55,8 @@ def check(tree):
             total += 1
             if not (_ASSERTS.search(body) or _EXPECTS.search(head) or set(re.findall(r"(\w+)\(", body)) & helpers):
                 bad.append(f"{os.path.relpath(path, tree)}: {' '.join(head.split())} asserts nothing")
-    for path in sorted(glob.glob(os.path.join(tree, "src", "apistore", "*.[ch]")) + glob.glob(os.path.join(tree, "src", "schema", "*.[ch]"))):
+    rooms = ("schema", "store", "apireq", "apihttp")
+    for path in sorted(p for room in rooms for p in glob.glob(os.path.join(tree, "src", room, "*.[ch]"))):
         for call in sorted(set(_JSON.findall(read(path)))):
             bad.append(f"{os.path.relpath(path, tree)}: {call}() may end the process; tec/base/json.h has what cannot")
     return total, bad

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tec/apistore/rows.h"
+#include "tec/store/rows.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -54,7 +54,7 @@ struct embedded {
 /* Maps the broker's namespaces to tables. */
 struct rows {
 	struct broker_store base; /* first */
-	struct apistore_objects *objects;
+	struct store_objects *objects;
 	void *last; /* owned, wiped: what rows_get() returned last */
 	size_t last_len;
 };
@@ -77,7 +77,7 @@ static void forget_last(struct rows *r)
 static int rows_set(struct broker_store *s, enum broker_store_ns ns, const char *key,
 	const void *data, size_t len, struct err *err)
 {
-	return apistore_rows_set(((struct rows *)s)->objects, tables[ns], key, data, len, err);
+	return store_rows_set(((struct rows *)s)->objects, tables[ns], key, data, len, err);
 }
 
 /* The value is borrowed until the next read, as broker/store.h allows. */
@@ -87,7 +87,7 @@ static int rows_get(struct broker_store *s, enum broker_store_ns ns, const char 
 	struct rows *r = (struct rows *)s;
 
 	forget_last(r);
-	if (apistore_rows_get(r->objects, tables[ns], key, &r->last, &r->last_len, err) < 0)
+	if (store_rows_get(r->objects, tables[ns], key, &r->last, &r->last_len, err) < 0)
 		return -1;
 	*out = (struct broker_store_value){r->last, r->last_len};
 	return 0;
@@ -96,18 +96,18 @@ static int rows_get(struct broker_store *s, enum broker_store_ns ns, const char 
 static int rows_remove(
 	struct broker_store *s, enum broker_store_ns ns, const char *key, struct err *err)
 {
-	return apistore_rows_remove(((struct rows *)s)->objects, tables[ns], key, err);
+	return store_rows_remove(((struct rows *)s)->objects, tables[ns], key, err);
 }
 
 static int rows_list(struct broker_store *s, enum broker_store_ns ns, const char *prefix,
 	broker_store_key_fn fn, void *arg, struct err *err)
 {
-	return apistore_rows_list(((struct rows *)s)->objects, tables[ns], prefix, fn, arg, err);
+	return store_rows_list(((struct rows *)s)->objects, tables[ns], prefix, fn, arg, err);
 }
 
 struct settle {
 	struct op op; /* first */
-	struct apistore_wait wait;
+	struct store_wait wait;
 	broker_store_settled_fn fn;
 	void *arg;
 };
@@ -116,7 +116,7 @@ static void settle_abort(struct op *op)
 {
 	struct settle *w = (struct settle *)op;
 
-	apistore_wait_cancel(&w->wait);
+	store_wait_cancel(&w->wait);
 	free(w);
 }
 
@@ -140,7 +140,7 @@ static struct op *rows_settle(
 	w->fn = fn;
 	w->arg = arg;
 	op_begin(&w->op, scope, settle_abort);
-	apistore_objects_when_stored(((struct rows *)s)->objects, &w->wait, on_stored, w);
+	store_objects_when_stored(((struct rows *)s)->objects, &w->wait, on_stored, w);
 	return &w->op;
 }
 
@@ -162,7 +162,7 @@ static const struct broker_store_ops rows_ops = {
  * is no row: then no Machine counts as never attested, and none is deleted for that.
  */
 struct attested {
-	struct apistore_objects *objects;
+	struct store_objects *objects;
 	struct state *state;
 	bool here;
 };
@@ -172,9 +172,9 @@ static void set_row(struct attested *a, int64_t since_s)
 {
 	cleanup_free char *text = xasprintf("%" PRId64 " %" PRId64, since_s, a->state->restored_s);
 	struct err err = ERR_INIT;
-	int rc = since_s ? apistore_rows_set(
+	int rc = since_s ? store_rows_set(
 				   a->objects, MARKS_TABLE, MARKS_ROW, text, strlen(text), &err)
-			 : apistore_rows_remove(a->objects, MARKS_TABLE, MARKS_ROW, &err);
+			 : store_rows_remove(a->objects, MARKS_TABLE, MARKS_ROW, &err);
 
 	a->state->marks_since_s = rc < 0 ? 0 : since_s;
 	if (rc < 0 && err.kind != ERR_NOT_FOUND)
@@ -226,7 +226,7 @@ static void on_machine(void *arg, const struct kobj *was, const struct kobj *now
 /* No row is not an error: marks_since_s stays 0, as for a row from before the last restoration.
  * The listeners are registered for the life of the caches, which end before `a` is freed. */
 struct attested *attested_new(
-	struct apistore_objects *objects, struct state *state, bool here, struct err *err)
+	struct store_objects *objects, struct state *state, bool here, struct err *err)
 {
 	struct attested *a = xcalloc(1, sizeof(*a));
 	int64_t since_s, restored_s;
@@ -234,7 +234,7 @@ struct attested *attested_new(
 	size_t len;
 
 	*a = (struct attested){objects, state, here};
-	if (apistore_rows_get(objects, MARKS_TABLE, MARKS_ROW, &data, &len, err) == 0) {
+	if (store_rows_get(objects, MARKS_TABLE, MARKS_ROW, &data, &len, err) == 0) {
 		cleanup_free char *text = xstrndup(data, len);
 
 		free(data);
@@ -400,7 +400,7 @@ static void on_judged(void *arg, const struct broker_judged *j)
  * first start and committed at once: a token must not be signed by a key that a crash would lose.
  * The listener comes later (embedded_listen): it needs the state, which needs a transport. */
 struct embedded *embedded_new(
-	struct loop *l, struct apistore_objects *objects, const struct options *o, struct err *err)
+	struct loop *l, struct store_objects *objects, const struct options *o, struct err *err)
 {
 	struct embedded *e = xcalloc(1, sizeof(*e));
 	struct rows *rows;
@@ -414,13 +414,13 @@ struct embedded *embedded_new(
 		.on_judged = on_judged,
 		.arg = e};
 
-	e->signer = apistore_rows_get_key(objects, SIGNER_TABLE, SIGNER_NAME, err);
+	e->signer = store_rows_get_key(objects, SIGNER_TABLE, SIGNER_NAME, err);
 	if (!e->signer && err->kind == ERR_NOT_FOUND) {
 		cleanup_pki_key struct pki_key *key = pki_key_new_p256();
 
 		err_clear(err);
-		if (apistore_rows_set_key(objects, SIGNER_TABLE, SIGNER_NAME, key, err) == 0 &&
-			apistore_objects_commit(objects, err) == 0)
+		if (store_rows_set_key(objects, SIGNER_TABLE, SIGNER_NAME, key, err) == 0 &&
+			store_objects_commit(objects, err) == 0)
 			e->signer = steal_ptr(&key);
 	}
 	if (!e->signer) {

@@ -8,7 +8,7 @@
 
 #include "options.h"
 
-#include "tec/apistore/objects.h"
+#include "tec/store/objects.h"
 #include "tec/k8s/event.h"
 #include "tec/kbs/transport.h"
 #include "tec/net/httpd.h"
@@ -29,8 +29,8 @@ struct attested;
 
 /* Call it after the state's caches are created and before anything else listens to them. here:
  * the embedded broker serves nodes. Fails if the row cannot be read. */
-struct attested *attested_new(struct apistore_objects *objects, struct state *state, bool here,
-	struct err *err) MUST_CHECK;
+struct attested *attested_new(
+	struct store_objects *objects, struct state *state, bool here, struct err *err) MUST_CHECK;
 void attested_free(struct attested *a); /* NULL is fine; after the caches' last change */
 
 /* To be called when a list of the state is complete. */
@@ -39,7 +39,7 @@ void attested_check(struct attested *a);
 struct embedded;
 
 /* The objects are borrowed. Creates the key that signs tokens if there is none. */
-struct embedded *embedded_new(struct loop *l, struct apistore_objects *objects,
+struct embedded *embedded_new(struct loop *l, struct store_objects *objects,
 	const struct options *o, struct err *err) MUST_CHECK;
 void embedded_free(struct embedded *e); /* NULL is fine; after every transport */
 struct kbs_transport *embedded_transport(struct embedded *e); /* the caller frees */

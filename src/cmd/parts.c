@@ -97,7 +97,7 @@ int parts_connect(struct parts *p, struct err *err)
 		.port = getenv("KUBERNETES_SERVICE_PORT"),
 		.root = SERVICE_ACCOUNT_DIR,
 	};
-	struct apistore_objects *objects;
+	struct store_objects *objects;
 	struct k8s_kubeconfig *k;
 
 	if (descriptors < want)
@@ -117,7 +117,7 @@ int parts_connect(struct parts *p, struct err *err)
 		return -1;
 	objects = standalone_objects(p->standalone);
 	p->ns = xstrdup(standalone_ns(p->standalone));
-	p->state.restored_s = apistore_db_restored_s(apistore_objects_db(objects));
+	p->state.restored_s = store_db_restored_s(store_objects_db(objects));
 	p->http = httpc_new(p->loop);
 	p->api = standalone_transport(p->standalone);
 	if (o->guard.listen_kbs)

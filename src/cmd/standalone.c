@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opens the store and puts into it what must exist from the start: the first objects, the
- * certificate for nodes, a report of a restoration. The API itself is in apistore/.
+ * certificate for nodes, a report of a restoration. The API itself is in apihttp/.
  *
  * In the directory of --standalone:
  *
  *   store.db                      all objects, and sealed rows (broker, certificates for nodes)
  *   sealing.key                   seals them, unless --sealing-key or a credential does
- *   ca.*, server.*, token.key     of the API server (apistore/authority.h)
+ *   ca.*, server.*, token.key     of the API server (apihttp/authority.h)
  *   kubeconfig                    of the administrator, while sealing.key is here too
  *   scratch                       of the children that compute images
  */
@@ -22,12 +22,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tec/apistore/apiserver.h"
-#include "tec/apistore/inproc.h"
-#include "tec/apistore/gc.h"
-#include "tec/apistore/rows.h"
-#include "tec/apistore/transport.h"
-#include "tec/apistore/unserved.h"
+#include "tec/apihttp/listener.h"
+#include "tec/apireq/inproc.h"
+#include "tec/store/gc.h"
+#include "tec/store/rows.h"
+#include "tec/apireq/transport.h"
+#include "tec/apireq/unserved.h"
 #include "tec/base/bytes.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
@@ -70,13 +70,13 @@ struct standalone {
 	const struct options *options; /* borrowed */
 	char *ns, *server;             /* owned */
 	bool made_cluster;             /* on this start */
-	struct apistore_schema schema;
-	struct apistore_kinds *kinds;
-	struct apistore_gc *gc;
-	struct apistore_objects *objects;
-	struct apistore_authority *authority;
+	struct store_schema schema;
+	struct apireq_kinds *kinds;
+	struct store_gc *gc;
+	struct store_objects *objects;
+	struct apihttp_authority *authority;
 	struct node_tls tls; /* path NULL: nodes use plain HTTP */
-	struct apistore_apiserver *api;
+	struct apihttp_listener *api;
 };
 
 /* ---- the store */
@@ -95,9 +95,9 @@ static char *host_of(const char *listen)
 }
 
 /* --sealing-key, or the directory of systemd credentials (systemd.exec(5)). */
-static struct apistore_sealing_conf sealing_of(const struct options *o)
+static struct store_sealing_conf sealing_of(const struct options *o)
 {
-	return (struct apistore_sealing_conf){o->sealing_key, getenv("CREDENTIALS_DIRECTORY")};
+	return (struct store_sealing_conf){o->sealing_key, getenv("CREDENTIALS_DIRECTORY")};
 }
 
 /* --check-config must change nothing on disk, so its store is in memory. */
@@ -109,21 +109,21 @@ static bool only_checks(const struct standalone *s)
 /* Open the database; our CRDs are compiled in, so a newer program brings its own schemas. */
 static int open_store(struct standalone *s, struct err *err)
 {
-	static const struct apistore_db_conf in_memory = {0};
-	struct apistore_db *db =
+	static const struct store_db_conf in_memory = {0};
+	struct store_db *db =
 		only_checks(s)
-			? apistore_db_open(&in_memory, err)
-			: apistore_sealing_open_db(apistore_authority_sealing(s->authority), err);
+			? store_db_open(&in_memory, err)
+			: store_sealing_open_db(apihttp_authority_sealing(s->authority), err);
 
 	if (!db)
 		return -1;
-	s->kinds = apistore_kinds_new();
+	s->kinds = apireq_kinds_new();
 	for (const struct render_etc_file *f = standalone_crds; f->name; f++)
-		apistore_kinds_add(s->kinds, f->text);
-	s->schema = (struct apistore_schema){.namespaces = true};
-	apistore_kinds_use(s->kinds, &s->schema);
-	s->objects = apistore_objects_new(db, &s->schema, s->loop);
-	s->gc = apistore_gc_new(s->objects);
+		apireq_kinds_add(s->kinds, f->text);
+	s->schema = (struct store_schema){.namespaces = true};
+	apireq_kinds_use(s->kinds, &s->schema);
+	s->objects = store_objects_new(db, &s->schema, s->loop);
+	s->gc = store_gc_new(s->objects);
 	return 0;
 }
 
@@ -135,7 +135,7 @@ static int put(
 {
 	cleanup_free char *at = xasprintf("%s?fieldManager=tec-operator&force=true", path);
 
-	return apistore_inproc_must(
+	return apireq_inproc_must(
 		s->objects, "PATCH", at, "application/apply-patch+yaml", text, len, err);
 }
 
@@ -186,7 +186,7 @@ static int put_cluster(struct standalone *s, struct err *err)
 					  : reached_at(host, o->guard.listen_kbs, "8080"),
 			  *ignition = reached_at(host, o->listen_register, "8000"),
 			  *ak = reached_at(host, o->listen_register_ak, "8001");
-	cleanup_json struct json_object *list = apistore_inproc_get(s->objects, path);
+	cleanup_json struct json_object *list = apireq_inproc_get(s->objects, path);
 	struct json_object *spec, *trustee;
 
 	if (json_len(json_get_arr(list, "items")) > 0)
@@ -217,26 +217,26 @@ static int load_keys(struct standalone *s, const struct pki_ca *given, struct er
 {
 	struct node_tls *t = &s->tls;
 
-	t->ca_key = apistore_rows_get_key(s->objects, TLS_TABLE, "ca.key", err);
+	t->ca_key = store_rows_get_key(s->objects, TLS_TABLE, "ca.key", err);
 	if (!t->ca_key && err->kind == ERR_NOT_FOUND) {
 		cleanup_pki_key struct pki_key *made = given ? NULL : pki_key_new_p256(),
 					       *key = pki_key_new_p256();
 
 		err_clear(err);
-		if (apistore_rows_set_key(
+		if (store_rows_set_key(
 			    s->objects, TLS_TABLE, "ca.key", given ? given->key : made, err) < 0 ||
-			apistore_rows_set_key(s->objects, TLS_TABLE, "key", key, err) < 0 ||
-			(given && apistore_rows_set(s->objects, TLS_TABLE, "ca.crt",
-					  given->cert.data, given->cert.len, err) < 0) ||
-			apistore_objects_commit(s->objects, err) < 0)
+			store_rows_set_key(s->objects, TLS_TABLE, "key", key, err) < 0 ||
+			(given && store_rows_set(s->objects, TLS_TABLE, "ca.crt", given->cert.data,
+					  given->cert.len, err) < 0) ||
+			store_objects_commit(s->objects, err) < 0)
 			return -1;
-		t->ca_key = apistore_rows_get_key(s->objects, TLS_TABLE, "ca.key", err);
+		t->ca_key = store_rows_get_key(s->objects, TLS_TABLE, "ca.key", err);
 	}
 	if (t->ca_key && given &&
 		!pki_issue_fits(strbuf_str(&given->cert), given->cert.len, t->ca_key))
 		return err_set(err, ERR_INVALID,
 			"the directory of --standalone already has another CA, which its nodes trust; next step: start without the option, or with a new directory");
-	t->key = t->ca_key ? apistore_rows_get_key(s->objects, TLS_TABLE, "key", err) : NULL;
+	t->key = t->ca_key ? store_rows_get_key(s->objects, TLS_TABLE, "key", err) : NULL;
 	return t->key ? 0 : -1;
 }
 
@@ -252,7 +252,7 @@ static int load_rows(struct standalone *s, struct err *err)
 		return err_wrap(err, "option --node-ca");
 	if (load_keys(s, file ? &given : NULL, err) < 0)
 		return -1;
-	if (apistore_rows_get(s->objects, TLS_TABLE, "ca.crt", &data, &len, err) == 0) {
+	if (store_rows_get(s->objects, TLS_TABLE, "ca.crt", &data, &len, err) == 0) {
 		strbuf_add(&s->tls.ca, data, len);
 		free(data);
 	} else if (err->kind != ERR_NOT_FOUND) {
@@ -311,7 +311,7 @@ static int renew(struct standalone *s, struct err *err)
 	int64_t now_s = clock_wall_s();
 	const struct pki_issue what = {
 		PKI_ISSUE_SERVER, names[0], NULL, names, now_s, PKI_CA_LEAF_DAYS};
-	cleanup_json struct json_object *secret = apistore_inproc_get(s->objects, t->path);
+	cleanup_json struct json_object *secret = apireq_inproc_get(s->objects, t->path);
 	cleanup_free char *cert = member(secret, "tls.crt"), *ca = member(secret, "ca.crt");
 	cleanup_strbuf struct strbuf new_ca = STRBUF_INIT, made = STRBUF_INIT;
 
@@ -320,8 +320,7 @@ static int renew(struct standalone *s, struct err *err)
 			return -1;
 		strbuf_reset(&t->ca);
 		strbuf_add(&t->ca, new_ca.data, new_ca.len);
-		if (apistore_rows_set(s->objects, TLS_TABLE, "ca.crt", t->ca.data, t->ca.len, err) <
-			0)
+		if (store_rows_set(s->objects, TLS_TABLE, "ca.crt", t->ca.data, t->ca.len, err) < 0)
 			return -1;
 	}
 	if (str_eq(ca, strbuf_str(&t->ca)) &&
@@ -436,7 +435,7 @@ static struct json_object *event_of(
  */
 static int report_restored(struct standalone *s, struct err *err)
 {
-	const struct apistore_db *db = apistore_objects_db(s->objects);
+	const struct store_db *db = store_objects_db(s->objects);
 	cleanup_free char *clusters_path = xasprintf(OUR_API "trustedexecutionclusters", s->ns),
 			  *keys_path = xasprintf(OUR_API "attestationkeys", s->ns),
 			  *path = xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events", s->ns),
@@ -446,11 +445,11 @@ static int report_restored(struct standalone *s, struct err *err)
 	struct json_object *cluster;
 	char at[CLOCK_RFC3339_LEN];
 
-	if (!apistore_db_just_restored(db))
+	if (!store_db_just_restored(db))
 		return 0;
-	clusters = apistore_inproc_get(s->objects, clusters_path);
-	keys = apistore_inproc_get(s->objects, keys_path);
-	clock_format(apistore_db_restored_s(db), at);
+	clusters = apireq_inproc_get(s->objects, clusters_path);
+	keys = apireq_inproc_get(s->objects, keys_path);
+	clock_format(store_db_restored_s(db), at);
 	strbuf_addf(&note,
 		"The store was restored from a backup, or converted from a version before 0.3.0, at %s. "
 		"Machines created before that without an approved key get one only from an administrator. "
@@ -462,9 +461,9 @@ static int report_restored(struct standalone *s, struct err *err)
 	cluster = json_at(json_get_arr(clusters, "items"), 0);
 	if (!cluster)
 		return 0;
-	event = event_of(s->ns, cluster, strbuf_str(&note), apistore_objects_rv(s->objects));
+	event = event_of(s->ns, cluster, strbuf_str(&note), store_objects_rv(s->objects));
 	text = json_text(event);
-	return apistore_inproc_must(
+	return apireq_inproc_must(
 		s->objects, "POST", path, "application/json", text, strlen(text), err);
 }
 
@@ -476,7 +475,7 @@ static int fill(struct standalone *s, struct err *err)
 {
 	static const char namespaces[] = "/api/v1/namespaces";
 
-	if (apistore_unserved_drop(s->objects, err) < 0 ||
+	if (apireq_unserved_drop(s->objects, err) < 0 ||
 		put_object(s, namespaces, "v1", "Namespace", "default", NULL, err) < 0 ||
 		put_object(s, namespaces, "v1", "Namespace", s->ns, NULL, err) < 0)
 		return -1;
@@ -488,7 +487,7 @@ static int fill(struct standalone *s, struct err *err)
 		return -1;
 	if ((s->options->public_address && put_cluster(s, err) < 0) || report_restored(s, err) < 0)
 		return -1;
-	return apistore_objects_commit(s->objects, err);
+	return store_objects_commit(s->objects, err);
 }
 
 /* Keys, then the store, then the first objects: each needs the one before. */
@@ -497,7 +496,7 @@ struct standalone *standalone_new(struct loop *l, const struct options *o, struc
 	struct standalone *s = xcalloc(1, sizeof(*s));
 	cleanup_free char *host = host_of(o->listen_api);
 	const char *const names[] = {"localhost", "127.0.0.1", "::1", host, NULL};
-	struct apistore_authority_conf conf = {.dir = o->standalone,
+	struct apihttp_authority_conf conf = {.dir = o->standalone,
 		.names = names,
 		.kubeconfig = o->write_kubeconfig,
 		.sealing = sealing_of(o)};
@@ -508,7 +507,7 @@ struct standalone *standalone_new(struct loop *l, const struct options *o, struc
 	conf.server = s->server = xasprintf(strchr(host, ':') ? "https://[%s]%s" : "https://%s%s",
 		host, strrchr(o->listen_api, ':'));
 	conf.look_only = only_checks(s);
-	s->authority = apistore_authority_open(&conf, clock_wall_s(), err);
+	s->authority = apihttp_authority_open(&conf, clock_wall_s(), err);
 	if (s->authority && open_store(s, err) == 0 && fill(s, err) == 0)
 		return s;
 	standalone_free(s);
@@ -520,7 +519,7 @@ void standalone_free(struct standalone *s)
 {
 	if (!s)
 		return;
-	apistore_apiserver_free(s->api);
+	apihttp_listener_free(s->api);
 	if (s->tls.path)
 		timer_fini(&s->tls.next);
 	pki_key_free(s->tls.ca_key);
@@ -528,11 +527,11 @@ void standalone_free(struct standalone *s)
 	strbuf_fini(&s->tls.ca);
 	free(s->tls.host);
 	free(s->tls.path);
-	apistore_gc_free(s->gc);
+	store_gc_free(s->gc);
 	if (s->objects)
-		apistore_objects_free(s->objects);
-	apistore_kinds_free(s->kinds);
-	apistore_authority_close(s->authority);
+		store_objects_free(s->objects);
+	apireq_kinds_free(s->kinds);
+	apihttp_authority_close(s->authority);
 	free(s->server);
 	free(s->ns);
 	free(s);
@@ -543,21 +542,21 @@ const char *standalone_ns(const struct standalone *s)
 	return s->ns;
 }
 
-struct apistore_objects *standalone_objects(struct standalone *s)
+struct store_objects *standalone_objects(struct standalone *s)
 {
 	return s->objects;
 }
 
 struct k8s_transport *standalone_transport(struct standalone *s)
 {
-	return apistore_transport_new(s->loop, s->objects);
+	return apireq_transport_new(s->loop, s->objects);
 }
 
 /* The API is served last, when the objects are complete. */
 int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char **why),
-	apistore_hand_in_fn hand_in, void *arg, struct err *err)
+	apihttp_hand_in_fn hand_in, void *arg, struct err *err)
 {
-	const struct apistore_apiserver_conf conf = {
+	const struct apihttp_listener_conf conf = {
 		.objects = s->objects,
 		.kinds = s->kinds,
 		.authority = s->authority,
@@ -570,11 +569,11 @@ int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char 
 		.metrics = srv_metrics_render,
 	};
 
-	s->api = apistore_apiserver_new(s->loop, &conf, err);
+	s->api = apihttp_listener_new(s->loop, &conf, err);
 	if (!s->api)
 		return -1;
 	return options_listen(
-		apistore_apiserver_httpd(s->api), "--listen-api", s->options->listen_api, err);
+		apihttp_listener_httpd(s->api), "--listen-api", s->options->listen_api, err);
 }
 
 /* Restore without starting: the directory must hold no objects yet, and --sealing-key must be
@@ -582,9 +581,9 @@ int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char 
 int standalone_restore(const struct options *o, struct err *err)
 {
 	const char *const none[] = {NULL};
-	const struct apistore_authority_conf conf = {
+	const struct apihttp_authority_conf conf = {
 		o->standalone, none, "", "", NULL, sealing_of(o), true, false};
-	struct apistore_authority *a = apistore_authority_open(&conf, clock_wall_s(), err);
+	struct apihttp_authority *a = apihttp_authority_open(&conf, clock_wall_s(), err);
 	int rc;
 
 	if (!a)
@@ -592,9 +591,9 @@ int standalone_restore(const struct options *o, struct err *err)
 			       ? -1
 			       : err_wrap(err,
 					 "a backup can only be opened with the sealing key of the operator that made it; put that key in place first");
-	rc = apistore_db_backup_restore(o->restore, o->standalone,
-		apistore_sealing_key(apistore_authority_sealing(a)), o->accept_unverified, err);
-	apistore_authority_close(a);
+	rc = store_db_backup_restore(o->restore, o->standalone,
+		store_sealing_key(apihttp_authority_sealing(a)), o->accept_unverified, err);
+	apihttp_authority_close(a);
 	if (rc == 0)
 		printf("tec-operator: restored %s into %s; next step: start tec-operator --standalone=%s\n",
 			o->restore, o->standalone, o->standalone);
@@ -604,9 +603,9 @@ int standalone_restore(const struct options *o, struct err *err)
 /* Only a start that created the keys prints this. */
 void standalone_say(const struct standalone *s)
 {
-	const char *kubeconfig = apistore_authority_identity(s->authority).kubeconfig;
+	const char *kubeconfig = apihttp_authority_identity(s->authority).kubeconfig;
 
-	if (!apistore_authority_identity(s->authority).is_new)
+	if (!apihttp_authority_identity(s->authority).is_new)
 		return;
 	printf("tec-operator: created keys and certificates in %s\n", s->options->standalone);
 	printf("tec-operator: the Kubernetes API is at %s; clients need the administrator's kubeconfig\n",
@@ -627,5 +626,5 @@ void standalone_say(const struct standalone *s)
 void standalone_drain(struct standalone *s)
 {
 	if (s->api)
-		apistore_apiserver_drain(s->api);
+		apihttp_listener_drain(s->api);
 }

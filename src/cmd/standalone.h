@@ -8,8 +8,8 @@
 
 #include "options.h"
 
-#include "tec/apistore/apiserver.h"
-#include "tec/apistore/objects.h"
+#include "tec/apihttp/listener.h"
+#include "tec/store/objects.h"
 #include "tec/base/err.h"
 #include "tec/k8s/transport.h"
 
@@ -23,11 +23,11 @@ struct standalone *standalone_new(
 	struct loop *l, const struct options *o, struct err *err) MUST_CHECK;
 void standalone_free(struct standalone *s); /* NULL is fine; after every transport */
 const char *standalone_ns(const struct standalone *s);
-struct apistore_objects *standalone_objects(struct standalone *s);
+struct store_objects *standalone_objects(struct standalone *s);
 struct k8s_transport *standalone_transport(struct standalone *s); /* the caller frees */
-/* ready, hand_in: see apistore/apiserver.h. */
+/* ready, hand_in: see apihttp/listener.h. */
 int standalone_listen(struct standalone *s, bool (*ready)(void *arg, const char **why),
-	apistore_hand_in_fn hand_in, void *arg, struct err *err) MUST_CHECK;
+	apihttp_hand_in_fn hand_in, void *arg, struct err *err) MUST_CHECK;
 /* Restores a backup into the directory (--restore) and reports it. */
 int standalone_restore(const struct options *o, struct err *err) MUST_CHECK;
 /* Prints what the first start created and the next command: four lines on standard output. */

@@ -294,7 +294,7 @@ static void check_subject(struct check *c, struct json_object *s)
 		require_word(c, s, "apiGroup", rbac);
 }
 
-/* Unlike kube-apiserver, only the ClusterRoles that apistore/rights knows may be named: a binding
+/* Unlike kube-apiserver, only the ClusterRoles that apireq/rights knows may be named: a binding
  * to any other would grant nothing. */
 static void check_binding(struct check *c, struct json_object *o)
 {

@@ -47,7 +47,7 @@ AGAINST_ETCD = 1 / 5
 # REGISTRATION: the aim is that of the operator beside an API server: here the 11 durable writes of a node are made by the
 # same process, and those that follow from one another cannot share a commit.
 REGISTRATION, REGISTRATION_AIM = 4.2, 1.0
-# START_S and RSS_MIB: the store alone keeps to the aims (bench_apistore: 0.4 s, 11 MiB); the rest is what the controllers
+# START_S and RSS_MIB: the store alone keeps to the aims (bench_api_inproc: 0.4 s, 11 MiB); the rest is what the controllers
 # read and keep of every object, as beside an API server. Of the instructions of a start over 40,000 objects a quarter is
 # the check of the database, a sixth reads the rows, nearly a half is their JSON and the caches, a tenth the controllers'
 # steps.

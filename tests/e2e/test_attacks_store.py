@@ -85,7 +85,7 @@ def restore(first, second, file, *args):
 
 def write_0_2_0(file):
     """The store of version 0.2.0 in tests/data; the uuid of its Machine."""
-    with open(f"{TOP}/tests/data/apistore/standalone-0.2.0.sql", encoding="ascii") as f:
+    with open(f"{TOP}/tests/data/store/standalone-0.2.0.sql", encoding="ascii") as f:
         text = f.read()
     with contextlib.closing(sqlite3.connect(file)) as db:
         db.executescript(text)

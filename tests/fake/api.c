@@ -6,16 +6,16 @@
 
 #include <criterion/criterion.h>
 
-#include "tec/apistore/form.h"
-#include "tec/apistore/gc.h"
-#include "tec/apistore/patch.h"
-#include "tec/apistore/target.h"
-#include "tec/apistore/transport.h"
-#include "tec/apistore/watch.h"
+#include "tec/apireq/representation.h"
+#include "tec/store/gc.h"
+#include "tec/apireq/patch.h"
+#include "tec/apireq/request_info.h"
+#include "tec/apireq/transport.h"
+#include "tec/store/watch.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
-static const struct apistore_kind kinds[] = {
+static const struct store_kind kinds[] = {
 	{.group = "trusted-execution-clusters.io",
 		.generation = true,
 		.status = true,
@@ -26,12 +26,12 @@ static const struct apistore_kind kinds[] = {
 };
 
 /* Of what the operator renders in a cluster. */
-static const struct apistore_list lists[] = {{"conditions", {"type"}}, {"containers", {"name"}},
+static const struct store_list lists[] = {{"conditions", {"type"}}, {"containers", {"name"}},
 	{"env", {"name"}}, {"imagePullSecrets", {"name"}}, {"initContainers", {"name"}},
 	{"ports", {"port", "containerPort", "protocol"}}, {"volumeMounts", {"mountPath"}},
 	{"volumes", {"name"}}};
 
-static const struct apistore_schema schema = {
+static const struct store_schema schema = {
 	.kinds = kinds, .n_kinds = ARRAY_LEN(kinds), .lists = {lists, ARRAY_LEN(lists)}};
 
 /* An object that a test may still look at. */
@@ -44,11 +44,11 @@ struct fake_api *fake_api_new(struct loop *l)
 {
 	struct fake_api *api = xcalloc(1, sizeof(*api));
 	struct err err = ERR_INIT;
-	struct apistore_db *db = apistore_db_open(&(const struct apistore_db_conf){0}, &err);
+	struct store_db *db = store_db_open(&(const struct store_db_conf){0}, &err);
 
 	cr_assert_not_null(db, "%s", err.text);
-	api->objects = apistore_objects_new(db, &schema, l);
-	api->inner = apistore_transport_new(l, api->objects);
+	api->objects = store_objects_new(db, &schema, l);
+	api->inner = apireq_transport_new(l, api->objects);
 	return api;
 }
 
@@ -56,7 +56,7 @@ void fake_api_free(struct fake_api *api)
 {
 	cr_assert_null(api->transports, "free transports before their API");
 	k8s_transport_free(api->inner);
-	apistore_objects_free(api->objects);
+	store_objects_free(api->objects);
 	for (size_t i = 0; i < api->n_seen; i++) {
 		free(api->seen[i].path);
 		json_object_put(api->seen[i].o);
@@ -67,8 +67,8 @@ void fake_api_free(struct fake_api *api)
 
 static char *resource_of(const struct kobj_gvk *gvk)
 {
-	return apistore_target_qualify(
-		gvk->plural, apistore_form_renames(gvk->group) ? "" : gvk->group);
+	return apireq_request_info_qualify(
+		gvk->plural, apireq_representation_renames(gvk->group) ? "" : gvk->group);
 }
 
 static struct fake_seen *seen(struct fake_api *api, const char *path)
@@ -86,8 +86,8 @@ struct json_object *fake_api_get(
 {
 	cleanup_free char *resource = resource_of(gvk);
 	cleanup_free char *path = xasprintf("%s/%s/%s", resource, ns, name);
-	struct json_object *o = apistore_objects_get(
-		api->objects, &(const struct apistore_key){resource, ns, name});
+	struct json_object *o =
+		store_objects_get(api->objects, &(const struct store_key){resource, ns, name});
 	struct fake_seen *have = seen(api, path);
 
 	if (o && str_eq(json_get_str(o, "metadata/resourceVersion"),
@@ -110,8 +110,8 @@ void fake_api_put_json(struct fake_api *api, const struct kobj_gvk *gvk, const c
 	cr_assert_not_null(name, "fake_api_put: an object needs metadata.name");
 	kobj_api_version(gvk, &version);
 	json_add_str(json_add_str(take_o, "apiVersion", strbuf_str(&version)), "kind", gvk->kind);
-	json_object_put(apistore_objects_put(
-		api->objects, &(const struct apistore_key){resource, ns, name}, take_o));
+	json_object_put(store_objects_put(
+		api->objects, &(const struct store_key){resource, ns, name}, take_o));
 }
 
 static struct json_object *parse_or_fail(const char *text)
@@ -138,17 +138,17 @@ void fake_api_merge(struct fake_api *api, const struct kobj_gvk *gvk, const char
 	struct json_object *o = json_copy(fake_api_get(api, gvk, ns, name));
 
 	cr_assert_not_null(o, "fake_api_merge: no %s %s", gvk->kind, name);
-	apistore_patch_merge(o, p);
-	json_object_put(apistore_objects_put(
-		api->objects, &(const struct apistore_key){resource, ns, name}, o));
+	apireq_patch_merge(o, p);
+	json_object_put(
+		store_objects_put(api->objects, &(const struct store_key){resource, ns, name}, o));
 }
 
 void fake_api_delete(
 	struct fake_api *api, const struct kobj_gvk *gvk, const char *ns, const char *name)
 {
 	cleanup_free char *resource = resource_of(gvk);
-	cleanup_json struct json_object *o = apistore_gc_delete(api->objects,
-		&(const struct apistore_key){resource, ns, name}, APISTORE_POLICY_DEFAULT);
+	cleanup_json struct json_object *o = store_gc_delete(
+		api->objects, &(const struct store_key){resource, ns, name}, STORE_POLICY_DEFAULT);
 
 	cr_assert_not_null(o, "fake_api_delete: no %s %s", gvk->kind, name);
 }
@@ -157,7 +157,7 @@ size_t fake_api_count(struct fake_api *api, const struct kobj_gvk *gvk, const ch
 {
 	cleanup_free char *resource = resource_of(gvk);
 
-	return apistore_objects_count(api->objects, resource, ns);
+	return store_objects_count(api->objects, resource, ns);
 }
 
 const char *fake_api_condition(struct fake_api *api, const struct kobj_gvk *gvk, const char *ns,
@@ -174,27 +174,27 @@ const char *fake_api_condition(struct fake_api *api, const struct kobj_gvk *gvk,
 
 uint64_t fake_api_rv(const struct fake_api *api)
 {
-	return apistore_objects_rv(api->objects);
+	return store_objects_rv(api->objects);
 }
 
 size_t fake_api_collect(struct fake_api *api)
 {
-	return apistore_gc_collect(api->objects);
+	return store_gc_collect(api->objects);
 }
 
 void fake_api_drop_watches(struct fake_api *api)
 {
-	apistore_watch_all(api->objects, true);
+	store_watch_all(api->objects, true);
 }
 
 void fake_api_forget_history(struct fake_api *api)
 {
-	apistore_watch_compact(api->objects);
+	store_watch_compact(api->objects);
 }
 
 void fake_api_bookmark(struct fake_api *api)
 {
-	apistore_watch_all(api->objects, false);
+	store_watch_all(api->objects, false);
 }
 
 void fake_api_hold_watches(struct fake_api *api, bool hold)

@@ -4,10 +4,10 @@
 #define TEC_TESTS_FAKE_API_H
 
 #include "fake/transport.h"
-#include "tec/apistore/objects.h"
+#include "tec/store/objects.h"
 
 struct fake_api {
-	struct apistore_objects *objects;
+	struct store_objects *objects;
 	struct k8s_transport *inner;       /* to them */
 	struct fake_transport *transports; /* that use it; borrowed */
 	bool held;

@@ -114,7 +114,7 @@ void fake_transport_die_after(struct fake_transport *f, unsigned n_writes);
 bool fake_transport_is_dead(const struct fake_transport *f);
 
 /*
- * ---- the in-memory API: src/apistore (see its request.h for what it does), with the kinds of this
+ * ---- the in-memory API: src/apireq (see its request.h for what it does), with the kinds of this
  * project. Garbage is collected on demand.
  */
 struct fake_api *fake_api_new(struct loop *l);

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tec/apistore/db.h"
+#include "tec/store/db.h"
 #include "tec/base/file.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
@@ -49,11 +49,10 @@ static void end(void)
 	(void)rmdir(dir);
 }
 
-static struct apistore_db *open_db(void)
+static struct store_db *open_db(void)
 {
 	struct err err = ERR_INIT;
-	struct apistore_db *db =
-		apistore_db_open(&(const struct apistore_db_conf){dir, NULL, key}, &err);
+	struct store_db *db = store_db_open(&(const struct store_db_conf){dir, NULL, key}, &err);
 
 	if (!db)
 		DIE("what was restored does not open: %s", err.text);
@@ -62,16 +61,16 @@ static struct apistore_db *open_db(void)
 
 /* ---- a store */
 
-static void write_one(struct apistore_db *db, const char *resource, const char *name,
-	enum apistore_event event, bool sealed)
+static void write_one(struct store_db *db, const char *resource, const char *name,
+	enum store_event event, bool sealed)
 {
 	const char *const owners[] = {"u"};
 	struct err err = ERR_INIT;
-	cleanup_free char *body = xasprintf("{\"n\":%d}", (int)apistore_db_rv(db));
-	const struct apistore_version v = {.key = {resource, "ns", name},
+	cleanup_free char *body = xasprintf("{\"n\":%d}", (int)store_db_rv(db));
+	const struct store_version v = {.key = {resource, "ns", name},
 		.uid = name,
-		.rv = apistore_db_rv(db) + 1,
-		.prev = event == APISTORE_ADDED ? 0 : apistore_db_rv(db),
+		.rv = store_db_rv(db) + 1,
+		.prev = event == STORE_ADDED ? 0 : store_db_rv(db),
 		.event = event,
 		.at_s = 1,
 		.meta = "",
@@ -79,25 +78,25 @@ static void write_one(struct apistore_db *db, const char *resource, const char *
 		.len = strlen(body),
 		.sealed = sealed};
 
-	if (apistore_db_begin(db, &err) < 0 || apistore_db_write(db, &v, owners, 1, &err) < 0 ||
-		apistore_db_commit(db, &err) < 0)
+	if (store_db_begin(db, &err) < 0 || store_db_write(db, &v, owners, 1, &err) < 0 ||
+		store_db_commit(db, &err) < 0)
 		DIE("not written: %s", err.text);
 }
 
-static void back_up(struct apistore_db *db, const char *path)
+static void back_up(struct store_db *db, const char *path)
 {
 	struct err err = ERR_INIT;
-	struct apistore_db_backup *b = apistore_db_backup_start(db, path, &err);
+	struct store_db_backup *b = store_db_backup_start(db, path, &err);
 	int rc = b ? 1 : -1;
 
 	while (rc > 0)
-		rc = apistore_db_backup_step(b, &err);
-	apistore_db_backup_free(b);
+		rc = store_db_backup_step(b, &err);
+	store_db_backup_free(b);
 	if (rc < 0)
 		DIE("no backup: %s", err.text);
 }
 
-static bool note(void *arg, const struct apistore_version *v)
+static bool note(void *arg, const struct store_version *v)
 {
 	strbuf_addf(arg, "%s/%s %s %llu %s\n", v->key.resource, v->key.name, v->uid,
 		(unsigned long long)v->rv, v->body);
@@ -105,24 +104,24 @@ static bool note(void *arg, const struct apistore_version *v)
 }
 
 /* All current rows as text; the caller frees. */
-static char *rows_of(struct apistore_db *db)
+static char *rows_of(struct store_db *db)
 {
 	static const char *const resources[] = {"keys", "machines", "secrets", "table/x"};
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	struct err err = ERR_INIT;
 
 	for (size_t i = 0; i < ARRAY_LEN(resources); i++)
-		if (apistore_db_scan(db, &(const struct apistore_scan){.resource = resources[i]},
-			    note, &text, &err) < 0)
+		if (store_db_scan(db, &(const struct store_scan){.resource = resources[i]}, note,
+			    &text, &err) < 0)
 			DIE("not read: %s", err.text);
-	strbuf_addf(&text, "%llu\n", (unsigned long long)apistore_db_count(db, NULL, NULL));
+	strbuf_addf(&text, "%llu\n", (unsigned long long)store_db_count(db, NULL, NULL));
 	return xstrdup(strbuf_str(&text));
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	struct err err = ERR_INIT;
-	struct apistore_db *db;
+	struct store_db *db;
 
 	log_capture(drop_line, NULL);
 	if (!mkdtemp(dir))
@@ -135,22 +134,22 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)atexit(end);
 	key = secret_new_random(SEAL_KEY_LEN);
 	db = open_db();
-	write_one(db, "machines", "m", APISTORE_ADDED, false);
-	write_one(db, "machines", "m", APISTORE_MODIFIED, false);
-	write_one(db, "table/x", "r", APISTORE_ADDED, true);
-	write_one(db, "table/x", "r", APISTORE_MODIFIED, true);
-	write_one(db, "keys", "gone", APISTORE_ADDED, false);
-	write_one(db, "keys", "gone", APISTORE_DELETED, false);
+	write_one(db, "machines", "m", STORE_ADDED, false);
+	write_one(db, "machines", "m", STORE_MODIFIED, false);
+	write_one(db, "table/x", "r", STORE_ADDED, true);
+	write_one(db, "table/x", "r", STORE_MODIFIED, true);
+	write_one(db, "keys", "gone", STORE_ADDED, false);
+	write_one(db, "keys", "gone", STORE_DELETED, false);
 	back_up(db, past);
-	write_one(db, "secrets", "s", APISTORE_ADDED, true);
-	write_one(db, "keys", "k", APISTORE_ADDED, false);
-	write_one(db, "machines", "n", APISTORE_ADDED, false);
-	write_one(db, "machines", "n", APISTORE_MODIFIED, false);
-	write_one(db, "keys", "l", APISTORE_ADDED, false);
-	write_one(db, "keys", "l", APISTORE_DELETED, false);
+	write_one(db, "secrets", "s", STORE_ADDED, true);
+	write_one(db, "keys", "k", STORE_ADDED, false);
+	write_one(db, "machines", "n", STORE_ADDED, false);
+	write_one(db, "machines", "n", STORE_MODIFIED, false);
+	write_one(db, "keys", "l", STORE_ADDED, false);
+	write_one(db, "keys", "l", STORE_DELETED, false);
 	back_up(db, whole);
 	rows = rows_of(db);
-	apistore_db_close(db);
+	store_db_close(db);
 	(void)unlink(store);
 	bytes = file_read(whole, KEPT, &len, NULL, &err);
 	if (!bytes)
@@ -239,21 +238,21 @@ static void edit(const uint8_t *data, size_t size)
 static void check_restore(bool accept_unverified)
 {
 	struct err err = ERR_INIT;
-	int rc = apistore_db_backup_restore(edited, dir, key, accept_unverified, &err);
+	int rc = store_db_backup_restore(edited, dir, key, accept_unverified, &err);
 
 	if (rc < 0 && (!err_is_set(&err) || access(store, F_OK) == 0))
 		DIE("what was refused leaves something");
 	if (rc == 0) {
-		struct apistore_db *db = open_db();
+		struct store_db *db = open_db();
 		cleanup_free char *have = rows_of(db);
 
 		if (!accept_unverified && !str_eq(have, rows))
 			DIE("the restored rows are others:\n%s", have);
-		if (!apistore_db_restored_s(db))
+		if (!store_db_restored_s(db))
 			DIE("a restored store that does not say so");
-		write_one(db, "keys", "new", APISTORE_ADDED, false);
-		apistore_db_close(db);
-		apistore_db_close(open_db());
+		write_one(db, "keys", "new", STORE_ADDED, false);
+		store_db_close(db);
+		store_db_close(open_db());
 		(void)unlink(store);
 	}
 }

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "../../src/apistore/decode.h"
+#include "../../src/apireq/decode.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/schema/builtin.h"
@@ -47,13 +47,13 @@ static void object(struct json_object *o)
 		table++;
 	if (!k || !table->kind)
 		return;
-	if (apistore_decode(k, o, &unknown, &err) < 0) {
+	if (apireq_decode(k, o, &unknown, &err) < 0) {
 		if (err.kind != ERR_INVALID || !*err.text)
 			DIE("a refusal without a reason");
 		return;
 	}
 	once = json_text(o);
-	if (apistore_decode(k, o, &more, &err) < 0)
+	if (apireq_decode(k, o, &more, &err) < 0)
 		DIE("refused the second time: %s: %s", err.text, once);
 	twice = json_text(o);
 	if (more.n > 0 || !str_eq(once, twice))

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "tec/apistore/patch.h"
+#include "tec/apireq/patch.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
@@ -24,7 +24,7 @@ static void check_again(struct json_object *result)
 
 	json_add_str(json_add_str(op, "op", "test"), "path", "");
 	json_push(patch, json_add(op, "value", json_copy(result)));
-	if (apistore_patch_check(patch, &err) < 0 || apistore_patch_json(&o, patch, &err) < 0)
+	if (apireq_patch_check(patch, &err) < 0 || apireq_patch_json(&o, patch, &err) < 0)
 		DIE("a result is not itself: %s", err.text);
 	json_object_put(o);
 }
@@ -43,11 +43,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	err_clear(&err);
 	patch = json_parse(end + 1, size - 1 - (size_t)(end - text), &limits, &err);
 	err_clear(&err);
-	if (!o || !patch || apistore_patch_check(patch, &err) < 0)
+	if (!o || !patch || apireq_patch_check(patch, &err) < 0)
 		return 0;
 	before = json_copy(patch);
 	doc = json_object_get(o);
-	if (apistore_patch_json(&doc, patch, &err) == 0) {
+	if (apireq_patch_json(&doc, patch, &err) == 0) {
 		cleanup_json struct json_object *read = NULL;
 
 		check_again(doc);

@@ -9,9 +9,9 @@
 
 #include <stdint.h>
 
-#include "tec/apistore/inproc.h"
-#include "tec/apistore/listing.h"
-#include "tec/apistore/stream.h"
+#include "tec/apireq/inproc.h"
+#include "tec/apireq/listing.h"
+#include "tec/apireq/stream.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
@@ -21,28 +21,28 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct apistore_kind kinds[] = {{.group = "g", .kind = "Thing", .custom = true}};
-static const struct apistore_schema schema = {.kinds = kinds, .n_kinds = ARRAY_LEN(kinds)};
+static const struct store_kind kinds[] = {{.group = "g", .kind = "Thing", .custom = true}};
+static const struct store_schema schema = {.kinds = kinds, .n_kinds = ARRAY_LEN(kinds)};
 
-static void commit(struct apistore_objects *s)
+static void commit(struct store_objects *s)
 {
 	struct err err = ERR_INIT;
 
-	if (apistore_objects_commit(s, &err) < 0)
+	if (store_objects_commit(s, &err) < 0)
 		DIE("not stored: %s", err.text);
 }
 
-static void write_one(struct apistore_objects *s, unsigned n)
+static void write_one(struct store_objects *s, unsigned n)
 {
 	cleanup_free char *name = xasprintf("o%u", n % OBJECTS);
-	const struct apistore_key key = {"things.g", "n", name};
+	const struct store_key key = {"things.g", "n", name};
 	struct err err = ERR_INIT;
 	cleanup_free char *text = xasprintf(
 		"{\"apiVersion\":\"g/v1\",\"kind\":\"Thing\",\"metadata\":{\"labels\":{\"l\":\"%u\"}},\"spec\":%u}",
 		n % 3, n);
 
-	json_object_put(apistore_objects_put(
-		s, &key, json_parse(text, strlen(text), &json_limits_api, &err)));
+	json_object_put(
+		store_objects_put(s, &key, json_parse(text, strlen(text), &json_limits_api, &err)));
 	commit(s);
 }
 
@@ -56,7 +56,7 @@ static struct json_object *parsed(const char *text, size_t len)
 	return o;
 }
 
-static void check_refusal(const struct apistore_answer *a)
+static void check_refusal(const struct apireq_answer *a)
 {
 	cleanup_json struct json_object *o = parsed(a->body, a->len);
 
@@ -67,9 +67,9 @@ static void check_refusal(const struct apistore_answer *a)
 }
 
 /* The page's token for the next one, for the caller to free. */
-static char *page(struct apistore_objects *s, const char *path, unsigned *seen)
+static char *page(struct store_objects *s, const char *path, unsigned *seen)
 {
-	struct apistore_answer a = apistore_inproc_ask(s, "GET", path, NULL, NULL, 0);
+	struct apireq_answer a = apireq_inproc_ask(s, "GET", path, NULL, NULL, 0);
 	struct body whole = BODY_INIT;
 	cleanup_json struct json_object *o = NULL;
 	struct json_object *items;
@@ -79,12 +79,12 @@ static char *page(struct apistore_objects *s, const char *path, unsigned *seen)
 
 	if (a.code != 200) {
 		check_refusal(&a);
-		apistore_answer_fini(&a);
+		apireq_answer_fini(&a);
 		return NULL;
 	}
 	body_add(&whole, a.body, a.len, 0);
 	while (more > 0)
-		more = apistore_listing_pull(a.more, &whole, 64, &err);
+		more = apireq_listing_pull(a.more, &whole, 64, &err);
 	if (more < 0 && err.kind != ERR_GONE)
 		DIE("the database failed: %s", err.text);
 	if (more == 0) {
@@ -103,11 +103,11 @@ static char *page(struct apistore_objects *s, const char *path, unsigned *seen)
 			next = xstrdup(json_get_str(o, "metadata/continue"));
 	}
 	body_fini(&whole);
-	apistore_answer_fini(&a);
+	apireq_answer_fini(&a);
 	return next;
 }
 
-static void list(struct apistore_objects *s, const char *query)
+static void list(struct store_objects *s, const char *query)
 {
 	cleanup_free char *path = xasprintf(PATH "?%s", query), *token = NULL;
 	unsigned seen = 0;
@@ -154,60 +154,60 @@ static void on_ready(void *arg)
 	*(bool *)arg = true;
 }
 
-static void take_all(struct apistore_stream *w, uint64_t *last, bool *ended)
+static void take_all(struct apireq_stream *w, uint64_t *last, bool *ended)
 {
 	struct body out = BODY_INIT;
-	enum apistore_watch_next next;
+	enum store_watch_next next;
 	unsigned n = 0;
 
 	do {
-		next = apistore_stream_take(w, &out, 100);
+		next = apireq_stream_take(w, &out, 100);
 		if (++n > 1000)
 			DIE("a watch that never comes to rest");
-	} while (next == APISTORE_WATCH_MORE);
+	} while (next == STORE_WATCH_MORE);
 	for (const char *p = out.data, *end; out.len && p < out.data + out.len; p = end + 1) {
 		end = memchr(p, '\n', (size_t)(out.data + out.len - p));
 		if (!end)
 			DIE("half a line");
 		check_event(p, (size_t)(end - p), last, ended);
 	}
-	if ((next == APISTORE_WATCH_END) != *ended)
+	if ((next == STORE_WATCH_END) != *ended)
 		DIE("an end without an error, or the other way round");
 	body_fini(&out);
 }
 
-static void watch(struct apistore_objects *s, const char *query)
+static void watch(struct store_objects *s, const char *query)
 {
 	cleanup_free char *path = xasprintf(PATH "?watch=1&%s", query);
-	cleanup_apistore_target struct apistore_target t;
-	struct apistore_answer refused = {0};
-	struct apistore_stream *w;
+	cleanup_apireq_request_info struct apireq_request_info t;
+	struct apireq_answer refused = {0};
+	struct apireq_stream *w;
 	struct err err = ERR_INIT;
 	bool ready = false, ended = false;
 	uint64_t last = 0;
 
-	if (apistore_target_parse(path, &t, &err) < 0)
+	if (apireq_request_info_parse(path, &t, &err) < 0)
 		return;
-	w = apistore_stream_new(s, &t, on_ready, &ready, &refused);
+	w = apireq_stream_new(s, &t, on_ready, &ready, &refused);
 	if (!w) {
 		check_refusal(&refused);
-		apistore_answer_fini(&refused);
+		apireq_answer_fini(&refused);
 		return;
 	}
 	take_all(w, &last, &ended);
 	write_one(s, 7);
 	if (!ended) {
-		apistore_stream_bookmark(w);
+		apireq_stream_bookmark(w);
 		take_all(w, &last, &ended);
 	}
-	apistore_stream_free(w);
+	apireq_stream_free(w);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct err err = ERR_INIT;
-	struct apistore_db *db = apistore_db_open(&(const struct apistore_db_conf){0}, &err);
-	struct apistore_objects *s = apistore_objects_new(db, &schema, NULL);
+	struct store_db *db = store_db_open(&(const struct store_db_conf){0}, &err);
+	struct store_objects *s = store_objects_new(db, &schema, NULL);
 	cleanup_free char *text = xmemdup(data, size);
 	char *rest = text, *line;
 	unsigned lines = 0;
@@ -220,10 +220,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		else if (line[0] == 'W')
 			watch(s, line + 1);
 		else if (line[0] == 'C')
-			apistore_watch_compact(s);
+			store_watch_compact(s);
 		else
 			write_one(s, (unsigned char)line[0]);
 	}
-	apistore_objects_free(s);
+	store_objects_free(s);
 	return 0;
 }

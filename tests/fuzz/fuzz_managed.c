@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#include "tec/apistore/fieldset.h"
-#include "tec/apistore/request.h"
+#include "tec/apireq/fieldset.h"
+#include "tec/apireq/request.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/schema/builtin.h"
@@ -18,9 +18,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define ACCOUNT "/api/v1/namespaces/ns/serviceaccounts/a"
 
-static struct apistore_kind kinds[] = {
+static struct store_kind kinds[] = {
 	{.group = "", .resource = "serviceaccounts", .kind = "ServiceAccount"}};
-static const struct apistore_schema schema = {.kinds = kinds, .n_kinds = 1};
+static const struct store_schema schema = {.kinds = kinds, .n_kinds = 1};
 
 static const struct write {
 	const char *method, *type, *query;
@@ -32,43 +32,43 @@ static const struct write {
 	{"PATCH", "application/apply-patch+yaml", "?fieldManager=b&force=true"},
 	{"PATCH", "application/apply-patch+yaml", "?fieldManager=kubectl"}};
 
-static int ask(struct apistore_objects *s, const struct write *w, const char *body)
+static int ask(struct store_objects *s, const struct write *w, const char *body)
 {
 	cleanup_free char *path = xasprintf(ACCOUNT "%s", w->query);
-	cleanup_apistore_target struct apistore_target t;
+	cleanup_apireq_request_info struct apireq_request_info t;
 	struct err err = ERR_INIT;
-	struct apistore_answer a;
+	struct apireq_answer a;
 	int code;
 
-	if (apistore_target_parse(path, &t, &err) < 0)
+	if (apireq_request_info_parse(path, &t, &err) < 0)
 		DIE("%s", err.text);
-	a = apistore_request(s, &t,
-		&(const struct apistore_request){.method = w->method,
+	a = apireq_request(s, &t,
+		&(const struct apireq_request){.method = w->method,
 			.content_type = w->type,
 			.body = body,
 			.len = strlen(body)});
 	code = a.code;
-	apistore_answer_fini(&a);
-	if (apistore_objects_commit(s, &err) < 0)
+	apireq_answer_fini(&a);
+	if (store_objects_commit(s, &err) < 0)
 		DIE("not stored: %s", err.text);
 	return code;
 }
 
-static void check_entries(struct apistore_objects *s)
+static void check_entries(struct store_objects *s)
 {
-	const struct apistore_key key = {"serviceaccounts", "ns", "a"};
-	cleanup_json struct json_object *o = apistore_objects_get(s, &key);
+	const struct store_key key = {"serviceaccounts", "ns", "a"};
+	cleanup_json struct json_object *o = store_objects_get(s, &key);
 	struct json_object *l = json_get_arr(o, "metadata/managedFields");
 
 	for (size_t i = 0; l && i < json_object_array_length(l); i++) {
 		struct json_object *e = json_object_array_get_idx(l, i);
-		cleanup_apistore_fieldset struct apistore_fieldset fields;
+		cleanup_apireq_fieldset struct apireq_fieldset fields;
 		cleanup_json struct json_object *again = NULL;
 		struct err err = ERR_INIT;
 
-		if (apistore_fieldset_read(json_get(e, "fieldsV1"), &fields, &err) < 0)
+		if (apireq_fieldset_read(json_get(e, "fieldsV1"), &fields, &err) < 0)
 			DIE("fields that cannot be read: %s", err.text);
-		again = apistore_fieldset_json(&fields);
+		again = apireq_fieldset_json(&fields);
 		if (!json_object_equal(again, json_get(e, "fieldsV1")))
 			DIE("fields that are written in another way");
 		if (fields.n == 0)
@@ -76,7 +76,7 @@ static void check_entries(struct apistore_objects *s)
 	}
 }
 
-static void one(struct apistore_objects *s, char letter, const char *body)
+static void one(struct store_objects *s, char letter, const char *body)
 {
 	const struct write *w = &writes[(unsigned char)letter % ARRAY_LEN(writes)];
 	int code = ask(s, w, body);
@@ -89,23 +89,23 @@ static void one(struct apistore_objects *s, char letter, const char *body)
 	code = ask(s, w, body);
 	if (code / 100 != 2 && code != 409)
 		DIE("%d for what was accepted before: %s", code, body);
-	rv = apistore_objects_rv(s);
+	rv = store_objects_rv(s);
 	ask(s, w, body);
-	if (apistore_objects_rv(s) != rv)
+	if (store_objects_rv(s) != rv)
 		DIE("an apply that changes nothing was a write: %s", body);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct err err = ERR_INIT;
-	struct apistore_db *db = apistore_db_open(&(const struct apistore_db_conf){0}, &err);
+	struct store_db *db = store_db_open(&(const struct store_db_conf){0}, &err);
 	cleanup_free char *text = xstrndup((const char *)data, size);
-	struct apistore_objects *s;
+	struct store_objects *s;
 
 	if (!db)
 		DIE("%s", err.text);
 	kinds[0].schema = schema_builtin_kind("", "v1", "ServiceAccount");
-	s = apistore_objects_new(db, &schema, NULL);
+	s = store_objects_new(db, &schema, NULL);
 	ask(s, &writes[5],
 		"{\"apiVersion\":\"v1\",\"kind\":\"ServiceAccount\",\"metadata\":{\"name\":\"a\",\"finalizers\":[\"x.io/f\"]},\"secrets\":[{\"name\":\"1\",\"fieldPath\":\"a\"},{\"name\":\"2\"}]}");
 	for (char *line = text, *end; line && *line; line = end) {
@@ -115,6 +115,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (*line)
 			one(s, *line, line + 1);
 	}
-	apistore_objects_free(s);
+	store_objects_free(s);
 	return 0;
 }

@@ -8,9 +8,9 @@
 
 #include <stdint.h>
 
-#include "../../src/apistore/decode.h"
-#include "tec/apistore/patch.h"
-#include "tec/apistore/request.h"
+#include "../../src/apireq/decode.h"
+#include "tec/apireq/patch.h"
+#include "tec/apireq/request.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/schema/builtin.h"
@@ -20,14 +20,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define KINDS 2
 
-static struct apistore_kind kinds[KINDS] = {{.group = "example.io",
-						    .resource = "things",
-						    .kind = "Thing",
-						    .generation = true,
-						    .status = true,
-						    .custom = true},
+static struct store_kind kinds[KINDS] = {{.group = "example.io",
+						 .resource = "things",
+						 .kind = "Thing",
+						 .generation = true,
+						 .status = true,
+						 .custom = true},
 	{.group = "", .resource = "configmaps", .kind = "ConfigMap"}};
-static const struct apistore_schema schema = {.kinds = kinds, .n_kinds = KINDS};
+static const struct store_schema schema = {.kinds = kinds, .n_kinds = KINDS};
 
 static const struct {
 	const char *path, *gv;
@@ -107,16 +107,16 @@ static void make_kinds(void)
 	kinds[1].schema = schema_builtin_kind("", "v1", "ConfigMap");
 }
 
-static void check_stored(struct apistore_objects *s, size_t kind)
+static void check_stored(struct store_objects *s, size_t kind)
 {
-	const struct apistore_key key = {kind ? "configmaps" : "things.example.io", "ns", "a"};
-	cleanup_json struct json_object *o = apistore_objects_get(s, &key), *again = json_copy(o);
+	const struct store_key key = {kind ? "configmaps" : "things.example.io", "ns", "a"};
+	cleanup_json struct json_object *o = store_objects_get(s, &key), *again = json_copy(o);
 	cleanup_schema_texts struct schema_texts unknown = {NULL, 0, 0};
 	struct err err = ERR_INIT;
 
 	if (!o)
 		return;
-	if (apistore_decode(NULL, again, &unknown, &err) < 0 || unknown.n > 0)
+	if (apireq_decode(NULL, again, &unknown, &err) < 0 || unknown.n > 0)
 		DIE("metadata that cannot be: %s", err.text);
 	if (!json_object_equal(json_get(o, "metadata"), json_get(again, "metadata")))
 		DIE("metadata that reads as something else: %s",
@@ -124,21 +124,21 @@ static void check_stored(struct apistore_objects *s, size_t kind)
 }
 
 static void send(
-	struct apistore_objects *s, const struct write *w, size_t kind, struct json_object *body)
+	struct store_objects *s, const struct write *w, size_t kind, struct json_object *body)
 {
 	static const int codes[] = {200, 201, 400, 404, 405, 409, 415, 422, 500};
 	cleanup_free char *path = xasprintf("%s%s", of_kind[kind].path, w->query),
 			  *text = json_text(body);
-	cleanup_apistore_target struct apistore_target t;
-	uint64_t rv = apistore_objects_rv(s);
-	struct apistore_answer a;
+	cleanup_apireq_request_info struct apireq_request_info t;
+	uint64_t rv = store_objects_rv(s);
+	struct apireq_answer a;
 	struct err err = ERR_INIT;
 	size_t i = 0;
 
-	if (apistore_target_parse(path, &t, &err) < 0)
+	if (apireq_request_info_parse(path, &t, &err) < 0)
 		DIE("%s", err.text);
-	a = apistore_request(s, &t,
-		&(const struct apistore_request){.method = w->method,
+	a = apireq_request(s, &t,
+		&(const struct apireq_request){.method = w->method,
 			.content_type = w->type,
 			.body = text,
 			.len = strlen(text)});
@@ -146,10 +146,10 @@ static void send(
 		i++;
 	if (i == ARRAY_LEN(codes) || (a.code == 500 && strstr(a.body, "database")))
 		DIE("%s %s %s: %s", w->method, path, text, a.body);
-	if (a.code >= 300 && apistore_objects_rv(s) != rv)
+	if (a.code >= 300 && store_objects_rv(s) != rv)
 		DIE("a refusal that changed something: %s", a.body);
-	apistore_answer_fini(&a);
-	if (apistore_objects_commit(s, &err) < 0)
+	apireq_answer_fini(&a);
+	if (store_objects_commit(s, &err) < 0)
 		DIE("not stored: %s", err.text);
 	check_stored(s, kind);
 }
@@ -167,14 +167,14 @@ static struct json_object *placing(uint8_t where, uint8_t what)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct err err = ERR_INIT;
-	struct apistore_db *db = apistore_db_open(&(const struct apistore_db_conf){0}, &err);
+	struct store_db *db = store_db_open(&(const struct store_db_conf){0}, &err);
 	struct json_object *sent = json_add(json_obj(), "metadata", parsed(whole));
-	struct apistore_objects *s;
+	struct store_objects *s;
 
 	if (!db)
 		DIE("%s", err.text);
 	make_kinds();
-	s = apistore_objects_new(db, &schema, NULL);
+	s = store_objects_new(db, &schema, NULL);
 	for (; size >= 3; data += 3, size -= 3) {
 		const struct write *w = &writes[data[0] % ARRAY_LEN(writes)];
 		size_t kind = data[0] / 64 % KINDS;
@@ -183,13 +183,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		json_add_str(sent, "kind", kinds[kind].kind);
 		json_add_str(sent, "apiVersion", of_kind[kind].gv);
-		(void)!apistore_patch_json(&sent, patch, &err);
+		(void)!apireq_patch_json(&sent, patch, &err);
 		err_clear(&err);
 		send(s, w, kind, by_patch ? patch : sent);
 		if (data[0] >= 128)
 			json_add(sent, "metadata", parsed(whole));
 	}
 	json_object_put(sent);
-	apistore_objects_free(s);
+	store_objects_free(s);
 	return 0;
 }

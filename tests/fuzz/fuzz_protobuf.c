@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "tec/apistore/protobuf.h"
+#include "tec/apihttp/protobuf.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 
@@ -20,8 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cleanup_free char *text = NULL, *same = NULL;
 	struct err err = ERR_INIT, err2 = ERR_INIT;
 
-	o = apistore_protobuf_read((const char *)data, size, &err);
-	again = apistore_protobuf_read((const char *)data, size, &err2);
+	o = apihttp_protobuf_read((const char *)data, size, &err);
+	again = apihttp_protobuf_read((const char *)data, size, &err2);
 	if (!o != !again || err.kind != err2.kind)
 		DIE("a body that is read in two ways");
 	if (!o) {

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "tec/apistore/target.h"
+#include "tec/apireq/request_info.h"
 #include "tec/base/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -18,43 +18,43 @@ static void check_opposites(const char *words, const char *meta)
 {
 	cleanup_free char *in = xasprintf("a in (%s)", words),
 			  *out = xasprintf("a notin (%s)", words);
-	struct apistore_selector *yes = NULL, *no = NULL;
+	struct store_selector *yes = NULL, *no = NULL;
 	struct err err = ERR_INIT, again = ERR_INIT;
-	int rc = apistore_selector_parse(in, NULL, "secrets", &yes, &err);
+	int rc = store_selector_parse(in, NULL, "secrets", &yes, &err);
 
 	if (strchr(words, ')')) { /* words end early: no pair */
-		apistore_selector_free(yes);
+		store_selector_free(yes);
 		return;
 	}
-	if (apistore_selector_parse(out, NULL, "secrets", &no, &again) != rc)
+	if (store_selector_parse(out, NULL, "secrets", &no, &again) != rc)
 		DIE("one of two opposites is refused");
-	if (rc == 0 && apistore_selector_matches(yes, "", "", meta) ==
-			       apistore_selector_matches(no, "", "", meta))
+	if (rc == 0 && store_selector_matches(yes, "", "", meta) ==
+			       store_selector_matches(no, "", "", meta))
 		DIE("neither or both of two opposites select");
-	apistore_selector_free(yes);
-	apistore_selector_free(no);
+	store_selector_free(yes);
+	store_selector_free(no);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	cleanup_free char *text = xmemdup(data, size);
 	char *meta = strchr(text, '\n');
-	cleanup_apistore_target struct apistore_target t, again;
+	cleanup_apireq_request_info struct apireq_request_info t, again;
 	struct err err = ERR_INIT, same = ERR_INIT;
 	int rc;
 
 	if (meta)
 		*meta++ = '\0';
 	meta = meta ? meta : text + strlen(text);
-	rc = apistore_target_parse(text, &t, &err);
-	if (apistore_target_parse(text, &again, &same) != rc || err.kind != same.kind)
+	rc = apireq_request_info_parse(text, &t, &err);
+	if (apireq_request_info_parse(text, &again, &same) != rc || err.kind != same.kind)
 		DIE("a path that is read in two ways");
 	if (rc < 0 && t.select)
 		DIE("a refusal with a selector");
 	if (rc == 0 && (!*t.resource || strchr(t.name, '/') || strchr(t.ns, '/')))
 		DIE("a target that is none");
 	if (rc == 0)
-		(void)apistore_selector_matches(t.select, t.ns, t.name, meta);
+		(void)store_selector_matches(t.select, t.ns, t.name, meta);
 	check_opposites(text, meta);
 	return 0;
 }

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "tec/apistore/patch.h"
+#include "tec/apireq/patch.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/schema/builtin.h"
@@ -19,12 +19,12 @@ static const struct json_limits larger = {16u << 20, 64, 1u << 22, true};
 
 /* What the patch makes of o; NULL: it is refused. */
 static struct json_object *patched(
-	const struct apistore_place *p, struct json_object *o, struct json_object *patch)
+	const struct apireq_place *p, struct json_object *o, struct json_object *patch)
 {
 	struct json_object *copy = json_copy(o);
 	struct err err = ERR_INIT;
 
-	if (apistore_patch_strategic(p, copy, patch, &err) == 0) {
+	if (apireq_patch_strategic(p, copy, patch, &err) == 0) {
 		if (err_is_set(&err) || !json_object_is_type(copy, json_type_object))
 			DIE("a result that is no object");
 		return copy;
@@ -48,9 +48,8 @@ static void check_readable(struct json_object *o)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *text = (const char *)data, *end = size ? memchr(text, '\n', size) : NULL;
-	const struct apistore_kind kind = {
-		.schema = schema_builtin_kind("", "v1", "ServiceAccount")};
-	const struct apistore_place p = apistore_place_object(&kind, NULL);
+	const struct store_kind kind = {.schema = schema_builtin_kind("", "v1", "ServiceAccount")};
+	const struct apireq_place p = apireq_place_object(&kind, NULL);
 	cleanup_json struct json_object *o = NULL, *patch = NULL, *before = NULL, *once = NULL,
 					*twice = NULL, *thrice = NULL;
 	struct err err = ERR_INIT;

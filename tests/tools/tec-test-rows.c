@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tec/apistore/objects.h"
-#include "tec/apistore/rows.h"
-#include "tec/apistore/sealing.h"
+#include "tec/store/objects.h"
+#include "tec/store/rows.h"
+#include "tec/store/sealing.h"
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
@@ -19,7 +19,7 @@
 #include "tec/base/metric.h"
 
 struct dump {
-	struct apistore_objects *objects;
+	struct store_objects *objects;
 	const char *table;
 	struct json_object *out;
 };
@@ -45,14 +45,14 @@ static void add(void *arg, const char *name)
 	void *data = NULL;
 	size_t len;
 
-	if (apistore_rows_get(d->objects, d->table, name, &data, &len, &err) < 0)
+	if (store_rows_get(d->objects, d->table, name, &data, &len, &err) < 0)
 		DIE("%s: %s", name, err.text);
 	/* Not json_add(): a name may hold a slash. */
 	json_object_object_add(d->out, name, value_of(d->table, data, len));
 	free(data);
 }
 
-static void dump(struct apistore_objects *objects)
+static void dump(struct store_objects *objects)
 {
 	static const struct {
 		const char *table, *name;
@@ -66,7 +66,7 @@ static void dump(struct apistore_objects *objects)
 	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
 		struct dump d = {objects, tables[i].table, json_obj()};
 
-		if (apistore_rows_list(objects, d.table, "", add, &d, &err) < 0)
+		if (store_rows_list(objects, d.table, "", add, &d, &err) < 0)
 			DIE("%s: %s", d.table, err.text);
 		json_add(all, tables[i].name, d.out);
 	}
@@ -76,11 +76,11 @@ static void dump(struct apistore_objects *objects)
 
 int main(int argc, char *argv[])
 {
-	const struct apistore_sealing_conf conf = {NULL, NULL};
-	static const struct apistore_schema schema = {.kinds = NULL};
-	struct apistore_sealing *sealing;
-	struct apistore_db *db;
-	struct apistore_objects *objects;
+	const struct store_sealing_conf conf = {NULL, NULL};
+	static const struct store_schema schema = {.kinds = NULL};
+	struct store_sealing *sealing;
+	struct store_db *db;
+	struct store_objects *objects;
 	struct err err = ERR_INIT;
 
 	if (argc != 2) {
@@ -88,17 +88,17 @@ int main(int argc, char *argv[])
 		return 2;
 	}
 	log_setup(LOG_ERROR, LOG_TEXT);
-	sealing = apistore_sealing_open(argv[1], &conf, APISTORE_SEALING_READ, &err);
-	db = sealing ? apistore_sealing_open_db(sealing, &err) : NULL;
+	sealing = store_sealing_open(argv[1], &conf, STORE_SEALING_READ, &err);
+	db = sealing ? store_sealing_open_db(sealing, &err) : NULL;
 	if (!db) {
 		fprintf(stderr, "tec-test-rows: %s\n", err.text);
-		apistore_sealing_free(sealing);
+		store_sealing_free(sealing);
 		return 1;
 	}
-	objects = apistore_objects_new(db, &schema, NULL);
+	objects = store_objects_new(db, &schema, NULL);
 	dump(objects);
-	apistore_objects_free(objects);
-	apistore_sealing_free(sealing);
+	store_objects_free(objects);
+	store_sealing_free(sealing);
 	metric_reset_all();
 	return 0;
 }

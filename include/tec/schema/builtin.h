@@ -11,7 +11,7 @@
 #include "tec/schema/cause.h"
 #include "tec/schema/kind.h"
 
-/* The ClusterRoles that a RoleBinding may name; apistore/rights knows what they grant. */
+/* The ClusterRoles that a RoleBinding may name; apireq/rights knows what they grant. */
 #define SCHEMA_ROLE_ADMIN  "cluster-admin"
 #define SCHEMA_ROLE_VIEW   "view"
 #define SCHEMA_ROLE_FOLLOW "tec-follow"
