@@ -273,7 +273,7 @@ plant src/net/tls_zz.c '#include <evhtp/evhtp.h>' 'net may not include <evhtp/ev
 plant src/k8s/zz_8.c '	#  include <event2/event.h>' 'k8s may not include <event2/event.h>: only loop/* net/httpd*'
 plant src/ctl/zz_9.c '#include <openssl/evp.h>' 'ctl may not include <openssl/evp.h>: only base/* pki/* jose/* net/*'
 plant src/model/zz_10.c '#include <sys/socket.h>' 'model may not include <sys/socket.h>: only net/* oci/redirect.c'
-plant src/state/zz_18.c '#include "tec/render/trustee.h"' 'state may not include render (tec/render/trustee.h)'
+plant src/caches/zz_18.c '#include "tec/render/trustee.h"' 'caches may not include render (tec/render/trustee.h)'
 plant src/kobj/zz_11.c 'x = clock_wall_s();' 'kobj may not call clock_wall_s(): only 0 2 3 4 4.5 5 6 7'
 plant src/srv/zz_12.c 'if (usleep (1))' 'srv may not call usleep(): only nowhere'
 plant src/loop/zz_13.c '#include "../net/net_internal.h"' '"../net/net_internal.h" is neither tec/FOLDER/MODULE.h nor a private header of src/loop'

@@ -24,8 +24,8 @@
 #include "tec/model/cluster.h"
 #include "tec/rats/names.h"
 #include "tec/render/trustee.h"
-#include "tec/state/cluster.h"
-#include "tec/state/machine.h"
+#include "tec/caches/cluster.h"
+#include "tec/caches/machine.h"
 
 #define SIGNER_TABLE "broker/signer"
 #define SIGNER_NAME  "key.pem"
@@ -163,20 +163,20 @@ static const struct broker_store_ops rows_ops = {
  */
 struct attested {
 	struct store_objects *objects;
-	struct state *state;
+	struct caches *caches;
 	bool here;
 };
 
 /* If the row cannot be written, marks_since_s is 0: nothing is concluded from missing marks. */
 static void set_row(struct attested *a, int64_t since_s)
 {
-	cleanup_free char *text = xasprintf("%" PRId64 " %" PRId64, since_s, a->state->restored_s);
+	cleanup_free char *text = xasprintf("%" PRId64 " %" PRId64, since_s, a->caches->restored_s);
 	struct err err = ERR_INIT;
 	int rc = since_s ? store_rows_set(
 				   a->objects, MARKS_TABLE, MARKS_ROW, text, strlen(text), &err)
 			 : store_rows_remove(a->objects, MARKS_TABLE, MARKS_ROW, &err);
 
-	a->state->marks_since_s = rc < 0 ? 0 : since_s;
+	a->caches->marks_since_s = rc < 0 ? 0 : since_s;
 	if (rc < 0 && err.kind != ERR_NOT_FOUND)
 		log_err(LOG_ERROR, NULL, "cannot store since when attestations are recorded", &err);
 }
@@ -192,8 +192,8 @@ static void take_later(void *arg, const struct kobj *o)
  * server has the keys of this cluster does a missing mark prove anything. */
 void attested_check(struct attested *a)
 {
-	struct state *s = a->state;
-	const struct model_cluster *c = state_cluster_policy(s);
+	struct caches *s = a->caches;
+	const struct model_cluster *c = caches_cluster_policy(s);
 	bool alone = a->here && c && c->n_servers == 0 && c->delivery != MODEL_DELIVERY_VOLUMES;
 	int64_t since_s = alone ? clock_wall_s() : 0;
 
@@ -217,38 +217,38 @@ static void on_cluster(void *arg, const struct kobj *was, const struct kobj *now
 static void on_machine(void *arg, const struct kobj *was, const struct kobj *now)
 {
 	struct attested *a = arg;
-	struct state *s = a->state;
+	struct caches *s = a->caches;
 
-	s->never_attested += state_machine_never_attested(s, now ? model_machine(now) : NULL);
-	s->never_attested -= state_machine_never_attested(s, was ? model_machine(was) : NULL);
+	s->never_attested += caches_machine_never_attested(s, now ? model_machine(now) : NULL);
+	s->never_attested -= caches_machine_never_attested(s, was ? model_machine(was) : NULL);
 }
 
 /* No row is not an error: marks_since_s stays 0, as for a row from before the last restoration.
  * The listeners are registered for the life of the caches, which end before `a` is freed. */
 struct attested *attested_new(
-	struct store_objects *objects, struct state *state, bool here, struct err *err)
+	struct store_objects *objects, struct caches *caches, bool here, struct err *err)
 {
 	struct attested *a = xcalloc(1, sizeof(*a));
 	int64_t since_s, restored_s;
 	void *data;
 	size_t len;
 
-	*a = (struct attested){objects, state, here};
+	*a = (struct attested){objects, caches, here};
 	if (store_rows_get(objects, MARKS_TABLE, MARKS_ROW, &data, &len, err) == 0) {
 		cleanup_free char *text = xstrndup(data, len);
 
 		free(data);
 		if (sscanf(text, "%" SCNd64 " %" SCNd64, &since_s, &restored_s) == 2 &&
-			restored_s == state->restored_s)
-			state->marks_since_s = since_s;
+			restored_s == caches->restored_s)
+			caches->marks_since_s = since_s;
 	} else if (err->kind != ERR_NOT_FOUND) {
 		free(a);
 		err_wrap(err, "cannot read since when attestations are recorded");
 		return NULL;
 	}
 	err_clear(err);
-	k8s_cache_listen(state->clusters, on_cluster, a);
-	k8s_cache_listen(state->machines, on_machine, a);
+	k8s_cache_listen(caches->clusters, on_cluster, a);
+	k8s_cache_listen(caches->machines, on_machine, a);
 	return a;
 }
 
@@ -271,7 +271,7 @@ static const struct model_machine *machine_of(const struct attested *a, const ch
 {
 	char id[UUID_TEXT_LEN + 1];
 
-	return rats_resource_is_root(path, id) ? state_machine_of_id(a->state, id) : NULL;
+	return rats_resource_is_root(path, id) ? caches_machine_of_id(a->caches, id) : NULL;
 }
 
 /* The API answered the mark. A failed write is harmless if the Machine has an older mark: that
@@ -285,7 +285,7 @@ static void on_marked(void *arg, const struct err *err, const struct k8s_result 
 	if (err->kind == ERR_NOT_FOUND ||
 		(r->object && json_get(r->object, "metadata/deletionTimestamp"))) {
 		refuse(h, ERR_NOT_FOUND, "");
-	} else if (!err_is_set(err) || (m && !state_machine_never_attested(a->state, m))) {
+	} else if (!err_is_set(err) || (m && !caches_machine_never_attested(a->caches, m))) {
 		broker_held_end(h, NULL); /* marked, or an older mark protects the Machine */
 	} else {
 		log_err(LOG_WARN, NULL, "disk key withheld, the attestation cannot be recorded",
@@ -303,7 +303,7 @@ static void mark(
 	cleanup_json struct json_object *o = NULL;
 
 	h->arg = a;
-	if (!k8s_cache_filled(a->state->machines)) {
+	if (!k8s_cache_filled(a->caches->machines)) {
 		refuse(h, ERR_TRANSIENT, "The list of Machines is still being read.");
 	} else if (!m) {
 		broker_held_end(h, NULL);
@@ -349,13 +349,13 @@ static const struct kobj *concerned(const struct embedded *e, const struct broke
 	const char *spki, const struct kobj_gvk **gvk)
 {
 	const struct model_machine *m = j->key_proved && j->machine
-						? state_machine_of_id(e->nodes.state, j->machine)
+						? caches_machine_of_id(e->nodes.caches, j->machine)
 						: NULL;
 
 	*gvk = m ? &kobj_machine : &kobj_ak;
 	if (m)
 		return &m->obj;
-	return j->key_proved && *spki ? k8s_cache_first(e->nodes.state->aks, 1, spki) : NULL;
+	return j->key_proved && *spki ? k8s_cache_first(e->nodes.caches->aks, 1, spki) : NULL;
 }
 
 /* Log a verdict of the broker; post an Event for a refusal. */
@@ -398,7 +398,7 @@ static void on_judged(void *arg, const struct broker_judged *j)
 
 /* Sessions and their limits are those of the options. The key that signs tokens is created on the
  * first start and committed at once: a token must not be signed by a key that a crash would lose.
- * The listener comes later (embedded_listen): it needs the state, which needs a transport. */
+ * The listener comes later (embedded_listen): it needs the caches, which need a transport. */
 struct embedded *embedded_new(
 	struct loop *l, struct store_objects *objects, const struct options *o, struct err *err)
 {

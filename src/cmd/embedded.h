@@ -12,7 +12,7 @@
 #include "tec/k8s/event.h"
 #include "tec/kbs/transport.h"
 #include "tec/net/httpd.h"
-#include "tec/state/state.h"
+#include "tec/caches/caches.h"
 
 /*
  * struct attested: records which Machines of a standalone operator have received their disk key.
@@ -29,8 +29,8 @@ struct attested;
 
 /* Call it after the state's caches are created and before anything else listens to them. here:
  * the embedded broker serves nodes. Fails if the row cannot be read. */
-struct attested *attested_new(
-	struct store_objects *objects, struct state *state, bool here, struct err *err) MUST_CHECK;
+struct attested *attested_new(struct store_objects *objects, struct caches *caches, bool here,
+	struct err *err) MUST_CHECK;
 void attested_free(struct attested *a); /* NULL is fine; after the caches' last change */
 
 /* To be called when a list of the state is complete. */
@@ -47,7 +47,7 @@ struct kbs_transport *embedded_transport(struct embedded *e); /* the caller free
 /* What the broker needs to find Machines and keys, and where it reports refusals; borrowed. */
 struct embedded_nodes {
 	const char *ns;
-	const struct state *state;
+	const struct caches *caches;
 	struct attested *attested;
 	struct k8s_transport *api;
 	struct k8s_events *events;

@@ -41,8 +41,8 @@
 #include "tec/oci/lookup.h"
 #include "tec/render/regkey.h"
 #include "tec/srv/metrics.h"
-#include "tec/state/adoption_cutoff.h"
-#include "tec/state/cluster.h"
+#include "tec/caches/adoption_cutoff.h"
+#include "tec/caches/cluster.h"
 
 #define SELF      "/proc/self/exe"
 #define ENDING_MS 50 /* between two checks of a shutdown */
@@ -117,7 +117,7 @@ int parts_connect(struct parts *p, struct err *err)
 		return -1;
 	objects = standalone_objects(p->standalone);
 	p->ns = xstrdup(standalone_ns(p->standalone));
-	p->state.restored_s = store_db_restored_s(store_objects_db(objects));
+	p->caches.restored_s = store_db_restored_s(store_objects_db(objects));
 	p->http = httpc_new(p->loop);
 	p->api = standalone_transport(p->standalone);
 	if (o->guard.listen_kbs)
@@ -137,38 +137,38 @@ static void on_cluster_change(void *arg, const struct kobj *was, const struct ko
 int parts_watch(struct parts *p, struct err *err)
 {
 	/* Where another process may be the leader, its report of the peer counts. */
-	p->state.peer = options_controls_cluster(p->options) && !p->options->leader_elect
-				? STATE_PEER_UNKNOWN
-				: STATE_PEER_TOLD;
+	p->caches.peer = options_controls_cluster(p->options) && !p->options->leader_elect
+				 ? CACHES_PEER_UNKNOWN
+				 : CACHES_PEER_TOLD;
 	if (!p->options->controls_cluster)
 		return 0;
-	for (int i = 0; i < STATE_N_KINDS; i++) {
-		const struct state_kind *kind = &state_kinds[i];
+	for (int i = 0; i < CACHES_N_KINDS; i++) {
+		const struct caches_kind *kind = &caches_kinds[i];
 		struct k8s_watch_conf conf = {
 			.gvk = kind->gvk,
 			.ns = p->ns,
 			.label_selector = kind->labels,
-			.secret = i == STATE_SECRETS,
+			.secret = i == CACHES_SECRETS,
 		};
 
-		if (!(kind->needs & STATE_FOR_LISTENERS) && !options_controls_cluster(p->options))
+		if (!(kind->needs & CACHES_FOR_LISTENERS) && !options_controls_cluster(p->options))
 			continue;
-		p->state.cache[i] = k8s_cache_new(&kind->cache);
+		p->caches.cache[i] = k8s_cache_new(&kind->cache);
 		if (kind->workload && p->standalone) {
 			/* An empty list, so that the cache counts as filled. */
-			k8s_cache_relist_begin(p->state.cache[i]);
-			k8s_cache_relist_end(p->state.cache[i]);
+			k8s_cache_relist_begin(p->caches.cache[i]);
+			k8s_cache_relist_end(p->caches.cache[i]);
 			continue;
 		}
-		p->watch[i] = k8s_watch_new(p->loop, p->api, p->state.cache[i], &conf);
+		p->watch[i] = k8s_watch_new(p->loop, p->api, p->caches.cache[i], &conf);
 		k8s_watch_on_state(p->watch[i], parts_check, p);
 	}
-	srv_metrics_count(&p->state);
-	k8s_cache_listen(p->state.clusters, on_cluster_change, p);
+	srv_metrics_count(&p->caches);
+	k8s_cache_listen(p->caches.clusters, on_cluster_change, p);
 	if (!p->standalone)
 		return 0;
 	p->attested = attested_new(
-		standalone_objects(p->standalone), &p->state, p->embedded != NULL, err);
+		standalone_objects(p->standalone), &p->caches, p->embedded != NULL, err);
 	return p->attested ? 0 : -1;
 }
 
@@ -345,7 +345,7 @@ static void set_env(struct parts *p, struct k8s_transport *api)
 		.loop = p->loop,
 		.api = api,
 		.ns = p->ns,
-		.state = &p->state,
+		.caches = &p->caches,
 		.in_flight = in_flight,
 		.in_flight_arg = p,
 		.events = p->ctl_events,
@@ -384,24 +384,24 @@ int parts_control(struct parts *p, struct err *err)
 		p->lease = make_lease(p, p->ns, "tec-operator");
 	api = p->gate = k8s_gate_new(p->api, p->lease ? k8s_lease_may_write : NULL, p->lease);
 	p->ctl_events = k8s_events_new(api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
-	p->state.sync = kbs_sync_new();
+	p->caches.sync = kbs_sync_new();
 	if (make_images(p, err) < 0)
 		return -1;
 	set_env(p, api);
 	p->env.record = ctl_record_new(&p->env);
-	p->since = ctl_adoption_cutoff_new(&p->env, &p->state, parts_check, p);
+	p->since = ctl_adoption_cutoff_new(&p->env, &p->caches, parts_check, p);
 	p->trustee = ctl_trustee_new(&p->env);
 	p->cluster = ctl_cluster_new(&p->env);
 	p->machine = ctl_machine_new(&p->env);
 	p->ak = ctl_ak_new(&p->env);
 	p->image = ctl_image_new(&p->env);
-	p->follow = ctl_follow_new(&p->env, &p->state);
+	p->follow = ctl_follow_new(&p->env, &p->caches);
 	p->env.follow = ctl_follow_state(p->follow);
 	ctl_follow_listen(p->follow, on_follow, p->cluster);
 	ctl_follow_listen_peer(p->follow, on_peer, p->machine);
 	ctl_follow_listen_peer(p->follow, on_peer, p->ak);
 	ctl_follow_listen_peer(p->follow, on_peer, p->image);
-	p->unreadable = ctl_unreadable_new(&p->state, p->ctl_events);
+	p->unreadable = ctl_unreadable_new(&p->caches, p->ctl_events);
 	return 0;
 }
 
@@ -416,10 +416,10 @@ static bool is_ready(void *arg, const char **why)
 	if (p->ending)
 		return false;
 	*why = "objects are being listed";
-	if (!state_filled(&p->state, STATE_FOR_LISTENERS))
+	if (!caches_filled(&p->caches, CACHES_FOR_LISTENERS))
 		return false;
 	*why = "the time of the first start is being recorded";
-	if (!state_adoption_cutoff_known(&p->state))
+	if (!caches_adoption_cutoff_known(&p->caches))
 		return false;
 	*why = "TLS Secrets are being read";
 	if (p->certs && !srv_certs_filled(p->certs))
@@ -437,13 +437,13 @@ static int serve_registration(struct parts *p, struct err *err)
 		.loop = p->loop,
 		.api = p->api,
 		.ns = p->ns,
-		.state = &p->state,
+		.caches = &p->caches,
 		.events = p->events,
 		.max_connections = o->max_connections,
 	};
 
 	p->certs = env.certs = srv_certs_new(p->loop, p->api, p->ns, parts_check, p);
-	p->pending = env.pending = srv_pending_new(&p->state);
+	p->pending = env.pending = srv_pending_new(&p->caches);
 	p->regkey = env.regkey = srv_regkey_new(p->loop, p->api, p->ns);
 	if (o->rate_on)
 		p->rate = env.rate = ratelimit_new(o->rate_burst, o->rate_per_s, 16384);
@@ -462,7 +462,7 @@ static int serve_registration(struct parts *p, struct err *err)
 	if (p->embedded)
 		return embedded_listen(p->embedded,
 			&(struct embedded_nodes){.ns = p->ns,
-				.state = &p->state,
+				.caches = &p->caches,
 				.attested = p->attested,
 				.api = p->api,
 				.events = p->events,
@@ -503,7 +503,7 @@ int parts_serve(struct parts *p, struct err *err)
 /* Follow the Secrets that the cluster names, and let each listener adopt what has changed. */
 static void want_certs(struct parts *p)
 {
-	const struct model_cluster *c = state_cluster_oldest(&p->state);
+	const struct model_cluster *c = caches_cluster_oldest(&p->caches);
 	const char *names[SRV_CERTS_MAX];
 
 	srv_certs_want(p->certs, names, c ? srv_certs_of(c, p->regignition, names) : 0,
@@ -528,7 +528,7 @@ static void controllers_on(struct parts *p, bool all)
 	timer_cancel(&p->wait);
 	ctl_follow_leads(p->follow);
 	log_info(NULL, "controllers start", "machine=%zu ak=%zu count=%d",
-		k8s_cache_count(p->state.machines), k8s_cache_count(p->state.aks), all ? 5 : 3);
+		k8s_cache_count(p->caches.machines), k8s_cache_count(p->caches.aks), all ? 5 : 3);
 	if (p->revoking_on) { /* restart them with the lists that were incomplete */
 		ctl_kind_off(p->machine);
 		ctl_kind_off(p->ak);
@@ -574,11 +574,11 @@ static void on_waited(void *arg)
 	struct parts *p = arg;
 
 	p->waited = true;
-	for (int i = 0; i < STATE_N_KINDS; i++)
-		if (!k8s_cache_filled(p->state.cache[i]))
+	for (int i = 0; i < CACHES_N_KINDS; i++)
+		if (!k8s_cache_filled(p->caches.cache[i]))
 			log_warn(NULL,
 				"list is incomplete, the controllers that need it are waiting",
-				"resource=%s", state_kinds[i].gvk->plural);
+				"resource=%s", caches_kinds[i].gvk->plural);
 	parts_check(p);
 }
 
@@ -592,15 +592,15 @@ static bool leads(const struct k8s_lease *lease)
  * that ctl_leader_tasks_decide() looks at; it has no other input. */
 static bool do_duty(struct parts *p)
 {
-	enum k8s_watch_state secrets = k8s_watch_state(p->watch[STATE_SECRETS]);
+	enum k8s_watch_state secrets = k8s_watch_state(p->watch[CACHES_SECRETS]);
 	const struct ctl_leader_tasks_view v = {
 		.leads = leads(p->lease),
 		.draining = p->ending,
 		.finishing = p->finishing,
 		.reads_secrets = secrets != K8S_WATCH_IDLE && secrets != K8S_WATCH_STOPPED,
-		.cutoff_known = state_adoption_cutoff_known(&p->state),
-		.all_filled = state_filled(&p->state, STATE_FOR_ALL),
-		.revoking_filled = state_filled(&p->state, STATE_FOR_REVOKING),
+		.cutoff_known = caches_adoption_cutoff_known(&p->caches),
+		.all_filled = caches_filled(&p->caches, CACHES_FOR_ALL),
+		.revoking_filled = caches_filled(&p->caches, CACHES_FOR_REVOKING),
 		.all_on = p->all_on,
 		.revoking_on = p->revoking_on,
 		.waiting = timer_is_set(&p->wait),
@@ -614,14 +614,14 @@ static bool do_duty(struct parts *p)
 		controllers_off(p);
 		break;
 	case CTL_LEADER_TASKS_FORGET:
-		k8s_watch_stop(p->watch[STATE_SECRETS]);
-		k8s_cache_clear(p->state.secrets);
+		k8s_watch_stop(p->watch[CACHES_SECRETS]);
+		k8s_cache_clear(p->caches.secrets);
 		ctl_adoption_cutoff_off(p->since);
 		timer_cancel(&p->wait);
 		p->waited = false;
 		break;
 	case CTL_LEADER_TASKS_READ:
-		k8s_watch_start(p->watch[STATE_SECRETS]);
+		k8s_watch_start(p->watch[CACHES_SECRETS]);
 		ctl_adoption_cutoff_on(p->since);
 		break;
 	case CTL_LEADER_TASKS_START_ALL:
@@ -745,8 +745,8 @@ void parts_start(struct parts *p)
 	timer_init(&p->wait, p->loop, on_waited, p);
 	log_info(NULL, "tec-operator starts", "version=%s ns=%s pid=%d", PACKAGE_VERSION, p->ns,
 		(int)getpid());
-	for (i = 0; i < STATE_N_KINDS; i++)
-		if (p->watch[i] && i != STATE_SECRETS)
+	for (i = 0; i < CACHES_N_KINDS; i++)
+		if (p->watch[i] && i != CACHES_SECRETS)
 			k8s_watch_start(p->watch[i]);
 	if (p->trustees)
 		trustees_start(p->trustees);
@@ -812,19 +812,19 @@ void parts_fini(struct parts *p)
 	ctl_kind_free(p->machine);
 	ctl_cluster_free(p->cluster);
 	ctl_adoption_cutoff_free(p->since);
-	for (i = 0; i < STATE_N_KINDS; i++)
+	for (i = 0; i < CACHES_N_KINDS; i++)
 		k8s_watch_free(p->watch[i]);
 	oci_authfile_free(p->registry_auth);
 	oci_lookup_free(p->lookup);
 	oci_computes_free(p->computes);
 	free(p->compute_tool);
 	free(p->scratch);
-	kbs_sync_free(p->state.sync);
+	kbs_sync_free(p->caches.sync);
 	embedded_free(p->embedded);
 	k8s_events_free(p->ctl_events);
 	k8s_events_free(p->events);
-	for (i = 0; i < STATE_N_KINDS; i++)
-		k8s_cache_free(p->state.cache[i]);
+	for (i = 0; i < CACHES_N_KINDS; i++)
+		k8s_cache_free(p->caches.cache[i]);
 	attested_free(p->attested);
 	ctl_unreadable_free(p->unreadable);
 	srv_pending_free(p->pending);

@@ -32,7 +32,7 @@
 #include "tec/srv/listener.h"
 #include "tec/srv/regak.h"
 #include "tec/srv/regignition.h"
-#include "tec/state/state.h"
+#include "tec/caches/caches.h"
 
 struct parts {
 	struct options *options; /* borrowed */
@@ -45,8 +45,8 @@ struct parts {
 	struct k8s_transport *api;     /* for listeners, watches and the Lease */
 	struct k8s_transport *gate;    /* the same for controllers, open while the Lease is held */
 	struct k8s_transport *trustee_gate;
-	struct state state; /* owns its caches; NULL: not needed in this role */
-	struct k8s_watch *watch[STATE_N_KINDS];
+	struct caches caches; /* owns its caches; NULL: not needed in this role */
+	struct k8s_watch *watch[CACHES_N_KINDS];
 	struct k8s_events *events, *ctl_events;
 	struct oci_authfile *registry_auth;
 	struct oci_lookup *lookup;     /* of labels in registries */

@@ -17,15 +17,15 @@
 #include "tec/k8s/watch.h"
 #include "tec/srv/metrics.h"
 
-static const enum state_of watched[] = {STATE_KBSCONFIGS, STATE_TRUSTEECONFIGS, STATE_SERVICES,
-	STATE_DEPLOYMENTS, STATE_INPUT_CONFIGMAPS, STATE_INPUT_SECRETS, STATE_CLAIMS};
+static const enum caches_of watched[] = {CACHES_KBSCONFIGS, CACHES_TRUSTEECONFIGS, CACHES_SERVICES,
+	CACHES_DEPLOYMENTS, CACHES_INPUT_CONFIGMAPS, CACHES_INPUT_SECRETS, CACHES_CLAIMS};
 #define N_WATCHED ARRAY_LEN(watched)
 #define N_ALWAYS  2 /* of the list above, the kinds that are always watched */
 
 struct place {
 	const char *ns; /* borrowed from the options */
 	struct trustees *all;
-	struct state state; /* owns its caches */
+	struct caches caches; /* owns its caches */
 	struct k8s_watch *watch[N_WATCHED];
 	struct k8s_events *events;
 	struct ctl_env env;
@@ -62,14 +62,15 @@ static void place_init(
 {
 	const struct render_kbsconfig_images *d = &render_kbsconfig_images_default;
 
-	p->state = (struct state)STATE_INIT;
+	p->caches = (struct caches)CACHES_INIT;
 	for (size_t i = 0; i < N_WATCHED; i++) {
-		const struct state_kind *kind = &state_kinds[watched[i]];
-		const struct k8s_watch_conf conf = {
-			.gvk = kind->gvk, .ns = p->ns, .secret = watched[i] == STATE_INPUT_SECRETS};
+		const struct caches_kind *kind = &caches_kinds[watched[i]];
+		const struct k8s_watch_conf conf = {.gvk = kind->gvk,
+			.ns = p->ns,
+			.secret = watched[i] == CACHES_INPUT_SECRETS};
 		struct k8s_cache *cache = k8s_cache_new(&kind->cache);
 
-		p->state.cache[watched[i]] = cache;
+		p->caches.cache[watched[i]] = cache;
 		p->watch[i] = k8s_watch_new(l, api, cache, &conf);
 		k8s_watch_on_state(p->watch[i], on_watch, p);
 	}
@@ -78,7 +79,7 @@ static void place_init(
 	p->env = (struct ctl_env){.loop = l,
 		.api = gate,
 		.ns = p->ns,
-		.state = &p->state,
+		.caches = &p->caches,
 		.events = p->events,
 		/* The environment variables of the Trustee operator's Deployment, and our guard. */
 		.kbsconfig_images = {.kbs = env_or("KBS_IMAGE_NAME", d->kbs),
@@ -90,9 +91,9 @@ static void place_init(
 			.guard = env_or("RELATED_IMAGE_OPERATOR", d->guard)}};
 	p->kbsconfig = ctl_kbsconfig_new(&p->env);
 	p->trusteeconfig = ctl_trusteeconfig_new(&p->env);
-	srv_metrics_count_trustees(&p->state, p->ns);
-	k8s_cache_listen(p->state.kbsconfigs, on_change, p);
-	k8s_cache_listen(p->state.trusteeconfigs, on_change, p);
+	srv_metrics_count_trustees(&p->caches, p->ns);
+	k8s_cache_listen(p->caches.kbsconfigs, on_change, p);
+	k8s_cache_listen(p->caches.trusteeconfigs, on_change, p);
 }
 
 /* Whether --trustee-namespaces includes the namespace. */
@@ -123,7 +124,7 @@ struct trustees *trustees_new(struct loop *l, struct k8s_transport *api, struct 
 	}
 	/* Watch all namespaces for objects outside --trustee-namespaces. */
 	for (size_t i = 0; i < N_ALWAYS; i++) {
-		const struct k8s_watch_conf conf = {.gvk = state_kinds[watched[i]].gvk};
+		const struct k8s_watch_conf conf = {.gvk = caches_kinds[watched[i]].gvk};
 
 		t->all[i] = k8s_cache_new(&ctl_unwatched_type);
 		t->all_watch[i] = k8s_watch_new(l, api, t->all[i], &conf);
@@ -146,7 +147,7 @@ void trustees_free(struct trustees *t)
 			k8s_watch_free(p->watch[i]);
 		k8s_events_free(p->events);
 		for (size_t i = 0; i < N_WATCHED; i++)
-			k8s_cache_free(p->state.cache[watched[i]]);
+			k8s_cache_free(p->caches.cache[watched[i]]);
 	}
 	ctl_unwatched_free(t->unwatched);
 	for (size_t i = 0; i < N_ALWAYS; i++) {
@@ -179,7 +180,7 @@ static void place_forget(struct place *p)
 	p->reads = p->on = p->makes = false;
 	for (size_t i = N_ALWAYS; i < N_WATCHED; i++) {
 		k8s_watch_stop(p->watch[i]);
-		k8s_cache_clear(p->state.cache[watched[i]]);
+		k8s_cache_clear(p->caches.cache[watched[i]]);
 	}
 }
 
@@ -187,9 +188,9 @@ static void place_forget(struct place *p)
  * so their controller may start later. */
 static void place_check(struct place *p, bool leads)
 {
-	size_t kbs = k8s_cache_count(p->state.kbsconfigs),
-	       trustee = k8s_cache_count(p->state.trusteeconfigs);
-	bool want = leads && k8s_cache_filled(p->state.kbsconfigs) && kbs + trustee;
+	size_t kbs = k8s_cache_count(p->caches.kbsconfigs),
+	       trustee = k8s_cache_count(p->caches.trusteeconfigs);
+	bool want = leads && k8s_cache_filled(p->caches.kbsconfigs) && kbs + trustee;
 
 	if (p->reads && !want)
 		place_forget(p);
@@ -198,14 +199,14 @@ static void place_check(struct place *p, bool leads)
 		for (size_t i = N_ALWAYS; i < N_WATCHED; i++)
 			k8s_watch_start(p->watch[i]);
 	}
-	if (!p->reads || !state_filled(&p->state, STATE_FOR_ALL))
+	if (!p->reads || !caches_filled(&p->caches, CACHES_FOR_ALL))
 		return;
 	if (!p->on) {
 		log_info(NULL, "controller of KbsConfigs starts", "ns=%s count=%zu", p->ns, kbs);
 		p->on = true;
 		ctl_kind_on(p->kbsconfig);
 	}
-	if (trustee && !p->makes && state_filled(&p->state, STATE_FOR_TRUSTEECONFIGS)) {
+	if (trustee && !p->makes && caches_filled(&p->caches, CACHES_FOR_TRUSTEECONFIGS)) {
 		log_info(NULL, "controller of TrusteeConfigs starts", "ns=%s count=%zu", p->ns,
 			trustee);
 		p->makes = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * KbsConfigs and TrusteeConfigs in the namespaces of --trustee-namespaces: each namespace has a
- * struct state and its own controllers. The two kinds are always watched (the watch waits while
+ * struct caches and its own controllers. The two kinds are always watched (the watch waits while
  * the API server does not have them); everything else, including Secrets, only by the leader and
  * where one of them exists.
  */

@@ -16,7 +16,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/loop/timer.h"
-#include "tec/state/adoption_cutoff.h"
+#include "tec/caches/adoption_cutoff.h"
 
 struct ctl_adoption_cutoff {
 	const struct ctl_env *env; /* borrowed */
@@ -26,8 +26,8 @@ struct ctl_adoption_cutoff {
 	struct op *call; /* in flight */
 	struct timer retry;
 	struct backoff backoff;
-	struct state *state; /* borrowed; its marker_s is written here only */
-	bool on, absent;     /* absent: the API returned NOT_FOUND */
+	struct caches *caches; /* borrowed; its marker_s is written here only */
+	bool on, absent;       /* absent: the API returned NOT_FOUND */
 };
 
 static void look(void *arg);
@@ -35,11 +35,11 @@ static void look(void *arg);
 /* The earliest time wins: a later one would adopt objects that were planted in between. */
 static void learn(struct ctl_adoption_cutoff *s, int64_t created_s)
 {
-	bool first = !state_adoption_cutoff_known(s->state);
+	bool first = !caches_adoption_cutoff_known(s->caches);
 
-	if (!first && created_s >= s->state->marker_s)
+	if (!first && created_s >= s->caches->marker_s)
 		return;
-	s->state->marker_s = created_s;
+	s->caches->marker_s = created_s;
 	if (!first)
 		return;
 	op_cancel(&s->call);
@@ -83,7 +83,7 @@ static void look(void *arg)
 	cleanup_json struct json_object *o = NULL;
 	struct op *op;
 
-	if (!s->on || s->call || state_adoption_cutoff_known(s->state))
+	if (!s->on || s->call || caches_adoption_cutoff_known(s->caches))
 		return;
 	if (s->absent) {
 		o = ctl_configmap_new(CTL_ADOPTION_CUTOFF_CONFIGMAP, s->env->ns);
@@ -125,17 +125,17 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 /* ---- life */
 
 struct ctl_adoption_cutoff *ctl_adoption_cutoff_new(
-	const struct ctl_env *env, struct state *state, void (*known)(void *arg), void *arg)
+	const struct ctl_env *env, struct caches *caches, void (*known)(void *arg), void *arg)
 {
 	struct ctl_adoption_cutoff *s = xcalloc(1, sizeof(*s));
 
 	s->env = env;
 	s->known = known;
 	s->arg = arg;
-	s->state = state;
-	state->marker_s = INT64_MIN;
+	s->caches = caches;
+	caches->marker_s = INT64_MIN;
 	timer_init(&s->retry, env->loop, look, s);
-	k8s_cache_listen(env->state->configmaps, on_change, s);
+	k8s_cache_listen(env->caches->configmaps, on_change, s);
 	return s;
 }
 

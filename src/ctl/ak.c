@@ -80,7 +80,7 @@ static enum ctl_ak_do decide_release(const struct ctl_ak_view *v)
 {
 	if (!v->revoked)
 		return CTL_AK_REVOKE;
-	if (!state_trustee_gone(v->observed))
+	if (!caches_trustee_gone(v->observed))
 		return status_of(v); /* unknown counts as present */
 	if (!v->secret_deleting)
 		return CTL_AK_DELETE_SECRET; /* before the finalizer is removed: a kill in
@@ -99,7 +99,7 @@ static enum ctl_ak_do decide_retired(const struct ctl_ak_view *v)
 {
 	if (!v->revoked)
 		return CTL_AK_REVOKE;
-	if (!state_trustee_gone(v->observed) || !v->secret_held)
+	if (!caches_trustee_gone(v->observed) || !v->secret_held)
 		return status_of(v); /* unknown counts as present */
 	return v->secret_live ? CTL_AK_DROP_SECRET_FINALIZER : CTL_AK_READ_SECRET;
 }
@@ -203,7 +203,7 @@ static void drop_if_cluster(void *arg, const struct kobj *o)
 }
 
 /* Return the reason why the Machine's history forbids an automatic approval of a usable key. */
-static enum ak_why why_bound(const struct state *s, const struct ak_look *l)
+static enum ak_why why_bound(const struct caches *s, const struct ak_look *l)
 {
 	const struct model_machine *m = l->machine;
 
@@ -211,17 +211,17 @@ static enum ak_why why_bound(const struct state *s, const struct ak_look *l)
 		return AK_WHY_HAS_KEY;
 	if (m->bound_at && !str_eq(m->bound_key, l->ak->obj.uid))
 		return AK_WHY_HAD_KEY;
-	if (!m->bound_at && !l->v.inherited && state_adoption_cutoff_is_after(s, &m->obj))
+	if (!m->bound_at && !l->v.inherited && caches_adoption_cutoff_is_after(s, &m->obj))
 		return AK_WHY_WAS_THERE;
-	if (!m->bound_at && !l->v.inherited && state_adoption_cutoff_was_restored(s, &m->obj))
+	if (!m->bound_at && !l->v.inherited && caches_adoption_cutoff_was_restored(s, &m->obj))
 		return AK_WHY_RESTORED;
 	return AK_WHY_NOT;
 }
 
 /* Return the first reason against an automatic approval, which the condition shows. */
-static enum ak_why why_not(const struct state *s, const struct ak_look *l)
+static enum ak_why why_not(const struct caches *s, const struct ak_look *l)
 {
-	const struct model_cluster *policy = state_cluster_policy(s);
+	const struct model_cluster *policy = caches_cluster_policy(s);
 	const struct model_record_entry *deleted;
 	const char *owner = l->ak->owner_uid;
 	enum ak_why why;
@@ -245,7 +245,7 @@ static enum ak_why why_not(const struct state *s, const struct ak_look *l)
 	if (l->ak->by_listener && !model_ak_saw(l->ak, &l->machine->obj))
 		return AK_WHY_YOUNG_MACHINE;
 	/* The node of a deleted Machine registered again, and an administrator should know. */
-	deleted = l->machine->by_listener ? state_record_of_id(s, l->machine->id) : NULL;
+	deleted = l->machine->by_listener ? caches_record_of_id(s, l->machine->id) : NULL;
 	if (deleted && l->machine->obj.created_s >= deleted->at_s)
 		return AK_WHY_DELETED_ID;
 	return l->v.usable && !l->v.bindable ? AK_WHY_NO_DISK_KEY : AK_WHY_NOT;
@@ -253,10 +253,10 @@ static enum ak_why why_not(const struct state *s, const struct ak_look *l)
 
 /* Compare the key with the binding of its Machine. The binding decides; owner and marks of the
  * key only follow it. */
-static void look_bound(const struct state *s, struct ak_look *l, const struct model_machine *m)
+static void look_bound(const struct caches *s, struct ak_look *l, const struct model_machine *m)
 {
 	const struct model_ak *ak = l->ak;
-	enum state_luks luks = state_machine_luks(s, m);
+	enum caches_luks luks = caches_machine_luks(s, m);
 	bool named = str_eq(m->bound_key, ak->obj.uid);
 	bool owned = model_ak_is_of(ak, m->obj.uid);
 
@@ -267,36 +267,36 @@ static void look_bound(const struct state *s, struct ak_look *l, const struct mo
 	 * the Machine would report a lost key next. */
 	l->v.bindable =
 		model_machine_delivered(m) ||
-		(luks == STATE_LUKS_OK && state_machine_announces(m, state_secret(s, m->id))) ||
-		(luks == STATE_LUKS_ABSENT && state_machine_lost_key(s, m));
-	l->v.inherited = !named && state_ak_is_inherited(s, ak, m) && l->current == ak;
+		(luks == CACHES_LUKS_OK && caches_machine_announces(m, caches_secret(s, m->id))) ||
+		(luks == CACHES_LUKS_ABSENT && caches_machine_lost_key(s, m));
+	l->v.inherited = !named && caches_ak_is_inherited(s, ak, m) && l->current == ak;
 	l->v.left_over =
 		!l->v.approved && !l->v.inherited && (ak->approved_at || (m->bound_at && owned));
 }
 
 /* `judged` is how an administrator's annotation is told from one that came with the object:
  * whoever creates keys could approve them otherwise. */
-static void look_approval(const struct state *s, struct ak_look *l)
+static void look_approval(const struct caches *s, struct ak_look *l)
 {
 	const struct model_ak *ak = l->ak;
-	const struct model_machine *m = ak->uuid ? state_machine_of_id(s, ak->uuid) : NULL;
+	const struct model_machine *m = ak->uuid ? caches_machine_of_id(s, ak->uuid) : NULL;
 	bool judged = ak->cond[AK_APPROVED].status != KOBJ_COND_ABSENT;
 
 	l->v.verifiable = l->v.usable = ak->spki_sha256 != NULL;
-	l->v.withheld = state_cluster_withholds(s, ak->withheld);
-	l->v.invalid = !l->v.verifiable && !state_adoption_cutoff_is_after(s, &ak->obj);
+	l->v.withheld = caches_cluster_withholds(s, ak->withheld);
+	l->v.invalid = !l->v.verifiable && !caches_adoption_cutoff_is_after(s, &ak->obj);
 	l->v.annotated = ak->approve_wanted && judged;
 	l->v.ignored = ak->approve_wanted && !judged;
 	if (m && m->id_valid && !m->obj.deleting) {
 		l->machine = m;
-		l->current = state_ak_of_machine(s, m);
+		l->current = caches_ak_of_machine(s, m);
 		look_bound(s, l, m);
 	}
 	l->v.machine = l->machine != NULL;
 	l->why = why_not(s, l);
 	l->v.allowed = l->why == AK_WHY_NOT;
 	l->v.overdue = ak->by_listener && !l->v.approved && !l->v.annotated &&
-		       ctl_look_is_overdue(&l->base, state_cluster_policy(s), ak->obj.created_s);
+		       ctl_look_is_overdue(&l->base, caches_cluster_policy(s), ak->obj.created_s);
 }
 
 /* ---- look: Secret and Trustee */
@@ -319,9 +319,9 @@ enum ctl_ak_secret ctl_ak_secret_of(const struct model_ak *ak, const struct mode
 /* Tell whether a Trustee may still hold this key under that name; if so, wait for its answer.
  * ak: the name of the AttestationKey. */
 static bool may_hold(
-	const struct state *s, const char *identity, const char *ak, struct ctl_act *act)
+	const struct caches *s, const char *identity, const char *ak, struct ctl_act *act)
 {
-	if (state_trustee_gone(state_trustee_observed_key(s, identity, ak)))
+	if (caches_trustee_gone(caches_trustee_observed_key(s, identity, ak)))
 		return false;
 	ctl_act_wait(act, KBS_REFVALUE, identity);
 	return true;
@@ -329,14 +329,14 @@ static bool may_hold(
 
 /* Tell whether every other key of the Machine is gone from Trustee. Declared identities and
  * Secrets with our finalizer are what remembers them. */
-static bool others_clear(const struct state *s, struct ak_look *l, struct ctl_act *act)
+static bool others_clear(const struct caches *s, struct ak_look *l, struct ctl_act *act)
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];
 	bool clear = true;
 
 	for (const struct kobj *o = k8s_cache_first(s->aks, 0, l->ak->uuid); o;
 		o = k8s_cache_next(s->aks, 0, o)) {
-		const struct model_secret *secret = state_secret(s, o->name);
+		const struct model_secret *secret = caches_secret(s, o->name);
 
 		if (o == &l->ak->obj)
 			continue;
@@ -354,7 +354,7 @@ static bool others_clear(const struct state *s, struct ak_look *l, struct ctl_ac
 
 /* Find an AttestationKey with the same public key that was approved earlier for its Machine:
  * only the first one counts, because a token names one Machine. NULL: this key is the first. */
-static const struct kobj *same_key(const struct state *s, const struct model_ak *ak)
+static const struct kobj *same_key(const struct caches *s, const struct model_ak *ak)
 {
 	int64_t theirs, mine = model_ak_approved_us(ak);
 
@@ -362,10 +362,10 @@ static const struct kobj *same_key(const struct state *s, const struct model_ak 
 		o = k8s_cache_next(s->aks, 1, o)) {
 		const struct model_ak *other = model_ak(o);
 		const struct model_machine *m =
-			other->uuid ? state_machine_of_id(s, other->uuid) : NULL;
+			other->uuid ? caches_machine_of_id(s, other->uuid) : NULL;
 
 		if (o == &ak->obj || o->deleting || !other->approved_at || !m || m->obj.deleting ||
-			state_ak_of_machine(s, m) != other)
+			caches_ak_of_machine(s, m) != other)
 			continue;
 		theirs = model_ak_approved_us(other);
 		if (theirs < mine || (theirs == mine && strcmp(o->name, ak->obj.name) < 0))
@@ -377,7 +377,7 @@ static const struct kobj *same_key(const struct state *s, const struct model_ak 
 /* Find out which identity this key, or its stale Secret, has in Trustee, and register for the
  * answers that the decision depends on. */
 static void look_trustee(
-	const struct state *s, const char *key, struct ak_look *l, struct ctl_act *act)
+	const struct caches *s, const char *key, struct ak_look *l, struct ctl_act *act)
 {
 	bool stale = l->v.secret == CTL_AK_SECRET_STALE, has_place;
 	const struct kobj *declared;
@@ -393,9 +393,9 @@ static void look_trustee(
 	l->v.declared = declared && !stale && str_eq(declared->uid, l->ak->obj.uid);
 	l->v.fresh = l->v.declared && declared == &l->ak->obj;
 	l->no_place = l->v.declared && !has_place;
-	l->v.observed = state_trustee_observed_key(s, l->identity, key);
+	l->v.observed = caches_trustee_observed_key(s, l->identity, key);
 	l->v.revoked = !declared && (l->v.observed == KBS_OBSERVED_NONE ||
-					    state_trustee_withdrawn(s, l->identity, key));
+					    caches_trustee_withdrawn(s, l->identity, key));
 	/* A declared identity needs no registration: on_sync() finds the key by it. */
 	if (!declared && (stale || l->v.secret == CTL_AK_SECRET_OURS ||
 				 l->v.authority == MODEL_AUTHORITY_RETIRED))
@@ -522,7 +522,7 @@ static void want_approved(const char *ns, struct ak_look *l)
 }
 
 /* The first obstacle wins, in the order in which it can be removed. */
-static void want_delivered(const struct state *s, struct ak_look *l)
+static void want_delivered(const struct caches *s, struct ak_look *l)
 {
 	const struct ctl_ak_view *v = &l->v;
 
@@ -556,7 +556,7 @@ static void want_delivered(const struct state *s, struct ak_look *l)
 			"such keys never collide by accident.");
 	} else if (v->declared &&
 		   (v->observed == KBS_OBSERVED_PRESENT ||
-			   (state_trustee_is_probing(s) &&
+			   (caches_trustee_is_probing(s) &&
 				   l->ak->cond[AK_DELIVERED].status == KOBJ_COND_TRUE))) {
 		WANT(l, AK_DELIVERED, AK_DELIVERED_OK, "Every administered Trustee has the key.");
 	} else {
@@ -574,7 +574,7 @@ static void want_delivered(const struct state *s, struct ak_look *l)
  * object is left alone entirely: treating it as missing would revoke its identity. */
 static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
 {
-	const struct state *s = k->state;
+	const struct caches *s = k->caches;
 	const struct kobj *o = k8s_cache_find(s->aks, name);
 	struct ak_look *l = (struct ak_look *)out;
 
@@ -582,9 +582,9 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 	if (o && o->unreadable)
 		return CTL_AK_NOTHING; /* unreadable is not absent: nothing is revoked */
 	l->base.secret_name = name;
-	l->base.secret = state_secret(s, name);
+	l->base.secret = caches_secret(s, name);
 	l->v.found = o != NULL;
-	l->v.authority = state_cluster_authority(s);
+	l->v.authority = caches_cluster_authority(s);
 	if (o) {
 		out->o = o;
 		l->ak = model_ak(o);
@@ -650,7 +650,7 @@ static void declare(struct ctl_kind *k, const struct ctl_look *look)
 
 	/* Places in the list of a name go to the oldest Machines: an attacker can only add
 	 * new ones. */
-	if (kbs_sync_declare_in(k->state->sync, KBS_REFVALUE, l->identity, &l->ak->obj,
+	if (kbs_sync_declare_in(k->caches->sync, KBS_REFVALUE, l->identity, &l->ak->obj,
 		    l->machine->obj.created_s, render_identity))
 		log_debug(&lc, "identity declared", "machine=%s", log_esc(l->ak->uuid));
 }
@@ -662,7 +662,7 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 	const struct kobj *o = l->ak ? &l->ak->obj : &l->base.secret->obj;
 	struct log_ctx lc = {"AttestationKey", k->env->ns, o->name, o->uid};
 
-	if (kbs_sync_withdraw(k->state->sync, KBS_REFVALUE, l->identity, o->name))
+	if (kbs_sync_withdraw(k->caches->sync, KBS_REFVALUE, l->identity, o->name))
 		log_info(&lc, "identity is being revoked", NULL);
 }
 
@@ -703,7 +703,7 @@ static void tell(struct ctl_kind *k, struct ctl_act *a, const struct kobj *o)
 static bool ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
-	const struct kobj *o = k8s_cache_find(k->state->aks, a->name);
+	const struct kobj *o = k8s_cache_find(k->caches->aks, a->name);
 
 	if (err_is_set(err))
 		return false;
@@ -711,7 +711,7 @@ static bool ended(
 		k8s_events_post(k->env->events, &kobj_ak, o, K8S_EVENT_WARNING, "ApprovalIgnored",
 			"Approve", AK_APPROVAL_IGNORED ".", a->name, k->env->ns);
 	if (a->doing == CTL_AK_BIND && !r->cached)
-		ctl_take_answer(k->state->machines, r->object, false);
+		ctl_take_answer(k->caches->machines, r->object, false);
 	return false;
 }
 
@@ -719,7 +719,7 @@ static bool ended(
 
 /* Return a time later than every other approval of this Machine, even if the wall clock went
  * back: the latest approval is the one that counts. */
-static int64_t next_approval_us(const struct state *s, const struct ak_look *l)
+static int64_t next_approval_us(const struct caches *s, const struct ak_look *l)
 {
 	int64_t at = clock_wall_us();
 
@@ -740,7 +740,7 @@ static struct op *bind(struct ctl_kind *k, struct ctl_act *a, const struct ctl_l
 {
 	const struct ak_look *l = (const struct ak_look *)look;
 	const struct model_machine *m = l->machine;
-	const struct model_secret *s = state_secret(k->state, m->id);
+	const struct model_secret *s = caches_secret(k->caches, m->id);
 	struct json_object *meta, *marks = json_obj();
 	cleanup_json struct json_object *patch = ctl_patch_of(&m->obj, &meta);
 	cleanup_free char *key = xasprintf("%s %s", l->ak->obj.uid, l->ak->spki_sha256);
@@ -751,18 +751,18 @@ static struct op *bind(struct ctl_kind *k, struct ctl_act *a, const struct ctl_l
 	ctl_add_mark(marks, &m->obj, MODEL_BOUND_KEY_ANNOTATION, key);
 	if (!m->bound_at)
 		ctl_add_mark(marks, &m->obj, MODEL_BOUND_AT_ANNOTATION, now);
-	if (!model_machine_delivered(m) && state_machine_announces(m, s))
+	if (!model_machine_delivered(m) && caches_machine_announces(m, s))
 		ctl_add_mark(marks, &m->obj, MODEL_KEY_SHA256_ANNOTATION,
 			model_secret_key_sha256(s, hex));
 	json_add(meta, "annotations", marks);
 	op = ctl_kind_patch(k, a, &kobj_machine, m->obj.name, patch);
-	k8s_call_unless_cached(op, k->state->machines);
+	k8s_call_unless_cached(op, k->caches->machines);
 	return op;
 }
 
 /* Owner, time and origin of the approval. The owner makes the garbage collector delete the key
  * with its Machine. */
-static void add_approval(const struct state *s, const struct ak_look *l, struct json_object *meta,
+static void add_approval(const struct caches *s, const struct ak_look *l, struct json_object *meta,
 	struct json_object *marks)
 {
 	const struct model_ak *ak = l->ak;
@@ -794,7 +794,7 @@ static struct op *patch_ak(
 	char now[CLOCK_RFC3339_LEN];
 
 	if (d == CTL_AK_APPROVE) {
-		add_approval(k->state, l, meta, marks);
+		add_approval(k->caches, l, meta, marks);
 	} else if (d == CTL_AK_UNAPPROVE) {
 		json_add(marks, MODEL_APPROVED_AT_ANNOTATION, NULL);
 		json_add(marks, MODEL_APPROVED_BY_ANNOTATION, NULL);
@@ -896,7 +896,7 @@ static const struct ctl_do acts[CTL_AK_N_DO] = {
 /* All keys that name one Machine compete for it. */
 static void wake_uuid(struct ctl_kind *k, const char *uuid)
 {
-	ctl_kind_wake_index(k, k->state->aks, 0, uuid);
+	ctl_kind_wake_index(k, k->caches->aks, 0, uuid);
 }
 
 /* Withdraw the identity of a deleted key at once. If the operator is killed before, the Secret
@@ -908,12 +908,12 @@ static void on_gone(struct ctl_kind *k, const struct model_ak *was)
 
 	if (!k->on || !model_ak_identity(was, name))
 		return;
-	declared = kbs_sync_object_in(k->state->sync, KBS_REFVALUE, name, was->obj.name, NULL);
+	declared = kbs_sync_object_in(k->caches->sync, KBS_REFVALUE, name, was->obj.name, NULL);
 	if (declared && str_eq(declared->uid, was->obj.uid))
-		kbs_sync_withdraw(k->state->sync, KBS_REFVALUE, name, was->obj.name);
-	else if (!kbs_sync_object(k->state->sync, KBS_REFVALUE, name) &&
-		 state_trustee_gone(state_trustee_observed(k->state, KBS_REFVALUE, name)))
-		kbs_sync_forget(k->state->sync, KBS_REFVALUE, name);
+		kbs_sync_withdraw(k->caches->sync, KBS_REFVALUE, name, was->obj.name);
+	else if (!kbs_sync_object(k->caches->sync, KBS_REFVALUE, name) &&
+		 caches_trustee_gone(caches_trustee_observed(k->caches, KBS_REFVALUE, name)))
+		kbs_sync_forget(k->caches->sync, KBS_REFVALUE, name);
 }
 
 /* Wake the key itself, and, when something changed that its competitors depend on, the other
@@ -934,7 +934,7 @@ static void map_ak(void *self, const struct kobj *was, const struct kobj *now)
 		return;
 	wake_uuid(k, a ? a->uuid : NULL);
 	wake_uuid(k, b ? b->uuid : NULL);
-	ctl_kind_wake_index(k, k->state->aks, 1, a ? a->spki_sha256 : b->spki_sha256);
+	ctl_kind_wake_index(k, k->caches->aks, 1, a ? a->spki_sha256 : b->spki_sha256);
 }
 
 /* A name may be that of a key's own Secret, or of a disk key (which is the UUID of a Machine). */
@@ -942,7 +942,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 {
 	struct ctl_kind *k = self;
 	const char *name = was ? was->name : now->name;
-	const struct kobj *ak = k8s_cache_find(k->state->aks, name);
+	const struct kobj *ak = k8s_cache_find(k->caches->aks, name);
 	const char *identity;
 	bool held = (was && model_secret(was)->has_ak_finalizer) ||
 		    (now && model_secret(now)->has_ak_finalizer);
@@ -956,9 +956,9 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 						     is gone */
 	/* This Secret was the last trace of the identity, and Trustee confirmed the deletion. */
 	if (k->on && !ak && !now && (identity = model_secret(was)->identity) &&
-		kbs_sync_is_revoked(k->state->sync, KBS_REFVALUE, identity) &&
-		state_trustee_gone(state_trustee_observed(k->state, KBS_REFVALUE, identity)))
-		kbs_sync_forget(k->state->sync, KBS_REFVALUE, identity);
+		kbs_sync_is_revoked(k->caches->sync, KBS_REFVALUE, identity) &&
+		caches_trustee_gone(caches_trustee_observed(k->caches, KBS_REFVALUE, identity)))
+		kbs_sync_forget(k->caches->sync, KBS_REFVALUE, identity);
 }
 
 /* Wake the keys of a Machine when something changes that approval depends on: ID, binding, disk
@@ -977,7 +977,7 @@ static void map_machine(void *self, const struct kobj *was, const struct kobj *n
 		return;
 	wake_uuid(k, a ? a->id : NULL);
 	wake_uuid(k, b ? b->id : NULL);
-	ctl_kind_wake_index(k, k->state->aks, 2, was ? was->uid : now->uid);
+	ctl_kind_wake_index(k, k->caches->aks, 2, was ? was->uid : now->uid);
 }
 
 /* Wake the keys whose identity changed in a Trustee. name NULL: anything may have changed. */
@@ -991,11 +991,11 @@ static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 		ctl_kind_wake_all(k);
 		return;
 	}
-	if (state_trustee_is_filling(k->state, kind, name) || !rats_is_identity_name(name))
+	if (caches_trustee_is_filling(k->caches, kind, name) || !rats_is_identity_name(name))
 		return;
 	/* The keys in the list, and the first one that waits for a place. */
 	for (unsigned i = 0; i <= KBS_LIST_MAX; i++) {
-		declared = kbs_sync_object_at(k->state->sync, kind, name, i);
+		declared = kbs_sync_object_at(k->caches->sync, kind, name, i);
 		if (!declared)
 			return;
 		ctl_runner_wake(k->runner, declared->name);
@@ -1005,15 +1005,15 @@ static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 struct ctl_kind *ctl_ak_new(const struct ctl_env *env)
 {
 	static const struct ctl_watch watches[] = {
-		{STATE_AKS, map_ak},
-		{STATE_SECRETS, map_secret},
-		{STATE_MACHINES, map_machine},
-		{STATE_CLUSTERS, ctl_kind_map_cluster},
+		{CACHES_AKS, map_ak},
+		{CACHES_SECRETS, map_secret},
+		{CACHES_MACHINES, map_machine},
+		{CACHES_CLUSTERS, ctl_kind_map_cluster},
 		{.map = NULL},
 	};
 	static const struct ctl_kind_conf conf = {
 		.name = "ak",
-		.of = STATE_AKS,
+		.of = CACHES_AKS,
 		.size = sizeof(struct ctl_kind),
 		.look_size = sizeof(struct ak_look),
 		.n_conds = AK_N_CONDS,

@@ -65,9 +65,9 @@ static void add_decides(const struct ctl_follow_state *s, int64_t epoch, struct 
 
 /* With a doubtful peer the reason is not Self, and this operator does not decide. */
 enum model_cluster_reason ctl_authority_self(
-	enum state_peer peer, const struct ctl_follow_state *s, int64_t epoch, struct strbuf *out)
+	enum caches_peer peer, const struct ctl_follow_state *s, int64_t epoch, struct strbuf *out)
 {
-	if (s && peer == STATE_PEER_UNKNOWN) {
+	if (s && peer == CACHES_PEER_UNKNOWN) {
 		strbuf_addf(out,
 			"The other operator, at %s, may decide, but was not read since this one started. Until it is read, nothing is "
 			"created, approved or deleted here; registered nodes still get their keys. If it is lost for good: tecctl "
@@ -75,7 +75,7 @@ enum model_cluster_reason ctl_authority_self(
 			s->peer, s->why[0] ? s->why : "The connection is being established.");
 		return CLUSTER_PEER_UNKNOWN;
 	}
-	if (s && peer == STATE_PEER_DECIDES) {
+	if (s && peer == CACHES_PEER_DECIDES) {
 		add_decides(s, epoch, out);
 		return CLUSTER_PEER_DECIDES;
 	}
@@ -92,9 +92,9 @@ enum model_cluster_reason ctl_authority_self(
 
 /* A peer that decides is worth more attention than the fact that spec says Frozen. */
 enum model_cluster_reason ctl_authority_frozen(
-	enum state_peer peer, const struct ctl_follow_state *s, int64_t epoch, struct strbuf *out)
+	enum caches_peer peer, const struct ctl_follow_state *s, int64_t epoch, struct strbuf *out)
 {
-	if (s && peer == STATE_PEER_DECIDES) {
+	if (s && peer == CACHES_PEER_DECIDES) {
 		add_decides(s, epoch, out);
 		return CLUSTER_PEER_DECIDES;
 	}

@@ -24,11 +24,11 @@
 #include "tec/model/machine.h"
 #include "tec/model/secretobj.h"
 #include "tec/rats/names.h"
-#include "tec/state/ak.h"
-#include "tec/state/cluster.h"
-#include "tec/state/machine.h"
-#include "tec/state/adoption_cutoff.h"
-#include "tec/state/trustee.h"
+#include "tec/caches/ak.h"
+#include "tec/caches/cluster.h"
+#include "tec/caches/machine.h"
+#include "tec/caches/adoption_cutoff.h"
+#include "tec/caches/trustee.h"
 
 #define CTL_WAIT_MAX 4
 
@@ -152,13 +152,13 @@ typedef struct op *ctl_start_fn(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d);
 
 struct ctl_watch {
-	enum state_of of;
+	enum caches_of of;
 	ctl_map_fn map; /* self is the struct ctl_kind */
 };
 
 struct ctl_kind_conf {
 	const char *name;          /* of the queue, in metrics and logs */
-	enum state_of of;          /* the kind whose names are the keys */
+	enum caches_of of;         /* the kind whose names are the keys */
 	size_t size, look_size;    /* of the kind's structs around ctl_kind and ctl_look */
 	size_t n_conds;            /* at most CTL_CONDS_MAX */
 	const struct ctl_do *acts; /* by the number that look returns */
@@ -184,9 +184,9 @@ struct ctl_kind_conf {
 
 struct ctl_kind {
 	const struct ctl_kind_conf *conf;
-	const struct ctl_env *env; /* borrowed */
-	const struct state *state; /* env's */
-	struct ctl_runner *runner; /* owned */
+	const struct ctl_env *env;   /* borrowed */
+	const struct caches *caches; /* env's */
+	struct ctl_runner *runner;   /* owned */
 	struct ctl_acts acts;
 	void *look; /* owned: that of the step */
 	bool on;

@@ -105,9 +105,9 @@ static struct k8s_cache *cache_of(const struct ctl_install *in, unsigned i)
 {
 	const struct kobj_gvk *gvk = in->conf->objects[i].gvk;
 
-	return gvk == &kobj_configmap ? in->env->state->configmaps
-	       : gvk == &kobj_service ? in->env->state->services
-				      : in->env->state->deployments;
+	return gvk == &kobj_configmap ? in->env->caches->configmaps
+	       : gvk == &kobj_service ? in->env->caches->services
+				      : in->env->caches->deployments;
 }
 
 const struct kobj *ctl_install_find(const struct ctl_install *in, unsigned i)

@@ -44,7 +44,7 @@ static const char *owner_of(const struct kobj *o)
 
 /* The owner of the Deployment counts, so that a newer KbsConfig does not take a running Trustee
  * over; without a Deployment, the oldest that is not being deleted. */
-static const struct model_kbsconfig *holder_of(const struct state *s)
+static const struct model_kbsconfig *holder_of(const struct caches *s)
 {
 	const char *owner = owner_of(k8s_cache_find(s->deployments, RENDER_KBSCONFIG_DEPLOYMENT));
 	const struct kobj *o = owner ? k8s_cache_first(s->kbsconfigs, 1, owner) : NULL;
@@ -59,12 +59,12 @@ static const struct model_kbsconfig *holder_of(const struct state *s)
 /* Adapter for render/kbsconfig, which must not know the caches. */
 static const struct kobj *find_input(void *state, bool secret, const char *name)
 {
-	const struct state *s = state;
+	const struct caches *s = state;
 
 	return k8s_cache_find(secret ? s->input_secrets : s->input_configmaps, name);
 }
 
-static struct render_kbsconfig_source source_of(const struct state *s)
+static struct render_kbsconfig_source source_of(const struct caches *s)
 {
 	return (struct render_kbsconfig_source){find_input, (void *)s};
 }
@@ -160,7 +160,7 @@ static void want_holder(const struct ctl_kbsconfig *c, struct kbsconfig_look *l)
 static void want_installed(const struct ctl_kbsconfig *c, struct kbsconfig_look *l,
 	const struct model_kbsconfig *holder)
 {
-	const struct render_kbsconfig_source from = source_of(c->kind.state);
+	const struct render_kbsconfig_source from = source_of(c->kind.caches);
 	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 	enum model_kbsconfig_reason r = render_kbsconfig_check(l->m, &from, &why);
 
@@ -181,7 +181,7 @@ static void want_installed(const struct ctl_kbsconfig *c, struct kbsconfig_look 
 /* Return a hint why Pods may never become ready, or where to look. */
 static const char *why_not_ready(const struct ctl_kbsconfig *c, const struct kbsconfig_look *l)
 {
-	const struct render_kbsconfig_source from = source_of(c->kind.state);
+	const struct render_kbsconfig_source from = source_of(c->kind.caches);
 
 	return render_kbsconfig_has_older_admin(l->m, &from)
 		       ? " Section admin of kbs-config.toml has the format of a Trustee before v0.21, and later versions do not start with it."
@@ -192,7 +192,7 @@ static const char *why_not_ready(const struct ctl_kbsconfig *c, const struct kbs
 static void want_ready(const struct ctl_kbsconfig *c, struct kbsconfig_look *l)
 {
 	const struct kobj *o =
-		k8s_cache_find(c->kind.state->deployments, RENDER_KBSCONFIG_DEPLOYMENT);
+		k8s_cache_find(c->kind.caches->deployments, RENDER_KBSCONFIG_DEPLOYMENT);
 	const struct model_plain *d = (const struct model_plain *)o;
 	bool there = o && !o->deleting && str_eq(owner_of(o), l->m->obj.uid);
 
@@ -247,8 +247,8 @@ static int look_at(struct ctl_kind *k, const char *name, struct ctl_act *act, st
 {
 	struct ctl_kbsconfig *c = (struct ctl_kbsconfig *)k;
 	struct kbsconfig_look *l = (struct kbsconfig_look *)out;
-	const struct kobj *o = k8s_cache_find(k->state->kbsconfigs, name);
-	const struct model_kbsconfig *holder = holder_of(k->state);
+	const struct kobj *o = k8s_cache_find(k->caches->kbsconfigs, name);
+	const struct model_kbsconfig *holder = holder_of(k->caches);
 
 	l->base.over = !o;
 	if (!o || o->unreadable)
@@ -278,7 +278,7 @@ static struct json_object *render(void *self, const struct kobj *owner, unsigned
 {
 	const struct ctl_kbsconfig *c = self;
 	const struct model_kbsconfig *m = model_kbsconfig(owner);
-	const struct render_kbsconfig_source from = source_of(c->kind.state);
+	const struct render_kbsconfig_source from = source_of(c->kind.caches);
 	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 
 	/* An answer may arrive when an input is gone again. */
@@ -399,7 +399,7 @@ static bool ended(
 	if (!of_object(a->doing, &i, &what))
 		return false;
 	return ctl_install_done(
-		&c->install, k8s_cache_find(k->state->kbsconfigs, a->name), i, what, err, r);
+		&c->install, k8s_cache_find(k->caches->kbsconfigs, a->name), i, what, err, r);
 }
 
 /* Ready changes are routine: only Installed can cause a warning. */
@@ -469,7 +469,7 @@ static void map_input(
 {
 	const struct model_input *a = (const struct model_input *)was,
 				 *b = (const struct model_input *)now;
-	const struct model_kbsconfig *holder = holder_of(c->kind.state);
+	const struct model_kbsconfig *holder = holder_of(c->kind.caches);
 
 	if (a && b && !a->obj.unreadable && !b->obj.unreadable && str_eq(was->uid, now->uid) &&
 		memcmp(a->sha256, b->sha256, sizeof(a->sha256)) == 0)
@@ -500,7 +500,7 @@ static void map_object(void *self, const struct kobj *was, const struct kobj *no
 	if (!str_eq(name, RENDER_KBSCONFIG_DEPLOYMENT) && !str_eq(name, RENDER_KBSCONFIG_SERVICE))
 		return;
 	if (was && now && str_eq(owner_of(was), owner_of(now)))
-		ctl_kind_wake_index(&c->kind, c->kind.state->kbsconfigs, 1, owner_of(now));
+		ctl_kind_wake_index(&c->kind, c->kind.caches->kbsconfigs, 1, owner_of(now));
 	else
 		ctl_kind_wake_all(&c->kind);
 }
@@ -514,16 +514,16 @@ static void forget(struct ctl_kind *k)
 struct ctl_kind *ctl_kbsconfig_new(const struct ctl_env *env)
 {
 	static const struct ctl_watch watches[] = {
-		{STATE_KBSCONFIGS, map_kbsconfig},
-		{STATE_INPUT_CONFIGMAPS, map_configmap},
-		{STATE_INPUT_SECRETS, map_secret},
-		{STATE_DEPLOYMENTS, map_object},
-		{STATE_SERVICES, map_object},
+		{CACHES_KBSCONFIGS, map_kbsconfig},
+		{CACHES_INPUT_CONFIGMAPS, map_configmap},
+		{CACHES_INPUT_SECRETS, map_secret},
+		{CACHES_DEPLOYMENTS, map_object},
+		{CACHES_SERVICES, map_object},
 		{.map = NULL},
 	};
 	static const struct ctl_kind_conf conf = {
 		.name = "kbsconfig",
-		.of = STATE_KBSCONFIGS,
+		.of = CACHES_KBSCONFIGS,
 		.size = sizeof(struct ctl_kbsconfig),
 		.look_size = sizeof(struct kbsconfig_look),
 		.n_conds = KBSCONFIG_N_CONDS,

@@ -389,7 +389,7 @@ static void look_clear(struct ctl_kind *k)
  * a kind decides. */
 static bool may_do(const struct ctl_kind *k, const struct ctl_do *todo)
 {
-	switch (state_cluster_authority(k->state)) {
+	switch (caches_cluster_authority(k->caches)) {
 	case MODEL_AUTHORITY_FOLLOWING:
 		return todo->flags & CTL_DO_FOLLOWING;
 	case MODEL_AUTHORITY_FROZEN:
@@ -445,9 +445,9 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	if (!op)
 		return ctl_retry(0, "not-started");
 	if (k->conf->knows_cached && (todo->flags & CTL_DO_ANSWERS_SELF))
-		k8s_call_unless_cached(op, k->state->cache[k->conf->of]);
+		k8s_call_unless_cached(op, k->caches->cache[k->conf->of]);
 	else if ((todo->flags & CTL_DO_SECRET) && (todo->flags & CTL_DO_CREATES))
-		k8s_call_unless_cached(op, k->state->secrets);
+		k8s_call_unless_cached(op, k->caches->secrets);
 	op_hold(&a->op, op);
 	a->decides = !(todo->flags & CTL_DO_FROZEN);
 	k->acts.n_deciding += a->decides;
@@ -467,9 +467,9 @@ static void take_self(
 		a->self.rv = xstrdup(r->cached->rv); /* the cache does not keep finalizers */
 	} else {
 		live_set(&a->self, r->object);
-		ctl_take_answer(k->state->cache[k->conf->of], r->object, created);
+		ctl_take_answer(k->caches->cache[k->conf->of], r->object, created);
 	}
-	now = k8s_cache_find(k->state->cache[k->conf->of], a->name);
+	now = k8s_cache_find(k->caches->cache[k->conf->of], a->name);
 	if (a->doing == k->conf->status && now)
 		k->conf->tell(k, a, now);
 }
@@ -487,7 +487,7 @@ static bool take_secret(struct ctl_kind *k, struct ctl_act *a, const struct ctl_
 		secret_free(steal_ptr(&a->made));
 		if (r->object) { /* of a delete: a Status without a name, if nothing holds it */
 			live_set(&a->secret, r->object);
-			ctl_take_answer(k->state->secrets, r->object,
+			ctl_take_answer(k->caches->secrets, r->object,
 				creates || todo->flags & CTL_DO_READS);
 		}
 	}
@@ -500,7 +500,7 @@ void ctl_kind_done(void *arg, const struct err *err, const struct k8s_result *r)
 	struct ctl_act *a = arg;
 	struct ctl_kind *k = a->table->self;
 	const struct ctl_do *todo = &k->conf->acts[a->doing];
-	const struct kobj_gvk *gvk = state_kinds[k->conf->of].gvk;
+	const struct kobj_gvk *gvk = caches_kinds[k->conf->of].gvk;
 	struct log_ctx lc = {.kind = gvk->kind, .ns = k->env->ns, .name = a->name};
 	struct err none = ERR_INIT;
 	bool fine = !err_is_set(err);
@@ -569,7 +569,7 @@ struct op *ctl_kind_delete(
 struct op *ctl_kind_add_finalizer(
 	struct ctl_kind *k, struct ctl_act *a, const struct kobj *o, const char *finalizer)
 {
-	const struct kobj_gvk *gvk = state_kinds[k->conf->of].gvk;
+	const struct kobj_gvk *gvk = caches_kinds[k->conf->of].gvk;
 	struct json_object *meta;
 	cleanup_json struct json_object *apply = ctl_apply_new(gvk, o, &meta);
 
@@ -580,7 +580,7 @@ struct op *ctl_kind_add_finalizer(
 struct op *ctl_kind_start_confirm(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
-	return ctl_kind_get(k, a, state_kinds[k->conf->of].gvk, a->name);
+	return ctl_kind_get(k, a, caches_kinds[k->conf->of].gvk, a->name);
 }
 
 struct op *ctl_kind_start_read_secret(
@@ -598,7 +598,7 @@ struct op *ctl_kind_start_delete_secret(
 struct op *ctl_kind_start_delete(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
-	return ctl_kind_delete(k, a, state_kinds[k->conf->of].gvk, l->o);
+	return ctl_kind_delete(k, a, caches_kinds[k->conf->of].gvk, l->o);
 }
 
 /* With the resourceVersion that was confirmed: whatever changed in between prevents the
@@ -606,7 +606,7 @@ struct op *ctl_kind_start_delete(
 struct op *ctl_kind_start_expire(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l, int d)
 {
-	return k8s_call_delete(k->env->api, &k->acts.ops, state_kinds[k->conf->of].gvk, k->env->ns,
+	return k8s_call_delete(k->env->api, &k->acts.ops, caches_kinds[k->conf->of].gvk, k->env->ns,
 		l->o->name, l->o->uid, l->o->rv, ctl_kind_done, a);
 }
 
@@ -615,7 +615,7 @@ struct op *ctl_kind_start_expire(
 struct op *ctl_kind_apply_status(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *l,
 	const char *rv, unsigned more_events)
 {
-	const struct kobj_gvk *gvk = state_kinds[k->conf->of].gvk;
+	const struct kobj_gvk *gvk = caches_kinds[k->conf->of].gvk;
 	size_t n = k->conf->n_conds;
 	cleanup_json struct json_object *o = ctl_status_json(gvk, l->o, l->have, l->want, n);
 
@@ -711,14 +711,14 @@ struct ctl_kind *ctl_kind_new(const struct ctl_env *env, const struct ctl_kind_c
 
 	k->conf = conf;
 	k->env = env;
-	k->state = env->state;
+	k->caches = env->caches;
 	k->look = xcalloc(1, conf->look_size);
 	k->runner = ctl_acts_init(&k->acts, env, conf->name, step, k);
-	ctl_runner_keys(k->runner, env->state->cache[conf->of]);
+	ctl_runner_keys(k->runner, env->caches->cache[conf->of]);
 	for (const struct ctl_watch *w = conf->watches; w && w->map; w++)
-		ctl_runner_watch(k->runner, env->state->cache[w->of], w->map);
-	if (env->state->sync)
-		kbs_sync_listen(env->state->sync, on_sync, k);
+		ctl_runner_watch(k->runner, env->caches->cache[w->of], w->map);
+	if (env->caches->sync)
+		kbs_sync_listen(env->caches->sync, on_sync, k);
 	return k;
 }
 

@@ -58,8 +58,8 @@ static enum ctl_machine_do decide_deleting(const struct ctl_machine_view *v)
 		return CTL_MACHINE_NOTHING; /* only finalizers of others are left */
 	if (!v->revoked)
 		return CTL_MACHINE_REVOKE;
-	if ((has_path && !state_trustee_gone(v->observed_key)) ||
-		!state_trustee_gone(v->observed_ids)) /* unknown counts as present */
+	if ((has_path && !caches_trustee_gone(v->observed_key)) ||
+		!caches_trustee_gone(v->observed_ids)) /* unknown counts as present */
 		return v->status_ok ? CTL_MACHINE_NOTHING : CTL_MACHINE_APPLY_STATUS;
 	switch (v->recorded) {
 	case CTL_RECORD_MISSING:
@@ -81,8 +81,8 @@ static enum ctl_machine_do decide_retired(const struct ctl_machine_view *v)
 {
 	if (!v->revoked)
 		return CTL_MACHINE_REVOKE;
-	if (v->has_finalizer && state_trustee_gone(v->observed_key) &&
-		state_trustee_gone(v->observed_ids)) /* unknown counts as present */
+	if (v->has_finalizer && caches_trustee_gone(v->observed_key) &&
+		caches_trustee_gone(v->observed_ids)) /* unknown counts as present */
 		return CTL_MACHINE_DROP_FINALIZER;
 	return v->status_ok ? CTL_MACHINE_NOTHING : CTL_MACHINE_APPLY_STATUS;
 }
@@ -92,7 +92,7 @@ static enum ctl_machine_do decide_retired(const struct ctl_machine_view *v)
 static enum ctl_machine_do decide_key(const struct ctl_machine_view *v)
 {
 	switch (v->luks) {
-	case STATE_LUKS_ABSENT:
+	case CACHES_LUKS_ABSENT:
 		if (v->must_read) /* the API has a Secret that the cache does not show */
 			return CTL_MACHINE_READ_SECRET;
 		if (v->delivered)
@@ -101,20 +101,20 @@ static enum ctl_machine_do decide_key(const struct ctl_machine_view *v)
 		if (v->lost)
 			return CTL_MACHINE_NOTHING;
 		return v->in_hand ? CTL_MACHINE_CREATE_SECRET : CTL_MACHINE_ANNOUNCE;
-	case STATE_LUKS_OK:
+	case CACHES_LUKS_OK:
 		if (!v->key_ours)
 			return v->inherits ? CTL_MACHINE_INHERIT : CTL_MACHINE_NOTHING;
 		if (v->must_mark)
 			return CTL_MACHINE_MARK_DELIVERED;
 		return v->may_deliver && !v->declared ? CTL_MACHINE_DECLARE : CTL_MACHINE_NOTHING;
-	case STATE_LUKS_DELETING:
+	case CACHES_LUKS_DELETING:
 		/* Declaring it keeps the key in memory, to restore the Secret once it is gone. */
 		return v->key_ours && v->may_deliver && !v->declared ? CTL_MACHINE_DECLARE
 								     : CTL_MACHINE_NOTHING;
-	case STATE_LUKS_MALFORMED:
-	case STATE_LUKS_FOREIGN:
-	case STATE_LUKS_UNREADABLE:
-	case STATE_LUKS_N:
+	case CACHES_LUKS_MALFORMED:
+	case CACHES_LUKS_FOREIGN:
+	case CACHES_LUKS_UNREADABLE:
+	case CACHES_LUKS_N:
 		break;
 	}
 	return CTL_MACHINE_NOTHING; /* never overwritten; the condition explains it */
@@ -127,7 +127,7 @@ static enum ctl_machine_do decide_recall(const struct ctl_machine_view *v)
 		return CTL_MACHINE_NOTHING;
 	if (!v->path_revoked)
 		return CTL_MACHINE_RECALL;
-	return state_trustee_gone(v->observed_key) ? CTL_MACHINE_NOTE_RECALL : CTL_MACHINE_NOTHING;
+	return caches_trustee_gone(v->observed_key) ? CTL_MACHINE_NOTE_RECALL : CTL_MACHINE_NOTHING;
 }
 
 /*
@@ -173,7 +173,7 @@ static bool revokes(const struct machine_look *l)
 }
 
 /* Look at the identities of all keys that were ever approved for this Machine. */
-static void look_identities(const struct state *s, struct machine_look *l, struct ctl_act *act)
+static void look_identities(const struct caches *s, struct machine_look *l, struct ctl_act *act)
 {
 	char name[RATS_IDENTITY_NAME_LEN + 1];
 
@@ -184,7 +184,7 @@ static void look_identities(const struct state *s, struct machine_look *l, struc
 
 		if (!model_ak_was_approved(model_ak(o)) || !model_ak_identity(model_ak(o), name))
 			continue;
-		observed = state_trustee_observed_key(s, name, o->name);
+		observed = caches_trustee_observed_key(s, name, o->name);
 		if (model_ak(o) == l->ak)
 			l->observed_identity = observed;
 		if (!revokes(l)) {
@@ -192,11 +192,11 @@ static void look_identities(const struct state *s, struct machine_look *l, struc
 				memcpy(l->lacking, name, sizeof(name));
 			continue;
 		}
-		if (state_trustee_gone(l->v.observed_ids)) /* the worst of all counts */
+		if (caches_trustee_gone(l->v.observed_ids)) /* the worst of all counts */
 			l->v.observed_ids = observed;
-		if (!state_trustee_gone(observed))
+		if (!caches_trustee_gone(observed))
 			memcpy(l->lacking, name, sizeof(name));
-		if (observed != KBS_OBSERVED_NONE && !state_trustee_withdrawn(s, name, o->name))
+		if (observed != KBS_OBSERVED_NONE && !caches_trustee_withdrawn(s, name, o->name))
 			l->v.revoked = false;
 		ctl_act_wait(act, KBS_REFVALUE, name);
 	}
@@ -204,7 +204,7 @@ static void look_identities(const struct state *s, struct machine_look *l, struc
 
 /* Find out what the Trustees hold of this Machine, and register for the answers that the
  * decision depends on. */
-static void look_trustee(const struct state *s, struct machine_look *l, struct ctl_act *act)
+static void look_trustee(const struct caches *s, struct machine_look *l, struct ctl_act *act)
 {
 	const struct kobj *declared;
 
@@ -216,11 +216,11 @@ static void look_trustee(const struct state *s, struct machine_look *l, struct c
 	/* This Machine withdraws what it declared, even if the ID belongs to another one now. */
 	l->owns_path = l->id_owner == l->m ||
 		       (declared && str_eq(model_secret(declared)->owner_uid, l->m->obj.uid));
-	l->v.observed_key = state_trustee_observed(s, KBS_RESOURCE, l->path);
+	l->v.observed_key = caches_trustee_observed(s, KBS_RESOURCE, l->path);
 	l->v.declared = declared && declared == (const struct kobj *)l->base.secret;
 	l->v.path_revoked = kbs_sync_is_revoked(s->sync, KBS_RESOURCE, l->path);
 	l->v.can_restore = declared && model_secret(declared)->root &&
-			   state_machine_announces(l->m, model_secret(declared)) &&
+			   caches_machine_announces(l->m, model_secret(declared)) &&
 			   str_eq(model_secret(declared)->owner_uid, l->m->obj.uid);
 	if (!revokes(l) || !l->owns_path)
 		return;
@@ -241,25 +241,25 @@ static void look_record(const struct ctl_kind *k, struct machine_look *l)
 	l->notes.path = l->owns_path && l->v.delivered && ctl_record_is_wanted(r) &&
 			l->v.observed_key != KBS_OBSERVED_NONE;
 	l->notes.id = l->id_owner == l->m && ctl_record_id_counts(r, l->m->id) &&
-		      !state_machine_is_expired(k->state, l->m);
+		      !caches_machine_is_expired(k->caches, l->m);
 	l->v.recorded = ctl_machine_recorded(r, &l->notes, l->path, l->m);
 	if (l->v.recorded == CTL_RECORD_FAILS)
 		l->problem = ctl_record_problem(r);
 }
 
 /* Compare the Secret with the announcements on the Machine. */
-static void look_key(const struct state *s, struct machine_look *l, const struct ctl_act *act)
+static void look_key(const struct caches *s, struct machine_look *l, const struct ctl_act *act)
 {
-	bool shared = state_cluster_shares_keys(s);
+	bool shared = caches_cluster_shares_keys(s);
 
 	l->base.secret_name = l->m->id;
-	l->base.secret = l->m->id_valid ? state_secret(s, l->m->id) : NULL;
-	l->v.luks = state_machine_luks(s, l->m);
+	l->base.secret = l->m->id_valid ? caches_secret(s, l->m->id) : NULL;
+	l->v.luks = caches_machine_luks(s, l->m);
 	l->v.must_read = !l->base.secret && act->must_read;
 	l->v.in_hand = act->made && model_mark_announces(l->m->announced, act->made_sha256);
-	l->v.key_ours = state_machine_announces(l->m, l->base.secret);
-	l->v.inherits = state_machine_inherits(s, l->m, l->base.secret);
-	l->v.lost = state_machine_lost_key(s, l->m);
+	l->v.key_ours = caches_machine_announces(l->m, l->base.secret);
+	l->v.inherits = caches_machine_inherits(s, l->m, l->base.secret);
+	l->v.lost = caches_machine_lost_key(s, l->m);
 	/*
 	 * With keyIsolation PerMachine, the disk key is not delivered before a key of its node is
 	 * bound. The marks say what was delivered; a key that was delivered without need (keys were
@@ -268,22 +268,22 @@ static void look_key(const struct state *s, struct machine_look *l, const struct
 	l->v.announced = l->m->announced != NULL;
 	l->v.delivered = model_machine_delivered(l->m);
 	l->v.must_mark = shared && (!l->v.delivered || (!l->m->bound_at && l->m->recalled));
-	l->v.may_deliver = !state_cluster_withholds(s, l->m->withheld) &&
+	l->v.may_deliver = !caches_cluster_withholds(s, l->m->withheld) &&
 			   (l->m->bound_at || (shared && !l->v.must_mark));
 }
 
 /* Apply pendingTTL, only to Machines that a listener created, and only where nodes can register
  * keys at all. */
-static void look_age(const struct state *s, struct machine_look *l)
+static void look_age(const struct caches *s, struct machine_look *l)
 {
-	const struct model_cluster *policy = state_cluster_policy(s);
+	const struct model_cluster *policy = caches_cluster_policy(s);
 
 	l->v.bound = l->m->bound_at || l->ak ||
 		     k8s_cache_unreadable(s->aks); /* one of these may be bound to it */
-	l->v.never_attested = state_machine_never_attested(s, l->m);
-	l->v.overdue = state_machine_may_expire(s, l->m) && (!l->v.bound || l->v.never_attested) &&
+	l->v.never_attested = caches_machine_never_attested(s, l->m);
+	l->v.overdue = caches_machine_may_expire(s, l->m) && (!l->v.bound || l->v.never_attested) &&
 		       policy && policy->public_ak_addr &&
-		       ctl_look_is_overdue(&l->base, policy, state_machine_waits_since_s(l->m));
+		       ctl_look_is_overdue(&l->base, policy, caches_machine_waits_since_s(l->m));
 }
 
 /* ---- conditions */
@@ -296,7 +296,7 @@ static void look_age(const struct state *s, struct machine_look *l)
 static void want_key_other(const char *ns, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_KEY_READY;
-	bool whole = l->v.luks == STATE_LUKS_OK || l->v.luks == STATE_LUKS_DELETING;
+	bool whole = l->v.luks == CACHES_LUKS_OK || l->v.luks == CACHES_LUKS_DELETING;
 
 	if (l->v.delivered && l->v.can_restore)
 		WANT(l, c, false, MACHINE_CONFLICT,
@@ -332,14 +332,14 @@ static void want_key(const char *ns, struct machine_look *l)
 		WANT(l, c, false, MACHINE_DUPLICATE_ID,
 			"Machine %s already uses this id, so this Machine has no effect. Delete the wrong one.",
 			l->id_owner->obj.name);
-	else if (l->v.luks == STATE_LUKS_ABSENT && !l->v.delivered && !l->v.lost)
+	else if (l->v.luks == CACHES_LUKS_ABSENT && !l->v.delivered && !l->v.lost)
 		WANT(l, c, false, MACHINE_KEY_PENDING, "The disk key is being created.");
-	else if (l->v.luks == STATE_LUKS_ABSENT) /* final until an administrator acts */
+	else if (l->v.luks == CACHES_LUKS_ABSENT) /* final until an administrator acts */
 		WANT(l, c, false, MACHINE_KEY_LOST,
 			"Secret %s is gone and its key is no longer in memory. No new key is created, because the disk may be encrypted "
 			"with the old one. Restore the Secret from a backup, or delete the Machine and install the node again.",
 			m->id);
-	else if (l->v.luks == STATE_LUKS_UNREADABLE)
+	else if (l->v.luks == CACHES_LUKS_UNREADABLE)
 		WANT(l, c, false, MACHINE_KEY_MALFORMED,
 			"Secret %s is larger than 2 MiB and cannot be read; reduce its size. A delivered key stays in Trustee.",
 			m->id);
@@ -371,7 +371,7 @@ static void want_bound(const char *ns, struct machine_look *l)
 
 /* Name the Trustees that lack the key, or, once all have the key, those that lack the identity. */
 static const char *lacking(
-	const struct state *s, const struct machine_look *l, bool key_is_right, struct strbuf *out)
+	const struct caches *s, const struct machine_look *l, bool key_is_right, struct strbuf *out)
 {
 	return key_is_right && l->lacking[0]
 		       ? ctl_trustee_lacking(s->sync, KBS_REFVALUE, l->lacking, out)
@@ -379,7 +379,7 @@ static const char *lacking(
 }
 
 /* While Trustee is being probed after a start, a True stays: it would flap for every Machine. */
-static void want_delivered(const struct state *s, struct machine_look *l)
+static void want_delivered(const struct caches *s, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_DELIVERED;
 	cleanup_strbuf struct strbuf why = STRBUF_INIT;
@@ -389,10 +389,10 @@ static void want_delivered(const struct state *s, struct machine_look *l)
 			"Every Trustee confirmed that the key and the identity are deleted, but the deletion cannot be recorded: %s. "
 			"Retried automatically.",
 			l->problem);
-	else if (l->v.deleting && (l->owns_path || !state_trustee_gone(l->v.observed_ids)))
+	else if (l->v.deleting && (l->owns_path || !caches_trustee_gone(l->v.observed_ids)))
 		WANT(l, c, false, MACHINE_REVOKING,
 			"Waiting until every Trustee confirms that the key and the identity are deleted. %s",
-			lacking(s, l, !l->owns_path || state_trustee_gone(l->v.observed_key),
+			lacking(s, l, !l->owns_path || caches_trustee_gone(l->v.observed_key),
 				&why));
 	else if (l->v.authority == MODEL_AUTHORITY_RETIRED && l->m->has_finalizer)
 		WANT(l, c, false, MACHINE_REVOKING,
@@ -405,7 +405,7 @@ static void want_delivered(const struct state *s, struct machine_look *l)
 			"Waiting for the disk key and an approved AttestationKey.");
 	else if ((l->v.observed_key == KBS_OBSERVED_PRESENT &&
 			 l->observed_identity == KBS_OBSERVED_PRESENT) ||
-		 (state_trustee_is_probing(s) && l->m->cond[c].status == KOBJ_COND_TRUE))
+		 (caches_trustee_is_probing(s) && l->m->cond[c].status == KOBJ_COND_TRUE))
 		WANT(l, c, true, MACHINE_DELIVERED_OK,
 			"Every administered Trustee has the key and the identity.");
 	else
@@ -434,7 +434,7 @@ static void want_ready(struct machine_look *l)
  * order matters, because later parts use what earlier ones found. */
 static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struct ctl_look *out)
 {
-	const struct state *s = k->state;
+	const struct caches *s = k->caches;
 	const struct kobj *o = k8s_cache_find(s->machines, name);
 	struct machine_look *l = (struct machine_look *)out;
 
@@ -446,23 +446,23 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 	l->m = model_machine(o);
 	l->base.have = l->m->cond;
 	l->v.deleting = o->deleting;
-	l->v.authority = state_cluster_authority(s);
+	l->v.authority = caches_cluster_authority(s);
 	l->v.has_finalizer = l->m->has_finalizer;
 	l->v.id_ok = l->m->id_valid;
 	l->v.confirmed = ctl_live_is(&act->self, o);
-	l->id_owner = state_machine_of_id(s, l->m->id);
+	l->id_owner = caches_machine_of_id(s, l->m->id);
 	l->v.owns_id = l->id_owner == l->m;
-	l->v.adopt = l->m->by_listener && l->m->n_owners == 0 && state_cluster_policy(s);
+	l->v.adopt = l->m->by_listener && l->m->n_owners == 0 && caches_cluster_policy(s);
 	if (l->m->id_valid)
 		rats_resource_path(l->m->id, l->path);
-	l->ak = state_ak_of_machine(s, l->m);
+	l->ak = caches_ak_of_machine(s, l->m);
 	look_age(s, l);
 	look_key(s, l, act);
 	look_trustee(s, l, act);
 	/* A delivered key has to be taken back: nothing is bound, keys are not shared, and some
 	 * Trustee may hold it. */
 	if (!l->v.deleting && l->m->delivered_at && !l->m->recalled && !l->v.may_deliver &&
-		!l->ak && state_cluster_policy(s) && l->v.observed_key != KBS_OBSERVED_NONE) {
+		!l->ak && caches_cluster_policy(s) && l->v.observed_key != KBS_OBSERVED_NONE) {
 		l->v.recall = true;
 		ctl_act_wait(act, KBS_RESOURCE, l->path);
 	}
@@ -492,7 +492,7 @@ static void declare(struct ctl_kind *k, const struct ctl_look *look)
 	struct log_ctx lc = {"Machine", k->env->ns, look->o->name, look->o->uid};
 
 	if (kbs_sync_declare(
-		    k->state->sync, KBS_RESOURCE, l->path, &l->base.secret->obj, render_root))
+		    k->caches->sync, KBS_RESOURCE, l->path, &l->base.secret->obj, render_root))
 		log_debug(&lc, "key declared", "resource=%s", log_esc(l->path));
 }
 
@@ -503,7 +503,7 @@ static void recall(struct ctl_kind *k, const struct ctl_look *look)
 	const struct machine_look *l = (const struct machine_look *)look;
 	struct log_ctx lc = {"Machine", k->env->ns, look->o->name, look->o->uid};
 
-	kbs_sync_revoke(k->state->sync, KBS_RESOURCE, l->path);
+	kbs_sync_revoke(k->caches->sync, KBS_RESOURCE, l->path);
 	log_info(&lc, "key is being revoked", "reason=\"no key is bound\"");
 }
 
@@ -512,7 +512,7 @@ static void recall(struct ctl_kind *k, const struct ctl_look *look)
 static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
-	const struct state *s = k->state;
+	const struct caches *s = k->caches;
 	struct log_ctx lc = {"Machine", k->env->ns, look->o->name, look->o->uid};
 	char name[RATS_IDENTITY_NAME_LEN + 1];
 
@@ -591,7 +591,7 @@ static struct op *make_secret(
 	cleanup_secret struct secret *root = NULL;
 
 	if (d == CTL_MACHINE_RESTORE_SECRET)
-		root = render_root(kbs_sync_object(k->state->sync, KBS_RESOURCE, l->path));
+		root = render_root(kbs_sync_object(k->caches->sync, KBS_RESOURCE, l->path));
 	return ctl_kind_create_secret(k, a,
 		model_luks_secret_text(l->m->id, l->m->obj.name, l->m->obj.uid,
 			d == CTL_MACHINE_RESTORE_SECRET ? root : a->made));
@@ -650,7 +650,7 @@ static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_
 	else
 		json_object_put(marks);
 	if (d == CTL_MACHINE_ADOPT) {
-		cluster = state_cluster(k->state);
+		cluster = caches_cluster(k->caches);
 		json_add(meta, "ownerReferences",
 			json_push(json_arr(), kobj_owner_json(&kobj_cluster, cluster->obj.name,
 						      cluster->obj.uid)));
@@ -718,14 +718,14 @@ static const struct ctl_do acts[CTL_MACHINE_N_DO] = {
 /* Several Machines may claim one ID; a change of one of them may concern all. */
 static void wake_id(struct ctl_kind *k, const char *id)
 {
-	ctl_kind_wake_index(k, k->state->machines, 0, id);
+	ctl_kind_wake_index(k, k->caches->machines, 0, id);
 }
 
 /* Withdraw what a deleted Machine declared. If someone removed its finalizer by force, revoke
  * the key: no step of this Machine will. */
 static void on_gone(struct ctl_kind *k, const struct model_machine *was)
 {
-	struct kbs_sync *sync = k->state->sync;
+	struct kbs_sync *sync = k->caches->sync;
 	char path[RATS_RESOURCE_PATH_MAX];
 	const struct kobj *declared;
 
@@ -735,9 +735,9 @@ static void on_gone(struct ctl_kind *k, const struct model_machine *was)
 	declared = kbs_sync_object(sync, KBS_RESOURCE, path);
 	if (declared && str_eq(model_secret(declared)->owner_uid, was->obj.uid))
 		kbs_sync_revoke(sync, KBS_RESOURCE, path);
-	if (k8s_cache_first(k->state->machines, 0, was->id))
+	if (k8s_cache_first(k->caches->machines, 0, was->id))
 		return; /* the next one with this id decides */
-	if (state_trustee_gone(state_trustee_observed(k->state, KBS_RESOURCE, path)))
+	if (caches_trustee_gone(caches_trustee_observed(k->caches, KBS_RESOURCE, path)))
 		kbs_sync_forget(sync, KBS_RESOURCE, path);
 	else if (was->has_finalizer)
 		kbs_sync_revoke(sync, KBS_RESOURCE, path);
@@ -796,37 +796,37 @@ static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 		ctl_kind_wake_all(k);
 		return;
 	}
-	if (state_trustee_is_filling(k->state, kind, name))
+	if (caches_trustee_is_filling(k->caches, kind, name))
 		return;
 	if (kind == KBS_REFVALUE) {
 		if (!rats_is_identity_name(name))
 			return;
 		for (unsigned i = 0; i <= KBS_LIST_MAX; i++) {
-			declared = kbs_sync_object_at(k->state->sync, kind, name, i);
+			declared = kbs_sync_object_at(k->caches->sync, kind, name, i);
 			if (!declared)
 				return;
 			wake_id(k, model_ak(declared)->uuid);
 		}
 	} else if (rats_resource_id(name, id)) {
 		wake_id(k, id);
-		if (!k8s_cache_first(k->state->machines, 0, id) &&
-			state_trustee_gone(state_trustee_observed(k->state, kind, name)))
-			kbs_sync_forget(k->state->sync, kind, name);
+		if (!k8s_cache_first(k->caches->machines, 0, id) &&
+			caches_trustee_gone(caches_trustee_observed(k->caches, kind, name)))
+			kbs_sync_forget(k->caches->sync, kind, name);
 	}
 }
 
 struct ctl_kind *ctl_machine_new(const struct ctl_env *env)
 {
 	static const struct ctl_watch watches[] = {
-		{STATE_MACHINES, map_machine},
-		{STATE_AKS, map_ak},
-		{STATE_SECRETS, map_secret},
-		{STATE_CLUSTERS, ctl_kind_map_cluster},
+		{CACHES_MACHINES, map_machine},
+		{CACHES_AKS, map_ak},
+		{CACHES_SECRETS, map_secret},
+		{CACHES_CLUSTERS, ctl_kind_map_cluster},
 		{.map = NULL},
 	};
 	static const struct ctl_kind_conf conf = {
 		.name = "machine",
-		.of = STATE_MACHINES,
+		.of = CACHES_MACHINES,
 		.size = sizeof(struct ctl_kind),
 		.look_size = sizeof(struct machine_look),
 		.n_conds = MACHINE_N_CONDS,

@@ -20,8 +20,8 @@
 #include "tec/kobj/owner.h"
 #include "tec/model/content.h"
 #include "tec/model/mark.h"
-#include "tec/state/kinds.h"
-#include "tec/state/adoption_cutoff.h"
+#include "tec/caches/kinds.h"
+#include "tec/caches/adoption_cutoff.h"
 
 void ctl_own_init(struct ctl_own *own, const struct ctl_env *env, const struct ctl_own_conf *conf,
 	void *self, const char *name)
@@ -67,8 +67,8 @@ bool ctl_own_text_announced(const struct ctl_own *own, const struct kobj *owner)
 /* A Secret of another owner is not even read; its content could not make it ours. */
 enum ctl_own_state ctl_own_state(const struct ctl_own *own, const struct kobj *owner)
 {
-	const struct state *s = own->env->state;
-	const struct model_secret *o = state_secret(s, own->name);
+	const struct caches *s = own->env->caches;
+	const struct model_secret *o = caches_secret(s, own->name);
 
 	if (!o)
 		return own->must_read ? CTL_OWN_UNREAD : CTL_OWN_ABSENT;
@@ -78,8 +78,8 @@ enum ctl_own_state ctl_own_state(const struct ctl_own *own, const struct kobj *o
 		return CTL_OWN_UNREAD;
 	if (announces(own, owner, own->hash))
 		return CTL_OWN_GOOD;
-	return own->hash[0] && state_adoption_cutoff_is_after(s, &o->obj) &&
-			       state_adoption_cutoff_is_after(s, owner)
+	return own->hash[0] && caches_adoption_cutoff_is_after(s, &o->obj) &&
+			       caches_adoption_cutoff_is_after(s, owner)
 		       ? CTL_OWN_OLDER
 		       : CTL_OWN_PLANTED;
 }
@@ -163,7 +163,7 @@ struct op *ctl_own_start(struct ctl_own *own, struct op_scope *ops, enum ctl_own
 			secret_new_copy(secret_peek(own->text), secret_len(own->text)), done, arg);
 	case CTL_OWN_DELETE:
 		return k8s_call_delete(env->api, ops, &kobj_secret, env->ns, own->name,
-			state_secret(env->state, own->name)->obj.uid, NULL, done, arg);
+			caches_secret(env->caches, own->name)->obj.uid, NULL, done, arg);
 	case CTL_OWN_NOTHING:
 	case CTL_OWN_ANNOUNCE:
 		break;

@@ -127,7 +127,7 @@ static int choose(const struct ctl_record *r, bool *drops)
 		const struct model_configmap *m;
 
 		model_record_name(i, name);
-		m = state_configmap(r->env->state, name);
+		m = caches_configmap(r->env->caches, name);
 		if (m && (m->plain.obj.unreadable || m->plain.obj.immutable))
 			continue;
 		if (!m || count(r, REVOKED, m->record) < MODEL_RECORD_ENTRIES) {
@@ -153,7 +153,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 static void write_map(struct ctl_record *r, const char *name, enum book b,
 	const struct model_record *record, size_t room, struct strbuf *text)
 {
-	const struct model_configmap *m = state_configmap(r->env->state, name);
+	const struct model_configmap *m = caches_configmap(r->env->caches, name);
 	cleanup_json struct json_object *o = NULL;
 	struct json_object *meta;
 	struct waiting *w;
@@ -189,7 +189,7 @@ static void write_map(struct ctl_record *r, const char *name, enum book b,
 /* Called before the write, which may still fail: better one warning too many. */
 static void tell_dropped(struct ctl_record *r)
 {
-	const struct model_cluster *c = state_cluster(r->env->state);
+	const struct model_cluster *c = caches_cluster(r->env->caches);
 
 	log_warn(NULL, "too many revocations, the oldest are no longer recorded", NULL);
 	if (c)
@@ -213,7 +213,7 @@ static bool write_revoked(struct ctl_record *r)
 	if (TAILQ_EMPTY(&r->waiting[REVOKED]) || (map = choose(r, &drops)) < 0)
 		return false;
 	model_record_name((unsigned)map, name);
-	record = state_record(r->env->state, name);
+	record = caches_record(r->env->caches, name);
 	if (drops) {
 		tell_dropped(r);
 		model_record_add(&text, MODEL_RECORD_DROPPED, "-", record->newest_s);
@@ -227,7 +227,7 @@ static bool write_revoked(struct ctl_record *r)
 /* IDs are never dropped while valid: when the book is full, further ones wait. */
 static bool write_ids(struct ctl_record *r)
 {
-	const struct model_configmap *m = state_configmap(r->env->state, MODEL_RECORD_IDS);
+	const struct model_configmap *m = caches_configmap(r->env->caches, MODEL_RECORD_IDS);
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	size_t n = m ? count(r, IDS, m->record) : 0;
 
@@ -246,7 +246,7 @@ static void work(void *arg)
 	if (r->call)
 		return;
 	r->ids_first = !r->ids_first; /* a failing book does not block the other */
-	if (k8s_cache_filled(r->env->state->configmaps) &&
+	if (k8s_cache_filled(r->env->caches->configmaps) &&
 		(r->ids_first ? write_ids(r) || write_revoked(r)
 			      : write_revoked(r) || write_ids(r)))
 		return;
@@ -267,7 +267,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	if (!err_is_set(err)) {
 		backoff_reset(&r->backoff);
 		*problem = '\0';
-		ctl_take_answer(r->env->state->configmaps, result->object, true);
+		ctl_take_answer(r->env->caches->configmaps, result->object, true);
 	} else if (refused) {
 		snprintf(problem, sizeof(r->problem[0]), "%s", err->text);
 	}
@@ -313,7 +313,7 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 /* Any server with its own store is enough, also one named in spec.trusteeServers. */
 bool ctl_record_is_wanted(const struct ctl_record *r)
 {
-	const struct model_cluster *c = state_cluster(r->env->state);
+	const struct model_cluster *c = caches_cluster(r->env->caches);
 	bool others = !r->env->kbs_in_process && !(c && c->delivery == MODEL_DELIVERY_VOLUMES);
 
 	for (unsigned i = 0; c && i < c->n_servers; i++)
@@ -328,7 +328,7 @@ enum ctl_recorded ctl_record_state(
 {
 	int64_t since_s = kind == MODEL_RECORD_ID ? at_s : clock_wall_s() - DAY_S;
 
-	if (state_record_has(r->env->state, kind, name, since_s))
+	if (caches_record_has(r->env->caches, kind, name, since_s))
 		return CTL_RECORDED;
 	if (!find(r, kind, name, NULL, NULL))
 		return CTL_RECORD_MISSING;
@@ -365,10 +365,10 @@ const char *ctl_record_problem(const struct ctl_record *r)
  * ID. */
 bool ctl_record_id_counts(const struct ctl_record *r, const char *id)
 {
-	const struct model_cluster *c = state_cluster(r->env->state);
+	const struct model_cluster *c = caches_cluster(r->env->caches);
 
 	if (!c) /* IDs issued for a cluster end with it */
-		return state_cluster_unknown(r->env->state);
+		return caches_cluster_unknown(r->env->caches);
 	return (c->reg_machine == MODEL_REG_AT_KEY ||
 		       model_cluster_announced(c, RENDER_REGKEY_CURRENT)) &&
 	       rats_ticket_counts(id, rats_ticket_epoch(clock_wall_s(), c->pending_ttl_ms));
@@ -383,7 +383,7 @@ void ctl_record_end_ids(struct ctl_record *r, int64_t before_s)
 /* Called for each look of the cluster, so the cheap comparison of the count comes first. */
 bool ctl_record_ids_full(const struct ctl_record *r)
 {
-	const struct model_record *ids = state_record(r->env->state, MODEL_RECORD_IDS);
+	const struct model_record *ids = caches_record(r->env->caches, MODEL_RECORD_IDS);
 	size_t n = 0;
 
 	for (size_t i = 0; ids && ids->n >= MODEL_RECORD_IDS_MAX && i < ids->n; i++)
@@ -401,7 +401,7 @@ struct ctl_record *ctl_record_new(const struct ctl_env *env)
 	timer_init(&r->due, env->loop, work, r);
 	for (int b = 0; b < N_BOOKS; b++)
 		TAILQ_INIT(&r->waiting[b]);
-	k8s_cache_listen(env->state->configmaps, on_change, r);
+	k8s_cache_listen(env->caches->configmaps, on_change, r);
 	return r;
 }
 

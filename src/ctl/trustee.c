@@ -30,7 +30,7 @@
 #include "tec/model/content.h"
 #include "tec/model/pod.h"
 #include "tec/render/trustee.h"
-#include "tec/state/record.h"
+#include "tec/caches/record.h"
 
 #define SERVERS_MAX   24
 #define KBS_SERVICE   "kbs-service"
@@ -206,7 +206,7 @@ static bool place_owned(const struct ctl_env *env, const struct model_cluster *c
 	const struct trustee_desc *d, const char *scheme, struct trustee_place *out)
 {
 	cleanup_free char *host = host_of_primary(env, d);
-	const struct k8s_cache *services = env->state->services;
+	const struct k8s_cache *services = env->caches->services;
 	bool guarded = !k8s_cache_filled(services) || k8s_cache_find(services, ADMIN_SERVICE);
 	const struct model_plain *service;
 	int port;
@@ -318,10 +318,10 @@ static char *text_of(const struct trustee_server *servers)
 /* By resourceVersion: a change by another client means reading again. */
 static bool memory_is_read(const struct ctl_trustee *c)
 {
-	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
+	const struct kobj *o = k8s_cache_find(c->env->caches->configmaps, CACHES_TRUSTEE_MEMORY);
 
 	/* An unreadable ConfigMap is overwritten, provided that its content was known. */
-	if (!k8s_cache_filled(c->env->state->configmaps) || (o && o->unreadable))
+	if (!k8s_cache_filled(c->env->caches->configmaps) || (o && o->unreadable))
 		return c->memory_known;
 	return o ? str_eq(o->rv, c->memory_rv) : !c->memory_rv;
 }
@@ -329,7 +329,7 @@ static bool memory_is_read(const struct ctl_trustee *c)
 /* Compares texts: what memory should say, and what it said when last read or written. */
 static void memory_look(const struct ctl_trustee *c, struct ctl_trustee_memory_view *v)
 {
-	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
+	const struct kobj *o = k8s_cache_find(c->env->caches->configmaps, CACHES_TRUSTEE_MEMORY);
 	cleanup_free char *text = text_of(c->servers);
 
 	v->read = memory_is_read(c);
@@ -368,7 +368,7 @@ static void server_close(const struct ctl_trustee *c, struct trustee_server *s)
 {
 	kbs_push_free(steal_ptr(&s->push));
 	if (s->is_target)
-		kbs_sync_target_remove(c->env->state->sync, s->name);
+		kbs_sync_target_remove(c->env->caches->sync, s->name);
 	s->is_target = false;
 	bytes_fini(&s->admin);
 	bytes_fini(&s->ca);
@@ -398,9 +398,9 @@ static bool each_revoked(
 {
 	const struct ctl_trustee *c = trustee;
 
-	if (!k8s_cache_filled(c->env->state->configmaps))
+	if (!k8s_cache_filled(c->env->caches->configmaps))
 		return false;
-	state_record_each(c->env->state, model_record_oldest_s(clock_wall_s()), fn, fn_arg);
+	caches_record_each(c->env->caches, model_record_oldest_s(clock_wall_s()), fn, fn_arg);
 	return true;
 }
 
@@ -429,9 +429,9 @@ static void server_open(struct ctl_trustee *c, struct trustee_server *s, const c
 	s->cluster_uid = xstrdup(cluster_uid);
 	s->is_target = s->desc.volumes;
 	if (s->is_target)
-		kbs_sync_target_add(c->env->state->sync, s->name);
+		kbs_sync_target_add(c->env->caches->sync, s->name);
 	else
-		s->push = kbs_push_new(c->env->loop, c->env->state->sync, &conf, NULL);
+		s->push = kbs_push_new(c->env->loop, c->env->caches->sync, &conf, NULL);
 	log_info(NULL, "Trustee is administered", "trustee=%s", log_esc(s->name));
 }
 
@@ -439,7 +439,7 @@ static void server_open(struct ctl_trustee *c, struct trustee_server *s, const c
  * this is the only warning. */
 static void tell_left(const struct ctl_trustee *c, const char *name)
 {
-	const struct model_cluster *served = state_cluster(c->env->state);
+	const struct model_cluster *served = caches_cluster(c->env->caches);
 
 	if (!served)
 		return;
@@ -498,12 +498,12 @@ static bool may_hold(const struct ctl_trustee *c, const struct trustee_server *s
 		if (x->wanted && x->desc.owned)
 			return false; /* the same server under a new address */
 	if (s->desc.owned)
-		return state_trustee_is_left(env->state);
-	if (state_cluster_unknown(env->state))
+		return caches_trustee_is_left(env->caches);
+	if (caches_cluster_unknown(env->caches))
 		return true;
-	if (state_cluster(env->state)) /* an administrator removed it from spec */
+	if (caches_cluster(env->caches)) /* an administrator removed it from spec */
 		return false;
-	kbs_sync_counts(env->state->sync, &declared, &confirmed, &revoking);
+	kbs_sync_counts(env->caches->sync, &declared, &confirmed, &revoking);
 	return declared || revoking;
 }
 
@@ -515,7 +515,7 @@ static void want_settings(struct ctl_trustee *c, const struct model_cluster *ser
 	const struct model_cluster *of = served ? served : &none;
 
 	if (served || !c->has_policies)
-		kbs_sync_policies(c->env->state->sync, render_trustee_attestation_policy(of),
+		kbs_sync_policies(c->env->caches->sync, render_trustee_attestation_policy(of),
 			render_trustee_resource_policy(of),
 			of->isolation == MODEL_ISOLATION_SHARED);
 	c->has_policies = true;
@@ -542,11 +542,11 @@ static void want_by_spec(struct ctl_trustee *c, const struct model_cluster *serv
 static void list_update(void *trustee)
 {
 	struct ctl_trustee *c = trustee;
-	const struct model_cluster *served = state_cluster(c->env->state);
+	const struct model_cluster *served = caches_cluster(c->env->caches);
 	bool lost = served && served->extended_lost, has_primary = false;
 	struct trustee_desc d;
 
-	if (!c->on || state_cluster_unknown(c->env->state)) /* the list stays */
+	if (!c->on || caches_cluster_unknown(c->env->caches)) /* the list stays */
 		return;
 	want_settings(c, served);
 	for (struct trustee_server *s = c->servers; s; s = s->next)
@@ -565,14 +565,14 @@ static void list_update(void *trustee)
 		has_primary |= s->desc.primary;
 	if (lost && !has_primary && memory_is_read(c))
 		want_by_spec(c, served);
-	if (!served && !c->servers && state_trustee_is_left(c->env->state)) {
+	if (!served && !c->servers && caches_trustee_is_left(c->env->caches)) {
 		/* Its cluster may have been deleted before this process started. */
 		d = (struct trustee_desc){.primary = true, .owned = true};
 		server_want(c, "kbs-service", &d, NULL);
 	}
 	for (struct trustee_server *s = c->servers; s; s = s->next)
 		ctl_runner_wake(c->runner, s->name);
-	ctl_runner_wake(c->runner, STATE_TRUSTEE_MEMORY);
+	ctl_runner_wake(c->runner, CACHES_TRUSTEE_MEMORY);
 }
 
 /* Deferred to the next turn, because many objects change together. */
@@ -597,12 +597,12 @@ static void on_memory(void *arg, const struct err *err, const struct k8s_result 
 		log_err(LOG_WARN, NULL, "ConfigMap tec-trustees cannot be read or written", err);
 	} else if (gone || a->doing == CTL_TRUSTEE_DELETE_MEMORY) {
 		memory_set(c, NULL, NULL);
-		k8s_cache_remove(c->env->state->configmaps, STATE_TRUSTEE_MEMORY, NULL);
+		k8s_cache_remove(c->env->caches->configmaps, CACHES_TRUSTEE_MEMORY, NULL);
 	} else {
 		memory_set(c, json_get_str(r->object, "metadata/resourceVersion"),
 			json_get_str(r->object, "data/" MEMORY_FILE));
 		c->adopt = a->doing == CTL_TRUSTEE_READ_MEMORY;
-		ctl_take_answer(c->env->state->configmaps, r->object, true);
+		ctl_take_answer(c->env->caches->configmaps, r->object, true);
 	}
 	c->memory_known |= gone || !err_is_set(err);
 	ctl_act_end(a, gone ? &(const struct err)ERR_INIT : err);
@@ -618,14 +618,14 @@ static struct op *memory_start(struct ctl_trustee *c, enum ctl_trustee_do d, str
 
 	if (d == CTL_TRUSTEE_READ_MEMORY)
 		return k8s_call_get(env->api, &c->acts.ops, &kobj_configmap, env->ns,
-			STATE_TRUSTEE_MEMORY, on_memory, a);
+			CACHES_TRUSTEE_MEMORY, on_memory, a);
 	if (d == CTL_TRUSTEE_DELETE_MEMORY)
 		return k8s_call_delete(env->api, &c->acts.ops, &kobj_configmap, env->ns,
-			STATE_TRUSTEE_MEMORY,
-			k8s_cache_find(env->state->configmaps, STATE_TRUSTEE_MEMORY)->uid, NULL,
+			CACHES_TRUSTEE_MEMORY,
+			k8s_cache_find(env->caches->configmaps, CACHES_TRUSTEE_MEMORY)->uid, NULL,
 			on_memory, a);
 	text = text_of(c->servers);
-	o = ctl_configmap_new(STATE_TRUSTEE_MEMORY, env->ns);
+	o = ctl_configmap_new(CACHES_TRUSTEE_MEMORY, env->ns);
 	json_add(o, "data", json_add_str(json_obj(), MEMORY_FILE, text));
 	return k8s_call_apply(env->api, &c->acts.ops, &kobj_configmap, env->ns, o, on_memory, a);
 }
@@ -645,7 +645,7 @@ enum ctl_trustee_do ctl_trustee_decide_memory(const struct ctl_trustee_memory_vi
 /* Reading comes first, so that servers of an earlier run are not overwritten. */
 static struct queue_next step_memory(struct ctl_trustee *c)
 {
-	const struct kobj *o = k8s_cache_find(c->env->state->configmaps, STATE_TRUSTEE_MEMORY);
+	const struct kobj *o = k8s_cache_find(c->env->caches->configmaps, CACHES_TRUSTEE_MEMORY);
 	struct ctl_trustee_memory_view v;
 	enum ctl_trustee_do d;
 	struct ctl_act *a;
@@ -653,10 +653,10 @@ static struct queue_next step_memory(struct ctl_trustee *c)
 	memory_look(c, &v);
 	d = ctl_trustee_decide_memory(&v);
 	if (d == CTL_TRUSTEE_NOTHING || c->adopt) { /* the update of the list wakes this key */
-		ctl_act_drop(ctl_act_find(&c->acts, STATE_TRUSTEE_MEMORY));
+		ctl_act_drop(ctl_act_find(&c->acts, CACHES_TRUSTEE_MEMORY));
 		return ctl_settled();
 	}
-	a = ctl_act_get(&c->acts, STATE_TRUSTEE_MEMORY);
+	a = ctl_act_get(&c->acts, CACHES_TRUSTEE_MEMORY);
 	if (!ctl_act_begin(a, (int)d, ctl_version(o)))
 		return ctl_retry(0, "no-effect");
 	op_hold(&a->op, memory_start(c, d, a));
@@ -692,7 +692,7 @@ enum ctl_trustee_do ctl_trustee_decide(const struct ctl_trustee_view *v)
 /* A Secret that is being deleted counts as missing: its content may be gone at the next read. */
 static const struct kobj *secret_there(const struct ctl_env *env, const char *name)
 {
-	const struct kobj *o = name ? k8s_cache_find(env->state->secrets, name) : NULL;
+	const struct kobj *o = name ? k8s_cache_find(env->caches->secrets, name) : NULL;
 
 	return o && !o->deleting ? o : NULL;
 }
@@ -700,7 +700,7 @@ static const struct kobj *secret_there(const struct ctl_env *env, const char *na
 /* Tell whether spec.tls.caSHA256 forbids the CA of this server. */
 static bool is_ca_refused(const struct ctl_env *env, const struct trustee_server *s)
 {
-	const struct model_cluster *served = state_cluster(env->state);
+	const struct model_cluster *served = caches_cluster(env->caches);
 	const struct model_secret *ca =
 		(const struct model_secret *)secret_there(env, s->desc.ca_secret);
 
@@ -712,7 +712,7 @@ static bool is_ca_refused(const struct ctl_env *env, const struct trustee_server
 static void say_refused(
 	const struct ctl_env *env, const struct trustee_server *s, struct strbuf *out)
 {
-	const struct model_cluster *served = state_cluster(env->state);
+	const struct model_cluster *served = caches_cluster(env->caches);
 
 	if (is_ca_refused(env, s)) {
 		strbuf_addf(out,
@@ -771,7 +771,7 @@ static void view_look(
 	const struct ctl_trustee *c, const struct trustee_server *s, struct trustee_look *l)
 {
 	const struct ctl_env *env = c->env;
-	const struct model_cluster *served = state_cluster(env->state);
+	const struct model_cluster *served = caches_cluster(env->caches);
 	const struct kobj *admin = secret_there(env, s->desc.admin_secret),
 			  *ca = secret_there(env, s->desc.ca_secret);
 	bool here = desc_is_here(env, &s->desc);
@@ -862,7 +862,7 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 /* Most acts change memory only and complete at once; reading a Secret is the only request. */
 static struct queue_next step_server(struct ctl_trustee *c, struct trustee_server *s)
 {
-	const struct model_cluster *served = state_cluster(c->env->state);
+	const struct model_cluster *served = caches_cluster(c->env->caches);
 	struct trustee_look l = {.why = STRBUF_INIT};
 	struct queue_next next = ctl_settled();
 	enum ctl_trustee_do d;
@@ -900,7 +900,7 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 			tell_left(c, s->name);
 		ctl_runner_forget(c->runner, s->name);
 		list_drop(c, s);
-		ctl_runner_wake(c->runner, STATE_TRUSTEE_MEMORY);
+		ctl_runner_wake(c->runner, CACHES_TRUSTEE_MEMORY);
 		break;
 	default:
 		break;
@@ -924,7 +924,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 
 	if (ctl_act_busy(ctl_act_find(&c->acts, key->name), &next))
 		return next;
-	if (str_eq(key->name, STATE_TRUSTEE_MEMORY))
+	if (str_eq(key->name, CACHES_TRUSTEE_MEMORY))
 		return step_memory(c);
 	if (s)
 		next = step_server(c, s);
@@ -957,8 +957,8 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 {
 	struct ctl_trustee *c = self;
 
-	if (str_eq(was ? was->name : now->name, STATE_TRUSTEE_MEMORY))
-		ctl_runner_wake(c->runner, STATE_TRUSTEE_MEMORY);
+	if (str_eq(was ? was->name : now->name, CACHES_TRUSTEE_MEMORY))
+		ctl_runner_wake(c->runner, CACHES_TRUSTEE_MEMORY);
 }
 
 static void map_service(void *self, const struct kobj *was, const struct kobj *now)
@@ -1001,12 +1001,12 @@ struct ctl_trustee *ctl_trustee_new(const struct ctl_env *env)
 
 	c->env = env;
 	c->runner = ctl_acts_init(&c->acts, env, "trustee", step, c);
-	ctl_runner_watch(c->runner, env->state->clusters, map_any);
-	ctl_runner_watch(c->runner, env->state->configmaps, map_configmap);
-	ctl_runner_watch(c->runner, env->state->services, map_service);
-	ctl_runner_watch(c->runner, env->state->deployments, map_deployment);
-	ctl_runner_watch(c->runner, env->state->pods, map_pod);
-	ctl_runner_watch(c->runner, env->state->secrets, map_secret);
+	ctl_runner_watch(c->runner, env->caches->clusters, map_any);
+	ctl_runner_watch(c->runner, env->caches->configmaps, map_configmap);
+	ctl_runner_watch(c->runner, env->caches->services, map_service);
+	ctl_runner_watch(c->runner, env->caches->deployments, map_deployment);
+	ctl_runner_watch(c->runner, env->caches->pods, map_pod);
+	ctl_runner_watch(c->runner, env->caches->secrets, map_secret);
 	return c;
 }
 
@@ -1032,7 +1032,7 @@ void ctl_trustee_off(struct ctl_trustee *c)
 	memory_set(c, NULL, NULL);
 	c->memory_known = false;
 	/* Keys leave memory with the leadership; what Trustee holds is unknown from now on. */
-	kbs_sync_reset(c->env->state->sync);
+	kbs_sync_reset(c->env->caches->sync);
 }
 
 /* Ends waiting for confirmations; see kbs/push.h. */

@@ -53,7 +53,7 @@ struct trusteeconfig_look {
 /* ---- objects */
 
 /* Children are of four kinds, each with its own cache. */
-static struct k8s_cache *cache_of(const struct state *s, enum render_trusteeconfig_child i)
+static struct k8s_cache *cache_of(const struct caches *s, enum render_trusteeconfig_child i)
 {
 	return render_child_is_configmap(i)  ? s->input_configmaps
 	       : render_child_is_secret(i)   ? s->input_secrets
@@ -62,7 +62,7 @@ static struct k8s_cache *cache_of(const struct state *s, enum render_trusteeconf
 }
 
 /* Names of children are fixed, so a child is found by name; its owner is checked by the look. */
-static const struct kobj *child_at(const struct state *s, const struct model_trusteeconfig *m,
+static const struct kobj *child_at(const struct caches *s, const struct model_trusteeconfig *m,
 	enum render_trusteeconfig_child i)
 {
 	cleanup_free char *name = render_child_name(m, i);
@@ -71,7 +71,7 @@ static const struct kobj *child_at(const struct state *s, const struct model_tru
 }
 
 /* NULL also if the child is not a copy of anything. */
-static const struct model_input *source_of(const struct state *s,
+static const struct model_input *source_of(const struct caches *s,
 	const struct model_trusteeconfig *m, enum render_trusteeconfig_child i)
 {
 	const char *name = render_child_source(m, i);
@@ -179,7 +179,7 @@ static bool spec_is_usable(struct trusteeconfig_look *l)
 
 /* Secrets of users: each must exist with the expected member before anything is copied. */
 static bool source_is_there(
-	struct trusteeconfig_look *l, const struct state *s, enum render_trusteeconfig_child i)
+	struct trusteeconfig_look *l, const struct caches *s, enum render_trusteeconfig_child i)
 {
 	const char *name = render_child_source(l->m, i), *key = render_child_source_key(i);
 	const struct model_input *in = source_of(s, l->m, i);
@@ -260,7 +260,7 @@ static enum ctl_child configmap_state(const struct model_trusteeconfig *m,
 
 /* Look at one child. False: an object of another owner blocks it. */
 static bool look_child(
-	struct trusteeconfig_look *l, const struct state *s, enum render_trusteeconfig_child i)
+	struct trusteeconfig_look *l, const struct caches *s, enum render_trusteeconfig_child i)
 {
 	const struct kobj *o = child_at(s, l->m, i);
 	const struct model_plain *claim = (const struct model_plain *)o;
@@ -304,7 +304,7 @@ static bool look_child(
 static bool look_stuck(const struct ctl_trusteeconfig *c, struct trusteeconfig_look *l)
 {
 	const struct trusteeconfig_stuck *s = stuck_of(c, l->m->obj.name);
-	const struct kobj *o = s ? child_at(c->kind.state, l->m, s->child) : NULL;
+	const struct kobj *o = s ? child_at(c->kind.caches, l->m, s->child) : NULL;
 
 	if (!s || !str_eq(s->rv, o ? o->rv : NULL))
 		return true; /* the child changed: try again */
@@ -322,7 +322,7 @@ static bool look_stuck(const struct ctl_trusteeconfig *c, struct trusteeconfig_l
 /* The first reason wins, and sets the condition; the order is that of the dependencies. */
 static bool is_usable(const struct ctl_trusteeconfig *c, struct trusteeconfig_look *l)
 {
-	const struct state *s = c->kind.state;
+	const struct caches *s = c->kind.caches;
 	const struct kobj *config, *kbs;
 	cleanup_json struct json_object *patch = NULL;
 
@@ -399,7 +399,7 @@ static int look_at(struct ctl_kind *k, const char *name, struct ctl_act *act, st
 {
 	struct ctl_trusteeconfig *c = (struct ctl_trusteeconfig *)k;
 	struct trusteeconfig_look *l = (struct trusteeconfig_look *)out;
-	const struct kobj *o = k8s_cache_find(k->state->trusteeconfigs, name), *kbs;
+	const struct kobj *o = k8s_cache_find(k->caches->trusteeconfigs, name), *kbs;
 
 	l->base.over = !o;
 	if (!o || o->unreadable)
@@ -414,7 +414,7 @@ static int look_at(struct ctl_kind *k, const char *name, struct ctl_act *act, st
 				     act->last_ok < CTL_TRUSTEECONFIG_MAKE
 			     ? act->last_ok - CTL_TRUSTEECONFIG_READ
 			     : -1;
-	kbs = child_at(k->state, l->m, RENDER_CHILD_KBSCONFIG);
+	kbs = child_at(k->caches, l->m, RENDER_CHILD_KBSCONFIG);
 	if (kbs && !kbs->unreadable && str_eq(model_kbsconfig(kbs)->owner_uid, o->uid))
 		l->kbs = model_kbsconfig(kbs);
 	want_configured(c, l);
@@ -493,7 +493,7 @@ static void unstick(struct ctl_trusteeconfig *c, const char *name)
 static void get_stuck(struct ctl_trusteeconfig *c, const struct model_trusteeconfig *m,
 	enum render_trusteeconfig_child i, bool edited, const struct err *err)
 {
-	const struct kobj *o = child_at(c->kind.state, m, i);
+	const struct kobj *o = child_at(c->kind.caches, m, i);
 	cleanup_free char *name = render_child_name(m, i);
 	const char *kind = render_child_gvk(i)->kind;
 	struct trusteeconfig_stuck *s = xcalloc(1, sizeof(*s));
@@ -556,7 +556,7 @@ static struct op *make_kbsconfig(
 	struct ctl_trusteeconfig *c, struct ctl_act *a, const struct model_trusteeconfig *m)
 {
 	const struct ctl_env *env = c->kind.env;
-	const struct kobj *o = child_at(env->state, m, RENDER_CHILD_KBSCONFIG);
+	const struct kobj *o = child_at(env->caches, m, RENDER_CHILD_KBSCONFIG);
 	cleanup_json struct json_object *patch =
 		render_child_kbsconfig(m, env->ns, o ? model_kbsconfig(o) : NULL);
 
@@ -579,7 +579,7 @@ static struct op *start_make(
 	cleanup_json struct json_object *o = NULL;
 
 	if (i == RENDER_CHILD_CONFIG && l->v.child[i] == CTL_CHILD_TLS)
-		return merge_config(c, a, l->m, model_input(child_at(k->state, l->m, i)));
+		return merge_config(c, a, l->m, model_input(child_at(k->caches, l->m, i)));
 	if (render_child_is_configmap(i)) {
 		o = render_child_configmap(l->m, k->env->ns, i);
 		return k8s_call_apply(k->env->api, &k->acts.ops, &kobj_input_configmap, k->env->ns,
@@ -600,7 +600,7 @@ static struct op *start_delete(
 	const struct trusteeconfig_look *l = (const struct trusteeconfig_look *)look;
 	enum render_trusteeconfig_child i = child_of(d);
 
-	return ctl_kind_delete(k, a, render_child_gvk(i), child_at(k->state, l->m, i));
+	return ctl_kind_delete(k, a, render_child_gvk(i), child_at(k->caches, l->m, i));
 }
 
 /* ---- ends */
@@ -610,7 +610,7 @@ static bool ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
 	struct ctl_trusteeconfig *c = (struct ctl_trusteeconfig *)k;
-	const struct kobj *o = k8s_cache_find(k->state->trusteeconfigs, a->name);
+	const struct kobj *o = k8s_cache_find(k->caches->trusteeconfigs, a->name);
 	const struct model_trusteeconfig *m = o && !o->unreadable ? model_trusteeconfig(o) : NULL;
 	enum render_trusteeconfig_child i = child_of(a->doing);
 	struct err unusable = ERR_INIT;
@@ -651,7 +651,7 @@ static bool ended(
 			m->obj.name);
 	}
 	if (d < CTL_TRUSTEECONFIG_DELETE)
-		ctl_take_answer(cache_of(k->state, i), r->object, true);
+		ctl_take_answer(cache_of(k->caches, i), r->object, true);
 	return true;
 }
 
@@ -736,7 +736,7 @@ static void map_child(void *self, const struct kobj *was, const struct kobj *now
 {
 	struct concerned c = {self, was ? was->name : now->name};
 
-	k8s_cache_each(c.kind->state->trusteeconfigs, wake_if_concerned, &c);
+	k8s_cache_each(c.kind->caches->trusteeconfigs, wake_if_concerned, &c);
 }
 
 /* A new leader tries every write again. */
@@ -751,16 +751,16 @@ static void forget(struct ctl_kind *k)
 struct ctl_kind *ctl_trusteeconfig_new(const struct ctl_env *env)
 {
 	static const struct ctl_watch watches[] = {
-		{STATE_TRUSTEECONFIGS, map_trusteeconfig},
-		{STATE_KBSCONFIGS, map_child},
-		{STATE_INPUT_CONFIGMAPS, map_child},
-		{STATE_INPUT_SECRETS, map_child},
-		{STATE_CLAIMS, map_child},
+		{CACHES_TRUSTEECONFIGS, map_trusteeconfig},
+		{CACHES_KBSCONFIGS, map_child},
+		{CACHES_INPUT_CONFIGMAPS, map_child},
+		{CACHES_INPUT_SECRETS, map_child},
+		{CACHES_CLAIMS, map_child},
 		{.map = NULL},
 	};
 	static const struct ctl_kind_conf conf = {
 		.name = "trusteeconfig",
-		.of = STATE_TRUSTEECONFIGS,
+		.of = CACHES_TRUSTEECONFIGS,
 		.size = sizeof(struct ctl_trusteeconfig),
 		.look_size = sizeof(struct trusteeconfig_look),
 		.n_conds = TRUSTEECONFIG_N_CONDS,

@@ -10,7 +10,7 @@ struct ctl_unreadable {
 	struct listened {
 		struct k8s_events *events;
 		const struct kobj_gvk *gvk;
-	} listened[STATE_N_KINDS];
+	} listened[CACHES_N_KINDS];
 };
 
 /* A later version of the same object, still unreadable, is not reported again. */
@@ -26,12 +26,12 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 }
 
 /* One listener for each kind of object, for the life of the caches. */
-struct ctl_unreadable *ctl_unreadable_new(const struct state *s, struct k8s_events *events)
+struct ctl_unreadable *ctl_unreadable_new(const struct caches *s, struct k8s_events *events)
 {
 	struct ctl_unreadable *u = xcalloc(1, sizeof(*u));
 
-	for (int i = 0; i < STATE_N_KINDS; i++) {
-		u->listened[i] = (struct listened){events, state_kinds[i].gvk};
+	for (int i = 0; i < CACHES_N_KINDS; i++) {
+		u->listened[i] = (struct listened){events, caches_kinds[i].gvk};
 		k8s_cache_listen(s->cache[i], on_change, &u->listened[i]);
 	}
 	return u;

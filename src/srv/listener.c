@@ -15,7 +15,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
-#include "tec/state/adoption_cutoff.h"
+#include "tec/caches/adoption_cutoff.h"
 
 #define API_MS_MAX 10000 /* a client waits no longer than this for the API */
 /* Reasons for closing connections on accept; they appear in metrics. */
@@ -75,14 +75,14 @@ static void refuse_by_authority(const struct model_cluster *c, struct httpd_req 
 
 const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct httpd_req *r)
 {
-	const struct model_cluster *c = state_cluster_oldest(env->state);
+	const struct model_cluster *c = caches_cluster_oldest(env->caches);
 	const char *why;
 
 	/* Without Machines and keys in the caches, the limits would count from zero. A Machine
 	 * created before the marker is known would look older than this operator, and its key would
 	 * not be trusted. */
-	if (!state_filled(env->state, STATE_FOR_LISTENERS) ||
-		!state_adoption_cutoff_known(env->state))
+	if (!caches_filled(env->caches, CACHES_FOR_LISTENERS) ||
+		!caches_adoption_cutoff_known(env->caches))
 		httpd_reply_error(r, 503, 5, "The operator is starting");
 	else if (!c)
 		httpd_reply_error(r, 503, 30, "No TrustedExecutionCluster is installed");
@@ -93,7 +93,7 @@ const struct model_cluster *srv_served_cluster(const struct srv_env *env, struct
 		 * Token would have become Open. */
 		httpd_reply_error(r, 503, 60,
 			"The cluster lost settings; an administrator must confirm them");
-	else if (!state_cluster_decides(env->state))
+	else if (!caches_cluster_decides(env->caches))
 		refuse_by_authority(c, r);
 	else if (c->reg_mode == MODEL_REG_TOKEN)
 		httpd_reply_error(r, 503, 60,
@@ -116,7 +116,7 @@ uint32_t srv_api_ms(const struct httpd_req *r)
 
 void srv_reply_limit(const struct srv_env *env, struct httpd_req *r, enum srv_limit limit)
 {
-	const struct model_cluster *c = state_cluster_oldest(env->state);
+	const struct model_cluster *c = caches_cluster_oldest(env->caches);
 	unsigned left_out;
 
 	metric_add(&refused, srv_limits[limit].name, NULL, 1);
@@ -185,13 +185,13 @@ const struct srv_env *srv_listener_env(const struct srv_listener *s)
 /* Called on each change of the cluster or a Secret; calling it without a change is harmless. */
 void srv_listener_follow(const struct srv_env *env, struct httpd *h, const char *secret, bool *tls)
 {
-	const struct model_cluster *c = state_cluster_oldest(env->state);
+	const struct model_cluster *c = caches_cluster_oldest(env->caches);
 	struct tls_ctx *ctx = secret ? srv_certs_tls(env->certs, secret) : NULL;
 
 	/* Where nodes expect TLS, send nothing in plain text, not even a refusal. */
-	httpd_set_waiting(h, !k8s_cache_filled(env->state->clusters) ? WAITS_FOR_LISTS
-			     : secret && !ctx && !*tls               ? WAITS_FOR_TLS
-								     : NULL);
+	httpd_set_waiting(h, !k8s_cache_filled(env->caches->clusters) ? WAITS_FOR_LISTS
+			     : secret && !ctx && !*tls                ? WAITS_FOR_TLS
+								      : NULL);
 	if (secret && !ctx) {
 		httpd_set_closed(h, "The listener's TLS Secret is missing or unusable");
 		return;
@@ -211,7 +211,7 @@ void *srv_listener_state(const struct srv_listener *s)
 
 void srv_listener_refresh(struct srv_listener *s)
 {
-	const struct model_cluster *c = state_cluster_oldest(s->env.state);
+	const struct model_cluster *c = caches_cluster_oldest(s->env.caches);
 
 	srv_listener_follow(&s->env, s->httpd, c ? s->conf.tls_secret(c) : NULL, &s->tls);
 }

@@ -182,15 +182,15 @@ static void on_trusteeconfig(void *ns, const struct kobj *was, const struct kobj
 	count(&trusteeconfigs, ns, trusteeconfig_state, was, now);
 }
 
-void srv_metrics_count(const struct state *state)
+void srv_metrics_count(const struct caches *caches)
 {
-	k8s_cache_listen(state->machines, on_machine, NULL);
-	k8s_cache_listen(state->aks, on_ak, NULL);
+	k8s_cache_listen(caches->machines, on_machine, NULL);
+	k8s_cache_listen(caches->aks, on_ak, NULL);
 }
 
 /* The namespace is the label, as one operator may serve Trustees in several namespaces. */
-void srv_metrics_count_trustees(const struct state *state, const char *ns)
+void srv_metrics_count_trustees(const struct caches *caches, const char *ns)
 {
-	k8s_cache_listen(state->kbsconfigs, on_kbsconfig, (void *)ns);
-	k8s_cache_listen(state->trusteeconfigs, on_trusteeconfig, (void *)ns);
+	k8s_cache_listen(caches->kbsconfigs, on_kbsconfig, (void *)ns);
+	k8s_cache_listen(caches->trusteeconfigs, on_trusteeconfig, (void *)ns);
 }

@@ -46,7 +46,7 @@ struct srv_place {
 };
 
 struct srv_pending {
-	const struct state *state; /* borrowed */
+	const struct caches *caches; /* borrowed */
 	size_t pending_machines, pending_aks;
 	size_t machine_places, key_places; /* places whose objects no cache shows */
 	struct sources *share;
@@ -114,7 +114,7 @@ static void place_free(struct srv_place *e)
 /* A process without that cache will never see the object, so there is nothing to wait for. */
 void srv_place_keep(struct srv_place *e, const char *made_uid)
 {
-	if (e->seen || !(e->key ? e->p->state->aks : e->p->state->machines)) {
+	if (e->seen || !(e->key ? e->p->caches->aks : e->p->caches->machines)) {
 		place_free(e);
 		return;
 	}
@@ -183,17 +183,17 @@ static void on_ak(void *arg, const struct kobj *was, const struct kobj *now)
 }
 
 /* Either cache may be absent; its objects then count only while they are places. */
-struct srv_pending *srv_pending_new(const struct state *state)
+struct srv_pending *srv_pending_new(const struct caches *caches)
 {
 	struct srv_pending *p = xcalloc(1, sizeof(*p));
 
-	p->state = state;
+	p->caches = caches;
 	p->share = srv_share_new(SOURCES_MAX);
 	TAILQ_INIT(&p->kept);
-	if (state->machines)
-		k8s_cache_listen(state->machines, on_machine, p);
-	if (state->aks)
-		k8s_cache_listen(state->aks, on_ak, p);
+	if (caches->machines)
+		k8s_cache_listen(caches->machines, on_machine, p);
+	if (caches->aks)
+		k8s_cache_listen(caches->aks, on_ak, p);
 	return p;
 }
 
@@ -224,10 +224,11 @@ static struct model_pending counts(struct srv_pending *p)
 	return (struct model_pending){
 		.machines = p->pending_machines + p->machine_places,
 		.keys = p->pending_aks + p->key_places,
-		.all_machines = (p->state->machines ? k8s_cache_count(p->state->machines) : 0) +
+		.all_machines = (p->caches->machines ? k8s_cache_count(p->caches->machines) : 0) +
 				p->machine_places,
-		.never_attested =
-			p->state->marks_since_s ? p->state->never_attested + p->machine_places : 0,
+		.never_attested = p->caches->marks_since_s
+					  ? p->caches->never_attested + p->machine_places
+					  : 0,
 	};
 }
 
@@ -274,11 +275,11 @@ struct srv_place *srv_pending_take_machine(struct srv_pending *p, const struct m
  * keys in the cache: the walk ends as soon as the limit is met. */
 static int count_waiting(struct srv_pending *p, const char *uuid, int limit)
 {
-	const struct kobj *o = p->state->aks ? k8s_cache_first(p->state->aks, 0, uuid) : NULL;
+	const struct kobj *o = p->caches->aks ? k8s_cache_first(p->caches->aks, 0, uuid) : NULL;
 	const struct srv_place *e;
 	int n = 0;
 
-	for (; o && n < limit; o = k8s_cache_next(p->state->aks, 0, o))
+	for (; o && n < limit; o = k8s_cache_next(p->caches->aks, 0, o))
 		n += model_pending_ak(model_ak(o));
 	TABLE_WITH_HASH (e, by_uuid, &p->by_uuid, table_hash_str(uuid))
 		n += !e->seen && str_eq(e->uuid, uuid);
@@ -312,7 +313,7 @@ struct srv_place *srv_pending_take_key(struct srv_pending *p, const struct model
 	int waiting_keys = uuid ? count_waiting(p, uuid, c->waiting_keys) : 0;
 	struct srv_place *again = take_again(p, name, uuid);
 	bool first = machine && waiting_keys == 0 &&
-		     !(p->state->aks && k8s_cache_first(p->state->aks, 0, uuid));
+		     !(p->caches->aks && k8s_cache_first(p->caches->aks, 0, uuid));
 
 	*why = SRV_LIMIT_NONE;
 	if (again)

@@ -59,7 +59,8 @@ static void reply_duplicate(
 		httpd_reply_error(r, 409, 0, "Public key already registered");
 		return;
 	}
-	machine = env->state->machines ? k8s_cache_first(env->state->machines, 0, have_uuid) : NULL;
+	machine =
+		env->caches->machines ? k8s_cache_first(env->caches->machines, 0, have_uuid) : NULL;
 	if (machine && env->events)
 		k8s_events_post(env->events, &kobj_machine, machine, K8S_EVENT_WARNING,
 			"KeyReregistered", "Register",
@@ -232,8 +233,8 @@ static int check_known(const struct srv_env *env, struct httpd_req *r, const str
 	/* A cached key that this one repeats: any, for a request without uuid; otherwise one that
 	 * has a uuid, too. */
 	bytes_to_hex(a->spki.sha256, SHA256_LEN, hex);
-	for (o = env->state->aks ? k8s_cache_first(env->state->aks, 1, hex) : NULL; o;
-		o = k8s_cache_next(env->state->aks, 1, o))
+	for (o = env->caches->aks ? k8s_cache_first(env->caches->aks, 1, hex) : NULL; o;
+		o = k8s_cache_next(env->caches->aks, 1, o))
 		if (!*a->uuid || model_ak(o)->uuid) {
 			reply_duplicate(env, r, model_ak(o)->uuid, a->uuid);
 			return -1;
@@ -262,8 +263,8 @@ static int check_uuid(const struct srv_env *env, struct httpd_req *r, const stru
 	const struct kobj *o = NULL;
 
 	/* The Machine with this uuid: in the cache, or created here a moment ago. */
-	if (*a->uuid && env->state->machines)
-		o = k8s_cache_first(env->state->machines, 0, a->uuid);
+	if (*a->uuid && env->caches->machines)
+		o = k8s_cache_first(env->caches->machines, 0, a->uuid);
 	note_machine(a, o          ? o->uid
 			: *a->uuid ? srv_pending_made_machine(env->pending, name)
 				   : NULL);

@@ -240,7 +240,7 @@ static inline const char *declared(const char *name)
 	const struct {
 		struct kobj obj;
 		const char *text;
-	} *h = (const void *)kbs_sync_object(w.life->state.sync, KBS_REFVALUE, name);
+	} *h = (const void *)kbs_sync_object(w.life->caches.sync, KBS_REFVALUE, name);
 
 	return h ? h->text : NULL;
 }
@@ -254,7 +254,7 @@ static inline void trustee_takes(const char *name)
 	if (text)
 		bytes_sha256(text, strlen(text), digest);
 	kbs_sync_confirm(
-		w.life->state.sync, "kbs-service", KBS_REFVALUE, name, text ? digest : NULL);
+		w.life->caches.sync, "kbs-service", KBS_REFVALUE, name, text ? digest : NULL);
 }
 
 static inline void trustee_takes_all(void)

@@ -11,15 +11,15 @@
 #include "tec/ctl/kbsconfig.h"
 #include "tec/k8s/watch.h"
 
-static const enum state_of watched[] = {STATE_KBSCONFIGS, STATE_SERVICES, STATE_DEPLOYMENTS,
-	STATE_INPUT_CONFIGMAPS, STATE_INPUT_SECRETS};
+static const enum caches_of watched[] = {CACHES_KBSCONFIGS, CACHES_SERVICES, CACHES_DEPLOYMENTS,
+	CACHES_INPUT_CONFIGMAPS, CACHES_INPUT_SECRETS};
 
 struct kbsworld t;
 
 /* One life. */
 static struct {
 	struct k8s_transport *seam;
-	struct state state;
+	struct caches caches;
 	struct k8s_watch *watch[ARRAY_LEN(watched)];
 	struct k8s_events *events;
 	struct ctl_env env;
@@ -37,21 +37,21 @@ void kbsworld_boot(void)
 	t.f = fake_transport_new(t.loop);
 	fake_transport_set_api(t.f, t.api);
 	life.seam = fake_transport_seam(t.f);
-	life.state = (struct state)STATE_INIT;
+	life.caches = (struct caches)CACHES_INIT;
 	for (size_t i = 0; i < ARRAY_LEN(watched); i++) {
-		const struct state_kind *k = &state_kinds[watched[i]];
+		const struct caches_kind *k = &caches_kinds[watched[i]];
 		const struct k8s_watch_conf conf = {
-			.gvk = k->gvk, .ns = NS, .secret = watched[i] == STATE_INPUT_SECRETS};
+			.gvk = k->gvk, .ns = NS, .secret = watched[i] == CACHES_INPUT_SECRETS};
 
-		life.state.cache[watched[i]] = k8s_cache_new(&k->cache);
+		life.caches.cache[watched[i]] = k8s_cache_new(&k->cache);
 		life.watch[i] =
-			k8s_watch_new(t.loop, life.seam, life.state.cache[watched[i]], &conf);
+			k8s_watch_new(t.loop, life.seam, life.caches.cache[watched[i]], &conf);
 	}
 	life.events = k8s_events_new(life.seam, NS, "kbsconfig-controller", "test");
 	life.env = (struct ctl_env){.loop = t.loop,
 		.api = life.seam,
 		.ns = NS,
-		.state = &life.state,
+		.caches = &life.caches,
 		.events = life.events,
 		.kbsconfig_images = render_kbsconfig_images_default};
 	if (t.image)
@@ -59,9 +59,9 @@ void kbsworld_boot(void)
 	life.kind = ctl_kbsconfig_new(&life.env);
 	for (size_t i = 0; i < ARRAY_LEN(watched); i++)
 		k8s_watch_start(life.watch[i]);
-	for (int i = 0; i < 600 && !state_filled(&life.state, STATE_FOR_ALL); i++)
+	for (int i = 0; i < 600 && !caches_filled(&life.caches, CACHES_FOR_ALL); i++)
 		loop_advance(t.loop, 100);
-	cr_assert(state_filled(&life.state, STATE_FOR_ALL));
+	cr_assert(caches_filled(&life.caches, CACHES_FOR_ALL));
 	fake_transport_forget(t.f);
 	if (t.dies)
 		fake_transport_die_after(t.f, t.dies);
@@ -76,7 +76,7 @@ void kbsworld_end(void)
 		k8s_watch_free(life.watch[i]);
 	k8s_events_free(life.events);
 	for (size_t i = 0; i < ARRAY_LEN(watched); i++)
-		k8s_cache_free(life.state.cache[watched[i]]);
+		k8s_cache_free(life.caches.cache[watched[i]]);
 	k8s_transport_free(life.seam);
 	life.kind = NULL;
 }

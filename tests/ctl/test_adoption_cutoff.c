@@ -7,7 +7,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
-#include "tec/state/adoption_cutoff.h"
+#include "tec/caches/adoption_cutoff.h"
 #include "tec/base/mem.h"
 
 #define START 1800000000
@@ -39,12 +39,12 @@ static struct json_object *marker(void)
 	return world_get(&w, &kobj_configmap, CTL_ADOPTION_CUTOFF_CONFIGMAP);
 }
 
-static struct state own[2];
+static struct caches own[2];
 
 /* A second operator's, on the same API. */
-static struct ctl_adoption_cutoff *another(struct state *state)
+static struct ctl_adoption_cutoff *another(struct caches *caches)
 {
-	return ctl_adoption_cutoff_new(&w.life->env, state, on_known, NULL);
+	return ctl_adoption_cutoff_new(&w.life->env, caches, on_known, NULL);
 }
 
 Test(ctl_adoption_cutoff, the_first_leader_makes_it_and_it_has_no_owner)
@@ -53,8 +53,8 @@ Test(ctl_adoption_cutoff, the_first_leader_makes_it_and_it_has_no_owner)
 	cr_assert(marker());
 	cr_assert_null(json_get(marker(), "metadata/ownerReferences"));
 	cr_assert(json_get_bool(marker(), "immutable", false));
-	cr_assert(state_adoption_cutoff_known(w.life->env.state));
-	cr_assert_eq(state_adoption_cutoff_s(w.life->env.state), clock_wall_s());
+	cr_assert(caches_adoption_cutoff_known(w.life->env.caches));
+	cr_assert_eq(caches_adoption_cutoff_s(w.life->env.caches), clock_wall_s());
 }
 
 Test(ctl_adoption_cutoff, a_later_life_takes_the_time_that_is_there_without_a_write)
@@ -62,11 +62,11 @@ Test(ctl_adoption_cutoff, a_later_life_takes_the_time_that_is_there_without_a_wr
 	int64_t first;
 
 	world_boot(&w, "");
-	first = state_adoption_cutoff_s(w.life->env.state);
+	first = caches_adoption_cutoff_s(w.life->env.caches);
 	world_kill(&w);
 	clock_fake_advance(3600 * 1000);
 	world_boot(&w, "");
-	cr_assert_eq(state_adoption_cutoff_s(w.life->env.state), first);
+	cr_assert_eq(caches_adoption_cutoff_s(w.life->env.caches), first);
 	cr_assert_eq(fake_transport_writes(w.life->f), 0);
 }
 
@@ -102,15 +102,15 @@ Test(ctl_adoption_cutoff, nothing_is_known_before_it_is_turned_on)
 	world_run(&w, 100);
 	s = another(&own[0]);
 	world_run(&w, 60000);
-	cr_assert(!state_adoption_cutoff_known(&own[0]));
+	cr_assert(!caches_adoption_cutoff_known(&own[0]));
 	cr_assert_null(marker());
 	ctl_adoption_cutoff_on(s);
 	ctl_adoption_cutoff_off(s); /* no leader any more: the call under way is cancelled */
 	world_run(&w, 60000);
-	cr_assert(!state_adoption_cutoff_known(&own[0]));
+	cr_assert(!caches_adoption_cutoff_known(&own[0]));
 	ctl_adoption_cutoff_on(s);
 	world_run(&w, 1000);
-	cr_assert(state_adoption_cutoff_known(&own[0]));
+	cr_assert(caches_adoption_cutoff_known(&own[0]));
 	ctl_adoption_cutoff_free(s);
 }
 
@@ -138,7 +138,7 @@ Test(ctl_adoption_cutoff, while_the_API_refuses_it_waits_longer_and_longer)
 	cr_expect_geq(refused, 20, "%u", refused); /* every 30 s at the latest */
 	cr_expect_leq(refused, 32, "%u", refused); /* and doubling until then */
 	world_run(&w, 31000);
-	cr_expect(state_adoption_cutoff_known(&own[0]));
+	cr_expect(caches_adoption_cutoff_known(&own[0]));
 	ctl_adoption_cutoff_free(s);
 }
 
@@ -147,21 +147,21 @@ Test(ctl_adoption_cutoff, one_deleted_while_running_is_not_made_again_and_the_ti
 	int64_t first;
 
 	world_boot(&w, "");
-	first = state_adoption_cutoff_s(w.life->env.state);
+	first = caches_adoption_cutoff_s(w.life->env.caches);
 	clock_fake_advance(5000);
 	fake_api_delete(w.api, &kobj_configmap, NS, CTL_ADOPTION_CUTOFF_CONFIGMAP);
 	world_run(&w, 60000);
 	cr_assert_null(marker());
-	cr_assert_eq(state_adoption_cutoff_s(w.life->env.state), first);
+	cr_assert_eq(caches_adoption_cutoff_s(w.life->env.caches), first);
 	/* nor does one that another client makes later count */
 	fake_api_put(w.api, &kobj_configmap, NS,
 		"{\"metadata\":{\"name\":\"" CTL_ADOPTION_CUTOFF_CONFIGMAP "\"}}");
 	world_run(&w, 1000);
-	cr_assert_eq(state_adoption_cutoff_s(w.life->env.state), first);
+	cr_assert_eq(caches_adoption_cutoff_s(w.life->env.caches), first);
 	ctl_adoption_cutoff_off(w.life->since);
 	ctl_adoption_cutoff_on(w.life->since); /* leader again */
 	world_run(&w, 1000);
-	cr_assert_eq(state_adoption_cutoff_s(w.life->env.state), first);
+	cr_assert_eq(caches_adoption_cutoff_s(w.life->env.caches), first);
 	cr_assert_eq(fake_transport_writes(w.life->f), 0);
 }
 
@@ -181,10 +181,10 @@ Test(ctl_adoption_cutoff, an_api_that_refuses_is_asked_again_ever_more_rarely)
 	s = another(&own[0]);
 	ctl_adoption_cutoff_on(s);
 	world_run(&w, 5 * 60000);
-	cr_assert(!state_adoption_cutoff_known(&own[0]));
+	cr_assert(!caches_adoption_cutoff_known(&own[0]));
 	cr_assert_leq(fake_transport_requests(w.life->f), 40);
 	world_run(&w, 20 * 60000);
-	cr_assert(state_adoption_cutoff_known(&own[0]));
+	cr_assert(caches_adoption_cutoff_known(&own[0]));
 	ctl_adoption_cutoff_free(s);
 }
 
@@ -202,7 +202,7 @@ Test(ctl_adoption_cutoff, any_fault_ends_the_same)
 		s = another(&own[0]);
 		ctl_adoption_cutoff_on(s);
 		world_run(&w, 10 * 60000);
-		cr_assert(state_adoption_cutoff_known(&own[0]), "fault %d", fault);
+		cr_assert(caches_adoption_cutoff_known(&own[0]), "fault %d", fault);
 		ctl_adoption_cutoff_free(s);
 	}
 }
@@ -237,24 +237,24 @@ Test(ctl_adoption_cutoff, an_administrator_may_set_a_later_time_that_has_passed)
 
 	world_cluster(&w, "tec", "{}");
 	world_boot(&w, "");
-	marker_s = state_adoption_cutoff_s(w.life->env.state);
+	marker_s = caches_adoption_cutoff_s(w.life->env.caches);
 	clock_fake_advance(2 * 3600 * 1000);
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		adopt_before(t[i].text);
-		cr_assert_eq(state_adoption_cutoff_s(w.life->env.state),
+		cr_assert_eq(caches_adoption_cutoff_s(w.life->env.caches),
 			t[i].s ? START + t[i].s : marker_s, "%s", t[i].text);
 	}
 }
 
 Test(ctl_adoption_cutoff, without_a_marker_nothing_is_older)
 {
-	struct state state;
+	struct caches caches;
 
 	world_cluster(&w, "tec", "{}");
 	world_boot(&w, "");
 	clock_fake_advance(2 * 3600 * 1000);
 	adopt_before("\"2027-01-15T09:00:00Z\"");
-	state = w.life->state;
-	state.marker_s = INT64_MIN;
-	cr_assert_eq(state_adoption_cutoff_s(&state), INT64_MIN);
+	caches = w.life->caches;
+	caches.marker_s = INT64_MIN;
+	cr_assert_eq(caches_adoption_cutoff_s(&caches), INT64_MIN);
 }

@@ -389,7 +389,7 @@ Test(ctl_ak, is_approved_owned_kept_in_a_secret_and_declared)
 
 static void trustee_is(enum kbs_target_state state)
 {
-	kbs_sync_set_status(w.life->state.sync, "kbs-service", state, NULL, "told by the test.");
+	kbs_sync_set_status(w.life->caches.sync, "kbs-service", state, NULL, "told by the test.");
 	world_run(&w, 5000);
 }
 
@@ -631,7 +631,8 @@ Test(ctl_ak, a_deleted_keys_secret_stays_until_trustee_confirms)
 	world_run(&w, 5000);
 	cr_assert_null(world_get(&w, &kobj_secret, "k0"));
 	identity_of(test_pem[0], name);
-	cr_assert(!kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, name)); /* and forgotten */
+	cr_assert(
+		!kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, name)); /* and forgotten */
 }
 
 Test(ctl_ak, an_orphaned_secret_is_revoked_and_deleted)
@@ -811,7 +812,7 @@ Test(ctl_ak, one_key_for_two_machines_is_the_first_ones)
 /* Trustee holds what is declared under the one name. */
 static void trustee_holds_list(void)
 {
-	struct kbs_sync *sync = w.life->state.sync;
+	struct kbs_sync *sync = w.life->caches.sync;
 	struct kbs_target_status t;
 	uint8_t sha256[SHA256_LEN];
 
@@ -827,7 +828,7 @@ static int place_of(const char *ak)
 	bool has_place;
 
 	if (!kbs_sync_object_in(
-		    w.life->state.sync, KBS_REFVALUE, identity_name(test_pem[0]), ak, &has_place))
+		    w.life->caches.sync, KBS_REFVALUE, identity_name(test_pem[0]), ak, &has_place))
 		return -1;
 	return has_place;
 }
@@ -1105,7 +1106,7 @@ Test(ctl_ak, what_waits_to_be_taken_over_is_not_revoked)
 	cr_assert_str_eq(world_cond(&w, &kobj_ak, "k0", "Approved"), "True");
 	cr_assert_null(world_marked(&w, &kobj_machine, "a", MODEL_BOUND_KEY_ANNOTATION));
 	cr_assert_eq(
-		kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, identity_name(test_pem[0])),
+		kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, identity_name(test_pem[0])),
 		false);
 }
 
@@ -1149,7 +1150,7 @@ Test(ctl_ak, a_restored_machine_without_a_key_takes_one_only_from_a_person)
 	world_machine(&w, "a", ID_A, NULL);
 	world_boot(&w, NULL);
 	world_run(&w, 2000);
-	w.life->state.restored_s = clock_wall_s();
+	w.life->caches.restored_s = clock_wall_s();
 	world_run(&w, 2000);
 	world_machine(&w, "b", ID_B, NULL);
 	world_ak(&w, "k0", test_pem[0], ID_A, NULL);
@@ -1168,7 +1169,7 @@ Test(ctl_ak, a_machine_made_in_the_second_of_a_restore_counts_as_restored)
 	world_since(&w);
 	world_boot(&w, NULL);
 	world_run(&w, 2000);
-	w.life->state.restored_s = clock_wall_s();
+	w.life->caches.restored_s = clock_wall_s();
 	world_machine(&w, "a", ID_A, NULL);
 	world_ak(&w, "k0", test_pem[0], ID_A, NULL);
 	world_run(&w, 60000);
@@ -1179,7 +1180,7 @@ Test(ctl_ak, a_machine_made_in_the_second_of_a_restore_counts_as_restored)
 Test(ctl_ak, a_restored_machine_keeps_its_key)
 {
 	register_a();
-	w.life->state.restored_s = clock_wall_s();
+	w.life->caches.restored_s = clock_wall_s();
 	world_run(&w, 60000);
 	cr_assert_str_eq(owner_of("k0"), "a");
 	cr_assert_str_eq(world_reason(&w, &kobj_ak, "k0", "Approved"), "MachineCreated");

@@ -8,7 +8,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/metric.h"
 #include "tec/ctl/authority.h"
-#include "tec/state/digest.h"
+#include "tec/caches/digest.h"
 
 #define SETTLE 30000
 
@@ -49,12 +49,12 @@ static void up(void)
 
 Test(ctl_authority, a_frozen_operator_shows_its_digest)
 {
-	struct state_digest d;
+	struct caches_digest d;
 
 	up();
 	cr_assert_str_eq(authority_status("digest"), "-", "absent while it decides");
 	authority("Frozen");
-	state_digest(&w.life->state, &d);
+	caches_digest(&w.life->caches, &d);
 	cr_assert_str_eq(authority_status("digest"), d.hex);
 	cr_assert_str_eq(authority_status("machines"), "1");
 	cr_assert_str_eq(authority_status("attestationKeys"), "1");

@@ -105,7 +105,7 @@ Test(ctl_cluster, installs_everything_and_says_so)
 	cr_assert(strstr(message("tec", "Installed"), "plain text"));
 	cr_assert_null(
 		json_get(world_get(&w, &kobj_configmap, "image-pcrs"), "metadata/ownerReferences"));
-	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 1);
+	cr_assert_eq(kbs_sync_targets(w.life->caches.sync), 1);
 }
 
 Test(ctl_cluster, settled_makes_no_request)
@@ -301,7 +301,7 @@ Test(ctl_cluster, external_renders_nothing_of_trustee)
 	cr_assert_null(world_get(&w, &kobj_secret, "trustee-auth"));
 	cr_assert(world_get(&w, &kobj_service, "register-server"));
 	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
-	cr_assert(kbs_sync_target(w.life->state.sync, 0, &trustee));
+	cr_assert(kbs_sync_target(w.life->caches.sync, 0, &trustee));
 	cr_assert_str_eq(trustee.name, "kbs.example:443");
 }
 
@@ -404,10 +404,10 @@ Test(ctl_cluster, uninstalling_shows_in_the_foreground)
 	fake_api_delete(w.api, &kobj_service, NS, "register-server");
 	world_run(&w, 5000);
 	cr_assert_null(world_get(&w, &kobj_service, "register-server"));
-	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 1); /* its Trustee still runs */
+	cr_assert_eq(kbs_sync_targets(w.life->caches.sync), 1); /* its Trustee still runs */
 	fake_api_delete(w.api, &kobj_deployment, NS, "trustee-deployment");
 	world_run(&w, 5000);
-	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 0);
+	cr_assert_eq(kbs_sync_targets(w.life->caches.sync), 0);
 }
 
 Test(ctl_cluster, another_cluster_s_trustee_has_confirmed_nothing)
@@ -468,7 +468,7 @@ Test(ctl_cluster, an_external_trustee_is_not_forgotten_while_it_may_hold_somethi
 	install("{\"publicTrusteeAddr\":\"kbs-service\",\"trustee\":{\"deploy\":\"External\",\"keyIsolation\":\"Shared\"}}");
 	fake_api_delete(w.api, &kobj_cluster, NS, "tec");
 	world_run(&w, 5000);
-	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 1);
+	cr_assert_eq(kbs_sync_targets(w.life->caches.sync), 1);
 	fake_api_delete(w.api, &kobj_machine, NS, "a");
 	world_run(&w, 60000);
 	cr_assert(world_get(&w, &kobj_machine, "a"));
@@ -476,5 +476,5 @@ Test(ctl_cluster, an_external_trustee_is_not_forgotten_while_it_may_hold_somethi
 	world_run(&w, 5000);
 	cr_assert_null(world_get(&w, &kobj_machine, "a"));
 	world_run(&w, 5000);
-	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 0);
+	cr_assert_eq(kbs_sync_targets(w.life->caches.sync), 0);
 }

@@ -15,8 +15,8 @@
 #include "tec/model/machine.h"
 #include "tec/model/image.h"
 #include "tec/rats/ticket.h"
-#include "tec/state/digest.h"
-#include "tec/state/record.h"
+#include "tec/caches/digest.h"
+#include "tec/caches/record.h"
 
 TestSuite(ctl_follow, .init = up, .fini = down, .timeout = 300);
 
@@ -392,7 +392,7 @@ Test(ctl_follow, what_is_deleted_there_is_revoked_and_deleted_here)
 
 static bool is_recorded(enum model_record_kind kind, const char *name)
 {
-	return state_record_has(&w.life->state, kind, name, 0);
+	return caches_record_has(&w.life->caches, kind, name, 0);
 }
 
 /* The Trustee here is restored from a backup of before the deletion, and its operator starts. */
@@ -600,7 +600,7 @@ Test(ctl_follow, what_a_restored_source_lacks_goes_when_it_is_deleted_here)
 /* A listener made it at another replica, after its cluster was Frozen: that cluster follows now. */
 Test(ctl_follow, a_machine_of_here_alone_without_a_key_hinders_nothing)
 {
-	struct state_digest ours, theirs;
+	struct caches_digest ours, theirs;
 
 	source_with_nodes();
 	follow();
@@ -613,8 +613,8 @@ Test(ctl_follow, a_machine_of_here_alone_without_a_key_hinders_nothing)
 	cr_assert(
 		strstr(state()->why, "Machine late, AttestationKey late-key"), "%s", state()->why);
 	cr_assert(strstr(state()->why, "--confirm-deletes"), "%s", state()->why);
-	state_digest(w.life->env.state, &ours);
-	state_digest(src.life->env.state, &theirs);
+	caches_digest(w.life->env.caches, &ours);
+	caches_digest(src.life->env.caches, &theirs);
 	cr_assert_str_eq(ours.hex, theirs.hex);
 	fake_api_delete(w.api, &kobj_machine, NS, "late");
 	fake_api_delete(w.api, &kobj_ak, NS, "late-key");

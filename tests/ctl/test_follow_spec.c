@@ -12,8 +12,8 @@
 #include "tec/model/cluster.h"
 #include "tec/pki/cert.h"
 #include "tec/pki/key.h"
-#include "tec/state/cluster.h"
-#include "tec/state/digest.h"
+#include "tec/caches/cluster.h"
+#include "tec/caches/digest.h"
 
 #define SETTLE 30000
 #define CONFIG                                                                                     \
@@ -94,15 +94,15 @@ static void in_conflict(const char *name)
 /* Both operators show the digest of what they have. */
 static void same_digest(void)
 {
-	struct state there = STATE_INIT;
-	struct state_digest a, b;
+	struct caches there = CACHES_INIT;
+	struct caches_digest a, b;
 
-	for (int i = 0; i < STATE_N_KINDS; i++)
-		there.cache[i] = k8s_cache_new(&state_kinds[i].cache);
+	for (int i = 0; i < CACHES_N_KINDS; i++)
+		there.cache[i] = k8s_cache_new(&caches_kinds[i].cache);
 	k8s_cache_put(there.clusters, world_get(&src, &kobj_cluster, "anchor"));
-	state_digest(&there, &a);
-	state_digest(&w.life->state, &b);
-	for (int i = 0; i < STATE_N_KINDS; i++)
+	caches_digest(&there, &a);
+	caches_digest(&w.life->caches, &b);
+	for (int i = 0; i < CACHES_N_KINDS; i++)
 		k8s_cache_free(there.cache[i]);
 	cr_assert_str_eq(a.hex, b.hex);
 }
@@ -175,13 +175,13 @@ Test(ctl_follow_spec, what_the_source_takes_out_of_spec_goes_here)
 	follow(SPEC, "");
 	in_step();
 	cr_assert_str_eq(world_annotation(&w, &kobj_cluster, "tec", MODEL_EXTENDED_ANNOTATION),
-		state_cluster(&w.life->state)->extended_spec);
+		caches_cluster(&w.life->caches)->extended_spec);
 	source_spec(
 		"{\"registration\":{\"tokenSecret\":null,\"mode\":\"Open\"},\"attestation\":null,"
 		"\"trustee\":{\"keyIsolation\":null}}");
 	in_step();
 	same_digest();
-	cr_assert_null(state_cluster(&w.life->state)->extended_lost);
+	cr_assert_null(caches_cluster(&w.life->caches)->extended_lost);
 	cr_assert_null(world_str(&w, &kobj_cluster, "tec", "spec/registration/tokenSecret"));
 	cr_assert_null(json_get(world_get(&w, &kobj_cluster, "tec"), "spec/attestation"));
 	cr_assert(data_of(&kobj_secret, "tokens", "key"), "what nobody names is left");

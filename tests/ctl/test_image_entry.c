@@ -206,7 +206,7 @@ Test(ctl_image_entry, after_a_restart_a_changed_entry_is_computed_again)
 	cr_assert_str_eq(reason("coreos"), "ValuesChanged", "%s", message("coreos"));
 	cr_assert_str_eq(rv_data("reference-values.json"), before);
 	cr_assert_eq(events_with("ValuesChanged"), 1, "of the image alone");
-	cr_assert(!kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_A));
+	cr_assert(!kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, BOOT_A));
 	cr_assert_null(declared(BOOT_B));
 	cr_assert(has_job("coreos"));
 	job_says("coreos", entry_of(REF_A, false));
@@ -245,8 +245,8 @@ Test(ctl_image_entry, revoking_does_not_wait_for_a_changed_entry)
 	fake_api_delete(w.api, &kobj_image, NS, "coreos-2");
 	world_boot(&w, NULL);
 	world_run(&w, 5000);
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_B));
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_AB));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, BOOT_B));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, BOOT_AB));
 }
 
 /* ---- taking over */

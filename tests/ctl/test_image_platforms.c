@@ -228,7 +228,7 @@ Test(ctl_image_platforms, mok_variables_are_boot_sets_of_their_own)
 	cr_assert_str_eq(
 		declared("boot." PCR4_A "." PCR7_A "." PCR14_MOK), "{\"images\":[\"coreos\"]}");
 	cr_assert_null(declared(BOOT7_A), "no node of this platform has shim's own list");
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_A));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, BOOT_A));
 }
 
 Test(ctl_image_platforms, validation_that_is_off_has_a_pcr4_of_its_own)
@@ -255,7 +255,7 @@ Test(ctl_image_platforms, validation_that_is_off_has_a_pcr4_of_its_own)
 		strstr(message("coreos"),
 			"PCR 7 of platform ovmf is unknown: its ConfigMap has no firmware variables"),
 		"%s", message("coreos"));
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_A));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, BOOT_A));
 }
 
 Test(ctl_image_platforms, any_kernel_is_taken_back_at_once)
@@ -273,7 +273,7 @@ Test(ctl_image_platforms, any_kernel_is_taken_back_at_once)
 	world_run(&w, 5000);
 	cr_assert_null(declared("boot." PCR4_OFF "." PCR14_MOK), "%s", message("coreos"));
 	cr_assert(kbs_sync_is_revoked(
-		w.life->state.sync, KBS_REFVALUE, "boot." PCR4_OFF "." PCR14_MOK));
+		w.life->caches.sync, KBS_REFVALUE, "boot." PCR4_OFF "." PCR14_MOK));
 	cr_assert_null(
 		strstr(message("coreos"), "the previous value is used"), "%s", message("coreos"));
 	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
@@ -338,7 +338,7 @@ Test(ctl_image_platforms, requiring_revokes_sets_of_two_and_ignoring_brings_them
 	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
 		"{\"spec\":{\"attestation\":{\"pcr7\":\"Require\"}}}");
 	world_run(&w, 5000);
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_A));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, BOOT_A));
 	cr_assert_str_eq(declared(BOOT7_A), "{\"images\":[\"coreos\"]}");
 	cr_assert(committed("coreos"));
 	trustee_takes(BOOT7_A);
@@ -346,7 +346,7 @@ Test(ctl_image_platforms, requiring_revokes_sets_of_two_and_ignoring_brings_them
 		"{\"spec\":{\"attestation\":{\"pcr7\":\"Ignore\"}}}");
 	world_run(&w, 5000);
 	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT7_A));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, BOOT7_A));
 }
 
 Test(ctl_image_platforms, a_committed_image_stays_so_while_a_job_adds_platforms)
@@ -385,7 +385,7 @@ Test(ctl_image_platforms, required_an_image_without_any_is_not_committed)
 	cr_assert_str_eq(reason("coreos"), "ComputationFailed");
 	cr_assert(
 		strstr(message("coreos"), "no values for platform ovmf: Secure Boot is off there"));
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_A));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, BOOT_A));
 }
 
 Test(ctl_image_platforms, a_missing_configmap_is_told_and_no_job_is_made)
@@ -456,7 +456,7 @@ Test(ctl_image_platforms, new_variables_are_a_new_job_and_the_old_value_counts_u
 	job_says("coreos",
 		with_platform(entry_of(REF_A, false), "ovmf", mounted.v[0].variables, SBAT_44));
 	world_run(&w, 5000);
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT7_A));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, BOOT7_A));
 	cr_assert(committed("coreos"));
 	cr_assert(declared(boot7(PCR4_A, SBAT_44)));
 	cr_assert_eq(jobs(), 2, "one that ended is left to its time");

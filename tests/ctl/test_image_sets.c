@@ -104,8 +104,8 @@ Test(ctl_image_sets, secure_boot_off_counts_while_spec_says_any)
 	cr_assert_eq(n_boots(), 3);
 	cr_assert(strstr(message("coreos"), "(Secure Boot off)"));
 	secure_boot("coreos", "Required");
-	cr_assert(
-		kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, boot_of(false, KERNEL_A, 0)));
+	cr_assert(kbs_sync_is_revoked(
+		w.life->caches.sync, KBS_REFVALUE, boot_of(false, KERNEL_A, 0)));
 	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
 }
 
@@ -196,7 +196,7 @@ Test(ctl_image_sets, what_comes_first_counts_while_spec_says_so)
 	cr_assert(declared(boot_after(0, KERNEL_B)));
 	cr_assert(strstr(message("coreos"), "(after a firmware update)"));
 	boot_path("coreos", "Strict");
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, boot_after(2, NULL)));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, boot_after(2, NULL)));
 	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
 	pcr_events_fini(&e);
 }

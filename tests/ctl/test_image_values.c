@@ -62,8 +62,8 @@ Test(ctl_image_values, what_is_revoked_goes_everywhere_before_the_finalizer)
 	cr_assert_str_eq(reason("coreos"), "Revoking");
 	cr_assert(!in_file(PCR4_A) && !in_file(PCR4_AB) && in_file(PCR4_B));
 	cr_assert(strstr(rv_data("boot-sets.json"), BOOT_AB), "not forgotten before it is gone");
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_A));
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_AB));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, BOOT_A));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, BOOT_AB));
 	cr_assert_str_eq(declared("tpm_pcr4"), "[\"" PCR4_B "\"]");
 	trustee_takes(BOOT_A);
 	trustee_takes(BOOT_AB);
@@ -92,8 +92,8 @@ Test(ctl_image_values, who_stays_keeps_its_own_value)
 	world_run(&w, 5000);
 	/* The last of the four names, the three before it are being revoked. */
 	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_B));
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_BA));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, BOOT_B));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, BOOT_BA));
 }
 
 Test(ctl_image_values, arrays_alone_do_not_let_an_image_go)
@@ -176,8 +176,8 @@ Test(ctl_image_values, a_name_that_appears_in_the_record_is_revoked)
 	fake_api_merge(w.api, &kobj_configmap, NS, "trustee-rv-data",
 		"{\"data\":{\"boot-sets.json\":\"[\\\"boot.x.y\\\",\\\"ak.z\\\",7]\"}}");
 	world_run(&w, 10000);
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, "boot.x.y"));
-	cr_assert(!kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, "ak.z"));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, "boot.x.y"));
+	cr_assert(!kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, "ak.z"));
 	trustee_takes("boot.x.y");
 	world_run(&w, 10000);
 	cr_assert_str_eq(rv_data("boot-sets.json"), "[\"" BOOT_A "\"]");
@@ -206,7 +206,7 @@ Test(ctl_image_values, revoking_needs_no_write)
 	cr_assert(strstr(message("coreos-2"), "trustee-rv-data cannot be written"));
 	fake_api_delete(w.api, &kobj_image, NS, "coreos");
 	world_run(&w, 10000);
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_A));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, BOOT_A));
 	trustee_takes_all();
 	cr_assert(world_get(&w, &kobj_image, "coreos"));
 	cr_assert(strstr(message("coreos"), "cannot be written"), "%s", message("coreos"));
@@ -274,7 +274,7 @@ Test(ctl_image_values, what_went_without_us_is_revoked_by_its_record)
 	fake_api_delete(w.api, &kobj_image, NS, "coreos");
 	world_boot(&w, NULL);
 	world_run(&w, 5000);
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, BOOT_A));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, BOOT_A));
 	cr_assert_str_eq(declared("tpm_pcr4"), "[]");
 	trustee_takes_all();
 	cr_assert_str_eq(rv_data("boot-sets.json"), "[]");
@@ -389,7 +389,7 @@ Test(ctl_image_values, a_configmap_just_made_is_read_like_any_other)
 	ctl_cluster_on(w.life->cluster);
 	ctl_kind_on(w.life->image);
 	world_run(&w, 5000);
-	cr_assert(k8s_cache_find(w.life->state.cache[STATE_CONFIGMAPS], "trustee-rv-data"));
+	cr_assert(k8s_cache_find(w.life->caches.cache[CACHES_CONFIGMAPS], "trustee-rv-data"));
 	cr_assert_str_eq(declared("tpm_pcr4"), "[]");
 	fake_api_hold_watches(w.api, false);
 	world_run(&w, 5000);

@@ -24,27 +24,27 @@ static void check(const struct ctl_machine_view *v, enum ctl_machine_do d)
 
 	switch (d) {
 	case CTL_MACHINE_ANNOUNCE:
-		MUST(alive && holds && v->luks == STATE_LUKS_ABSENT && !v->must_read &&
+		MUST(alive && holds && v->luks == CACHES_LUKS_ABSENT && !v->must_read &&
 			!v->delivered && !v->lost && !v->in_hand);
 		break;
 	case CTL_MACHINE_CREATE_SECRET:
 		MUST(alive && holds && (v->has_finalizer || !v->announced) &&
-			v->luks == STATE_LUKS_ABSENT && !v->must_read && !v->delivered &&
+			v->luks == CACHES_LUKS_ABSENT && !v->must_read && !v->delivered &&
 			!v->lost && v->in_hand);
 		break;
 	case CTL_MACHINE_RESTORE_SECRET:
-		MUST(alive && holds && v->has_finalizer && v->luks == STATE_LUKS_ABSENT &&
+		MUST(alive && holds && v->has_finalizer && v->luks == CACHES_LUKS_ABSENT &&
 			!v->must_read && v->delivered && v->can_restore);
 		break;
 	case CTL_MACHINE_INHERIT:
-		MUST(alive && holds && v->luks == STATE_LUKS_OK && !v->key_ours && v->inherits);
+		MUST(alive && holds && v->luks == CACHES_LUKS_OK && !v->key_ours && v->inherits);
 		break;
 	case CTL_MACHINE_MARK_DELIVERED:
-		MUST(alive && holds && v->luks == STATE_LUKS_OK && v->key_ours && v->must_mark);
+		MUST(alive && holds && v->luks == CACHES_LUKS_OK && v->key_ours && v->must_mark);
 		break;
 	case CTL_MACHINE_DECLARE:
 		MUST(alive && holds && v->key_ours && v->may_deliver &&
-			(v->luks == STATE_LUKS_OK || v->luks == STATE_LUKS_DELETING));
+			(v->luks == CACHES_LUKS_OK || v->luks == CACHES_LUKS_DELETING));
 		break;
 	case CTL_MACHINE_RECALL:
 	case CTL_MACHINE_NOTE_RECALL:
@@ -96,7 +96,7 @@ static void effect(struct ctl_machine_view *v, enum ctl_machine_do d, bool read_
 		break;
 	case CTL_MACHINE_READ_SECRET:
 		v->must_read = false;
-		v->luks = read_foreign ? STATE_LUKS_FOREIGN : STATE_LUKS_OK;
+		v->luks = read_foreign ? CACHES_LUKS_FOREIGN : CACHES_LUKS_OK;
 		v->key_ours = !read_foreign;
 		break;
 	case CTL_MACHINE_ANNOUNCE:
@@ -104,11 +104,11 @@ static void effect(struct ctl_machine_view *v, enum ctl_machine_do d, bool read_
 		break;
 	case CTL_MACHINE_CREATE_SECRET:
 		v->in_hand = false;
-		v->luks = STATE_LUKS_OK;
+		v->luks = CACHES_LUKS_OK;
 		v->key_ours = true;
 		break;
 	case CTL_MACHINE_RESTORE_SECRET:
-		v->luks = STATE_LUKS_OK;
+		v->luks = CACHES_LUKS_OK;
 		v->key_ours = true;
 		break;
 	case CTL_MACHINE_INHERIT:
@@ -195,7 +195,7 @@ static struct ctl_machine_view view_of(uint32_t bits, int luks, int observed_key
 		.never_attested = bits >> 21 & 1,
 		.path_revoked = bits & 1u << 20 ? false : bits >> 4 & 1,
 		.confirmed = bits >> 5 & 1,
-		.luks = (enum state_luks)luks,
+		.luks = (enum caches_luks)luks,
 		.observed_key = (enum kbs_observed)observed_key,
 		.observed_ids = (enum kbs_observed)observed_ids,
 	};
@@ -208,11 +208,11 @@ Test(ctl_machine_decide, every_view_settles_and_no_delivered_key_is_made_again)
 	for (uint32_t bits = 0; bits < 1u << N_BITS; bits++) {
 		if (bits & 1 && bits >> 6)
 			continue; /* deleting: nothing else is looked at */
-		for (int luks = 0; luks < STATE_LUKS_N; luks++) {
+		for (int luks = 0; luks < CACHES_LUKS_N; luks++) {
 			for (int far = 0; far < (bits & 1 ? 25 : 5); far++) {
 				struct ctl_machine_view v = view_of(bits, luks, far / 5, far % 5);
 				bool had = v.delivered || v.lost,
-				     secret = luks != STATE_LUKS_ABSENT;
+				     secret = luks != CACHES_LUKS_ABSENT;
 				unsigned births;
 
 				if (!(bits & 1))
@@ -230,7 +230,7 @@ Test(ctl_machine_decide, no_deletion_leaves_a_key_or_waits_for_ever)
 	for (uint32_t bits = 1; bits < 1u << 6; bits += 2) { /* deleting */
 		for (int far = 0; far < 25 * CTL_RECORDED_N; far++) {
 			struct ctl_machine_view v =
-				view_of(bits, STATE_LUKS_OK, far / 5 % 5, far % 5);
+				view_of(bits, CACHES_LUKS_OK, far / 5 % 5, far % 5);
 			bool held = v.has_finalizer, holds = v.id_ok && v.owns_id;
 			bool clear = gone(v.observed_ids) && (!holds || gone(v.observed_key));
 
@@ -265,7 +265,7 @@ Test(ctl_machine_decide, the_first_difference_in_order_wins)
 	v.must_read = true;
 	cr_assert_eq(ctl_machine_decide(&v), CTL_MACHINE_READ_SECRET);
 	v.must_read = v.in_hand = false;
-	v.luks = STATE_LUKS_OK;
+	v.luks = CACHES_LUKS_OK;
 	v.key_ours = v.must_mark = true;
 	cr_assert_eq(ctl_machine_decide(&v), CTL_MACHINE_MARK_DELIVERED);
 	v.must_mark = false;
@@ -278,13 +278,13 @@ Test(ctl_machine_decide, the_first_difference_in_order_wins)
 	v.has_finalizer = false;
 	cr_assert_eq(ctl_machine_decide(&v), CTL_MACHINE_ADD_FINALIZER);
 	v.has_finalizer = true;
-	v.luks = STATE_LUKS_ABSENT;
+	v.luks = CACHES_LUKS_ABSENT;
 	cr_assert_eq(ctl_machine_decide(&v), CTL_MACHINE_NOTHING); /* KeyLost */
 	v.can_restore = true;
 	cr_assert_eq(ctl_machine_decide(&v), CTL_MACHINE_RESTORE_SECRET);
 	v.key_ours = false;
 	v.declared = false;
-	v.luks = STATE_LUKS_OK;
+	v.luks = CACHES_LUKS_OK;
 	cr_assert_eq(
 		ctl_machine_decide(&v), CTL_MACHINE_NOTHING); /* another key: never delivered */
 	v.delivered = v.may_deliver = false;
@@ -614,7 +614,7 @@ Test(ctl_machine, one_of_a_restored_store_never_expires)
 	world_cluster(&w, "tec", SPEC);
 	world_machine(&w, "a", ID_A, "listener");
 	world_boot(&w, NULL);
-	w.life->state.restored_s = clock_wall_s();
+	w.life->caches.restored_s = clock_wall_s();
 	world_run(&w, 2000);
 	world_machine(&w, "b", ID_B, "listener");
 	world_run(&w, 50 * 3600 * 1000);
@@ -636,7 +636,7 @@ Test(ctl_machine, where_keys_are_marked_a_bound_one_that_never_attested_expires)
 {
 	world_cluster(&w, "tec", SPEC);
 	world_boot(&w, NULL);
-	w.life->state.marks_since_s = clock_wall_s();
+	w.life->caches.marks_since_s = clock_wall_s();
 	world_run(&w, 2000);
 	world_machine(&w, "a", ID_A, "listener");
 	world_machine(&w, "b", ID_B, "listener");
@@ -663,7 +663,7 @@ Test(ctl_machine, a_bound_one_from_before_the_marks_never_expires)
 	world_machine(&w, "a", ID_A, "listener");
 	world_ak(&w, "k0", test_pem[0], ID_A, "listener");
 	world_boot(&w, NULL);
-	w.life->state.marks_since_s = clock_wall_s();
+	w.life->caches.marks_since_s = clock_wall_s();
 	world_run(&w, 50 * 3600 * 1000);
 	cr_assert(!json_get(world_get(&w, &kobj_machine, "a"), "metadata/deletionTimestamp"));
 	cr_assert(key_declared(&w, ID_A));
@@ -701,10 +701,10 @@ Test(ctl_machine, one_forced_away_leaves_a_revocation)
 	world_run(&w, 5000);
 	cr_assert_null(world_get(&w, &kobj_machine, "a"));
 	cr_assert(!key_declared(&w, ID_A));
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_RESOURCE, "default/" ID_A "/root"));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_RESOURCE, "default/" ID_A "/root"));
 	trustee_has_key(&w, ID_A, false);
 	cr_assert(!kbs_sync_is_revoked(
-		w.life->state.sync, KBS_RESOURCE, "default/" ID_A "/root")); /* forgotten */
+		w.life->caches.sync, KBS_RESOURCE, "default/" ID_A "/root")); /* forgotten */
 }
 
 /* A new leader whose watch is behind: the key was delivered, and its Secret is gone. */
@@ -713,7 +713,7 @@ Test(ctl_machine, a_stale_cache_never_leads_to_a_second_key)
 	world_cluster(&w, "tec", SPEC);
 	world_machine(&w, "a", ID_A, NULL);
 	world_boot(&w, "c");
-	k8s_watch_stop(w.life->watch[STATE_MACHINES]);
+	k8s_watch_stop(w.life->watch[CACHES_MACHINES]);
 	world_mark(&w, &kobj_machine, "a", MODEL_DELIVERED_AT_ANNOTATION, "2027-01-01T00:00:00Z");
 	ctl_kind_on(w.life->machine);
 	world_run(&w, 60000);
@@ -737,7 +737,7 @@ Test(ctl_machine, a_secret_the_cache_does_not_show_is_read_and_kept)
 	world_kill(&w);
 	fake_api_delete(w.api, &kobj_secret, NS, ID_A);
 	world_boot(&w, "c");
-	k8s_watch_stop(w.life->watch[STATE_SECRETS]);
+	k8s_watch_stop(w.life->watch[CACHES_SECRETS]);
 	fake_api_put_json(w.api, &kobj_secret, NS, secret);
 	ctl_kind_on(w.life->machine);
 	world_run(&w, 60000);
@@ -756,8 +756,8 @@ Test(ctl_machine, acts_without_effect_are_slowed_down)
 	fake_api_merge(w.api, &kobj_machine, NS, "a",
 		"{\"metadata\":{\"annotations\":{\"" MODEL_DELIVERED_AT_ANNOTATION "\":null}}}");
 	world_run(&w, 1000);
-	k8s_watch_stop(w.life->watch[STATE_SECRETS]);
-	k8s_cache_remove(w.life->state.cache[STATE_SECRETS], ID_A,
+	k8s_watch_stop(w.life->watch[CACHES_SECRETS]);
+	k8s_cache_remove(w.life->caches.cache[CACHES_SECRETS], ID_A,
 		NULL); /* remembered as gone: no answer brings it back */
 	fake_transport_forget(w.life->f);
 	ctl_kind_on(w.life->machine);
@@ -825,7 +825,7 @@ Test(ctl_machine, an_administered_trustee_counts_before_anybody_named_it)
 	fake_api_delete(w.api, &kobj_machine, NS, "a");
 	world_boot(&w, "m");
 	world_run(&w, 60000);
-	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 0);
+	cr_assert_eq(kbs_sync_targets(w.life->caches.sync), 0);
 	cr_assert(kobj_has_finalizer(world_get(&w, &kobj_machine, "a"), MODEL_MACHINE_FINALIZER));
 }
 
@@ -886,9 +886,9 @@ Test(ctl_machine, one_forced_away_whose_key_was_lost_leaves_a_revocation_too)
 	cr_assert(!key_declared(&w, ID_A));
 	fake_api_merge(
 		w.api, &kobj_machine, NS, "a", "{\"metadata\":{\"deletionTimestamp\":null}}");
-	k8s_cache_remove(w.life->state.cache[STATE_MACHINES], "a",
+	k8s_cache_remove(w.life->caches.cache[CACHES_MACHINES], "a",
 		NULL); /* gone in one event, finalizer and all */
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_RESOURCE, "default/" ID_A "/root"));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_RESOURCE, "default/" ID_A "/root"));
 }
 
 Test(ctl_machine, a_secret_of_another_kind_is_foreign_even_with_our_owner)
@@ -1043,7 +1043,7 @@ Test(ctl_machine, nothing_is_declared_before_a_key_is_bound)
 	world_run(&w, 60000);
 	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "KeyReady"), "True");
 	cr_assert(!key_declared(&w, ID_A));
-	cr_assert(!kbs_sync_is_revoked(w.life->state.sync, KBS_RESOURCE, "default/" ID_A "/root"));
+	cr_assert(!kbs_sync_is_revoked(w.life->caches.sync, KBS_RESOURCE, "default/" ID_A "/root"));
 	world_ak(&w, "k0", test_pem[0], ID_A, "listener");
 	world_run(&w, 5000);
 	cr_assert(world_marked(&w, &kobj_machine, "a", MODEL_BOUND_KEY_ANNOTATION));
@@ -1073,7 +1073,7 @@ Test(ctl_machine, a_switch_to_per_machine_takes_back_what_nobody_is_bound_to)
 	world_kill(&w);
 	world_boot(&w, NULL);
 	world_run(&w, 5000);
-	cr_assert(!kbs_sync_is_revoked(w.life->state.sync, KBS_RESOURCE, "default/" ID_A "/root"));
+	cr_assert(!kbs_sync_is_revoked(w.life->caches.sync, KBS_RESOURCE, "default/" ID_A "/root"));
 	/* and back: marked again before it is declared */
 	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
 		"{\"spec\":{\"trustee\":{\"keyIsolation\":\"Shared\"}}}");
@@ -1145,7 +1145,7 @@ Test(ctl_machine, keys_taken_over_without_a_bound_one_are_revoked_once)
 	world_since(&w);
 	world_boot(&w, NULL);
 	world_run(&w, 5000);
-	cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_RESOURCE, "default/" ID_A "/root"));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_RESOURCE, "default/" ID_A "/root"));
 	trustee_has_key(&w, ID_A, false);
 	world_run(&w, 5000);
 	cr_assert(str_ends(world_marked(&w, &kobj_machine, "a", MODEL_DELIVERED_AT_ANNOTATION),

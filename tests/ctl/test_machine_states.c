@@ -71,7 +71,7 @@ static struct ctl_machine_view view_of(const struct operator_ *o)
 		.owns_id = true,
 		.has_finalizer = m->finalizer,
 		.status_ok = true,
-		.luks = o->secret == NONE ? STATE_LUKS_ABSENT : STATE_LUKS_OK,
+		.luks = o->secret == NONE ? CACHES_LUKS_ABSENT : CACHES_LUKS_OK,
 		.announced = m->announced || m->inherited,
 		.delivered = delivered,
 		.in_hand = o->made && announces(m, o->made),

@@ -185,12 +185,12 @@ Test(ctl_own, one_that_is_older_than_the_operator_is_announced_once)
 {
 	plant("uid-of-k", "eHh4");
 	thing.obj.created_s = 0;
-	w.life->state.marker_s = clock_wall_s() + 7200;
+	w.life->caches.marker_s = clock_wall_s() + 7200;
 	cr_expect_eq(settle(), CTL_OWN_GOOD);
 	cr_expect_eq(n_made, 0);
 	cr_expect_str_eq(content(), "eHh4");
 	plant("uid-of-k", "eXl5");
-	w.life->state.marker_s = 0;
+	w.life->caches.marker_s = 0;
 	cr_expect_eq(settle(), CTL_OWN_PLANTED, "it was changed after that");
 }
 

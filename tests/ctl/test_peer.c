@@ -11,7 +11,7 @@
 #include "tec/base/bytes.h"
 #include "tec/base/metric.h"
 #include "tec/model/mark.h"
-#include "tec/state/cluster.h"
+#include "tec/caches/cluster.h"
 
 #define SETTLE 30000
 #define CONFIG                                                                                     \
@@ -124,7 +124,7 @@ static const char *authority(void)
 
 static bool decides(void)
 {
-	return state_cluster_decides(&w.life->state);
+	return caches_cluster_decides(&w.life->caches);
 }
 
 static bool metric(const char *line)

@@ -161,13 +161,13 @@ Test(ctl_record, when_all_are_full_the_oldest_go_and_that_is_told)
 	}
 	world_cluster(&w, "tec", "{" ADDRESS "}");
 	boot("");
-	cr_assert_eq(state_record_dropped_s(&w.life->state), 0);
+	cr_assert_eq(caches_record_dropped_s(&w.life->caches), 0);
 	add(MODEL_RECORD_VALUE, 0, 300);
 	world_run(&w, 3000);
 	cr_assert_eq(state_of(254), CTL_RECORDED);
 	cr_assert(strstr(map_text(MODEL_RECORD_REVOKED "7"), " dropped -\n"));
 	cr_assert(!strstr(map_text(MODEL_RECORD_REVOKED "7"), "ak.7."));
-	cr_assert_gt(state_record_dropped_s(&w.life->state), 0);
+	cr_assert_gt(caches_record_dropped_s(&w.life->caches), 0);
 	cr_assert_geq(world_events(&w, "RevocationsForgotten"), (size_t)1);
 	cr_assert_eq(fake_api_count(w.api, &kobj_configmap, NS), MODEL_RECORD_MAPS + 1);
 }

@@ -8,7 +8,7 @@
 
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
-#include "tec/state/kinds.h"
+#include "tec/caches/kinds.h"
 #include "tec/ctl/runner.h"
 
 static struct {
@@ -57,7 +57,7 @@ static void up(void)
 	clock_fake_start(1000, 1800000000);
 	memset(&t, 0, sizeof(t));
 	t.loop = loop_new();
-	t.cache = k8s_cache_new(&state_kinds[STATE_SERVICES].cache);
+	t.cache = k8s_cache_new(&caches_kinds[CACHES_SERVICES].cache);
 	t.r = ctl_runner_new(t.loop, &(struct queue_conf){.name = "test"}, "ns", step, &t);
 	ctl_runner_watch(t.r, t.cache, map);
 }

@@ -274,7 +274,7 @@ Test(ctl_trustee, memory_that_cannot_be_read_is_written_again)
 	world_machine(&w, "a", ID_A, NULL);
 	world_run(&w, 20000);
 	cr_assert(resource(ID_A));
-	cache = w.life->state.cache[STATE_CONFIGMAPS];
+	cache = w.life->caches.cache[CACHES_CONFIGMAPS];
 	fake_api_hold_watches(w.api, true);
 	fake_api_merge(
 		w.api, &kobj_configmap, NS, "tec-trustees", "{\"data\":{\"trustees.json\":\"x\"}}");
@@ -436,14 +436,14 @@ Test(ctl_trustee, one_that_leaves_spec_is_reported_once)
 {
 	admin_key("trustee-auth");
 	install(OTHER);
-	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 2);
+	cr_assert_eq(kbs_sync_targets(w.life->caches.sync), 2);
 	cr_assert_eq(world_events(&w, "TrusteeLeft"), 0);
 	/* Without the mirror: an administrator's word that nothing was lost. */
 	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
 		"{\"metadata\":{\"annotations\":{\"" MODEL_EXTENDED_ANNOTATION
 		"\":null}},\"spec\":{\"trusteeServers\":null}}");
 	world_run(&w, 60000);
-	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 1);
+	cr_assert_eq(kbs_sync_targets(w.life->caches.sync), 1);
 	cr_assert_eq(world_events(&w, "TrusteeLeft"), 1);
 	cr_assert_eq(world_events(&w, "other:1"), 1);
 	cr_assert_null(strstr(
@@ -463,7 +463,7 @@ Test(ctl_trustee, a_spec_that_lost_its_servers_takes_none_of_them_away)
 		"{\"spec\":{\"trusteeServers\":null,\"trustee\":null}}");
 	for (int i = 0; i < 2; i++) {
 		world_run(&w, 60000);
-		cr_assert_eq(kbs_sync_targets(w.life->state.sync), 2, "life %d", i);
+		cr_assert_eq(kbs_sync_targets(w.life->caches.sync), 2, "life %d", i);
 		cr_assert_eq(world_events(&w, "TrusteeLeft"), 0);
 		cr_assert(
 			strstr(world_str(&w, &kobj_configmap, "tec-trustees", "data/trustees.json"),
@@ -486,7 +486,7 @@ Test(ctl_trustee, its_own_one_under_a_new_address_is_one)
 	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
 		"{\"spec\":{\"publicTrusteeAddr\":\"trustee.example:443\"}}");
 	world_run(&w, 20000);
-	cr_assert_eq(kbs_sync_targets(w.life->state.sync), 1);
+	cr_assert_eq(kbs_sync_targets(w.life->caches.sync), 1);
 	cr_assert_str_eq(synced(), "Synced");
 	cr_assert_eq(world_events(&w, "TrusteeLeft"), 0);
 }

@@ -19,15 +19,15 @@
 
 #define NS "ns"
 
-static const enum state_of watched[] = {STATE_KBSCONFIGS, STATE_TRUSTEECONFIGS,
-	STATE_INPUT_CONFIGMAPS, STATE_INPUT_SECRETS, STATE_CLAIMS};
+static const enum caches_of watched[] = {CACHES_KBSCONFIGS, CACHES_TRUSTEECONFIGS,
+	CACHES_INPUT_CONFIGMAPS, CACHES_INPUT_SECRETS, CACHES_CLAIMS};
 
 static struct {
 	struct loop *loop;
 	struct fake_api *api;
 	struct fake_transport *f;
 	struct k8s_transport *seam;
-	struct state state;
+	struct caches caches;
 	struct k8s_watch *watch[ARRAY_LEN(watched)];
 	struct k8s_events *events;
 	struct ctl_env env;
@@ -46,22 +46,22 @@ static void boot(void)
 	t.f = fake_transport_new(t.loop);
 	fake_transport_set_api(t.f, t.api);
 	t.seam = fake_transport_seam(t.f);
-	t.state = (struct state)STATE_INIT;
+	t.caches = (struct caches)CACHES_INIT;
 	for (size_t i = 0; i < ARRAY_LEN(watched); i++) {
-		const struct state_kind *k = &state_kinds[watched[i]];
+		const struct caches_kind *k = &caches_kinds[watched[i]];
 		const struct k8s_watch_conf conf = {
-			.gvk = k->gvk, .ns = NS, .secret = watched[i] == STATE_INPUT_SECRETS};
+			.gvk = k->gvk, .ns = NS, .secret = watched[i] == CACHES_INPUT_SECRETS};
 
-		t.state.cache[watched[i]] = k8s_cache_new(&k->cache);
-		t.watch[i] = k8s_watch_new(t.loop, t.seam, t.state.cache[watched[i]], &conf);
+		t.caches.cache[watched[i]] = k8s_cache_new(&k->cache);
+		t.watch[i] = k8s_watch_new(t.loop, t.seam, t.caches.cache[watched[i]], &conf);
 		k8s_watch_start(t.watch[i]);
 	}
 	t.events = k8s_events_new(t.seam, NS, "kbsconfig-controller", "test");
 	t.env = (struct ctl_env){
-		.loop = t.loop, .api = t.seam, .ns = NS, .state = &t.state, .events = t.events};
+		.loop = t.loop, .api = t.seam, .ns = NS, .caches = &t.caches, .events = t.events};
 	t.kind = ctl_trusteeconfig_new(&t.env);
 	loop_advance(t.loop, 1000);
-	cr_assert(state_filled(&t.state, STATE_FOR_TRUSTEECONFIGS));
+	cr_assert(caches_filled(&t.caches, CACHES_FOR_TRUSTEECONFIGS));
 	fake_transport_forget(t.f);
 	ctl_kind_on(t.kind);
 }
@@ -73,7 +73,7 @@ static void end(void)
 		k8s_watch_free(t.watch[i]);
 	k8s_events_free(t.events);
 	for (size_t i = 0; i < ARRAY_LEN(watched); i++)
-		k8s_cache_free(t.state.cache[watched[i]]);
+		k8s_cache_free(t.caches.cache[watched[i]]);
 	k8s_transport_free(t.seam);
 }
 

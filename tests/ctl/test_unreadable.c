@@ -10,24 +10,24 @@
 #include "tec/ctl/unreadable.h"
 
 static const struct {
-	enum state_of kind;
+	enum caches_of kind;
 	const struct kobj_gvk *gvk;
 	const char *name;
 } objects[] = {
-	{STATE_CLUSTERS, &kobj_cluster, "tec"},
-	{STATE_MACHINES, &kobj_machine, "a"},
-	{STATE_AKS, &kobj_ak, "key"},
-	{STATE_IMAGES, &kobj_image, "coreos"},
-	{STATE_SECRETS, &kobj_secret, ID_A},
-	{STATE_SECRETS, &kobj_secret, "key"},
-	{STATE_SECRETS, &kobj_secret, "trustee-auth"},
-	{STATE_SECRETS, &kobj_secret, "trustee-token"},
-	{STATE_CONFIGMAPS, &kobj_configmap, "image-pcrs"},
-	{STATE_CONFIGMAPS, &kobj_configmap, "trustee-rv-data"},
-	{STATE_CONFIGMAPS, &kobj_configmap, "trustee-data"},
-	{STATE_CONFIGMAPS, &kobj_configmap, "trustee-policies"},
-	{STATE_SERVICES, &kobj_service, "kbs-service"},
-	{STATE_DEPLOYMENTS, &kobj_deployment, "trustee-deployment"},
+	{CACHES_CLUSTERS, &kobj_cluster, "tec"},
+	{CACHES_MACHINES, &kobj_machine, "a"},
+	{CACHES_AKS, &kobj_ak, "key"},
+	{CACHES_IMAGES, &kobj_image, "coreos"},
+	{CACHES_SECRETS, &kobj_secret, ID_A},
+	{CACHES_SECRETS, &kobj_secret, "key"},
+	{CACHES_SECRETS, &kobj_secret, "trustee-auth"},
+	{CACHES_SECRETS, &kobj_secret, "trustee-token"},
+	{CACHES_CONFIGMAPS, &kobj_configmap, "image-pcrs"},
+	{CACHES_CONFIGMAPS, &kobj_configmap, "trustee-rv-data"},
+	{CACHES_CONFIGMAPS, &kobj_configmap, "trustee-data"},
+	{CACHES_CONFIGMAPS, &kobj_configmap, "trustee-policies"},
+	{CACHES_SERVICES, &kobj_service, "kbs-service"},
+	{CACHES_DEPLOYMENTS, &kobj_deployment, "trustee-deployment"},
 };
 
 static size_t at; /* of objects: the one that cannot be read */
@@ -38,7 +38,7 @@ static void spoil(void)
 	struct err err = ERR_INIT;
 	const char *name = objects[at].name;
 	const char *uid = world_str(&w, objects[at].gvk, name, "metadata/uid");
-	struct k8s_cache *cache = w.life->state.cache[objects[at].kind];
+	struct k8s_cache *cache = w.life->caches.cache[objects[at].kind];
 
 	cr_assert(uid, "%s %s", objects[at].gvk->kind, name);
 	snprintf(rv, sizeof(rv), "%llu", (unsigned long long)fake_api_rv(w.api) + 1);
@@ -51,9 +51,9 @@ static void spoil(void)
 /* There is no version before it. */
 static void spoil_first(void)
 {
-	k8s_cache_remove(w.life->state.cache[objects[at].kind], objects[at].name, NULL);
+	k8s_cache_remove(w.life->caches.cache[objects[at].kind], objects[at].name, NULL);
 	spoil();
-	cr_assert(k8s_cache_find(w.life->state.cache[objects[at].kind], objects[at].name)
+	cr_assert(k8s_cache_find(w.life->caches.cache[objects[at].kind], objects[at].name)
 			  ->unreadable);
 }
 
@@ -65,8 +65,8 @@ static void mend(void)
 	fake_api_merge(w.api, objects[at].gvk, NS, objects[at].name,
 		"{\"metadata\":{\"annotations\":{\"x/y\":\"zz\"}}}");
 	world_run(&w, 5000);
-	cr_assert_not(
-		k8s_cache_find(w.life->state.cache[objects[at].kind], objects[at].name)->unreadable,
+	cr_assert_not(k8s_cache_find(w.life->caches.cache[objects[at].kind], objects[at].name)
+			      ->unreadable,
 		"%s", objects[at].name);
 }
 
@@ -158,8 +158,8 @@ Test(ctl_unreadable, keys_are_taken_back_all_the_same)
 	rats_resource_path(ID_A, path);
 	identity_of(test_pem[0], name);
 	for (at = 0; at < ARRAY_LEN(objects); at++) {
-		bool needed = objects[at].kind == STATE_MACHINES ||
-			      objects[at].kind == STATE_CLUSTERS ||
+		bool needed = objects[at].kind == CACHES_MACHINES ||
+			      objects[at].kind == CACHES_CLUSTERS ||
 			      strcmp(objects[at].name, "trustee-auth") == 0;
 
 		if (needed)
@@ -171,7 +171,7 @@ Test(ctl_unreadable, keys_are_taken_back_all_the_same)
 		world_run(&w, 60000);
 		cr_expect_null(world_get(&w, &kobj_machine, "a"), "%s", objects[at].name);
 		cr_expect_null(fake_kbs_resource(kbs, path), "%s", objects[at].name);
-		if (objects[at].kind != STATE_AKS)
+		if (objects[at].kind != CACHES_AKS)
 			cr_expect_str_eq(fake_kbs_value(kbs, name), "null", "%s", objects[at].name);
 		if (at + 1 < ARRAY_LEN(objects))
 			down();
@@ -200,7 +200,7 @@ Test(ctl_unreadable, an_event_says_so_once)
 
 	at = 5;
 	up();
-	u = ctl_unreadable_new(&w.life->state, w.life->events);
+	u = ctl_unreadable_new(&w.life->caches, w.life->events);
 	n = fake_api_count(w.api, &kobj_event, NS);
 	spoil();
 	world_run(&w, 20000);

@@ -106,28 +106,28 @@ Test(ctl_volumes, a_write_without_an_answer_may_have_been_done)
 	fake_api_put(w.api, &kobj_secret, NS, made);
 	world_run(&w, 20000);
 	fake_transport_forget(w.life->f);
-	secret = k8s_cache_find(w.life->state.cache[STATE_SECRETS], ID_B);
-	kbs_sync_declare(w.life->state.sync, KBS_RESOURCE, path, secret, any_value);
+	secret = k8s_cache_find(w.life->caches.cache[CACHES_SECRETS], ID_B);
+	kbs_sync_declare(w.life->caches.sync, KBS_RESOURCE, path, secret, any_value);
 	fake_api_hold_watches(w.api, true);
 	fake_transport_fault(w.life->f, FAKE_FAULT_CUT, 2); /* it is read, then written */
 	world_run(&w, 1100);
 	cr_assert(mounts(ID_B));
 	cr_assert_eq(writes_of_deployments(), 1);
-	kbs_sync_revoke(w.life->state.sync, KBS_RESOURCE, path);
+	kbs_sync_revoke(w.life->caches.sync, KBS_RESOURCE, path);
 	cr_assert_neq(
-		kbs_sync_observed(w.life->state.sync, KBS_RESOURCE, path), KBS_OBSERVED_ABSENT);
+		kbs_sync_observed(w.life->caches.sync, KBS_RESOURCE, path), KBS_OBSERVED_ABSENT);
 	world_run(&w, 300);
 	cr_assert_neq(
-		kbs_sync_observed(w.life->state.sync, KBS_RESOURCE, path), KBS_OBSERVED_ABSENT);
+		kbs_sync_observed(w.life->caches.sync, KBS_RESOURCE, path), KBS_OBSERVED_ABSENT);
 	fake_transport_fault(w.life->f, FAKE_FAULT_CUT, 0);
 	fake_api_hold_watches(w.api, false);
 	world_run(&w, 30000);
 	cr_assert_not(mounts(ID_B));
 	cr_assert_neq(
-		kbs_sync_observed(w.life->state.sync, KBS_RESOURCE, path), KBS_OBSERVED_ABSENT);
+		kbs_sync_observed(w.life->caches.sync, KBS_RESOURCE, path), KBS_OBSERVED_ABSENT);
 	roll_out();
 	cr_assert_eq(
-		kbs_sync_observed(w.life->state.sync, KBS_RESOURCE, path), KBS_OBSERVED_ABSENT);
+		kbs_sync_observed(w.life->caches.sync, KBS_RESOURCE, path), KBS_OBSERVED_ABSENT);
 }
 
 Test(ctl_volumes, what_is_revoked_before_it_was_written_is_never_written)
@@ -360,14 +360,14 @@ Test(ctl_volumes, a_key_whose_secret_is_torn_away_is_not_gone_before_the_pod_is)
 	fake_api_delete(w.api, &kobj_secret, NS, "key");
 	for (unsigned i = 0; i < 50; i++) {
 		world_run(&w, 200);
-		cr_assert(kbs_sync_is_revoked(w.life->state.sync, KBS_REFVALUE, name), "%u", i);
-		cr_assert_neq(kbs_sync_observed(w.life->state.sync, KBS_REFVALUE, name),
+		cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, name), "%u", i);
+		cr_assert_neq(kbs_sync_observed(w.life->caches.sync, KBS_REFVALUE, name),
 			KBS_OBSERVED_ABSENT);
 	}
 	cr_assert_not(mounts_ak("key"));
 	roll_out();
 	cr_assert_neq(
-		kbs_sync_observed(w.life->state.sync, KBS_REFVALUE, name), KBS_OBSERVED_PENDING);
+		kbs_sync_observed(w.life->caches.sync, KBS_REFVALUE, name), KBS_OBSERVED_PENDING);
 }
 
 Test(ctl_volumes, of_two_keys_of_one_name_each_is_a_file_and_let_go_alone)
@@ -385,7 +385,7 @@ Test(ctl_volumes, of_two_keys_of_one_name_each_is_a_file_and_let_go_alone)
 	cr_assert(mounts_ak("key") && mounts_ak("twin"));
 	roll_out();
 	cr_assert_eq(
-		kbs_sync_observed(w.life->state.sync, KBS_REFVALUE, name), KBS_OBSERVED_PRESENT);
+		kbs_sync_observed(w.life->caches.sync, KBS_REFVALUE, name), KBS_OBSERVED_PRESENT);
 	fake_api_delete(w.api, &kobj_machine, NS, "b");
 	world_run(&w, 20000);
 	cr_assert(mounts_ak("key") && !mounts_ak("twin"));
@@ -393,7 +393,7 @@ Test(ctl_volumes, of_two_keys_of_one_name_each_is_a_file_and_let_go_alone)
 	roll_out();
 	cr_assert_null(world_get(&w, &kobj_machine, "b"));
 	cr_assert_eq(
-		kbs_sync_observed(w.life->state.sync, KBS_REFVALUE, name), KBS_OBSERVED_PRESENT);
+		kbs_sync_observed(w.life->caches.sync, KBS_REFVALUE, name), KBS_OBSERVED_PRESENT);
 	cr_assert(delivered());
 }
 

@@ -19,7 +19,7 @@
 #include "tec/model/secretobj.h"
 #include "tec/pki/spki.h"
 #include "tec/rats/names.h"
-#include "tec/state/adoption_cutoff.h"
+#include "tec/caches/adoption_cutoff.h"
 
 static void quiet(enum log_level level, const char *line, void *arg)
 {
@@ -105,19 +105,19 @@ void world_boot(struct world *w, const char *controllers)
 	l->f = fake_transport_new(w->loop);
 	fake_transport_set_api(l->f, w->api);
 	l->api = fake_transport_seam(l->f);
-	for (int i = 0; i < STATE_N_KINDS; i++) {
+	for (int i = 0; i < CACHES_N_KINDS; i++) {
 		const struct k8s_watch_conf conf = {
-			.gvk = state_kinds[i].gvk, .ns = NS, .secret = i == STATE_SECRETS};
+			.gvk = caches_kinds[i].gvk, .ns = NS, .secret = i == CACHES_SECRETS};
 
-		l->state.cache[i] = k8s_cache_new(&state_kinds[i].cache);
-		l->watch[i] = k8s_watch_new(w->loop, l->api, l->state.cache[i], &conf);
+		l->caches.cache[i] = k8s_cache_new(&caches_kinds[i].cache);
+		l->watch[i] = k8s_watch_new(w->loop, l->api, l->caches.cache[i], &conf);
 	}
-	l->state.sync = kbs_sync_new();
+	l->caches.sync = kbs_sync_new();
 	l->events = k8s_events_new(l->api, NS, "tec-operator", "test");
 	l->env = (struct ctl_env){.loop = w->loop,
 		.api = l->api,
 		.ns = NS,
-		.state = &l->state,
+		.caches = &l->caches,
 		.kbs_connect = connect_kbs,
 		.kbs_connect_arg = w,
 		.kbs_url = w->kbs ? "http://trustee.test:8080" : NULL,
@@ -130,25 +130,25 @@ void world_boot(struct world *w, const char *controllers)
 		.events = l->events,
 		.images_ref = render_images_default};
 	l->env.record = l->record = ctl_record_new(&l->env);
-	l->since = ctl_adoption_cutoff_new(&l->env, &l->state, on_since, w);
+	l->since = ctl_adoption_cutoff_new(&l->env, &l->caches, on_since, w);
 	l->trustee = ctl_trustee_new(&l->env);
 	l->cluster = ctl_cluster_new(&l->env);
 	l->machine = ctl_machine_new(&l->env);
 	l->ak = ctl_ak_new(&l->env);
 	l->image = ctl_image_new(&l->env);
-	l->follow = ctl_follow_new(&l->env, &l->state);
+	l->follow = ctl_follow_new(&l->env, &l->caches);
 	ctl_follow_listen_peer(l->follow, on_peer, l->machine);
 	ctl_follow_listen_peer(l->follow, on_peer, l->ak);
 	ctl_follow_listen_peer(l->follow, on_peer, l->image);
-	for (int i = 0; i < STATE_N_KINDS; i++)
+	for (int i = 0; i < CACHES_N_KINDS; i++)
 		k8s_watch_start(l->watch[i]);
-	for (int i = 0; i < 100 && !state_filled(&l->state, STATE_FOR_ALL); i++)
+	for (int i = 0; i < 100 && !caches_filled(&l->caches, CACHES_FOR_ALL); i++)
 		loop_advance(w->loop, 100);
-	cr_assert(state_filled(&l->state, STATE_FOR_ALL));
+	cr_assert(caches_filled(&l->caches, CACHES_FOR_ALL));
 	if (!world_get(w, &kobj_configmap, CTL_ADOPTION_CUTOFF_CONFIGMAP))
 		clock_fake_advance(1000); /* what was put before the first life is older */
 	ctl_adoption_cutoff_on(l->since);
-	for (int i = 0; i < 100 && !state_adoption_cutoff_known(&l->state); i++)
+	for (int i = 0; i < 100 && !caches_adoption_cutoff_known(&l->caches); i++)
 		loop_advance(w->loop, 100);
 	fake_transport_forget(l->f);
 	if (w->arm)
@@ -182,12 +182,12 @@ void world_kill(struct world *w)
 	ctl_kind_free(l->machine);
 	ctl_cluster_free(l->cluster);
 	ctl_adoption_cutoff_free(l->since);
-	for (int i = 0; i < STATE_N_KINDS; i++)
+	for (int i = 0; i < CACHES_N_KINDS; i++)
 		k8s_watch_free(l->watch[i]);
-	kbs_sync_free(l->state.sync);
+	kbs_sync_free(l->caches.sync);
 	k8s_events_free(l->events);
-	for (int i = 0; i < STATE_N_KINDS; i++)
-		k8s_cache_free(l->state.cache[i]);
+	for (int i = 0; i < CACHES_N_KINDS; i++)
+		k8s_cache_free(l->caches.cache[i]);
 	k8s_transport_free(l->api);
 	free(l);
 	w->life = NULL;
@@ -375,7 +375,7 @@ void trustee_has_key(struct world *w, const char *id, bool has)
 		bytes_sha256(root, len, digest);
 	}
 	kbs_sync_confirm(
-		w->life->state.sync, first_target(w), KBS_RESOURCE, path, has ? digest : NULL);
+		w->life->caches.sync, first_target(w), KBS_RESOURCE, path, has ? digest : NULL);
 	loop_drain(w->loop);
 }
 
@@ -393,7 +393,7 @@ void trustee_has_identity(struct world *w, const char *pem, const char *id, bool
 	strbuf_addc(&value, ']');
 	bytes_sha256(strbuf_str(&value), value.len, digest);
 	kbs_sync_confirm(
-		w->life->state.sync, first_target(w), KBS_REFVALUE, name, has ? digest : NULL);
+		w->life->caches.sync, first_target(w), KBS_REFVALUE, name, has ? digest : NULL);
 	loop_drain(w->loop);
 }
 
@@ -402,7 +402,7 @@ enum kbs_observed observed_key(struct world *w, const char *id)
 	char path[RATS_RESOURCE_PATH_MAX];
 
 	rats_resource_path(id, path);
-	return kbs_sync_observed(w->life->state.sync, KBS_RESOURCE, path);
+	return kbs_sync_observed(w->life->caches.sync, KBS_RESOURCE, path);
 }
 
 bool key_declared(struct world *w, const char *id)
@@ -410,7 +410,7 @@ bool key_declared(struct world *w, const char *id)
 	char path[RATS_RESOURCE_PATH_MAX];
 
 	rats_resource_path(id, path);
-	return kbs_sync_object(w->life->state.sync, KBS_RESOURCE, path) != NULL;
+	return kbs_sync_object(w->life->caches.sync, KBS_RESOURCE, path) != NULL;
 }
 
 bool identity_declared(struct world *w, const char *pem)
@@ -418,5 +418,5 @@ bool identity_declared(struct world *w, const char *pem)
 	char name[300];
 
 	identity_of(pem, name);
-	return kbs_sync_object(w->life->state.sync, KBS_REFVALUE, name) != NULL;
+	return kbs_sync_object(w->life->caches.sync, KBS_REFVALUE, name) != NULL;
 }

@@ -33,8 +33,8 @@
 struct life {
 	struct fake_transport *f;
 	struct k8s_transport *api;
-	struct state state;
-	struct k8s_watch *watch[STATE_N_KINDS];
+	struct caches caches;
+	struct k8s_watch *watch[CACHES_N_KINDS];
 	struct k8s_events *events;
 	struct ctl_env env;
 	struct ctl_record *record;

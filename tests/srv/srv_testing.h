@@ -36,13 +36,13 @@
 #define START_S     1790000000
 #define SUITE_LIMIT 60
 
-#define RIG_N (STATE_AKS + 1) /* what listeners need */
+#define RIG_N (CACHES_AKS + 1) /* what listeners need */
 
 struct rig {
 	struct loop *loop;
 	struct fake_api *api;
 	struct fake_transport *ft;
-	struct state state;
+	struct caches caches;
 	struct k8s_watch *watch[RIG_N];
 	struct k8s_events *events;
 	struct srv_env env;
@@ -58,7 +58,7 @@ struct rig {
 static inline void rig_refresh(void *arg)
 {
 	struct rig *r = arg;
-	const struct model_cluster *c = state_cluster_oldest(&r->state);
+	const struct model_cluster *c = caches_cluster_oldest(&r->caches);
 	const char *names[3 + MODEL_CLUSTER_SERVERS_MAX] = {NULL};
 	size_t n = 0;
 
@@ -112,25 +112,25 @@ static inline void rig_init(struct rig *r)
 	r->ft = fake_transport_new(r->loop);
 	fake_transport_set_api(r->ft, r->api);
 	for (int i = 0; i < RIG_N; i++) {
-		struct k8s_watch_conf conf = {.gvk = state_kinds[i].gvk, .ns = NS};
+		struct k8s_watch_conf conf = {.gvk = caches_kinds[i].gvk, .ns = NS};
 
-		r->state.cache[i] = k8s_cache_new(&state_kinds[i].cache);
+		r->caches.cache[i] = k8s_cache_new(&caches_kinds[i].cache);
 		r->watch[i] = k8s_watch_new(
-			r->loop, fake_transport_seam(r->ft), r->state.cache[i], &conf);
+			r->loop, fake_transport_seam(r->ft), r->caches.cache[i], &conf);
 		k8s_watch_on_state(r->watch[i], rig_changed, r);
 	}
-	k8s_cache_listen(r->state.cache[STATE_CLUSTERS], rig_cluster_changed, r);
+	k8s_cache_listen(r->caches.cache[CACHES_CLUSTERS], rig_cluster_changed, r);
 	r->events = k8s_events_new(fake_transport_seam(r->ft), NS, "tec-operator", "test");
 	r->env = (struct srv_env){
 		.loop = r->loop,
 		.api = fake_transport_seam(r->ft),
 		.ns = NS,
-		.state = &r->state,
+		.caches = &r->caches,
 		.events = r->events,
 		.max_connections = 100,
 	};
 	r->env.certs = srv_certs_new(r->loop, r->env.api, NS, rig_changed, r);
-	r->env.pending = srv_pending_new(&r->state);
+	r->env.pending = srv_pending_new(&r->caches);
 	r->env.regkey = srv_regkey_new(r->loop, r->env.api, NS);
 	r->ign = srv_regignition_new(&r->env);
 	r->ak = srv_regak_new(&r->env);
@@ -186,7 +186,7 @@ static inline void rig_close(struct rig *r)
 		k8s_watch_free(r->watch[i]);
 	k8s_events_free(r->events);
 	for (int i = 0; i < RIG_N; i++)
-		k8s_cache_free(r->state.cache[i]);
+		k8s_cache_free(r->caches.cache[i]);
 	srv_pending_free(r->env.pending);
 	ratelimit_free(r->env.rate);
 	cr_assert_eq(fake_transport_in_flight(r->ft), 0, "a call outlived its owner");

@@ -110,7 +110,7 @@ Test(srv_metrics, has_the_families_an_operator_looks_at)
 	struct rig r;
 
 	rig_init(&r);
-	srv_metrics_count(&r.state);
+	srv_metrics_count(&r.caches);
 	rig_start(&r);
 	fake_api_put(r.api, &kobj_cluster, NS,
 		"{\"metadata\":{\"name\":\"tec\"},\"spec\":" OPEN_SPEC "}");
@@ -195,7 +195,7 @@ Test(srv_metrics, machines_are_counted_in_one_state_each)
 	struct rig r;
 
 	rig_init(&r);
-	srv_metrics_count(&r.state);
+	srv_metrics_count(&r.caches);
 	rig_start(&r);
 	put_machine(&r, "}");
 	cr_assert_eq(MACHINE_IN("keyless"), 1);
@@ -236,12 +236,12 @@ static void put_kbsconfig(struct k8s_cache *c, int version, const char *status)
 
 Test(srv_metrics, kbsconfigs_are_counted_by_namespace)
 {
-	struct state a = STATE_INIT, b = STATE_INIT;
-	struct state *all[] = {&a, &b};
+	struct caches a = CACHES_INIT, b = CACHES_INIT;
+	struct caches *all[] = {&a, &b};
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-		all[i]->kbsconfigs = k8s_cache_new(&state_kinds[STATE_KBSCONFIGS].cache);
-		all[i]->trusteeconfigs = k8s_cache_new(&state_kinds[STATE_TRUSTEECONFIGS].cache);
+		all[i]->kbsconfigs = k8s_cache_new(&caches_kinds[CACHES_KBSCONFIGS].cache);
+		all[i]->trusteeconfigs = k8s_cache_new(&caches_kinds[CACHES_TRUSTEECONFIGS].cache);
 		srv_metrics_count_trustees(all[i], i ? "b" : "a");
 	}
 	put_kbsconfig(a.kbsconfigs, 1, "{\"isReady\":true}");
@@ -263,7 +263,7 @@ Test(srv_metrics, counts_survive_a_relist)
 	struct rig r;
 
 	rig_init(&r);
-	srv_metrics_count(&r.state);
+	srv_metrics_count(&r.caches);
 	rig_start(&r);
 	put_machine(&r, "}");
 	fake_api_put(r.api, &kobj_machine, NS,

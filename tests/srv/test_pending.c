@@ -21,7 +21,7 @@
 	"\"name\":\"m\",\"uid\":\"owner\",\"controller\":true}]"
 
 struct counts {
-	struct state state;
+	struct caches caches;
 	struct srv_pending *p;
 	struct model_cluster limits;
 	unsigned rv;
@@ -30,9 +30,9 @@ struct counts {
 static void counts_open(struct counts *t)
 {
 	memset(t, 0, sizeof(*t));
-	t->state.machines = k8s_cache_new(&state_kinds[STATE_MACHINES].cache);
-	t->state.aks = k8s_cache_new(&state_kinds[STATE_AKS].cache);
-	t->p = srv_pending_new(&t->state);
+	t->caches.machines = k8s_cache_new(&caches_kinds[CACHES_MACHINES].cache);
+	t->caches.aks = k8s_cache_new(&caches_kinds[CACHES_AKS].cache);
+	t->p = srv_pending_new(&t->caches);
 	t->limits.pending_limit = 10000;
 	t->limits.machine_limit = 50000;
 	t->limits.waiting_keys = 4;
@@ -40,8 +40,8 @@ static void counts_open(struct counts *t)
 
 static void counts_close(struct counts *t)
 {
-	k8s_cache_free(t->state.machines);
-	k8s_cache_free(t->state.aks);
+	k8s_cache_free(t->caches.machines);
+	k8s_cache_free(t->caches.aks);
 	srv_pending_free(t->p);
 }
 
@@ -53,7 +53,7 @@ static void object(struct counts *t, struct k8s_cache *cache, const char *name,
 		"\"creationTimestamp\":\"2026-01-02T03:04:05Z\",\"annotations\":{%s},"
 		"\"ownerReferences\":%s},\"spec\":{\"%s\":\"%s\",\"publicKey\":\"k\"}}",
 		name, name, ++t->rv, annotations, owners ? owners : "[]",
-		cache == t->state.aks ? "uuid" : "id", uuid ? uuid : name);
+		cache == t->caches.aks ? "uuid" : "id", uuid ? uuid : name);
 	struct err err = ERR_INIT;
 	cleanup_json struct json_object *o =
 		json_parse(text, strlen(text), &json_limits_object, &err);
@@ -64,13 +64,13 @@ static void object(struct counts *t, struct k8s_cache *cache, const char *name,
 
 static void machine(struct counts *t, const char *name, const char *annotations)
 {
-	object(t, t->state.machines, name, annotations, NULL, NULL);
+	object(t, t->caches.machines, name, annotations, NULL, NULL);
 }
 
 static void key(struct counts *t, const char *name, const char *annotations, const char *owners,
 	const char *uuid)
 {
-	object(t, t->state.aks, name, annotations, owners, uuid);
+	object(t, t->caches.aks, name, annotations, owners, uuid);
 }
 
 Test(srv_pending, counts_what_a_listener_made_and_nothing_matched)
@@ -104,8 +104,8 @@ Test(srv_pending, follows_changes_and_deletes)
 	cr_assert_eq(srv_pending_count(t.p), 2);
 	key(&t, "k", LISTENER, OWNER, "u");
 	cr_assert_eq(srv_pending_count(t.p), 1);
-	k8s_cache_remove(t.state.machines, "a", NULL);
-	k8s_cache_remove(t.state.aks, "k", NULL);
+	k8s_cache_remove(t.caches.machines, "a", NULL);
+	k8s_cache_remove(t.caches.aks, "k", NULL);
 	cr_assert_eq(srv_pending_count(t.p), 0);
 	counts_close(&t);
 }
@@ -118,19 +118,19 @@ Test(srv_pending, a_relist_and_a_clear_leave_no_residue)
 	machine(&t, "a", LISTENER);
 	machine(&t, "b", LISTENER);
 	key(&t, "k", LISTENER, NULL, "u");
-	k8s_cache_relist_begin(t.state.machines);
+	k8s_cache_relist_begin(t.caches.machines);
 	machine(&t, "b", LISTENER);
 	machine(&t, "c", LISTENER);
 	machine(&t, "d", LISTENER "," BOUND("d"));
-	k8s_cache_relist_end(t.state.machines);
+	k8s_cache_relist_end(t.caches.machines);
 	cr_assert_eq(srv_pending_count(t.p), 3, "b, c and k");
-	k8s_cache_relist_begin(t.state.machines);
-	k8s_cache_relist_abandon(t.state.machines);
+	k8s_cache_relist_begin(t.caches.machines);
+	k8s_cache_relist_abandon(t.caches.machines);
 	cr_assert_eq(srv_pending_count(t.p), 3);
-	k8s_cache_clear(t.state.machines);
+	k8s_cache_clear(t.caches.machines);
 	cr_assert_eq(srv_pending_count(t.p), 1);
-	k8s_cache_relist_begin(t.state.aks);
-	k8s_cache_relist_end(t.state.aks);
+	k8s_cache_relist_begin(t.caches.aks);
+	k8s_cache_relist_end(t.caches.aks);
 	cr_assert_eq(srv_pending_count(t.p), 0);
 	counts_close(&t);
 }
@@ -231,7 +231,7 @@ Test(srv_pending, keys_of_one_uuid_are_limited_whoever_holds_the_machine)
 	take_key(&t, "x", "u", true, SRV_LIMIT_WAITING_KEYS);
 	srv_place_give_back(take_key(&t, "x", "other", true, SRV_LIMIT_NONE));
 	srv_place_give_back(take_key(&t, "x", NULL, false, SRV_LIMIT_NONE));
-	k8s_cache_remove(t.state.aks, "k1", NULL);
+	k8s_cache_remove(t.caches.aks, "k1", NULL);
 	srv_place_give_back(take_key(&t, "x", "u", true, SRV_LIMIT_NONE));
 	counts_close(&t);
 }
@@ -260,7 +260,7 @@ Test(srv_pending, a_crowd_at_once_does_not_pass_the_keys_of_one_machine)
 	cr_assert_eq(srv_pending_count(t.p), 4, "each counts once");
 	cr_assert_eq(srv_pending_under_way(t.p), 2, "those that no cache shows");
 	take_key(&t, "late", "u", true, SRV_LIMIT_WAITING_KEYS);
-	k8s_cache_remove(t.state.aks, "k1", NULL);
+	k8s_cache_remove(t.caches.aks, "k1", NULL);
 	srv_place_give_back(take_key(&t, "late", "u", true, SRV_LIMIT_NONE));
 	counts_close(&t);
 }
@@ -314,7 +314,7 @@ Test(srv_pending, a_source_has_its_share_of_machines_bound_or_not)
 	for (int i = 0; i < 16; i++) {
 		cleanup_free char *name = xasprintf("m%d", i);
 
-		k8s_cache_remove(t.state.machines, name, NULL);
+		k8s_cache_remove(t.caches.machines, name, NULL);
 	}
 	take_machine(&t, "one-more", SRV_LIMIT_SHARE);
 	clock_fake_advance(70 * 60 * 1000);
@@ -436,7 +436,7 @@ Test(srv_pending, a_limit_is_told_once_a_minute)
 
 Test(srv_pending, a_role_without_caches_counts_its_own_creates)
 {
-	const struct state without = STATE_INIT;
+	const struct caches without = CACHES_INIT;
 	struct srv_pending *p = srv_pending_new(&without);
 	struct model_cluster limits = {.pending_limit = 1, .machine_limit = 1, .waiting_keys = 1};
 	struct srv_place *m;

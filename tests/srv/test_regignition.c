@@ -248,7 +248,7 @@ Test(srv_regignition, refuses_while_another_operator_may_decide)
 			  "\":\"%s\"}}}",
 		mark);
 	fake_api_merge(r.api, &kobj_cluster, NS, "tec", patch);
-	r.state.peer = STATE_PEER_UNKNOWN;
+	r.caches.peer = CACHES_PEER_UNKNOWN;
 	loop_drain(r.loop);
 	rig_ask(&r, r.port, GET_IGNITION, &a);
 	rig_expect(&a, 503, 30,
@@ -325,7 +325,7 @@ Test(srv_regignition, makes_no_machine_before_the_time_of_the_first_start_is_rec
 	struct rig r;
 
 	rig_init(&r);
-	r.state.marker_s = INT64_MIN;
+	r.caches.marker_s = INT64_MIN;
 	rig_start(&r);
 	fake_api_put(r.api, &kobj_cluster, NS,
 		"{\"metadata\":{\"name\":\"tec\"},\"spec\":" OPEN_SPEC "}");
@@ -334,7 +334,7 @@ Test(srv_regignition, makes_no_machine_before_the_time_of_the_first_start_is_rec
 	rig_expect(
 		&a, 503, 5, "{\"code\":503,\"message\":\"The operator is starting\"}", "unknown");
 	cr_assert_eq(rig_posts(&r), 0);
-	r.state.marker_s = START_S;
+	r.caches.marker_s = START_S;
 	rig_ask(&r, r.port, GET_IGNITION, &a);
 	cr_assert_eq(a.status, 200);
 	cli_reply_fini(&a);

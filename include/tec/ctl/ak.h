@@ -48,7 +48,7 @@ struct ctl_ak_view {
 	bool must_read;    /* the API has a Secret that the cache does not show */
 	bool duplicate;    /* another Machine has the same key, approved earlier */
 	bool others_clear; /* every other identity of this Machine is confirmed gone */
-	bool withheld;     /* not to be declared: state_cluster_withholds() */
+	bool withheld;     /* not to be declared: caches_cluster_withholds() */
 	bool declared, fresh; /* its identity is declared; from this cached version */
 	bool revoked; /* the identity of this key, or of the stale Secret, is not declared and
 			 marked for revocation */

@@ -13,10 +13,10 @@ enum model_cluster_reason ctl_authority_following(
 	const struct ctl_follow_state *s, int64_t now_s, struct strbuf *message);
 
 /* Self. s: what is known of the peer; NULL: there is none. epoch: of this cluster. */
-enum model_cluster_reason ctl_authority_self(enum state_peer peer, const struct ctl_follow_state *s,
-	int64_t epoch, struct strbuf *message);
+enum model_cluster_reason ctl_authority_self(enum caches_peer peer,
+	const struct ctl_follow_state *s, int64_t epoch, struct strbuf *message);
 /* Frozen, with no request in flight. */
-enum model_cluster_reason ctl_authority_frozen(enum state_peer peer,
+enum model_cluster_reason ctl_authority_frozen(enum caches_peer peer,
 	const struct ctl_follow_state *s, int64_t epoch, struct strbuf *message);
 
 #endif

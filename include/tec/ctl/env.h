@@ -13,7 +13,7 @@
 #include "tec/loop/loop.h"
 #include "tec/render/kbsconfig.h"
 #include "tec/render/trustee.h"
-#include "tec/state/state.h"
+#include "tec/caches/caches.h"
 
 struct ctl_record;
 struct ctl_follow_state;
@@ -37,7 +37,7 @@ struct ctl_env {
 	struct loop *loop;
 	struct k8s_transport *api;
 	const char *ns;
-	const struct state *state;
+	const struct caches *caches;
 	/* Reads a label of an image's configuration from its registry. NULL: not available. err: as
 	 * for oci_label_get(). */
 	struct op *(*image_label)(void *arg, struct op_scope *scope, const char *reference,

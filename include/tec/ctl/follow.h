@@ -14,7 +14,7 @@
  * While spec.authority is Self or Frozen, the operator that was followed before is the peer: only
  * its TrustedExecutionCluster is read, and nothing is copied. This operator does not decide until
  * it has read the peer once, or an administrator confirmed that it decides (spec.epoch rises, or
- * spec.authority becomes Self, while it runs): see state_cluster_authority(). A peer that decides
+ * spec.authority becomes Self, while it runs): see caches_cluster_authority(). A peer that decides
  * with a higher epoch makes this one Frozen. Two operators that cannot reach each other may both
  * decide; that is detected when they can.
  */
@@ -50,7 +50,7 @@ struct ctl_follow_state {
 
 struct ctl_follow;
 /* Writes only the member peer of state. */
-struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct state *state);
+struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct caches *caches);
 void ctl_follow_free(struct ctl_follow *f); /* NULL is fine */
 /* This process leads from now on: what others wrote about the peer no longer counts. Called
  * before any controller that decides is on. */
@@ -75,7 +75,7 @@ struct ctl_follow_peer_view {
 	bool retired, decides; /* the peer is Retired; is Self */
 	bool yields;           /* model_cluster_yields() */
 };
-enum state_peer ctl_follow_peer(const struct ctl_follow_peer_view *v, enum state_peer was);
+enum caches_peer ctl_follow_peer(const struct ctl_follow_peer_view *v, enum caches_peer was);
 
 /* ---- one Machine: the input of decide */
 

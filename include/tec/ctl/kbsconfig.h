@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The controller of KbsConfig: its Deployment and Service, repaired when they differ, and its
- * status. There is one controller per namespace, with its own struct state. The names of the
+ * status. There is one controller per namespace, with its own struct caches. The names of the
  * objects are fixed, so only one of several KbsConfigs counts: the owner of the Deployment, or
  * else the oldest. While an object that spec names is missing, the installation stays as it is.
  * decide is pure. Keys of the queue are names of KbsConfigs.
@@ -43,7 +43,7 @@ enum ctl_kbsconfig_do {
 };
 enum ctl_kbsconfig_do ctl_kbsconfig_decide(const struct ctl_kbsconfig_view *v);
 
-/* env->state has kbsconfigs, input_configmaps, input_secrets, services and deployments. */
+/* env->caches has kbsconfigs, input_configmaps, input_secrets, services and deployments. */
 struct ctl_kind *ctl_kbsconfig_new(const struct ctl_env *env);
 
 #endif

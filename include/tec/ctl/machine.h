@@ -12,7 +12,7 @@
 #include "tec/ctl/kind.h"
 #include "tec/ctl/record.h"
 #include "tec/model/cluster.h"
-#include "tec/state/machine.h"
+#include "tec/caches/machine.h"
 
 /* The input of decide. An observation of several names is the worst of them. */
 struct ctl_machine_view {
@@ -25,7 +25,7 @@ struct ctl_machine_view {
 	bool overdue;        /* older than pendingTTL (only if a listener created it) */
 	bool bound;          /* a key is or was bound to it */
 	bool never_attested; /* no node ever received its disk key */
-	enum state_luks luks;
+	enum caches_luks luks;
 	bool must_read; /* the API has a Secret that the cache does not show */
 	/* Marks on the Machine: keys are announced; the key may have been delivered. */
 	bool announced, delivered;

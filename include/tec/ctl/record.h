@@ -17,7 +17,7 @@
 
 #include "tec/ctl/env.h"
 #include "tec/ctl/runner.h"
-#include "tec/state/record.h"
+#include "tec/caches/record.h"
 
 enum ctl_recorded {
 	CTL_RECORDED, /* or no record is needed */

@@ -45,7 +45,7 @@ enum ctl_trusteeconfig_do {
 };
 enum ctl_trusteeconfig_do ctl_trusteeconfig_decide(const struct ctl_trusteeconfig_view *v);
 
-/* env->state has trusteeconfigs, kbsconfigs, input_configmaps, input_secrets and claims. */
+/* env->caches has trusteeconfigs, kbsconfigs, input_configmaps, input_secrets and claims. */
 struct ctl_kind *ctl_trusteeconfig_new(const struct ctl_env *env);
 
 #endif

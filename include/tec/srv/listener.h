@@ -12,14 +12,14 @@
 #include "tec/srv/cert.h"
 #include "tec/srv/pending.h"
 #include "tec/srv/regkey.h"
-#include "tec/state/cluster.h"
+#include "tec/caches/cluster.h"
 
 /* Borrowed from cmd/operator.c; outlives the listeners. */
 struct srv_env {
 	struct loop *loop;
 	struct k8s_transport *api; /* not bound to leadership: every replica registers nodes */
 	const char *ns;
-	const struct state *state;
+	const struct caches *caches;
 	struct srv_certs *certs;
 	struct srv_pending *pending;
 	struct srv_regkey *regkey;

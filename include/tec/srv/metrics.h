@@ -8,16 +8,16 @@
 #define TEC_SRV_METRICS_H
 
 #include "tec/base/str.h"
-#include "tec/state/state.h"
+#include "tec/caches/caches.h"
 
 void srv_metrics_render(struct strbuf *out);
 
 /* From now on counts Machines (ready, keyless, unbound, undelivered, deleting) and
  * AttestationKeys (delivered, approved, waiting, deleting). */
-void srv_metrics_count(const struct state *state);
+void srv_metrics_count(const struct caches *caches);
 /* From now on counts KbsConfigs (ready, installed, waiting, deleting) and TrusteeConfigs (ready,
  * configured, waiting, deleting) of a namespace, whose name is borrowed for the life of the
  * caches. */
-void srv_metrics_count_trustees(const struct state *state, const char *ns);
+void srv_metrics_count_trustees(const struct caches *caches, const char *ns);
 
 #endif

@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 #include "tec/model/cluster.h"
-#include "tec/state/state.h"
+#include "tec/caches/caches.h"
 
 enum srv_limit {
 	SRV_LIMIT_NONE,
@@ -34,7 +34,7 @@ extern const struct srv_limit_words {
 
 struct srv_pending;
 struct srv_place;
-struct srv_pending *srv_pending_new(const struct state *state);
+struct srv_pending *srv_pending_new(const struct caches *caches);
 void srv_pending_free(struct srv_pending *p); /* after the caches' last change */
 
 /* The limit that currently prevents a new Machine for peer (httpd_req_peer). */

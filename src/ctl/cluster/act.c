@@ -184,7 +184,7 @@ static bool own_done(struct ctl_cluster *c, struct ctl_own *own, const struct ko
 		cluster_inputs_saw_signer(cluster_inputs_signer(c, number), r->object);
 	if (ours && object == CLUSTER_REGKEY && number == CLUSTER_REGKEY_TO_COPY)
 		cluster_regkey_copy(c, model_cluster(cluster), r->object);
-	ctl_take_answer(c->env->state->secrets, r->object, true);
+	ctl_take_answer(c->env->caches->secrets, r->object, true);
 	return true;
 }
 
@@ -194,7 +194,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 {
 	struct ctl_act *a = arg;
 	struct ctl_cluster *c = a->table->self;
-	const struct kobj *cluster = k8s_cache_find(c->env->state->clusters, a->name);
+	const struct kobj *cluster = k8s_cache_find(c->env->caches->clusters, a->name);
 	struct log_ctx lc = {"TrustedExecutionCluster", c->env->ns, a->name, NULL};
 	enum ctl_cluster_do d = DO(a->doing);
 	unsigned object = OBJECT(a->doing);
@@ -207,8 +207,8 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 		/* A patch of the cluster object itself. */
 		fine = !err_is_set(err);
 		if (fine)
-			ctl_take_answer(c->env->state->clusters, r->object, false);
-		cluster = k8s_cache_find(c->env->state->clusters, a->name);
+			ctl_take_answer(c->env->caches->clusters, r->object, false);
+		cluster = k8s_cache_find(c->env->caches->clusters, a->name);
 		if (fine && d == CTL_CLUSTER_APPLY_STATUS)
 			c->status_ms = clock_boot_ms();
 		if (fine && d == CTL_CLUSTER_APPLY_STATUS && cluster)

@@ -41,7 +41,7 @@ static struct metric behind_seconds = METRIC_GAUGE_INIT("tec_follow_behind_secon
  * spec.authority need a step. */
 static void touched(struct ctl_cluster *c)
 {
-	const struct model_cluster *served = state_cluster(c->env->state);
+	const struct model_cluster *served = caches_cluster(c->env->caches);
 
 	c->authority.dirty = true;
 	c->authority.changed_ms = clock_boot_ms();
@@ -56,7 +56,7 @@ static bool is_another(const struct kobj *was, const struct kobj *now)
 	       was->unreadable != now->unreadable;
 }
 
-/* The listeners compare the members that state_digest() covers, and no others. */
+/* The listeners compare the members that caches_digest() covers, and no others. */
 static void on_machine(void *c, const struct kobj *was, const struct kobj *now)
 {
 	const struct model_machine *a = model_machine(was), *b = model_machine(now);
@@ -108,7 +108,7 @@ static void on_cluster(void *c, const struct kobj *was, const struct kobj *now)
  * current after a change that was not seen. */
 void cluster_authority_watch(struct ctl_cluster *c)
 {
-	const struct state *s = c->env->state;
+	const struct caches *s = c->env->caches;
 
 	c->authority.dirty = true;
 	k8s_cache_listen(s->machines, on_machine, c);
@@ -170,7 +170,7 @@ static void add_peer(struct json_object *o, const struct ctl_follow_state *f, bo
 static void set_metrics(const struct ctl_cluster *c, const struct model_cluster *served)
 {
 	const struct ctl_follow_state *f = c->env->follow, *peer = peer_of(c, served);
-	enum state_peer is = c->env->state->peer;
+	enum caches_peer is = c->env->caches->peer;
 	bool follows = served->authority == MODEL_AUTHORITY_FOLLOWING && f;
 
 	metric_drop(&behind_objects, NULL, NULL);
@@ -186,8 +186,8 @@ static void set_metrics(const struct ctl_cluster *c, const struct model_cluster 
 	if (!peer || (served->authority != MODEL_AUTHORITY_SELF &&
 			     served->authority != MODEL_AUTHORITY_FROZEN))
 		return;
-	metric_set(&peer_metric, "Unknown", NULL, is == STATE_PEER_UNKNOWN);
-	metric_set(&peer_metric, "Decides", NULL, is == STATE_PEER_DECIDES);
+	metric_set(&peer_metric, "Unknown", NULL, is == CACHES_PEER_UNKNOWN);
+	metric_set(&peer_metric, "Decides", NULL, is == CACHES_PEER_DECIDES);
 	metric_set(&peer_metric, "DecidesToo", NULL, peer->decides_too);
 }
 
@@ -209,7 +209,7 @@ void cluster_authority_refresh(struct ctl_cluster *c, const struct model_cluster
 	set_metrics(c, served);
 	cluster_authority_fini(c);
 	if (settled && a->dirty && clock_boot_ms() - a->changed_ms >= QUIET_MS) {
-		state_digest(c->env->state, &a->digest);
+		caches_digest(c->env->caches, &a->digest);
 		a->dirty = false;
 	}
 	if (settled && !a->dirty) {
@@ -238,7 +238,7 @@ void cluster_authority_refresh(struct ctl_cluster *c, const struct model_cluster
  * Trustee is unreachable does not undo it. */
 
 struct left {
-	const struct state *state;
+	const struct caches *caches;
 	bool any;
 	bool was_confirmed; /* the condition was Retired: only objects with our finalizer count */
 };
@@ -254,7 +254,7 @@ static void left_machine(void *arg, const struct kobj *o)
 	if (l->any || l->was_confirmed || !m->id_valid)
 		return;
 	rats_resource_path(m->id, path);
-	l->any = !state_trustee_gone(state_trustee_observed(l->state, KBS_RESOURCE, path));
+	l->any = !caches_trustee_gone(caches_trustee_observed(l->caches, KBS_RESOURCE, path));
 }
 
 /* An AttestationKey is left while a Trustee may still hold its identity. */
@@ -265,7 +265,8 @@ static void left_ak(void *arg, const struct kobj *o)
 
 	l->any |= o->unreadable;
 	if (!l->any && !l->was_confirmed && model_ak_identity(model_ak(o), name))
-		l->any = !state_trustee_gone(state_trustee_observed_key(l->state, name, o->name));
+		l->any =
+			!caches_trustee_gone(caches_trustee_observed_key(l->caches, name, o->name));
 }
 
 /* Only Secrets of attestation keys have a finalizer of this operator. */
@@ -286,10 +287,10 @@ static void left_image(void *arg, const struct kobj *o)
 /* The cheap counts come first: the walk over all objects happens only near the end. */
 static bool is_retired(const struct ctl_cluster *c, const struct model_cluster *served)
 {
-	const struct state *s = c->env->state;
+	const struct caches *s = c->env->caches;
 	bool was = str_eq(
 		served->cond[CLUSTER_AUTHORITY].reason, model_cluster_reason(CLUSTER_RETIRED));
-	struct left l = {.state = s, .was_confirmed = was};
+	struct left l = {.caches = s, .was_confirmed = was};
 	size_t declared, confirmed, revoking;
 
 	kbs_sync_counts(s->sync, &declared, &confirmed, &revoking);
@@ -309,7 +310,7 @@ static bool is_retired(const struct ctl_cluster *c, const struct model_cluster *
  * confirmation of Retired, and the end of the requests that were sent before Frozen. */
 void cluster_authority_want(const struct ctl_cluster *c, struct cluster_look *l)
 {
-	enum state_peer peer = c->env->state->peer;
+	enum caches_peer peer = c->env->caches->peer;
 	uint64_t since = clock_boot_ms() - c->authority.changed_ms;
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	enum model_cluster_reason r = CLUSTER_NOT_SERVED;

@@ -26,7 +26,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 {
 	struct ctl_cluster *c = self;
 	struct ctl_act *a = ctl_act_find(&c->acts, key->name);
-	const struct model_cluster *served = state_cluster(c->env->state);
+	const struct model_cluster *served = caches_cluster(c->env->caches);
 	bool failed = a && !a->op && a->err != ERR_NONE;
 	uint32_t wait_ms = 0;
 	struct queue_next next;
@@ -75,7 +75,7 @@ static void wake_one(void *arg, const struct kobj *o)
 /* Most changes concern only the cluster that is served. */
 void cluster_wake(struct ctl_cluster *c, uint32_t after_ms)
 {
-	const struct model_cluster *served = state_cluster(c->env->state);
+	const struct model_cluster *served = caches_cluster(c->env->caches);
 
 	if (c->on && served && after_ms)
 		ctl_runner_wake_after(c->runner, served->obj.name, after_ms);
@@ -92,7 +92,7 @@ static void map_cluster(void *self, const struct kobj *was, const struct kobj *n
 	ctl_runner_wake(c->runner, was ? was->name : now->name);
 	if (!was || !now || !str_eq(was->uid, now->uid) ||
 		was->deleting != now->deleting) /* another one may be served */
-		k8s_cache_each(c->env->state->clusters, wake_one, c);
+		k8s_cache_each(c->env->caches->clusters, wake_one, c);
 }
 
 /* Wake for a ConfigMap, Service or Deployment of the table, and for ConfigMaps that the step
@@ -129,7 +129,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 {
 	struct ctl_cluster *c = self;
 	const char *name = (was ? was : now)->name;
-	const struct model_cluster *s = state_cluster(c->env->state);
+	const struct model_cluster *s = caches_cluster(c->env->caches);
 
 	/* Its deletion needs nothing here. */
 	if (render_token_number(name) && now)
@@ -149,7 +149,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 static void on_sync(void *arg, enum kbs_kind kind, const char *name)
 {
 	struct ctl_cluster *c = arg;
-	if (!c->on || !state_cluster(c->env->state))
+	if (!c->on || !caches_cluster(c->env->caches))
 		return;
 	cluster_wake(c, STATUS_WAIT_MS);
 	if (cluster_volumes_on_sync(c, kind, name))
@@ -173,14 +173,14 @@ struct ctl_cluster *ctl_cluster_new(const struct ctl_env *env)
 	cluster_registration_watch(c);
 	c->runner = ctl_acts_init(&c->acts, env, "cluster", step, c);
 	ctl_install_init(&c->install, env, &cluster_objects, c, &c->acts.ops);
-	ctl_runner_watch(c->runner, env->state->clusters, map_cluster);
-	ctl_runner_watch(c->runner, env->state->configmaps, map_object);
-	ctl_runner_watch(c->runner, env->state->services, map_object);
-	ctl_runner_watch(c->runner, env->state->deployments, map_object);
-	ctl_runner_watch(c->runner, env->state->secrets, map_secret);
-	ctl_runner_watch(c->runner, env->state->pods, map_pod);
+	ctl_runner_watch(c->runner, env->caches->clusters, map_cluster);
+	ctl_runner_watch(c->runner, env->caches->configmaps, map_object);
+	ctl_runner_watch(c->runner, env->caches->services, map_object);
+	ctl_runner_watch(c->runner, env->caches->deployments, map_object);
+	ctl_runner_watch(c->runner, env->caches->secrets, map_secret);
+	ctl_runner_watch(c->runner, env->caches->pods, map_pod);
 	cluster_authority_watch(c);
-	kbs_sync_listen(env->state->sync, on_sync, c);
+	kbs_sync_listen(env->caches->sync, on_sync, c);
 	return c;
 }
 

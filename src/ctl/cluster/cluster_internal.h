@@ -23,7 +23,7 @@
 #include "tec/ctl/own.h"
 #include "tec/model/pending.h"
 #include "tec/render/volumes.h"
-#include "tec/state/digest.h"
+#include "tec/caches/digest.h"
 
 #define CLUSTER_CERT       "cert.pem" /* of a token signer's Secret */
 #define CLUSTER_DEPLOYMENT "trustee-deployment"
@@ -117,7 +117,7 @@ struct cluster_volumes {
 struct cluster_authority {
 	bool dirty;          /* the digest is out of date */
 	uint64_t changed_ms; /* boot clock: since when */
-	struct state_digest digest;
+	struct caches_digest digest;
 	struct json_object *status; /* owned: desired status.authority; NULL: absent */
 	char *facts, *counts;       /* owned: the same as text, as in struct model_cluster */
 };

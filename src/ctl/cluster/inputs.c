@@ -88,7 +88,7 @@ static void replan(struct ctl_cluster *c, const struct model_cluster *cluster)
 		if (ctl_own_state(&s->own, &cluster->obj) != CTL_OWN_GOOD)
 			continue;
 		list[n++] = (struct render_token_signer){.name = s->name,
-			.created_s = state_secret(c->env->state, s->name)->obj.created_s,
+			.created_s = caches_secret(c->env->caches, s->name)->obj.created_s,
 			.not_after_s = s->not_after_s,
 			.hash = s->hash[0] ? s->hash : NULL,
 			.mounted = in->mounted && strstr(in->mounted, line)};
@@ -113,14 +113,14 @@ static void replan(struct ctl_cluster *c, const struct model_cluster *cluster)
 /* Return the name of an input that cannot be read, which blocks the plan, or NULL. */
 static const char *unreadable_input(const struct ctl_cluster *c, const char *tls)
 {
-	const struct kobj *o = tls ? k8s_cache_find(c->env->state->secrets, tls) : NULL;
+	const struct kobj *o = tls ? k8s_cache_find(c->env->caches->secrets, tls) : NULL;
 
 	if (o && o->unreadable)
 		return tls;
 	for (const struct cluster_signer *s = c->inputs.signers; s; s = s->next)
-		if ((o = k8s_cache_find(c->env->state->secrets, s->name)) && o->unreadable)
+		if ((o = k8s_cache_find(c->env->caches->secrets, s->name)) && o->unreadable)
 			return s->name;
-	o = k8s_cache_find(c->env->state->deployments, CLUSTER_DEPLOYMENT);
+	o = k8s_cache_find(c->env->caches->deployments, CLUSTER_DEPLOYMENT);
 	return o && o->unreadable ? CLUSTER_DEPLOYMENT : NULL;
 }
 
@@ -138,7 +138,7 @@ static const struct kobj *deployment_of(const struct ctl_cluster *c, const char 
 bool cluster_inputs_look(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	const char *name = l->c->trustee_secret;
-	const struct model_secret *tls = name ? state_secret(c->env->state, name) : NULL;
+	const struct model_secret *tls = name ? caches_secret(c->env->caches, name) : NULL;
 	cleanup_free char *now = tls ? xasprintf("%s %s", name, tls->obj.rv) : NULL;
 	const struct kobj *d;
 
@@ -161,7 +161,7 @@ bool cluster_inputs_look(const struct ctl_cluster *c, struct cluster_look *l)
 void cluster_inputs_look_plan(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	const struct render_token_plan *p = &c->inputs.plan;
-	const struct model_secret *o = state_secret(c->env->state, p->name);
+	const struct model_secret *o = caches_secret(c->env->caches, p->name);
 	unsigned number = render_token_number(p->name);
 	cluster_recheck_at(l, p->again_s);
 	if (p->what == RENDER_TOKEN_MAKE)
@@ -187,7 +187,7 @@ void cluster_inputs_refresh(struct ctl_cluster *c, const struct model_cluster *c
 	/* Signers whose Secret and announcement are gone. The plan borrows from them, so it is made
 	 * again right after. */
 	while ((s = *pp)) {
-		if (s->own.must_read || state_secret(c->env->state, s->name) ||
+		if (s->own.must_read || caches_secret(c->env->caches, s->name) ||
 			is_planned(c, s->name) || model_cluster_announced(cluster, s->name)) {
 			pp = &s->next;
 			continue;
@@ -211,7 +211,7 @@ struct op *cluster_inputs_start_tls(
 	const char *tls = l->c->trustee_secret;
 
 	free(c->inputs.tls_asked);
-	c->inputs.tls_asked = xasprintf("%s %s", tls, state_secret(env->state, tls)->obj.rv);
+	c->inputs.tls_asked = xasprintf("%s %s", tls, caches_secret(env->caches, tls)->obj.rv);
 	return k8s_call_get(env->api, &c->acts.ops, &kobj_secret, env->ns, tls, done, arg);
 }
 
@@ -326,7 +326,7 @@ bool cluster_inputs_tls_done(struct ctl_cluster *c, const struct kobj *cluster,
 	if (cluster && str_eq(cluster->uid, c->install.owner_uid))
 		take_tls(&c->inputs, r->object);
 	json_wipe(json_get_obj(r->object, "data"));
-	ctl_take_answer(c->env->state->secrets, r->object, true);
+	ctl_take_answer(c->env->caches->secrets, r->object, true);
 	return true;
 }
 

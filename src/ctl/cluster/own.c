@@ -70,7 +70,7 @@ bool cluster_own_look(const struct ctl_cluster *c, struct cluster_look *l,
 	const struct ctl_own *own, unsigned object, unsigned number, bool wanted)
 {
 	enum ctl_own_state state = ctl_own_state(own, &l->c->obj);
-	const struct model_secret *o = state_secret(c->env->state, own->name);
+	const struct model_secret *o = caches_secret(c->env->caches, own->name);
 	enum ctl_own_do d;
 
 	if (o && o->obj.deleting && object != CLUSTER_SIGNER) {
@@ -142,7 +142,7 @@ static void look_there(const struct ctl_cluster *c, const struct model_cluster *
 {
 	for (int i = 0; i < CLUSTER_N_REGKEYS; i++) {
 		const struct ctl_own *own = &c->regkey[i];
-		const struct model_secret *o = state_secret(c->env->state, own->name);
+		const struct model_secret *o = caches_secret(c->env->caches, own->name);
 
 		there[i] = (struct render_regkey){.there = false};
 		if (o && !o->obj.deleting && is_looked_at(cluster, own) &&
@@ -212,7 +212,7 @@ void cluster_regkey_look(const struct ctl_cluster *c, struct cluster_look *l)
 		want(c, l, CLUSTER_REGKEY_CURRENT, true);
 		break;
 	case RENDER_REGKEY_COPY:
-		if (copy->text || state_secret(c->env->state, copy->name))
+		if (copy->text || caches_secret(c->env->caches, copy->name))
 			want(c, l, CLUSTER_REGKEY_PREVIOUS, true);
 		else
 			cluster_want(l, CTL_CLUSTER_READ, CLUSTER_REGKEY, CLUSTER_REGKEY_TO_COPY);

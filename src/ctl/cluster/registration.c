@@ -45,8 +45,8 @@ static void on_ak(void *arg, const struct kobj *was, const struct kobj *now)
 
 void cluster_registration_watch(struct ctl_cluster *c)
 {
-	k8s_cache_listen(c->env->state->machines, on_machine, c);
-	k8s_cache_listen(c->env->state->aks, on_ak, c);
+	k8s_cache_listen(c->env->caches->machines, on_machine, c);
+	k8s_cache_listen(c->env->caches->aks, on_ak, c);
 }
 
 /* ---- logs, Events, conditions */
@@ -76,8 +76,8 @@ static enum model_cluster_reason by_counts(
 	struct model_pending p = c->pending;
 	enum model_pending_limit reached;
 
-	p.all_machines = k8s_cache_count(c->env->state->machines);
-	p.never_attested = c->env->state->never_attested;
+	p.all_machines = k8s_cache_count(c->env->caches->machines);
+	p.never_attested = c->env->caches->never_attested;
 	reached = model_pending_reached(cluster, &p);
 	strbuf_addf(text,
 		"%s Created by a listener and not matched yet: %zu Machines and %zu keys (registration.pendingLimit %d each). "
@@ -111,7 +111,7 @@ void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look 
 	if (l->v.deleting || !l->v.served) {
 		r = CLUSTER_NOT_SERVED;
 		strbuf_adds(&text, "This cluster is not served.");
-	} else if (!state_cluster_decides(c->env->state)) {
+	} else if (!caches_cluster_decides(c->env->caches)) {
 		r = by_authority[l->c->authority].reason;
 		strbuf_adds(&text, by_authority[l->c->authority].text);
 	} else if (l->c->reg_mode == MODEL_REG_MANUAL) {

@@ -49,7 +49,7 @@ void cluster_tls_missing(
 	const char *field, *name;
 
 	for (unsigned i = 0; (name = named(c, i, &field)); i++)
-		if (*name && !state_secret(env->state, name))
+		if (*name && !caches_secret(env->caches, name))
 			strbuf_addf(out, " Secret %s (%s) does not exist.", name, field);
 }
 
@@ -61,7 +61,7 @@ void cluster_tls_refused(
 	const char *field, *name, *ca;
 
 	for (unsigned i = 0; (name = named(c, i, &field)); i++) {
-		const struct model_secret *s = *name ? state_secret(env->state, name) : NULL;
+		const struct model_secret *s = *name ? caches_secret(env->caches, name) : NULL;
 
 		ca = s ? model_cluster_unlisted_ca(c->ca_sha256, s->ca_sha256) : NULL;
 		if (ca && !*ca)
@@ -82,7 +82,7 @@ void cluster_tls_tell(struct ctl_cluster *ctl, const struct model_cluster *c)
 	const char *field, *name;
 
 	for (unsigned i = 0; (name = named(c, i, &field)); i++) {
-		const struct model_secret *s = *name ? state_secret(ctl->env->state, name) : NULL;
+		const struct model_secret *s = *name ? caches_secret(ctl->env->caches, name) : NULL;
 		struct log_ctx lc = {"Secret", ctl->env->ns, name, s ? s->obj.uid : NULL};
 		uint64_t uid = s ? str_hash(s->obj.uid, strlen(s->obj.uid)) : 0;
 

@@ -12,7 +12,7 @@
 
 #include "tec/base/clock.h"
 #include "tec/ctl/trustee.h"
-#include "tec/state/record.h"
+#include "tec/caches/record.h"
 
 #define COUNTS_MS   10000 /* between two writes of counts */
 #define REGISTER_MS 60000 /* of registrations: many nodes register at once */
@@ -67,7 +67,7 @@ bool cluster_view_needs(
 {
 	bool managed = cluster_renders_trustee(c, cluster);
 
-	if (state_secret(c->env->state, name))
+	if (caches_secret(c->env->caches, name))
 		return true;
 	if (str_eq(name, c->auth.name))
 		return managed;
@@ -97,7 +97,7 @@ static bool is_held(const struct ctl_cluster *c, struct cluster_look *l, enum ct
 		return !safe;
 	if (d != CTL_INSTALL_DELETE)
 		return false;
-	if (tls && !state_secret(c->env->state, tls))
+	if (tls && !caches_secret(c->env->caches, tls))
 		l->missing = tls;
 	return !safe || l->conflict || l->missing;
 }
@@ -168,7 +168,7 @@ static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, 
 			" Annotation " MODEL_ADOPT_BEFORE_ANNOTATION
 			" is not an RFC 3339 time such as 2026-01-31T12:00:00Z and is ignored.");
 	if (c->deploy == MODEL_DEPLOY_MANAGED && ctl->inputs.tls_unusable && c->trustee_secret &&
-		state_secret(env->state, c->trustee_secret))
+		caches_secret(env->caches, c->trustee_secret))
 		strbuf_addf(out,
 			" Secret %s (trusteeSecret) has no tls.crt and tls.key that can be read; Trustee keeps its certificate.",
 			c->trustee_secret);
@@ -284,7 +284,7 @@ static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 	enum model_cluster_cond t = CLUSTER_TRUSTEE_SYNCED;
 	size_t declared, confirmed, revoking;
 	cleanup_strbuf struct strbuf why = STRBUF_INIT, dropped = STRBUF_INIT;
-	int64_t dropped_s = state_record_dropped_s(c->env->state);
+	int64_t dropped_s = caches_record_dropped_s(c->env->caches);
 	enum kbs_target_state state;
 	enum model_cluster_reason r;
 	char at[CLOCK_RFC3339_LEN];
@@ -294,8 +294,8 @@ static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 		CLUSTER_WANT(l, t, false, CLUSTER_NOT_AVAILABLE, "This cluster is not served.");
 		return;
 	}
-	kbs_sync_counts(c->env->state->sync, &declared, &confirmed, &revoking);
-	state = kbs_sync_state(c->env->state->sync);
+	kbs_sync_counts(c->env->caches->sync, &declared, &confirmed, &revoking);
+	state = kbs_sync_state(c->env->caches->sync);
 	synced = state == KBS_TARGET_IN_SYNC && confirmed == declared && revoking == 0;
 	r = synced                                                          ? CLUSTER_SYNCED
 	    : state == KBS_TARGET_REFUSED                                   ? CLUSTER_REFUSED
@@ -312,7 +312,7 @@ static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 	}
 	CLUSTER_WANT(l, t, synced, r,
 		"%s%s%zu of %zu values are confirmed, %zu are still to be revoked.%s",
-		synced ? "" : ctl_trustee_why(c->env->state->sync, &why), synced ? "" : " ",
+		synced ? "" : ctl_trustee_why(c->env->caches->sync, &why), synced ? "" : " ",
 		confirmed, declared, revoking, strbuf_str(&dropped));
 }
 
@@ -390,7 +390,7 @@ static bool status_ok(const struct ctl_cluster *c, struct cluster_look *l)
 	if (l->v.served && !str_eq(l->c->authority_facts, c->authority.facts))
 		return false;
 	/* After a start, a True stays until Trustee has answered, which wakes the key. */
-	ok = (state_trustee_is_probing(c->env->state) && synced->status == KOBJ_COND_TRUE &&
+	ok = (caches_trustee_is_probing(c->env->caches) && synced->status == KOBJ_COND_TRUE &&
 		     synced->observed_generation == l->c->obj.generation) ||
 	     may_wait(c, l, CLUSTER_TRUSTEE_SYNCED, false, COUNTS_MS);
 	ok = may_wait(c, l, CLUSTER_AUTHORITY, false, COUNTS_MS) && ok;
@@ -409,15 +409,15 @@ static bool status_ok(const struct ctl_cluster *c, struct cluster_look *l)
  * while some object cannot be read, nobody knows which one is the oldest, and none is looked at. */
 void cluster_view_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l)
 {
-	const struct kobj *o = k8s_cache_find(c->env->state->clusters, name);
+	const struct kobj *o = k8s_cache_find(c->env->caches->clusters, name);
 	bool addressed;
 
 	memset(l, 0, sizeof(*l));
-	if (!o || state_cluster_unknown(c->env->state))
+	if (!o || caches_cluster_unknown(c->env->caches))
 		return;
 	l->c = model_cluster(o);
 	addressed = l->c->public_trustee_addr != NULL;
-	l->served = state_cluster(c->env->state);
+	l->served = caches_cluster(c->env->caches);
 	l->v.found = true;
 	l->v.deleting = o->deleting;
 	l->v.served = l->served == l->c;

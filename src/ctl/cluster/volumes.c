@@ -44,8 +44,8 @@ static void add_content(
 static void contents_of(
 	const struct ctl_env *env, const struct render_volumes *l, char out[CONTENTS_LEN + 1])
 {
-	const struct model_configmap *rv = state_configmap(env->state, MODEL_RV_CONFIGMAP);
-	const struct model_cluster *cluster = state_cluster(env->state);
+	const struct model_configmap *rv = caches_configmap(env->caches, MODEL_RV_CONFIGMAP);
+	const struct model_cluster *cluster = caches_cluster(env->caches);
 	cleanup_sha256 struct bytes_sha256_run run;
 	uint8_t digest[SHA256_LEN];
 	char hex[SHA256_HEX_LEN + 1];
@@ -57,13 +57,13 @@ static void contents_of(
 		bytes_sha256_add(&run, policy, strlen(policy));
 	}
 	for (size_t i = 0; i < l->machines.n; i++) {
-		const struct model_secret *s = state_secret(env->state, l->machines.v[i]);
+		const struct model_secret *s = caches_secret(env->caches, l->machines.v[i]);
 
 		add_content(&run, "machine", l->machines.v[i],
 			s ? model_secret_key_sha256(s, hex) : NULL);
 	}
 	for (size_t i = 0; i < l->aks.n; i++) {
-		const struct model_secret *s = state_secret(env->state, l->aks.v[i]);
+		const struct model_secret *s = caches_secret(env->caches, l->aks.v[i]);
 
 		add_content(
 			&run, "key", l->aks.v[i], s ? model_secret_public_sha256(s, hex) : NULL);
@@ -137,7 +137,7 @@ static bool is_served(const struct ctl_cluster *c)
 
 	if (!v->live_known || !v->live_ours || !v->live_done || !in.contents)
 		return false;
-	k8s_cache_each(c->env->state->pods, count_pod, &in);
+	k8s_cache_each(c->env->caches->pods, count_pod, &in);
 	return in.n_ready > 0 && in.n_others == 0;
 }
 
@@ -148,7 +148,7 @@ static void why_not_served(const struct ctl_cluster *c, struct strbuf *out)
 	struct pods in = {.contents = c->volumes.live.contents};
 	const char *name;
 
-	k8s_cache_each(c->env->state->pods, count_pod, &in);
+	k8s_cache_each(c->env->caches->pods, count_pod, &in);
 	if (in.other) {
 		name = in.other->obj.name;
 		strbuf_addf(out,
@@ -186,7 +186,7 @@ struct confirm {
 static void confirm(
 	const struct confirm *in, enum kbs_kind kind, const char *name, const uint8_t *sha256)
 {
-	kbs_sync_confirm(in->env->state->sync, in->target, kind, name, sha256);
+	kbs_sync_confirm(in->env->caches->sync, in->target, kind, name, sha256);
 }
 
 /* Confirm one disk key: absent if it is not mounted, else with the hash of its Secret, provided
@@ -203,7 +203,7 @@ static void confirm_key(void *arg, const char *path)
 		confirm(in, KBS_RESOURCE, path, NULL);
 		return;
 	}
-	s = state_secret(in->env->state, id);
+	s = caches_secret(in->env->caches, id);
 	if (in->keys && s && s->shape == MODEL_SECRET_LUKS)
 		confirm(in, KBS_RESOURCE, path, s->sha256);
 }
@@ -234,7 +234,7 @@ static size_t first_mounted(const struct confirm *in, const char *name)
 /* Confirm an identity as declared if exactly the declared keys of this name are mounted. */
 static void confirm_identity(const struct confirm *in, const char *name)
 {
-	const struct kbs_sync *sync = in->env->state->sync;
+	const struct kbs_sync *sync = in->env->caches->sync;
 	size_t first = first_mounted(in, name), i = first;
 	unsigned n_places = 0, n_placed = 0;
 	uint8_t sha256[SHA256_LEN];
@@ -263,7 +263,7 @@ static void confirm_array(const struct confirm *in, unsigned i)
 	const char *name = model_rv_array_names[i];
 	uint8_t wanted[SHA256_LEN], empty[SHA256_LEN];
 	bool there = in->rv && in->rv->arrays & 1u << i;
-	bool declared = kbs_sync_desired(in->env->state->sync, KBS_REFVALUE, name, wanted);
+	bool declared = kbs_sync_desired(in->env->caches->sync, KBS_REFVALUE, name, wanted);
 	bool nothing;
 
 	bytes_sha256("[]", 2, empty);
@@ -297,7 +297,7 @@ static void confirm_value(void *arg, const char *name)
 			return;
 		}
 	}
-	declared = kbs_sync_desired(in->env->state->sync, KBS_REFVALUE, name, sha256);
+	declared = kbs_sync_desired(in->env->caches->sync, KBS_REFVALUE, name, sha256);
 	confirm(in, KBS_REFVALUE, name, declared ? sha256 : NULL);
 }
 
@@ -321,19 +321,19 @@ static void confirm_all(struct ctl_cluster *c, const struct model_cluster *serve
 	in.keys = point - v->live.contents == now_point - now &&
 		  strncmp(v->live.contents, now, (size_t)(now_point - now)) == 0;
 	in.values = str_eq(point, now_point);
-	in.rv = state_configmap(c->env->state, MODEL_RV_CONFIGMAP);
+	in.rv = caches_configmap(c->env->caches, MODEL_RV_CONFIGMAP);
 	in.aks = aks = xcalloc(v->live.aks.n + 1, sizeof(*aks));
 	/* A deleted Secret needs no care here: it changes the contents hash, which makes `keys`
 	 * false. */
 	for (size_t i = 0; i < v->live.aks.n; i++) {
-		const struct model_secret *s = state_secret(c->env->state, v->live.aks.v[i]);
+		const struct model_secret *s = caches_secret(c->env->caches, v->live.aks.v[i]);
 
 		if (s && s->identity)
 			aks[in.n_aks++] = s;
 	}
 	qsort(aks, in.n_aks, sizeof(*aks), by_identity);
-	kbs_sync_names(c->env->state->sync, KBS_RESOURCE, confirm_key, &in);
-	kbs_sync_names(c->env->state->sync, KBS_REFVALUE, confirm_value, &in);
+	kbs_sync_names(c->env->caches->sync, KBS_RESOURCE, confirm_key, &in);
+	kbs_sync_names(c->env->caches->sync, KBS_REFVALUE, confirm_value, &in);
 }
 
 /* ---- what is mounted */
@@ -374,8 +374,8 @@ static void collect_key(void *arg, const char *path)
 	char id[UUID_TEXT_LEN + 1];
 
 	if (rats_resource_id(path, id) &&
-		kbs_sync_object(in->env->state->sync, KBS_RESOURCE, path) &&
-		state_secret(in->env->state, id))
+		kbs_sync_object(in->env->caches->sync, KBS_RESOURCE, path) &&
+		caches_secret(in->env->caches, id))
 		render_names_add(&in->out->machines, id);
 }
 
@@ -383,7 +383,7 @@ static void collect_key(void *arg, const char *path)
 static void collect_value(void *arg, const char *name)
 {
 	struct collect *in = arg;
-	const struct kbs_sync *sync = in->env->state->sync;
+	const struct kbs_sync *sync = in->env->caches->sync;
 	const struct kobj *o;
 
 	if (!rats_is_identity_name(name)) {
@@ -394,7 +394,7 @@ static void collect_value(void *arg, const char *name)
 		o = kbs_sync_object_at(sync, KBS_REFVALUE, name, i);
 		if (!o)
 			return;
-		if (state_secret(in->env->state, o->name))
+		if (caches_secret(in->env->caches, o->name))
 			render_names_add(&in->out->aks, o->name);
 	}
 }
@@ -403,17 +403,17 @@ static void collect_value(void *arg, const char *name)
  * missing Secret would keep the new Pod from starting. */
 static void collect_mounted(struct collect *in, const struct render_volumes *live)
 {
-	const struct kbs_sync *sync = in->env->state->sync;
+	const struct kbs_sync *sync = in->env->caches->sync;
 	char path[RATS_RESOURCE_PATH_MAX];
 
 	for (size_t i = 0; i < live->machines.n; i++) {
 		rats_resource_path(live->machines.v[i], path);
-		if (state_secret(in->env->state, live->machines.v[i]) &&
+		if (caches_secret(in->env->caches, live->machines.v[i]) &&
 			!kbs_sync_is_revoked(sync, KBS_RESOURCE, path))
 			render_names_add(&in->out->machines, live->machines.v[i]);
 	}
 	for (size_t i = 0; i < live->aks.n; i++) {
-		const struct model_secret *s = state_secret(in->env->state, live->aks.v[i]);
+		const struct model_secret *s = caches_secret(in->env->caches, live->aks.v[i]);
 
 		/* A declared identity is in the list already, or this key of it was revoked. */
 		if (s && s->has_ak_finalizer && s->identity &&
@@ -477,10 +477,10 @@ static bool is_unknown(const struct ctl_cluster *c)
 	const struct cluster_volumes *v = &c->volumes;
 	const struct render_names *const lists[] = {
 		&v->live.machines, &v->live.aks, &v->wanted.machines, &v->wanted.aks};
-	const struct k8s_cache *secrets = c->env->state->secrets;
+	const struct k8s_cache *secrets = c->env->caches->secrets;
 
-	if (is_unreadable(c->env->state->configmaps, MODEL_RV_CONFIGMAP) ||
-		is_unreadable(c->env->state->deployments, CLUSTER_DEPLOYMENT))
+	if (is_unreadable(c->env->caches->configmaps, MODEL_RV_CONFIGMAP) ||
+		is_unreadable(c->env->caches->deployments, CLUSTER_DEPLOYMENT))
 		return true;
 	for (size_t k = 0; k < ARRAY_LEN(lists) && k8s_cache_unreadable(secrets); k++)
 		for (size_t i = 0; i < lists[k]->n; i++)
@@ -527,8 +527,8 @@ static uint32_t renew(struct ctl_cluster *c, const struct model_cluster *served)
 	uint64_t now = clock_boot_ms(), due;
 	struct err ignored = ERR_INIT;
 
-	kbs_sync_names(c->env->state->sync, KBS_RESOURCE, collect_key, &in);
-	kbs_sync_names(c->env->state->sync, KBS_REFVALUE, collect_value, &in);
+	kbs_sync_names(c->env->caches->sync, KBS_RESOURCE, collect_key, &in);
+	kbs_sync_names(c->env->caches->sync, KBS_REFVALUE, collect_value, &in);
 	collect_mounted(&in, &v->live);
 	finish(c->env, &desired);
 	v->pending = false;
@@ -608,7 +608,7 @@ static void say(struct ctl_cluster *c, const struct model_cluster *served, bool 
 	} else {
 		state = KBS_TARGET_IN_SYNC;
 	}
-	kbs_sync_set_status(c->env->state->sync, ctl_primary_target(served), state, NULL, why);
+	kbs_sync_set_status(c->env->caches->sync, ctl_primary_target(served), state, NULL, why);
 }
 
 /* ---- step */
@@ -618,7 +618,7 @@ static void say(struct ctl_cluster *c, const struct model_cluster *served, bool 
 uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	struct cluster_volumes *v = &c->volumes;
-	const struct kobj *o = k8s_cache_find(c->env->state->deployments, CLUSTER_DEPLOYMENT);
+	const struct kobj *o = k8s_cache_find(c->env->caches->deployments, CLUSTER_DEPLOYMENT);
 	uint32_t wait_ms = 0;
 
 	if (!served || served->delivery != MODEL_DELIVERY_VOLUMES) {
@@ -656,7 +656,7 @@ uint32_t cluster_volumes_step(struct ctl_cluster *c, const struct model_cluster 
 void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *served)
 {
 	struct cluster_volumes *v = &c->volumes;
-	struct kbs_sync *sync = c->env->state->sync;
+	struct kbs_sync *sync = c->env->caches->sync;
 	const char *target = ctl_primary_target(served);
 	char path[RATS_RESOURCE_PATH_MAX];
 
@@ -671,7 +671,7 @@ void cluster_volumes_writes(struct ctl_cluster *c, const struct model_cluster *s
 		kbs_sync_set_unknown(sync, target, KBS_RESOURCE, path);
 	}
 	for (size_t i = 0; i < v->wanted.aks.n; i++) {
-		const struct model_secret *s = state_secret(c->env->state, v->wanted.aks.v[i]);
+		const struct model_secret *s = caches_secret(c->env->caches, v->wanted.aks.v[i]);
 
 		if (s && s->identity && !render_names_have(&v->live.aks, v->wanted.aks.v[i]))
 			kbs_sync_set_unknown(sync, target, KBS_REFVALUE, s->identity);
@@ -687,5 +687,5 @@ bool cluster_volumes_on_sync(struct ctl_cluster *c, enum kbs_kind kind, const ch
 	if (!v->uid || v->confirming)
 		return false;
 	v->dirty = true;
-	return name && kbs_sync_is_revoked(c->env->state->sync, kind, name);
+	return name && kbs_sync_is_revoked(c->env->caches->sync, kind, name);
 }

@@ -129,10 +129,10 @@ static enum follow_lag lag_of(const struct ctl_follow_ak_view *v, enum ctl_follo
 
 /* Find out whether the source approved this key: both marks must agree, the Machine's and the
  * key's. */
-static void look_source(const struct state *source, struct ak_look *l)
+static void look_source(const struct caches *source, struct ak_look *l)
 {
 	const struct model_ak *ak = l->there;
-	const struct model_machine *m = ak->uuid ? state_machine_of_id(source, ak->uuid) : NULL;
+	const struct model_machine *m = ak->uuid ? caches_machine_of_id(source, ak->uuid) : NULL;
 
 	if (!m || !m->id_valid || m->obj.deleting || m->obj.unreadable)
 		return;
@@ -143,7 +143,7 @@ static void look_source(const struct state *source, struct ak_look *l)
 }
 
 /* Compare our copy with the original. The copy of the Machine must exist before that of its key. */
-static void look_copy(const struct state *source, const struct state *ours, struct ak_look *l)
+static void look_copy(const struct caches *source, const struct caches *ours, struct ak_look *l)
 {
 	const struct model_ak *a = l->there, *b = l->here;
 	const struct kobj *m;
@@ -167,7 +167,7 @@ static void look_copy(const struct state *source, const struct state *ours, stru
 static void look_trustee(
 	const struct ctl_kind *k, const char *name, struct ak_look *l, struct ctl_act *act)
 {
-	const struct state *s = k->state;
+	const struct caches *s = k->caches;
 	enum kbs_observed observed;
 
 	l->v.revoked = l->v.gone = true;
@@ -177,10 +177,10 @@ static void look_trustee(
 		l->identity[0] = '\0';
 	if (!l->identity[0])
 		return;
-	observed = state_trustee_observed_key(s, l->identity, name);
+	observed = caches_trustee_observed_key(s, l->identity, name);
 	l->v.revoked =
-		observed == KBS_OBSERVED_NONE || state_trustee_withdrawn(s, l->identity, name);
-	l->v.gone = state_trustee_gone(observed);
+		observed == KBS_OBSERVED_NONE || caches_trustee_withdrawn(s, l->identity, name);
+	l->v.gone = caches_trustee_gone(observed);
 	/* A Trustee that is restored from a backup holds it again. */
 	if (l->v.secret_held && l->v.secret_deleting && observed != KBS_OBSERVED_NONE &&
 		ctl_record_is_wanted(k->env->record))
@@ -198,7 +198,7 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 	enum ctl_follow_ak_do d;
 
 	out->secret_name = name;
-	out->secret = state_secret(k->state, name);
+	out->secret = caches_secret(k->caches, name);
 	l->base.over &= !(l->base.secret && l->base.secret->has_ak_finalizer);
 	l->v.may_copy = p.may_copy && !(l->base.secret && l->base.secret->obj.unreadable);
 	l->v.may_take = l->v.may_copy && p.may_take;
@@ -208,7 +208,7 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 	l->v.there = l->there != NULL;
 	l->v.here = l->here != NULL;
 	if (l->there)
-		look_copy(&follow_kind(k)->f->source.state, k->state, l);
+		look_copy(&follow_kind(k)->f->source.caches, k->caches, l);
 	l->v.secret = ctl_ak_secret_of(l->here, l->base.secret);
 	l->v.must_read = !l->base.secret && act->must_read;
 	if (l->base.secret) {
@@ -288,7 +288,7 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 	const struct kobj *o = l->here ? &l->here->obj : &l->base.secret->obj;
 	struct log_ctx lc = {"AttestationKey", k->env->ns, o->name, o->uid};
 
-	if (kbs_sync_withdraw(k->state->sync, KBS_REFVALUE, l->identity, o->name))
+	if (kbs_sync_withdraw(k->caches->sync, KBS_REFVALUE, l->identity, o->name))
 		log_info(&lc, "identity is being revoked", "reason=\"the source revoked it\"");
 }
 
@@ -345,8 +345,8 @@ static void map_machine(void *self, const struct kobj *was, const struct kobj *n
 	struct ctl_kind *k = self;
 	const char *id = model_machine(now ? now : was)->id;
 
-	ctl_kind_wake_index(k, k->state->aks, 0, id);
-	ctl_kind_wake_index(k, follow_kind(k)->f->source.state.aks, 0, id);
+	ctl_kind_wake_index(k, k->caches->aks, 0, id);
+	ctl_kind_wake_index(k, follow_kind(k)->f->source.caches.aks, 0, id);
 }
 
 /* Secrets of other clients are ignored unless an AttestationKey has their name. */
@@ -356,21 +356,22 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 	const char *name = was ? was->name : now->name;
 
 	if ((was && model_secret(was)->has_ak_finalizer) ||
-		(now && model_secret(now)->has_ak_finalizer) || k8s_cache_find(k->state->aks, name))
+		(now && model_secret(now)->has_ak_finalizer) ||
+		k8s_cache_find(k->caches->aks, name))
 		ctl_runner_wake(k->runner, name);
 }
 
 struct ctl_kind *follow_ak_new(struct ctl_follow *f)
 {
 	static const struct follow_watch watches[] = {
-		{STATE_AKS, follow_kind_map, follow_kind_map_source},
-		{STATE_MACHINES, map_machine, map_machine},
-		{STATE_SECRETS, map_secret, NULL},
+		{CACHES_AKS, follow_kind_map, follow_kind_map_source},
+		{CACHES_MACHINES, map_machine, map_machine},
+		{CACHES_SECRETS, map_secret, NULL},
 		{.here = NULL},
 	};
 	static const struct ctl_kind_conf conf = {
 		.name = "follow_ak",
-		.of = STATE_AKS,
+		.of = CACHES_AKS,
 		.size = sizeof(struct follow_kind),
 		.look_size = sizeof(struct ak_look),
 		.acts = acts,

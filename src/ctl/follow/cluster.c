@@ -193,7 +193,7 @@ static void named_want(struct follow_named_set *s, const struct model_cluster *t
 
 /* ---- named objects: look */
 
-static const struct kobj *cached(const struct state *s, const struct follow_named *n)
+static const struct kobj *cached(const struct caches *s, const struct follow_named *n)
 {
 	return k8s_cache_find(n->part == FOLLOW_CONFIGMAP ? s->configmaps : s->secrets, n->name);
 }
@@ -210,7 +210,7 @@ static bool is_read(const struct follow_read *r, const struct kobj *o)
 
 /* The cache knows whether ca.crt holds certificates; nothing else is copied in its place. Content
  * that no write needs next is wiped at once. */
-static enum ctl_follow_named_do named_look(const struct state *source, const struct state *ours,
+static enum ctl_follow_named_do named_look(const struct caches *source, const struct caches *ours,
 	const char *followed_uid, struct follow_named *n)
 {
 	const struct kobj *there = cached(source, n), *here = cached(ours, n);
@@ -368,7 +368,7 @@ static struct op *named_patch(struct ctl_kind *k, struct ctl_act *a, const struc
 	const char *followed_uid, bool adopt)
 {
 	struct json_object *meta;
-	cleanup_json struct json_object *patch = ctl_patch_of(cached(k->state, n), &meta);
+	cleanup_json struct json_object *patch = ctl_patch_of(cached(k->caches, n), &meta);
 
 	json_add(meta, "annotations",
 		json_add_str(json_obj(), MODEL_COPIED_ANNOTATION, followed_uid));
@@ -422,7 +422,7 @@ static void put_member(struct json_object *o, const char *name, struct json_obje
 
 /*
  * Copy the parts of spec that decide which nodes get their keys, which are those that the digest
- * covers (state/digest.h), into `extended`, our mirror of spec. Return the merge patch for spec,
+ * covers (caches/digest.h), into `extended`, our mirror of spec. Return the merge patch for spec,
  * or NULL if nothing differs.
  */
 static struct json_object *copy_spec(struct json_object *extended, struct json_object *there)
@@ -482,7 +482,7 @@ static enum cluster_do look_named(struct ctl_kind *k, struct cluster_look *l)
 	for (unsigned i = 0; i < fc->named.n; i++) {
 		struct follow_named *n = &fc->named.v[i];
 		enum ctl_follow_named_do d =
-			named_look(&f->source.state, k->state, l->here->followed_uid, n);
+			named_look(&f->source.caches, k->caches, l->here->followed_uid, n);
 
 		if (d == CTL_FOLLOW_NAMED_CONFLICT && !l->conflict) {
 			l->waits = n; /* reported first: an administrator must act */
@@ -536,10 +536,10 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *a, struct 
 	enum cluster_do d;
 	bool sees;
 
-	l->here = state_cluster_policy(k->state);
-	l->base.o = k8s_cache_find(k->state->clusters, name);
+	l->here = caches_cluster_policy(k->caches);
+	l->base.o = k8s_cache_find(k->caches->clusters, name);
 	l->base.over = !l->base.o;
-	l->there = state_cluster(&f->source.state);
+	l->there = caches_cluster(&f->source.caches);
 	sees = l->here && l->base.o == &l->here->obj && l->there;
 	if (!sees || l->here->authority != MODEL_AUTHORITY_FOLLOWING ||
 		l->there->authority == MODEL_AUTHORITY_FOLLOWING) {
@@ -548,7 +548,7 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *a, struct 
 		/* React to the peer only while it can be read: its absence proves nothing. */
 		if (!sees || l->here->authority == MODEL_AUTHORITY_FOLLOWING || !peer.read)
 			return CLUSTER_NOTHING;
-		if (peer.self && ctl_follow_peer(&peer, f->state->peer) == STATE_PEER_DECIDES)
+		if (peer.self && ctl_follow_peer(&peer, f->caches->peer) == CACHES_PEER_DECIDES)
 			return CLUSTER_FREEZE;
 		return peer.retired ? CLUSTER_NOTE_RETIRED : CLUSTER_NOTHING;
 	}
@@ -656,7 +656,7 @@ static void take_named(struct ctl_kind *k, const struct ctl_act *a, struct json_
 	struct follow_cluster *fc = (struct follow_cluster *)k;
 	const bool there = a->doing == CLUSTER_READ_THERE;
 	const bool map = str_eq(json_get_str(o, "kind"), "ConfigMap");
-	const struct state *s = there ? &fc->base.f->source.state : k->state;
+	const struct caches *s = there ? &fc->base.f->source.caches : k->caches;
 	struct log_ctx lc = {json_get_str(o, "kind"), k->env->ns, json_get_str(o, "metadata/name"),
 		json_get_str(o, "metadata/uid")};
 
@@ -732,14 +732,14 @@ static void map_named(void *self, const struct kobj *was, const struct kobj *now
 struct ctl_kind *follow_cluster_new(struct ctl_follow *f)
 {
 	static const struct follow_watch watches[] = {
-		{STATE_CLUSTERS, map_cluster, map_source_cluster},
-		{STATE_CONFIGMAPS, map_named, map_named},
-		{STATE_SECRETS, map_named, map_named},
+		{CACHES_CLUSTERS, map_cluster, map_source_cluster},
+		{CACHES_CONFIGMAPS, map_named, map_named},
+		{CACHES_SECRETS, map_named, map_named},
 		{.here = NULL},
 	};
 	static const struct ctl_kind_conf conf = {
 		.name = "follow",
-		.of = STATE_CLUSTERS,
+		.of = CACHES_CLUSTERS,
 		.size = sizeof(struct follow_cluster),
 		.look_size = sizeof(struct cluster_look),
 		.acts = acts,

@@ -127,8 +127,8 @@ void follow_kind_forget(struct ctl_kind *k)
 struct follow_pair follow_kind_look(struct ctl_kind *k, const char *name, struct ctl_look *l)
 {
 	struct follow_kind *fk = follow_kind(k);
-	const struct kobj *there = k8s_cache_find(fk->f->source.state.cache[k->conf->of], name);
-	const struct kobj *here = k8s_cache_find(k->state->cache[k->conf->of], name);
+	const struct kobj *there = k8s_cache_find(fk->f->source.caches.cache[k->conf->of], name);
+	const struct kobj *here = k8s_cache_find(k->caches->cache[k->conf->of], name);
 	bool may_copy =
 		fk->f->may_copy && !(there && there->unreadable) && !(here && here->unreadable);
 
@@ -162,7 +162,7 @@ void follow_kind_map_source(void *kind, const struct kobj *was, const struct kob
 {
 	struct ctl_kind *k = kind;
 	struct follow_kind *fk = follow_kind(k);
-	struct k8s_cache *cache = fk->f->source.state.cache[k->conf->of];
+	struct k8s_cache *cache = fk->f->source.caches.cache[k->conf->of];
 
 	if (k->on && was && (now ? !str_eq(was->uid, now->uid) : k8s_cache_saw_delete(cache)))
 		set_deleted(&fk->notes, was->name, true);
@@ -176,9 +176,9 @@ struct ctl_kind *follow_kind_new(
 
 	follow_kind(k)->f = f;
 	for (const struct follow_watch *w = watches; w->here; w++) {
-		ctl_runner_watch(k->runner, k->state->cache[w->of], w->here);
+		ctl_runner_watch(k->runner, k->caches->cache[w->of], w->here);
 		if (w->there)
-			ctl_runner_watch(k->runner, f->source.state.cache[w->of], w->there);
+			ctl_runner_watch(k->runner, f->source.caches.cache[w->of], w->there);
 	}
 	return k;
 }
@@ -197,7 +197,7 @@ struct missing {
 static void count_one(void *arg, const struct kobj *o)
 {
 	struct missing *m = arg;
-	bool machine = m->k->conf->of == STATE_MACHINES;
+	bool machine = m->k->conf->of == CACHES_MACHINES;
 	bool withheld = machine ? model_machine(o)->withheld : model_ak(o)->withheld;
 	bool held = machine ? model_machine_delivered(model_machine(o))
 			    : model_ak(o)->approved_at != NULL;
@@ -223,7 +223,7 @@ static bool is_too_many(const struct missing *m)
  * deletions here. */
 static void count_missing(struct ctl_follow *f)
 {
-	const struct state *source = &f->source.state, *ours = f->env->state;
+	const struct caches *source = &f->source.caches, *ours = f->env->caches;
 	struct missing machines = {.k = f->kind[FOLLOW_MACHINE], .source = source->machines};
 	struct missing aks = {.k = f->kind[FOLLOW_AK], .source = source->aks};
 	bool before = f->went_back;
@@ -254,8 +254,8 @@ static void on_listed(void *arg)
 	follow_kind_check(f);
 }
 
-static const enum state_of follow_kinds[FOLLOW_N_WATCHES] = {
-	STATE_CLUSTERS, STATE_MACHINES, STATE_AKS, STATE_IMAGES, STATE_CONFIGMAPS, STATE_SECRETS};
+static const enum caches_of follow_kinds[FOLLOW_N_WATCHES] = {CACHES_CLUSTERS, CACHES_MACHINES,
+	CACHES_AKS, CACHES_IMAGES, CACHES_CONFIGMAPS, CACHES_SECRETS};
 
 /* ---- the source: connecting */
 
@@ -287,15 +287,15 @@ static void start_watches(struct follow_source *s, const char *ns, bool all)
 
 	s->n = all ? FOLLOW_N_WATCHES : 1;
 	for (int i = 0; i < s->n; i++) {
-		enum state_of of = follow_kinds[i];
-		const struct k8s_watch_conf conf = {.gvk = state_kinds[of].gvk,
+		enum caches_of of = follow_kinds[i];
+		const struct k8s_watch_conf conf = {.gvk = caches_kinds[of].gvk,
 			.ns = ns,
 			.fresh_s = all ? 0 : PEER_FRESH_S,
-			.secret = of == STATE_SECRETS,
+			.secret = of == CACHES_SECRETS,
 			.label = labels[i],
 			.backoff_max_ms = RETRY_MS};
 
-		s->watch[i] = k8s_watch_new(s->env->loop, s->api, s->state.cache[of], &conf);
+		s->watch[i] = k8s_watch_new(s->env->loop, s->api, s->caches.cache[of], &conf);
 		k8s_watch_on_state(s->watch[i], on_listed, s->f);
 		k8s_watch_start(s->watch[i]);
 	}
@@ -304,7 +304,7 @@ static void start_watches(struct follow_source *s, const char *ns, bool all)
 /* On failure nothing is left open; the message is for the condition Authority. */
 static int connect_to(struct follow_source *s, const struct secret *text, struct err *err)
 {
-	const struct model_cluster *c = state_cluster(s->env->state);
+	const struct model_cluster *c = caches_cluster(s->env->caches);
 	struct k8s_kubeconfig *k = k8s_kubeconfig_parse(
 		(const char *)secret_peek(text), secret_len(text), "/", NULL, err);
 	cleanup_free char *ns = NULL;
@@ -361,7 +361,7 @@ static void on_read(void *arg, const struct err *read_err, const struct k8s_resu
 static bool source_filled(const struct follow_source *s)
 {
 	for (int i = 0; i < s->n; i++)
-		if (!k8s_cache_filled(s->state.cache[follow_kinds[i]]))
+		if (!k8s_cache_filled(s->caches.cache[follow_kinds[i]]))
 			return false;
 	return s->n > 0;
 }
@@ -429,7 +429,7 @@ static void on_configmap(void *arg, const struct kobj *was, const struct kobj *n
 	struct follow_source *s = arg;
 
 	if (now && str_eq(now->name, "tec-operator-since"))
-		s->state.marker_s = now->created_s;
+		s->caches.marker_s = now->created_s;
 }
 
 /* The kinds stop first, because they read the caches that are cleared here. */
@@ -441,20 +441,20 @@ static void source_close(struct follow_source *s)
 	for (int i = 0; i < FOLLOW_N_WATCHES; i++) {
 		k8s_watch_free(s->watch[i]);
 		s->watch[i] = NULL;
-		k8s_cache_clear(s->state.cache[follow_kinds[i]]);
+		k8s_cache_clear(s->caches.cache[follow_kinds[i]]);
 	}
 	s->n = 0;
 	k8s_transport_free(steal_ptr(&s->api));
 	free(steal_ptr(&s->ns));
 	free(steal_ptr(&s->from));
 	s->problem[0] = s->peer[0] = '\0';
-	s->state.marker_s = INT64_MIN;
+	s->caches.marker_s = INT64_MIN;
 }
 
 /* `from` identifies all inputs of the connection; while it is the same, nothing is done. */
 static void source_want(struct follow_source *s, const struct model_cluster *c)
 {
-	const struct model_secret *secret = state_secret(s->env->state, c->follow_secret);
+	const struct model_secret *secret = caches_secret(s->env->caches, c->follow_secret);
 	cleanup_free char *from = xasprintf("%s %s %s %s %d", c->follow_secret,
 		secret ? secret->obj.uid : "", secret ? secret->obj.rv : "",
 		c->follow_namespace ? c->follow_namespace : "",
@@ -478,21 +478,21 @@ static void source_want(struct follow_source *s, const struct model_cluster *c)
 
 /* Derive the state of the peer. What can be read outranks what an administrator confirmed;
  * without either, the former state stays. */
-enum state_peer ctl_follow_peer(const struct ctl_follow_peer_view *v, enum state_peer was)
+enum caches_peer ctl_follow_peer(const struct ctl_follow_peer_view *v, enum caches_peer was)
 {
 	if (v->read)
-		return v->yields ? STATE_PEER_DECIDES : STATE_PEER_FINE;
+		return v->yields ? CACHES_PEER_DECIDES : CACHES_PEER_FINE;
 	if (v->confirmed)
-		return STATE_PEER_FINE;
+		return CACHES_PEER_FINE;
 	/* A peer that decided and is unreachable now may be lost for good: only an administrator
 	 * knows. */
-	return was == STATE_PEER_DECIDES ? STATE_PEER_UNKNOWN : was;
+	return was == CACHES_PEER_DECIDES ? CACHES_PEER_UNKNOWN : was;
 }
 
 /* The cluster here whose peer must be read; NULL: it has none, or it follows. Only Self and Frozen have a peer: Following has a source, Retired decides nothing. */
 static const struct model_cluster *peer_of(const struct ctl_follow *f)
 {
-	const struct model_cluster *c = state_cluster(f->env->state);
+	const struct model_cluster *c = caches_cluster(f->env->caches);
 
 	if (!f->on || !c || !model_cluster_peer(c))
 		return NULL;
@@ -509,7 +509,7 @@ static const struct model_cluster *peer_read(const struct ctl_follow *f)
 
 	if (!here || !source_filled(&f->source) || source_problem(&f->source, why))
 		return NULL;
-	there = state_cluster(&f->source.state);
+	there = caches_cluster(&f->source.caches);
 	return there && str_eq(there->obj.uid, model_cluster_peer(here)) ? there : NULL;
 }
 
@@ -555,7 +555,7 @@ static void peer_tell(struct ctl_follow *f)
 
 	if (!here || here->authority != MODEL_AUTHORITY_SELF)
 		return;
-	r = ctl_authority_self(f->state->peer, &f->is, here->epoch, &text);
+	r = ctl_authority_self(f->caches->peer, &f->is, here->epoch, &text);
 	if (f->is.decides_too)
 		post(f, "PeerDecidesToo", strbuf_str(&text));
 	else if (r == CLUSTER_PEER_UNKNOWN && f->is.is != CTL_FOLLOW_CONNECTING)
@@ -568,15 +568,15 @@ static void call(const struct follow_listeners *l)
 		l->v[i].fn(l->v[i].arg);
 }
 
-/* Update state->peer and wake everything whose permission to decide may have changed. */
+/* Update caches->peer and wake everything whose permission to decide may have changed. */
 static void peer_check(struct ctl_follow *f)
 {
-	static const char *const words[] = {[STATE_PEER_FINE] = "Fine",
-		[STATE_PEER_UNKNOWN] = "Unknown",
-		[STATE_PEER_DECIDES] = "Decides",
-		[STATE_PEER_TOLD] = "Told"};
-	const struct model_cluster *c = state_cluster(f->env->state);
-	enum state_peer was = f->state->peer, now;
+	static const char *const words[] = {[CACHES_PEER_FINE] = "Fine",
+		[CACHES_PEER_UNKNOWN] = "Unknown",
+		[CACHES_PEER_DECIDES] = "Decides",
+		[CACHES_PEER_TOLD] = "Told"};
+	const struct model_cluster *c = caches_cluster(f->env->caches);
+	enum caches_peer was = f->caches->peer, now;
 	struct ctl_follow_peer_view v;
 
 	if (!f->on || !c)
@@ -588,7 +588,7 @@ static void peer_check(struct ctl_follow *f)
 	f->was.epoch = c->epoch;
 	if (now == was)
 		return;
-	f->state->peer = now;
+	f->caches->peer = now;
 	log_info(NULL, "peer state changed", "from=%s to=%s", words[was], words[now]);
 	call(&f->peer_listeners);
 	call(&f->listeners);
@@ -598,7 +598,7 @@ static void peer_check(struct ctl_follow *f)
 /* The state of reading the peer, and why it cannot be read. For the peer, IN_STEP means that it can be read now. */
 static enum ctl_follow_is peer_is(const struct ctl_follow *f, char why[512])
 {
-	const struct model_cluster *there = state_cluster(&f->source.state);
+	const struct model_cluster *there = caches_cluster(&f->source.caches);
 
 	if (source_problem(&f->source, why))
 		return CTL_FOLLOW_UNREACHABLE;
@@ -617,7 +617,7 @@ static enum ctl_follow_is peer_is(const struct ctl_follow *f, char why[512])
 /* The cluster here whose source or peer must be read, or NULL. */
 static const struct model_cluster *connected(const struct ctl_follow *f)
 {
-	const struct model_cluster *c = state_cluster(f->env->state);
+	const struct model_cluster *c = caches_cluster(f->env->caches);
 
 	if (f->on && c && c->authority == MODEL_AUTHORITY_FOLLOWING)
 		return c->follow_secret ? c : NULL;
@@ -627,8 +627,8 @@ static const struct model_cluster *connected(const struct ctl_follow *f)
 /* Return why the source must not be copied, or NULL if it may. */
 static const char *why_not(const struct ctl_follow *f, enum ctl_follow_is *is)
 {
-	const struct model_cluster *there = state_cluster(&f->source.state);
-	const struct model_cluster *here = state_cluster_policy(f->env->state);
+	const struct model_cluster *there = caches_cluster(&f->source.caches);
+	const struct model_cluster *here = caches_cluster_policy(f->env->caches);
 
 	*is = CTL_FOLLOW_CONNECTING;
 	if (!source_filled(&f->source))
@@ -649,7 +649,7 @@ static const char *why_not(const struct ctl_follow *f, enum ctl_follow_is *is)
 }
 
 /* Copied is not enough: a takeover must not find a Trustee that lacks keys. */
-static bool trustees_in_step(const struct state *s)
+static bool trustees_in_step(const struct caches *s)
 {
 	size_t declared, confirmed, revoking;
 
@@ -702,7 +702,7 @@ static void say_names(
 		if (notes(f, i)->n[lag] == 0)
 			continue;
 		strbuf_addf(&names, "%s%s ", names.len ? ", " : "",
-			state_kinds[f->kind[i]->conf->of].gvk->kind);
+			caches_kinds[f->kind[i]->conf->of].gvk->kind);
 		add_names(notes(f, i), lag, &names);
 	}
 	snprintf(out, 512, "%.300s: %s", strbuf_str(&names), text);
@@ -755,7 +755,7 @@ static enum ctl_follow_is find_out(const struct ctl_follow *f, char why[512])
 			why);
 		return CTL_FOLLOW_COPYING;
 	}
-	if (!trustees_in_step(f->env->state)) {
+	if (!trustees_in_step(f->env->caches)) {
 		snprintf(why, 512,
 			"Waiting until every Trustee of this cluster has everything that was copied.");
 		return CTL_FOLLOW_COPYING;
@@ -837,13 +837,13 @@ static void update(struct ctl_follow *f, const struct model_cluster *c)
 
 	if (c) {
 		memcpy(now.peer, f->is.peer, sizeof(now.peer));
-		remember(f, c, state_cluster(&f->source.state), &now);
+		remember(f, c, caches_cluster(&f->source.caches), &now);
 	}
 	if (c && !follows(c)) {
 		follow_peer_view(f, &v);
 		now.is = peer_is(f, now.why);
 		now.decides_too =
-			v.self && v.read && v.decides && f->state->peer != STATE_PEER_DECIDES;
+			v.self && v.read && v.decides && f->caches->peer != CACHES_PEER_DECIDES;
 	} else if (c) {
 		now.is = find_out(f, now.why);
 		now.behind = count(f, FOLLOW_BEHIND) + count(f, FOLLOW_MISSING) +
@@ -886,7 +886,7 @@ static void check(void *arg)
 
 			if (i != FOLLOW_CLUSTER)
 				k8s_cache_each(
-					f->source.state.cache[k->conf->of], follow_kind_wake, k);
+					f->source.caches.cache[k->conf->of], follow_kind_wake, k);
 			ctl_kind_wake_all(k);
 		}
 	}
@@ -938,51 +938,52 @@ static void on_our_secret(void *arg, const struct kobj *was, const struct kobj *
 }
 
 /* All four kinds exist for life and are switched on and off by check(). */
-struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct state *state)
+struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct caches *caches)
 {
 	struct ctl_follow *f = xcalloc(1, sizeof(*f));
-	struct state *theirs = &f->source.state;
+	struct caches *theirs = &f->source.caches;
 
 	f->env = env;
-	f->state = state;
+	f->caches = caches;
 	f->is.epoch = -1;
 	timer_init(&f->tick, env->loop, on_tick, f);
-	f->source = (struct follow_source){.env = env, .f = f, .state = STATE_INIT};
+	f->source = (struct follow_source){.env = env, .f = f, .caches = CACHES_INIT};
 	/* The caches exist for life, so that listeners need not be added at each connection. */
 	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
-		theirs->cache[follow_kinds[i]] = k8s_cache_new(&state_kinds[follow_kinds[i]].cache);
+		theirs->cache[follow_kinds[i]] =
+			k8s_cache_new(&caches_kinds[follow_kinds[i]].cache);
 	k8s_cache_listen(theirs->configmaps, on_configmap, &f->source);
 	k8s_cache_listen(theirs->clusters, on_cluster, f);
 	f->kind[FOLLOW_CLUSTER] = follow_cluster_new(f);
 	f->kind[FOLLOW_MACHINE] = follow_machine_new(f);
 	f->kind[FOLLOW_AK] = follow_ak_new(f);
 	f->kind[FOLLOW_IMAGE] = follow_image_new(f);
-	k8s_cache_listen(env->state->secrets, on_our_secret, f);
-	k8s_cache_listen(env->state->clusters, on_cluster, f);
+	k8s_cache_listen(env->caches->secrets, on_our_secret, f);
+	k8s_cache_listen(env->caches->clusters, on_cluster, f);
 	return f;
 }
 
 /* What another leader wrote about the peer is old; this process has to read the peer itself. */
 void ctl_follow_leads(struct ctl_follow *f)
 {
-	if (f->state->peer == STATE_PEER_TOLD)
-		f->state->peer = STATE_PEER_UNKNOWN;
+	if (f->caches->peer == CACHES_PEER_TOLD)
+		f->caches->peer = CACHES_PEER_UNKNOWN;
 }
 
 /* What was confirmed while another replica led is not known here. */
 void ctl_follow_on(struct ctl_follow *f)
 {
 	f->on = true;
-	f->state->peer = STATE_PEER_UNKNOWN;
+	f->caches->peer = CACHES_PEER_UNKNOWN;
 	memset(&f->was, 0, sizeof(f->was));
 	follow_kind_check(f);
 }
 
-/* STATE_PEER_TOLD: from now on the leader's status tells what is known of the peer. */
+/* CACHES_PEER_TOLD: from now on the leader's status tells what is known of the peer. */
 void ctl_follow_off(struct ctl_follow *f)
 {
 	f->on = false;
-	f->state->peer = STATE_PEER_TOLD;
+	f->caches->peer = CACHES_PEER_TOLD;
 	defer_cancel(&f->check);
 	check(f);
 }
@@ -998,7 +999,7 @@ void ctl_follow_free(struct ctl_follow *f)
 		ctl_kind_free(f->kind[i]);
 	op_scope_cancel(&f->source.ops);
 	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
-		k8s_cache_free(f->source.state.cache[follow_kinds[i]]);
+		k8s_cache_free(f->source.caches.cache[follow_kinds[i]]);
 	timer_fini(&f->tick);
 	free(f);
 }

@@ -33,7 +33,7 @@ static inline struct follow_kind *follow_kind(struct ctl_kind *k)
 	return (struct follow_kind *)k;
 }
 struct follow_watch {
-	enum state_of of;
+	enum caches_of of;
 	ctl_map_fn here, there; /* of our cache; of the source's, NULL: none */
 };
 /* conf.of is the kind that is copied. watches ends with a NULL here. */
@@ -74,7 +74,7 @@ struct follow_source {
 	const struct ctl_env *env; /* borrowed */
 	struct ctl_follow *f;      /* borrowed: its owner */
 	struct op_scope ops;
-	struct state state;                        /* owns its caches, which stay for life */
+	struct caches caches;                      /* owns its caches, which stay for life */
 	struct k8s_watch *watch[FOLLOW_N_WATCHES]; /* owned; NULL: not connected */
 	struct k8s_transport *api;                 /* owned, likewise */
 	char *ns;                                  /* owned, likewise */
@@ -99,7 +99,7 @@ struct follow_listeners {
 
 struct ctl_follow {
 	const struct ctl_env *env; /* borrowed */
-	struct state *state;       /* borrowed: env's, to write peer */
+	struct caches *caches;     /* borrowed: env's, to write peer */
 	struct follow_source source;
 	struct ctl_kind *kind[FOLLOW_N_KINDS]; /* owned */
 	struct defer check;

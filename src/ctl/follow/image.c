@@ -72,9 +72,9 @@ static enum follow_lag lag_of(const struct ctl_follow_image_view *v, enum ctl_fo
 /* ---- look */
 
 /* Only entries whose values replay count. */
-static const struct model_pcrs_entry *entry_of(const struct state *s, const char *name)
+static const struct model_pcrs_entry *entry_of(const struct caches *s, const char *name)
 {
-	const struct model_configmap *c = state_configmap(s, MODEL_PCRS_CONFIGMAP);
+	const struct model_configmap *c = caches_configmap(s, MODEL_PCRS_CONFIGMAP);
 	const struct model_pcrs_entry *e =
 		c && !c->plain.obj.unreadable && c->pcrs ? model_pcrs_find(c->pcrs, name) : NULL;
 
@@ -85,9 +85,9 @@ static const struct model_pcrs_entry *entry_of(const struct state *s, const char
 static void look_entry(struct ctl_kind *k, struct image_look *l)
 {
 	const struct follow_image *fi = (const struct follow_image *)k;
-	const struct model_pcrs_entry *e = entry_of(&fi->base.f->source.state, l->there->obj.name);
-	const struct model_pcrs_entry *have = entry_of(k->state, l->there->obj.name);
-	const struct model_configmap *c = state_configmap(k->state, MODEL_PCRS_CONFIGMAP);
+	const struct model_pcrs_entry *e = entry_of(&fi->base.f->source.caches, l->there->obj.name);
+	const struct model_pcrs_entry *have = entry_of(k->caches, l->there->obj.name);
+	const struct model_configmap *c = caches_configmap(k->caches, MODEL_PCRS_CONFIGMAP);
 
 	if (!e || !model_mark_announces(l->there->pcrs_sha256, e->sha256) ||
 		!str_eq(e->reference, l->there->image))
@@ -154,7 +154,7 @@ static struct json_object *spec_of(const struct model_image *m, bool patch)
 static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct model_image *m = ((const struct image_look *)look)->there;
-	const struct model_cluster *c = state_cluster(k->state);
+	const struct model_cluster *c = caches_cluster(k->caches);
 	struct json_object *meta;
 	cleanup_json struct json_object *o = kobj_new(&kobj_image, m->obj.name, &meta);
 
@@ -244,7 +244,7 @@ static bool ended(
 	data = json_get_str(r->object, "data/" MODEL_PCRS_FILE);
 	fi->text = xstrdup(data ? data : "{}");
 	fi->text_rv = xstrdup(json_get_str(r->object, "metadata/resourceVersion"));
-	ctl_take_answer(k->state->configmaps, r->object, false);
+	ctl_take_answer(k->caches->configmaps, r->object, false);
 	return false;
 }
 
@@ -261,19 +261,19 @@ static void forget(struct ctl_kind *k)
 static void map_configmap(void *self, const struct kobj *was, const struct kobj *now)
 {
 	if (str_eq(was ? was->name : now->name, MODEL_PCRS_CONFIGMAP))
-		k8s_cache_each(follow_kind(self)->f->source.state.images, follow_kind_wake, self);
+		k8s_cache_each(follow_kind(self)->f->source.caches.images, follow_kind_wake, self);
 }
 
 struct ctl_kind *follow_image_new(struct ctl_follow *f)
 {
 	static const struct follow_watch watches[] = {
-		{STATE_IMAGES, follow_kind_map, follow_kind_map_source},
-		{STATE_CONFIGMAPS, map_configmap, map_configmap},
+		{CACHES_IMAGES, follow_kind_map, follow_kind_map_source},
+		{CACHES_CONFIGMAPS, map_configmap, map_configmap},
 		{.here = NULL},
 	};
 	static const struct ctl_kind_conf conf = {
 		.name = "follow_image",
-		.of = STATE_IMAGES,
+		.of = CACHES_IMAGES,
 		.size = sizeof(struct follow_image),
 		.look_size = sizeof(struct image_look),
 		.acts = acts,

@@ -99,29 +99,29 @@ static enum follow_lag lag_of(const struct ctl_follow_machine_view *v, enum ctl_
 
 /* Find the disk key to copy and the hashes for the mark. Only an announced key counts: any
  * client could have written the Secret. */
-static void look_key(const struct state *source, struct machine_look *l)
+static void look_key(const struct caches *source, struct machine_look *l)
 {
 	const struct model_machine *m = l->there;
-	const struct model_secret *secret = state_secret(source, m->id);
-	enum state_luks luks = state_machine_luks(source, m);
+	const struct model_secret *secret = caches_secret(source, m->id);
+	enum caches_luks luks = caches_machine_luks(source, m);
 
-	if ((luks == STATE_LUKS_OK || luks == STATE_LUKS_DELETING) &&
-		state_machine_announces(m, secret)) {
+	if ((luks == CACHES_LUKS_OK || luks == CACHES_LUKS_DELETING) &&
+		caches_machine_announces(m, secret)) {
 		l->key = secret;
 		l->hashes = model_secret_key_sha256(secret, l->hex);
 	} else if (model_machine_delivered(m)) { /* the key is lost there and is never replaced */
 		l->hashes = m->announced;
 	}
-	l->v.ready = l->hashes || state_machine_lost_key(source, m);
+	l->v.ready = l->hashes || caches_machine_lost_key(source, m);
 	l->v.has_key = l->key != NULL;
 	/* For a Machine older than its operator, the source approves no key automatically, and
 	 * neither do we. */
-	l->ever_bound = m->bound_at || state_adoption_cutoff_is_after(source, &m->obj);
+	l->ever_bound = m->bound_at || caches_adoption_cutoff_is_after(source, &m->obj);
 }
 
 /* Find the UID of our copy of the AttestationKey that the source's Machine is bound to. */
 static void look_bound_key(
-	const struct state *source, const struct state *ours, struct machine_look *l)
+	const struct caches *source, const struct caches *ours, struct machine_look *l)
 {
 	const struct model_machine *m = l->there;
 
@@ -146,9 +146,9 @@ static void look_bound_key(
 
 /* Anything that is not exactly the announced key, owned by our copy, is foreign and never
  * touched. */
-static enum ctl_follow_secret look_secret(const struct state *ours, const struct machine_look *l)
+static enum ctl_follow_secret look_secret(const struct caches *ours, const struct machine_look *l)
 {
-	const struct model_secret *secret = state_secret(ours, l->here->id);
+	const struct model_secret *secret = caches_secret(ours, l->here->id);
 	char hex[SHA256_HEX_LEN + 1];
 
 	if (!secret)
@@ -164,14 +164,14 @@ static enum ctl_follow_secret look_secret(const struct state *ours, const struct
 /* A copy with another delivered key is a conflict: one of the two disks would be lost. */
 static void look_copy(const struct ctl_kind *k, struct machine_look *l)
 {
-	const struct state *source = &follow_kind((struct ctl_kind *)k)->f->source.state;
+	const struct caches *source = &follow_kind((struct ctl_kind *)k)->f->source.caches;
 	const struct model_machine *a = l->there, *b = l->here;
 	bool other_key;
 
 	look_key(source, l);
 	if (!b)
 		return;
-	look_bound_key(source, k->state, l);
+	look_bound_key(source, k->caches, l);
 	other_key =
 		model_machine_delivered(b) && l->key && !model_mark_announces(b->announced, l->hex);
 	l->v.same = str_eq(b->id, a->id) && !other_key;
@@ -184,14 +184,14 @@ static void look_copy(const struct ctl_kind *k, struct machine_look *l)
 						str_eq(b->bound_spki, a->bound_spki))) &&
 		      (!a->delivered_at || (str_eq(b->delivered_at, a->delivered_at) &&
 						   b->recalled == a->recalled));
-	l->v.secret = look_secret(k->state, l);
+	l->v.secret = look_secret(k->caches, l);
 }
 
 /* Look at what Trustees hold of our copy. A Machine that is only withheld keeps its identities:
  * without the disk key they release nothing. */
 static void look_trustee(const struct ctl_kind *k, struct machine_look *l, struct ctl_act *act)
 {
-	const struct state *s = k->state;
+	const struct caches *s = k->caches;
 	const struct model_machine *m = l->here;
 	const struct kobj *declared;
 	char name[RATS_IDENTITY_NAME_LEN + 1];
@@ -202,26 +202,26 @@ static void look_trustee(const struct ctl_kind *k, struct machine_look *l, struc
 		o; o = k8s_cache_next(s->aks, 2, o)) {
 		if (!model_ak_was_approved(model_ak(o)) || !model_ak_identity(model_ak(o), name))
 			continue;
-		observed = state_trustee_observed_key(s, name, o->name);
-		if (observed != KBS_OBSERVED_NONE && !state_trustee_withdrawn(s, name, o->name))
+		observed = caches_trustee_observed_key(s, name, o->name);
+		if (observed != KBS_OBSERVED_NONE && !caches_trustee_withdrawn(s, name, o->name))
 			l->v.revoked = false;
-		l->v.gone &= state_trustee_gone(observed);
+		l->v.gone &= caches_trustee_gone(observed);
 		ctl_act_wait(act, KBS_REFVALUE, name);
 	}
 	if (!m->id_valid)
 		return;
 	rats_resource_path(m->id, l->path);
 	declared = kbs_sync_object(s->sync, KBS_RESOURCE, l->path);
-	if (state_machine_of_id(s, m->id) != m &&
+	if (caches_machine_of_id(s, m->id) != m &&
 		!(declared && str_eq(model_secret(declared)->owner_uid, m->obj.uid))) {
 		l->path[0] = '\0'; /* it belongs to another Machine */
 		return;
 	}
-	observed = state_trustee_observed(s, KBS_RESOURCE, l->path);
+	observed = caches_trustee_observed(s, KBS_RESOURCE, l->path);
 	if (declared || (observed != KBS_OBSERVED_NONE &&
 				!kbs_sync_is_revoked(s->sync, KBS_RESOURCE, l->path)))
 		l->v.revoked = false;
-	l->v.gone &= state_trustee_gone(observed);
+	l->v.gone &= caches_trustee_gone(observed);
 	l->notes.path = l->v.deleting && model_machine_delivered(m) &&
 			observed != KBS_OBSERVED_NONE && ctl_record_is_wanted(k->env->record);
 	ctl_act_wait(act, KBS_RESOURCE, l->path);
@@ -255,9 +255,9 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 			/* As in ctl/machine: a Trustee that is restored from a backup would hold the
 			 * key, and a listener of this operator would accept the ID once it decides. */
 			l->notes.id = l->v.deleting && l->here->id_valid &&
-				      state_machine_of_id(k->state, l->here->id) == l->here &&
+				      caches_machine_of_id(k->caches, l->here->id) == l->here &&
 				      ctl_record_id_counts(k->env->record, l->here->id) &&
-				      !state_machine_is_expired(k->state, l->here);
+				      !caches_machine_is_expired(k->caches, l->here);
 			l->v.recorded =
 				ctl_machine_recorded(k->env->record, &l->notes, l->path, l->here);
 		}
@@ -274,7 +274,7 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 static struct op *create(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	const struct model_machine *m = ((const struct machine_look *)look)->there;
-	const struct model_cluster *c = state_cluster(k->state);
+	const struct model_cluster *c = caches_cluster(k->caches);
 	cleanup_json struct json_object *o =
 		model_machine_new_json(m->id, c->obj.name, c->obj.uid, false);
 	struct json_object *meta = json_get_obj(o, "metadata");
@@ -356,7 +356,7 @@ static void revoke(struct ctl_kind *k, const struct ctl_look *look)
 {
 	const struct machine_look *l = (const struct machine_look *)look;
 	struct log_ctx lc = {"Machine", k->env->ns, look->o->name, look->o->uid};
-	const struct state *s = k->state;
+	const struct caches *s = k->caches;
 	char name[RATS_IDENTITY_NAME_LEN + 1];
 
 	if (l->path[0])
@@ -409,8 +409,8 @@ static const struct ctl_do acts[CTL_FOLLOW_MACHINE_N_DO] = {
 /* Machines of both sides: the ID may exist on one side only. */
 static void wake_id(struct ctl_kind *k, const char *id)
 {
-	ctl_kind_wake_index(k, k->state->machines, 0, id);
-	ctl_kind_wake_index(k, follow_kind(k)->f->source.state.machines, 0, id);
+	ctl_kind_wake_index(k, k->caches->machines, 0, id);
+	ctl_kind_wake_index(k, follow_kind(k)->f->source.caches.machines, 0, id);
 }
 
 /* A Machine waits for the copy of its AttestationKey, whose UID its mark names. */
@@ -437,14 +437,14 @@ static void on_sync(struct ctl_kind *k, enum kbs_kind kind, const char *name)
 struct ctl_kind *follow_machine_new(struct ctl_follow *f)
 {
 	static const struct follow_watch watches[] = {
-		{STATE_MACHINES, follow_kind_map, follow_kind_map_source},
-		{STATE_AKS, map_ak, map_ak},
-		{STATE_SECRETS, map_secret, map_secret},
+		{CACHES_MACHINES, follow_kind_map, follow_kind_map_source},
+		{CACHES_AKS, map_ak, map_ak},
+		{CACHES_SECRETS, map_secret, map_secret},
 		{.here = NULL},
 	};
 	static const struct ctl_kind_conf conf = {
 		.name = "follow_machine",
-		.of = STATE_MACHINES,
+		.of = CACHES_MACHINES,
 		.size = sizeof(struct follow_kind),
 		.look_size = sizeof(struct machine_look),
 		.acts = acts,

@@ -71,7 +71,7 @@ static void on_label(void *arg, const struct err *err, const char *value, size_t
 {
 	struct ctl_act *a = arg;
 	struct ctl_image *c = a->table->self;
-	const struct kobj *o = k8s_cache_find(c->kind.state->images, a->name);
+	const struct kobj *o = k8s_cache_find(c->kind.caches->images, a->name);
 	struct log_ctx lc = {"ApprovedImage", c->kind.env->ns, a->name, o ? o->uid : NULL};
 	struct err none = ERR_INIT;
 	struct image_info *i;
@@ -125,7 +125,7 @@ static bool failed(
 	bool writes = starts || a->doing == CTL_IMAGE_ANNOUNCE_RUN ||
 		      a->doing == CTL_IMAGE_ANNOUNCE_ENTRY || a->doing == CTL_IMAGE_TAKE_OVER ||
 		      a->doing == CTL_IMAGE_WRITE_ENTRY;
-	const struct kobj *o = k8s_cache_find(c->kind.state->images, a->name);
+	const struct kobj *o = k8s_cache_find(c->kind.caches->images, a->name);
 	struct image_info *i = o ? image_info_get(c, o) : NULL;
 
 	image_info_forget_pcrs(c);
@@ -142,7 +142,7 @@ bool image_act_ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
 	struct ctl_image *c = (struct ctl_image *)k;
-	const struct kobj *o = k8s_cache_find(k->state->images, a->name);
+	const struct kobj *o = k8s_cache_find(k->caches->images, a->name);
 	struct image_info *i = o ? image_info_get(c, o) : &(struct image_info){.name = NULL};
 	const char *text;
 
@@ -160,7 +160,7 @@ bool image_act_ended(
 	case CTL_IMAGE_READ_PCRS:
 	case CTL_IMAGE_REMOVE_ENTRY:
 		image_info_forget_pcrs(c);
-		ctl_take_answer(k->state->configmaps, r->object, false);
+		ctl_take_answer(k->caches->configmaps, r->object, false);
 		if (a->doing != CTL_IMAGE_READ_PCRS)
 			break; /* the cache has the new version */
 		text = json_get_str(json_get_obj(r->object, "data"), MODEL_PCRS_FILE);
@@ -170,7 +170,7 @@ bool image_act_ended(
 	case CTL_IMAGE_START_RUN:
 		/* A nonce is used once: the next computation needs a new announcement. */
 		i->nonce[0] = i->result_why[0] = '\0';
-		ctl_take_answer(k->state->jobs, r->object, true);
+		ctl_take_answer(k->caches->jobs, r->object, true);
 		break;
 	case CTL_IMAGE_REMOVE_RUN:
 		/* The registry may have the label by now, so it is asked again. */
@@ -187,7 +187,7 @@ bool image_act_ended(
 /* Set the cluster as owner, or remove the finalizer from the live list. */
 static struct op *patch(struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
-	const struct model_cluster *cluster = state_cluster(k->state);
+	const struct model_cluster *cluster = caches_cluster(k->caches);
 	struct json_object *meta;
 	cleanup_json struct json_object *patch = ctl_patch_new(look->o->rv, &meta);
 

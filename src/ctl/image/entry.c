@@ -26,10 +26,10 @@
 /* Classify the entry of an image; *entry is borrowed from the cache, and set whenever there is
  * one. */
 enum ctl_image_entry image_entry_state(
-	const struct state *s, const struct model_image *m, const struct model_pcrs_entry **entry)
+	const struct caches *s, const struct model_image *m, const struct model_pcrs_entry **entry)
 {
-	const struct model_configmap *map = state_configmap(s, MODEL_PCRS_CONFIGMAP);
-	int64_t since = state_adoption_cutoff_s(s);
+	const struct model_configmap *map = caches_configmap(s, MODEL_PCRS_CONFIGMAP);
+	int64_t since = caches_adoption_cutoff_s(s);
 
 	*entry = map && map->pcrs ? model_pcrs_find(map->pcrs, m->obj.name) : NULL;
 	if (!*entry)
@@ -55,7 +55,7 @@ const struct model_pcrs_entry *image_entry_counted(
 	const struct ctl_image *c, const struct model_image *m, enum image_awaited *awaited)
 {
 	const struct model_pcrs_entry *entry;
-	enum ctl_image_entry state = image_entry_state(c->kind.state, m, &entry);
+	enum ctl_image_entry state = image_entry_state(c->kind.caches, m, &entry);
 	const struct image_info *i = image_info_find(c, &m->obj);
 
 	*awaited = IMAGE_NOTHING_AWAITED;
@@ -170,7 +170,7 @@ int ctl_image_hand_in(
 	struct ctl_kind *k, const char *name, const char *text, size_t len, struct err *err)
 {
 	struct ctl_image *c = (struct ctl_image *)k;
-	const struct kobj *o = k8s_cache_find(k->state->images, name);
+	const struct kobj *o = k8s_cache_find(k->caches->images, name);
 	struct log_ctx lc = {"ApprovedImage", k->env->ns, name, o ? o->uid : NULL};
 	const struct model_image *m = o ? model_image(o) : NULL;
 	cleanup_pcrmsg struct model_pcrmsg msg = MODEL_PCRMSG_INIT;
@@ -182,9 +182,9 @@ int ctl_image_hand_in(
 		return err_set(err, ERR_TRANSIENT, "the operator has not read the image yet");
 	if (o->deleting)
 		return err_set(err, ERR_CONFLICT, "the image is being deleted");
-	if (!state_cluster_decides(k->state))
+	if (!caches_cluster_decides(k->caches))
 		return err_set(err, ERR_CONFLICT, "spec.authority is %s",
-			model_authority_name(state_cluster_authority(k->state)));
+			model_authority_name(caches_cluster_authority(k->caches)));
 	if (!m->digest_ok)
 		return err_set(err, ERR_INVALID, "the image reference does not end in a digest");
 	if (model_pcrmsg_read(text, len, NULL, model_image_digest(m->image), &msg, err) < 0 ||

@@ -39,7 +39,7 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 		ctl_runner_wake(c->kind.runner, CTL_IMAGE_ALL);
 	} else if (str_eq(name, MODEL_PCRS_CONFIGMAP) ||
 		   str_eq(name, CTL_ADOPTION_CUTOFF_CONFIGMAP) ||
-		   (image_platforms_name(c->kind.state, name) && !same)) {
+		   (image_platforms_name(c->kind.caches, name) && !same)) {
 		image_values_changed(c);
 		ctl_kind_wake_all(&c->kind);
 	}
@@ -90,16 +90,16 @@ static void forget(struct ctl_kind *k)
 struct ctl_kind *ctl_image_new(const struct ctl_env *env)
 {
 	static const struct ctl_watch watches[] = {
-		{STATE_IMAGES, map_image},
-		{STATE_CONFIGMAPS, map_configmap},
-		{STATE_JOBS, image_job_map},
-		{STATE_PODS, image_job_map_pod},
-		{STATE_CLUSTERS, map_cluster},
+		{CACHES_IMAGES, map_image},
+		{CACHES_CONFIGMAPS, map_configmap},
+		{CACHES_JOBS, image_job_map},
+		{CACHES_PODS, image_job_map_pod},
+		{CACHES_CLUSTERS, map_cluster},
 		{.map = NULL},
 	};
 	static const struct ctl_kind_conf conf = {
 		.name = "image",
-		.of = STATE_IMAGES,
+		.of = CACHES_IMAGES,
 		.size = sizeof(struct ctl_image),
 		.look_size = sizeof(struct image_look),
 		.n_conds = IMAGE_N_CONDS,

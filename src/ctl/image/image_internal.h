@@ -141,7 +141,7 @@ void image_info_forget_pcrs(struct ctl_image *c); /* the text of image-pcrs */
 
 /* entry.c */
 enum ctl_image_entry image_entry_state(
-	const struct state *s, const struct model_image *m, const struct model_pcrs_entry **entry);
+	const struct caches *s, const struct model_image *m, const struct model_pcrs_entry **entry);
 /* The entry whose values count; NULL: none, or not known yet. Borrowed until the loop runs
  * again. */
 enum image_awaited {
@@ -195,15 +195,15 @@ void image_job_map_pod(void *self, const struct kobj *was, const struct kobj *no
 
 /* platforms.c. entry: a good one, or NULL. */
 void image_platforms_look(
-	const struct state *s, const struct model_pcrs_entry *entry, struct image_platforms *out);
+	const struct caches *s, const struct model_pcrs_entry *entry, struct image_platforms *out);
 /* Appends sentences, each with a leading space: what is wrong with the platforms, and, if PCR 7 is
  * required, for which it is known. */
 void image_platforms_note(const struct image_platforms *p, struct strbuf *out);
 /* Whether spec names this ConfigMap as a platform. */
-bool image_platforms_name(const struct state *s, const char *name);
+bool image_platforms_name(const struct caches *s, const char *name);
 /* The value of a valid entry for a platform; NULL: none that counts. Borrowed. */
 const struct model_platform *image_platforms_value(
-	const struct state *s, const struct model_pcrs_entry *entry, const char *name);
+	const struct caches *s, const struct model_pcrs_entry *entry, const char *name);
 
 /* sets.c: all boot states of nodes that boot the images in force. */
 /* Each state is a name in ConfigMap trustee-rv-data, and the values of each register are one
@@ -242,7 +242,7 @@ void image_values_ended(
 void image_values_changed(struct ctl_image *c); /* an image or an entry */
 void image_values_fini(struct values *v);
 /* An input of the values cannot be read: declarations stay, and nothing is written. */
-bool image_values_unknown(const struct state *s);
+bool image_values_unknown(const struct caches *s);
 /* The last computation refused the image with this UID. */
 bool image_values_refused(const struct ctl_image *c, const char *uid);
 

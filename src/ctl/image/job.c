@@ -23,7 +23,7 @@
 #define MOUNT_S            120 /* ---- mounted or fetched */
 
 /* Find out from the Job that mounts the image, if there is one, whether the mount failed. */
-static void look_mounting(const struct state *s, struct image_look *l)
+static void look_mounting(const struct caches *s, struct image_look *l)
 {
 	char name[RENDER_PCRJOB_NAME_LEN + 1], *why = l->info->unmounted;
 	const size_t room = sizeof(l->info->unmounted);
@@ -69,11 +69,11 @@ static void first_reason(void *arg, const struct kobj *o)
 static void look_fetch(struct ctl_image *c, struct image_look *l)
 {
 	if (!l->info->unmounted[0])
-		look_mounting(c->kind.state, l);
+		look_mounting(c->kind.caches, l);
 	if (l->info->unmounted[0])
 		l->job.fetch.why = l->info->unmounted;
 	else
-		k8s_cache_each(c->kind.state->jobs, first_reason, &l->job.fetch.why);
+		k8s_cache_each(c->kind.caches->jobs, first_reason, &l->job.fetch.why);
 	l->job.fetch.registry_mirror = c->kind.env->registry_mirror;
 	l->job.fetch.insecure_registry = c->kind.env->insecure_registry;
 }
@@ -89,7 +89,7 @@ static const struct render_pcrjob_fetch *fetch_of(const struct image_look *l)
  * it. */
 static void job_look(struct ctl_image *c, struct image_look *l)
 {
-	const struct state *s = c->kind.state;
+	const struct caches *s = c->kind.caches;
 	const struct kobj *o;
 
 	look_fetch(c, l);
@@ -256,7 +256,7 @@ bool image_job_exists(const struct ctl_image *c, struct image_info *i, const str
 		return false;
 	/* The cache shows every Job with our labels, so this one has none: it is not ours to
 	 * delete. */
-	if (i && !k8s_cache_find(c->kind.state->jobs, i->job_name))
+	if (i && !k8s_cache_find(c->kind.caches->jobs, i->job_name))
 		snprintf(i->problem, sizeof(i->problem),
 			"Job %s exists and was not created by the operator. Delete it: kubectl delete job %s -n %s",
 			i->job_name, i->job_name, c->kind.env->ns);
@@ -297,5 +297,5 @@ void image_job_map_pod(void *self, const struct kobj *was, const struct kobj *no
 	const struct model_pod *p = (const struct model_pod *)(now ? now : was);
 
 	if (p->job)
-		wake(c, k8s_cache_find(c->kind.state->jobs, p->job));
+		wake(c, k8s_cache_find(c->kind.caches->jobs, p->job));
 }

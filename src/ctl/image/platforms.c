@@ -43,13 +43,13 @@ static bool has_value(const struct model_configmap *map, const struct model_plat
 /* Compare each platform of spec with the entry. `unmounted`: a Pod that mounts a missing
  * ConfigMap would hang, so no Job is created. */
 void image_platforms_look(
-	const struct state *s, const struct model_pcrs_entry *entry, struct image_platforms *out)
+	const struct caches *s, const struct model_pcrs_entry *entry, struct image_platforms *out)
 {
-	const struct model_cluster *c = state_cluster(s);
+	const struct model_cluster *c = caches_cluster(s);
 
 	*out = (struct image_platforms){.required = c && c->pcr7 == MODEL_PCR7_REQUIRE};
 	for (unsigned i = 0; c && i < c->n_platforms; i++) {
-		const struct model_configmap *map = state_configmap(s, c->platform[i]);
+		const struct model_configmap *map = caches_configmap(s, c->platform[i]);
 		bool mounts = map && map->is_platform;
 		size_t at;
 		struct image_platform *p = &out->v[out->n++];
@@ -74,9 +74,9 @@ void image_platforms_look(
 }
 
 /* Called for each change of a ConfigMap, to find out whether it concerns images. */
-bool image_platforms_name(const struct state *s, const char *name)
+bool image_platforms_name(const struct caches *s, const char *name)
 {
-	const struct model_cluster *c = state_cluster(s);
+	const struct model_cluster *c = caches_cluster(s);
 
 	for (unsigned i = 0; c && i < c->n_platforms; i++)
 		if (str_eq(c->platform[i], name))
@@ -166,9 +166,9 @@ void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
 }
 
 const struct model_platform *image_platforms_value(
-	const struct state *s, const struct model_pcrs_entry *entry, const char *name)
+	const struct caches *s, const struct model_pcrs_entry *entry, const char *name)
 {
 	const struct model_platform *value = model_platforms_find(&entry->platforms, name);
 
-	return has_value(state_configmap(s, name), value) ? value : NULL;
+	return has_value(caches_configmap(s, name), value) ? value : NULL;
 }

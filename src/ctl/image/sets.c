@@ -65,7 +65,7 @@ static void count_in(void *arg, const struct kobj *o)
 	const struct model_image *m = model_image(o);
 	const struct model_pcrs_entry *entry;
 	enum image_awaited awaited;
-	enum model_authority authority = state_cluster_authority(c->kind.state);
+	enum model_authority authority = caches_cluster_authority(c->kind.caches);
 	/* A frozen operator revokes nothing. */
 	bool goes = authority == MODEL_AUTHORITY_RETIRED ||
 		    (o->deleting && authority != MODEL_AUTHORITY_FROZEN);
@@ -110,13 +110,13 @@ static struct part *add_part(struct work *w, const char *platform, bool secure_b
 /* Select the images and the parts. The combining itself happens in image_sets_run(). */
 struct image_sets *image_sets_new(const struct ctl_image *c)
 {
-	const struct model_cluster *cluster = state_cluster(c->kind.state);
+	const struct model_cluster *cluster = caches_cluster(c->kind.caches);
 	struct image_sets *s = xcalloc(1, sizeof(*s));
 	struct work *w = s->work = xcalloc(1, sizeof(*w));
 
 	w->c = c;
-	s->v = xcalloc(k8s_cache_count(c->kind.state->images) + 1, sizeof(*s->v));
-	k8s_cache_each(c->kind.state->images, count_in, s);
+	s->v = xcalloc(k8s_cache_count(c->kind.caches->images) + 1, sizeof(*s->v));
+	k8s_cache_each(c->kind.caches->images, count_in, s);
 	qsort(s->v, s->n, sizeof(*s->v), by_age);
 	w->required = cluster && cluster->pcr7 == MODEL_PCR7_REQUIRE;
 	if (!w->required) {
@@ -256,7 +256,7 @@ static void add_on_platform(struct work *w, struct part *p, const struct model_i
 	const struct model_pcrs_entry *entry)
 {
 	const struct model_platform *own =
-		image_platforms_value(w->c->kind.state, entry, p->platform);
+		image_platforms_value(w->c->kind.caches, entry, p->platform);
 
 	if (!own)
 		return;
@@ -270,7 +270,7 @@ static void add_on_platform(struct work *w, struct part *p, const struct model_i
 /* The image may have been replaced since the computation began; then it adds nothing. */
 static void collect(struct work *w, const struct image_counted *image)
 {
-	const struct kobj *o = k8s_cache_find(w->c->kind.state->images, image->name);
+	const struct kobj *o = k8s_cache_find(w->c->kind.caches->images, image->name);
 	const struct model_pcrs_entry *entry = NULL;
 	enum image_awaited awaited;
 

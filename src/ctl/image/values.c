@@ -126,7 +126,7 @@ static bool is_recorded(struct ctl_image *c, const char *name)
 	enum ctl_recorded recorded;
 
 	if (!str_starts(name, RENDER_BOOT_PREFIX) || !ctl_record_is_wanted(r) ||
-		state_trustee_observed(c->kind.state, KBS_REFVALUE, name) == KBS_OBSERVED_NONE)
+		caches_trustee_observed(c->kind.caches, KBS_REFVALUE, name) == KBS_OBSERVED_NONE)
 		return true;
 	recorded = ctl_record_state(r, MODEL_RECORD_VALUE, name, 0);
 	if (recorded == CTL_RECORD_MISSING)
@@ -145,13 +145,13 @@ static void forget_gone(struct ctl_image *c)
 		struct known *k = &v->known[i];
 
 		if (k->wanted ||
-			!state_trustee_gone(
-				state_trustee_observed(c->kind.state, KBS_REFVALUE, k->name)) ||
+			!caches_trustee_gone(
+				caches_trustee_observed(c->kind.caches, KBS_REFVALUE, k->name)) ||
 			!is_recorded(c, k->name)) {
 			v->known[kept++] = *k;
 			continue;
 		}
-		kbs_sync_forget(c->kind.state->sync, KBS_REFVALUE, k->name);
+		kbs_sync_forget(c->kind.caches->sync, KBS_REFVALUE, k->name);
 		free(k->name);
 	}
 	v->n_known = kept;
@@ -217,7 +217,7 @@ static void data_hash(
  * each version. */
 static void tell_changed(struct ctl_image *c, const struct model_configmap *rv)
 {
-	const struct model_cluster *cluster = state_cluster(c->kind.state);
+	const struct model_cluster *cluster = caches_cluster(c->kind.caches);
 	struct values *v = &c->values;
 
 	if (!rv || !cluster || !cluster->values_sha256 ||
@@ -237,8 +237,8 @@ static void tell_changed(struct ctl_image *c, const struct model_configmap *rv)
  * a new cluster makes no request. */
 static void look(struct ctl_image *c, struct ctl_values_view *out)
 {
-	const struct model_configmap *rv = state_configmap(c->kind.state, MODEL_RV_CONFIGMAP);
-	const struct model_cluster *cluster = state_cluster(c->kind.state);
+	const struct model_configmap *rv = caches_configmap(c->kind.caches, MODEL_RV_CONFIGMAP);
+	const struct model_cluster *cluster = caches_cluster(c->kind.caches);
 	struct values *v = &c->values;
 	char hex[SHA256_HEX_LEN + 1];
 	size_t n_recorded = 0;
@@ -266,12 +266,12 @@ static void look(struct ctl_image *c, struct ctl_values_view *out)
 
 /* An object that cannot be read may be an approved image or hold its values: then nothing may be
  * revoked or written. */
-bool image_values_unknown(const struct state *s)
+bool image_values_unknown(const struct caches *s)
 {
-	const struct model_configmap *pcrs = state_configmap(s, MODEL_PCRS_CONFIGMAP),
-				     *rv = state_configmap(s, MODEL_RV_CONFIGMAP);
+	const struct model_configmap *pcrs = caches_configmap(s, MODEL_PCRS_CONFIGMAP),
+				     *rv = caches_configmap(s, MODEL_RV_CONFIGMAP);
 
-	return state_cluster_unknown(s) || k8s_cache_unreadable(s->images) ||
+	return caches_cluster_unknown(s) || k8s_cache_unreadable(s->images) ||
 	       (pcrs && pcrs->plain.obj.unreadable) || (rv && rv->plain.obj.unreadable);
 }
 
@@ -280,7 +280,7 @@ bool image_values_unknown(const struct state *s)
 /* Adopt the result of a complete computation. */
 static void take_computed(struct ctl_image *c)
 {
-	const struct model_cluster *cluster = state_cluster(c->kind.state);
+	const struct model_cluster *cluster = caches_cluster(c->kind.caches);
 	struct values *to = &c->values;
 	struct image_sets *s = steal_ptr(&to->computing);
 	cleanup_free const char **names = xcalloc(s->n + 1, sizeof(*names));
@@ -298,7 +298,7 @@ static void take_computed(struct ctl_image *c)
 	for (size_t i = 0; i < to->want.n_boot; i++)
 		known_get(to, to->want.boot[i].name)->wanted = true;
 	to->arrays = (s->n > 0 || cluster) &&
-		     state_cluster_authority(c->kind.state) != MODEL_AUTHORITY_RETIRED;
+		     caches_cluster_authority(c->kind.caches) != MODEL_AUTHORITY_RETIRED;
 	to->dirty = to->declared = false;
 	free(steal_ptr(&to->file_rv));
 	log_info(NULL, "reference values computed", "image=%zu count=%zu", s->n - s->n_refused,
@@ -327,7 +327,7 @@ static enum computed compute(struct ctl_image *c)
 			log_warn(NULL,
 				"keeping the current reference values until those of an image are known again",
 				"name=%s", s->awaited);
-		tell_changed(c, state_configmap(c->kind.state, MODEL_RV_CONFIGMAP));
+		tell_changed(c, caches_configmap(c->kind.caches, MODEL_RV_CONFIGMAP));
 		free(to->awaited);
 		to->awaited = steal_ptr(&s->awaited);
 		image_sets_free(steal_ptr(&to->computing));
@@ -367,14 +367,14 @@ static void declare(struct ctl_image *c, const char *name, const char *text)
 	kobj_pack_str(&pack, offsetof(struct values_obj, obj.rv), "");
 	kobj_pack_str(&pack, offsetof(struct values_obj, text), text);
 	o = kobj_pack_finish(&pack, &h, sizeof(h));
-	kbs_sync_declare(c->kind.state->sync, KBS_REFVALUE, name, o, render_text);
+	kbs_sync_declare(c->kind.caches->sync, KBS_REFVALUE, name, o, render_text);
 }
 
 /* A name that is gone already is forgotten once that is recorded: see forget_gone(). */
 static void revoke(struct ctl_image *c, const char *name)
 {
-	if (!state_trustee_gone(state_trustee_observed(c->kind.state, KBS_REFVALUE, name)))
-		kbs_sync_revoke(c->kind.state->sync, KBS_REFVALUE, name);
+	if (!caches_trustee_gone(caches_trustee_observed(c->kind.caches, KBS_REFVALUE, name)))
+		kbs_sync_revoke(c->kind.caches->sync, KBS_REFVALUE, name);
 }
 
 /* Declare the wanted values and revoke the others. A new boot set waits until its name is
@@ -382,7 +382,8 @@ static void revoke(struct ctl_image *c, const char *name)
 void image_values_declare(struct ctl_kind *k, const struct ctl_look *look)
 {
 	struct ctl_image *c = (struct ctl_image *)k;
-	bool unwritten = !state_cluster(k->state) && !state_configmap(k->state, MODEL_RV_CONFIGMAP);
+	bool unwritten =
+		!caches_cluster(k->caches) && !caches_configmap(k->caches, MODEL_RV_CONFIGMAP);
 	struct values *v = &c->values;
 	size_t boot = 0; /* both lists are sorted */
 
@@ -412,8 +413,8 @@ struct op *image_values_announce(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	struct ctl_image *c = (struct ctl_image *)k;
-	const struct model_configmap *rv = state_configmap(c->kind.state, MODEL_RV_CONFIGMAP);
-	const struct model_cluster *cluster = state_cluster(c->kind.state);
+	const struct model_configmap *rv = caches_configmap(c->kind.caches, MODEL_RV_CONFIGMAP);
+	const struct model_cluster *cluster = caches_cluster(c->kind.caches);
 	struct json_object *meta, *annotations = json_obj();
 	cleanup_json struct json_object *patch = ctl_patch_of(&cluster->obj, &meta);
 	cleanup_free char *first = NULL, *payload = NULL;
@@ -435,7 +436,7 @@ struct op *image_values_write(
 	struct ctl_kind *k, struct ctl_act *a, const struct ctl_look *look, int d)
 {
 	struct ctl_image *c = (struct ctl_image *)k;
-	const struct model_configmap *rv = state_configmap(k->state, MODEL_RV_CONFIGMAP);
+	const struct model_configmap *rv = caches_configmap(k->caches, MODEL_RV_CONFIGMAP);
 	cleanup_strbuf struct strbuf file = STRBUF_INIT, names = STRBUF_INIT;
 	cleanup_json struct json_object *o = NULL;
 	struct json_object *meta, *data;
@@ -457,9 +458,9 @@ void image_values_ended(
 
 	v->problem[0] = '\0';
 	if (!err_is_set(err) && doing == CTL_IMAGE_ANNOUNCE_VALUES)
-		ctl_take_answer(c->kind.state->clusters, r->object, false);
+		ctl_take_answer(c->kind.caches->clusters, r->object, false);
 	else if (!err_is_set(err))
-		ctl_take_answer(c->kind.state->configmaps, r->object, false);
+		ctl_take_answer(c->kind.caches->configmaps, r->object, false);
 	else if (err->kind == ERR_DENIED || err->kind == ERR_INVALID)
 		snprintf(v->problem, sizeof(v->problem), "ConfigMap %s cannot be %s: %s.",
 			MODEL_RV_CONFIGMAP,
@@ -501,8 +502,8 @@ static void tell(struct ctl_image *c, const struct ctl_values_view *v)
 
 	/* A Trustee that never had a value (NONE) has nothing to confirm. */
 	for (int i = 0; gone && i < MODEL_RV_N_ARRAYS; i++) {
-		enum kbs_observed is = state_trustee_observed(
-			c->kind.state, KBS_REFVALUE, model_rv_array_names[i]);
+		enum kbs_observed is = caches_trustee_observed(
+			c->kind.caches, KBS_REFVALUE, model_rv_array_names[i]);
 
 		gone = is == KBS_OBSERVED_NONE || is == awaited;
 	}
@@ -524,12 +525,12 @@ int image_values_look(struct ctl_image *c, struct ctl_look *out)
 		[CTL_VALUES_ANNOUNCE] = CTL_IMAGE_ANNOUNCE_VALUES,
 		[CTL_VALUES_WRITE] = CTL_IMAGE_WRITE_VALUES,
 	};
-	const struct model_configmap *rv = state_configmap(c->kind.state, MODEL_RV_CONFIGMAP);
-	const struct model_cluster *cluster = state_cluster(c->kind.state);
+	const struct model_configmap *rv = caches_configmap(c->kind.caches, MODEL_RV_CONFIGMAP);
+	const struct model_cluster *cluster = caches_cluster(c->kind.caches);
 	struct ctl_values_view v;
 	enum ctl_values_do d;
 
-	if (image_values_unknown(c->kind.state)) /* a change wakes this key */
+	if (image_values_unknown(c->kind.caches)) /* a change wakes this key */
 		return CTL_IMAGE_NOTHING;
 	look(c, &v);
 	if (ctl_values_decide(&v) == CTL_VALUES_COMPUTE) {

@@ -164,8 +164,8 @@ static void image_wants(struct ctl_image *c, struct image_look *l);
 static void look_at(
 	struct ctl_image *c, const struct kobj *o, const struct ctl_act *act, struct image_look *l)
 {
-	const struct state *s = c->kind.state;
-	const struct model_configmap *map = state_configmap(s, MODEL_PCRS_CONFIGMAP);
+	const struct caches *s = c->kind.caches;
+	const struct model_configmap *map = caches_configmap(s, MODEL_PCRS_CONFIGMAP);
 	struct image_platforms *p = &l->platforms;
 
 	memset(l, 0, sizeof(*l));
@@ -178,14 +178,14 @@ static void look_at(
 	l->base.have = l->m->cond;
 	l->base.content = map ? ctl_version(&map->plain.obj) : 0;
 	l->v.deleting = o->deleting;
-	l->v.retired = state_cluster_authority(s) == MODEL_AUTHORITY_RETIRED;
-	l->v.following = state_cluster_authority(s) == MODEL_AUTHORITY_FOLLOWING;
+	l->v.retired = caches_cluster_authority(s) == MODEL_AUTHORITY_RETIRED;
+	l->v.following = caches_cluster_authority(s) == MODEL_AUTHORITY_FOLLOWING;
 	l->v.has_finalizer = l->m->has_finalizer;
 	l->v.confirmed = ctl_live_is(&act->self, o);
-	l->v.adopt = l->m->n_owners == 0 && state_cluster_policy(s);
+	l->v.adopt = l->m->n_owners == 0 && caches_cluster_policy(s);
 	l->v.digest_ok = l->m->digest_ok;
 	l->v.handed_in = l->m->handed_in;
-	l->v.served = map && !map->plain.obj.deleting && state_cluster(s);
+	l->v.served = map && !map->plain.obj.deleting && caches_cluster(s);
 	l->v.entry = image_entry_state(s, l->m, &l->entry);
 	l->v.run_announced = l->info->nonce[0] && image_entry_announces_run(l->m, l->info->nonce);
 	/* Values are known, but image-pcrs does not hold them (any more). */
@@ -216,7 +216,7 @@ int image_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, s
 {
 	struct ctl_image *c = (struct ctl_image *)k;
 	struct image_look *l = (struct image_look *)out;
-	const struct kobj *o = k8s_cache_find(k->state->images, name);
+	const struct kobj *o = k8s_cache_find(k->caches->images, name);
 	struct log_ctx lc = {"ApprovedImage", k->env->ns, name, o ? o->uid : NULL};
 	struct err err = ERR_INIT;
 	enum ctl_image_do d;
@@ -228,13 +228,13 @@ int image_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, s
 		out->over = true;
 		return CTL_IMAGE_NOTHING;
 	}
-	if (!state_cluster_decides(k->state))
+	if (!caches_cluster_decides(k->caches))
 		image_info_stop(c, image_info_get(c, o), model_image(o)->handed_in);
 	look_at(c, o, act, l);
 	if (l->v.entry == CTL_IMAGE_ENTRY_GOOD)
 		image_entry_keep(l->info, l->entry);
 	/* Take the result of a computation if there is one, and look again with it. */
-	if (l->run.message && !l->v.made && state_cluster_decides(k->state)) {
+	if (l->run.message && !l->v.made && caches_cluster_decides(k->caches)) {
 		if (image_entry_take(l->info, l, &err))
 			log_info(&lc, "computed values accepted", NULL);
 		snprintf(l->info->result_why, sizeof(l->info->result_why), "%s", err.text);
@@ -353,7 +353,7 @@ static void image_wants(struct ctl_image *c, struct image_look *l)
 		IMAGE_WANT(l, IMAGE_REVOKING,
 			"Waiting until every Trustee confirms that the image's values are deleted. %s",
 			c->values.problem[0] ? c->values.problem
-					     : ctl_trustee_why(c->kind.state->sync, &why));
+					     : ctl_trustee_why(c->kind.caches->sync, &why));
 	else if (!l->v.digest_ok)
 		IMAGE_WANT(l, IMAGE_NO_DIGEST_GIVEN,
 			"spec.image does not end in a complete SHA-256 digest (@sha256: and 64 hexadecimal digits).");

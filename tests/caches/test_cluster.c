@@ -7,14 +7,14 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/model/mark.h"
-#include "tec/state/cluster.h"
+#include "tec/caches/cluster.h"
 
-static struct state s;
+static struct caches s;
 
 static void up(void)
 {
-	s = (struct state)STATE_INIT;
-	s.clusters = k8s_cache_new(&state_kinds[STATE_CLUSTERS].cache);
+	s = (struct caches)CACHES_INIT;
+	s.clusters = k8s_cache_new(&caches_kinds[CACHES_CLUSTERS].cache);
 }
 
 static void down(void)
@@ -33,48 +33,48 @@ static void put(const char *name, const char *created, const char *more)
 	k8s_cache_put(s.clusters, o);
 }
 
-TestSuite(state_cluster, .init = up, .fini = down);
+TestSuite(caches_cluster, .init = up, .fini = down);
 
-Test(state_cluster, the_oldest_is_served_then_by_name)
+Test(caches_cluster, the_oldest_is_served_then_by_name)
 {
 	put("0", "2026-01-02T03:04:06Z", "");
 	put("b", "2026-01-02T03:04:05Z", "");
 	put("a", "2026-01-02T03:04:05Z", "");
-	cr_assert_str_eq(state_cluster(&s)->obj.name, "a");
+	cr_assert_str_eq(caches_cluster(&s)->obj.name, "a");
 	k8s_cache_remove(s.clusters, "a", NULL);
-	cr_assert_str_eq(state_cluster(&s)->obj.name, "b");
+	cr_assert_str_eq(caches_cluster(&s)->obj.name, "b");
 }
 
-Test(state_cluster, one_being_deleted_is_not_served)
+Test(caches_cluster, one_being_deleted_is_not_served)
 {
 	put("a", "2026-01-02T03:04:05Z", ",\"deletionTimestamp\":\"2026-01-02T03:04:05Z\"");
-	cr_assert_null(state_cluster(&s));
+	cr_assert_null(caches_cluster(&s));
 }
 
-Test(state_cluster, none_is_served_while_one_cannot_be_read)
+Test(caches_cluster, none_is_served_while_one_cannot_be_read)
 {
 	struct err err = ERR_INIT;
 
 	put("a", "2026-01-02T03:04:05Z", "");
 	cr_assert_eq(k8s_cache_put_unreadable(s.clusters, "b", "b", "1", false, &err), 0);
-	cr_assert(state_cluster_unknown(&s));
-	cr_assert_null(state_cluster(&s));
-	cr_assert_str_eq(state_cluster_oldest(&s)->obj.name, "a");
+	cr_assert(caches_cluster_unknown(&s));
+	cr_assert_null(caches_cluster(&s));
+	cr_assert_str_eq(caches_cluster_oldest(&s)->obj.name, "a");
 }
 
-Test(state_cluster, one_whose_peer_may_decide_does_not)
+Test(caches_cluster, one_whose_peer_may_decide_does_not)
 {
 	static const struct {
-		enum state_peer peer;
+		enum caches_peer peer;
 		const char *reason; /* of the condition Authority */
 		bool decides;
 	} cases[] = {
-		{STATE_PEER_FINE, "PeerUnknown", true},
-		{STATE_PEER_UNKNOWN, "Self", false},
-		{STATE_PEER_DECIDES, "Self", false},
-		{STATE_PEER_TOLD, "Self", true},
-		{STATE_PEER_TOLD, "PeerUnknown", false},
-		{STATE_PEER_TOLD, "PeerDecides", false},
+		{CACHES_PEER_FINE, "PeerUnknown", true},
+		{CACHES_PEER_UNKNOWN, "Self", false},
+		{CACHES_PEER_DECIDES, "Self", false},
+		{CACHES_PEER_TOLD, "Self", true},
+		{CACHES_PEER_TOLD, "PeerUnknown", false},
+		{CACHES_PEER_TOLD, "PeerDecides", false},
 	};
 	static const char known[] =
 		"{\"metadata\":{\"name\":\"a\",\"uid\":\"a\",\"resourceVersion\":\"%zu\",\"creationTimestamp\":"
@@ -93,9 +93,9 @@ Test(state_cluster, one_whose_peer_may_decide_does_not)
 
 		k8s_cache_put(s.clusters, o);
 		s.peer = cases[i / 2].peer;
-		cr_assert_eq(state_cluster_decides(&s), !has_peer || cases[i / 2].decides,
+		cr_assert_eq(caches_cluster_decides(&s), !has_peer || cases[i / 2].decides,
 			"case %zu", i);
-		cr_assert_eq(state_cluster_authority(&s),
-			state_cluster_decides(&s) ? MODEL_AUTHORITY_SELF : MODEL_AUTHORITY_FROZEN);
+		cr_assert_eq(caches_cluster_authority(&s),
+			caches_cluster_decides(&s) ? MODEL_AUTHORITY_SELF : MODEL_AUTHORITY_FROZEN);
 	}
 }

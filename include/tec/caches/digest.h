@@ -14,17 +14,17 @@
  * Names and uids are not included, as they differ between clusters; nor are objects being deleted,
  * nor those that a follower withholds and no Trustee ever had: only the follower has them.
  */
-#ifndef TEC_STATE_DIGEST_H
-#define TEC_STATE_DIGEST_H
+#ifndef TEC_CACHES_DIGEST_H
+#define TEC_CACHES_DIGEST_H
 
 #include "tec/base/bytes.h"
-#include "tec/state/state.h"
+#include "tec/caches/caches.h"
 
-struct state_digest {
+struct caches_digest {
 	char hex[SHA256_HEX_LEN + 1];
 	size_t machines, aks, images;
 };
 /* Reads every object in the caches: do not call it for every event. */
-void state_digest(const struct state *s, struct state_digest *out);
+void caches_digest(const struct caches *s, struct caches_digest *out);
 
 #endif

@@ -9,7 +9,7 @@
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/state/digest.h"
+#include "tec/caches/digest.h"
 
 #define ID_A    "11111111-2222-3333-4444-555555555555"
 #define ID_B    "22222222-2222-3333-4444-555555555555"
@@ -17,13 +17,13 @@
 #define SPKI    "00000000000000000000000000000000000000000000000000000000000000aa"
 #define CREATED "\"creationTimestamp\":\"2026-01-02T03:04:05Z\""
 
-static struct state one, other;
+static struct caches one, other;
 
-static void make(struct state *s)
+static void make(struct caches *s)
 {
-	*s = (struct state)STATE_INIT;
-	for (int i = 0; i < STATE_N_KINDS; i++)
-		s->cache[i] = k8s_cache_new(&state_kinds[i].cache);
+	*s = (struct caches)CACHES_INIT;
+	for (int i = 0; i < CACHES_N_KINDS; i++)
+		s->cache[i] = k8s_cache_new(&caches_kinds[i].cache);
 }
 
 static void up(void)
@@ -34,16 +34,16 @@ static void up(void)
 
 static void down(void)
 {
-	for (int i = 0; i < STATE_N_KINDS; i++) {
+	for (int i = 0; i < CACHES_N_KINDS; i++) {
 		k8s_cache_free(one.cache[i]);
 		k8s_cache_free(other.cache[i]);
 	}
 }
 
-TestSuite(state_digest, .init = up, .fini = down);
+TestSuite(caches_digest, .init = up, .fini = down);
 
 /* more: members of metadata, after a comma; rest: of the object, likewise. */
-static void put(struct state *s, enum state_of of, const char *name, const char *uid,
+static void put(struct caches *s, enum caches_of of, const char *name, const char *uid,
 	const char *more, const char *rest)
 {
 	cleanup_free char *text = xasprintf(
@@ -66,7 +66,7 @@ static void root_sha256(char hex[SHA256_HEX_LEN + 1])
 	bytes_to_hex(sha256, SHA256_LEN, hex);
 }
 
-static void put_machine(struct state *s, const char *name, const char *uid, const char *id)
+static void put_machine(struct caches *s, const char *name, const char *uid, const char *id)
 {
 	char hex[SHA256_HEX_LEN + 1];
 	cleanup_free char *marks = NULL, *spec = NULL;
@@ -77,21 +77,21 @@ static void put_machine(struct state *s, const char *name, const char *uid, cons
 			  "\"trusted-execution-clusters.io/bound-key\":\"%s %s-key " SPKI "\"}",
 		uid, hex, uid, uid);
 	spec = xasprintf(",\"spec\":{\"id\":\"%s\"}", id);
-	put(s, STATE_MACHINES, name, uid, marks, spec);
+	put(s, CACHES_MACHINES, name, uid, marks, spec);
 }
 
-static void put_secret(struct state *s, const char *id, const char *uid, const char *root)
+static void put_secret(struct caches *s, const char *id, const char *uid, const char *root)
 {
 	cleanup_strbuf struct strbuf b64 = STRBUF_INIT;
 	cleanup_free char *rest = NULL;
 
 	bytes_to_b64(&b64, root, strlen(root));
 	rest = xasprintf(",\"type\":\"Opaque\",\"data\":{\"root\":\"%s\"}", strbuf_str(&b64));
-	put(s, STATE_SECRETS, id, uid, "", rest);
+	put(s, CACHES_SECRETS, id, uid, "", rest);
 }
 
 static void put_ak(
-	struct state *s, const char *name, const char *uid, const char *pem, bool approved)
+	struct caches *s, const char *name, const char *uid, const char *pem, bool approved)
 {
 	cleanup_json struct json_object *spec = json_obj();
 	cleanup_free char *marks = NULL, *rest = NULL;
@@ -105,40 +105,40 @@ static void put_ak(
 				  uid)
 			: xstrdup("");
 	rest = xasprintf(",\"spec\":%s", json_object_to_json_string(spec));
-	put(s, STATE_AKS, name, uid, marks, rest);
+	put(s, CACHES_AKS, name, uid, marks, rest);
 }
 
-static void put_image(struct state *s, const char *name, const char *uid, const char *more)
+static void put_image(struct caches *s, const char *name, const char *uid, const char *more)
 {
 	cleanup_free char *rest =
 		xasprintf(",\"spec\":{\"image\":\"registry.test/os@sha256:" SPKI "\"%s}", more);
 
-	put(s, STATE_IMAGES, name, uid, "", rest);
+	put(s, CACHES_IMAGES, name, uid, "", rest);
 }
 
-static void put_cluster(struct state *s, const char *name, const char *uid, const char *spec)
+static void put_cluster(struct caches *s, const char *name, const char *uid, const char *spec)
 {
 	cleanup_free char *rest = xasprintf(",\"spec\":%s", spec);
 
-	put(s, STATE_CLUSTERS, name, uid, "", rest);
+	put(s, CACHES_CLUSTERS, name, uid, "", rest);
 }
 
-static const char *digest(const struct state *s)
+static const char *digest(const struct caches *s)
 {
-	static struct state_digest d[2];
+	static struct caches_digest d[2];
 	static int i;
 
 	i = !i;
-	state_digest(s, &d[i]);
+	caches_digest(s, &d[i]);
 	return d[i].hex;
 }
 
 #define assert_same(what)    cr_assert_str_eq(digest(&one), digest(&other), "%s", what)
 #define assert_differs(what) cr_assert_str_neq(digest(&one), digest(&other), "%s", what)
 
-Test(state_digest, names_uids_and_order_are_not_part_of_it)
+Test(caches_digest, names_uids_and_order_are_not_part_of_it)
 {
-	struct state_digest d;
+	struct caches_digest d;
 
 	put_cluster(&one, "tec", "u1",
 		"{\"publicTrusteeAddr\":\"a\",\"registration\":{\"mode\":\"Manual\"},"
@@ -154,7 +154,7 @@ Test(state_digest, names_uids_and_order_are_not_part_of_it)
 	put_machine(&other, "b", "w3", ID_B);
 	put_machine(&other, "a", "w2", ID_A);
 	assert_same("the same state");
-	state_digest(&one, &d);
+	caches_digest(&one, &d);
 	cr_assert_eq(d.machines, 2);
 	cr_assert_eq(d.aks, 0);
 	cr_assert_eq(d.images, 1);
@@ -162,7 +162,7 @@ Test(state_digest, names_uids_and_order_are_not_part_of_it)
 	cr_assert_str_eq(d.hex, "31f24f9fd0a70fb27ae9bfe4b5e2d1594e9d11adaf1c5b1ef4b8954beb30f5e8");
 }
 
-Test(state_digest, whatever_an_operator_decides_is_part_of_it)
+Test(caches_digest, whatever_an_operator_decides_is_part_of_it)
 {
 	const char *pem = test_pem[0];
 
@@ -196,11 +196,11 @@ Test(state_digest, whatever_an_operator_decides_is_part_of_it)
 	assert_differs("what nodes have to show");
 }
 
-Test(state_digest, what_is_being_deleted_is_not_part_of_it)
+Test(caches_digest, what_is_being_deleted_is_not_part_of_it)
 {
 	put_machine(&one, "a", "u1", ID_A);
 	put_machine(&other, "a", "w1", ID_A);
-	put(&other, STATE_MACHINES, "b", "w2",
+	put(&other, CACHES_MACHINES, "b", "w2",
 		",\"deletionTimestamp\":\"2026-01-02T03:04:06Z\",\"finalizers\":[\"x\"]",
 		",\"spec\":{\"id\":\"" ID_B "\"}");
 	assert_same("it goes");

@@ -3,15 +3,15 @@
  * ownership, which clients can influence, come last. */
 #include "config.h"
 
-#include "tec/state/machine.h"
+#include "tec/caches/machine.h"
 
 #include "tec/base/clock.h"
 #include "tec/model/mark.h"
-#include "tec/state/cluster.h"
-#include "tec/state/adoption_cutoff.h"
+#include "tec/caches/cluster.h"
+#include "tec/caches/adoption_cutoff.h"
 
 /* Iteration is by age, so of equal rank the oldest wins. */
-const struct model_machine *state_machine_of_id(const struct state *s, const char *id)
+const struct model_machine *caches_machine_of_id(const struct caches *s, const char *id)
 {
 	const struct model_machine *best = NULL;
 	int best_rank = -1;
@@ -30,14 +30,14 @@ const struct model_machine *state_machine_of_id(const struct state *s, const cha
 }
 
 /* Machines from before the marks began are unknown, not "never". */
-bool state_machine_never_attested(const struct state *s, const struct model_machine *m)
+bool caches_machine_never_attested(const struct caches *s, const struct model_machine *m)
 {
 	return m && m->by_listener && !m->attested_s && s->marks_since_s != 0 &&
 	       m->obj.created_s > s->marks_since_s;
 }
 
 /* A listener's Machine first waits for a key; bound_at starts the wait for its node. */
-int64_t state_machine_waits_since_s(const struct model_machine *m)
+int64_t caches_machine_waits_since_s(const struct model_machine *m)
 {
 	int64_t us;
 
@@ -46,41 +46,41 @@ int64_t state_machine_waits_since_s(const struct model_machine *m)
 
 /* A restored Machine without a key may have had one since the backup was made, and its node's disk
  * may be encrypted with its disk key. */
-bool state_machine_may_expire(const struct state *s, const struct model_machine *m)
+bool caches_machine_may_expire(const struct caches *s, const struct model_machine *m)
 {
 	return m->by_listener &&
-	       (state_machine_never_attested(s, m) ||
-		       (!m->bound_at && !state_adoption_cutoff_was_restored(s, &m->obj)));
+	       (caches_machine_never_attested(s, m) ||
+		       (!m->bound_at && !caches_adoption_cutoff_was_restored(s, &m->obj)));
 }
 
 /* A deletion at that age is taken for the operator's own; a user's looks the same. */
-bool state_machine_is_expired(const struct state *s, const struct model_machine *m)
+bool caches_machine_is_expired(const struct caches *s, const struct model_machine *m)
 {
-	const struct model_cluster *policy = state_cluster_policy(s);
+	const struct model_cluster *policy = caches_cluster_policy(s);
 
-	return state_machine_may_expire(s, m) && policy && policy->pending_ttl_ms > 0 &&
-	       (m->deleted_s - state_machine_waits_since_s(m)) * 1000 >= policy->pending_ttl_ms;
+	return caches_machine_may_expire(s, m) && policy && policy->pending_ttl_ms > 0 &&
+	       (m->deleted_s - caches_machine_waits_since_s(m)) * 1000 >= policy->pending_ttl_ms;
 }
 
 /* Foreign comes before malformed: the content of somebody else's Secret is not judged. */
-enum state_luks state_machine_luks(const struct state *s, const struct model_machine *m)
+enum caches_luks caches_machine_luks(const struct caches *s, const struct model_machine *m)
 {
-	const struct model_secret *secret = m->id_valid ? state_secret(s, m->id) : NULL;
+	const struct model_secret *secret = m->id_valid ? caches_secret(s, m->id) : NULL;
 
 	if (!secret)
-		return STATE_LUKS_ABSENT;
+		return CACHES_LUKS_ABSENT;
 	if (secret->obj.unreadable)
-		return STATE_LUKS_UNREADABLE;
+		return CACHES_LUKS_UNREADABLE;
 	if (secret->n_owners != 1 || !str_eq(secret->owner_uid, m->obj.uid) ||
 		(secret->shape != MODEL_SECRET_LUKS && secret->shape != MODEL_SECRET_LUKS_BAD))
-		return STATE_LUKS_FOREIGN;
+		return CACHES_LUKS_FOREIGN;
 	if (secret->shape == MODEL_SECRET_LUKS_BAD)
-		return STATE_LUKS_MALFORMED;
-	return secret->obj.deleting ? STATE_LUKS_DELETING : STATE_LUKS_OK;
+		return CACHES_LUKS_MALFORMED;
+	return secret->obj.deleting ? CACHES_LUKS_DELETING : CACHES_LUKS_OK;
 }
 
 /* Without a well-formed key there is no hash, and nothing is announced. */
-bool state_machine_announces(const struct model_machine *m, const struct model_secret *s)
+bool caches_machine_announces(const struct model_machine *m, const struct model_secret *s)
 {
 	char hex[SHA256_HEX_LEN + 1];
 
@@ -88,21 +88,21 @@ bool state_machine_announces(const struct model_machine *m, const struct model_s
 }
 
 /* The hash of version 0.1.0 proves nothing, but if present it must not contradict the key. */
-bool state_machine_inherits(
-	const struct state *s, const struct model_machine *m, const struct model_secret *secret)
+bool caches_machine_inherits(
+	const struct caches *s, const struct model_machine *m, const struct model_secret *secret)
 {
 	char hex[SHA256_HEX_LEN + 1];
 
-	return state_machine_luks(s, m) == STATE_LUKS_OK && !m->announced &&
-	       !model_machine_delivered(m) && state_adoption_cutoff_is_after(s, &m->obj) &&
-	       state_adoption_cutoff_is_after(s, &secret->obj) &&
+	return caches_machine_luks(s, m) == CACHES_LUKS_OK && !m->announced &&
+	       !model_machine_delivered(m) && caches_adoption_cutoff_is_after(s, &m->obj) &&
+	       caches_adoption_cutoff_is_after(s, &secret->obj) &&
 	       (!m->old_key_sha256 ||
 		       str_eq(m->old_key_sha256, model_secret_key_sha256(secret, hex)));
 }
 
 /* A finalizer without any mark is the trace of another operator, which may have generated a key. */
-bool state_machine_lost_key(const struct state *s, const struct model_machine *m)
+bool caches_machine_lost_key(const struct caches *s, const struct model_machine *m)
 {
 	return m->has_finalizer && !m->announced && !model_machine_delivered(m) &&
-	       state_adoption_cutoff_is_after(s, &m->obj);
+	       caches_adoption_cutoff_is_after(s, &m->obj);
 }

@@ -3,12 +3,12 @@
  * that NONE never means "not known yet". */
 #include "config.h"
 
-#include "tec/state/trustee.h"
+#include "tec/caches/trustee.h"
 
-#include "tec/state/cluster.h"
+#include "tec/caches/cluster.h"
 
 /* Without an owner and our annotation the Deployment is a user's own, and not administered. */
-bool state_trustee_is_left(const struct state *s)
+bool caches_trustee_is_left(const struct caches *s)
 {
 	const struct model_plain *d =
 		(const struct model_plain *)k8s_cache_find(s->deployments, "trustee-deployment");
@@ -18,36 +18,36 @@ bool state_trustee_is_left(const struct state *s)
 	return d && (d->obj.unreadable || d->owner_uid || d->render_hash);
 }
 
-bool state_trustee_is_administered(const struct state *s)
+bool caches_trustee_is_administered(const struct caches *s)
 {
 	/* The ConfigMap that remembers external servers is removed when they are clean. */
-	return state_cluster(s) || state_cluster_unknown(s) || state_trustee_is_left(s) ||
+	return caches_cluster(s) || caches_cluster_unknown(s) || caches_trustee_is_left(s) ||
 	       !k8s_cache_filled(s->configmaps) ||
-	       k8s_cache_find(s->configmaps, STATE_TRUSTEE_MEMORY);
+	       k8s_cache_find(s->configmaps, CACHES_TRUSTEE_MEMORY);
 }
 
 /* NONE would allow a finalizer to be removed although a Trustee may still hold the object. */
-static enum kbs_observed unless_unknown(const struct state *s, enum kbs_observed observed)
+static enum kbs_observed unless_unknown(const struct caches *s, enum kbs_observed observed)
 {
-	return observed == KBS_OBSERVED_NONE && state_trustee_is_administered(s)
+	return observed == KBS_OBSERVED_NONE && caches_trustee_is_administered(s)
 		       ? KBS_OBSERVED_UNKNOWN
 		       : observed;
 }
 
-enum kbs_observed state_trustee_observed(
-	const struct state *s, enum kbs_kind kind, const char *name)
+enum kbs_observed caches_trustee_observed(
+	const struct caches *s, enum kbs_kind kind, const char *name)
 {
 	return unless_unknown(s, kbs_sync_observed(s->sync, kind, name));
 }
 
-enum kbs_observed state_trustee_observed_key(
-	const struct state *s, const char *identity, const char *ak)
+enum kbs_observed caches_trustee_observed_key(
+	const struct caches *s, const char *identity, const char *ak)
 {
 	return unless_unknown(s, kbs_sync_observed_in(s->sync, KBS_REFVALUE, identity, ak));
 }
 
 /* An identity's name is shared by keys: the name must be declared for another key, or revoked. */
-bool state_trustee_withdrawn(const struct state *s, const char *identity, const char *ak)
+bool caches_trustee_withdrawn(const struct caches *s, const char *identity, const char *ak)
 {
 	if (kbs_sync_object_in(s->sync, KBS_REFVALUE, identity, ak, NULL))
 		return false;
@@ -55,13 +55,13 @@ bool state_trustee_withdrawn(const struct state *s, const char *identity, const 
 	       kbs_sync_is_revoked(s->sync, KBS_REFVALUE, identity);
 }
 
-bool state_trustee_is_probing(const struct state *s)
+bool caches_trustee_is_probing(const struct caches *s)
 {
 	return kbs_sync_state(s->sync) == KBS_TARGET_PROBING;
 }
 
 /* Only while POPULATING, when thousands of objects may be declared at once. */
-bool state_trustee_is_filling(const struct state *s, enum kbs_kind kind, const char *name)
+bool caches_trustee_is_filling(const struct caches *s, enum kbs_kind kind, const char *name)
 {
 	return kbs_sync_state(s->sync) == KBS_TARGET_POPULATING &&
 	       kbs_sync_object(s->sync, kind, name);

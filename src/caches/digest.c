@@ -3,7 +3,7 @@
  * Each line is canonical JSON, so that no text can imitate another line. */
 #include "config.h"
 
-#include "tec/state/digest.h"
+#include "tec/caches/digest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +12,14 @@
 #include "tec/base/mem.h"
 #include "tec/model/ak.h"
 #include "tec/model/image.h"
-#include "tec/state/cluster.h"
-#include "tec/state/machine.h"
+#include "tec/caches/cluster.h"
+#include "tec/caches/machine.h"
 
 #define DIGEST_VERSION "[\"tec-state\",1]\n"
 
 struct lines {
-	const struct state *state;
-	struct state_digest *out;
+	const struct caches *caches;
+	struct caches_digest *out;
 	char **v; /* owned */
 	size_t n, cap;
 };
@@ -67,10 +67,10 @@ static void add_machine(void *arg, const struct kobj *o)
 
 	if (!counts(o) || !m->id_valid)
 		return;
-	if (state_cluster_withholds(l->state, m->withheld) && !model_machine_delivered(m))
+	if (caches_cluster_withholds(l->caches, m->withheld) && !model_machine_delivered(m))
 		return;
-	secret = state_secret(l->state, m->id);
-	if (state_machine_announces(m, secret))
+	secret = caches_secret(l->caches, m->id);
+	if (caches_machine_announces(m, secret))
 		(void)model_secret_key_sha256(secret, hex);
 	a = push(push(line("machine"), m->id), hex);
 	add_line(l, push(a, m->bound_spki));
@@ -86,7 +86,7 @@ static void add_ak(void *arg, const struct kobj *o)
 
 	if (!counts(o) || !ak->spki_sha256)
 		return;
-	if (state_cluster_withholds(l->state, ak->withheld) && !ak->approved_at)
+	if (caches_cluster_withholds(l->caches, ak->withheld) && !ak->approved_at)
 		return;
 	a = push(push(line("attestationkey"), ak->spki_sha256), ak->uuid);
 	add_line(l, json_push(a, json_object_new_boolean(ak->approved_at != NULL)));
@@ -117,18 +117,18 @@ static int by_text(const void *a, const void *b)
 /* DIGEST_VERSION separates forms: digests of different forms never match by accident. Entries with
  * values that are refused do not count, so they make no difference; of spec, only the members count
  * that decide what nodes must prove and who gets keys. */
-void state_digest(const struct state *s, struct state_digest *out)
+void caches_digest(const struct caches *s, struct caches_digest *out)
 {
 	static const char *const members[] = {
 		"attestation", "registration", "trustee/keyIsolation"};
-	const struct model_configmap *pcrs = state_configmap(s, MODEL_PCRS_CONFIGMAP);
-	const struct model_cluster *c = state_cluster_oldest(s);
+	const struct model_configmap *pcrs = caches_configmap(s, MODEL_PCRS_CONFIGMAP);
+	const struct model_cluster *c = caches_cluster_oldest(s);
 	const char *text = c && c->extended_spec ? c->extended_spec : "{}";
 	struct err ignored = ERR_INIT;
 	cleanup_json struct json_object *spec =
 		json_parse(text, strlen(text), &json_limits_object, &ignored);
 	struct json_object *said = json_obj();
-	struct lines l = {.state = s, .out = out};
+	struct lines l = {.caches = s, .out = out};
 	cleanup_sha256 struct bytes_sha256_run run;
 	uint8_t sha256[SHA256_LEN];
 

@@ -6,7 +6,7 @@
 #include "tec/base/json.h"
 #include "tec/k8s/split.h"
 #include "tec/model/plain.h"
-#include "tec/state/state.h"
+#include "tec/caches/caches.h"
 
 static void fill(struct k8s_cache *c)
 {
@@ -14,27 +14,27 @@ static void fill(struct k8s_cache *c)
 	k8s_cache_relist_end(c);
 }
 
-Test(state_kinds, each_role_waits_for_what_it_needs)
+Test(caches_kinds, each_role_waits_for_what_it_needs)
 {
-	struct state s = STATE_INIT;
+	struct caches s = CACHES_INIT;
 
-	cr_assert(state_filled(&s, STATE_FOR_ALL), "what a role does not have is not waited for");
-	for (int i = 0; i < STATE_N_KINDS; i++)
-		s.cache[i] = k8s_cache_new(&state_kinds[i].cache);
+	cr_assert(caches_filled(&s, CACHES_FOR_ALL), "what a role does not have is not waited for");
+	for (int i = 0; i < CACHES_N_KINDS; i++)
+		s.cache[i] = k8s_cache_new(&caches_kinds[i].cache);
 	fill(s.clusters);
 	fill(s.machines);
-	cr_assert_not(state_filled(&s, STATE_FOR_LISTENERS));
+	cr_assert_not(caches_filled(&s, CACHES_FOR_LISTENERS));
 	fill(s.aks);
-	cr_assert(state_filled(&s, STATE_FOR_LISTENERS));
-	cr_assert_not(state_filled(&s, STATE_FOR_REVOKING));
+	cr_assert(caches_filled(&s, CACHES_FOR_LISTENERS));
+	cr_assert_not(caches_filled(&s, CACHES_FOR_REVOKING));
 	fill(s.secrets);
-	cr_assert(state_filled(&s, STATE_FOR_REVOKING));
-	cr_assert_not(state_filled(&s, STATE_FOR_ALL));
-	for (int i = 0; i < STATE_N_KINDS; i++)
+	cr_assert(caches_filled(&s, CACHES_FOR_REVOKING));
+	cr_assert_not(caches_filled(&s, CACHES_FOR_ALL));
+	for (int i = 0; i < CACHES_N_KINDS; i++)
 		if (!k8s_cache_filled(s.cache[i]))
 			fill(s.cache[i]);
-	cr_assert(state_filled(&s, STATE_FOR_ALL));
-	for (int i = 0; i < STATE_N_KINDS; i++)
+	cr_assert(caches_filled(&s, CACHES_FOR_ALL));
+	for (int i = 0; i < CACHES_N_KINDS; i++)
 		k8s_cache_free(s.cache[i]);
 }
 
@@ -61,16 +61,16 @@ static struct kobj *extract(const struct kobj_keep *keep, struct json_object **o
 	cr_assert_eq(k8s_split_feed(s, deployment, sizeof(deployment) - 1, &err), 0);
 	cr_assert_eq(k8s_split_end(s, &err), 0);
 	k8s_split_free(s);
-	k = state_kinds[STATE_DEPLOYMENTS].cache.extract(*o, &err);
+	k = caches_kinds[CACHES_DEPLOYMENTS].cache.extract(*o, &err);
 	cr_assert(k, "%s", err.text);
 	return k;
 }
 
 /* The answers to calls are cut less: their shape must be the same. */
-Test(state_kinds, what_is_cut_out_of_a_deployment_is_not_read)
+Test(caches_kinds, what_is_cut_out_of_a_deployment_is_not_read)
 {
 	cleanup_json struct json_object *cut = NULL, *whole = NULL;
-	struct kobj *a = extract(state_kinds[STATE_DEPLOYMENTS].gvk->keep, &cut);
+	struct kobj *a = extract(caches_kinds[CACHES_DEPLOYMENTS].gvk->keep, &cut);
 	struct kobj *b = extract(kobj_deployment.keep, &whole);
 	const struct model_plain *p = (const struct model_plain *)a,
 				 *q = (const struct model_plain *)b;

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the process knows about its cluster: the caches, what Trustee is confirmed to hold, and
- * since when this operator exists. Controllers and listeners borrow one struct state for their
+ * since when this operator exists. Controllers and listeners borrow one struct caches for their
  * lifetime. What several of them need to conclude from it is computed in this folder, so that all
  * get the same answer; nothing here writes or decides.
  *
  * Doubtful questions are answered so that nothing is lost: a Trustee may still exist, nothing is
  * approved. A list that has not arrived yet and an object that cannot be read are doubtful.
  */
-#ifndef TEC_STATE_STATE_H
-#define TEC_STATE_STATE_H
+#ifndef TEC_CACHES_CACHES_H
+#define TEC_CACHES_CACHES_H
 
 #include "tec/k8s/cache.h"
 #include "tec/kbs/sync.h"
 #include "tec/model/configmap.h"
 #include "tec/model/secretobj.h"
-#include "tec/state/kinds.h"
+#include "tec/caches/kinds.h"
 
 /* What is known about the peer, the operator elsewhere that may decide instead of this one. */
-enum state_peer {
-	STATE_PEER_FINE,    /* does not decide, as read while leading or set by an administrator */
-	STATE_PEER_UNKNOWN, /* not read yet */
-	STATE_PEER_DECIDES,
-	STATE_PEER_TOLD, /* this process does not lead, and relies on what the leader wrote */
+enum caches_peer {
+	CACHES_PEER_FINE,    /* does not decide, as read while leading or set by an administrator */
+	CACHES_PEER_UNKNOWN, /* not read yet */
+	CACHES_PEER_DECIDES,
+	CACHES_PEER_TOLD, /* this process does not lead, and relies on what the leader wrote */
 };
 
-struct state {
+struct caches {
 	/* Borrowed; NULL: not used in this role. */
 	union {
-		struct k8s_cache *cache[STATE_N_ALL];
-		struct { /* in the order of enum state_of */
+		struct k8s_cache *cache[CACHES_N_ALL];
+		struct { /* in the order of enum caches_of */
 			struct k8s_cache *clusters, *machines, *aks, *images, *configmaps;
 			struct k8s_cache *services, *deployments, *jobs, *pods, *secrets;
 			struct k8s_cache *kbsconfigs, *input_configmaps, *input_secrets;
@@ -47,22 +47,23 @@ struct state {
 	 * listeners that were never attested. Set by cmd/embedded. */
 	int64_t marks_since_s;
 	size_t never_attested;
-	enum state_peer peer; /* set by ctl/follow; meaningless for a cluster without a peer */
+	enum caches_peer peer; /* set by ctl/follow; meaningless for a cluster without a peer */
 };
-#define STATE_INIT                                                                                 \
+#define CACHES_INIT                                                                                \
 	{                                                                                          \
 		.marker_s = INT64_MIN                                                              \
 	}
 
 /* Tell whether all caches that are needed for this are filled, of those that the role has. */
-bool state_filled(const struct state *s, enum state_need need);
+bool caches_filled(const struct caches *s, enum caches_need need);
 
 /* Borrowed until return to the loop; NULL: absent. */
-static inline const struct model_secret *state_secret(const struct state *s, const char *name)
+static inline const struct model_secret *caches_secret(const struct caches *s, const char *name)
 {
 	return (const struct model_secret *)k8s_cache_find(s->secrets, name);
 }
-static inline const struct model_configmap *state_configmap(const struct state *s, const char *name)
+static inline const struct model_configmap *caches_configmap(
+	const struct caches *s, const char *name)
 {
 	return (const struct model_configmap *)k8s_cache_find(s->configmaps, name);
 }
