@@ -18,7 +18,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/yaml.h"
 #include "tec/render/trustee.h"
-#include "tec/show/handover.h"
+#include "tec/report/handover.h"
 
 #define ROLE_FILE    "follow-role.yaml"
 #define TOKEN_SECRET "tec-follow-token"
@@ -44,7 +44,7 @@ int tool_operator_version(struct tool *t, char **version, struct err *err)
 	*version = NULL;
 	if (tool_ask(t, "GET", "/version", NULL, NULL, &server, err) < 0)
 		return -1;
-	*version = show_operator_version(json_get_str(server, "gitVersion"), NULL);
+	*version = report_operator_version(json_get_str(server, "gitVersion"), NULL);
 	if (*version)
 		return 0;
 	deployment = tool_get(t, &kobj_deployment, "tec-operator", err);
@@ -52,7 +52,7 @@ int tool_operator_version(struct tool *t, char **version, struct err *err)
 		return -1;
 	err_clear(err); /* it may run elsewhere, or these credentials may not read it */
 	containers = json_get_arr(deployment, "spec/template/spec/containers");
-	*version = show_operator_version(NULL, json_get_str(json_at(containers, 0), "image"));
+	*version = report_operator_version(NULL, json_get_str(json_at(containers, 0), "image"));
 	return 0;
 }
 
@@ -126,8 +126,8 @@ static int apply_all(struct tool *t, bool standalone, struct err *err)
 			json_add_str(subject, "namespace", t->ns);
 		if (subject && standalone)
 			json_add_str(json_get_obj(item, "roleRef"), "kind", "ClusterRole");
-		if (apply(t, gvk, show_name(item), json_text(item), err) < 0)
-			return err_wrap(err, "%s %s", gvk->kind, show_name(item));
+		if (apply(t, gvk, report_name(item), json_text(item), err) < 0)
+			return err_wrap(err, "%s %s", gvk->kind, report_name(item));
 	}
 	return 0;
 }
@@ -241,7 +241,7 @@ int tool_account_make(struct tool *t, struct strbuf *kubeconfig, struct err *err
 			"the kubeconfig has insecure-skip-tls-verify, so no token is sent; next step: set certificate-authority in it");
 	else
 		rc = tool_ask(t, "GET", "/version", NULL, NULL, &version, err);
-	standalone = show_is_standalone(json_get_str(version, "gitVersion"));
+	standalone = report_is_standalone(json_get_str(version, "gitVersion"));
 	if (rc == 0)
 		rc = apply_all(t, standalone, err);
 	if (rc == 0 && !standalone)

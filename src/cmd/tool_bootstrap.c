@@ -14,9 +14,9 @@
 #include "tec/base/mem.h"
 #include "tec/pki/cert.h"
 #include "tec/render/ignition.h"
-#include "tec/show/bootstrap.h"
-#include "tec/show/endpoints.h"
-#include "tec/show/text.h"
+#include "tec/report/bootstrap.h"
+#include "tec/report/endpoints.h"
+#include "tec/report/text.h"
 
 #define ASK_MS 10000
 
@@ -40,7 +40,7 @@ static void on_done(void *arg, const struct err *err, const struct httpc_answer 
 
 /* Send the endpoint's harmless request and report the answer. -1: interrupted. */
 static int ask(
-	struct tool *t, const struct show_endpoint *e, struct show_findings *f, struct err *err)
+	struct tool *t, const struct report_endpoint *e, struct report_findings *f, struct err *err)
 {
 	struct asked a = {.t = t, .err = ERR_INIT};
 	struct httpc_tls *tls = NULL;
@@ -53,7 +53,7 @@ static int ask(
 	if (e->secret) {
 		tls = httpc_tls_new(e->ca_pem.data, e->ca_pem.len, NULL, 0, NULL, 0, NULL, &a.err);
 		if (!tls) {
-			show_bootstrap_answer(e, 0, &a.err, f);
+			report_bootstrap_answer(e, 0, &a.err, f);
 			return 0;
 		}
 	}
@@ -63,17 +63,18 @@ static int ask(
 		httpc_tls_unref(tls);
 	if (tool_run(t, err) < 0)
 		return -1;
-	show_bootstrap_answer(e, a.status, &a.err, f);
+	report_bootstrap_answer(e, a.status, &a.err, f);
 	return 0;
 }
 
 /* Report a CA that cannot be read. If these credentials may not read the Secret, that is only a
  * note: the Secret may be fine. */
-static void found_no_ca(struct show_findings *f, const char *what, const char *of, struct err *err)
+static void found_no_ca(
+	struct report_findings *f, const char *what, const char *of, struct err *err)
 {
 	bool unknown = err->kind == ERR_DENIED;
 
-	show_found(f, unknown ? SHOW_IS_NOTE : SHOW_IS_NO, what,
+	report_found(f, unknown ? REPORT_IS_NOTE : REPORT_IS_NO, what,
 		unknown ? NULL : "put the CA into the Secret as ca.crt", "%s: %s", of, err->text);
 	err_clear(err);
 }
@@ -81,29 +82,29 @@ static void found_no_ca(struct show_findings *f, const char *what, const char *o
 /* The operator first: without it, no condition below can be trusted to be current. Then the CAs of
  * the additional servers: without its CA a server cannot be given to nodes. Last, certificate, CA
  * and answer of each endpoint; one without an address is reported with the addresses. */
-static int check_all(struct tool *t, const struct show_world *w, const struct model_cluster *c,
-	struct show_findings *f, struct err *err)
+static int check_all(struct tool *t, const struct report_world *w, const struct model_cluster *c,
+	struct report_findings *f, struct err *err)
 {
-	struct show_endpoint e[SHOW_N_ENDPOINTS];
+	struct report_endpoint e[REPORT_N_ENDPOINTS];
 	int rc = 0;
 
-	tool_check_operator(t, f, show_cluster(w), err);
-	show_bootstrap(w, c, f);
+	tool_check_operator(t, f, report_cluster(w), err);
+	report_bootstrap(w, c, f);
 	for (unsigned i = 0; i < c->n_servers && !t->interrupted; i++) {
 		cleanup_strbuf struct strbuf pem = STRBUF_INIT;
 
 		if (c->server_ca[i] && tool_secret_ca(t, c, c->server_ca[i], &pem, err) < 0)
 			found_no_ca(f, "trusteeServers", c->server_addr[i], err);
 	}
-	show_endpoints(c, e);
-	for (int i = 0; i < SHOW_N_ENDPOINTS && rc == 0 && !t->interrupted; i++) {
+	report_endpoints(c, e);
+	for (int i = 0; i < REPORT_N_ENDPOINTS && rc == 0 && !t->interrupted; i++) {
 		const char *const names[] = {e[i].host, NULL};
 		cleanup_strbuf struct strbuf cert = STRBUF_INIT;
 
 		if (!e[i].url || !e[i].host)
 			continue;
 		if (tool_check_certificate(t, f, e[i].secret, e[i].name, &cert, err))
-			show_bootstrap_host(
+			report_bootstrap_host(
 				&e[i], pki_issue_names(strbuf_str(&cert), cert.len, names), f);
 		if (t->interrupted)
 			break;
@@ -112,19 +113,19 @@ static int check_all(struct tool *t, const struct show_world *w, const struct mo
 		else
 			rc = ask(t, &e[i], f, err);
 	}
-	show_endpoints_fini(e);
+	report_endpoints_fini(e);
 	return rc == 0 && t->interrupted ? err_set(err, ERR_TRANSIENT, "interrupted") : rc;
 }
 
 /* Print the script for --from-node. It needs every endpoint, so a missing one is an error. */
 static int print_script(struct tool *t, const struct model_cluster *c, struct err *err)
 {
-	struct show_endpoint e[SHOW_N_ENDPOINTS];
+	struct report_endpoint e[REPORT_N_ENDPOINTS];
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
 	int rc = 0;
 
-	show_endpoints(c, e);
-	for (int i = 0; i < SHOW_N_ENDPOINTS && rc == 0; i++) {
+	report_endpoints(c, e);
+	for (int i = 0; i < REPORT_N_ENDPOINTS && rc == 0; i++) {
 		if (!e[i].url)
 			rc = err_set(err, ERR_NOT_FOUND,
 				"%s has no usable address; next step: tecctl bootstrap check",
@@ -133,10 +134,10 @@ static int print_script(struct tool *t, const struct model_cluster *c, struct er
 			rc = e[i].secret ? tool_secret_ca(t, c, e[i].secret, &e[i].ca_pem, err) : 0;
 	}
 	if (rc == 0)
-		rc = show_endpoints_script(e, &out, err);
+		rc = report_endpoints_script(e, &out, err);
 	if (rc == 0)
 		fputs(strbuf_str(&out), stdout);
-	show_endpoints_fini(e);
+	report_endpoints_fini(e);
 	return rc;
 }
 
@@ -163,7 +164,7 @@ static int read_server(struct tool *t, const struct model_cluster *c, const char
  * reads. publicTrusteeAddr comes first, as nodes try it first. */
 int tool_bootstrap_servers(struct tool *t, struct err *err)
 {
-	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_show_world struct report_world w = {.ns = NULL};
 	cleanup_kobj const struct kobj *o = tool_load_cluster(t, 0, &w, err);
 	const struct model_cluster *c = o ? model_cluster(o) : NULL;
 	struct strbuf pem[1 + MODEL_CLUSTER_SERVERS_MAX] = {STRBUF_INIT}; /* what ca points to */
@@ -184,7 +185,7 @@ int tool_bootstrap_servers(struct tool *t, struct err *err)
 			t, c, c->server_addr[i], c->server_ca[i], &pem[1 + i], &ca.server[i], err);
 	if (rc == 0) {
 		list = json_add(json_obj(), "servers", render_ignition_servers(c, &ca));
-		show_json(&out, list);
+		report_json(&out, list);
 		fputs(strbuf_str(&out), stdout);
 	}
 	for (unsigned i = 0; i < ARRAY_LEN(pem); i++)
@@ -197,14 +198,14 @@ int tool_bootstrap_servers(struct tool *t, struct err *err)
 /* Read the objects once; requests to the servers follow. */
 int tool_bootstrap_check(struct tool *t, struct err *err)
 {
-	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_show_world struct report_world w = {.ns = NULL};
 	cleanup_kobj const struct kobj *o = NULL;
-	struct show_findings f;
+	struct report_findings f;
 
 	if (conf_bool(t->conf, "from-node") && t->output != TOOL_TEXT)
 		return err_set(err, ERR_INVALID,
 			"option --output is not available with --from-node, which prints a script");
-	o = tool_load_cluster(t, 1u << SHOW_IMAGE, &w, err);
+	o = tool_load_cluster(t, 1u << REPORT_IMAGE, &w, err);
 	if (!o)
 		return -1;
 	if (conf_bool(t->conf, "from-node"))
@@ -221,14 +222,14 @@ int tool_bootstrap_check(struct tool *t, struct err *err)
  * standard error, as standard output is the configuration. */
 int tool_ignition(struct tool *t, struct err *err)
 {
-	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_show_world struct report_world w = {.ns = NULL};
 	cleanup_strbuf struct strbuf ca = STRBUF_INIT, out = STRBUF_INIT;
 	cleanup_json struct json_object *config = NULL;
 	cleanup_free char *url = NULL;
 	cleanup_kobj const struct kobj *o = tool_load_cluster(t, 0, &w, err);
 	const struct model_cluster *c = o ? model_cluster(o) : NULL;
 
-	if (!c || !(url = show_register_url(c, conf_str(t->conf, "address"), err)))
+	if (!c || !(url = report_register_url(c, conf_str(t->conf, "address"), err)))
 		return -1;
 	if (c->reg_mode == MODEL_REG_MANUAL)
 		fputs("tecctl: nodes will be refused: spec.registration.mode is Manual, so an administrator must create each Machine\n",

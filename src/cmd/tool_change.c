@@ -21,10 +21,10 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/model/ak.h"
-#include "tec/show/status.h"
+#include "tec/report/status.h"
 
 #define POLL_MS           250
-#define MACHINES_AND_KEYS (1u << SHOW_MACHINE | 1u << SHOW_KEY)
+#define MACHINES_AND_KEYS (1u << REPORT_MACHINE | 1u << REPORT_KEY)
 
 /* ---- waiting for the operator */
 
@@ -50,7 +50,7 @@ static int wait_until(struct tool *t, const struct kobj_gvk *gvk, const char *na
 			return so < 0 ? -1 : 0;
 		if (clock_boot_ms() >= end) {
 			const char *message =
-				json_get_str(show_condition(o, "Approved"), "message");
+				json_get_str(report_condition(o, "Approved"), "message");
 
 			return err_set(err, ERR_INVALID,
 				"the operator has not %s within %llu s%s%.100s; next step: tecctl doctor",
@@ -69,7 +69,7 @@ static int is_approved(struct json_object *o, struct err *err)
 	if (!o)
 		return err_set(
 			err, ERR_NOT_FOUND, "the AttestationKey was deleted in the meantime");
-	return show_is_true(o, "Approved");
+	return report_is_true(o, "Approved");
 }
 
 static int is_gone(struct json_object *o, struct err *err)
@@ -81,27 +81,27 @@ static int is_gone(struct json_object *o, struct err *err)
 
 /* Find the key by its own name, or the only key that waits for the Machine of that name.
  * Borrowed from w. */
-static struct json_object *find_key(struct tool *t, const struct show_world *w, struct err *err)
+static struct json_object *find_key(struct tool *t, const struct report_world *w, struct err *err)
 {
 	const char *text = conf_operand(t->conf);
-	struct json_object *key = show_find(w, SHOW_KEY, text), *machine, *other;
+	struct json_object *key = report_find(w, REPORT_KEY, text), *machine, *other;
 	struct err unused = ERR_INIT;
 	size_t at = 0;
 
 	if (key)
 		return key;
-	machine = show_machine_find(w, text, &unused);
+	machine = report_machine_find(w, text, &unused);
 	if (!machine) {
 		err_set(err, ERR_NOT_FOUND,
 			"no AttestationKey or Machine in namespace %.63s has the name %.80s; next step: tecctl key list",
 			t->ns, log_esc(text));
 		return NULL;
 	}
-	while ((other = show_machine_other_key(w, machine, &at))) {
+	while ((other = report_machine_other_key(w, machine, &at))) {
 		if (key) {
 			err_set(err, ERR_CONFLICT,
 				"several keys wait for Machine %.60s (%.50s, %.50s); next step: approve one of them by name",
-				show_name(machine), show_name(key), show_name(other));
+				report_name(machine), report_name(key), report_name(other));
 			return NULL;
 		}
 		key = other;
@@ -109,30 +109,30 @@ static struct json_object *find_key(struct tool *t, const struct show_world *w, 
 	if (!key)
 		err_set(err, ERR_NOT_FOUND,
 			"no key waits for Machine %.80s; next step: tecctl why %.80s",
-			show_name(machine), show_name(machine));
+			report_name(machine), report_name(machine));
 	return key;
 }
 
 /* The Machine with the key's uuid; NULL: none. */
-static struct json_object *machine_of(const struct show_world *w, struct json_object *key)
+static struct json_object *machine_of(const struct report_world *w, struct json_object *key)
 {
 	const char *uuid = json_get_str(key, "spec/uuid");
 	struct err unused = ERR_INIT;
 
-	return uuid ? show_machine_find(w, uuid, &unused) : NULL;
+	return uuid ? report_machine_find(w, uuid, &unused) : NULL;
 }
 
 /* The annotation asks the operator to approve; what it checks is up to the operator. */
 int tool_approve(struct tool *t, struct err *err)
 {
-	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_show_world struct report_world w = {.ns = NULL};
 	struct json_object *key, *machine, *holds;
 	const char *name;
 
 	if (tool_load_all(t, MACHINES_AND_KEYS, &w, err) < 0 || !(key = find_key(t, &w, err)))
 		return -1;
-	name = show_name(key);
-	if (show_is_true(key, "Approved")) {
+	name = report_name(key);
+	if (report_is_true(key, "Approved")) {
 		tool_say(stdout, "attestationkey %s is already approved", name);
 		return 0;
 	}
@@ -141,11 +141,11 @@ int tool_approve(struct tool *t, struct err *err)
 		return err_set(err, ERR_NOT_FOUND,
 			"no Machine has the uuid of AttestationKey %.60s; next step: create the Machine first, or tecctl deny %.60s",
 			name, name);
-	holds = show_machine_key(&w, machine);
+	holds = report_machine_key(&w, machine);
 	if (holds && holds != key) {
 		cleanup_free char *question = xasprintf(
 			"Key %s becomes the key of Machine %s and replaces %s, which can no longer attest.",
-			name, show_name(machine), show_name(holds));
+			name, report_name(machine), report_name(holds));
 
 		if (tool_confirm(t, question, err) < 0)
 			return -1;
@@ -164,31 +164,32 @@ static int delete_and_wait(struct tool *t, const struct kobj_gvk *gvk, struct js
 	const char *kind, const char *did, struct err *err)
 {
 	if (tool_delete(t, gvk, o, err) < 0 ||
-		wait_until(t, gvk, show_name(o), is_gone,
+		wait_until(t, gvk, report_name(o), is_gone,
 			"deleted it (its keys must first be revoked in every Trustee)", err) < 0)
 		return -1;
-	tool_say(stdout, "%s %s %s", kind, show_name(o), did);
+	tool_say(stdout, "%s %s %s", kind, report_name(o), did);
 	return 0;
 }
 
 /* Only by the key's own name: a Machine's name could mean any of its keys. */
 int tool_deny(struct tool *t, struct err *err)
 {
-	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_show_world struct report_world w = {.ns = NULL};
 	struct json_object *key, *machine;
 
 	if (tool_load_all(t, MACHINES_AND_KEYS, &w, err) < 0)
 		return -1;
-	key = show_find(&w, SHOW_KEY, conf_operand(t->conf));
+	key = report_find(&w, REPORT_KEY, conf_operand(t->conf));
 	if (!key)
 		return err_set(err, ERR_NOT_FOUND,
 			"no AttestationKey in namespace %.63s has the name %.80s; next step: tecctl key list",
 			t->ns, log_esc(conf_operand(t->conf)));
 	machine = machine_of(&w, key);
-	if (show_is_true(key, "Approved") || (machine && show_machine_key(&w, machine) == key)) {
+	if (report_is_true(key, "Approved") ||
+		(machine && report_machine_key(&w, machine) == key)) {
 		cleanup_free char *question = xasprintf(
 			"Key %s is approved: without it, the node of Machine %s cannot open its disk until an administrator approves another key of that node.",
-			show_name(key), machine ? show_name(machine) : "-");
+			report_name(key), machine ? report_name(machine) : "-");
 
 		if (tool_confirm(t, question, err) < 0)
 			return -1;
@@ -202,21 +203,21 @@ int tool_deny(struct tool *t, struct err *err)
  * released first. */
 int tool_rebind(struct tool *t, struct err *err)
 {
-	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_show_world struct report_world w = {.ns = NULL};
 	cleanup_free char *question = NULL;
 	struct json_object *machine, *key;
 
 	if (tool_load_all(t, MACHINES_AND_KEYS, &w, err) < 0 ||
-		!(machine = show_machine_find(&w, conf_operand(t->conf), err)))
+		!(machine = report_machine_find(&w, conf_operand(t->conf), err)))
 		return -1;
-	key = show_machine_key(&w, machine);
+	key = report_machine_key(&w, machine);
 	if (!key)
 		return err_set(err, ERR_NOT_FOUND,
 			"Machine %.80s has no bound key to remove; next step: tecctl why %.80s",
-			show_name(machine), show_name(machine));
+			report_name(machine), report_name(machine));
 	question = xasprintf(
 		"Key %s is removed from Machine %s: that Machine's disk can be opened again only after an administrator approves a key for it.",
-		show_name(key), show_name(machine));
+		report_name(key), report_name(machine));
 	if (tool_confirm(t, question, err) < 0 ||
 		delete_and_wait(
 			t, &kobj_ak, key, "attestationkey", "removed from its Machine", err) < 0)
@@ -228,16 +229,16 @@ int tool_rebind(struct tool *t, struct err *err)
 /* The question has the id, too: names of Machines are hard to tell apart. */
 int tool_machine_delete(struct tool *t, struct err *err)
 {
-	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_show_world struct report_world w = {.ns = NULL};
 	cleanup_free char *question = NULL;
 	struct json_object *machine;
 
 	if (tool_load_all(t, MACHINES_AND_KEYS, &w, err) < 0 ||
-		!(machine = show_machine_find(&w, conf_operand(t->conf), err)))
+		!(machine = report_machine_find(&w, conf_operand(t->conf), err)))
 		return -1;
 	question = xasprintf(
 		"Machine %s is deleted with its disk key: the data on the disk of node %s is lost permanently.",
-		show_name(machine), json_get_str(machine, "spec/id"));
+		report_name(machine), json_get_str(machine, "spec/id"));
 	if (tool_confirm(t, question, err) < 0)
 		return -1;
 	return delete_and_wait(t, &kobj_machine, machine, "machine",

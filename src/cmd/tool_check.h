@@ -6,23 +6,23 @@
 #include "tool_session.h"
 
 #include "tec/model/cluster.h"
-#include "tec/show/finding.h"
+#include "tec/report/finding.h"
 
 /* Prepares f: findings are printed as they are added, or at the end as one document with
  * --output. */
-int tool_findings_start(struct tool *t, struct show_findings *f, struct err *err) MUST_CHECK;
+int tool_findings_start(struct tool *t, struct report_findings *f, struct err *err) MUST_CHECK;
 /* Ends f. rc is the result of the checks; returns what the command must return. */
-int tool_findings_end(struct tool *t, struct show_findings *f, int rc) MUST_CHECK;
+int tool_findings_end(struct tool *t, struct report_findings *f, int rc) MUST_CHECK;
 /* Checks the leader, the Pods, and whether the operator has observed the cluster. err stays
  * clear. */
 void tool_check_operator(
-	struct tool *t, struct show_findings *f, struct json_object *cluster, struct err *err);
+	struct tool *t, struct report_findings *f, struct json_object *cluster, struct err *err);
 /* Whether these credentials allow the verb in the namespace. false with err set: the question
  * was refused. */
 bool tool_may(struct tool *t, const struct kobj_gvk *gvk, const char *verb, struct err *err);
 /* Checks tls.crt of a Secret (NULL: plain HTTP) and its expiry. true: pem has the certificate.
  * err stays clear. */
-bool tool_check_certificate(struct tool *t, struct show_findings *f, const char *secret,
+bool tool_check_certificate(struct tool *t, struct report_findings *f, const char *secret,
 	const char *what, struct strbuf *pem, struct err *err);
 
 /* ---- what is read from a Secret: certificates, never a key */

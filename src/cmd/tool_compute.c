@@ -200,7 +200,7 @@ int tool_compute_message(struct tool_compute *c, const char *reference, const ch
 int tool_compute_platform(struct tool_compute *c, struct json_object *configmap,
 	struct json_object *platforms, struct err *err)
 {
-	const char *name = show_name(configmap);
+	const char *name = report_name(configmap);
 	cleanup_free char *all = xasprintf("%s/platforms", c->dir),
 			  *dir = xasprintf("%s/%s", all, name),
 			  *arg = xasprintf("%s=%s", name, dir);

@@ -27,17 +27,17 @@
 /* ---- the server */
 
 /* 1: no usable answer, so that nothing else can be checked. -1: interrupted. */
-static int check_server(struct tool *t, struct show_findings *f, struct err *err)
+static int check_server(struct tool *t, struct report_findings *f, struct err *err)
 {
 	cleanup_json struct json_object *version = NULL;
 	uint64_t start = clock_boot_ms();
 
-	show_found(f, SHOW_IS_OK, "kubeconfig", NULL, "%s, server %s, namespace %s", t->from,
+	report_found(f, REPORT_IS_OK, "kubeconfig", NULL, "%s, server %s, namespace %s", t->from,
 		t->server, t->ns);
 	if (tool_ask(t, "GET", "/version", NULL, NULL, &version, err) < 0) {
 		if (t->interrupted)
 			return -1;
-		show_found(f, SHOW_IS_NO, "API server",
+		report_found(f, REPORT_IS_NO, "API server",
 			err->kind == ERR_DENIED && !err->http
 				? "compare certificate-authority and the server name in the kubeconfig with the server's certificate: openssl s_client -connect HOST:PORT"
 			: err->kind == ERR_DENIED
@@ -47,7 +47,7 @@ static int check_server(struct tool *t, struct show_findings *f, struct err *err
 		err_clear(err);
 		return 1;
 	}
-	show_found(f, SHOW_IS_OK, "API server", NULL, "%s, answered in %" PRIu64 " ms",
+	report_found(f, REPORT_IS_OK, "API server", NULL, "%s, answered in %" PRIu64 " ms",
 		json_get_str(version, "gitVersion") ? json_get_str(version, "gitVersion") : "?",
 		clock_boot_ms() - start);
 	return 0;
@@ -57,23 +57,23 @@ static int check_server(struct tool *t, struct show_findings *f, struct err *err
 
 /* Ask for the rights that commands need. Without the first four nothing can be shown; the
  * others are notes. */
-static void check_rights(struct tool *t, struct show_findings *f, struct err *err)
+static void check_rights(struct tool *t, struct report_findings *f, struct err *err)
 {
 	static const struct {
 		const struct kobj_gvk *gvk;
 		const char *verb, *commands;
-		enum show_is without;
+		enum report_is without;
 	} rights[] = {
-		{&kobj_cluster, "list", "status", SHOW_IS_NO},
-		{&kobj_machine, "list", "status, machine list", SHOW_IS_NO},
-		{&kobj_ak, "list", "status, approve", SHOW_IS_NO},
-		{&kobj_image, "list", "status, image list", SHOW_IS_NO},
-		{&kobj_configmap, "get", "image explain", SHOW_IS_NOTE},
-		{&kobj_event, "list", "why", SHOW_IS_NOTE},
-		{&kobj_ak, "patch", "approve", SHOW_IS_NOTE},
-		{&kobj_ak, "delete", "deny, rebind", SHOW_IS_NOTE},
-		{&kobj_machine, "delete", "machine delete", SHOW_IS_NOTE},
-		{&kobj_image, "create", "image approve", SHOW_IS_NOTE},
+		{&kobj_cluster, "list", "status", REPORT_IS_NO},
+		{&kobj_machine, "list", "status, machine list", REPORT_IS_NO},
+		{&kobj_ak, "list", "status, approve", REPORT_IS_NO},
+		{&kobj_image, "list", "status, image list", REPORT_IS_NO},
+		{&kobj_configmap, "get", "image explain", REPORT_IS_NOTE},
+		{&kobj_event, "list", "why", REPORT_IS_NOTE},
+		{&kobj_ak, "patch", "approve", REPORT_IS_NOTE},
+		{&kobj_ak, "delete", "deny, rebind", REPORT_IS_NOTE},
+		{&kobj_machine, "delete", "machine delete", REPORT_IS_NOTE},
+		{&kobj_image, "create", "image approve", REPORT_IS_NOTE},
 	};
 	unsigned have = 0;
 
@@ -83,58 +83,59 @@ static void check_rights(struct tool *t, struct show_findings *f, struct err *er
 			continue;
 		}
 		if (err_is_set(err)) {
-			show_found(f, SHOW_IS_NOTE, "rights", NULL, "unknown: %s", err->text);
+			report_found(f, REPORT_IS_NOTE, "rights", NULL, "unknown: %s", err->text);
 			err_clear(err);
 			return;
 		}
-		show_found(f, rights[i].without, "rights",
+		report_found(f, rights[i].without, "rights",
 			"if you need this, ask an administrator for a Role that allows it",
 			"may not %s %s in namespace %s, needed by: %s", rights[i].verb,
 			rights[i].gvk->plural, t->ns, rights[i].commands);
 	}
 	if (have)
-		show_found(f, SHOW_IS_OK, "rights", NULL, "%u of %zu", have, ARRAY_LEN(rights));
+		report_found(f, REPORT_IS_OK, "rights", NULL, "%u of %zu", have, ARRAY_LEN(rights));
 }
 
 /* ---- the cluster */
 
 /* Operator, conditions, certificates, images: what makes nodes get their keys. */
 static void check_cluster(
-	struct tool *t, struct show_findings *f, const struct show_world *w, struct err *err)
+	struct tool *t, struct report_findings *f, const struct report_world *w, struct err *err)
 {
 	static const struct {
 		const char *field, *what;
 	} secrets[] = {{"spec/trusteeSecret", "TLS of Trustee"},
 		{"spec/registerServerSecret", "TLS of /ignition"},
 		{"spec/attestationKeyRegisterSecret", "TLS of /register-ak"}};
-	struct json_object *cluster = show_cluster(w);
+	struct json_object *cluster = report_cluster(w);
 
-	if (w->list[SHOW_CLUSTER].problem) {
-		show_found(f, SHOW_IS_NO, "cluster", NULL, "%s", w->list[SHOW_CLUSTER].problem);
+	if (w->list[REPORT_CLUSTER].problem) {
+		report_found(
+			f, REPORT_IS_NO, "cluster", NULL, "%s", w->list[REPORT_CLUSTER].problem);
 		return;
 	}
 	if (!cluster) {
-		show_found(f, SHOW_IS_NO, "cluster",
+		report_found(f, REPORT_IS_NO, "cluster",
 			"apply one (k8s/samples), or give its namespace with -n",
 			"no TrustedExecutionCluster in namespace %s", t->ns);
 		return;
 	}
 	tool_check_operator(t, f, cluster, err);
 	for (size_t i = 0; i < CLUSTER_N_CONDS; i++)
-		show_found_condition(f, cluster, model_cluster_cond_types[i]);
+		report_found_condition(f, cluster, model_cluster_cond_types[i]);
 	for (size_t i = 0; i < ARRAY_LEN(secrets) && !t->interrupted; i++) {
 		cleanup_strbuf struct strbuf pem = STRBUF_INIT;
 
 		(void)tool_check_certificate(
 			t, f, json_get_str(cluster, secrets[i].field), secrets[i].what, &pem, err);
 	}
-	show_found_images(f, w);
+	report_found_images(f, w);
 }
 
 /* Stop at the first check without which the next ones cannot work. */
-static int check_all(struct tool *t, struct show_findings *f, struct err *err)
+static int check_all(struct tool *t, struct report_findings *f, struct err *err)
 {
-	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_show_world struct report_world w = {.ns = NULL};
 	cleanup_json struct json_object *ask = json_obj(), *who = NULL, *kinds = NULL;
 	int rc = check_server(t, f, err);
 
@@ -145,24 +146,24 @@ static int check_all(struct tool *t, struct show_findings *f, struct err *err)
 		"SelfSubjectReview");
 	if (tool_ask(t, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
 		    "application/json", ask, &who, err) == 0)
-		show_found(f, SHOW_IS_OK, "user", NULL, "%s",
+		report_found(f, REPORT_IS_OK, "user", NULL, "%s",
 			json_get_str(who, "status/userInfo/username")
 				? json_get_str(who, "status/userInfo/username")
 				: "?");
 	else if (err->kind == ERR_DENIED)
-		show_found(f, SHOW_IS_NO, "user", OTHER_CREDENTIALS, "%s", err->text);
+		report_found(f, REPORT_IS_NO, "user", OTHER_CREDENTIALS, "%s", err->text);
 	err_clear(err);
 	if (tool_ask(t, "GET", "/apis/" GROUP "/v1alpha1", NULL, NULL, &kinds, err) < 0 &&
 		err->kind != ERR_NOT_FOUND) {
-		show_found(f, SHOW_IS_NO, "kinds", NULL, "%s", err->text);
+		report_found(f, REPORT_IS_NO, "kinds", NULL, "%s", err->text);
 		err_clear(err);
 		return 0;
 	}
 	err_clear(err);
-	if (!show_found_kinds(f, kinds))
+	if (!report_found_kinds(f, kinds))
 		return 0;
 	check_rights(t, f, err);
-	if (tool_load(t, 1u << SHOW_CLUSTER | 1u << SHOW_IMAGE, &w, err) < 0 && t->interrupted)
+	if (tool_load(t, 1u << REPORT_CLUSTER | 1u << REPORT_IMAGE, &w, err) < 0 && t->interrupted)
 		return -1;
 	err_clear(err);
 	check_cluster(t, f, &w, err);
@@ -171,7 +172,7 @@ static int check_all(struct tool *t, struct show_findings *f, struct err *err)
 
 int tool_doctor(struct tool *t, struct err *err)
 {
-	struct show_findings f;
+	struct report_findings f;
 
 	if (tool_findings_start(t, &f, err) < 0)
 		return -1;

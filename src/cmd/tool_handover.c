@@ -6,7 +6,7 @@
  * unreachable, only leads to another look.
  *
  * follow               one step: the target becomes Following
- * promote              the steps of enum show_step; see the table in show/handover.c
+ * promote              the steps of enum report_step; see the table in report/handover.c
  * promote --abort      fences the target's ticket, then unfreezes the source
  * promote --from-lost  one step, with the target alone
  * retire               one step, with the cluster that retires
@@ -29,14 +29,14 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/uuid.h"
-#include "tec/show/deletes.h"
-#include "tec/show/handover.h"
-#include "tec/show/text.h"
+#include "tec/report/deletes.h"
+#include "tec/report/handover.h"
+#include "tec/report/text.h"
 
 #define POLL_MS    250
 #define DELETES_MS 500 /* the same for deletions, for which whole lists are read */
 #define TIMEOUT_S  300
-#define COPIES     (1u << SHOW_CLUSTER | 1u << SHOW_MACHINE | 1u << SHOW_KEY | 1u << SHOW_IMAGE)
+#define COPIES     (1u << REPORT_CLUSTER | 1u << REPORT_MACHINE | 1u << REPORT_KEY | 1u << REPORT_IMAGE)
 
 enum end { FROM, TO, N_ENDS };
 static const char *const end_names[N_ENDS] = {"source", "target"};
@@ -49,15 +49,15 @@ struct handover {
 	const char *
 		name; /* static; of a command with one step; NULL: a promotion, which has several */
 	enum { FOLLOW, PROMOTE, ABORT, FROM_LOST, RETIRE } what;
-	struct show_findings f;
-	struct show_world world[N_ENDS];
-	struct show_authority a[N_ENDS]; /* borrowed from world */
-	struct show_promotion with;
+	struct report_findings f;
+	struct report_world world[N_ENDS];
+	struct report_authority a[N_ENDS]; /* borrowed from world */
+	struct report_promotion with;
 	char *version[N_ENDS], *told; /* owned; told: the last "waiting" message */
 	char ticket[UUID_TEXT_LEN + 1];
-	enum show_step step; /* steps before it were reported as done */
-	bool given[N_ENDS];  /* this run has given the end a kubeconfig */
-	bool follows;        /* and has set its spec.follow */
+	enum report_step step; /* steps before it were reported as done */
+	bool given[N_ENDS];    /* this run has given the end a kubeconfig */
+	bool follows;          /* and has set its spec.follow */
 	bool confirmed;
 	uint64_t end_ms;
 };
@@ -89,48 +89,48 @@ static int no_cluster(const struct tool *t, const char *also, struct err *err)
 /* Read an end's TrustedExecutionCluster, and other kinds. A partial answer is an error. */
 static int read_end(struct handover *h, enum end e, unsigned kinds, struct err *err)
 {
-	struct show_world *w = &h->world[e];
+	struct report_world *w = &h->world[e];
 	struct json_object *cluster;
 
 	use(h, e);
-	kinds |= 1u << SHOW_CLUSTER;
-	show_world_fini(w);
-	*w = (struct show_world){.ns = NULL};
+	kinds |= 1u << REPORT_CLUSTER;
+	report_world_fini(w);
+	*w = (struct report_world){.ns = NULL};
 	if (tool_load(h->t, kinds, w, err) < 0)
 		return wrap_end(h, e, err);
 	if (tool_all_read(w, kinds, err) < 0)
 		return -1;
-	cluster = show_cluster(w);
+	cluster = report_cluster(w);
 	if (!cluster) {
 		(void)!no_cluster(h->t, "create one, or ", err);
 		return wrap_end(h, e, err);
 	}
-	show_authority(cluster, &h->a[e]);
+	report_authority(cluster, &h->a[e]);
 	return 0;
 }
 
 /* What to do next. A target that was made to follow in this run needs no new kubeconfig. Without a
  * source (--from-lost) the target is the only cluster, and is kept as FROM. */
-static struct show_next decide(const struct handover *h)
+static struct report_next decide(const struct handover *h)
 {
 	switch (h->what) {
 	case FOLLOW:
-		return show_follow_next(&h->a[FROM], &h->a[TO], h->follows);
+		return report_follow_next(&h->a[FROM], &h->a[TO], h->follows);
 	case PROMOTE:
-		return show_promote_next(&h->a[FROM], &h->a[TO], &h->with);
+		return report_promote_next(&h->a[FROM], &h->a[TO], &h->with);
 	case ABORT:
-		return show_abort_next(&h->a[FROM], &h->a[TO]);
+		return report_abort_next(&h->a[FROM], &h->a[TO]);
 	case FROM_LOST:
-		return show_from_lost_next(&h->a[FROM]);
+		return report_from_lost_next(&h->a[FROM]);
 	case RETIRE:
 		break;
 	}
-	return show_retire_next(&h->a[FROM], conf_bool(h->t->conf, "last"));
+	return report_retire_next(&h->a[FROM], conf_bool(h->t->conf, "last"));
 }
 
 /* Read both ends and decide. The Machines of the source may be many, so they are listed only
  * when the decision depends on them. */
-static int look(struct handover *h, struct show_next *n, struct err *err)
+static int look(struct handover *h, struct report_next *n, struct err *err)
 {
 	for (enum end e = FROM; e <= (h->both ? TO : FROM); e++)
 		if (read_end(h, e, 0, err) < 0)
@@ -140,12 +140,12 @@ static int look(struct handover *h, struct show_next *n, struct err *err)
 	*n = decide(h);
 	/* Deletions matter only if everything else allows the promotion. */
 	if (h->a[FROM].is != MODEL_AUTHORITY_SELF ||
-		(n->act != SHOW_DO_ANNOUNCE && n->act != SHOW_DO_FREEZE))
+		(n->act != REPORT_DO_ANNOUNCE && n->act != REPORT_DO_FREEZE))
 		return 0;
-	if (read_end(h, FROM, 1u << SHOW_MACHINE, err) < 0)
+	if (read_end(h, FROM, 1u << REPORT_MACHINE, err) < 0)
 		return -1;
-	for (size_t i = 0; i < h->world[FROM].list[SHOW_MACHINE].n; i++)
-		h->with.deleting += show_deleting(h->world[FROM].list[SHOW_MACHINE].v[i]);
+	for (size_t i = 0; i < h->world[FROM].list[REPORT_MACHINE].n; i++)
+		h->with.deleting += report_deleting(h->world[FROM].list[REPORT_MACHINE].v[i]);
 	*n = decide(h);
 	return 0;
 }
@@ -168,7 +168,7 @@ static int look_at_rights(struct handover *h, struct err *err)
 			if (err_is_set(err))
 				return wrap_end(h, e, err);
 			missing = 1;
-			show_found(&h->f, SHOW_IS_NO, "rights",
+			report_found(&h->f, REPORT_IS_NO, "rights",
 				"ask an administrator for a Role that allows it",
 				"these credentials may not %s %s in namespace %s of the %s",
 				rights[i].verb, rights[i].gvk->plural, h->t->ns, end_names[e]);
@@ -190,13 +190,13 @@ static int patch(struct handover *h, enum end e, const char *authority, const ch
 	if (authority)
 		spec = json_add_str(spec ? spec : json_obj(), "authority", authority);
 	if (ticket && *ticket)
-		marks = json_add_str(json_obj(), SHOW_TICKET, ticket);
+		marks = json_add_str(json_obj(), REPORT_TICKET, ticket);
 	else if (ticket)
-		marks = json_add(json_obj(), SHOW_TICKET, NULL);
+		marks = json_add(json_obj(), REPORT_TICKET, NULL);
 	if (marks && json_get_obj(spec, "follow"))
 		json_add(marks, MODEL_CLUSTER_FOLLOWED_MARK, NULL);
 	use(h, e);
-	if (tool_patch(h->t, &kobj_cluster, show_cluster(&h->world[e]), marks, spec, err) < 0)
+	if (tool_patch(h->t, &kobj_cluster, report_cluster(&h->world[e]), marks, spec, err) < 0)
 		return wrap_end(h, e, err);
 	return 0;
 }
@@ -239,10 +239,10 @@ static int do_follow(struct handover *h, struct err *err)
 	size_t n = 0;
 
 	if (decides) {
-		if (read_end(h, FROM, 1u << SHOW_MACHINE, err) < 0 ||
-			read_end(h, TO, 1u << SHOW_MACHINE, err) < 0)
+		if (read_end(h, FROM, 1u << REPORT_MACHINE, err) < 0 ||
+			read_end(h, TO, 1u << REPORT_MACHINE, err) < 0)
 			return -1;
-		n = show_strangers(&h->world[FROM], &h->world[TO], &first);
+		n = report_strangers(&h->world[FROM], &h->world[TO], &first);
 	}
 	if (n)
 		return err_set(err, ERR_INVALID,
@@ -293,53 +293,53 @@ static int confirm_name(
 /* The question tells what would be lost: how old the copy is, and how much it holds. */
 static int do_take_alone(struct handover *h, struct err *err)
 {
-	const struct show_authority *a = &h->a[FROM];
-	cleanup_free char *seen = show_last_seen(a, clock_wall_s()), *question = NULL;
-	cleanup_show_world struct show_world has = {.ns = NULL};
+	const struct report_authority *a = &h->a[FROM];
+	cleanup_free char *seen = report_last_seen(a, clock_wall_s()), *question = NULL;
+	cleanup_show_world struct report_world has = {.ns = NULL};
 
-	if (tool_load(h->t, 1u << SHOW_MACHINE | 1u << SHOW_KEY, &has, err) < 0)
+	if (tool_load(h->t, 1u << REPORT_MACHINE | 1u << REPORT_KEY, &has, err) < 0)
 		return -1;
 	question = xasprintf(
 		"TrustedExecutionCluster %s at %s will decide from now on, with %zu Machines and %zu AttestationKeys. %s If the other cluster still runs, both decide until they reach each other.",
-		a->name, h->t->server, has.list[SHOW_MACHINE].n, has.list[SHOW_KEY].n, seen);
+		a->name, h->t->server, has.list[REPORT_MACHINE].n, has.list[REPORT_KEY].n, seen);
 	if (confirm_name(h, question, "tecctl promote --from-lost", err) < 0)
 		return -1;
 	return patch(h, FROM, "Self", "",
-		json_add_int(json_obj(), "epoch", show_next_epoch(NULL, a)), err);
+		json_add_int(json_obj(), "epoch", report_next_epoch(NULL, a)), err);
 }
 
 /* One write per step; the next look sees its effect. */
-static int act(struct handover *h, const struct show_next *n, struct err *err)
+static int act(struct handover *h, const struct report_next *n, struct err *err)
 {
-	const struct show_authority *from = &h->a[FROM], *to = &h->a[TO];
+	const struct report_authority *from = &h->a[FROM], *to = &h->a[TO];
 	cleanup_free char *text = NULL;
 
 	switch (n->act) {
-	case SHOW_DO_FOLLOW:
+	case REPORT_DO_FOLLOW:
 		return do_follow(h, err);
-	case SHOW_DO_ANNOUNCE:
+	case REPORT_DO_ANNOUNCE:
 		return do_announce(h, err);
-	case SHOW_DO_FREEZE:
+	case REPORT_DO_FREEZE:
 		/* The ticket goes to the source in the same write that freezes it. */
 		if (strlen(to->ticket) >= sizeof(h->ticket))
 			return err_set(err, ERR_INVALID,
-				"the annotation " SHOW_TICKET
+				"the annotation " REPORT_TICKET
 				" of the target is not from tecctl; next step: remove it");
 		strcpy(h->ticket, to->ticket);
 		return patch(h, FROM, "Frozen", h->ticket, NULL, err);
-	case SHOW_DO_TAKE:
+	case REPORT_DO_TAKE:
 		return patch(h, TO, "Self", NULL,
-			json_add_int(json_obj(), "epoch", show_next_epoch(from, to)), err);
-	case SHOW_DO_SWAP:
+			json_add_int(json_obj(), "epoch", report_next_epoch(from, to)), err);
+	case REPORT_DO_SWAP:
 		return patch(h, FROM, "Following", "", follow_of(h, TO), err);
-	case SHOW_DO_FENCE:
+	case REPORT_DO_FENCE:
 		/* From here on no run of tecctl can let this target take over with the old
 		 * ticket. */
-		text = xasprintf(SHOW_TICKET_ABORTED "%s", to->ticket);
+		text = xasprintf(REPORT_TICKET_ABORTED "%s", to->ticket);
 		return patch(h, TO, NULL, text, NULL, err);
-	case SHOW_DO_UNFREEZE:
+	case REPORT_DO_UNFREEZE:
 		return patch(h, FROM, "Self", "", NULL, err);
-	case SHOW_DO_RETIRE:
+	case REPORT_DO_RETIRE:
 		/* The operator revokes; this only asks it to. */
 		text = xasprintf(
 			"Every disk key of TrustedExecutionCluster %s at %s will be revoked from its Trustee, and the cluster will never serve a node again.",
@@ -347,11 +347,11 @@ static int act(struct handover *h, const struct show_next *n, struct err *err)
 		if (confirm_name(h, text, "tecctl retire", err) < 0)
 			return -1;
 		return patch(h, FROM, "Retired", NULL, NULL, err);
-	case SHOW_DO_TAKE_ALONE:
+	case REPORT_DO_TAKE_ALONE:
 		return do_take_alone(h, err);
-	case SHOW_DO_REFUSE:
-	case SHOW_DO_WAIT:
-	case SHOW_DO_DONE:
+	case REPORT_DO_REFUSE:
+	case REPORT_DO_WAIT:
+	case REPORT_DO_DONE:
 		break;
 	}
 	return err_set(err, ERR_BUG, "unknown step %d", (int)n->act);
@@ -362,17 +362,17 @@ static int act(struct handover *h, const struct show_next *n, struct err *err)
 /* Report a refusal, and each step of a promotion before the next one as done, including those of
  * earlier runs. A finding is named after the command, or after the step of a promotion; one that is
  * complete counts as its last step. 1: refused. */
-static int report(struct handover *h, const struct show_next *n, const char **name)
+static int report(struct handover *h, const struct report_next *n, const char **name)
 {
 	*name = h->name ? h->name
-			: show_steps[n->step < SHOW_N_STEPS ? n->step : SHOW_STEP_SWAP].name;
-	if (n->act == SHOW_DO_REFUSE) {
-		show_found(&h->f, SHOW_IS_NO, *name, n->next, "%s", n->why);
+			: report_steps[n->step < REPORT_N_STEPS ? n->step : REPORT_STEP_SWAP].name;
+	if (n->act == REPORT_DO_REFUSE) {
+		report_found(&h->f, REPORT_IS_NO, *name, n->next, "%s", n->why);
 		return 1;
 	}
 	for (; !h->name && h->step < n->step; h->step++)
-		show_found(&h->f, SHOW_IS_OK, show_steps[h->step].name, NULL, "%s",
-			show_steps[h->step].done);
+		report_found(&h->f, REPORT_IS_OK, report_steps[h->step].name, NULL, "%s",
+			report_steps[h->step].done);
 	return 0;
 }
 
@@ -380,23 +380,23 @@ static int report(struct handover *h, const struct show_next *n, const char **na
 static int go(struct handover *h, struct err *err)
 {
 	for (;;) {
-		struct show_next n;
+		struct report_next n;
 		const char *name = NULL;
 		int rc = look(h, &n, err);
 
 		if (rc == 0 && report(h, &n, &name) != 0)
 			return 1;
-		if (rc == 0 && n.act == SHOW_DO_DONE)
+		if (rc == 0 && n.act == REPORT_DO_DONE)
 			return 0;
 		/* After a change look again at once; its effect may allow the next step. */
-		if (rc == 0 && n.act != SHOW_DO_WAIT && (rc = act(h, &n, err)) == 0)
+		if (rc == 0 && n.act != REPORT_DO_WAIT && (rc = act(h, &n, err)) == 0)
 			continue;
 		if (rc < 0) {
 			if (h->t->interrupted ||
 				(err->kind != ERR_TRANSIENT && err->kind != ERR_CONFLICT))
 				return -1;
 			/* Another look may resolve it. */
-			n = (struct show_next){.act = SHOW_DO_WAIT,
+			n = (struct report_next){.act = REPORT_DO_WAIT,
 				.step = h->step,
 				.next = "run the command again: it continues where it stopped"};
 			snprintf(n.why, sizeof(n.why), "%s", err->text);
@@ -410,7 +410,7 @@ static int go(struct handover *h, struct err *err)
 			h->told = xstrdup(n.why);
 		}
 		if (clock_boot_ms() >= h->end_ms) {
-			show_found(&h->f, SHOW_IS_NO, name, n.next, "timed out: %s", n.why);
+			report_found(&h->f, REPORT_IS_NO, name, n.next, "timed out: %s", n.why);
 			return 1;
 		}
 		if (tool_sleep(h->t, POLL_MS, err) < 0)
@@ -421,20 +421,20 @@ static int go(struct handover *h, struct err *err)
 /* Report what go() would do; change nothing. */
 static int go_dry(struct handover *h, struct err *err)
 {
-	struct show_next n;
+	struct report_next n;
 	const char *name;
 
 	if (look(h, &n, err) < 0)
 		return -1;
 	if (report(h, &n, &name) != 0)
 		return 1;
-	for (enum show_step s = n.step; s < SHOW_N_STEPS; s++) {
-		if (s == n.step && n.act == SHOW_DO_WAIT)
-			show_found(&h->f, SHOW_IS_NOTE, show_steps[s].name, n.next,
+	for (enum report_step s = n.step; s < REPORT_N_STEPS; s++) {
+		if (s == n.step && n.act == REPORT_DO_WAIT)
+			report_found(&h->f, REPORT_IS_NOTE, report_steps[s].name, n.next,
 				"would wait: %s", n.why);
 		else
-			show_found(&h->f, SHOW_IS_NOTE, show_steps[s].name, NULL, "would %s",
-				show_steps[s].todo);
+			report_found(&h->f, REPORT_IS_NOTE, report_steps[s].name, NULL, "would %s",
+				report_steps[s].todo);
 	}
 	return 0;
 }
@@ -484,7 +484,7 @@ static int start(struct handover *h, const char *from, struct err *err)
 static int end(struct handover *h, int rc)
 {
 	for (size_t i = 0; i < N_ENDS; i++) {
-		show_world_fini(&h->world[i]);
+		report_world_fini(&h->world[i]);
 		free(h->version[i]);
 	}
 	free(h->told);
@@ -523,24 +523,24 @@ struct takes {
 	struct tool *t;
 	const char *name;          /* static: name of the option */
 	struct tool_server source; /* the connection to the source, once it was used */
-	struct show_world from, to;
+	struct report_world from, to;
 	bool accept; /* --accept-source: from is read, too */
-	struct show_findings f;
+	struct report_findings f;
 	uint64_t end_ms;
 };
 
 /* Ask for the number of objects: typing it shows that the list was read. */
-static int ask(struct takes *x, const struct show_deletes *d, struct err *err)
+static int ask(struct takes *x, const struct report_deletes *d, struct err *err)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	cleanup_free char *number = xasprintf("%zu", d->all);
 
-	show_deletes_text(d, &text);
+	report_deletes_text(d, &text);
 	if (x->accept)
 		strbuf_addf(&text,
 			": the target has them; the source, with %zu Machines, %zu AttestationKeys and %zu ApprovedImages, does not.",
-			x->from.list[SHOW_MACHINE].n, x->from.list[SHOW_KEY].n,
-			x->from.list[SHOW_IMAGE].n);
+			x->from.list[REPORT_MACHINE].n, x->from.list[REPORT_KEY].n,
+			x->from.list[REPORT_IMAGE].n);
 	else
 		strbuf_adds(&text,
 			": the source no longer lists them, and their deletion was not observed.");
@@ -550,12 +550,13 @@ static int ask(struct takes *x, const struct show_deletes *d, struct err *err)
 }
 
 /* Delete by UID, so that what was created since the list was read stays. */
-static int delete_all(struct takes *x, const struct show_deletes *d, struct err *err)
+static int delete_all(struct takes *x, const struct report_deletes *d, struct err *err)
 {
-	static const struct kobj_gvk *const gvk[SHOW_N_KINDS] = {
-		[SHOW_MACHINE] = &kobj_machine, [SHOW_KEY] = &kobj_ak, [SHOW_IMAGE] = &kobj_image};
+	static const struct kobj_gvk *const gvk[REPORT_N_KINDS] = {[REPORT_MACHINE] = &kobj_machine,
+		[REPORT_KEY] = &kobj_ak,
+		[REPORT_IMAGE] = &kobj_image};
 
-	for (unsigned k = 0; k < SHOW_N_KINDS; k++)
+	for (unsigned k = 0; k < REPORT_N_KINDS; k++)
 		for (size_t i = 0; i < d->n[k]; i++) {
 			if (tool_delete(x->t, gvk[k], d->v[k][i], err) == 0)
 				continue;
@@ -568,28 +569,28 @@ static int delete_all(struct takes *x, const struct show_deletes *d, struct err 
 }
 
 /* Read all lists of a cluster, or fail: an object missing from a partial list would seem to be deleted. */
-static int read_copies(struct takes *x, const char *end, struct show_world *w, struct err *err)
+static int read_copies(struct takes *x, const char *end, struct report_world *w, struct err *err)
 {
 	if (tool_load_all(x->t, COPIES, w, err) < 0)
 		return err_wrap(err, "the %s", end);
-	return show_cluster(w) ? 0 : no_cluster(x->t, "", err);
+	return report_cluster(w) ? 0 : no_cluster(x->t, "", err);
 }
 
 /* Wait until the operator has revoked all of them. 1: not in time, and reported. */
-static int wait_for(struct takes *x, const struct show_deletes *d, struct err *err)
+static int wait_for(struct takes *x, const struct report_deletes *d, struct err *err)
 {
-	cleanup_show_world struct show_world now = {.ns = NULL};
+	cleanup_show_world struct report_world now = {.ns = NULL};
 
 	for (;;) {
 		size_t left;
 
 		if (read_copies(x, "target", &now, err) < 0)
 			return -1;
-		left = show_deletes_left(d, &now);
+		left = report_deletes_left(d, &now);
 		if (!left)
 			return 0;
 		if (clock_boot_ms() >= x->end_ms) {
-			show_found(&x->f, SHOW_IS_NO, x->name,
+			report_found(&x->f, REPORT_IS_NO, x->name,
 				"tecctl status at the target; its operator continues",
 				"%zu of %zu objects are still being deleted: not every Trustee of the target has confirmed the revocation",
 				left, d->all);
@@ -603,37 +604,37 @@ static int wait_for(struct takes *x, const struct show_deletes *d, struct err *e
 /* Check, show, ask, delete, wait. The target must be allowed to delete copies. */
 static int take(struct takes *x, struct err *err)
 {
-	struct show_authority from = {.name = NULL}, to;
-	cleanup_show_deletes struct show_deletes d = {.all = 0};
+	struct report_authority from = {.name = NULL}, to;
+	cleanup_show_deletes struct report_deletes d = {.all = 0};
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
-	struct show_next n;
+	struct report_next n;
 	int rc;
 
-	show_authority(show_cluster(&x->to), &to);
+	report_authority(report_cluster(&x->to), &to);
 	if (x->accept)
-		show_authority(show_cluster(&x->from), &from);
-	n = show_deletes_next(x->accept ? &from : NULL, &to);
-	if (n.act != SHOW_DO_DONE) {
-		show_found(&x->f, SHOW_IS_NO, x->name, n.next, "%s", n.why);
+		report_authority(report_cluster(&x->from), &from);
+	n = report_deletes_next(x->accept ? &from : NULL, &to);
+	if (n.act != REPORT_DO_DONE) {
+		report_found(&x->f, REPORT_IS_NO, x->name, n.next, "%s", n.why);
 		return 1;
 	}
-	show_deletes_find(x->accept ? &x->from : NULL, &x->to, &d);
+	report_deletes_find(x->accept ? &x->from : NULL, &x->to, &d);
 	if (!d.all) {
-		show_found(&x->f, SHOW_IS_OK, x->name, NULL, "nothing to delete");
+		report_found(&x->f, REPORT_IS_OK, x->name, NULL, "nothing to delete");
 		return 0;
 	}
-	show_deletes_text(&d, &text);
+	report_deletes_text(&d, &text);
 	rc = ask(x, &d, err);
 	if (rc == 0)
 		rc = delete_all(x, &d, err);
 	if (rc == 0)
 		rc = wait_for(x, &d, err);
 	if (rc == 0)
-		show_found(&x->f, SHOW_IS_OK, x->name, NULL, "deleted: %s", strbuf_str(&text));
+		report_found(&x->f, REPORT_IS_OK, x->name, NULL, "deleted: %s", strbuf_str(&text));
 	return rc;
 }
 
-/* The target is read first: show_deletes_find() needs that order. It stays the server in use. The
+/* The target is read first: report_deletes_find() needs that order. It stays the server in use. The
  * result is a finding, as of the other commands of a handover. */
 static int follow_deletes(struct tool *t, bool accept, struct err *err)
 {
@@ -657,8 +658,8 @@ static int follow_deletes(struct tool *t, bool accept, struct err *err)
 	}
 	if (rc == 0)
 		rc = take(&x, err);
-	show_world_fini(&x.from);
-	show_world_fini(&x.to);
+	report_world_fini(&x.from);
+	report_world_fini(&x.to);
 	rc = tool_findings_end(t, &x.f, rc < 0 ? -1 : 0);
 	tool_server_fini(&x.source);
 	return rc;
@@ -689,7 +690,7 @@ int tool_follow(struct tool *t, struct err *err)
 	if (rc == 0)
 		rc = go(&h, err);
 	if (rc == 0)
-		show_found(&h.f, SHOW_IS_OK, h.name, NULL,
+		report_found(&h.f, REPORT_IS_OK, h.name, NULL,
 			"the target follows the source and is up to date");
 	if (t->interrupted)
 		tool_say(stderr,
@@ -720,11 +721,11 @@ static int promote(struct handover *h, struct err *err)
 		h->with.to_version = h->version[TO];
 	}
 	if (rc == 0 && h->what == PROMOTE && h->a[FROM].is == MODEL_AUTHORITY_SELF) {
-		if (read_end(h, FROM, 1u << SHOW_MACHINE, err) < 0)
+		if (read_end(h, FROM, 1u << REPORT_MACHINE, err) < 0)
 			return -1;
-		n = show_unbound(&h->world[FROM], &first);
+		n = report_unbound(&h->world[FROM], &first);
 		if (n)
-			show_found(&h->f, SHOW_IS_NOTE, "registering",
+			report_found(&h->f, REPORT_IS_NOTE, "registering",
 				"wait until they have registered, or reboot those nodes afterwards",
 				"%zu Machines of the last 10 minutes have no AttestationKey yet (%.63s): their nodes would have to restart their first boot",
 				n, first);
@@ -732,7 +733,7 @@ static int promote(struct handover *h, struct err *err)
 	if (rc == 0)
 		rc = dry ? go_dry(h, err) : go(h, err);
 	if (rc == 0 && h->what == ABORT)
-		show_found(&h->f, SHOW_IS_OK, h->name, NULL,
+		report_found(&h->f, REPORT_IS_OK, h->name, NULL,
 			"the source decides, and the target will not take over");
 	return rc;
 }
@@ -754,7 +755,7 @@ static int promote_alone(struct tool *t, struct err *err)
 	if (rc == 0)
 		rc = go(&h, err);
 	if (rc == 0)
-		show_found(&h.f, SHOW_IS_OK, h.name, NULL,
+		report_found(&h.f, REPORT_IS_OK, h.name, NULL,
 			"the target decides, with epoch %" PRId64, h.a[FROM].epoch);
 	if (t->interrupted && h.confirmed)
 		tool_say(stderr,
@@ -794,13 +795,13 @@ int tool_promote(struct tool *t, struct err *err)
  * header since they were installed. Also of the peer's, if the peer names only that cluster. */
 static int warn_of_nodes(struct handover *h, struct err *err)
 {
-	struct json_object *cluster = show_cluster(&h->world[FROM]);
+	struct json_object *cluster = report_cluster(&h->world[FROM]);
 	const char *address = json_get_str(cluster, "spec/publicTrusteeAddr");
-	struct show_world *w = &h->world[TO];
+	struct report_world *w = &h->world[TO];
 	int rc;
 
-	if (show_asks_only(cluster, address))
-		show_found(&h->f, SHOW_IS_NOTE, "nodes",
+	if (report_asks_only(cluster, address))
+		report_found(&h->f, REPORT_IS_NOTE, "nodes",
 			"make sure that no disk of such a node is still needed, or run tec-node rebind-servers there",
 			"spec.trusteeServers names no other server: nodes installed with this cluster use no other");
 	if (!conf_is_set(h->t->conf, "peer"))
@@ -808,12 +809,12 @@ static int warn_of_nodes(struct handover *h, struct err *err)
 	tool_swap(h->t, &h->other);
 	rc = connect_to(h->t, "peer", err);
 	if (rc == 0)
-		rc = tool_load(h->t, 1u << SHOW_CLUSTER, w, err);
-	if (rc == 0 && !show_cluster(w))
+		rc = tool_load(h->t, 1u << REPORT_CLUSTER, w, err);
+	if (rc == 0 && !report_cluster(w))
 		rc = no_cluster(h->t, "", err);
 	tool_swap(h->t, &h->other);
-	if (rc == 0 && show_asks_only(show_cluster(w), address))
-		show_found(&h->f, SHOW_IS_NOTE, "peer",
+	if (rc == 0 && report_asks_only(report_cluster(w), address))
+		report_found(&h->f, REPORT_IS_NOTE, "peer",
 			"set publicTrusteeAddr and trusteeServers of the peer, then tec-node rebind-servers on its nodes",
 			"the peer names only %s, which is being retired: its nodes use no other server",
 			address);
@@ -834,7 +835,7 @@ int tool_retire(struct tool *t, struct err *err)
 	if (rc == 0)
 		rc = go(&h, err);
 	if (rc == 0)
-		show_found(&h.f, SHOW_IS_OK, h.name, NULL,
+		report_found(&h.f, REPORT_IS_OK, h.name, NULL,
 			"every key is revoked, and the cluster is Retired");
 	if (t->interrupted && h.confirmed)
 		tool_say(stderr,

@@ -27,8 +27,8 @@
 #include "tec/model/image.h"
 #include "tec/model/pcrmsg.h"
 #include "tec/model/pcrs.h"
-#include "tec/show/handover.h"
-#include "tec/show/image.h"
+#include "tec/report/handover.h"
+#include "tec/report/image.h"
 
 #define POLL_MS  250
 #define NO_NONCE "00000000000000000000000000000000"
@@ -40,18 +40,18 @@ static int make_image(
 	struct tool *t, const char *reference, bool handed_in, char **name, struct err *err)
 {
 	const char *given = conf_str(t->conf, "name");
-	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_show_world struct report_world w = {.ns = NULL};
 	cleanup_strbuf struct strbuf path = STRBUF_INIT;
 	cleanup_json struct json_object *o = NULL;
 	int exists;
 
-	if (show_image_check(reference, given, err) < 0 ||
-		tool_load(t, 1u << SHOW_IMAGE, &w, err) < 0)
+	if (report_image_check(reference, given, err) < 0 ||
+		tool_load(t, 1u << REPORT_IMAGE, &w, err) < 0)
 		return -1;
-	exists = show_image_choose(&w, given, reference, name, err);
+	exists = report_image_choose(&w, given, reference, name, err);
 	if (exists)
 		return exists < 0 ? -1 : 0;
-	o = show_image_new(*name, reference, handed_in);
+	o = report_image_new(*name, reference, handed_in);
 	kobj_path(&kobj_image, t->ns, NULL, NULL, &path);
 	strbuf_adds(&path, "?fieldManager=tecctl");
 	if (tool_ask(t, "POST", strbuf_str(&path), "application/json", o, NULL, err) < 0)
@@ -68,12 +68,12 @@ static int hand_in(struct tool_compute *c, const char *name, const char *referen
 {
 	cleanup_json struct json_object *platforms = json_arr(), *body = json_obj();
 	cleanup_strbuf struct strbuf message = STRBUF_INIT, path = STRBUF_INIT;
-	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_show_world struct report_world w = {.ns = NULL};
 	struct json_object *names;
 
-	if (tool_load(c->t, 1u << SHOW_CLUSTER, &w, err) < 0)
+	if (tool_load(c->t, 1u << REPORT_CLUSTER, &w, err) < 0)
 		return -1;
-	names = json_get_arr(show_cluster(&w), "spec/attestation/platformConfigMaps");
+	names = json_get_arr(report_cluster(&w), "spec/attestation/platformConfigMaps");
 	for (size_t i = 0; i < json_len(names); i++) {
 		cleanup_json struct json_object *map = tool_get(
 			c->t, &kobj_configmap, json_object_get_string(json_at(names, i)), err);
@@ -98,11 +98,11 @@ static int wait_for_image(struct tool *t, const char *name, struct err *err)
 
 	for (;;) {
 		cleanup_json struct json_object *image = tool_get(t, &kobj_image, name, err);
-		const char *message = json_get_str(show_condition(image, "Committed"), "message");
+		const char *message = json_get_str(report_condition(image, "Committed"), "message");
 
 		if (!image)
 			return -1;
-		if (show_is_true(image, "Committed")) {
+		if (report_is_true(image, "Committed")) {
 			tool_say(stdout, "approvedimage %s is in force", name);
 			return 0;
 		}
@@ -112,7 +112,7 @@ static int wait_for_image(struct tool *t, const char *name, struct err *err)
 			told = xstrdup(message);
 		}
 		if (clock_boot_ms() >= end)
-			return show_image_late(image, t->wait_ms / 1000, err);
+			return report_image_late(image, t->wait_ms / 1000, err);
 		if (tool_sleep(t, POLL_MS, err) < 0)
 			return -1;
 	}
@@ -129,7 +129,7 @@ static int compute_rootfs(
 
 	if (tool_ask(c->t, "GET", "/version", NULL, NULL, &version, err) < 0)
 		return -1;
-	if (!show_is_standalone(json_get_str(version, "gitVersion")))
+	if (!report_is_standalone(json_get_str(version, "gitVersion")))
 		return err_set(err, ERR_INVALID,
 			"option --rootfs requires tec-operator --standalone; %.60s computes values in Jobs; next step: tecctl image approve REF",
 			c->t->server);
@@ -137,7 +137,7 @@ static int compute_rootfs(
 		tool_compute_values(c, &values, err) < 0)
 		return -1;
 	if (!*reference)
-		*reference = show_image_reference(strbuf_str(&values), values.len);
+		*reference = report_image_reference(strbuf_str(&values), values.len);
 	return 0;
 }
 
@@ -193,7 +193,7 @@ static int verify(
 		model_pcrmsg_read(strbuf_str(&message), message.len, NO_NONCE,
 			model_image_digest(e->reference), &m, err) < 0)
 		return -1;
-	n_bad = show_image_unlike(e, &m);
+	n_bad = report_image_unlike(e, &m);
 	if (n_bad)
 		tool_say(stdout,
 			"approvedimage %s: %zu of %zu value sets in force do not match the image; next step: tecctl image explain %s",
@@ -207,16 +207,16 @@ static int verify(
 /* The values in force are those in the operator's ConfigMap, not those of the ApprovedImage. */
 int tool_image_verify(struct tool *t, struct err *err)
 {
-	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_show_world struct report_world w = {.ns = NULL};
 	cleanup_model_pcrs struct model_pcrs *pcrs = NULL;
 	struct tool_compute c = {.t = t};
 	const char *name = conf_operand(t->conf);
 	const struct model_pcrs_entry *e = NULL;
 	int rc;
 
-	if (tool_load(t, 1u << SHOW_CONFIGMAP, &w, err) < 0)
+	if (tool_load(t, 1u << REPORT_CONFIGMAP, &w, err) < 0)
 		return -1;
-	pcrs = show_pcrs(&w);
+	pcrs = report_pcrs(&w);
 	e = pcrs ? model_pcrs_find(pcrs, name) : NULL;
 	if (!e || e->why || !model_image_digest(e->reference))
 		return err_set(err, ERR_NOT_FOUND,

@@ -11,52 +11,52 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
-#include "tec/show/lists.h"
-#include "tec/show/status.h"
-#include "tec/show/text.h"
-#include "tec/show/why.h"
+#include "tec/report/lists.h"
+#include "tec/report/status.h"
+#include "tec/report/text.h"
+#include "tec/report/why.h"
 
 #define WATCH_MS 2000
 
 /* What each command reads: all kinds that its answer may be in. */
 static const struct {
 	unsigned kinds;
-	bool list;           /* it prints a list of the next kind */
-	enum show_kind kind; /* of the list, or of the object that the operand names */
+	bool list;             /* it prints a list of the next kind */
+	enum report_kind kind; /* of the list, or of the object that the operand names */
 } wants[TOOL_N_COMMANDS] = {
 	/* ConfigMaps tell the variants; without the right to read them they are shown as unknown. */
-	[TOOL_STATUS] = {TOOL_SYSTEM | 1u << SHOW_CONFIGMAP, false, SHOW_CLUSTER},
-	[TOOL_WHY] = {TOOL_ALL, false, SHOW_MACHINE},
-	[TOOL_MACHINE_SHOW] = {1u << SHOW_MACHINE | 1u << SHOW_KEY, false, SHOW_MACHINE},
-	[TOOL_IMAGE_EXPLAIN] = {1u << SHOW_IMAGE | 1u << SHOW_CONFIGMAP, false, SHOW_IMAGE},
-	[TOOL_MACHINE_LIST] = {1u << SHOW_MACHINE, true, SHOW_MACHINE},
-	[TOOL_KEY_LIST] = {1u << SHOW_KEY, true, SHOW_KEY},
-	[TOOL_IMAGE_LIST] = {1u << SHOW_IMAGE, true, SHOW_IMAGE},
+	[TOOL_STATUS] = {TOOL_SYSTEM | 1u << REPORT_CONFIGMAP, false, REPORT_CLUSTER},
+	[TOOL_WHY] = {TOOL_ALL, false, REPORT_MACHINE},
+	[TOOL_MACHINE_SHOW] = {1u << REPORT_MACHINE | 1u << REPORT_KEY, false, REPORT_MACHINE},
+	[TOOL_IMAGE_EXPLAIN] = {1u << REPORT_IMAGE | 1u << REPORT_CONFIGMAP, false, REPORT_IMAGE},
+	[TOOL_MACHINE_LIST] = {1u << REPORT_MACHINE, true, REPORT_MACHINE},
+	[TOOL_KEY_LIST] = {1u << REPORT_KEY, true, REPORT_KEY},
+	[TOOL_IMAGE_LIST] = {1u << REPORT_IMAGE, true, REPORT_IMAGE},
 };
 
 /* An empty list is one sentence, as of kubectl. -o json and yaml print the objects themselves, as
  * an array. */
 static void list(
-	struct tool *t, enum show_kind kind, const struct show_world *w, struct strbuf *out)
+	struct tool *t, enum report_kind kind, const struct report_world *w, struct strbuf *out)
 {
 	cleanup_json struct json_object *items = json_arr();
-	const struct show_list *l = &w->list[kind];
+	const struct report_list *l = &w->list[kind];
 
 	if (t->output == TOOL_TEXT && !l->n)
 		strbuf_addf(out, "No %s in namespace %s.\n",
-			kind == SHOW_MACHINE ? "Machines"
-			: kind == SHOW_KEY   ? "AttestationKeys"
-					     : "ApprovedImages",
+			kind == REPORT_MACHINE ? "Machines"
+			: kind == REPORT_KEY   ? "AttestationKeys"
+					       : "ApprovedImages",
 			t->ns);
-	else if (t->output == TOOL_TEXT && kind == SHOW_MACHINE)
-		show_machines(w, t->colours, out);
-	else if (t->output == TOOL_TEXT && kind == SHOW_KEY)
-		show_keys(w, t->colours, out);
+	else if (t->output == TOOL_TEXT && kind == REPORT_MACHINE)
+		report_machines(w, t->colours, out);
+	else if (t->output == TOOL_TEXT && kind == REPORT_KEY)
+		report_keys(w, t->colours, out);
 	else if (t->output == TOOL_TEXT)
-		show_images(w, t->colours, out);
+		report_images(w, t->colours, out);
 	for (size_t i = 0; i < l->n && t->output != TOOL_TEXT; i++) {
 		if (t->output == TOOL_NAME)
-			show_line(out, "%s", show_name(l->v[i]));
+			report_line(out, "%s", report_name(l->v[i]));
 		else
 			json_push(items, json_object_get(l->v[i]));
 	}
@@ -68,16 +68,16 @@ static void list(
 static int page(struct tool *t, struct strbuf *out, struct err *err)
 {
 	size_t command = conf_command(t->conf);
-	enum show_kind kind = wants[command].kind;
+	enum report_kind kind = wants[command].kind;
 	const char *name = conf_operand(t->conf);
 	unsigned kinds = wants[command].kinds;
-	cleanup_show_world struct show_world w = {.ns = NULL};
+	cleanup_show_world struct report_world w = {.ns = NULL};
 	cleanup_json struct json_object *made = NULL;
 	struct json_object *o = NULL;
 
 	/* The table shows the key of each Machine. */
 	if (command == TOOL_MACHINE_LIST && t->output == TOOL_TEXT)
-		kinds |= 1u << SHOW_KEY;
+		kinds |= 1u << REPORT_KEY;
 	if (tool_load(t, kinds, &w, err) < 0)
 		return -1;
 	if (wants[command].list) {
@@ -86,26 +86,26 @@ static int page(struct tool *t, struct strbuf *out, struct err *err)
 		list(t, kind, &w, out);
 		return 0;
 	}
-	if (kind == SHOW_MACHINE && !(o = show_machine_find(&w, name, err)))
+	if (kind == REPORT_MACHINE && !(o = report_machine_find(&w, name, err)))
 		return -1;
-	if (kind == SHOW_IMAGE && !(o = show_find(&w, kind, name)))
+	if (kind == REPORT_IMAGE && !(o = report_find(&w, kind, name)))
 		return err_set(err, ERR_NOT_FOUND,
 			"no ApprovedImage in namespace %.63s has the name %.80s; next step: tecctl image list",
 			t->ns, log_esc(name));
 	if (command == TOOL_STATUS)
-		o = made = show_status(&w);
+		o = made = report_status(&w);
 	else if (command == TOOL_WHY)
-		o = made = show_why(&w, o);
+		o = made = report_why(&w, o);
 	if (t->output != TOOL_TEXT)
 		tool_document(t, o, out);
 	else if (command == TOOL_STATUS)
-		show_status_text(o, t->colours, out);
+		report_status_text(o, t->colours, out);
 	else if (command == TOOL_WHY)
-		show_why_text(o, t->colours, out);
+		report_why_text(o, t->colours, out);
 	else if (command == TOOL_MACHINE_SHOW)
-		show_machine(&w, o, t->colours, out);
+		report_machine(&w, o, t->colours, out);
 	else
-		show_image(&w, o, t->colours, out);
+		report_image(&w, o, t->colours, out);
 	return 0;
 }
 
@@ -114,7 +114,7 @@ static int page(struct tool *t, struct strbuf *out, struct err *err)
 int tool_look(struct tool *t, struct err *err)
 {
 	bool watches = conf_bool(t->conf, "watch");
-	struct show_watch w = {.started = false};
+	struct report_watch w = {.started = false};
 	int rc = wants[conf_command(t->conf)].list ? 0 : tool_refuse_name(t, err);
 
 	while (rc == 0) {
@@ -126,7 +126,7 @@ int tool_look(struct tool *t, struct err *err)
 			break;
 		}
 		if (rc == 0) {
-			show_watch_page(&w, t->colours, &now, &out);
+			report_watch_page(&w, t->colours, &now, &out);
 			fputs(strbuf_str(&out), stdout);
 		} else if (w.started && !t->interrupted && err->kind == ERR_TRANSIENT) {
 			tool_say(stderr, "tecctl: %s; retrying", err->text);
@@ -139,6 +139,6 @@ int tool_look(struct tool *t, struct err *err)
 		else
 			rc = tool_sleep(t, WATCH_MS, err);
 	}
-	show_watch_fini(&w);
+	report_watch_fini(&w);
 	return rc;
 }

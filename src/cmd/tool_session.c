@@ -23,8 +23,8 @@
 #include "tec/model/cluster.h"
 #include "tec/model/configmap.h"
 #include "tec/model/pcrs.h"
-#include "tec/show/handover.h"
-#include "tec/show/text.h"
+#include "tec/report/handover.h"
+#include "tec/report/text.h"
 
 #define ANSWER_MAX      (48u << 20) /* bytes of one answer */
 #define PAGE            "500"       /* objects per request, as kubectl */
@@ -99,7 +99,7 @@ int tool_connect(struct tool *t, const char *place, struct err *err)
 	const char *ns;
 	struct k8s_kubeconfig *k;
 
-	if (place && show_place(place, &t->from, &of_place, err) < 0)
+	if (place && report_place(place, &t->from, &of_place, err) < 0)
 		return -1;
 	k = place ? k8s_kubeconfig_load(t->from, NULL, err) : load_config(t, err);
 	if (!k)
@@ -209,16 +209,16 @@ void tool_say(FILE *to, const char *fmt, ...)
 	va_start(ap, fmt);
 	strbuf_vaddf(&text, fmt, ap);
 	va_end(ap);
-	show_line(&line, "%s", strbuf_str(&text));
+	report_line(&line, "%s", strbuf_str(&text));
 	fputs(strbuf_str(&line), to);
 }
 
 void tool_document(const struct tool *t, struct json_object *o, struct strbuf *out)
 {
 	if (t->output == TOOL_YAML)
-		show_yaml(out, o);
+		report_yaml(out, o);
 	else
-		show_json(out, o);
+		report_json(out, o);
 }
 
 int tool_refuse_name(const struct tool *t, struct err *err)
@@ -264,7 +264,7 @@ int tool_confirm_word(struct tool *t, const char *question, const char *word, st
 	struct loop_fd *in;
 	int rc;
 
-	show_safe(&safe, question);
+	report_safe(&safe, question);
 	fputs(strbuf_str(&safe), stderr);
 	if (!isatty(STDIN_FILENO)) {
 		fputc('\n', stderr);
@@ -378,7 +378,7 @@ int tool_patch(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o
 	json_add(patch, "metadata", meta);
 	if (take_spec)
 		json_add(patch, "spec", take_spec);
-	kobj_path(gvk, t->ns, show_name(o), NULL, &path);
+	kobj_path(gvk, t->ns, report_name(o), NULL, &path);
 	strbuf_adds(&path, "?fieldManager=tecctl");
 	return tool_ask(
 		t, "PATCH", strbuf_str(&path), "application/merge-patch+json", patch, NULL, err);
@@ -394,15 +394,15 @@ int tool_delete(struct tool *t, const struct kobj_gvk *gvk, struct json_object *
 	json_add_str(options, "propagationPolicy", "Background");
 	json_add(options, "preconditions",
 		json_add_str(json_obj(), "uid", json_get_str(o, "metadata/uid")));
-	kobj_path(gvk, t->ns, show_name(o), NULL, &path);
+	kobj_path(gvk, t->ns, report_name(o), NULL, &path);
 	return tool_ask(t, "DELETE", strbuf_str(&path), "application/json", options, NULL, err);
 }
 
 /* ---- lists */
 
 /* List in pages; the API server serves all of them from one snapshot. */
-static int list_pages(struct tool *t, const struct kobj_gvk *gvk, enum show_kind kind,
-	struct show_world *w, struct err *err)
+static int list_pages(struct tool *t, const struct kobj_gvk *gvk, enum report_kind kind,
+	struct report_world *w, struct err *err)
 {
 	cleanup_free char *next = NULL;
 
@@ -422,7 +422,7 @@ static int list_pages(struct tool *t, const struct kobj_gvk *gvk, enum show_kind
 			return -1;
 		items = json_get_arr(page, "items");
 		for (size_t i = 0; i < json_len(items); i++)
-			show_world_take(w, kind, json_object_get(json_at(items, i)));
+			report_world_take(w, kind, json_object_get(json_at(items, i)));
 		/* A token that has expired (410) ends the list with an error; the command can
 		 * be repeated. */
 		more = json_get_str(page, "metadata/continue");
@@ -433,7 +433,7 @@ static int list_pages(struct tool *t, const struct kobj_gvk *gvk, enum show_kind
 }
 
 /* Read the two ConfigMaps that reports need; either may not exist yet. */
-static int get_maps(struct tool *t, struct show_world *w, struct err *err)
+static int get_maps(struct tool *t, struct report_world *w, struct err *err)
 {
 	static const char *const names[] = {MODEL_PCRS_CONFIGMAP, MODEL_RV_CONFIGMAP};
 
@@ -444,81 +444,82 @@ static int get_maps(struct tool *t, struct show_world *w, struct err *err)
 			return -1;
 		err_clear(err);
 		if (o)
-			show_world_take(w, SHOW_CONFIGMAP, o);
+			report_world_take(w, REPORT_CONFIGMAP, o);
 	}
 	return 0;
 }
 
 /* Lists that fail with 403 are recorded in w. If every list fails, the first error is returned. */
-int tool_load(struct tool *t, unsigned kinds, struct show_world *w, struct err *err)
+int tool_load(struct tool *t, unsigned kinds, struct report_world *w, struct err *err)
 {
-	static const struct kobj_gvk *const gvks[SHOW_N_KINDS] = {[SHOW_CLUSTER] = &kobj_cluster,
-		[SHOW_MACHINE] = &kobj_machine,
-		[SHOW_KEY] = &kobj_ak,
-		[SHOW_IMAGE] = &kobj_image,
-		[SHOW_CONFIGMAP] = NULL,
-		[SHOW_EVENT] = &kobj_event};
+	static const struct kobj_gvk *const gvks[REPORT_N_KINDS] = {
+		[REPORT_CLUSTER] = &kobj_cluster,
+		[REPORT_MACHINE] = &kobj_machine,
+		[REPORT_KEY] = &kobj_ak,
+		[REPORT_IMAGE] = &kobj_image,
+		[REPORT_CONFIGMAP] = NULL,
+		[REPORT_EVENT] = &kobj_event};
 	unsigned read = 0;
 
 	w->ns = t->ns;
 	w->now_s = clock_wall_s();
-	for (unsigned k = 0; k < SHOW_N_KINDS; k++) {
+	for (unsigned k = 0; k < REPORT_N_KINDS; k++) {
 		struct err why = ERR_INIT;
 		int rc;
 
 		if (!(kinds & 1u << k))
 			continue;
-		rc = gvks[k] ? list_pages(t, gvks[k], (enum show_kind)k, w, &why)
+		rc = gvks[k] ? list_pages(t, gvks[k], (enum report_kind)k, w, &why)
 			     : get_maps(t, w, &why);
 		if (rc == 0) {
 			read++;
 			continue;
 		}
 		/* A 403 may concern this kind only; without an answer there is nothing to show. */
-		show_world_problem(w, (enum show_kind)k, why.text);
+		report_world_problem(w, (enum report_kind)k, why.text);
 		if (why.kind == ERR_TRANSIENT || (why.kind == ERR_DENIED && why.http != 403)) {
 			*err = why;
 			return -1;
 		}
-		if (why.kind == ERR_NOT_FOUND && k == SHOW_CLUSTER)
+		if (why.kind == ERR_NOT_FOUND && k == REPORT_CLUSTER)
 			return err_set(err, ERR_NOT_FOUND,
 				"%.100s has no resource TrustedExecutionCluster; next step: kubectl apply -k crd/, or choose another server",
 				t->server);
 		if (!err_is_set(err))
 			*err = why;
 	}
-	show_world_sort(w);
+	report_world_sort(w);
 	if (!read)
 		return -1;
 	err_clear(err);
 	return 0;
 }
 
-int tool_all_read(const struct show_world *w, unsigned kinds, struct err *err)
+int tool_all_read(const struct report_world *w, unsigned kinds, struct err *err)
 {
-	for (unsigned k = 0; k < SHOW_N_KINDS; k++)
+	for (unsigned k = 0; k < REPORT_N_KINDS; k++)
 		if (kinds & 1u << k && w->list[k].problem)
 			return err_set(err, ERR_DENIED, "%s", w->list[k].problem);
 	return 0;
 }
 
-int tool_load_all(struct tool *t, unsigned kinds, struct show_world *w, struct err *err)
+int tool_load_all(struct tool *t, unsigned kinds, struct report_world *w, struct err *err)
 {
-	show_world_fini(w);
-	*w = (struct show_world){.ns = NULL};
+	report_world_fini(w);
+	*w = (struct report_world){.ns = NULL};
 	return tool_load(t, kinds, w, err) < 0 ? -1 : tool_all_read(w, kinds, err);
 }
 
 /* Parse the cluster as the operator does, so that both agree on defaults. */
 const struct kobj *tool_load_cluster(
-	struct tool *t, unsigned kinds, struct show_world *w, struct err *err)
+	struct tool *t, unsigned kinds, struct report_world *w, struct err *err)
 {
 	struct json_object *cluster;
 	const struct kobj *o;
 
-	if (tool_load(t, kinds | 1u << SHOW_CLUSTER, w, err) < 0)
+	if (tool_load(t, kinds | 1u << REPORT_CLUSTER, w, err) < 0)
 		return NULL;
-	cluster = show_cluster(w);
+	cluster = report_cluster(w);
 	if (!cluster) {
 		err_set(err, ERR_NOT_FOUND,
 			"no TrustedExecutionCluster in namespace %.63s; next step: create one, or give -n NAMESPACE",

@@ -17,7 +17,7 @@
 #include "tec/loop/loop.h"
 #include "tec/loop/signal.h"
 #include "tec/net/httpc.h"
-#include "tec/show/world.h"
+#include "tec/report/world.h"
 
 struct tool {
 	struct conf *conf; /* owned */
@@ -73,24 +73,26 @@ int tool_patch(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o
 int tool_delete(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
 	struct err *err) MUST_CHECK;
 
-#define TOOL_SYSTEM (1u << SHOW_CLUSTER | 1u << SHOW_MACHINE | 1u << SHOW_KEY | 1u << SHOW_IMAGE)
-#define TOOL_ALL    ((1u << SHOW_N_KINDS) - 1)
+#define TOOL_SYSTEM                                                                                \
+	(1u << REPORT_CLUSTER | 1u << REPORT_MACHINE | 1u << REPORT_KEY | 1u << REPORT_IMAGE)
+#define TOOL_ALL ((1u << REPORT_N_KINDS) - 1)
 /* Reads the lists of these kinds into w. A list that may not be read gets a problem in w; an
  * error only if none can be read. */
-int tool_load(struct tool *t, unsigned kinds, struct show_world *w, struct err *err) MUST_CHECK;
+int tool_load(struct tool *t, unsigned kinds, struct report_world *w, struct err *err) MUST_CHECK;
 
 /* Refuses a reading that lacks a list: what it lacks must not look as if it did not exist. */
-int tool_all_read(const struct show_world *w, unsigned kinds, struct err *err) MUST_CHECK;
+int tool_all_read(const struct report_world *w, unsigned kinds, struct err *err) MUST_CHECK;
 /* Both; an earlier reading in w is released. */
-int tool_load_all(struct tool *t, unsigned kinds, struct show_world *w, struct err *err) MUST_CHECK;
+int tool_load_all(
+	struct tool *t, unsigned kinds, struct report_world *w, struct err *err) MUST_CHECK;
 /* As tool_load(), and returns the TrustedExecutionCluster that is served as a struct model_cluster,
  * which the caller unrefs. NULL: ERR_NOT_FOUND names the next step if there is none. */
 const struct kobj *tool_load_cluster(
-	struct tool *t, unsigned kinds, struct show_world *w, struct err *err) MUST_CHECK;
+	struct tool *t, unsigned kinds, struct report_world *w, struct err *err) MUST_CHECK;
 
 /* ---- the person at the terminal */
 
-/* Prints one line for people; text of other programs in it is escaped, see show_safe(). */
+/* Prints one line for people; text of other programs in it is escaped, see report_safe(). */
 void tool_say(FILE *to, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Appends a document as JSON, or as YAML with -o yaml. */
 void tool_document(const struct tool *t, struct json_object *o, struct strbuf *out);
