@@ -30,10 +30,10 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/model/pcrmsg.h"
-#include "tec/boot/compare.h"
-#include "tec/boot/job.h"
-#include "tec/boot/needs.h"
-#include "tec/boot/predict.h"
+#include "tec/measure/compare.h"
+#include "tec/measure/job.h"
+#include "tec/measure/needs.h"
+#include "tec/measure/predict.h"
 #include "tec/net/httpc_late.h"
 #include "tec/oci/authfile.h"
 #include "tec/oci/image.h"
@@ -96,7 +96,7 @@ static void close_dir(int fd)
 /* Read the firmware variables from --efivars-from-log. verify uses its own log unless --efivars
  * is given; an empty log then means no PCR 7. */
 static int read_vars(
-	const struct pcrs_options *o, struct boot_vars *vars, bool *have, struct err *err)
+	const struct pcrs_options *o, struct measure_vars *vars, bool *have, struct err *err)
 {
 	cleanup_free char *log = NULL;
 	size_t len;
@@ -109,24 +109,24 @@ static int read_vars(
 		return -1;
 	if (o->command == PCRS_VERIFY && len == 0)
 		return 0;
-	if (boot_vars_from_log(log, len, vars, err) < 0)
+	if (measure_vars_from_log(log, len, vars, err) < 0)
 		return err_wrap(err, "%s", log_esc(o->efivars_log));
 	*have = true;
 	return 0;
 }
 
 /* Open the directories, predict, and close them again. out is filled only on success. */
-static int predict_of(const struct pcrs_options *o, const struct boot_vars *vars, bool vouched,
-	struct boot_variants *out, struct err *err)
+static int predict_of(const struct pcrs_options *o, const struct measure_vars *vars, bool vouched,
+	struct measure_variants *out, struct err *err)
 {
 	/* A Job leaves PCR 7 to the operator, which knows the platforms. */
-	static const unsigned registers[] = {[PCRS_ALL] = BOOT_ALL,
-		[PCRS_PCR4] = BOOT_PCR4,
-		[PCRS_PCR7] = BOOT_PCR7,
-		[PCRS_PCR14] = BOOT_PCR14,
-		[PCRS_VERIFY] = BOOT_ALL | BOOT_PCR11,
-		[PCRS_JOB] = BOOT_PCR4 | BOOT_PCR14};
-	struct boot_conf conf = {.registers = registers[o->command],
+	static const unsigned registers[] = {[PCRS_ALL] = MEASURE_ALL,
+		[PCRS_PCR4] = MEASURE_PCR4,
+		[PCRS_PCR7] = MEASURE_PCR7,
+		[PCRS_PCR14] = MEASURE_PCR14,
+		[PCRS_VERIFY] = MEASURE_ALL | MEASURE_PCR11,
+		[PCRS_JOB] = MEASURE_PCR4 | MEASURE_PCR14};
+	struct measure_conf conf = {.registers = registers[o->command],
 		.rootfs_fd = -1,
 		.efivars_fd = -1,
 		.mokvars_fd = -1,
@@ -146,7 +146,7 @@ static int predict_of(const struct pcrs_options *o, const struct boot_vars *vars
 	if (open_dir(files ? o->rootfs : NULL, "rootfs", &conf.rootfs_fd, err) == 0 &&
 		open_dir(o->efivars, "efivars", &conf.efivars_fd, err) == 0 &&
 		open_dir(o->mok_variables, "mok-variables", &conf.mokvars_fd, err) == 0)
-		rc = boot_predict(&conf, out, err);
+		rc = measure_predict(&conf, out, err);
 	close_dir(conf.rootfs_fd);
 	close_dir(conf.efivars_fd);
 	close_dir(conf.mokvars_fd);
@@ -157,9 +157,9 @@ static int predict_of(const struct pcrs_options *o, const struct boot_vars *vars
 
 /* Predict the values of an image. vouched: a platform is known that starts unsigned programs. */
 static int predict(
-	const struct pcrs_options *o, bool vouched, struct boot_variants *out, struct err *err)
+	const struct pcrs_options *o, bool vouched, struct measure_variants *out, struct err *err)
 {
-	cleanup_boot_vars struct boot_vars vars = {.found = {false}};
+	cleanup_boot_vars struct measure_vars vars = {.found = {false}};
 	bool have;
 
 	if (read_vars(o, &vars, &have, err) < 0)
@@ -243,14 +243,14 @@ static void run_fetch(const struct pcrs_options *o, int into_fd, struct httpc_tl
 		.platform_os = "linux",
 		.platform_arch = o->arch,
 	};
-	struct oci_need needs[BOOT_N_NEEDS];
+	struct oci_need needs[MEASURE_N_NEEDS];
 	struct oci_image_spec spec = {
 		.reference = o->fetch,
 		.resolve = into_fd < 0,
 		.unpack = {.into_fd = into_fd,
 			.needs = needs,
-			.n_needs = BOOT_N_NEEDS,
-			.magic = BOOT_NEED_MAGIC,
+			.n_needs = MEASURE_N_NEEDS,
+			.magic = MEASURE_NEED_MAGIC,
 			.max_kept = KEPT_MAX,
 			.max_total = TOTAL_MAX},
 		.deadline_ms = o->timeout_s * 1000,
@@ -259,9 +259,9 @@ static void run_fetch(const struct pcrs_options *o, int into_fd, struct httpc_tl
 	struct op_scope ops = OP_SCOPE_INIT;
 	struct httpc *http;
 
-	for (size_t i = 0; i < BOOT_N_NEEDS; i++)
+	for (size_t i = 0; i < MEASURE_N_NEEDS; i++)
 		needs[i] = (struct oci_need){
-			boot_needs[i].dir, boot_needs[i].depth, boot_needs[i].name};
+			measure_needs[i].dir, measure_needs[i].depth, measure_needs[i].name};
 	r->loop = loop_new();
 	http = httpc_new(r->loop);
 	(void)oci_image_fetch(r->loop, http, &ops, &conf, &spec, &auth, auth != NULL, on_image, r);
@@ -331,7 +331,7 @@ static int print_json(struct json_object *o, struct err *err)
 /* Print the prediction in the Rust tool's format: "all" prints {"pcrs":[Pcr...]}, other
  * commands their Pcr alone; --variants adds a member. */
 static int print_variants(
-	const struct pcrs_options *o, const struct boot_variants *v, struct err *err)
+	const struct pcrs_options *o, const struct measure_variants *v, struct err *err)
 {
 	cleanup_json struct json_object *answer = NULL;
 	struct json_object *list;
@@ -363,7 +363,7 @@ static int run_pcr11(const struct pcrs_options *o, struct err *err)
 
 	if (fd < 0)
 		return -1;
-	rc = boot_uki(fd, o->file, o->profile, &n_profiles, &events, err);
+	rc = measure_uki(fd, o->file, o->profile, &n_profiles, &events, err);
 	close(fd);
 	if (rc < 0)
 		return -1;
@@ -378,7 +378,7 @@ static int run_pcr11(const struct pcrs_options *o, struct err *err)
 	/* The Rust tool names these events after their sections. */
 	list = json_get_arr(answer, "events");
 	for (size_t i = 0; i < events.n; i++) {
-		const char *name = boot_uki_event_name(events.v[i].id);
+		const char *name = measure_uki_event_name(events.v[i].id);
 
 		json_add_str(json_object_array_get_idx(list, i), "name", name);
 		if (o->explain)
@@ -390,9 +390,9 @@ static int run_pcr11(const struct pcrs_options *o, struct err *err)
 /* Compare a node's event log with the prediction. Exit status 0: equal, 1: different. */
 static int run_verify(const struct pcrs_options *o, struct err *err)
 {
-	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
-	cleanup_boot_comparison struct boot_comparison c = BOOT_COMPARISON_INIT;
-	cleanup_boot_vars struct boot_vars vars = {.found = {false}};
+	cleanup_boot_variants struct measure_variants v = MEASURE_VARIANTS_INIT;
+	cleanup_boot_comparison struct measure_comparison c = MEASURE_COMPARISON_INIT;
+	cleanup_boot_vars struct measure_vars vars = {.found = {false}};
 	cleanup_free char *log = NULL;
 	struct err why = ERR_INIT;
 	bool have;
@@ -408,8 +408,8 @@ static int run_verify(const struct pcrs_options *o, struct err *err)
 		return -1;
 	}
 	/* That the image cannot start is an answer, too; the log may show what did start. */
-	if ((rc < 0 ? boot_compare_refused(why.text, log, len, &c, err)
-		    : boot_compare_log(&v, o->boot_path, log, len, &c, err)) < 0)
+	if ((rc < 0 ? measure_compare_refused(why.text, log, len, &c, err)
+		    : measure_compare_log(&v, o->boot_path, log, len, &c, err)) < 0)
 		return err_wrap(err, "%s", log_esc(o->file));
 	fputs(strbuf_str(&c.report), stdout);
 	if (flush(err) < 0)
@@ -429,7 +429,7 @@ static int run_digest(const struct pcrs_options *o, struct err *err)
 
 		if (fd < 0)
 			return -1;
-		rc = boot_digest(fd, path, digest, err);
+		rc = measure_digest(fd, path, digest, err);
 		close(fd);
 		if (rc < 0)
 			return -1;
@@ -442,7 +442,7 @@ static int run_digest(const struct pcrs_options *o, struct err *err)
 /* Print the name of each file that was written. */
 static int run_extract_vars(const struct pcrs_options *o, struct err *err)
 {
-	cleanup_boot_vars struct boot_vars vars = {.found = {false}};
+	cleanup_boot_vars struct measure_vars vars = {.found = {false}};
 	const char *into = conf_operand_nth(o->conf, 1);
 	cleanup_free char *log = NULL;
 	size_t len;
@@ -451,7 +451,7 @@ static int run_extract_vars(const struct pcrs_options *o, struct err *err)
 	log = file_read(o->file, LOG_MAX, &len, NULL, err);
 	if (!log)
 		return -1;
-	if (boot_vars_from_log(log, len, &vars, err) < 0)
+	if (measure_vars_from_log(log, len, &vars, err) < 0)
 		return err_wrap(err, "%s", log_esc(o->file));
 	dir = open(into, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
@@ -492,7 +492,7 @@ static int predict_platforms(
 		int efivars = -1;
 
 		if (open_dir(p->dir, "platform", &efivars, &why) < 0 ||
-			boot_job_platform(rootfs, efivars, p->name, out, &explain, &why) < 0)
+			measure_job_platform(rootfs, efivars, p->name, out, &explain, &why) < 0)
 			fprintf(stderr, "tec-compute-pcrs: platform %s: %s\n", p->name, why.text);
 		if (o->explain)
 			fputs(strbuf_str(&explain), stderr);
@@ -506,7 +506,7 @@ static int predict_platforms(
  * image. */
 static int run_job(const struct pcrs_options *o, struct err *err)
 {
-	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
+	cleanup_boot_variants struct measure_variants v = MEASURE_VARIANTS_INIT;
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	struct model_platforms platforms = {.n = 0};
 	bool vouched = false;
@@ -520,7 +520,7 @@ static int run_job(const struct pcrs_options *o, struct err *err)
 		model_platforms_fini(&platforms);
 		return -1;
 	}
-	if (boot_job_message(&v, &platforms, o->nonce, o->digest, &text, err) < 0) {
+	if (measure_job_message(&v, &platforms, o->nonce, o->digest, &text, err) < 0) {
 		fprintf(stderr, "tec-compute-pcrs: too many events: %s\n", err->text);
 		status = MODEL_PCRMSG_TOO_MANY;
 	} else {
@@ -576,7 +576,7 @@ static int confine(const struct pcrs_options *o, struct err *err)
 /* Each command prints its answer and returns the exit status, or -1 with err set. */
 static int run(const struct pcrs_options *o, struct err *err)
 {
-	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
+	cleanup_boot_variants struct measure_variants v = MEASURE_VARIANTS_INIT;
 
 	switch (o->command) {
 	case PCRS_PCR11:

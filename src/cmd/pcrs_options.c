@@ -204,10 +204,10 @@ static int read_nodes(struct pcrs_options *o, struct err *err)
 			"option --efivars-from-log requires =LOG except with the command verify");
 	o->validation_off = conf_bool(o->conf, "allow-validation-disabled");
 	o->boot_path = (enum pcr_boot_path)conf_choice(o->conf, "boot-path");
-	o->secure_boot = BOOT_SB_FROM_EFIVARS;
+	o->secure_boot = MEASURE_SB_FROM_EFIVARS;
 	if (conf_is_set(o->conf, "secureboot-disabled"))
 		o->secure_boot =
-			conf_bool(o->conf, "secureboot-disabled") ? BOOT_SB_OFF : BOOT_SB_ON;
+			conf_bool(o->conf, "secureboot-disabled") ? MEASURE_SB_OFF : MEASURE_SB_ON;
 	if (conf_number(o->conf, "profile", 0, 1000, &profile, err) < 0)
 		return -1;
 	o->profile = (unsigned)profile;

@@ -9,7 +9,7 @@
 #include "registries.h"
 
 #include "tec/model/platforms.h"
-#include "tec/boot/predict.h"
+#include "tec/measure/predict.h"
 
 enum pcrs_command {
 	PCRS_ALL,
@@ -36,7 +36,7 @@ struct pcrs_options {
 	const char *file; /* the first operand */
 	const char *rootfs, *efivars, *mok_variables;
 	const char *efivars_log; /* event log to take efivars from; NULL: none */
-	enum boot_secure_boot secure_boot;
+	enum measure_secure_boot secure_boot;
 	bool uki, all_kernels, variants, explain, validation_off;
 	enum pcr_boot_path boot_path;
 	unsigned profile; /* of a UKI */

@@ -74,11 +74,11 @@ Test(cmd_pcrs_options, commands_and_what_they_assume)
 Test(cmd_pcrs_options, secure_boot_is_what_the_variables_say_unless_told)
 {
 	cr_assert_eq(read_words("all"), CONF_RUN);
-	cr_expect_eq(o.secure_boot, BOOT_SB_FROM_EFIVARS);
+	cr_expect_eq(o.secure_boot, MEASURE_SB_FROM_EFIVARS);
 	cr_assert_eq(read_words("all --secureboot-disabled"), CONF_RUN);
-	cr_expect_eq(o.secure_boot, BOOT_SB_OFF);
+	cr_expect_eq(o.secure_boot, MEASURE_SB_OFF);
 	cr_assert_eq(read_words("all --secureboot-disabled=false"), CONF_RUN);
-	cr_expect_eq(o.secure_boot, BOOT_SB_ON);
+	cr_expect_eq(o.secure_boot, MEASURE_SB_ON);
 }
 
 Test(cmd_pcrs_options, the_job_has_a_digest_a_nonce_and_its_platforms)

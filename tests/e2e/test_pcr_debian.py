@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What src/boot makes of Debian's boot files is what other tools make of them: pesign (digests),
+"""What src/measure makes of Debian's boot files is what other tools make of them: pesign (digests),
 sbverify of sbsigntool (signatures and their certificates), objdump of binutils (sections).
 
 The files are downloaded when the test runs, see debfiles.py.

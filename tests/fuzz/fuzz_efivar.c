@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tec/base/mem.h"
-#include "tec/boot/efivar.h"
+#include "tec/measure/efivar.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

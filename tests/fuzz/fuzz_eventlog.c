@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "tec/base/mem.h"
-#include "tec/boot/compare.h"
-#include "tec/boot/eventlog.h"
+#include "tec/measure/compare.h"
+#include "tec/measure/eventlog.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,7 +25,7 @@ static void check_text(const struct eventlog_event *e)
 		assert((unsigned char)*p >= 0x20 && *p != 0x7f);
 }
 
-static void check_report(const struct boot_comparison *c)
+static void check_report(const struct measure_comparison *c)
 {
 	for (const char *p = strbuf_str(&c->report); *p; p++)
 		assert(*p == '\n' || ((unsigned char)*p >= 0x20 && *p != 0x7f));
@@ -35,10 +35,10 @@ static void check_report(const struct boot_comparison *c)
 static void compare_refused(const uint8_t *data, size_t size, bool good)
 {
 	static const char why[] = "nothing to compare the log with: it is too old\n";
-	cleanup_boot_comparison struct boot_comparison c = BOOT_COMPARISON_INIT;
+	cleanup_boot_comparison struct measure_comparison c = MEASURE_COMPARISON_INIT;
 	struct err err = ERR_INIT;
 
-	if (boot_compare_refused("it is too old", data, size, &c, &err) < 0) {
+	if (measure_compare_refused("it is too old", data, size, &c, &err) < 0) {
 		assert(!good || strstr(err.text, "more than"));
 		return;
 	}
@@ -50,8 +50,8 @@ static void compare_refused(const uint8_t *data, size_t size, bool good)
 static void compare(const uint8_t *data, size_t size, bool good)
 {
 	static const enum pcr_event_id ids[] = {PCR4_SEPARATOR, PCR4_SHIM, PCR4_GRUB};
-	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
-	cleanup_boot_comparison struct boot_comparison c = BOOT_COMPARISON_INIT;
+	cleanup_boot_variants struct measure_variants v = MEASURE_VARIANTS_INIT;
+	cleanup_boot_comparison struct measure_comparison c = MEASURE_COMPARISON_INIT;
 	const uint8_t digest[SHA256_LEN] = {0};
 	struct err err = ERR_INIT;
 
@@ -64,7 +64,7 @@ static void compare(const uint8_t *data, size_t size, bool good)
 		if (!pcr_events_push(&v.v[0].events, ids[i], PCR_EV_SEPARATOR, 4, digest))
 			assert(!"three events are too many");
 	}
-	if (boot_compare_log(&v, PCR_BOOT_STRICT, data, size, &c, &err) < 0) {
+	if (measure_compare_log(&v, PCR_BOOT_STRICT, data, size, &c, &err) < 0) {
 		assert(!good || strstr(err.text, "more than"));
 		return;
 	}
@@ -74,17 +74,17 @@ static void compare(const uint8_t *data, size_t size, bool good)
 
 static void check_vars(const uint8_t *data, size_t size, bool good)
 {
-	cleanup_boot_vars struct boot_vars vars = {.found = {false}};
+	cleanup_boot_vars struct measure_vars vars = {.found = {false}};
 	struct err err = ERR_INIT;
 	bool any = false;
 
-	if (boot_vars_from_log(data, size, &vars, &err) < 0) {
+	if (measure_vars_from_log(data, size, &vars, &err) < 0) {
 		assert(err_is_set(&err));
 		return;
 	}
 	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++) {
 		any |= vars.found[i];
-		assert(!vars.found[i] || vars.text[i].len > BOOT_VARS_ATTRIBUTES);
+		assert(!vars.found[i] || vars.text[i].len > MEASURE_VARS_ATTRIBUTES);
 	}
 	assert(good && any);
 }

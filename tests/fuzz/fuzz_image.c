@@ -18,7 +18,7 @@
 
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
-#include "tec/boot/predict.h"
+#include "tec/measure/predict.h"
 
 #define VENDOR  "usr/lib/bootupd/updates/EFI/x"
 #define KERNEL  "usr/lib/modules/1"
@@ -101,12 +101,12 @@ static void check_events(const struct pcr_events *e)
 	assert(again.n == e->n);
 }
 
-static void check_image(const struct boot_conf *conf)
+static void check_image(const struct measure_conf *conf)
 {
-	cleanup_boot_variants struct boot_variants v = BOOT_VARIANTS_INIT;
+	cleanup_boot_variants struct measure_variants v = MEASURE_VARIANTS_INIT;
 	struct err err = ERR_INIT;
 
-	if (boot_predict(conf, &v, &err) < 0) {
+	if (measure_predict(conf, &v, &err) < 0) {
 		assert(err_is_set(&err) && v.n == 0 && !v.v);
 		check_text(err.text);
 		return;
@@ -125,7 +125,7 @@ static void check_uki(unsigned profile)
 	cleanup_pcr_events struct pcr_events e = PCR_EVENTS_INIT;
 	struct err err = ERR_INIT;
 
-	if (boot_uki(image_fd, "uki\n", profile, &profiles, &e, &err) == 0)
+	if (measure_uki(image_fd, "uki\n", profile, &profiles, &e, &err) == 0)
 		check_events(&e);
 	else
 		check_text(err.text);
@@ -136,11 +136,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t db_len = size < 3 ? 0 : (size_t)(data[1] | data[2] << 8);
 	unsigned flags = size ? data[0] : 0;
 	int vars = openat(root_fd, "efivars", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct boot_conf conf = {.registers = BOOT_ALL | BOOT_PCR11,
+	struct measure_conf conf = {.registers = MEASURE_ALL | MEASURE_PCR11,
 		.rootfs_fd = root_fd,
 		.efivars_fd = flags & 16 ? -1 : vars,
 		.mokvars_fd = flags & 32 ? vars : -1,
-		.secure_boot = (enum boot_secure_boot)((flags & 3) % 3),
+		.secure_boot = (enum measure_secure_boot)((flags & 3) % 3),
 		.uki = (flags & 4) != 0,
 		.all_kernels = (flags & 8) != 0,
 		.validation_off_ok = (flags & 64) != 0,

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "tec/base/mem.h"
-#include "tec/boot/authenticode.h"
+#include "tec/measure/authenticode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What src/boot makes of a PE file, one fact per line, for comparison with other tools:
+ * What src/measure makes of a PE file, one fact per line, for comparison with other tools:
  * tec-test-pe FILE. Exit 1 with the reason on stderr when it is refused.
  */
 #include "config.h"
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "tec/base/mem.h"
-#include "tec/boot/authenticode.h"
-#include "tec/boot/efivar.h"
+#include "tec/measure/authenticode.h"
+#include "tec/measure/efivar.h"
 
 static void print_digest(const char *what, const uint8_t digest[SHA256_LEN])
 {

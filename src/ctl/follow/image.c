@@ -132,7 +132,7 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 /* Render the spec of a copy. In a merge patch, null removes a member. */
 static struct json_object *spec_of(const struct model_image *m, bool patch)
 {
-	static const char *const boot_paths[PCR_BOOT_LAST + 1] = {
+	static const char *const measure_paths[PCR_BOOT_LAST + 1] = {
 		[PCR_BOOT_FAILED_ENTRIES] = "AllowFailedEntries",
 		[PCR_BOOT_FIRMWARE_UPDATES] = "AllowFirmwareUpdates",
 	};
@@ -143,7 +143,7 @@ static struct json_object *spec_of(const struct model_image *m, bool patch)
 	else if (patch)
 		json_add(spec, "secureBoot", NULL);
 	if (m->boot_path != PCR_BOOT_STRICT)
-		json_add_str(spec, "bootPath", boot_paths[m->boot_path]);
+		json_add_str(spec, "bootPath", measure_paths[m->boot_path]);
 	else if (patch)
 		json_add(spec, "bootPath", NULL);
 	return spec;

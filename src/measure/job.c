@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* The image is read again for each platform: there are few, and this keeps predictions
+ * independent. */
+#include "config.h"
+
+#include "tec/measure/job.h"
+
+#include <string.h>
+
+#include "measure_internal.h"
+#include "tec/base/mem.h"
+#include "tec/model/pcrmsg.h"
+
+/* Predict the PCRs that depend on the platform: PCR 7 on firmware variables, PCR 14 on shim's, and
+ * PCR 4 if shim's validation is off. */
+static int predict(int rootfs_fd, const struct measure_vars *vars, struct model_platform *m,
+	struct strbuf *explain, struct err *err)
+{
+	cleanup_boot_variants struct measure_variants v = MEASURE_VARIANTS_INIT;
+	bool firmware = measure_vars_has_firmware(vars), mok = measure_vars_has_mok(vars),
+	     off = measure_mok_validation_off(vars);
+	const struct strbuf *allow = &vars->text[PCR_PLATFORM_ALLOW_VALIDATION_OFF];
+	const struct measure_conf conf = {.registers = (firmware ? MEASURE_PCR7 : 0) |
+						       (mok ? MEASURE_PCR14 : 0) |
+						       (off ? MEASURE_PCR4 : 0),
+		.rootfs_fd = rootfs_fd,
+		.efivars_fd = -1,
+		.vars = firmware ? vars : NULL,
+		.mokvars_fd = -1,
+		.mok = mok ? vars : NULL,
+		.secure_boot = MEASURE_SB_FROM_EFIVARS,
+		.validation_off_ok =
+			pcr_platform_allows_validation_off(strbuf_str(allow), allow->len)};
+
+	if (off && !conf.validation_off_ok)
+		return err_set(err, ERR_INVALID,
+			"shim's validation is off (MokSBStateRT): enable it, or add %s=" PCR_PLATFORM_ALLOWED
+			" to the ConfigMap",
+			pcr_platform_files[PCR_PLATFORM_ALLOW_VALIDATION_OFF]);
+	if (measure_predict(&conf, &v, err) < 0)
+		return -1;
+	if (explain)
+		strbuf_addf(explain, "platform %s\n%s", m->name, strbuf_str(&v.explain));
+	if (!v.v[0].secure_boot)
+		return err_set(err, ERR_INVALID,
+			"Secure Boot is off on this platform, so its PCR 7 does not depend on what boots; next step: use the variables of a node with Secure Boot on");
+	pcr_events_copy(&m->events, &v.v[0].events);
+	return 0;
+}
+
+int measure_job_platform(int rootfs_fd, int dir_fd, const char *name, struct model_platforms *out,
+	struct strbuf *explain, struct err *err)
+{
+	cleanup_boot_vars struct measure_vars vars = {.found = {false}};
+	struct model_platform *m = &out->v[out->n];
+	bool known = measure_vars_read_platform(dir_fd, &vars, err) == 0;
+
+	/* A directory without variables identifies a platform as well. */
+	if (!known && err->kind != ERR_NOT_FOUND)
+		return -1;
+	*m = (struct model_platform){.name = xstrdup(name), .events = PCR_EVENTS_INIT};
+	out->n++;
+	measure_vars_digest(&vars, m->variables);
+	if (known && predict(rootfs_fd, &vars, m, explain, err) == 0)
+		return 0;
+	m->why = xstrdup(err->text);
+	return -1;
+}
+
+/* Drop variants beyond the maximum of the message: the most likely ones come first. */
+int measure_job_message(const struct measure_variants *v, const struct model_platforms *platforms,
+	const char *nonce, const char *digest, struct strbuf *out, struct err *err)
+{
+	struct model_variant other[MODEL_VARIANTS_MAX];
+	/* m borrows everything, so it needs no fini. */
+	struct model_pcrmsg m = {
+		.events = v->v[0].events, .platforms = *platforms, .variants = {.v = other}};
+
+	for (size_t i = 1; i < v->n && m.variants.n < MODEL_VARIANTS_MAX; i++)
+		if (v->v[i].path !=
+			PCR_BOOT_FAILED_ENTRIES) /* the operator derives them from the others */
+			other[m.variants.n++] = (struct model_variant){
+				v->v[i].when, v->v[i].secure_boot, v->v[i].events};
+	return model_pcrmsg_write(nonce, digest, &m, out, err);
+}
