@@ -180,7 +180,7 @@ static bool may_log(struct httpd *h, enum httpd_noise kind, unsigned *left_out)
 	return true;
 }
 
-/* Log one line of a kind; reason may be NULL. */
+/* Log one line of a kind. reason: a word, or log_esc() of a text; may be NULL. */
 static void log_noise(struct httpd *h, enum httpd_noise kind, enum log_level level, const char *msg,
 	const struct sockaddr *sa, const char *reason)
 {
@@ -191,7 +191,7 @@ static void log_noise(struct httpd *h, enum httpd_noise kind, enum log_level lev
 		return;
 	addr_format(sa, peer);
 	log_at(level, NULL, msg, "server=%s peer=%s%s%s count=%u", h->conf.name, peer,
-		reason ? " reason=" : "", reason ? log_esc(reason) : "", left_out + 1);
+		reason ? " reason=" : "", reason ? reason : "", left_out + 1);
 }
 
 /* ---- states */
@@ -652,7 +652,7 @@ static void log_handshake(struct httpd_peer *p)
 	reason = ERR_reason_error_string(last);
 	if (last != 0)
 		log_noise(p->httpd, HTTPD_NOISE_HANDSHAKE, LOG_INFO, "TLS handshake failed",
-			p->conn->saddr, reason ? reason : "?");
+			p->conn->saddr, log_esc(reason ? reason : "?"));
 }
 
 /*
