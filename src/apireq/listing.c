@@ -10,6 +10,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/base/secret.h"
 #include "tec/base/str.h"
 
 struct apireq_listing {
@@ -22,6 +23,7 @@ struct apireq_listing {
 
 #define MATCH   "resourceVersionMatch"
 #define INITIAL "sendInitialEvents"
+#define PIECE   (1u << 20) /* bytes of a list taken at once, where it is wanted whole */
 
 static const char too_old[] =
 	"The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
@@ -225,4 +227,32 @@ int apireq_listing_pull(struct apireq_listing *l, struct body *out, size_t max, 
 	l->ended = true;
 	body_add(out, "]}", 2, 0);
 	return 0;
+}
+
+/* ---- answers that hold a list */
+
+void apireq_answer_fini(struct apireq_answer *a)
+{
+	if (a->body)
+		secret_wipe(a->body, a->len);
+	free(a->body);
+	apireq_listing_free(a->more);
+	schema_texts_fini(&a->warnings);
+	*a = (struct apireq_answer){0};
+}
+
+int apireq_answer_whole(struct apireq_answer *a, struct err *err)
+{
+	struct body whole;
+	int rc;
+
+	if (!a->more)
+		return 0;
+	whole = body_of_text(steal_ptr(&a->body));
+	do
+		rc = apireq_listing_pull(a->more, &whole, PIECE, err);
+	while (rc > 0);
+	a->len = whole.len;
+	a->body = steal_ptr(&whole.data);
+	return rc;
 }

@@ -6,40 +6,10 @@
 
 #include <inttypes.h>
 
-#include "tec/apireq/listing.h"
 #include "tec/base/json.h"
-#include "tec/base/secret.h"
-
-#define PIECE (1u << 20) /* bytes of a list taken at once, where it is wanted whole */
 
 const struct apireq_request_info apireq_status_options = {
 	.group = (char *)"meta.k8s.io", .name = (char *)""};
-
-void apireq_answer_fini(struct apireq_answer *a)
-{
-	if (a->body)
-		secret_wipe(a->body, a->len);
-	free(a->body);
-	apireq_listing_free(a->more);
-	schema_texts_fini(&a->warnings);
-	*a = (struct apireq_answer){0};
-}
-
-int apireq_answer_whole(struct apireq_answer *a, struct err *err)
-{
-	struct body whole;
-	int rc;
-
-	if (!a->more)
-		return 0;
-	whole = body_of_text(steal_ptr(&a->body));
-	do
-		rc = apireq_listing_pull(a->more, &whole, PIECE, err);
-	while (rc > 0);
-	a->len = whole.len;
-	a->body = steal_ptr(&whole.data);
-	return rc;
-}
 
 struct apireq_answer apireq_status_no_target(const struct err *err)
 {

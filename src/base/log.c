@@ -22,7 +22,6 @@
 
 #include "tec/base/bytes.h"
 #include "tec/base/clock.h"
-#include "tec/base/file.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 #include "tec/base/utf8.h"
@@ -296,8 +295,15 @@ static void end_line(struct strbuf *line, enum log_level level)
 		return;
 	}
 	strbuf_addc(line, '\n');
-	if (file_write(STDERR_FILENO, line->data, line->len) < 0)
-		return; /* a failing log must not stop the service */
+	for (const char *p = line->data; p < line->data + line->len;) {
+		ssize_t n = write(STDERR_FILENO, p, (size_t)(line->data + line->len - p));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return; /* a failing log must not stop the service */
+		p += n;
+	}
 }
 
 /* Preserves errno, so that a log call may stand between a failure and the use of its errno. */

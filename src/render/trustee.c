@@ -115,13 +115,18 @@ const char *render_trustee_resource_policy(const struct model_cluster *c)
 		c->isolation == MODEL_ISOLATION_SHARED ? "resource-shared.rego" : "resource.rego");
 }
 
+const char *render_trustee_volumes_policy(const struct model_cluster *c)
+{
+	return render_etc(c->pcr7 == MODEL_PCR7_REQUIRE ? "tpm-v017-pcr7.rego" : "tpm-v017.rego");
+}
+
 /* Keys are the file names in Trustee's storage (kbs/seed.c). */
 struct json_object *render_trustee_policies(const struct model_cluster *c, const char *ns)
 {
 	struct json_object *data = json_obj();
 
 	if (c->delivery == MODEL_DELIVERY_VOLUMES) {
-		json_add_str(data, "default_cpu.rego", render_volumes_attestation_policy(c));
+		json_add_str(data, "default_cpu.rego", render_trustee_volumes_policy(c));
 		/* If it is missing, Trustee writes one, but the directory is read-only. */
 		json_add_str(data, "default_gpu.rego", "");
 		json_add_str(data, "resource-policy.rego", render_etc("resource-shared.rego"));

@@ -21,11 +21,6 @@
 
 #define FILE_NAME_MAX 255
 
-const char *render_volumes_attestation_policy(const struct model_cluster *c)
-{
-	return render_etc(c->pcr7 == MODEL_PCR7_REQUIRE ? "tpm-v017-pcr7.rego" : "tpm-v017.rego");
-}
-
 /* ---- volumes */
 
 /* Fill keys and Machines into the template, then what both ways of delivery share. */

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "tec/base/str.h"
 #include "tec/schema/cause.h"
@@ -60,8 +62,22 @@ struct schema_node {
 /* Return "must be of type string, not array"; the caller frees it. NULL: v has the type that s
  * requires. */
 char *schema_node_mismatch(const struct schema_node *s, struct json_object *v);
-/* NULL: unknown. */
-const struct schema_node *schema_node_member(const struct schema_node *s, const char *name);
+static inline int schema_prop_order(const void *a, const void *b)
+{
+	return strcmp(((const struct schema_prop *)a)->name, ((const struct schema_prop *)b)->name);
+}
+/* Members are sorted, so that one is found by bisection. s may be NULL, so that callers can walk
+ * below a place without schema. NULL: unknown. */
+static inline const struct schema_node *schema_node_member(
+	const struct schema_node *s, const char *name)
+{
+	struct schema_prop key = {name, NULL};
+	const struct schema_prop *p =
+		s && s->n_props ? bsearch(&key, s->prop, s->n_props, sizeof(key), schema_prop_order)
+				: NULL;
+
+	return p ? p->node : NULL;
+}
 
 /* A path that grows and is cut back: "spec.a[0].b". add and index return the length to cut back
  * to. */

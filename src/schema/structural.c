@@ -46,22 +46,6 @@ char *schema_node_mismatch(const struct schema_node *s, struct json_object *v)
 	return xasprintf("must be of type %s, not %s", type_names[s->type], json_type_to_name(is));
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(((const struct schema_prop *)a)->name, ((const struct schema_prop *)b)->name);
-}
-
-/* Members are sorted, so that one is found by bisection. s may be NULL, so that callers can walk
- * below a place without schema. */
-const struct schema_node *schema_node_member(const struct schema_node *s, const char *name)
-{
-	struct schema_prop key = {name, NULL};
-	const struct schema_prop *p =
-		s && s->n_props ? bsearch(&key, s->prop, s->n_props, sizeof(key), by_name) : NULL;
-
-	return p ? p->node : NULL;
-}
-
 /* ---- reading */
 
 /* Also frees a node whose construction failed halfway. */
@@ -127,7 +111,7 @@ static int read_props(struct schema_node *n, struct err *err)
 		n->has_rules = n->has_rules || p->has_rules;
 	}
 	if (n->n_props)
-		qsort(n->prop, n->n_props, sizeof(*n->prop), by_name);
+		qsort(n->prop, n->n_props, sizeof(*n->prop), schema_prop_order);
 	return 0;
 }
 

@@ -72,6 +72,8 @@ struct secret *render_auth_secret(const struct model_cluster *c, const char *ns,
 struct secret *render_token_secret(const struct model_cluster *c, const char *ns, const char *name,
 	const struct secret *key_pem, const char *cert_pem);
 
+/* The text of the attestation policy with delivery by volumes. */
+const char *render_trustee_volumes_policy(const struct model_cluster *c);
 /* The text of a file compiled in from etc/: "tpm.rego", "tpm-pcr7.rego" (render/etc.h), ...; NULL:
  * unknown name. */
 const char *render_etc(const char *file_name);

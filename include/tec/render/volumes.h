@@ -46,7 +46,6 @@ void render_volumes_fini(struct render_volumes *v); /* empties it */
 #define cleanup_volumes __attribute__((cleanup(render_volumes_fini)))
 void render_volumes_sort(struct render_volumes *v); /* after the last addition */
 
-const char *render_volumes_attestation_policy(const struct model_cluster *c); /* the text */
 /*
  * Both lists must be sorted (strcmp) without duplicates, otherwise ERR_BUG. ERR_INVALID: an id
  * is not a UUID, or the object would exceed RENDER_VOLUMES_MAX_BYTES; that message says how many

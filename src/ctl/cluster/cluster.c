@@ -72,17 +72,6 @@ static void wake_one(void *arg, const struct kobj *o)
 	ctl_runner_wake(c->runner, o->name);
 }
 
-/* Most changes concern only the cluster that is served. */
-void cluster_wake(struct ctl_cluster *c, uint32_t after_ms)
-{
-	const struct model_cluster *served = caches_cluster(c->env->caches);
-
-	if (c->on && served && after_ms)
-		ctl_runner_wake_after(c->runner, served->obj.name, after_ms);
-	else if (c->on && served)
-		ctl_runner_wake(c->runner, served->obj.name);
-}
-
 /* A change of the oldest cluster object may make another one the served one, so all are woken
  * when one appears, disappears or is being deleted. */
 static void map_cluster(void *self, const struct kobj *was, const struct kobj *now)

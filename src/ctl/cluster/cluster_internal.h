@@ -306,9 +306,17 @@ bool cluster_view_adopts_later(const struct model_cluster *cluster);
 void cluster_view_refresh(struct ctl_cluster *c, const struct model_cluster *served);
 void cluster_view_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l);
 
-/* ---- cluster.c */
-/* Run a step of the served cluster after this time, if there is one and the controller is on. */
-void cluster_wake(struct ctl_cluster *c, uint32_t after_ms);
+/* Run a step of the served cluster after this time, if there is one and the controller is on: most
+ * changes concern only that one. */
+static inline void cluster_wake(struct ctl_cluster *c, uint32_t after_ms)
+{
+	const struct model_cluster *served = caches_cluster(c->env->caches);
+
+	if (c->on && served && after_ms)
+		ctl_runner_wake_after(c->runner, served->obj.name, after_ms);
+	else if (c->on && served)
+		ctl_runner_wake(c->runner, served->obj.name);
+}
 
 /* ---- act.c */
 struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,

@@ -52,7 +52,7 @@ static void contents_of(
 
 	bytes_sha256_init(&run);
 	if (cluster) {
-		const char *policy = render_volumes_attestation_policy(cluster);
+		const char *policy = render_trustee_volumes_policy(cluster);
 
 		bytes_sha256_add(&run, policy, strlen(policy));
 	}

@@ -16,7 +16,10 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
-#define SHOW_MS 5000 /* minimum time between two lines in a condition */
+#define SHOW_MS     5000 /* minimum time between two lines in a condition */
+#define RETRY_S     60   /* doubles with each attempt */
+#define LOST_S      10   /* delay after a result was lost */
+#define RETRY_MAX_S 3600
 
 struct image_child {
 	struct ctl_image *c;
@@ -50,6 +53,25 @@ void image_child_free(struct image_child *ch)
 	free(ch->reference);
 	free(ch->image);
 	free(ch);
+}
+
+/* ---- the next attempt */
+
+/* The delay doubles from RETRY_S up to RETRY_MAX_S with each attempt. */
+void image_child_due(struct image_look *l, unsigned attempt, int64_t ended_s, bool lost)
+{
+	int64_t delay_s = RETRY_S, left_s;
+
+	for (unsigned i = attempt; i > 1 && delay_s < RETRY_MAX_S; i--)
+		delay_s *= 2;
+	if (delay_s > RETRY_MAX_S)
+		delay_s = RETRY_MAX_S;
+	if (lost)
+		delay_s = LOST_S;
+	left_s = ended_s + delay_s - clock_wall_s();
+	l->v.due = left_s <= 0;
+	if (left_s > 0)
+		ctl_look_again(&l->base, left_s * 1000, "job");
 }
 
 /* ---- the computation */
@@ -140,7 +162,7 @@ static void child_look(struct ctl_image *c, struct image_look *l)
 	l->run = (struct image_run){ch->nonce, ch->message};
 	l->v.run = ch->ended ? CTL_IMAGE_RUN_ENDED : CTL_IMAGE_RUN_RUNNING;
 	if (ch->ended)
-		image_info_due(l, ch->attempt, ch->ended_s, false);
+		image_child_due(l, ch->attempt, ch->ended_s, false);
 }
 
 /* Three ways to end without values: an error, a rejected message, or one that is incomplete. */

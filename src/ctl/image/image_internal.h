@@ -134,9 +134,6 @@ void image_info_rest(const struct ctl_image *c, struct image_info *i);
  * already. handed_in: values that a person provided are kept, because nobody would be asked
  * again. */
 void image_info_stop(const struct ctl_image *c, struct image_info *i, bool handed_in);
-/* Sets v.due: whether a computation that ended at that time may be replaced; otherwise looks
- * again when it may. attempt: 1 for the first. lost: it had a result that nobody read. */
-void image_info_due(struct image_look *l, unsigned attempt, int64_t ended_s, bool lost);
 void image_info_forget_pcrs(struct ctl_image *c); /* the text of image-pcrs */
 
 /* entry.c */
@@ -183,6 +180,9 @@ extern const struct image_way image_by_job, image_by_child;
 
 /* child.c */
 void image_child_free(struct image_child *ch); /* ends the process; NULL is fine */
+/* Sets v.due: whether a computation that ended at that time may be replaced; otherwise looks
+ * again when it may. attempt: 1 for the first. lost: it had a result that nobody read. */
+void image_child_due(struct image_look *l, unsigned attempt, int64_t ended_s, bool lost);
 
 /* job.c */
 

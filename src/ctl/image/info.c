@@ -5,12 +5,7 @@
 
 #include "image_internal.h"
 
-#include "tec/base/clock.h"
 #include "tec/base/mem.h"
-
-#define RETRY_S     60 /* doubles with each attempt */
-#define LOST_S      10 /* delay after a result was lost */
-#define RETRY_MAX_S 3600
 
 void image_info_drop(struct ctl_image *c, const char *name)
 {
@@ -71,25 +66,6 @@ struct image_info *image_info_get(struct ctl_image *c, const struct kobj *o)
 	i->next = c->infos;
 	c->infos = i;
 	return i;
-}
-
-/* ---- the next attempt */
-
-/* The delay doubles from RETRY_S up to RETRY_MAX_S with each attempt. */
-void image_info_due(struct image_look *l, unsigned attempt, int64_t ended_s, bool lost)
-{
-	int64_t delay_s = RETRY_S, left_s;
-
-	for (unsigned i = attempt; i > 1 && delay_s < RETRY_MAX_S; i--)
-		delay_s *= 2;
-	if (delay_s > RETRY_MAX_S)
-		delay_s = RETRY_MAX_S;
-	if (lost)
-		delay_s = LOST_S;
-	left_s = ended_s + delay_s - clock_wall_s();
-	l->v.due = left_s <= 0;
-	if (left_s > 0)
-		ctl_look_again(&l->base, left_s * 1000, "job");
 }
 
 /* ---- the text of image-pcrs */

@@ -131,7 +131,7 @@ static void job_look(struct ctl_image *c, struct image_look *l)
 		l->v.run = CTL_IMAGE_RUN_RUNNING;
 	} else {
 		l->v.run = CTL_IMAGE_RUN_ENDED;
-		image_info_due(l, l->job.now->attempt, l->job.now->finished_s,
+		image_child_due(l, l->job.now->attempt, l->job.now->finished_s,
 			l->job.now->state == MODEL_JOB_COMPLETE && !l->job.pod);
 	}
 }
