@@ -212,6 +212,23 @@ static enum model_cluster_reason installed_reason(
 	return r;
 }
 
+/* Say what the installation waits for, if it does. */
+static bool is_installing(
+	const struct ctl_cluster *c, const struct cluster_look *l, struct strbuf *text)
+{
+	if (c->install.problem[0])
+		strbuf_adds(text, c->install.problem);
+	else if (l->missing)
+		strbuf_addf(text,
+			"Secret %s (trusteeSecret) does not exist. Until it does, the Trustee of another operator keeps running.",
+			l->missing);
+	else if (l->waits || l->v.todo)
+		strbuf_addf(text, "%s%s", l->waits ? l->waits : "Objects",
+			l->waits ? " is being deleted and will be created again when it is gone."
+				 : " are being created or updated.");
+	return text->len > 0;
+}
+
 /* The order is that of urgency: what a user must do comes before what the operator is still
  * doing. */
 static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
@@ -257,19 +274,8 @@ static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
 		strbuf_addf(&text,
 			"%s is larger than 2 MiB and cannot be read, so neither it nor what depends on it is changed. Make it smaller.",
 			l->unreadable);
-	} else if (c->install.problem[0]) {
+	} else if (is_installing(c, l, &text)) {
 		r = CLUSTER_INSTALLING;
-		strbuf_adds(&text, c->install.problem);
-	} else if (l->missing) {
-		r = CLUSTER_INSTALLING;
-		strbuf_addf(&text,
-			"Secret %s (trusteeSecret) does not exist. Until it does, the Trustee of another operator keeps running.",
-			l->missing);
-	} else if (l->waits || l->v.todo) {
-		r = CLUSTER_INSTALLING;
-		strbuf_addf(&text, "%s%s", l->waits ? l->waits : "Objects",
-			l->waits ? " is being deleted and will be created again when it is gone."
-				 : " are being created or updated.");
 	} else {
 		r = installed_reason(c, l->c, &text);
 	}
