@@ -247,7 +247,10 @@ def test_the_walkthrough(home, node):
         anchor.start()
         cluster.broker.kill()
         opens()  # at the anchor
+        # It keeps nothing on disk: until the operator has noticed and filled it again, it knows no node.
+        spine.wait_condition(cluster.cp, NS, "tec", "tec", "TrusteeSynced", "NotAvailable", 60)
         cluster.broker.start()
+        spine.wait_condition(cluster.cp, NS, "tec", "tec", "TrusteeSynced", "Synced", 60)
         assert statuses(typist.type(back)) == PROMOTED * 2
 
         said = typist.type(retire)
