@@ -278,6 +278,8 @@ def test_what_hinders_is_said_and_aborting_goes_back(cp, played):
 
     # The target's operator is away after it was made to decide: nothing goes back from there.
     played.digest["target"] = played.digest["source"]
+    cp.wait_for(lambda: played.of("target")["status"]["authority"]["digest"] == played.digest["source"] and
+                spine.condition(played.of("target"), "Authority")["reason"] == "Following", 20, "a target in step")
     watched = subprocess.Popen(ctl.argv("promote", *played.args(), "--timeout=8"), stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True, env=ctl.env())
     while played.authorities()[1] != "Self":

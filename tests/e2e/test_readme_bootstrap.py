@@ -154,6 +154,9 @@ def program(file, text):
     file.chmod(0o755)
 
 
+pytestmark = pytest.mark.xdist_group("test_rebind")  # tec-node rebind-servers runs once on a machine
+
+
 @pytest.fixture(name="home")
 def _home(tmp_path):
     """HOME of who types, in a network of its own, with the programs in PATH."""
