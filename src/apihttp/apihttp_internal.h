@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The HTTP side of the API, from the ground up: what a request is and how it is answered
- * (apihttp_answer.c), the files that serve requests, and on top the listener
- * (apiserver.c), which none of them calls. An answer ends its request, which frees what the request
+ * (answer.c), the files that serve requests, and on top the listener
+ * (listener.c), which none of them calls. An answer ends its request, which frees what the request
  * owns.
  */
 #ifndef TEC_APIHTTP_APIHTTP_INTERNAL_H
@@ -27,7 +27,7 @@ struct apihttp_shared {
 	LIST_HEAD(, apihttp_watch) watches; /* owned by their requests */
 	size_t n_watches;
 	struct apihttp_job *job;     /* NULL: none; owned by its request */
-	struct document **documents; /* owned, by apihttp_paths.c */
+	struct document **documents; /* owned, by paths.c */
 	size_t n_documents;
 };
 
@@ -40,7 +40,7 @@ struct apihttp_call {
 	struct apireq_request_info *t;  /* valid with kind; a call of the store may take parts */
 };
 
-/* ---- apihttp_answer.c */
+/* ---- answer.c */
 
 #define APIHTTP_JSON "application/json"
 #define APIHTTP_TEXT "text/plain; charset=utf-8"
@@ -74,13 +74,13 @@ void apihttp_pieces_add(struct apihttp_pieces *s, const void *data, size_t len);
 /* Ask for the next piece, if need be after the client has read the last one. */
 void apihttp_pieces_more(struct apihttp_pieces *s);
 
-/* ---- apihttp_objects.c */
+/* ---- objects.c */
 
 /* Serve a request about an object whose user, kind and verb have been checked. */
 void apihttp_objects(const struct apihttp_call *c);
 void apihttp_objects_drain(struct apihttp_shared *shared); /* end every watch */
 
-/* ---- apihttp_paths.c: documents */
+/* ---- paths.c: documents */
 
 /* Serve a path that is open to anonymous users. False: it is not, and nothing was answered. */
 bool apihttp_paths_open(struct apihttp_shared *shared, struct httpd_req *req);
@@ -88,7 +88,7 @@ bool apihttp_paths_open(struct apihttp_shared *shared, struct httpd_req *req);
 void apihttp_paths(const struct apihttp_call *c);
 void apihttp_paths_fini(struct apihttp_shared *shared);
 
-/* ---- apihttp_admin.c. False: the path is another one, and nothing was answered. */
+/* ---- admin.c. False: the path is another one, and nothing was answered. */
 
 /* Serve a backup or a change of the sealing key. */
 bool apihttp_admin(const struct apihttp_call *c);

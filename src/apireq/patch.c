@@ -30,8 +30,8 @@
 #define DEPTH_MAX 127      /* levels below the object, as in the body of a request */
 #define WORK_MAX  20000000 /* values visited; about a second */
 
-/* A null removes a member (RFC 7386). A value that is no object replaces; an object is merged, into
- * an empty one if there is none, which drops the nulls inside it. */
+/* A null removes a member (RFC 7386). A value that is not an object replaces the member. An object is
+ * merged, into an empty one if there is none, which drops the nulls inside it. */
 void apireq_patch_merge(struct json_object *o, struct json_object *patch)
 {
 	json_each (patch, name, value) {

@@ -17,15 +17,6 @@
 
 #define SEGMENTS_MAX 8
 
-/* Return the value of a hexadecimal digit in either case, or -1. */
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* %00 is refused: the rest of the text would be lost to functions that work with C strings. */
 static char *decode(const char *s, size_t len, bool query)
 {
@@ -39,8 +30,8 @@ static char *decode(const char *s, size_t len, bool query)
 			out[n++] = query && s[i] == '+' ? ' ' : s[i];
 			continue;
 		}
-		if (len - i < 3 || (hi = hex_value(s[i + 1])) < 0 ||
-			(lo = hex_value(s[i + 2])) < 0 || (hi == 0 && lo == 0))
+		if (len - i < 3 || (hi = bytes_hex_digit(s[i + 1])) < 0 ||
+			(lo = bytes_hex_digit(s[i + 2])) < 0 || (hi == 0 && lo == 0))
 			return NULL;
 		out[n++] = (char)(hi << 4 | lo);
 		i += 2;

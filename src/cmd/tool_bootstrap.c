@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tecctl bootstrap check: what show/bootstrap finds in the objects, and what only requests can
+/* tecctl bootstrap check: what report/bootstrap finds in the objects, and what only requests can
  * show: certificates, and the three servers at the addresses that nodes use, in the order in
  * which a node needs them. */
 #include "config.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * follow, promote and retire: look at both clusters, take the step that show/handover decides,
+ * follow, promote and retire: look at both clusters, take the step that report/handover decides,
  * look again. Between two looks only the ticket and the printed messages are remembered, so that
  * the command may be killed and run again at any time. A conflict, or a server that is briefly
  * unreachable, only leads to another look.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of boot/predict share: a root, firmware variables and MOK lists for each test, and
+ * What the tests of measure/predict share: a root, firmware variables and MOK lists for each test, and
  * questions to a prediction. Suites name setup and teardown.
  */
 #ifndef TEC_TESTS_BOOT_FIXTURE_H

@@ -28,7 +28,7 @@ struct apireq_request {
 };
 
 /* Make a request. It takes the target and empties it. The body of the answer may be only the start
- * of a long list, and `more` the rest (store_list_pull). */
+ * of a long list, and `more` the rest (apireq_listing_pull). */
 struct apireq_answer apireq_request(struct store_objects *s, struct apireq_request_info *take_t,
 	const struct apireq_request *r);
 

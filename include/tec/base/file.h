@@ -42,7 +42,7 @@ void file_remove(const char *path);
  * or empty. NULL: errno is set. The caller frees the path. */
 char *file_temp_dir(const char *tmpdir, const char *name) MUST_CHECK;
 /* Remove a directory with all that is below it. NULL is fine. Errors are ignored: a leftover in a
- * temporary directory is no reason to fail. */
+ * temporary directory does no harm. */
 void file_remove_tree(const char *dir);
 void file_wipe(char *text, size_t len); /* wipes and frees; NULL is fine */
 

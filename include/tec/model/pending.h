@@ -24,7 +24,7 @@ struct model_pending {
 	size_t machines;       /* pending */
 	size_t keys;           /* pending */
 	size_t all_machines;   /* by listeners and by others */
-	size_t never_attested; /* where this is known (state.h) */
+	size_t never_attested; /* where this is known (caches/caches.h) */
 };
 /* The limits, in the order in which they are reported. */
 enum model_pending_limit {

@@ -43,7 +43,7 @@ struct pki_issue {
  * Append the certificate of `key` as PEM, signed by the authority ca_pem with its ca_key. An
  * authority (PKI_ISSUE_CA) signs itself: pass `key` as ca_key, and NULL or its earlier certificate,
  * whose subject it keeps, as ca_pem. ERR_INVALID: a name that a certificate cannot contain, or
- * ca_pem is no match.
+ * ca_pem does not match.
  */
 int pki_issue(const struct pki_issue *what, const struct pki_key *key, const struct pki_key *ca_key,
 	const char *ca_pem, struct strbuf *out, struct err *err) MUST_CHECK;
