@@ -20,6 +20,7 @@
 
 #include "tec/base/bytes.h"
 #include "tec/base/secret.h"
+#include "tec/base/str.h"
 #include "tec/base/utf8.h"
 
 #define NAME_ROOM 64 /* member names in paths are usually shorter */
@@ -260,11 +261,6 @@ struct json_object *json_copy(struct json_object *o)
 	return copy;
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Compare names by bytes, as Go sorts map keys. */
 const char **json_names(struct json_object *o, size_t *n)
 {
@@ -273,7 +269,7 @@ const char **json_names(struct json_object *o, size_t *n)
 	*n = 0;
 	json_each (o, name, value)
 		names[(*n)++] = name;
-	qsort(names, *n, sizeof(*names), by_bytes);
+	qsort(names, *n, sizeof(*names), str_order);
 	return names;
 }
 

@@ -139,6 +139,11 @@ bool str_ends(const char *s, const char *suffix)
 	return len >= n && memcmp(s + len - n, suffix, n) == 0;
 }
 
+int str_order(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 /* SipHash with a random key per process: an attacker who chooses keys (cookies, addresses) cannot
  * make them collide. So hashes are never stored or sent. */
 uint64_t str_hash(const void *data, size_t len)

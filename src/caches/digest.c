@@ -10,6 +10,7 @@
 
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/base/str.h"
 #include "tec/model/ak.h"
 #include "tec/model/image.h"
 #include "tec/caches/cluster.h"
@@ -109,11 +110,6 @@ static void add_image(void *arg, const struct kobj *o)
 	l->out->images++;
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* DIGEST_VERSION separates forms: digests of different forms never match by accident. Entries with
  * values that are refused do not count, so they make no difference; of spec, only the members count
  * that decide what nodes must prove and who gets keys. */
@@ -146,7 +142,7 @@ void caches_digest(const struct caches *s, struct caches_digest *out)
 		if (json_get(spec, members[i]))
 			json_add(said, members[i], json_object_get(json_get(spec, members[i])));
 	add_line(&l, json_push(line("spec"), said));
-	qsort(l.v, l.n, sizeof(*l.v), by_text);
+	qsort(l.v, l.n, sizeof(*l.v), str_order);
 	bytes_sha256_init(&run);
 	bytes_sha256_add(&run, DIGEST_VERSION, strlen(DIGEST_VERSION));
 	for (size_t i = 0; i < l.n; i++) {

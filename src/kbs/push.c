@@ -36,6 +36,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/base/metric.h"
+#include "tec/base/str.h"
 #include "tec/base/uuid.h"
 #include "tec/kbs/admin.h"
 #include "tec/loop/timer.h"
@@ -621,11 +622,6 @@ static void send_values(struct push_request *f, const struct kbs_values *m)
 	(void)kbs_admin_put_values(f->p->transport, &f->p->ops, m, on_values, f);
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Add one entry to the message; false: it does not fit. The first entry is added whatever its
  * size. */
 static bool add_value(struct push_request *f, struct kbs_values *m, struct kbs_entry *e)
@@ -682,7 +678,7 @@ static bool add_shared(struct kbs_push *p, struct kbs_values *m)
 		}
 	}
 	if (n)
-		qsort(keys, n, sizeof(*keys), by_text);
+		qsort(keys, n, sizeof(*keys), str_order);
 	strbuf_addc(&text, '[');
 	for (size_t i = 0; i < n; i++) {
 		if (i)
@@ -1144,10 +1140,10 @@ static void compare_list(struct kbs_push *p, struct json_object *list)
 		v[i] = v[i] ? v[i] : "";
 	}
 	/* Sorted once for many lookups; the list may have 70,000 names. */
-	qsort(v, n, sizeof(*v), by_text);
+	qsort(v, n, sizeof(*v), str_order);
 	EACH_ENTRY (p->sync, e) {
 		if (e->kind == KBS_RESOURCE && e->objects &&
-			!bsearch(&e->name, v, n, sizeof(*v), by_text))
+			!bsearch(&e->name, v, n, sizeof(*v), str_order))
 			strbuf_add(&missing, e->name, strlen(e->name) + 1);
 	}
 	for (size_t at = 0; at < missing.len; at += strlen(missing.data + at) + 1) {

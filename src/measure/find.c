@@ -17,6 +17,7 @@
 #include "measure_internal.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/base/str.h"
 #include "tec/measure/needs.h"
 
 #define DEPTH_MAX   8
@@ -101,17 +102,12 @@ static void list_push(struct measure_list *l, char *take)
 	l->v[l->n++] = take;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Sort by version, then by name, so that equal versions have a fixed order. */
 static int newest_first(const void *a, const void *b)
 {
 	int order = measure_vercmp(*(char *const *)b, *(char *const *)a);
 
-	return order ? order : by_name(a, b);
+	return order ? order : str_order(a, b);
 }
 
 /* A directory EFI/VENDOR that contains a shim or a second stage. */
@@ -163,7 +159,7 @@ static int read_dir(
 		return err_set(w->err, ERR_INVALID, "more than %d files in and below %s",
 			ENTRIES_MAX, log_esc(path));
 	if (dirs->n)
-		qsort(dirs->v, dirs->n, sizeof(*dirs->v), by_name);
+		qsort(dirs->v, dirs->n, sizeof(*dirs->v), str_order);
 	return 0;
 }
 

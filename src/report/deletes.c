@@ -10,6 +10,7 @@
 
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/base/str.h"
 #include "tec/model/machine.h"
 
 #define NAMES_SHOWN 20
@@ -25,11 +26,6 @@ struct texts {
 	size_t n;
 };
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Collect the strings at path, sorted for bsearch(). Borrowed from the objects; the caller
  * frees .v. */
 static struct texts texts_of(struct json_object *const *v, size_t n, const char *path)
@@ -42,7 +38,7 @@ static struct texts texts_of(struct json_object *const *v, size_t n, const char 
 		if (text)
 			t.v[t.n++] = text;
 	}
-	qsort(t.v, t.n, sizeof(*t.v), compare);
+	qsort(t.v, t.n, sizeof(*t.v), str_order);
 	return t;
 }
 
@@ -63,7 +59,7 @@ static void find_kind(const struct report_world *from, const struct report_world
 		const char *name = report_name(l->v[i]);
 		struct json_object *marks = json_get_obj(l->v[i], "metadata/annotations");
 
-		if (from ? !bsearch(&name, there.v, there.n, sizeof(*there.v), compare)
+		if (from ? !bsearch(&name, there.v, there.n, sizeof(*there.v), str_order)
 			 : json_object_object_get_ex(marks, MODEL_WITHHELD_ANNOTATION, NULL))
 			out->v[kind][out->n[kind]++] = l->v[i];
 	}
@@ -120,7 +116,7 @@ size_t report_deletes_left(const struct report_deletes *d, const struct report_w
 		for (size_t i = 0; i < d->n[k]; i++) {
 			const char *uid = json_get_str(d->v[k][i], "metadata/uid");
 
-			left += uid && bsearch(&uid, there.v, there.n, sizeof(*there.v), compare);
+			left += uid && bsearch(&uid, there.v, there.n, sizeof(*there.v), str_order);
 		}
 		free(there.v);
 	}

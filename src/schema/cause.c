@@ -6,6 +6,7 @@
 #include "tec/schema/cause.h"
 
 #include "tec/base/json.h"
+#include "tec/base/str.h"
 #include "tec/base/utf8.h"
 
 static const struct {
@@ -148,13 +149,8 @@ void schema_texts_add(struct schema_texts *t, const char *fmt, ...)
 	t->text[t->n++] = strbuf_steal(&b);
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 void schema_texts_sort(struct schema_texts *t)
 {
 	if (t->n)
-		qsort(t->text, t->n, sizeof(*t->text), by_text);
+		qsort(t->text, t->n, sizeof(*t->text), str_order);
 }

@@ -214,3 +214,15 @@ Test(base_str, percent_encoding_leaves_only_unreserved)
 	str_percent_encode(&b, "aZ09-._~ /?&=%\xc3\xa4\0", 17);
 	cr_assert_str_eq(strbuf_str(&b), "aZ09-._~%20%2F%3F%26%3D%25%C3%A4%00");
 }
+
+Test(base_str, order_is_that_of_bytes)
+{
+	const char *v[] = {"b", "\xc3\xa4", "", "a", "B"}, *key = "a", *none = "c";
+
+	qsort(v, 5, sizeof(*v), str_order);
+	cr_assert_str_eq(v[0], "");
+	cr_assert_str_eq(v[1], "B");
+	cr_assert_str_eq(v[4], "\xc3\xa4");
+	cr_assert(bsearch(&key, v, 5, sizeof(*v), str_order));
+	cr_assert_null(bsearch(&none, v, 5, sizeof(*v), str_order));
+}

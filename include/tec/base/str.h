@@ -56,6 +56,8 @@ static inline bool str_eq(const char *a, const char *b)
 }
 bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
+/* Compare two elements of an array of texts by bytes, for qsort() and bsearch(). */
+int str_order(const void *a, const void *b);
 uint64_t str_hash(const void *data, size_t len); /* for hash tables; keyed per process (SipHash) */
 
 /* Parse decimal digits only: no sign, blank, overflow or trailing data; -1 otherwise. */
