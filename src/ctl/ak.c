@@ -559,6 +559,8 @@ static void want_delivered(const struct caches *s, struct ak_look *l)
 			   (caches_trustee_is_probing(s) &&
 				   l->ak->cond[AK_DELIVERED].status == KOBJ_COND_TRUE))) {
 		WANT(l, AK_DELIVERED, AK_DELIVERED_OK, "Every administered Trustee has the key.");
+	} else if (l->base.refused) {
+		WANT(l, AK_DELIVERED, AK_NOT_AVAILABLE, "%s", l->base.refused);
 	} else {
 		cleanup_strbuf struct strbuf why = STRBUF_INIT;
 

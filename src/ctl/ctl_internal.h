@@ -51,9 +51,10 @@ struct ctl_act {
 	uint64_t status_due_ms; /* boot clock: earliest time of a status; 0: none is wanted */
 	enum err_kind err;      /* of the last request; the kind alone keeps the many acts small */
 	uint32_t retry_after_ms;
-	bool failed;                 /* the key's backoff comes from a failed request */
-	bool decides;                /* the request in flight would not be made while Frozen */
-	bool must_read;              /* a create met an object that the cache does not show */
+	char *refused;  /* owned: why the last request was refused, a sentence; NULL: it was not */
+	bool failed;    /* the key's backoff comes from a failed request */
+	bool decides;   /* the request in flight would not be made while Frozen */
+	bool must_read; /* a create met an object that the cache does not show */
 	unsigned event_mask;         /* conditions whose reason changes with the status in flight */
 	struct kobj_cond_want *want; /* owned: the status in flight */
 	struct ctl_live self, secret;
@@ -90,10 +91,15 @@ void ctl_act_drop(struct ctl_act *a);                              /* NULL is al
 #define CTL_ACTS_MAX 32
 bool ctl_act_begin(struct ctl_act *a, int doing, uint64_t content);
 uint64_t ctl_version(const struct kobj *o); /* for content; 0: there is no object */
-/* First line of every done. */
-void ctl_act_end(struct ctl_act *a, const struct err *err);
+/* The API server answered, and a retry of the same request would fail again. */
+bool ctl_err_is_refusal(const struct err *err);
+/* Last line of every done. what: what could not be done, for a->refused; NULL: nobody shows it, as for a status. */
+void ctl_act_end(struct ctl_act *a, const struct err *err, const char *what);
 /* True: *out is the answer of the step (in flight, or waiting after an error). */
 bool ctl_act_busy(struct ctl_act *a, struct queue_next *out);
+/* A request was refused, and the status (number of that act) has not said so: it is written before
+ * the retry, which still waits for the backoff. */
+bool ctl_act_tells(const struct ctl_act *a, int status);
 /* Nothing is to be done for the key, whenever it is looked at again: earlier failures no longer
  * count, and the act is freed, unless it waits for Trustee. */
 void ctl_act_settled(struct ctl_act *a);
@@ -115,6 +121,7 @@ struct ctl_look {
 	const struct kobj *o;         /* the object; NULL: none, or unreadable */
 	const struct kobj_cond *have; /* its conditions; `want`: as they should be */
 	struct kobj_cond_want want[CTL_CONDS_MAX];
+	const char *refused;               /* of the act, set before the look */
 	const struct model_secret *secret; /* the Secret of the key; NULL: none */
 	const char *secret_name;
 	uint64_t content;    /* for ctl_act_begin(), in addition to the version of o */

@@ -47,7 +47,6 @@ bool ctl_install_follow(struct ctl_install *in, const struct kobj *owner)
 		}
 		doubt(&in->known[i]);
 	}
-	in->problem[0] = '\0';
 	in->owner_generation = owner ? owner->generation : 0;
 	if (another) {
 		free(in->owner_uid);
@@ -279,20 +278,13 @@ static void judge(
 
 /* An existing object must be read; a missing one needs no deletion. Both are answers, not
  * failures. */
-bool ctl_install_failed(struct ctl_install *in, bool *must_read, const struct kobj_gvk *gvk,
-	const char *name, enum ctl_install_do what, const struct err *err,
+bool ctl_install_failed(bool *must_read, enum ctl_install_do what, const struct err *err,
 	const struct k8s_result *r)
 {
 	bool gone = err->kind == ERR_NOT_FOUND, exists = r && r->already_exists;
 
 	*must_read = exists || (*must_read && !gone);
-	if (exists || (gone && (what == CTL_INSTALL_READ || what == CTL_INSTALL_DELETE)))
-		return true;
-	/* Other errors may be temporary. */
-	if (err->kind == ERR_INVALID || err->kind == ERR_DENIED)
-		snprintf(in->problem, sizeof(in->problem), "%s %s cannot be %s: %s", gvk->kind,
-			name, what == CTL_INSTALL_READ ? "read" : "written", err->text);
-	return false;
+	return exists || (gone && (what == CTL_INSTALL_READ || what == CTL_INSTALL_DELETE));
 }
 
 /* An answer for a former owner must not be taken for knowledge about the new one's object. */
@@ -304,8 +296,7 @@ bool ctl_install_done(struct ctl_install *in, const struct kobj *owner, unsigned
 	bool ours = owner && str_eq(owner->uid, in->owner_uid);
 
 	if (err_is_set(err))
-		return ctl_install_failed(in, &k->must_read, t->gvk, t->name, what, err, r);
-	in->problem[0] = '\0';
+		return ctl_install_failed(&k->must_read, what, err, r);
 	k->must_read = false;
 	if (ours && what != CTL_INSTALL_READ && in->conf->wrote)
 		in->conf->wrote(in->self, owner, i,

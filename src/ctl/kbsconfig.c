@@ -131,14 +131,13 @@ static int in_state(const struct kbsconfig_look *l, enum ctl_install_state state
 }
 
 /* The most severe state of the two objects is shown. */
-static void want_holder(const struct ctl_kbsconfig *c, struct kbsconfig_look *l)
+static void want_holder(struct kbsconfig_look *l)
 {
-	const struct ctl_install *in = &c->install;
 	int i;
 
-	if (in->problem[0])
-		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_FALSE, KBSCONFIG_WRITE_REFUSED, "%s.",
-			in->problem);
+	if (l->base.refused)
+		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_FALSE, KBSCONFIG_WRITE_REFUSED, "%s",
+			l->base.refused);
 	else if ((i = in_state(l, CTL_INSTALL_CONFLICT)) >= 0)
 		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_FALSE, KBSCONFIG_CONFLICT,
 			"%s belongs to another owner and is not changed. Delete it, or use another namespace.",
@@ -175,7 +174,7 @@ static void want_installed(const struct ctl_kbsconfig *c, struct kbsconfig_look 
 	else if (r != KBSCONFIG_IS_INSTALLED)
 		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_FALSE, r, "%s", strbuf_str(&why));
 	else
-		want_holder(c, l);
+		want_holder(l);
 }
 
 /* Return a hint why Pods may never become ready, or where to look. */

@@ -67,6 +67,7 @@ static void act_fini(void *record)
 	live_clear(&a->secret);
 	secret_free(a->made);
 	free(a->want);
+	free(a->refused);
 }
 
 /* One runner for one table, which bounds the requests in flight. */
@@ -165,14 +166,29 @@ static bool act_status_due(struct ctl_act *a, struct queue_next *out)
 	return false;
 }
 
-/* The next step sees the result; nothing is decided here. */
-void ctl_act_end(struct ctl_act *a, const struct err *err)
+/* HTTP 500 is the answer of a server that cannot do it (a webhook, a schema), and may pass; with
+ * the other 5xx nobody has decided anything. */
+bool ctl_err_is_refusal(const struct err *err)
 {
+	return err->kind == ERR_INVALID || err->kind == ERR_DENIED || err->http == 500;
+}
+
+/* The next step sees the result; nothing is decided here. A status that told of a refusal is no
+ * progress: the refused request keeps its error and its backoff. */
+void ctl_act_end(struct ctl_act *a, const struct err *err, const char *what)
+{
+	bool told = a->err != ERR_NONE && !err_is_set(err);
+
 	a->table->n_deciding -= a->decides;
 	a->decides = false;
-	a->last_ok = err_is_set(err) ? 0 : a->doing;
-	a->err = err->kind;
-	a->retry_after_ms = err->retry_after_ms;
+	a->last_ok = told || err_is_set(err) ? 0 : a->doing;
+	if (!told) {
+		a->err = err->kind;
+		a->retry_after_ms = err->retry_after_ms;
+		free(steal_ptr(&a->refused));
+		if (what && ctl_err_is_refusal(err))
+			a->refused = xasprintf("The operator cannot %s: %s.", what, err->text);
+	}
 	/*
 	 * After a refusal, live copies no longer prove anything. A transient failure says nothing
 	 * about the object, and clearing them would make acts that need a proof start over.
@@ -199,6 +215,11 @@ bool ctl_act_busy(struct ctl_act *a, struct queue_next *out)
 	*out = ctl_retry(a->retry_after_ms, err_kind_name(a->err));
 	a->err = ERR_NONE;
 	return true;
+}
+
+bool ctl_act_tells(const struct ctl_act *a, int status)
+{
+	return a && !a->op && a->err != ERR_NONE && a->refused && a->doing != status;
 }
 
 /* A key that waits for Trustee keeps its record, because the record holds what it waits for. */
@@ -402,8 +423,15 @@ static bool may_do(const struct ctl_kind *k, const struct ctl_do *todo)
 	return true;
 }
 
-/* Look, decide, and start one request. A status waits until the key is quiet; an act that is
- * repeated without effect ends in a retry with backoff. */
+/* A refusal that the conditions show already is not written again. */
+static bool shows_all(const struct ctl_kind *k, const struct ctl_look *l)
+{
+	return !l->o || !may_do(k, &k->conf->acts[k->conf->status]) ||
+	       kobj_cond_same(l->have, l->want, k->conf->n_conds, l->o->generation);
+}
+
+/* Look, decide, and start one request. A status waits until the key is quiet, unless it says why a
+ * request was refused; an act that is repeated without effect ends in a retry with backoff. */
 static struct queue_next step(void *self, const struct kobj_key *key)
 {
 	struct ctl_kind *k = self;
@@ -412,13 +440,15 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	const struct ctl_do *todo;
 	struct queue_next next;
 	struct op *op;
+	bool tells = k->conf->status > 0 && ctl_act_tells(a, k->conf->status);
 	int d, looks = 0;
 
-	if (ctl_act_busy(a, &next))
+	if (!tells && ctl_act_busy(a, &next))
 		return next;
 	do {
 		look_clear(k);
 		act_wait_none(a);
+		l->refused = a->refused;
 		d = k->conf->look(k, key->name, a, l);
 		if (!may_do(k, &k->conf->acts[d]))
 			d = 0;
@@ -431,11 +461,19 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 		ctl_runner_forget(k->runner, key->name);
 		return ctl_settled();
 	}
+	if (tells && shows_all(k, l)) {
+		ctl_act_busy(a, &next);
+		return next;
+	}
+	if (tells) {
+		d = k->conf->status;
+		todo = &k->conf->acts[d];
+	}
 	if (d == 0) {
 		ctl_act_settled(a);
 		return l->recheck_ms ? ctl_retry(l->recheck_ms, l->recheck_why) : ctl_settled();
 	}
-	if (d == k->conf->status && !act_status_due(a, &next))
+	if (d == k->conf->status && !tells && !act_status_due(a, &next))
 		return next;
 	if (todo->memory || !ctl_act_begin(a, d, l->content + ctl_version(l->o)))
 		return ctl_retry(0, "no-effect");
@@ -529,7 +567,7 @@ void ctl_kind_done(void *arg, const struct err *err, const struct k8s_result *r)
 			&wrapped);
 	}
 	free(steal_ptr(&a->want));
-	ctl_act_end(a, fine ? &none : err);
+	ctl_act_end(a, fine ? &none : err, a->doing == k->conf->status ? NULL : todo->name);
 }
 
 struct op *ctl_kind_get(

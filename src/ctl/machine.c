@@ -333,7 +333,8 @@ static void want_key(const char *ns, struct machine_look *l)
 			"Machine %s already uses this id, so this Machine has no effect. Delete the wrong one.",
 			l->id_owner->obj.name);
 	else if (l->v.luks == CACHES_LUKS_ABSENT && !l->v.delivered && !l->v.lost)
-		WANT(l, c, false, MACHINE_KEY_PENDING, "The disk key is being created.");
+		WANT(l, c, false, MACHINE_KEY_PENDING, "%s",
+			l->base.refused ? l->base.refused : "The disk key is being created.");
 	else if (l->v.luks == CACHES_LUKS_ABSENT) /* final until an administrator acts */
 		WANT(l, c, false, MACHINE_KEY_LOST,
 			"Secret %s is gone and its key is no longer in memory. No new key is created, because the disk may be encrypted "

@@ -259,7 +259,6 @@ static void work(void *arg)
 static void on_done(void *arg, const struct err *err, const struct k8s_result *result)
 {
 	struct ctl_record *r = arg;
-	bool refused = err->kind == ERR_DENIED || err->kind == ERR_INVALID;
 	char *problem = r->problem[r->writing];
 	bool had_problem = *problem;
 	struct waiting *w;
@@ -268,7 +267,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 		backoff_reset(&r->backoff);
 		*problem = '\0';
 		ctl_take_answer(r->env->caches->configmaps, result->object, true);
-	} else if (refused) {
+	} else if (ctl_err_is_refusal(err)) {
 		snprintf(problem, sizeof(r->problem[0]), "%s", err->text);
 	}
 	if (had_problem != (*problem != '\0')) /* the conditions of all that wait show it */

@@ -605,7 +605,7 @@ static void on_memory(void *arg, const struct err *err, const struct k8s_result 
 		ctl_take_answer(c->env->caches->configmaps, r->object, true);
 	}
 	c->memory_known |= gone || !err_is_set(err);
-	ctl_act_end(a, gone ? &(const struct err)ERR_INIT : err);
+	ctl_act_end(a, gone ? &(const struct err)ERR_INIT : err, NULL);
 	list_update_soon(c);
 }
 
@@ -856,7 +856,7 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 		json_wipe(json_get_obj(r->object, "data"));
 	}
 	/* NOT_FOUND: deleted in the meantime, which the cache will show. */
-	ctl_act_end(a, err->kind == ERR_NOT_FOUND ? &(const struct err)ERR_INIT : err);
+	ctl_act_end(a, err->kind == ERR_NOT_FOUND ? &(const struct err)ERR_INIT : err, NULL);
 }
 
 /* Most acts change memory only and complete at once; reading a Secret is the only request. */

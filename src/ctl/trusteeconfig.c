@@ -605,7 +605,7 @@ static struct op *start_delete(
 
 /* ---- ends */
 
-/* INVALID and DENIED will not pass by waiting, so they are shown in the condition. */
+/* A refusal may not pass by waiting, so it is shown in the condition. */
 static bool ended(
 	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
 {
@@ -619,8 +619,7 @@ static bool ended(
 	if (d == CTL_TRUSTEECONFIG_APPLY_STATUS)
 		return false;
 	if (err_is_set(err)) {
-		/* Other errors may be temporary. */
-		if (m && (err->kind == ERR_INVALID || err->kind == ERR_DENIED))
+		if (m && ctl_err_is_refusal(err))
 			get_stuck(c, m, i, false, err);
 		return r && r->already_exists;
 	}

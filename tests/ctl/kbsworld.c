@@ -173,8 +173,10 @@ size_t kbsworld_requests(void)
 
 void kbsworld_pods_are_ready(void)
 {
-	fake_api_merge(t.api, &kobj_deployment, NS, DEPLOYMENT,
-		"{\"status\":{\"observedGeneration\":1,\"replicas\":1,\"updatedReplicas\":1,"
-		"\"readyReplicas\":1}}");
+	cleanup_free char *status = xasprintf(
+		"{\"status\":{\"observedGeneration\":%d,\"replicas\":1,\"updatedReplicas\":1,\"readyReplicas\":1}}",
+		(int)json_get_int(kbsworld_deployment(), "metadata/generation", 0));
+
+	fake_api_merge(t.api, &kobj_deployment, NS, DEPLOYMENT, status);
 	loop_advance(t.loop, 1000);
 }

@@ -456,8 +456,9 @@ Test(ctl_cluster, what_cannot_be_written_is_reported)
 		e, 403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no rights\"}");
 	ctl_cluster_on(w.life->cluster);
 	world_run(&w, 60000);
-	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Installing");
-	cr_assert(strstr(message("tec", "Installed"), "kbs-service cannot be written"));
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Refused");
+	cr_assert(strstr(message("tec", "Installed"), "cannot write Service kbs-service: "));
+	cr_assert(strstr(message("tec", "Installed"), "no rights"));
 	cr_assert_leq(
 		fake_transport_count(w.life->f, "apply", "services"), 12); /* with growing waits */
 }

@@ -266,7 +266,7 @@ Test(ctl_cluster_inputs, a_signer_that_cannot_be_made_stops_no_repair)
 	fake_expect_answer(
 		e, 403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"quota\"}");
 	world_run(&w, 2 * DAY);
-	cr_assert(strstr(installed_message(), "trustee-token-2 cannot be written"));
+	cr_assert(strstr(installed_message(), "cannot create Secret trustee-token-2: "));
 	cr_assert_leq(fake_transport_count(w.life->f, "create", "secrets"), 2 * 24 * 3600 / 25);
 	fake_api_delete(w.api, &kobj_service, NS, "kbs-service");
 	world_run(&w, 60000);

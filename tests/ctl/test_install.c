@@ -230,17 +230,6 @@ Test(ctl_install, an_unwanted_one_goes_only_when_it_is_the_owners)
 	cr_expect_null(world_get(&w, &kobj_deployment, "d"));
 }
 
-Test(ctl_install, a_refused_write_leaves_a_reason)
-{
-	at = SERVICE;
-	doing = CTL_INSTALL_APPLY;
-	ctl_install_done(&in, &owner, at, doing,
-		&(const struct err){.kind = ERR_DENIED, .text = "no rights"}, NULL);
-	cr_expect_str_eq(in.problem, "Service s cannot be written: no rights");
-	settle();
-	cr_expect_str_eq(in.problem, "");
-}
-
 /* The answer of an act for an owner that was replaced meanwhile. */
 Test(ctl_install, an_answer_for_another_owner_says_nothing_about_this_one)
 {

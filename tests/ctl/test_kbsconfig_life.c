@@ -161,6 +161,61 @@ Test(ctl_kbsconfig_life, a_start_writes_nothing)
 	cr_assert_eq(fake_transport_writes(t.f), 0);
 }
 
+/* ---- refused writes */
+
+/* An Event of this life. */
+static bool told(const char *reason, const char *words)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < fake_transport_requests(t.f); i++) {
+		const struct fake_request *r = fake_transport_request(t.f, i);
+
+		found |= str_eq(r->resource, "events") && r->body && strstr(r->body, reason) &&
+			 strstr(r->body, words);
+	}
+	return found;
+}
+
+/* What the server says about a write is in the status before the first retry, and Ready is what the
+ * Pods are. */
+Test(ctl_kbsconfig_life, a_refused_write_is_in_the_status)
+{
+	static const struct {
+		int http;
+		const char *words;
+	} rows[] = {{422, "may not specify more than 1 volume type"}, {403, "no rights"},
+		{500, "failed calling webhook"}};
+
+	kbsworld_put("k");
+	kbsworld_boot();
+	kbsworld_until(kbsworld_installed, "installed");
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cleanup_free char *answer =
+			xasprintf("{\"kind\":\"Status\",\"message\":\"%s\"}", rows[i].words);
+		struct fake_expect *e = fake_transport_expect(t.f, "PATCH",
+			"/apis/apps/v1/namespaces/" NS "/deployments/" DEPLOYMENT "*");
+
+		kbsworld_pods_are_ready();
+		fake_expect_times(e, 3);
+		fake_expect_answer(e, rows[i].http, answer);
+		fake_transport_forget(t.f);
+		put_policy(rows[i].words);
+		kbsworld_run(100);
+		cr_expect_str_eq(kbsworld_reason("k", "Installed"), "WriteRefused");
+		cr_expect(strstr(kbsworld_message("k", "Installed"), rows[i].words), "%s",
+			kbsworld_message("k", "Installed"));
+		cr_expect_str_eq(kbsworld_reason("k", "Ready"), "Ready");
+		kbsworld_run(10 * 60 * 1000);
+		cr_expect(told("WriteRefused", rows[i].words), "%s", rows[i].words);
+		cr_expect_str_eq(kbsworld_reason("k", "Installed"), "Installed");
+		cr_expect_eq(fake_transport_count(t.f, "apply", "deployments"), 4, "%zu",
+			fake_transport_count(t.f, "apply", "deployments"));
+		cr_expect_eq(fake_transport_count(t.f, "apply", "kbsconfigs"), 2, "%zu",
+			fake_transport_count(t.f, "apply", "kbsconfigs"));
+	}
+}
+
 /* ---- ready */
 
 /* All Pods that are wanted, of what is configured now; not what an older generation had. */

@@ -322,6 +322,26 @@ static const char *owner_uid(const struct kobj_gvk *gvk, const char *name)
 	return a ? json_get_str(json_object_array_get_idx(a, 0), "uid") : NULL;
 }
 
+/* A quota, a webhook: whoever looks at the Machine sees why it has no key. */
+Test(ctl_machine, a_refused_secret_is_in_the_status)
+{
+	struct fake_expect *e;
+
+	world_cluster(&w, "tec", SPEC);
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	e = fake_transport_expect(w.life->f, "POST", "/api/v1/namespaces/" NS "/secrets*");
+	fake_expect_times(e, 4);
+	fake_expect_answer(e, 403, "{\"kind\":\"Status\",\"message\":\"exceeded quota\"}");
+	world_machine(&w, "a", ID_A, "listener");
+	world_run(&w, 1000);
+	cr_assert_str_eq(world_reason(&w, &kobj_machine, "a", "KeyReady"), "KeyPending");
+	cr_assert(strstr(fake_api_condition(w.api, &kobj_machine, NS, "a", "KeyReady", "message"),
+		"exceeded quota"));
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "KeyReady"), "True");
+}
+
 Test(ctl_machine, makes_the_key_once_and_says_so)
 {
 	world_cluster(&w, "tec", SPEC);

@@ -509,7 +509,7 @@ size_t fake_transport_count(const struct fake_transport *f, const char *what, co
 	for (size_t i = 0; i < f->n_log; i++) {
 		const struct fake_request *r = &f->log[i]->req;
 
-		if ((str_eq(r->method, what) || str_eq(r->verb, what)) &&
+		if ((!what || str_eq(r->method, what) || str_eq(r->verb, what)) &&
 			(!resource || str_eq(r->resource, resource)))
 			n++;
 	}

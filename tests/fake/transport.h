@@ -57,7 +57,7 @@ struct fake_request {
 	uint32_t deadline_ms, silence_ms;
 };
 size_t fake_transport_requests(const struct fake_transport *f); /* all so far */
-/* what: a method ("PATCH") or a verb ("apply"); resource NULL: any. */
+/* what: a method ("PATCH") or a verb ("apply"). NULL, of either: any. */
 size_t fake_transport_count(const struct fake_transport *f, const char *what, const char *resource);
 size_t fake_transport_writes(const struct fake_transport *f); /* everything but GET */
 const struct fake_request *fake_transport_request(

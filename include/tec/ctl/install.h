@@ -102,7 +102,6 @@ struct ctl_install {
 	char *owner_uid; /* owned: of the owner whose objects are known; NULL: none */
 	int64_t owner_generation;
 	struct ctl_install_known known[CTL_INSTALL_MAX];
-	char problem[512]; /* why an object cannot be read or written; "": no problem */
 };
 
 void ctl_install_init(struct ctl_install *in, const struct ctl_env *env,
@@ -131,9 +130,8 @@ struct op *ctl_install_start(struct ctl_install *in, const struct kobj *owner, u
  */
 bool ctl_install_done(struct ctl_install *in, const struct kobj *owner, unsigned i,
 	enum ctl_install_do what, const struct err *err, const struct k8s_result *r);
-/* The same for a failed act on an object outside the table; sets problem. */
-bool ctl_install_failed(struct ctl_install *in, bool *must_read, const struct kobj_gvk *gvk,
-	const char *name, enum ctl_install_do what, const struct err *err,
+/* The same for a failed act on an object outside the table. */
+bool ctl_install_failed(bool *must_read, enum ctl_install_do what, const struct err *err,
 	const struct k8s_result *r);
 /* Log and Event: an object was written. installed: the installation was complete, so this is a
  * repair. */

@@ -168,9 +168,7 @@ static bool own_done(struct ctl_cluster *c, struct ctl_own *own, const struct ko
 	enum ctl_cluster_do d = DO(doing);
 
 	if (err_is_set(err))
-		return ctl_install_failed(&c->install, &own->must_read, &kobj_secret, own->name,
-			(enum ctl_install_do)d, err, r);
-	c->install.problem[0] = '\0';
+		return ctl_install_failed(&own->must_read, (enum ctl_install_do)d, err, r);
 	own->must_read = false;
 	if (ours && d != CTL_CLUSTER_READ)
 		tell_own(c, cluster, d, object, own->name);
@@ -188,6 +186,25 @@ static bool own_done(struct ctl_cluster *c, struct ctl_own *own, const struct ko
 	return true;
 }
 
+/* The act, for errors: "write Deployment trustee-deployment". The caller frees it. */
+static char *name_of(struct ctl_cluster *c, int doing)
+{
+	static const char *const verbs[] = {[CTL_CLUSTER_READ] = "read",
+		[CTL_CLUSTER_CREATE] = "create",
+		[CTL_CLUSTER_APPLY] = "write",
+		[CTL_CLUSTER_DELETE] = "delete"};
+	unsigned object = OBJECT(doing);
+	const struct ctl_own *own = own_of(c, object, NUMBER(doing));
+	enum ctl_cluster_do d = DO(doing);
+
+	if (d >= CTL_CLUSTER_ANNOUNCE)
+		return xstrdup("write the TrustedExecutionCluster");
+	if (object == CLUSTER_TLS || own)
+		return xasprintf("%s Secret %s", verbs[d], own ? own->name : "(trusteeSecret)");
+	return xasprintf("%s %s %s", verbs[d], cluster_objects.objects[object].gvk->kind,
+		cluster_objects.objects[object].name);
+}
+
 /* Every request of this controller ends here. `cluster` is the object as it is now; it may be
  * NULL or a different one than when the request was sent. */
 static void on_done(void *arg, const struct err *err, const struct k8s_result *r)
@@ -199,7 +216,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 	enum ctl_cluster_do d = DO(a->doing);
 	unsigned object = OBJECT(a->doing);
 	struct ctl_own *own = own_of(c, object, NUMBER(a->doing));
-	const char *what = "TrustedExecutionCluster";
+	cleanup_free char *what = name_of(c, a->doing);
 	struct err none = ERR_INIT, failed;
 	bool fine;
 
@@ -214,13 +231,10 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 		if (fine && d == CTL_CLUSTER_APPLY_STATUS && cluster)
 			post_events(c, a, cluster);
 	} else if (object == CLUSTER_TLS) {
-		what = "trusteeSecret";
 		fine = cluster_inputs_tls_done(c, cluster, err, r);
 	} else if (own) {
-		what = own->name;
 		fine = own_done(c, own, cluster, a->doing, err, r);
 	} else {
-		what = cluster_objects.objects[object].name;
 		fine = ctl_install_done(
 			&c->install, cluster, object, (enum ctl_install_do)d, err, r);
 	}
@@ -231,7 +245,7 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 			&failed);
 	}
 	free(steal_ptr(&a->want));
-	ctl_act_end(a, fine ? &none : err);
+	ctl_act_end(a, fine ? &none : err, d == CTL_CLUSTER_APPLY_STATUS ? NULL : what);
 }
 
 /* ---- starting */

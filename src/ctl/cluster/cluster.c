@@ -20,20 +20,20 @@
 
 /* ---- the step */
 
-/* Look, decide, start one act. After a failed request the step first writes the reason of the
- * failure into the status, then waits for the backoff. */
+/* Look, decide, start one act. If a request was refused, the reason is written into the status before
+ * the retry. */
 static struct queue_next step(void *self, const struct kobj_key *key)
 {
 	struct ctl_cluster *c = self;
 	struct ctl_act *a = ctl_act_find(&c->acts, key->name);
 	const struct model_cluster *served = caches_cluster(c->env->caches);
-	bool failed = a && !a->op && a->err != ERR_NONE;
+	bool tells = ctl_act_tells(a, CTL_CLUSTER_APPLY_STATUS);
 	uint32_t wait_ms = 0;
 	struct queue_next next;
 	struct cluster_look l;
 	enum ctl_cluster_do d;
 
-	if (!failed && ctl_act_busy(a, &next))
+	if (!tells && ctl_act_busy(a, &next))
 		return next;
 	if (!served || str_eq(served->obj.name, key->name))
 		wait_ms = cluster_volumes_step(c, served);
@@ -41,16 +41,12 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 		cluster_view_refresh(c, served);
 	cluster_view_look(c, key->name, &l);
 	d = ctl_cluster_decide(&l.v);
-	if (failed) {
-		/* The reason of the failure goes into the status before the retry. */
-		if (!l.v.found || l.v.status_ok || !c->install.problem[0] ||
-			a->doing == CTL_CLUSTER_APPLY_STATUS) {
-			ctl_act_busy(a, &next);
-			return next;
-		}
-		a->err = ERR_NONE;
-		d = CTL_CLUSTER_APPLY_STATUS;
+	if (tells && (!l.v.found || l.v.status_ok)) {
+		ctl_act_busy(a, &next);
+		return next;
 	}
+	if (tells)
+		d = CTL_CLUSTER_APPLY_STATUS;
 	if (d != CTL_CLUSTER_NOTHING)
 		return cluster_act_start(c, a ? a : ctl_act_get(&c->acts, key->name), &l, d);
 	ctl_act_settled(a);

@@ -322,7 +322,6 @@ bool cluster_inputs_tls_done(struct ctl_cluster *c, const struct kobj *cluster,
 		c->inputs.tls_unusable = true;
 		return true;
 	}
-	c->install.problem[0] = '\0';
 	if (cluster && str_eq(cluster->uid, c->install.owner_uid))
 		take_tls(&c->inputs, r->object);
 	json_wipe(json_get_obj(r->object, "data"));

@@ -213,12 +213,9 @@ static enum model_cluster_reason installed_reason(
 }
 
 /* Say what the installation waits for, if it does. */
-static bool is_installing(
-	const struct ctl_cluster *c, const struct cluster_look *l, struct strbuf *text)
+static bool is_installing(const struct cluster_look *l, struct strbuf *text)
 {
-	if (c->install.problem[0])
-		strbuf_adds(text, c->install.problem);
-	else if (l->missing)
+	if (l->missing)
 		strbuf_addf(text,
 			"Secret %s (trusteeSecret) does not exist. Until it does, the Trustee of another operator keeps running.",
 			l->missing);
@@ -233,6 +230,7 @@ static bool is_installing(
  * doing. */
 static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
 {
+	const struct ctl_act *act = ctl_act_find(&c->acts, l->c->obj.name);
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	enum model_cluster_reason r = CLUSTER_CONFLICT;
 
@@ -274,7 +272,10 @@ static void want_installed(const struct ctl_cluster *c, struct cluster_look *l)
 		strbuf_addf(&text,
 			"%s is larger than 2 MiB and cannot be read, so neither it nor what depends on it is changed. Make it smaller.",
 			l->unreadable);
-	} else if (is_installing(c, l, &text)) {
+	} else if (act && act->refused) {
+		r = CLUSTER_REFUSED;
+		strbuf_adds(&text, act->refused);
+	} else if (is_installing(l, &text)) {
 		r = CLUSTER_INSTALLING;
 	} else {
 		r = installed_reason(c, l->c, &text);

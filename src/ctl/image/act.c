@@ -85,7 +85,7 @@ static void on_label(void *arg, const struct err *err, const char *value, size_t
 		if (i->note[0])
 			log_warn(&lc, "label not used", "text=%s", log_esc(i->note + 1));
 	}
-	ctl_act_end(a, &none);
+	ctl_act_end(a, &none, NULL);
 }
 
 /* A GET at the registry of the image, which may take long; it does not block the key of another
@@ -130,7 +130,7 @@ static bool failed(
 
 	image_info_forget_pcrs(c);
 	exists = starts && image_job_exists(c, i, r);
-	if (i && writes && !exists && (err->kind == ERR_INVALID || err->kind == ERR_DENIED))
+	if (i && writes && !exists && ctl_err_is_refusal(err))
 		snprintf(i->problem, sizeof(i->problem), "The operator cannot %s: %s.",
 			image_acts[a->doing].name, err->text);
 	return exists;

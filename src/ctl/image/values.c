@@ -461,7 +461,7 @@ void image_values_ended(
 		ctl_take_answer(c->kind.caches->clusters, r->object, false);
 	else if (!err_is_set(err))
 		ctl_take_answer(c->kind.caches->configmaps, r->object, false);
-	else if (err->kind == ERR_DENIED || err->kind == ERR_INVALID)
+	else if (ctl_err_is_refusal(err))
 		snprintf(v->problem, sizeof(v->problem), "ConfigMap %s cannot be %s: %s.",
 			MODEL_RV_CONFIGMAP,
 			doing == CTL_IMAGE_ANNOUNCE_VALUES ? "announced" : "written", err->text);
