@@ -16,6 +16,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/kobj/managed.h"
 #include "tec/kobj/subset.h"
 
 void ctl_install_init(struct ctl_install *in, const struct ctl_env *env,
@@ -178,6 +179,8 @@ enum ctl_install_do ctl_install_decide(enum ctl_install_kind kind, enum ctl_inst
 		return CTL_INSTALL_APPLY;
 	case CTL_INSTALL_REPLACE:
 		return CTL_INSTALL_DELETE;
+	case CTL_INSTALL_OF_OTHER:
+		return CTL_INSTALL_TAKE;
 	case CTL_INSTALL_CURRENT:
 	case CTL_INSTALL_CONFLICT:
 	case CTL_INSTALL_DELETING:
@@ -206,6 +209,10 @@ struct op *ctl_install_start(struct ctl_install *in, const struct kobj *owner, u
 	case CTL_INSTALL_DELETE:
 		return k8s_call_delete(api, in->ops, t->gvk, ns, t->name,
 			ctl_install_find(in, i)->uid, NULL, done, arg);
+	case CTL_INSTALL_TAKE:
+		o = steal_ptr(&k->want);
+		k->doubt = true; /* of no version is anything known until the answer */
+		return k8s_call_json_patch(api, in->ops, t->gvk, ns, t->name, o, done, arg);
 	case CTL_INSTALL_CREATE:
 	case CTL_INSTALL_APPLY:
 		break;
@@ -256,16 +263,21 @@ static void judge(
 	struct ctl_install *in, const struct kobj *owner, unsigned i, struct json_object *o)
 {
 	const struct ctl_install_conf *conf = in->conf;
-	cleanup_json struct json_object *want = NULL;
+	cleanup_json struct json_object *want = NULL, *take = NULL;
 	bool current;
 
 	in->known[i].doubt = false;
 	/* Before rendering, which may use what `saw` learns. */
 	if (conf->saw && !conf->saw(in->self, owner, i, o)) {
-		const char *by = kobj_owner_controller(o);
-		bool ours = by ? str_eq(by, owner->uid) : conf->replaces_orphans;
+		bool ours = str_eq(kobj_owner_controller(o), owner->uid);
 
 		note_read(&in->known[i], ours ? CTL_INSTALL_REPLACE : CTL_INSTALL_CONFLICT, o, 0);
+		return;
+	}
+	take = conf->takes_from ? kobj_managed_take(o, conf->takes_from, K8S_FIELD_MANAGER) : NULL;
+	if (take) {
+		note_read(&in->known[i], CTL_INSTALL_OF_OTHER, o, 0);
+		in->known[i].want = steal_ptr(&take);
 		return;
 	}
 	want = conf->render(in->self, owner, i);
@@ -309,7 +321,8 @@ bool ctl_install_done(struct ctl_install *in, const struct kobj *owner, unsigned
 				k->sent);
 		return true;
 	}
-	if (ours && what == CTL_INSTALL_READ && t->kind != CTL_INSTALL_CREATED)
+	if (ours && (what == CTL_INSTALL_TAKE ||
+			    (what == CTL_INSTALL_READ && t->kind != CTL_INSTALL_CREATED)))
 		judge(in, owner, i, r->object);
 	else if (ours)
 		note_read(k, CTL_INSTALL_CURRENT, r->object, k->sent);

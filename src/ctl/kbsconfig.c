@@ -98,6 +98,8 @@ enum ctl_kbsconfig_do ctl_kbsconfig_decide(const struct ctl_kbsconfig_view *v)
 		switch (ctl_install_decide(CTL_INSTALL_APPLIED, v->object[i])) {
 		case CTL_INSTALL_READ:
 			return (enum ctl_kbsconfig_do)(CTL_KBSCONFIG_READ + i);
+		case CTL_INSTALL_TAKE:
+			return (enum ctl_kbsconfig_do)(CTL_KBSCONFIG_TAKE + i);
 		case CTL_INSTALL_APPLY:
 			return (enum ctl_kbsconfig_do)(CTL_KBSCONFIG_APPLY + i);
 		case CTL_INSTALL_DELETE:
@@ -288,18 +290,6 @@ static struct json_object *render(void *self, const struct kobj *owner, unsigned
 						    &c->kind.env->kbsconfig_images);
 }
 
-/* Recognize a Deployment of the upstream Trustee operator (return false: it is replaced). An
- * apply would keep its init container, which could not write into our mounts. */
-static bool saw(void *self, const struct kobj *owner, unsigned i, struct json_object *o)
-{
-	struct json_object *first = json_get_arr(o, "spec/template/spec/initContainers");
-
-	for (size_t k = 0; k < json_len(first); k++)
-		if (str_eq(json_get_str(json_at(first, k), "name"), "secret-converter"))
-			return false;
-	return true;
-}
-
 static const struct ctl_install_object objects[CTL_KBSCONFIG_N_OBJECTS] = {
 	[CTL_KBSCONFIG_DEPLOYMENT] = {&kobj_deployment, RENDER_KBSCONFIG_DEPLOYMENT,
 		CTL_INSTALL_APPLIED, KBSCONFIG_INPUTS},
@@ -310,20 +300,24 @@ static const struct ctl_install_object objects[CTL_KBSCONFIG_N_OBJECTS] = {
 /* Event reasons per object and act; the names are part of the interface. */
 static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_install_do what)
 {
-	static const char *const reasons[CTL_KBSCONFIG_N_OBJECTS][3] = {
-		[CTL_KBSCONFIG_DEPLOYMENT] = {"DeploymentUpdated", "DeploymentDeleted",
-			"DeploymentCreated"},
-		[CTL_KBSCONFIG_SERVICE] = {"ServiceUpdated", "ServiceDeleted", "ServiceCreated"},
+	static const struct {
+		const char *deployment, *service, *did;
+	} events[] = {
+		[CTL_INSTALL_CREATE] = {"DeploymentCreated", "ServiceCreated", "written"},
+		[CTL_INSTALL_TAKE] = {"TakenOver", "TakenOver",
+			"taken over from the Trustee operator"},
+		[CTL_INSTALL_APPLY] = {"DeploymentUpdated", "ServiceUpdated", "written"},
+		[CTL_INSTALL_DELETE] = {"DeploymentDeleted", "ServiceDeleted", "deleted"},
 	};
 	const struct ctl_kbsconfig *c = self;
-	bool gone = what == CTL_INSTALL_DELETE;
-	const char *reason = reasons[i][what == CTL_INSTALL_CREATE ? 2 : gone];
+	const char *reason =
+		i == CTL_KBSCONFIG_SERVICE ? events[what].service : events[what].deployment;
 	const struct ctl_install_object *t = &objects[i];
 	struct log_ctx lc = {t->gvk->kind, c->kind.env->ns, t->name, NULL};
 
-	log_info(&lc, gone ? "deleted" : "written", "reason=%s", reason);
+	log_info(&lc, events[what].did, "reason=%s", reason);
 	k8s_events_post(c->kind.env->events, &kobj_kbsconfig, owner, K8S_EVENT_NORMAL, reason,
-		reason, "%s %s was %s.", t->gvk->kind, t->name, gone ? "deleted" : "written");
+		reason, "%s %s was %s.", t->gvk->kind, t->name, events[what].did);
 }
 
 static const struct ctl_install_conf installed = {
@@ -331,10 +325,9 @@ static const struct ctl_install_conf installed = {
 	.objects = objects,
 	.n = CTL_KBSCONFIG_N_OBJECTS,
 	.render = render,
-	.saw = saw,
 	.wrote = wrote,
 	.by_digest = true,
-	.replaces_orphans = true, /* from kubectl delete --cascade=orphan, or version 0.17 */
+	.takes_from = "manager", /* the name of the Trustee operator's program */
 };
 
 /* ---- how acts start and end */
@@ -345,7 +338,8 @@ static bool of_object(int d, unsigned *i, enum ctl_install_do *what)
 	if (d < CTL_KBSCONFIG_READ || d >= CTL_KBSCONFIG_DROP_FINALIZER)
 		return false;
 	*i = (unsigned)(d - CTL_KBSCONFIG_READ) % CTL_KBSCONFIG_N_OBJECTS;
-	*what = d < CTL_KBSCONFIG_APPLY    ? CTL_INSTALL_READ
+	*what = d < CTL_KBSCONFIG_TAKE     ? CTL_INSTALL_READ
+		: d < CTL_KBSCONFIG_APPLY  ? CTL_INSTALL_TAKE
 		: d < CTL_KBSCONFIG_DELETE ? CTL_INSTALL_APPLY
 					   : CTL_INSTALL_DELETE;
 	return true;
@@ -434,6 +428,8 @@ static const struct ctl_do acts[CTL_KBSCONFIG_N_DO] = {
 		.start = add_finalizer},
 	OF_OBJECT(READ, CTL_KBSCONFIG_DEPLOYMENT, "read the Deployment"),
 	OF_OBJECT(READ, CTL_KBSCONFIG_SERVICE, "read the Service"),
+	OF_OBJECT(TAKE, CTL_KBSCONFIG_DEPLOYMENT, "take the Deployment over"),
+	OF_OBJECT(TAKE, CTL_KBSCONFIG_SERVICE, "take the Service over"),
 	OF_OBJECT(APPLY, CTL_KBSCONFIG_DEPLOYMENT, "write the Deployment"),
 	OF_OBJECT(APPLY, CTL_KBSCONFIG_SERVICE, "write the Service"),
 	OF_OBJECT(DELETE, CTL_KBSCONFIG_DEPLOYMENT, "delete the Deployment"),

@@ -35,6 +35,9 @@ static const struct verb create = {CREATE}, create_only = {CREATE, .unread = tru
 static const struct verb apply = {APPLY}, apply_status = {APPLY, .subresource = "status"};
 static const struct verb patch = {
 	.method = "PATCH", .name = "patch", .content_type = "application/merge-patch+json"};
+/* The move of fields is ours, so no field may become ours by the request itself. */
+static const struct verb json_patch = {
+	.method = "PATCH", .name = "patch", .content_type = "application/json-patch+json"};
 static const struct verb delete = {
 	.method = "DELETE", .name = "delete", .content_type = "application/json", .deletes = true};
 
@@ -261,6 +264,14 @@ struct op *k8s_call_merge_patch(struct k8s_transport *t, struct op_scope *scope,
 	assert(json_get_str(
 		object, "metadata/resourceVersion")); /* else it overwrites unseen changes */
 	return send_json(&patch, &(struct target){t, scope, gvk, ns, name, done, arg}, object, 0);
+}
+
+struct op *k8s_call_json_patch(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, const char *name, struct json_object *list,
+	k8s_result_fn done, void *arg)
+{
+	return send_json(
+		&json_patch, &(struct target){t, scope, gvk, ns, name, done, arg}, list, 0);
 }
 
 struct op *k8s_call_patch_secret(struct k8s_transport *t, struct op_scope *scope,

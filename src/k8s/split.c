@@ -160,7 +160,8 @@ static void cut_member(struct k8s_split *s, const char *p, const char **run)
 	const struct note *key = &s->note[KEY];
 	bool cut = s->depth == s->kept_depth &&
 		   (key->bad || !kobj_keeps(s->kept, key->data, key->len));
-	bool fields = s->node[s->depth] == NODE_ITEM_META && key_is(s, "managedFields");
+	bool fields = s->node[s->depth] == NODE_ITEM_META && key_is(s, "managedFields") &&
+		      !(s->keep && s->keep->managed);
 
 	s->bounded = s->node[s->depth] == NODE_OWNER && key_is(s, "uid");
 	s->note[OWNER_UID].len = 0;

@@ -33,6 +33,9 @@ static const char *const deployment_status[] = {
 	"observedGeneration", "readyReplicas", "updatedReplicas", "replicas", NULL};
 
 static const struct kobj_keep keep_meta = {.labels = labels, .annotations = annotations};
+/* kobj/managed.h */
+static const struct kobj_keep keep_managed = {
+	.labels = labels, .annotations = annotations, .managed = true};
 /* neither labels nor annotations of a Secret are read */
 static const char *const owner[] = {"uid", "controller", NULL};
 static const struct kobj_keep keep_secret = {
@@ -78,9 +81,9 @@ const struct kobj_gvk kobj_trusteeconfig = {
 	COCO, "v1alpha1", "TrusteeConfig", "trusteeconfigs", &keep_meta};
 const struct kobj_gvk kobj_claim = {
 	"", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", &keep_meta};
-const struct kobj_gvk kobj_service = {"", "v1", "Service", "services", &keep_meta};
+const struct kobj_gvk kobj_service = {"", "v1", "Service", "services", &keep_managed};
 const struct kobj_gvk kobj_pod = {"", "v1", "Pod", "pods", &keep_meta};
-const struct kobj_gvk kobj_deployment = {"apps", "v1", "Deployment", "deployments", &keep_meta};
+const struct kobj_gvk kobj_deployment = {"apps", "v1", "Deployment", "deployments", &keep_managed};
 const struct kobj_gvk kobj_plain_deployment = {
 	"apps", "v1", "Deployment", "deployments", &keep_plain_deployment};
 const struct kobj_gvk kobj_job = {"batch", "v1", "Job", "jobs", &keep_meta};

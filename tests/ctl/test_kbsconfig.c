@@ -37,9 +37,12 @@ static void check(const struct ctl_kbsconfig_view *v, int d)
 		MUST(!v->found || v->status_ok || (v->deleting && !v->has_finalizer));
 	} else if (d == CTL_KBSCONFIG_ADD_FINALIZER) {
 		MUST(serves && !v->has_finalizer);
-	} else if (d < CTL_KBSCONFIG_APPLY) {
+	} else if (d < CTL_KBSCONFIG_TAKE) {
 		MUST(serves && v->has_finalizer &&
 			v->object[d - CTL_KBSCONFIG_READ] == CTL_INSTALL_UNREAD);
+	} else if (d < CTL_KBSCONFIG_APPLY) {
+		MUST(serves && v->has_finalizer &&
+			v->object[d - CTL_KBSCONFIG_TAKE] == CTL_INSTALL_OF_OTHER);
 	} else if (d < CTL_KBSCONFIG_DELETE) {
 		enum ctl_install_state s = v->object[d - CTL_KBSCONFIG_APPLY];
 
@@ -70,8 +73,10 @@ static void act(struct ctl_kbsconfig_view *v, int d)
 		v->has_finalizer = false;
 	else if (d == CTL_KBSCONFIG_APPLY_STATUS)
 		return;
+	else if (d < CTL_KBSCONFIG_TAKE)
+		v->object[i] = CTL_INSTALL_OF_OTHER; /* the worst that may be read */
 	else if (d < CTL_KBSCONFIG_APPLY)
-		v->object[i] = CTL_INSTALL_STALE; /* the worst that may be read */
+		v->object[i] = CTL_INSTALL_STALE;
 	else if (d < CTL_KBSCONFIG_DELETE)
 		v->object[i] = CTL_INSTALL_CURRENT;
 	else {

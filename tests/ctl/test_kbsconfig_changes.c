@@ -108,9 +108,15 @@ static void lose_first(void)
 	fake_api_delete(t.api, &kobj_kbsconfig, NS, "k");
 }
 
+/* It wrote what of it is not rendered, here the init container, by POST and PUT. */
 #define FOREIGN(owner)                                                                             \
 	fake_api_put(t.api, &kobj_deployment, NS,                                                  \
-		"{\"metadata\":{\"name\":\"" DEPLOYMENT "\"" owner "},\"spec\":{\"selector\":{"    \
+		"{\"metadata\":{\"name\":\"" DEPLOYMENT "\"" owner                                 \
+		",\"managedFields\":[{\"manager\":"                                                \
+		"\"manager\",\"operation\":\"Update\",\"apiVersion\":\"apps/v1\",\"fieldsType\":"  \
+		"\"FieldsV1\",\"fieldsV1\":{\"f:spec\":{\"f:template\":{\"f:spec\":{"              \
+		"\"f:initContainers\":{\".\":{},\"k:{\\\"name\\\":\\\"secret-converter\\\"}\":{"   \
+		"\".\":{},\"f:image\":{},\"f:name\":{}}}}}}}}]},\"spec\":{\"selector\":{"          \
 		"\"matchLabels\":{\"app\":\"kbs\"}},\"template\":{\"spec\":{"                      \
 		"\"containers\":[{\"name\":\"kbs\",\"image\":\"older\"}]}}}}")
 
@@ -161,7 +167,7 @@ static const struct happening {
 	{"the guard", on_loopback, guard_on, "k", "Installed", 2},
 	{"the guard no more", guarded, guard_off, "k", "Installed", 2},
 	{"the second takes over", two, lose_first, "second", "Installed", 7},
-	{"a Deployment of 0.3.0", nothing, one_of_0_3, "k", "Installed", 4},
+	{"a Deployment of 0.3.0", nothing, one_of_0_3, "k", "Installed", 5},
 	{"a Deployment of nobody", nothing, one_of_nobody, "k", "Installed", 5},
 	{"another owner's Deployment goes", one_beside_anothers, anothers_goes, "k", "Installed",
 		2},

@@ -380,41 +380,60 @@ Test(ctl_kbsconfig_life, the_finalizer_goes_when_the_deployment_is_gone_already)
 	kbsworld_until(kbsworld_gone, "gone");
 }
 
-/* The Deployment of the Trustee operator; owner: a reference, or "". */
+/* The Deployment of the Trustee operator, which wrote it by POST and PUT; owner: a reference, or "". */
 static void put_theirs(const char *owner)
 {
-	cleanup_free char *text =
-		xasprintf("{\"metadata\":{\"name\":\"" DEPLOYMENT "\",\"ownerReferences\":[%s]},"
-			  "\"spec\":{\"template\":{\"spec\":{\"initContainers\":[{\"name\":"
-			  "\"secret-converter\"}]}}}}",
-			owner);
+	cleanup_free char *text = xasprintf(
+		"{\"metadata\":{\"name\":\"" DEPLOYMENT
+		"\",\"ownerReferences\":[%s],\"managedFields\":[{"
+		"\"manager\":\"manager\",\"operation\":\"Update\",\"apiVersion\":\"apps/v1\",\"fieldsType\":"
+		"\"FieldsV1\",\"fieldsV1\":{\"f:spec\":{\"f:template\":{\"f:spec\":{\"f:initContainers\":{\".\":{},"
+		"\"k:{\\\"name\\\":\\\"secret-converter\\\"}\":{\".\":{},\"f:name\":{}}}}}}}}]},"
+		"\"spec\":{\"template\":{\"spec\":{\"initContainers\":[{\"name\":"
+		"\"secret-converter\"}]}}}}",
+		owner);
 
 	fake_api_put(t.api, &kobj_deployment, NS, text);
 }
 
-/* Its init container would stay if ours were applied over it. */
-Test(ctl_kbsconfig_life, the_trustee_operators_deployment_is_made_again)
+static bool is_taken(void)
 {
-	cleanup_free char *owner = NULL;
+	struct json_object *d = kbsworld_deployment();
+	struct json_object *entries = json_get_arr(d, "metadata/managedFields");
 
-	kbsworld_put("k");
-	owner = xasprintf("{\"apiVersion\":\"confidentialcontainers.org/v1alpha1\",\"kind\":"
-			  "\"KbsConfig\",\"name\":\"k\",\"uid\":\"%s\",\"controller\":true}",
-		json_get_str(fake_api_get(t.api, &kobj_kbsconfig, NS, "k"), "metadata/uid"));
-	put_theirs(owner);
-	kbsworld_boot();
-	kbsworld_until(kbsworld_installed, "installed");
-	cr_assert_null(json_get(kbsworld_deployment(), "spec/template/spec/initContainers"));
+	for (size_t i = 0; i < json_len(entries); i++)
+		if (str_eq(json_get_str(json_at(entries, i), "manager"), "manager"))
+			return false;
+	return d && !json_get(d, "spec/template/spec/initContainers");
 }
 
-/* It was left by a KbsConfig that was deleted with --cascade=orphan. */
-Test(ctl_kbsconfig_life, the_trustee_operators_deployment_of_nobody_is_made_again)
+/* Its fields become ours, so that what is not rendered goes; the object stays. */
+Test(ctl_kbsconfig_life, the_trustee_operators_deployment_is_taken_over_in_place)
 {
-	kbsworld_put("k");
-	put_theirs("");
-	kbsworld_boot();
-	kbsworld_until(kbsworld_installed, "installed");
-	cr_assert_null(json_get(kbsworld_deployment(), "spec/template/spec/initContainers"));
+	for (int owned = 0; owned < 2; owned++) {
+		cleanup_free char *owner = NULL, *uid = NULL;
+
+		kbsworld_put("k");
+		owner = xasprintf(
+			"{\"apiVersion\":\"confidentialcontainers.org/v1alpha1\",\"kind\":"
+			"\"KbsConfig\",\"name\":\"k\",\"uid\":\"%s\",\"controller\":true}",
+			json_get_str(
+				fake_api_get(t.api, &kobj_kbsconfig, NS, "k"), "metadata/uid"));
+		put_theirs(owned ? owner : "");
+		uid = xstrdup(json_get_str(kbsworld_deployment(), "metadata/uid"));
+		kbsworld_boot();
+		kbsworld_until(kbsworld_installed, "installed");
+		cr_expect(is_taken(), "%d", owned);
+		cr_expect_str_eq(
+			json_get_str(kbsworld_deployment(), "metadata/uid"), uid, "%d", owned);
+		cr_expect(told("TakenOver", DEPLOYMENT), "%d", owned);
+		kbsworld_end();
+		fake_api_delete(t.api, &kobj_deployment, NS, DEPLOYMENT);
+		fake_api_delete(t.api, &kobj_service, NS, RENDER_KBSCONFIG_SERVICE);
+		fake_api_merge(
+			t.api, &kobj_kbsconfig, NS, "k", "{\"metadata\":{\"finalizers\":null}}");
+		fake_api_delete(t.api, &kobj_kbsconfig, NS, "k");
+	}
 }
 
 Test(ctl_kbsconfig_life, the_trustee_operators_deployment_of_another_one_stays)

@@ -583,7 +583,7 @@ def test_from_the_trustee_operator_and_back(plane, place, operator):
     lease(plane, place, "trustee-operator-controller-manager-1_u")
     kbsconfig = head(plane, place)
     path = f"/apis/apps/v1/namespaces/{place}/deployments"
-    status, theirs = plane.api("POST", path, its_deployment(plane, place, kbsconfig))
+    status, theirs = plane.api("POST", f"{path}?fieldManager=manager", its_deployment(plane, place, kbsconfig))
     assert status == 201, theirs
     since = plane.audit.mark()
     op = operator(place)
@@ -598,6 +598,7 @@ def test_from_the_trustee_operator_and_back(plane, place, operator):
     until(plane, place, "kbsconfig-sample", "Installed", "Installed")
     ours = deployment(plane, place)
     assert "initContainers" not in ours["spec"]["template"]["spec"]
+    assert ours["metadata"]["uid"] == theirs["metadata"]["uid"]
     # And back: it is handed the Lease, replaces the template as it does in every pass, and can delete everything.
     op.terminate()
     held = plane.get(f"/apis/coordination.k8s.io/v1/namespaces/{place}/leases/{LEASE}")

@@ -237,18 +237,18 @@ def test_inputs_of_another_type_and_made_again(plane, place, operator, tmp_path)
     until(plane, place, "kbsconfig-sample", "Ready", "Ready")
 
 
-def test_an_orphan_of_the_trustee_operator_is_made_again(plane, place, operator):
-    """Left by kubectl delete --cascade=orphan; and one that nobody owns and that is not that operator's is adopted."""
+def test_an_orphan_of_the_trustee_operator_is_adopted(plane, place, operator):
+    """Left by kubectl delete --cascade=orphan; and one that nobody owns and that is not that operator's."""
     kbsconfig = head(plane, place)
     path = f"/apis/apps/v1/namespaces/{place}/deployments"
     theirs = its_deployment(plane, place, kbsconfig)
     del theirs["metadata"]["ownerReferences"]
-    status, theirs = plane.api("POST", path, theirs)
+    status, theirs = plane.api("POST", f"{path}?fieldManager=manager", theirs)
     assert status == 201, theirs
     operator(place)
     until(plane, place, "kbsconfig-sample", "Installed", "Installed")
     ours = deployment(plane, place)
-    assert ours["metadata"]["uid"] != theirs["metadata"]["uid"]
+    assert ours["metadata"]["uid"] == theirs["metadata"]["uid"]
     assert "initContainers" not in ours["spec"]["template"]["spec"]
     assert ours["metadata"]["ownerReferences"][0]["uid"] == kbsconfig["metadata"]["uid"]
     # An owner that is taken away is set again, in place and without a rollout.

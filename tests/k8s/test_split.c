@@ -244,7 +244,7 @@ static const char *const keep_owner[] = {"uid", "controller", NULL};
 static const char *const keep_spec[] = {"replicas", NULL};
 static const char *const keep_status[] = {"ready", NULL};
 static const struct kobj_keep keep = {
-	keep_labels, keep_ours, keep_data, keep_owner, keep_spec, keep_status};
+	keep_labels, keep_ours, keep_data, keep_owner, keep_spec, keep_status, true};
 #define U64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 Test(k8s_split, members_that_nobody_reads_are_cut_out)
@@ -286,6 +286,8 @@ Test(k8s_split, members_that_nobody_reads_are_cut_out)
 			"{\"spec\":[{\"a\":1}],\"status\":null}"},
 		{"{\"data\":{\"root\":{\"a\":1,\"b\":2}},\"labels\":{\"x\":1}}",
 			"{\"data\":{\"root\":{\"a\":1,\"b\":2}},\"labels\":{\"x\":1}}"},
+		{"{\"metadata\":{\"managedFields\":[{\"f:a\":{}}],\"name\":\"x\"}}",
+			"{\"metadata\":{\"managedFields\":[{\"f:a\":{}}],\"name\":\"x\"}}"},
 		{"{\"data\":[\"a\",\"b\"],\"metadata\":{\"labels\":null,\"annotations\":{}}}",
 			"{\"data\":[\"a\",\"b\"],\"metadata\":{\"labels\":null,\"annotations\":{}}}"},
 	};

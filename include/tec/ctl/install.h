@@ -39,6 +39,7 @@ enum ctl_install_state {
 	CTL_INSTALL_CURRENT,
 	CTL_INSTALL_STALE,
 	CTL_INSTALL_REPLACE,  /* of the owner, but by another operator or unwanted: to be deleted */
+	CTL_INSTALL_OF_OTHER, /* another operator, whose fields are taken over, wrote it */
 	CTL_INSTALL_CONFLICT, /* another owner has it */
 	CTL_INSTALL_DELETING, /* created again when it is gone */
 	CTL_INSTALL_UNREADABLE, /* too large for the cache: not changed */
@@ -48,6 +49,7 @@ enum ctl_install_do {
 	CTL_INSTALL_NOTHING,
 	CTL_INSTALL_READ,
 	CTL_INSTALL_CREATE,
+	CTL_INSTALL_TAKE,
 	CTL_INSTALL_APPLY,
 	CTL_INSTALL_DELETE,
 };
@@ -74,8 +76,9 @@ struct ctl_install_conf {
 	 * object is read: ctl_install_recheck(). For controllers without `compared` and without
 	 * ConfigMaps. */
 	bool by_digest;
-	/* An object that another operator created and nobody owns is replaced, not a conflict. */
-	bool replaces_orphans;
+	/* The field manager of an operator without server-side apply: its fields of an object become
+	 * ours before the object is applied (kobj/managed.h). */
+	const char *takes_from;
 };
 
 /* Knowledge of one object; found is valid for version rv, and for versions that differ only in

@@ -58,6 +58,11 @@ struct op *k8s_call_apply_status(struct k8s_transport *t, struct op_scope *scope
 struct op *k8s_call_merge_patch(struct k8s_transport *t, struct op_scope *scope,
 	const struct kobj_gvk *gvk, const char *ns, const char *name, struct json_object *object,
 	k8s_result_fn done, void *arg);
+/* Send a JSON patch (RFC 6902), a list of operations. Like a merge patch, it must say for which
+ * resourceVersion it was made. */
+struct op *k8s_call_json_patch(struct k8s_transport *t, struct op_scope *scope,
+	const struct kobj_gvk *gvk, const char *ns, const char *name, struct json_object *list,
+	k8s_result_fn done, void *arg);
 /* Patch a Secret with a text the caller made, as in k8s_call_create_secret(). The text contains the
  * resourceVersion. */
 struct op *k8s_call_patch_secret(struct k8s_transport *t, struct op_scope *scope,

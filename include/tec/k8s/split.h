@@ -2,7 +2,7 @@
 /*
  * Split the answer to a list into its items, and a watch stream into its lines, in bounded memory
  * and wherever reads end. On the way, metadata.managedFields is replaced by null (it is the larger
- * half of most objects), and members that nobody reads are cut out of spec, status and the maps to
+ * half of most objects) unless the kind keeps it, and members that nobody reads are cut out of spec, status and the maps to
  * which every client may add (kobj_keep). The first such member stays with the value null, to show
  * that there are some; the others are dropped. Pure; a fuzz target.
  *

@@ -20,6 +20,7 @@ struct kobj_keep {
 	const char *const *data;   /* in data, binaryData and stringData */
 	const char *const *owners; /* in each of ownerReferences; a uid over 127 bytes is removed */
 	const char *const *spec, *const *status;
+	bool managed; /* metadata.managedFields, half of most objects */
 };
 
 struct kobj_gvk {
