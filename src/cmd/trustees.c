@@ -86,6 +86,8 @@ static void place_init(
 			.kbs_microservices =
 				env_or("KBS_IMAGE_NAME_MICROSERVICES", d->kbs_microservices),
 			.kbs_legacy = env_or("KBS_IMAGE_NAME_LEGACY", d->kbs_legacy),
+			.kbs_v0_18 = env_or("KBS_IMAGE_NAME_V0_18", d->kbs_v0_18),
+			.kbs_v0_20 = env_or("KBS_IMAGE_NAME_V0_20", d->kbs_v0_20),
 			.as = env_or("AS_IMAGE_NAME", d->as),
 			.rvps = env_or("RVPS_IMAGE_NAME", d->rvps),
 			.guard = env_or("RELATED_IMAGE_OPERATOR", d->guard)}};

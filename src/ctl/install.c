@@ -277,6 +277,8 @@ static void judge(
 	take = conf->takes_from ? kobj_managed_take(o, conf->takes_from, K8S_FIELD_MANAGER) : NULL;
 	if (take) {
 		note_read(&in->known[i], CTL_INSTALL_OF_OTHER, o, 0);
+		if (conf->taking)
+			conf->taking(in->self, owner, i, o, take);
 		in->known[i].want = steal_ptr(&take);
 		return;
 	}

@@ -13,9 +13,14 @@
 
 #include "tec/base/json.h"
 #include "tec/base/log.h"
+#include "tec/base/mem.h"
+#include "tec/kobj/managed.h"
 #include "tec/model/kbsconfig.h"
 #include "tec/model/plain.h"
 #include "tec/render/kbsconfig.h"
+
+/* MODEL_KEPT_IMAGES in a JSON patch: "/" is written "~1" (RFC 6901). */
+#define KEPT_PATH "/metadata/annotations/trusted-execution-clusters.io~1kept-images"
 
 /* Inputs besides the owner: the objects that the KbsConfig names, and the port in
  * kbs-config.toml. */
@@ -25,6 +30,8 @@
 struct ctl_kbsconfig {
 	struct ctl_kind kind;
 	struct ctl_install install; /* for the KbsConfig that counts in the namespace */
+	/* Owned: images of Trustee, as the Deployment was last seen or written, and rendered. */
+	char *image, *rendered;
 };
 
 /* Borrowed from the caches, valid for one step. */
@@ -274,20 +281,68 @@ static int look_at(struct ctl_kind *k, const char *name, struct ctl_act *act, st
 
 /* ---- the two objects */
 
+static const char *image_of(struct json_object *deployment)
+{
+	struct json_object *containers = json_get_arr(deployment, "spec/template/spec/containers");
+
+	for (size_t i = 0; i < json_len(containers); i++)
+		if (str_eq(json_get_str(json_at(containers, i), "name"), "kbs"))
+			return json_get_str(json_at(containers, i), "image");
+	return NULL;
+}
+
+static void set_image(char **image, const char *to)
+{
+	free(*image);
+	*image = xstrdup(to);
+}
+
 /* NULL keeps what is installed, while an input is missing or does not fit. */
 static struct json_object *render(void *self, const struct kobj *owner, unsigned i)
 {
-	const struct ctl_kbsconfig *c = self;
+	struct ctl_kbsconfig *c = self;
 	const struct model_kbsconfig *m = model_kbsconfig(owner);
 	const struct render_kbsconfig_source from = source_of(c->kind.caches);
+	const struct kobj *have =
+		k8s_cache_find(c->kind.caches->deployments, RENDER_KBSCONFIG_DEPLOYMENT);
 	cleanup_strbuf struct strbuf why = STRBUF_INIT;
+	struct render_kbsconfig_images images;
+	struct json_object *o;
 
 	/* An answer may arrive when an input is gone again. */
 	if (render_kbsconfig_check(m, &from, &why) != KBSCONFIG_IS_INSTALLED)
 		return NULL;
-	return i == CTL_KBSCONFIG_SERVICE ? render_kbsconfig_service(m, c->kind.env->ns, &from)
-					  : render_kbsconfig_deployment(m, c->kind.env->ns, &from,
-						    &c->kind.env->kbsconfig_images);
+	if (i == CTL_KBSCONFIG_SERVICE)
+		return render_kbsconfig_service(m, c->kind.env->ns, &from);
+	images = c->kind.env->kbsconfig_images;
+	images.kept =
+		have && !have->unreadable ? ((const struct model_plain *)have)->kept_images : NULL;
+	o = render_kbsconfig_deployment(m, c->kind.env->ns, &from, &images);
+	set_image(&c->rendered, image_of(o));
+	return o;
+}
+
+/* A Deployment that is taken over keeps its images. */
+static void taking(void *self, const struct kobj *owner, unsigned i, struct json_object *o,
+	struct json_object *patch)
+{
+	const struct ctl_kbsconfig *c = self;
+	const struct render_kbsconfig_source from = source_of(c->kind.caches);
+	cleanup_free char *kept = NULL;
+
+	if (i != CTL_KBSCONFIG_DEPLOYMENT)
+		return;
+	kept = render_kbsconfig_kept(model_kbsconfig(owner), &from, o);
+	if (!json_get_obj(o, "metadata/annotations"))
+		kobj_patch_op(patch, "add", "/metadata/annotations", json_obj());
+	kobj_patch_op(patch, "add", KEPT_PATH, json_object_new_string(kept));
+}
+
+static bool saw(void *self, const struct kobj *owner, unsigned i, struct json_object *o)
+{
+	if (i == CTL_KBSCONFIG_DEPLOYMENT)
+		set_image(&((struct ctl_kbsconfig *)self)->image, image_of(o));
+	return true;
 }
 
 static const struct ctl_install_object objects[CTL_KBSCONFIG_N_OBJECTS] = {
@@ -296,6 +351,16 @@ static const struct ctl_install_object objects[CTL_KBSCONFIG_N_OBJECTS] = {
 	[CTL_KBSCONFIG_SERVICE] = {&kobj_service, RENDER_KBSCONFIG_SERVICE, CTL_INSTALL_APPLIED,
 		KBSCONFIG_PORT},
 };
+
+/* Another Trustee may speak another protocol to its clients. */
+static void tell_image(struct ctl_kbsconfig *c, const struct kobj *owner)
+{
+	if (c->image && c->rendered && !str_eq(c->image, c->rendered))
+		k8s_events_post(c->kind.env->events, &kobj_kbsconfig, owner, K8S_EVENT_NORMAL,
+			"ImageChanged", "Update", "The image of Trustee was changed from %s to %s.",
+			c->image, c->rendered);
+	set_image(&c->image, c->rendered);
+}
 
 /* Event reasons per object and act; the names are part of the interface. */
 static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_install_do what)
@@ -309,7 +374,7 @@ static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_ins
 		[CTL_INSTALL_APPLY] = {"DeploymentUpdated", "ServiceUpdated", "written"},
 		[CTL_INSTALL_DELETE] = {"DeploymentDeleted", "ServiceDeleted", "deleted"},
 	};
-	const struct ctl_kbsconfig *c = self;
+	struct ctl_kbsconfig *c = self;
 	const char *reason =
 		i == CTL_KBSCONFIG_SERVICE ? events[what].service : events[what].deployment;
 	const struct ctl_install_object *t = &objects[i];
@@ -318,6 +383,8 @@ static void wrote(void *self, const struct kobj *owner, unsigned i, enum ctl_ins
 	log_info(&lc, events[what].did, "reason=%s", reason);
 	k8s_events_post(c->kind.env->events, &kobj_kbsconfig, owner, K8S_EVENT_NORMAL, reason,
 		reason, "%s %s was %s.", t->gvk->kind, t->name, events[what].did);
+	if (i == CTL_KBSCONFIG_DEPLOYMENT && what == CTL_INSTALL_APPLY)
+		tell_image(c, owner);
 }
 
 static const struct ctl_install_conf installed = {
@@ -327,7 +394,9 @@ static const struct ctl_install_conf installed = {
 	.render = render,
 	.wrote = wrote,
 	.by_digest = true,
+	.saw = saw,
 	.takes_from = "manager", /* the name of the Trustee operator's program */
+	.taking = taking,
 };
 
 /* ---- how acts start and end */
@@ -503,7 +572,11 @@ static void map_object(void *self, const struct kobj *was, const struct kobj *no
 /* What was compared while leading may be outdated at the next start. */
 static void forget(struct ctl_kind *k)
 {
-	ctl_install_follow(&((struct ctl_kbsconfig *)k)->install, NULL);
+	struct ctl_kbsconfig *c = (struct ctl_kbsconfig *)k;
+
+	ctl_install_follow(&c->install, NULL);
+	set_image(&c->image, NULL);
+	set_image(&c->rendered, NULL);
 }
 
 struct ctl_kind *ctl_kbsconfig_new(const struct ctl_env *env)

@@ -46,10 +46,12 @@ static struct json_object *entry_of(
 	return NULL;
 }
 
-static struct json_object *replace(const char *path, struct json_object *value)
+void kobj_patch_op(
+	struct json_object *patch, const char *op, const char *path, struct json_object *take_value)
 {
-	return json_add(json_add_str(json_add_str(json_obj(), "op", "replace"), "path", path),
-		"value", value);
+	struct json_object *o = json_add_str(json_add_str(json_obj(), "op", op), "path", path);
+
+	json_push(patch, take_value ? json_add(o, "value", take_value) : o);
 }
 
 /* The entries of `o` stay as they are: the new list has copies. */
@@ -82,12 +84,10 @@ struct json_object *kobj_managed_take(struct json_object *o, const char *from, c
 		return NULL;
 	}
 	patch = json_arr();
-	json_object_array_add(patch, replace("/metadata/managedFields", entries));
-	json_object_array_add(patch,
-		replace("/metadata/resourceVersion",
-			json_object_new_string(json_get_str(o, "metadata/resourceVersion"))));
+	kobj_patch_op(patch, "replace", "/metadata/managedFields", entries);
+	kobj_patch_op(patch, "replace", "/metadata/resourceVersion",
+		json_object_new_string(json_get_str(o, "metadata/resourceVersion")));
 	if (kobj_annotation(o, KOBJ_RENDER_HASH_ANNOTATION))
-		json_object_array_add(patch,
-			json_add_str(json_add_str(json_obj(), "op", "remove"), "path", HASH_PATH));
+		kobj_patch_op(patch, "remove", HASH_PATH, NULL);
 	return patch;
 }

@@ -161,7 +161,8 @@ void model_kbsfile_read(
 	resources = resource_dir(root, &why);
 	values = file_of(root, "attestation_service/rvps_config/storage/file_path", &why);
 	out->legacy = policy || resources || values;
-	out->older_admin = json_get(root, "admin/type") || json_get(root, "admin/insecure_api");
+	out->admin_type = json_get(root, "admin/type") != NULL;
+	out->older_admin = out->admin_type || json_get(root, "admin/insecure_api");
 	out->insecure_http = json_get_bool(root, "http_server/insecure_http", false);
 	out->port = port_of(root, &out->loopback, &why);
 	kobj_pack_str(p, AT(policy_path), policy);

@@ -72,6 +72,7 @@ struct kobj *model_plain_extract(struct json_object *o, struct err *err)
 	kobj_pack_str(&pack, AT(owner_uid), kobj_owner_controller(o));
 	kobj_pack_str(&pack, AT(render_hash), kobj_annotation(o, KOBJ_RENDER_HASH_ANNOTATION));
 	kobj_pack_str(&pack, AT(cluster_ip), json_get_str(o, "spec/clusterIP"));
+	kobj_pack_str(&pack, AT(kept_images), kobj_annotation(o, MODEL_KEPT_IMAGES));
 	kobj_pack_str(&pack, AT(volume), json_get_str(o, "spec/volumeName"));
 	p.seen = json_get_int(o, "status/observedGeneration", 0);
 	p.wanted = number(o, "spec/replicas", 1);

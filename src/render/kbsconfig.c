@@ -683,6 +683,8 @@ const struct render_kbsconfig_images render_kbsconfig_images_default = {
 	       "kbs:b2442c222485b6ec5d6dee09d5a30bb561ff3622",
 	.kbs_microservices = "ghcr.io/confidential-containers/key-broker-service:v0.21.0",
 	.kbs_legacy = "ghcr.io/confidential-containers/key-broker-service:built-in-as-v0.11.0",
+	.kbs_v0_18 = "ghcr.io/confidential-containers/key-broker-service:built-in-as-v0.18.0",
+	.kbs_v0_20 = "ghcr.io/confidential-containers/key-broker-service:built-in-as-v0.20.0",
 	.as = "ghcr.io/confidential-containers/staged-images/coco-as-grpc:latest",
 	.rvps = "ghcr.io/confidential-containers/staged-images/rvps:latest",
 	.guard = "ghcr.io/trusted-execution-clusters/tec-operator:" PACKAGE_VERSION,
@@ -721,6 +723,60 @@ static void content_hash(
 	}
 	bytes_sha256_end(&run, digest);
 	bytes_to_hex(digest, 16, hex);
+}
+
+/* ---- the images */
+
+/* The newest Trustee that reads the file. One without admin.type can be for v0.15, too, but clients
+ * speak to the Trustee of their time only, and such files are used with v0.11. */
+static const struct reader {
+	const char *name; /* in MODEL_KEPT_IMAGES */
+	size_t image;     /* of its kbs: offset in the images */
+} readers[] = {
+	{"v0.11", offsetof(struct render_kbsconfig_images, kbs_legacy)},
+	{"v0.18", offsetof(struct render_kbsconfig_images, kbs_v0_18)},
+	{"microservices", offsetof(struct render_kbsconfig_images, kbs_microservices)},
+	{"v0.20", offsetof(struct render_kbsconfig_images, kbs_v0_20)},
+	{"current", offsetof(struct render_kbsconfig_images, kbs)},
+};
+
+static const struct reader *reader_of(const struct pod *p)
+{
+	if (p->legacy)
+		return &readers[p->file->admin_type];
+	return &readers[p->c->microservices ? 2 : p->file->older_admin ? 3 : 4];
+}
+
+char *render_kbsconfig_kept(const struct model_kbsconfig *c,
+	const struct render_kbsconfig_source *from, struct json_object *deployment)
+{
+	struct json_object *containers = json_get_arr(deployment, "spec/template/spec/containers");
+	const struct pod p = pod_of(c, from);
+	cleanup_strbuf struct strbuf kept = STRBUF_INIT;
+
+	strbuf_adds(&kept, reader_of(&p)->name);
+	for (size_t i = 0; i < json_len(containers); i++) {
+		const char *name = json_get_str(json_at(containers, i), "name");
+		const char *image = json_get_str(json_at(containers, i), "image");
+
+		if (name && image)
+			strbuf_addf(&kept, " %s=%s", name, image);
+	}
+	return strbuf_steal(&kept);
+}
+
+/* The container's image: the one that is kept for this reader, or else this one. */
+static void set_image(
+	const struct pod *p, struct json_object *container, const char *kept, const char *image)
+{
+	cleanup_free char *reader = xasprintf("%s ", reader_of(p)->name);
+	cleanup_free char *at = xasprintf(" %s=", json_get_str(container, "name"));
+	const char *found = kept && str_starts(kept, reader) ? strstr(kept, at) : NULL;
+	cleanup_free char *own = NULL;
+
+	if (found)
+		own = xstrndup(found + strlen(at), strcspn(found + strlen(at), " "));
+	json_add_str(container, "image", own ? own : image);
 }
 
 /* ---- the Deployment */
@@ -786,17 +842,17 @@ struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c,
 	cleanup_json struct json_object *env =
 		c->env ? json_parse(c->env, strlen(c->env), &json_limits_object, &err) : NULL;
 	struct json_object *containers;
+	const char *image;
 	char hash[33];
+
 	take_containers(spec, &p);
 	json_add_int(spec, "replicas", c->replicas);
 	json_add_int(json_at(json_get_arr(p.kbs, "ports"), 0), "containerPort", p.file->port);
-	json_add_str(p.kbs, "image",
-		p.legacy           ? images->kbs_legacy
-		: c->microservices ? images->kbs_microservices
-				   : images->kbs);
+	memcpy(&image, (const char *)images + reader_of(&p)->image, sizeof(image));
+	set_image(&p, p.kbs, images->kept, image);
 	if (c->microservices) {
-		json_add_str(p.as, "image", images->as);
-		json_add_str(p.rvps, "image", images->rvps);
+		set_image(&p, p.as, images->kept, images->as);
+		set_image(&p, p.rvps, images->kept, images->rvps);
 	}
 	fill_probes(&p);
 	add_volumes(&p);

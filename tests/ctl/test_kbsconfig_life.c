@@ -389,11 +389,19 @@ static void put_theirs(const char *owner)
 		"\"manager\":\"manager\",\"operation\":\"Update\",\"apiVersion\":\"apps/v1\",\"fieldsType\":"
 		"\"FieldsV1\",\"fieldsV1\":{\"f:spec\":{\"f:template\":{\"f:spec\":{\"f:initContainers\":{\".\":{},"
 		"\"k:{\\\"name\\\":\\\"secret-converter\\\"}\":{\".\":{},\"f:name\":{}}}}}}}}]},"
-		"\"spec\":{\"template\":{\"spec\":{\"initContainers\":[{\"name\":"
-		"\"secret-converter\"}]}}}}",
+		"\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"kbs\",\"image\":\"kbs:theirs\"}],"
+		"\"initContainers\":[{\"name\":\"secret-converter\"}]}}}}",
 		owner);
 
 	fake_api_put(t.api, &kobj_deployment, NS, text);
+}
+
+static const char *image(void)
+{
+	struct json_object *all =
+		json_get_arr(kbsworld_deployment(), "spec/template/spec/containers");
+
+	return json_get_str(json_at(all, 0), "image");
 }
 
 static bool is_taken(void)
@@ -427,6 +435,14 @@ Test(ctl_kbsconfig_life, the_trustee_operators_deployment_is_taken_over_in_place
 		cr_expect_str_eq(
 			json_get_str(kbsworld_deployment(), "metadata/uid"), uid, "%d", owned);
 		cr_expect(told("TakenOver", DEPLOYMENT), "%d", owned);
+		cr_expect_str_eq(image(), "kbs:theirs", "%d", owned);
+		cr_expect_not(told("ImageChanged", ""), "%d", owned);
+		/* Its clients spoke to that one; another file is for another Trustee. */
+		fake_api_merge(t.api, &kobj_kbsconfig, NS, "k",
+			"{\"metadata\":{\"annotations\":{\"trusted-execution-clusters.io/trustee-layout\":\"legacy\"}}}");
+		kbsworld_run(60 * 1000);
+		cr_expect_str_eq(image(), render_kbsconfig_images_default.kbs_legacy);
+		cr_expect(told("ImageChanged", "from kbs:theirs to ghcr.io/"), "%d", owned);
 		kbsworld_end();
 		fake_api_delete(t.api, &kobj_deployment, NS, DEPLOYMENT);
 		fake_api_delete(t.api, &kobj_service, NS, RENDER_KBSCONFIG_SERVICE);

@@ -238,7 +238,7 @@ Test(render_kbsconfig, a_trustee_without_healthz_is_probed_by_its_port)
 	put_all(CURRENT "[admin]\ntype = \"DenyAll\"\n");
 	d = deployment(with("{" ALL "}", NULL));
 	kbs = json_object_array_get_idx(json_get_arr(d, "spec/template/spec/containers"), 0);
-	cr_expect_str_eq(json_get_str(kbs, "image"), render_kbsconfig_images_default.kbs);
+	cr_expect_str_eq(json_get_str(kbs, "image"), render_kbsconfig_images_default.kbs_v0_20);
 	cr_expect_eq(json_get_int(kbs, "readinessProbe/tcpSocket/port", 0), 8080);
 	cr_expect_eq(json_get_int(kbs, "livenessProbe/tcpSocket/port", 0), 8080);
 	cr_expect_null(json_get(kbs, "readinessProbe/httpGet"));
@@ -282,6 +282,61 @@ Test(render_kbsconfig, microservices_have_their_own_containers)
 		"{" ALL ",\"kbsAsConfigMapName\":\"as\",\"kbsRvpsConfigMapName\":\"rv\"}", NULL));
 	expect(d, t, ARRAY_LEN(t));
 	cr_assert_eq(json_object_array_length(json_get_arr(d, "spec/template/spec/containers")), 3);
+}
+
+/* ---- images */
+
+#define OLDER_FILES "[policy_engine]\npolicy_path = \"/o/opa/policy.rego\"\n"
+#define SEPARATE    ",\"kbsAsConfigMapName\":\"as\",\"kbsRvpsConfigMapName\":\"rv\""
+
+static const char *image(struct json_object *d, const char *container)
+{
+	return json_get_str(
+		element(json_get_arr(d, "spec/template/spec/containers"), "name", container),
+		"image");
+}
+
+/* kept: what is remembered of a Deployment that was taken over, and what comes of it. */
+Test(render_kbsconfig, the_file_says_which_trustee_is_deployed)
+{
+	static const struct render_kbsconfig_images *const d = &render_kbsconfig_images_default;
+	const struct {
+		const char *name, *toml, *spec, *image, *reader;
+	} rows[] = {
+		{"0.11", LEGACY, "", d->kbs_legacy, "v0.11"},
+		{"0.18", OLDER_FILES "[admin]\ntype = \"InsecureAllowAll\"\n", "", d->kbs_v0_18,
+			"v0.18"},
+		{"0.20", CURRENT "[admin]\ntype = \"DenyAll\"\n", "", d->kbs_v0_20, "v0.20"},
+		{"now", CURRENT "[admin]\nauthorization_mode = \"DenyAll\"\n", "", d->kbs,
+			"current"},
+		{"no admin", CURRENT, "", d->kbs, "current"},
+		{"separate", CURRENT, SEPARATE, d->kbs_microservices, "microservices"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cleanup_free char *spec = xasprintf("{" ALL "%s}", rows[i].spec);
+		cleanup_json struct json_object *fresh = NULL, *kept = NULL, *other = NULL;
+		cleanup_free char *text = NULL, *all = NULL, *expect = NULL;
+		struct render_kbsconfig_images images = *d;
+
+		put_all(rows[i].toml);
+		put(false, "as", "as-config.json", "{}");
+		put(false, "rv", "rvps-config.json", "{}");
+		fresh = deployment(with(spec, NULL));
+		cr_expect_str_eq(image(fresh, "kbs"), rows[i].image, "%s", rows[i].name);
+		text = render_kbsconfig_kept(model_kbsconfig(config), &from, fresh);
+		expect = xasprintf("%s kbs=%s", rows[i].reader, rows[i].image);
+		cr_expect(str_starts(text, expect), "%s: %s", rows[i].name, text);
+		all = xasprintf("%s kbs=reg:5000/kbs@sha256:1 as=as:1 rvps=rvps:1", rows[i].reader);
+		images.kept = all;
+		kept = render_kbsconfig_deployment(model_kbsconfig(config), "ns", &from, &images);
+		cr_expect_str_eq(image(kept, "kbs"), "reg:5000/kbs@sha256:1", "%s", rows[i].name);
+		if (*rows[i].spec)
+			cr_expect_str_eq(image(kept, "as"), "as:1");
+		images.kept = "another kbs=a";
+		other = render_kbsconfig_deployment(model_kbsconfig(config), "ns", &from, &images);
+		cr_expect(json_object_equal(fresh, other), "%s", rows[i].name);
+	}
 }
 
 /* ---- what rolls Pods */

@@ -79,6 +79,9 @@ struct ctl_install_conf {
 	/* The field manager of an operator without server-side apply: its fields of an object become
 	 * ours before the object is applied (kobj/managed.h). */
 	const char *takes_from;
+	/* Adds operations to the patch that takes o over. */
+	void (*taking)(void *self, const struct kobj *owner, unsigned i, struct json_object *o,
+		struct json_object *patch);
 };
 
 /* Knowledge of one object; found is valid for version rv, and for versions that differ only in

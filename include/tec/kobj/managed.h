@@ -18,4 +18,8 @@
  */
 struct json_object *kobj_managed_take(struct json_object *o, const char *from, const char *to);
 
+/* Adds an operation to a JSON patch; take_value NULL: one without a value. */
+void kobj_patch_op(struct json_object *patch, const char *op, const char *path,
+	struct json_object *take_value);
+
 #endif

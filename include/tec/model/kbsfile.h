@@ -20,6 +20,7 @@ struct model_kbsfile {
 	bool there;
 	bool legacy;
 	bool older_admin; /* [admin] in the form before v0.21, whose Trustee has no /healthz */
+	bool admin_type;  /* ... and with type, which began with v0.16 */
 	bool insecure_http;
 	bool loopback; /* the first socket is on 127.0.0.1 or [::1] */
 	uint16_t port;

@@ -8,12 +8,15 @@
 
 #include "tec/kobj/meta.h"
 
+#define MODEL_KEPT_IMAGES "trusted-execution-clusters.io/kept-images"
+
 struct model_plain {
 	struct kobj obj;
 	const char *owner_uid;   /* controller */
 	const char *render_hash; /* annotation */
 	const char *cluster_ip;  /* of a Service */
 	const char *volume;      /* of a PersistentVolumeClaim */
+	const char *kept_images; /* of a Deployment: annotation, for render/kbsconfig */
 	/* Of a Deployment. seen: the generation to which the rest of its status applies. */
 	int64_t seen;
 	uint64_t shape; /* model_plain_shape() */

@@ -20,8 +20,12 @@
 #define RENDER_KBSCONFIG_SERVICE    "kbs-service"
 #define RENDER_KBSCONFIG_HASH       "trusted-execution-clusters.io/content-hash"
 
+/* kbs-config.toml says which Trustee can read it (tec-trustee(7) has the table). */
 struct render_kbsconfig_images {
-	const char *kbs, *kbs_microservices, *kbs_legacy, *as, *rvps, *guard; /* never NULL */
+	const char *kbs, *kbs_microservices, *kbs_legacy, *kbs_v0_18, *kbs_v0_20, *as, *rvps,
+		*guard; /* never NULL */
+	/* Images that run and are kept, render_kbsconfig_kept(); NULL: none. */
+	const char *kept;
 };
 extern const struct render_kbsconfig_images render_kbsconfig_images_default;
 
@@ -37,6 +41,10 @@ enum model_kbsconfig_reason render_kbsconfig_check(const struct model_kbsconfig 
 	const struct render_kbsconfig_source *from, struct strbuf *why);
 struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c, const char *ns,
 	const struct render_kbsconfig_source *from, const struct render_kbsconfig_images *images);
+/* The images of a Deployment that is taken over, as "READER CONTAINER=IMAGE ..."; they are kept while
+ * kbs-config.toml is for the same reader. The caller frees it. */
+char *render_kbsconfig_kept(const struct model_kbsconfig *c,
+	const struct render_kbsconfig_source *from, struct json_object *deployment);
 struct json_object *render_kbsconfig_service(const struct model_kbsconfig *c, const char *ns,
 	const struct render_kbsconfig_source *from);
 /* Whether kbs-config.toml has the current layout (as it or the annotation says) and an [admin] section that Trustee from v0.21
