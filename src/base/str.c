@@ -266,3 +266,30 @@ void str_percent_encode(struct strbuf *out, const char *s, size_t len)
 		}
 	}
 }
+
+bool str_host_port(const char *address, char **host, const char **port)
+{
+	const char *end = address[0] == '[' ? strchr(address, ']') : strchr(address, ':');
+	size_t len = !end ? strlen(address) : (size_t)(end - address) + (address[0] == '[');
+	uint64_t number;
+
+	*port = address[len] ? address + len + 1 : NULL;
+	if (len == 0 || (address[0] == '[' && !end) || (address[len] && address[len] != ':') ||
+		strpbrk(address, "/ \t?#@%\"\\") ||
+		(*port && (str_to_u64(*port, 65535, &number) < 0 || !number)))
+		return false;
+	*host = xstrndup(address, len);
+	return true;
+}
+
+char *str_host(const char *address)
+{
+	cleanup_free char *host = NULL;
+	const char *port;
+	size_t len;
+
+	if (!address || !str_host_port(address, &host, &port))
+		return NULL;
+	len = strlen(host);
+	return host[0] == '[' ? xstrndup(host + 1, len - 2) : steal_ptr(&host);
+}

@@ -17,6 +17,7 @@
 #include "tec/guard/proxy.h"
 #include "tec/kobj/key.h"
 #include "tec/net/addr.h"
+#include "tec/pki/cert.h"
 
 #define POD_DELAY_S 5 /* default of --shutdown-delay in a Pod */
 /* Each namespace has five watches, all on one HTTP/2 connection. */
@@ -186,6 +187,19 @@ static char *state_dir(struct err *err)
 	return NULL;
 }
 
+/* Nodes must reach it, and a certificate must be able to contain it. Of an address that stands for
+ * all of this machine nothing is left without zeros. */
+static int check_public(const char *address, struct err *err)
+{
+	cleanup_free char *host = str_host(address);
+
+	if (host && pki_issue_name_valid(host) && host[strspn(host, "0.:")])
+		return 0;
+	return err_set(err, ERR_INVALID,
+		"option --public-address: %s is not HOST[:PORT] at which nodes reach this machine; for example anchor.example.com, 192.0.2.10:8080, [2001:db8::1]",
+		log_esc(address));
+}
+
 /*
  * Read --standalone and what depends on it, and refuse options that contradict it. It runs last,
  * because it overrides --leader-elect: one process owns the directory, so nothing is elected.
@@ -212,6 +226,8 @@ static int read_standalone(struct options *o, struct err *err)
 				err, ERR_INVALID, "option --%s needs --standalone", needs[i]);
 	if (!dir)
 		return 0;
+	if (o->public_address && check_public(o->public_address, err) < 0)
+		return -1;
 	if (o->node_ca && (!o->public_address || o->plain))
 		return err_set(err, ERR_INVALID,
 			"option --node-ca needs --public-address, without --plain");

@@ -129,7 +129,11 @@ int parts_connect(struct parts *p, struct err *err)
 
 static void on_cluster_change(void *arg, const struct kobj *was, const struct kobj *now)
 {
-	parts_check(arg);
+	struct parts *p = arg;
+
+	if (p->standalone && (!was || !now || was->generation != now->generation))
+		standalone_addresses_changed(p->standalone);
+	parts_check(p);
 }
 
 /* Create the caches that this role needs and their watches. Without a cluster no workload can

@@ -46,6 +46,7 @@
 
 #define TLS_SECRET   "standalone-tls"
 #define TLS_TABLE    "standalone/node-tls"
+#define NAMES_MAX    32
 #define EVERY_MS     (24 * 3600 * 1000) /* between two checks */
 #define CA_LEFT_DAYS 730                /* validity left at which the CA certificate is renewed */
 #define LEFT_DAYS    60                 /* the same for the listeners' certificate */
@@ -301,20 +302,64 @@ static int put_secret(struct standalone *s, const struct strbuf *cert, struct er
 	return put(s, s->tls.path, text.data, text.len, err);
 }
 
+/* Names of the certificate. */
+struct names {
+	size_t n;
+	char *v[NAMES_MAX + 1]; /* owned; NULL-terminated */
+};
+
+static void names_fini(struct names *names)
+{
+	while (names->n)
+		free(names->v[--names->n]);
+}
+
+/* take_name NULL: there is none. */
+static void names_add(struct names *names, char *take_name)
+{
+	for (size_t i = 0; take_name && i < names->n; i++)
+		if (str_eq(names->v[i], take_name))
+			free(steal_ptr(&take_name));
+	if (take_name && names->n < NAMES_MAX)
+		names->v[names->n++] = take_name;
+	else
+		free(take_name);
+}
+
+/* The hosts at which nodes reach this machine as the clusters say: installed disks keep
+ * publicTrusteeAddr for good, whatever --public-address is now. trusteeServers are other machines. */
+static void names_of_clusters(const struct standalone *s, struct names *names)
+{
+	static const char *const fields[] = {"spec/publicTrusteeAddr", "spec/publicRegisterAddr",
+		"spec/publicAttestationKeyRegisterAddr"};
+	cleanup_free char *path = xasprintf(OUR_API "trustedexecutionclusters", s->ns);
+	cleanup_json struct json_object *list = apireq_inproc_get(s->objects, path);
+	struct json_object *items = json_get_arr(list, "items");
+
+	for (size_t i = 0; i < json_len(items); i++)
+		for (size_t k = 0; k < ARRAY_LEN(fields); k++)
+			names_add(names, str_host(json_get_str(json_at(items, i), fields[k])));
+}
+
 /* Issue a certificate if the Secret's, of which only the public part is read, does not match the
  * CA, the key or the names, or expires soon. Before that the CA certificate is renewed with the
  * same key and subject, so that nodes with the earlier certificate still trust it. */
 static int renew(struct standalone *s, struct err *err)
 {
 	struct node_tls *t = &s->tls;
-	const char *const names[] = {t->host, "localhost", "127.0.0.1", "::1", NULL};
+	static const char *const local[] = {"localhost", "127.0.0.1", "::1"};
 	int64_t now_s = clock_wall_s();
-	const struct pki_issue what = {
-		PKI_ISSUE_SERVER, names[0], NULL, names, now_s, PKI_CA_LEAF_DAYS};
+	struct pki_issue what = {PKI_ISSUE_SERVER, t->host, NULL, NULL, now_s, PKI_CA_LEAF_DAYS};
+	__attribute__((cleanup(names_fini))) struct names names = {.n = 0};
 	cleanup_json struct json_object *secret = apireq_inproc_get(s->objects, t->path);
 	cleanup_free char *cert = member(secret, "tls.crt"), *ca = member(secret, "ca.crt");
 	cleanup_strbuf struct strbuf new_ca = STRBUF_INIT, made = STRBUF_INIT;
 
+	names_add(&names, xstrdup(t->host));
+	for (size_t i = 0; i < ARRAY_LEN(local); i++)
+		names_add(&names, xstrdup(local[i]));
+	names_of_clusters(s, &names);
+	what.names = (const char *const *)names.v;
 	if (!pki_cert_lasts(strbuf_str(&t->ca), t->ca.len, now_s, CA_LEFT_DAYS)) {
 		if (pki_ca_issue(t->ca_key, t->ca.len ? t->ca.data : NULL, now_s, &new_ca, err) < 0)
 			return -1;
@@ -324,7 +369,7 @@ static int renew(struct standalone *s, struct err *err)
 			return -1;
 	}
 	if (str_eq(ca, strbuf_str(&t->ca)) &&
-		pki_issue_serves(cert, strlen(cert), t->key, names, now_s, LEFT_DAYS))
+		pki_issue_serves(cert, strlen(cert), t->key, what.names, now_s, LEFT_DAYS))
 		return 0;
 	if (pki_issue(&what, t->key, t->ca_key, strbuf_str(&t->ca), &made, err) < 0)
 		return err_wrap(err, "--public-address");
@@ -333,6 +378,24 @@ static int renew(struct standalone *s, struct err *err)
 	log_info(NULL, "certificate for nodes created", "secret=%s host=%s", TLS_SECRET,
 		log_esc(t->host));
 	return 0;
+}
+
+/* Of a start with another address than the store's: nothing moves by itself. */
+static void compare_address(const struct standalone *s)
+{
+	__attribute__((cleanup(names_fini))) struct names names = {.n = 0};
+
+	names_of_clusters(s, &names);
+	for (size_t i = 0; i < names.n; i++)
+		if (str_eq(names.v[i], s->tls.host))
+			return;
+	if (names.n)
+		log_warn(NULL,
+			"nodes do not use this --public-address: the addresses of the TrustedExecutionCluster are others, and its "
+			"certificate covers them too. Installed nodes need publicTrusteeAddr to lead here as long as they exist; for "
+			"new ones, set publicRegisterAddr and publicAttestationKeyRegisterAddr",
+			"option=%s publicTrusteeAddr=%s", log_esc(s->tls.host),
+			log_esc(names.v[0]));
 }
 
 /* After an error the next attempt is a day later: renewal starts LEFT_DAYS before the expiry. */
@@ -360,6 +423,7 @@ static int make_tls(struct standalone *s, struct err *err)
 	timer_init(&s->tls.next, s->loop, on_time, s);
 	if (load_rows(s, err) < 0 || renew(s, err) < 0)
 		return -1;
+	compare_address(s);
 	timer_set(&s->tls.next, EVERY_MS);
 	return 0;
 }
@@ -535,6 +599,13 @@ void standalone_free(struct standalone *s)
 	free(s->server);
 	free(s->ns);
 	free(s);
+}
+
+/* Their hosts are names of the certificate. */
+void standalone_addresses_changed(struct standalone *s)
+{
+	if (s->tls.path)
+		timer_set_earlier(&s->tls.next, 0);
 }
 
 const char *standalone_ns(const struct standalone *s)

@@ -21,23 +21,6 @@
 #define IGNITION "/ignition"
 #define TOO_MANY 429
 
-/* Split HOST[:PORT]; "[::1]" keeps its brackets and *port points into address. false: it is
- * neither. */
-static bool split(const char *address, char **host, const char **port)
-{
-	const char *end = address[0] == '[' ? strchr(address, ']') : strchr(address, ':');
-	size_t len = !end ? strlen(address) : (size_t)(end - address) + (address[0] == '[');
-	uint64_t number;
-
-	*port = address[len] ? address + len + 1 : NULL;
-	if (len == 0 || (address[0] == '[' && !end) || (address[len] && address[len] != ':') ||
-		strpbrk(address, "/ \t?#@%\"\\") ||
-		(*port && (str_to_u64(*port, 65535, &number) < 0 || !number)))
-		return false;
-	*host = xstrndup(address, len);
-	return true;
-}
-
 /* A port in publicAttestationKeyRegisterAddr is that of the other listener, so only the host is
  * taken from it. */
 char *report_register_url(const struct model_cluster *c, const char *given, struct err *err)
@@ -55,7 +38,7 @@ char *report_register_url(const struct model_cluster *c, const char *given, stru
 			"the TrustedExecutionCluster has neither publicRegisterAddr nor publicAttestationKeyRegisterAddr; next step: set publicRegisterAddr, or give --address HOST[:PORT] of the operator's registration listener");
 		return NULL;
 	}
-	if (!split(from, &host, &port)) {
+	if (!str_host_port(from, &host, &port)) {
 		err_set(err, ERR_INVALID, "%s %s is not HOST[:PORT]", what, log_esc(from));
 		return NULL;
 	}
@@ -64,23 +47,10 @@ char *report_register_url(const struct model_cluster *c, const char *given, stru
 	return xasprintf("%s://%s:%d" IGNITION, scheme, host, c->register_port);
 }
 
-/* The host of address without brackets; NULL: no address, or a malformed one. The caller frees. */
-static char *host_of(const char *address)
-{
-	cleanup_free char *host = NULL;
-	const char *port;
-	size_t len;
-
-	if (!address || !split(address, &host, &port))
-		return NULL;
-	len = strlen(host);
-	return host[0] == '[' ? xstrndup(host + 1, len - 2) : steal_ptr(&host);
-}
-
 /* Set host, and the URL unless it is set already; both stay NULL for a malformed address. */
 static void fill(struct report_endpoint *e, const char *address, const char *path)
 {
-	e->host = host_of(address);
+	e->host = str_host(address);
 	if (e->host && !e->url)
 		e->url = xasprintf("%s://%s%s", e->secret ? "https" : "http", address, path);
 }
@@ -128,7 +98,7 @@ bool report_endpoint_answers(const struct report_endpoint *e, int status)
  * is another machine on each node. A trailing dot is the root of DNS. */
 bool report_inside_only(const char *address)
 {
-	cleanup_free char *host = host_of(address);
+	cleanup_free char *host = str_host(address);
 	size_t len = host ? strlen(host) : 0;
 
 	if (len && host[len - 1] == '.')

@@ -247,3 +247,23 @@ Test(cmd_options, a_ca_for_nodes_needs_somewhere_to_use_it)
 	cr_assert_eq(read_words("--standalone=d --public-address h --node-ca f"), CONF_RUN);
 	cr_expect_str_eq(o.node_ca, "f");
 }
+
+Test(cmd_options, a_public_address_is_one_that_nodes_can_reach)
+{
+	static const char *const good[] = {"a", "anchor.example.com:8080", "192.0.2.1", "[::1]",
+		"[2001:db8::1]:8080", "10.0.0.0"};
+	static const char *const bad[] = {"http://a", "https://a:8080", "0.0.0.0", "0.0.0.0:8080",
+		"[::]", "[::]:8080", "[0:0:0:0:0:0:0:0]", "::1", "2001:db8::1", ":8080",
+		"a:", "a:x", "a:0", "a/b", "a b", "[a", "-a", "a..b", "a:65536", "1.2.3",
+		"*.example.com"};
+	char words[128];
+
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		snprintf(words, sizeof(words), "--standalone=d --public-address=%s", good[i]);
+		cr_expect_eq(read_words(words), CONF_RUN, "%s", good[i]);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		snprintf(words, sizeof(words), "--standalone=d --public-address=%s", bad[i]);
+		cr_expect_eq(read_words(words), CONF_BAD, "%s", bad[i]);
+	}
+}

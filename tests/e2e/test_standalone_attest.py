@@ -6,6 +6,7 @@ handed in."""
 import base64
 import json
 import os
+import re
 import shutil
 import signal
 import ssl
@@ -316,6 +317,13 @@ def test_a_deleted_certificate_is_made_again_with_the_same_key(alone):
     wait_for(lambda: health(alone, cafile=nodes) == 200, 30, "TLS again")
 
 
+def names(s):
+    """Of the certificate for nodes."""
+    crt = base64.b64decode(s.get(spine.path_of(NS, "secrets", "standalone-tls"))["data"]["tls.crt"])
+    return subprocess.run(["openssl", "x509", "-noout", "-ext", "subjectAltName"], check=True, input=crt,
+                          capture_output=True).stdout.decode()
+
+
 def test_plain_text_when_it_is_asked_for_and_names_that_change(tmp_path):
     s = Standalone(str(tmp_path / "state"), "--public-address=192.0.2.7:8443", "--plain=true")
     s.start()
@@ -329,19 +337,23 @@ def test_plain_text_when_it_is_asked_for_and_names_that_change(tmp_path):
                         "publicAttestationKeyRegisterAddr": f"192.0.2.7:{s.register_ak_port}",
                         "registration": {"machine": "AtKey"}, "trustee": {"deploy": "External"}}
         assert s.stop() == 0
-        crt = None
+        had, others = None, 0
         for address in ("192.0.2.7", "nodes.example", "[2001:db8::7]:8443"):
             s.args = (f"--public-address={address}",)
             s.start()
-            data = s.get(spine.path_of(NS, "secrets", "standalone-tls"))["data"]
-            assert data["tls.crt"] != crt
-            crt = data["tls.crt"]
-            named = subprocess.run(["openssl", "x509", "-noout", "-ext", "subjectAltName"], check=True,
-                                   input=base64.b64decode(crt), capture_output=True).stdout.decode()
+            named = names(s)
+            assert named != had
+            had = named
             want = {"192.0.2.7": "IP Address:192.0.2.7", "nodes.example": "DNS:nodes.example",
                     "[2001:db8::7]:8443": "IP Address:2001:DB8:0:0:0:0:0:7"}[address]
             assert want in named and "DNS:localhost" in named, named
+            assert re.search(r"IP Address:192\.0\.2\.7\b", named), "installed disks keep the address of their cluster"
+            assert s.log().count("nodes do not use this --public-address") == others, address
+            others += 1
             assert s.get(spine.path_of(NS, "tec", "tec"))["spec"] == spec, "a cluster that exists stays as it is"
+            if others == 3:
+                spine.merge(s, NS, "tec", "tec", {"spec": {"publicRegisterAddr": "new.example:8000"}})
+                wait_for(lambda: "DNS:new.example" in names(s), 10, "the name of the changed address")
             assert s.stop() == 0, s.log()
     finally:
         if s.process.poll() is None:

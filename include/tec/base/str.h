@@ -69,4 +69,10 @@ int str_to_duration_ms(const char *s, int64_t *out_ms) __attribute__((warn_unuse
 /* Percent-encode everything except the unreserved characters of RFC 3986. */
 void str_percent_encode(struct strbuf *out, const char *s, size_t len);
 
+/* Split HOST[:PORT]. "[::1]" keeps its brackets; *port points into address, NULL: there is none. The
+ * caller frees *host. False: it is neither. */
+bool str_host_port(const char *address, char **host, const char **port);
+/* The host of HOST[:PORT] without brackets; NULL: no address, or a malformed one. The caller frees. */
+char *str_host(const char *address);
+
 #endif
