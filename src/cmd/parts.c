@@ -132,7 +132,7 @@ static void on_cluster_change(void *arg, const struct kobj *was, const struct ko
 	struct parts *p = arg;
 
 	if (p->standalone && (!was || !now || was->generation != now->generation))
-		standalone_addresses_changed(p->standalone);
+		standalone_certify(p->standalone);
 	parts_check(p);
 }
 
@@ -740,6 +740,18 @@ static void go_on_ending(void *arg)
 	}
 }
 
+/* What was made before may begin in the future, or have ended. */
+static void on_clock_set(void *arg, int64_t by_s)
+{
+	struct parts *p = arg;
+
+	log_warn(NULL,
+		"the system clock was set; next step: if nodes or clients refuse certificates, compare their clocks",
+		"seconds=%lld", (long long)by_s);
+	if (p->standalone)
+		standalone_certify(p->standalone);
+}
+
 /* Secrets are watched later, by the leader only (CTL_LEADER_TASKS_READ). */
 void parts_start(struct parts *p)
 {
@@ -747,6 +759,7 @@ void parts_start(struct parts *p)
 
 	timer_init(&p->next_ending, p->loop, go_on_ending, p);
 	timer_init(&p->wait, p->loop, on_waited, p);
+	wallwatch_start(&p->clock, p->loop, on_clock_set, p);
 	log_info(NULL, "tec-operator starts", "version=%s ns=%s pid=%d", PACKAGE_VERSION, p->ns,
 		(int)getpid());
 	for (i = 0; i < CACHES_N_KINDS; i++)
@@ -800,6 +813,7 @@ void parts_fini(struct parts *p)
 	if (p->next_ending.loop) {
 		timer_fini(&p->next_ending);
 		timer_fini(&p->wait);
+		wallwatch_stop(&p->clock);
 	}
 	defer_cancel(&p->check);
 	srv_health_free(p->health);

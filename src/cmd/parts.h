@@ -27,6 +27,7 @@
 #include "tec/k8s/lease.h"
 #include "tec/k8s/watch.h"
 #include "tec/loop/timer.h"
+#include "tec/loop/wallwatch.h"
 #include "tec/net/httpc.h"
 #include "tec/srv/health.h"
 #include "tec/srv/listener.h"
@@ -66,6 +67,7 @@ struct parts {
 	bool all_on;               /* ... and all others, too */
 	bool finishing;            /* see ctl/leader_tasks.h, as for these all */
 	struct timer wait;
+	struct wallwatch clock;
 	bool waited;
 	struct k8s_lease *lease, *trustee_lease; /* NULL: no election, or not this role */
 	unsigned n_releasing;

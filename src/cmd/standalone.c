@@ -601,8 +601,8 @@ void standalone_free(struct standalone *s)
 	free(s);
 }
 
-/* Their hosts are names of the certificate. */
-void standalone_addresses_changed(struct standalone *s)
+/* The addresses may have changed, whose hosts are its names, or the clock. */
+void standalone_certify(struct standalone *s)
 {
 	if (s->tls.path)
 		timer_set_earlier(&s->tls.next, 0);

@@ -22,8 +22,8 @@ struct standalone;
 struct standalone *standalone_new(
 	struct loop *l, const struct options *o, struct err *err) MUST_CHECK;
 void standalone_free(struct standalone *s); /* NULL is fine; after every transport */
-/* Of a TrustedExecutionCluster, perhaps. */
-void standalone_addresses_changed(struct standalone *s);
+/* Checks the certificate for nodes soon, and issues another if it no longer fits. */
+void standalone_certify(struct standalone *s);
 const char *standalone_ns(const struct standalone *s);
 struct store_objects *standalone_objects(struct standalone *s);
 struct k8s_transport *standalone_transport(struct standalone *s); /* the caller frees */

@@ -165,7 +165,9 @@ static BIO *open_bundle(const char *pem, size_t len, struct err *err)
 	return bio;
 }
 
-int pki_cert_not_after(const char *pem, size_t len, int64_t *out_s, struct err *err)
+/* One end of the period in which the first certificate is valid. */
+static int validity(const char *pem, size_t len, const ASN1_TIME *(*of)(const X509 *x),
+	int64_t *out_s, struct err *err)
 {
 	cleanup_bio BIO *bio = open_bundle(pem, len, err);
 	cleanup_x509 X509 *x = NULL;
@@ -179,18 +181,29 @@ int pki_cert_not_after(const char *pem, size_t len, int64_t *out_s, struct err *
 	ERR_pop_to_mark();
 	if (!x)
 		return end ? err_set(err, ERR_INVALID, "no certificate in PEM") : -1;
-	if (ASN1_TIME_to_tm(X509_get0_notAfter(x), &tm) != 1)
-		return err_set(err, ERR_INVALID, "the certificate's end date is malformed");
+	if (ASN1_TIME_to_tm(of(x), &tm) != 1)
+		return err_set(err, ERR_INVALID, "a date of the certificate is malformed");
 	*out_s = (int64_t)timegm(&tm);
 	return 0;
+}
+
+int pki_cert_not_after(const char *pem, size_t len, int64_t *out_s, struct err *err)
+{
+	return validity(pem, len, X509_get0_notAfter, out_s, err);
+}
+
+int pki_cert_not_before(const char *pem, size_t len, int64_t *out_s, struct err *err)
+{
+	return validity(pem, len, X509_get0_notBefore, out_s, err);
 }
 
 bool pki_cert_lasts(const char *pem, size_t len, int64_t now_s, unsigned days)
 {
 	struct err err = ERR_INIT;
-	int64_t end;
+	int64_t begin, end;
 
-	return pki_cert_not_after(pem, len, &end, &err) == 0 && end - now_s > (int64_t)days * DAY_S;
+	return pki_cert_not_before(pem, len, &begin, &err) == 0 && begin <= now_s &&
+	       pki_cert_not_after(pem, len, &end, &err) == 0 && end - now_s > (int64_t)days * DAY_S;
 }
 
 /* Certificates are encoded again instead of copied: comments and text between the blocks are
@@ -322,7 +335,9 @@ static bool fill_in(X509 *x, const struct pki_issue *what, EVP_PKEY *key, X509 *
 	X509 *issuer = ca && !is_ca ? ca : x;
 	X509_NAME *name = X509_get_subject_name(x);
 
-	if (!begin(x, what->now_s, what->days))
+	if (!begin(x, what->now_s, what->days) ||
+		!(is_ca ? ASN1_TIME_adj(X509_getm_notBefore(x), (time_t)what->now_s, -1, 0) != NULL
+			: !ca || X509_set1_notBefore(x, X509_get0_notBefore(ca)) == 1))
 		return false;
 	/* A renewed CA keeps its subject, because certificates it signed earlier name that subject
 	 * as issuer. */

@@ -140,7 +140,7 @@ Test(pki_ca, what_is_no_authority_with_its_key_is_refused)
 	refused(&bad, NOW, "no certificate in PEM");
 	refused(&cert, NOW, "private key is missing");
 	refused(&file, NOW + PKI_CA_DAYS * DAY, "expired at 20");
-	refused(&file, NOW - DAY, "not valid yet");
+	refused(&file, NOW - 2 * DAY, "not valid yet");
 	strbuf_reset(&bad);
 	strbuf_add(&bad, file.data, file.len);
 	strbuf_add(&bad, cert.data, cert.len);

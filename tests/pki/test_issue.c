@@ -93,7 +93,7 @@ Test(pki_issue, a_certificate_serves_its_purpose_and_time_alone)
 	cr_expect_not(verifies(&client, &ca, NOW, X509_PURPOSE_SSL_SERVER));
 	cr_expect_not(
 		verifies(&client, &server, NOW, X509_PURPOSE_SSL_CLIENT), "a leaf signs nothing");
-	cr_expect_not(verifies(&client, &ca, NOW - 301, X509_PURPOSE_SSL_CLIENT));
+	cr_expect_not(verifies(&client, &ca, NOW - 86401, X509_PURPOSE_SSL_CLIENT));
 	cr_expect_not(verifies(&client, &ca, NOW + DAYS * 86400 + 1, X509_PURPOSE_SSL_CLIENT));
 	cr_expect_eq(pki_cert_not_after(client.data, client.len, &end, &err), 0);
 	cr_expect_eq(end, NOW + DAYS * 86400);
@@ -120,6 +120,27 @@ Test(pki_issue, a_server_keeps_what_fits_and_lasts)
 	cr_expect(pki_cert_lasts(pem.data, pem.len, NOW, DAYS - 1));
 	cr_expect_not(pki_cert_lasts(pem.data, pem.len, NOW, DAYS));
 	cr_expect_not(pki_cert_lasts("x", 1, NOW, 0));
+}
+
+/* A node whose clock is late believes in what was made just now; what was made while the clock was
+ * ahead does not last. */
+Test(pki_issue, a_leaf_begins_with_its_authority)
+{
+	static const char *const names[] = {"localhost", NULL};
+	const struct pki_issue later = {PKI_ISSUE_SERVER, "s", NULL, names, NOW + 40 * 86400, DAYS};
+	cleanup_pki_key struct pki_key *key = pki_key_new_p256();
+	cleanup_strbuf struct strbuf leaf = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	int64_t ca_s, leaf_s;
+
+	cr_assert_eq(pki_issue(&later, key, ca_key, ca.data, &leaf, &err), 0, "%s", err.text);
+	cr_assert_eq(pki_cert_not_before(ca.data, ca.len, &ca_s, &err), 0);
+	cr_assert_eq(pki_cert_not_before(leaf.data, leaf.len, &leaf_s, &err), 0);
+	cr_expect_eq(ca_s, NOW - 86400);
+	cr_expect_eq(leaf_s, ca_s);
+	cr_expect(pki_cert_lasts(ca.data, ca.len, ca_s, 0));
+	cr_expect_not(pki_cert_lasts(ca.data, ca.len, ca_s - 1, 0));
+	cr_expect_eq(pki_cert_not_before("x", 1, &leaf_s, &err), -1);
 }
 
 Test(pki_issue, names_are_those_asked_for)

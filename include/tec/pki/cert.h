@@ -15,8 +15,9 @@ int pki_cert_self_signed(const struct pki_key *key, const char *common_name, int
 	unsigned days, struct strbuf *out, struct err *err) MUST_CHECK;
 /* notAfter of the first certificate in the PEM, seconds since the epoch. */
 int pki_cert_not_after(const char *pem, size_t len, int64_t *out_s, struct err *err) MUST_CHECK;
-/* Whether the first certificate is valid for more than this many days; false for an unreadable
- * one. */
+int pki_cert_not_before(const char *pem, size_t len, int64_t *out_s, struct err *err) MUST_CHECK;
+/* Whether the first certificate is valid now and for more than this many days; false for an
+ * unreadable one. */
 bool pki_cert_lasts(const char *pem, size_t len, int64_t now_s, unsigned days);
 /* Check that the text contains at least one certificate, only certificates, and that all of them
  * parse; append to text the certificates alone as PEM, so that no other reader finds a
@@ -35,7 +36,7 @@ struct pki_issue {
 	const char *organization; /* NULL: none */
 	/* Servers only: host names and IP addresses, NULL-terminated. */
 	const char *const *names;
-	int64_t now_s; /* valid from 5 minutes before it */
+	int64_t now_s; /* an authority is valid from a day before it, others from where theirs is */
 	unsigned days;
 };
 

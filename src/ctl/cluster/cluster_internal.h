@@ -65,7 +65,9 @@ struct cluster_signer {
 	unsigned number;             /* render/token.h */
 	char name[RENDER_TOKEN_NAME_SIZE];
 	struct ctl_own own;
-	int64_t not_after_s; /* of its certificate when it was last read; 0: unreadable */
+	/* Of its certificate when it was last read; 0: unreadable. One that begins in the future, made
+	 * while the clock was ahead, is none. */
+	int64_t not_before_s, not_after_s;
 	char hash[CLUSTER_HASH_SIZE];
 };
 

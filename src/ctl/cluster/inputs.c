@@ -77,6 +77,7 @@ static void replan(struct ctl_cluster *c, const struct model_cluster *cluster)
 	cleanup_free struct render_token_signer *list = NULL;
 	struct cluster_inputs *in = &c->inputs;
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	int64_t now_s = clock_wall_s();
 	unsigned n = 0, max = 0;
 
 	for (const struct cluster_signer *s = in->signers; s; s = s->next)
@@ -89,11 +90,11 @@ static void replan(struct ctl_cluster *c, const struct model_cluster *cluster)
 			continue;
 		list[n++] = (struct render_token_signer){.name = s->name,
 			.created_s = caches_secret(c->env->caches, s->name)->obj.created_s,
-			.not_after_s = s->not_after_s,
+			.not_after_s = s->not_before_s > now_s ? 0 : s->not_after_s,
 			.hash = s->hash[0] ? s->hash : NULL,
 			.mounted = in->mounted && strstr(in->mounted, line)};
 	}
-	render_token_plan(clock_wall_s(), list, n, &in->plan);
+	render_token_plan(now_s, list, n, &in->plan);
 	/* Compare the objects again that depend on the inputs, if the inputs differ from those that
 	 * were rendered last. */
 	strbuf_adds(&text, in->tls_hash ? in->tls_hash : "-");
@@ -279,7 +280,8 @@ void cluster_inputs_saw_signer(struct cluster_signer *s, struct json_object *o)
 		return;
 	bytes_sha256(pem, len, digest);
 	bytes_to_hex(digest, HASH_LEN, s->hash);
-	if (pki_cert_not_after((const char *)pem, len, &s->not_after_s, &ignored) < 0)
+	if (pki_cert_not_after((const char *)pem, len, &s->not_after_s, &ignored) < 0 ||
+		pki_cert_not_before((const char *)pem, len, &s->not_before_s, &ignored) < 0)
 		s->not_after_s = 0;
 }
 
