@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Attestation policy of CPUs (default_cpu) that a TrusteeConfig begins with. It says what was measured (AR4SI claims);
 # what follows from it the resource policy decides. Reference values are lists, and none means that nothing is known.
-# Edit the ConfigMap: an edited policy is kept.
+# It decides as the Trustee operator's own policy does; for Azure it also compares what the reference values may contain
+# beyond that, see agrees. Edit the ConfigMap: an edited policy is kept.
 package policy
 
 import rego.v1
@@ -9,6 +10,11 @@ import rego.v1
 known(value, name) if value in query_reference_value(name)
 
 same(value, name) if value == query_reference_value(name)
+
+# What Azure determines has no published values: it is compared if there are reference values for it.
+agrees(claims, claim, name) if known(claims[claim], name)
+
+agrees(_, _, name) if query_reference_value(name) == null
 
 default executables := 33 # not recognized
 
@@ -27,23 +33,52 @@ trust_claims := {
 	"sourced-data": 0,
 }
 
-# What a guest was started with: 3, all of it was approved.
+# What a guest was started with: 3, all of it was approved; 4, of TDX only the measurements were, not each event.
 
 executables := 3 if known(input.sample.launch_digest, "launch_digest")
 
 executables := 3 if known(input.snp.measurement, "snp_launch_measurement")
 
-executables := 3 if {
+executables := e if {
 	known(input.tdx.quote.body.rtmr_1, "rtmr_1")
 	known(input.tdx.quote.body.rtmr_2, "rtmr_2")
+	e := tdx_executables
 }
 
+default tdx_executables := 4
+
+tdx_executables := 3 if {
+	some kernel in input.tdx.uefi_event_logs
+	kernel.type_name == "EV_EFI_BOOT_SERVICES_APPLICATION"
+	"File(kernel)" in kernel.details.device_paths
+	has_digest(kernel, "tdvfkernel")
+
+	some parameters in input.tdx.uefi_event_logs
+	parameters.type_name == "EV_EVENT_TAG"
+	parameters.details.string == "LOADED_IMAGE::LoadOptions"
+	has_digest(parameters, "tdvfkernelparams")
+}
+
+has_digest(event, name) if {
+	some digest in event.digests
+	same(digest.digest, name)
+}
+
+# PCR 3: option ROMs; 8: init data, or what GRUB was told; 9: initrd; 11: unified kernel image; 12: command line and
+# credentials.
+azure_boot(pcrs, prefix) if {
+	every pcr in ["pcr03", "pcr08", "pcr09", "pcr11", "pcr12"] {
+		known(pcrs[pcr], concat("_", [prefix, pcr]))
+	}
+}
+
+# Without "measurement", the firmware that reports these PCRs may be anybody's.
 executables := 3 if {
-	known(input["az-snp-vtpm"].measurement, "measurement")
-	known(input["az-snp-vtpm"].tpm.pcr11, "snp_pcr11")
+	azure_boot(input["az-snp-vtpm"].tpm, "snp")
+	agrees(input["az-snp-vtpm"], "measurement", "measurement")
 }
 
-executables := 3 if known(input["az-tdx-vtpm"].tpm.pcr11, "tdx_pcr11")
+executables := 3 if azure_boot(input["az-tdx-vtpm"].tpm, "tdx")
 
 executables := 3 if known(input.tpm.pcr11, "tpm_pcr11")
 
@@ -66,10 +101,9 @@ hardware := 2 if {
 
 hardware := 2 if {
 	azure := input["az-snp-vtpm"]
-	known(azure.reported_tcb_bootloader, "tcb_bootloader")
-	known(azure.reported_tcb_microcode, "tcb_microcode")
-	known(azure.reported_tcb_snp, "tcb_snp")
-	known(azure.reported_tcb_tee, "tcb_tee")
+	every part in ["bootloader", "microcode", "snp", "tee"] {
+		agrees(azure, concat("_", ["reported_tcb", part]), concat("_", ["tcb", part]))
+	}
 }
 
 # Intel's quoting enclave, as the header of a quote names it.
@@ -77,15 +111,18 @@ is_tdx(claims) if {
 	claims.quote.header.tee_type == "81000000"
 	claims.quote.header.vendor_id == "939a7233f79c4ca9940a0db3957f0607"
 	claims.tcb_status == "UpToDate"
-	known(claims.quote.body.mr_td, "mr_td")
 }
 
 hardware := 2 if {
 	is_tdx(input.tdx)
+	known(input.tdx.quote.body.mr_td, "mr_td")
 	input.tdx.collateral_expiration_status == "0"
 }
 
-hardware := 2 if is_tdx(input["az-tdx-vtpm"])
+hardware := 2 if {
+	is_tdx(input["az-tdx-vtpm"])
+	agrees(input["az-tdx-vtpm"].quote.body, "mr_td", "mr_td")
+}
 
 hardware := 2 if input.tpm
 
@@ -123,15 +160,19 @@ configuration := 2 if {
 
 configuration := 2 if {
 	azure := input["az-snp-vtpm"]
-	known(azure.platform_smt_enabled, "smt_enabled")
-	known(azure.platform_tsme_enabled, "tsme_enabled")
-	known(azure.policy_abi_major, "abi_major")
-	known(azure.policy_abi_minor, "abi_minor")
-	known(azure.policy_single_socket, "single_socket")
-	known(azure.policy_smt_allowed, "smt_allowed")
+	every claim, name in {
+		"platform_smt_enabled": "smt_enabled",
+		"platform_tsme_enabled": "tsme_enabled",
+		"policy_abi_major": "abi_major",
+		"policy_abi_minor": "abi_minor",
+		"policy_single_socket": "single_socket",
+		"policy_smt_allowed": "smt_allowed",
+	} {
+		agrees(azure, claim, name)
+	}
 }
 
-configuration := 2 if known(input["az-tdx-vtpm"].quote.body.xfam, "xfam")
+configuration := 2 if agrees(input["az-tdx-vtpm"].quote.body, "xfam", "xfam")
 
 configuration := 0 if input.tpm # nothing is claimed
 
@@ -145,8 +186,10 @@ images := [c.OCI.Annotations["io.kubernetes.cri.image-name"] | some c in contain
 
 uids := [c.OCI.Process.User.UID | some c in containers]
 
-extensions := [{
-	"name": "ear.trustee.identifiers",
-	"key": -18,
-	"value": {"validated": {"container_images": images, "container_uids": uids}},
-}]
+# A list that is empty is left out: "every" of an empty list is true.
+validated := {name: list |
+	some name, list in {"container_images": images, "container_uids": uids}
+	count(list) > 0
+}
+
+extensions := [{"name": "ear.trustee.identifiers", "key": -18, "value": {"validated": validated}}]

@@ -30,7 +30,7 @@ import (
 // What regorus 0.10 and 0.11 were seen to have with the features regex, base64, time and std. The
 // infix operators have no name that a policy can call.
 var functions = strings.Fields(`concat replace substring indexof split sprintf trim trim_prefix
-	lower startswith count to_number object.get object.union object.keys json.marshal
+	lower startswith count to_number object.get object.union object.union_n object.keys json.marshal
 	json.unmarshal array.concat base64.encode regex.match is_string is_object is_number is_array
 	assign eq internal.member_2 internal.member_3`)
 
