@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Attestation policy of CPUs (default_cpu) that a TrusteeConfig begins with. It says what was measured (AR4SI claims);
 # what follows from it the resource policy decides. Reference values are lists, and none means that nothing is known.
-# It decides as the Trustee operator's own policy does; for Azure it also compares what the reference values may contain
-# beyond that, see agrees. Edit the ConfigMap: an edited policy is kept.
+# It decides as the Trustee operator's own policy does; beyond that it compares the key of a TPM, as Trustee's own policy
+# does, and for Azure what the reference values contain, see agrees. Edit the ConfigMap: an edited policy is kept.
 package policy
 
 import rego.v1
@@ -80,7 +80,11 @@ executables := 3 if {
 
 executables := 3 if azure_boot(input["az-tdx-vtpm"].tpm, "tdx")
 
-executables := 3 if known(input.tpm.pcr11, "tpm_pcr11")
+# The verifier accepts a quote by any key: without this list, everybody who knows the value of PCR 11 can show it.
+executables := 3 if {
+	known(input.tpm.pcr11, "tpm_pcr11")
+	known(input.tpm.ak_public, "trusted_aks")
+}
 
 executables := 3 if input.se # the verifier has compared everything
 
