@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Attestation policy of CPUs (default_cpu) that a TrusteeConfig begins with. It says what was measured (AR4SI claims);
 # what follows from it the resource policy decides. Reference values are lists, and none means that nothing is known.
-# It decides as the Trustee operator's own policy does; beyond that it compares the key of a TPM, as Trustee's own policy
-# does, and for Azure what the reference values contain, see agrees. Edit the ConfigMap: an edited policy is kept.
+# It decides as the Trustee operator's own policy does. Beyond that it compares the key of a TPM, as Trustee's own
+# policy does; for VMs of Azure, it refuses debug mode, and compares what the reference values contain, see agrees.
+# Edit the ConfigMap: an edited policy is kept.
 package policy
 
 import rego.v1
@@ -164,6 +165,7 @@ configuration := 2 if {
 
 configuration := 2 if {
 	azure := input["az-snp-vtpm"]
+	not azure.policy_debug_allowed
 	every claim, name in {
 		"platform_smt_enabled": "smt_enabled",
 		"platform_tsme_enabled": "tsme_enabled",
@@ -176,7 +178,11 @@ configuration := 2 if {
 	}
 }
 
-configuration := 2 if agrees(input["az-tdx-vtpm"].quote.body, "xfam", "xfam")
+configuration := 2 if {
+	azure := input["az-tdx-vtpm"]
+	not azure.td_attributes.debug
+	agrees(azure.quote.body, "xfam", "xfam")
+}
 
 configuration := 0 if input.tpm # nothing is claimed
 
