@@ -38,7 +38,7 @@ LONG = ("test_readme_bootstrap", "test_image_fetch", "test_guard_cluster", "test
         "test_silence_is_noticed", "test_standalone_attest", "test_node",
         "test_tecctl", "test_two_servers_create", "test_many_nodes_are_few_restarts",
         "test_upgrade", "test_deliveries", "test_volumes", "test_trustee_faults", "test_attacks", "test_trustee_network",
-        "test_trustee_places", "test_trustee", "test_faults")
+        "test_trustee_places", "test_trustee_takeover", "test_trustee", "test_faults")
 
 
 def pytest_addoption(parser):
