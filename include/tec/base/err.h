@@ -32,7 +32,7 @@ struct err {
 	int sys;                 /* errno, or 0 */
 	int http;                /* HTTP status, or 0 */
 	uint32_t retry_after_ms; /* the server's Retry-After, or 0 */
-	char text[256];
+	char text[512];
 };
 
 #define ERR_INIT                                                                                   \
