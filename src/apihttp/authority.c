@@ -115,6 +115,38 @@ static int put(const struct apihttp_authority *a, const char *name, const void *
 	return a->look_only ? 0 : file_replace(path, data, len, 0600, err);
 }
 
+/*
+ * ca.crt is written when everything else is there (apihttp_authority_renew). So a directory with it
+ * was in use, and what it lacks was lost: made again in silence, another CA would lock every client
+ * out, and an empty store would give no node its disk.
+ */
+static int check_complete(const struct apihttp_authority *a, struct err *err)
+{
+	static const char again[] = ", or remove ca.crt as well to make another one";
+	static const struct {
+		const char *name, *means, *else_;
+	} files[] = {
+		{"ca.key", "clients trust the CA of that key alone", again},
+		{"token.key", "tokens of ServiceAccounts end with it", again},
+		{STORE_DB_FILE, "it has every Machine and its disk key",
+			", restore a backup with --restore, or remove ca.crt as well to start with nothing"},
+	};
+	cleanup_free char *ca = path_of(a, "ca.crt");
+	struct stat st;
+
+	for (size_t i = 0; access(ca, F_OK) == 0 && i < ARRAY_LEN(files); i++) {
+		cleanup_free char *path = path_of(a, files[i].name);
+		bool missing = stat(path, &st) < 0 && errno == ENOENT;
+
+		if (missing || (S_ISREG(st.st_mode) && st.st_size == 0))
+			return err_set(err, ERR_INVALID,
+				"%s is %s, and %s; next step: put it back from a copy of the directory%s",
+				log_esc(path), missing ? "missing" : "empty", files[i].means,
+				files[i].else_);
+	}
+	return 0;
+}
+
 /* ---- keys */
 
 /* Read a key from its sealed file; create both if the file does not exist. An unreadable file is an
@@ -292,13 +324,14 @@ int apihttp_authority_renew(struct apihttp_authority *a, int64_t now_s, struct e
 
 /* ---- open, close, read */
 
-/* Open everything in order of dependency: directory, lock, sealing key, keys, certificates. */
-static int open_all(struct apihttp_authority *a, const struct apihttp_authority_conf *conf,
-	int64_t now_s, struct err *err)
+/* Open everything in order of dependency: directory, lock, sealing key, keys. */
+static int open_all(
+	struct apihttp_authority *a, const struct apihttp_authority_conf *conf, struct err *err)
 {
 	cleanup_free char *inside = NULL;
 
-	if (make_dir(a, err) < 0 || (!conf->look_only && take_lock(a, err) < 0))
+	if (make_dir(a, err) < 0 || (!conf->look_only && take_lock(a, err) < 0) ||
+		(!conf->sealing_only && check_complete(a, err) < 0))
 		return -1;
 	a->sealing = store_sealing_open(a->dir, &conf->sealing,
 		conf->look_only      ? STORE_SEALING_LOOK
@@ -321,8 +354,6 @@ static int open_all(struct apihttp_authority *a, const struct apihttp_authority_
 		return err_set(
 			err, ERR_INVALID, "%s/token.key is not an Ed25519 key", log_esc(a->dir));
 	a->server_pem = pki_key_private_pem(a->server_key);
-	if (apihttp_authority_renew(a, now_s, err) < 0)
-		return -1;
 	/* Remove the kubeconfig that an earlier start left in the directory, if this start writes
 	 * it elsewhere. */
 	if (!a->look_only && !str_eq(a->kubeconfig, inside) && access(inside, F_OK) == 0) {
@@ -336,7 +367,7 @@ static int open_all(struct apihttp_authority *a, const struct apihttp_authority_
 
 /* The configuration is copied. A failure releases the lock with everything else. */
 struct apihttp_authority *apihttp_authority_open(
-	const struct apihttp_authority_conf *conf, int64_t now_s, struct err *err)
+	const struct apihttp_authority_conf *conf, struct err *err)
 {
 	struct apihttp_authority *a = xcalloc(1, sizeof(*a));
 	size_t n = 0;
@@ -351,7 +382,7 @@ struct apihttp_authority *apihttp_authority_open(
 	a->names = xcalloc(n + 1, sizeof(*a->names));
 	for (size_t i = 0; i < n; i++)
 		a->names[i] = xstrdup(conf->names[i]);
-	if (open_all(a, conf, now_s, err) < 0) {
+	if (open_all(a, conf, err) < 0) {
 		apihttp_authority_close(a);
 		return NULL;
 	}

@@ -554,7 +554,8 @@ static int fill(struct standalone *s, struct err *err)
 	return store_objects_commit(s->objects, err);
 }
 
-/* Keys, then the store, then the first objects: each needs the one before. */
+/* Keys, then the store, then the first objects: each needs the one before. The certificates of the
+ * API come last, as they say that the rest is there. */
 struct standalone *standalone_new(struct loop *l, const struct options *o, struct err *err)
 {
 	struct standalone *s = xcalloc(1, sizeof(*s));
@@ -571,8 +572,9 @@ struct standalone *standalone_new(struct loop *l, const struct options *o, struc
 	conf.server = s->server = xasprintf(strchr(host, ':') ? "https://[%s]%s" : "https://%s%s",
 		host, strrchr(o->listen_api, ':'));
 	conf.look_only = only_checks(s);
-	s->authority = apihttp_authority_open(&conf, clock_wall_s(), err);
-	if (s->authority && open_store(s, err) == 0 && fill(s, err) == 0)
+	s->authority = apihttp_authority_open(&conf, err);
+	if (s->authority && open_store(s, err) == 0 && fill(s, err) == 0 &&
+		apihttp_authority_renew(s->authority, clock_wall_s(), err) >= 0)
 		return s;
 	standalone_free(s);
 	return NULL;
@@ -654,7 +656,7 @@ int standalone_restore(const struct options *o, struct err *err)
 	const char *const none[] = {NULL};
 	const struct apihttp_authority_conf conf = {
 		o->standalone, none, "", "", NULL, sealing_of(o), true, false};
-	struct apihttp_authority *a = apihttp_authority_open(&conf, clock_wall_s(), err);
+	struct apihttp_authority *a = apihttp_authority_open(&conf, err);
 	int rc;
 
 	if (!a)

@@ -216,7 +216,8 @@ int store_db_backup_restore(const char *path, const char *dir, const struct secr
 	bool accept_unverified, struct err *err)
 {
 	const struct db_verify how = {key, clock_wall_s(), true, accept_unverified};
-	cleanup_free char *to = xasprintf("%s/" DB_FILE, dir), *part = xasprintf("%s.part", to);
+	cleanup_free char *to = xasprintf("%s/" STORE_DB_FILE, dir),
+			  *part = xasprintf("%s.part", to);
 	/* The lock comes first, so no server starts on a database that is not complete. */
 	int lock = db_lock(dir, err), rc = -1;
 	struct stat st;

@@ -8,7 +8,6 @@
 #include "tec/store/db.h"
 #include "tec/base/seal.h"
 
-#define DB_FILE "store.db"
 /* The version of the tables and of their sealing. Version 3 added the digest of current rows. */
 #define DB_VERSION   3
 #define DB_SET_WORDS 4

@@ -575,7 +575,7 @@ struct store_db *store_db_open(const struct store_db_conf *conf, struct err *err
 
 	db->lock_fd = -1;
 	if (conf->dir) {
-		path = xasprintf("%s/" DB_FILE, conf->dir);
+		path = xasprintf("%s/" STORE_DB_FILE, conf->dir);
 		db->lock_fd = db_lock(conf->dir, err);
 	}
 	if ((conf->dir && db->lock_fd < 0) ||

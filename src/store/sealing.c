@@ -106,7 +106,7 @@ struct store_sealing *store_sealing_open(const char *dir, const struct store_sea
 	enum store_sealing_how how, struct err *err)
 {
 	struct store_sealing *s = sealing_new(dir, conf);
-	cleanup_free char *store = xasprintf("%s/" DB_FILE, dir);
+	cleanup_free char *store = xasprintf("%s/" STORE_DB_FILE, dir);
 
 	s->key = read_key(s, s->path, err);
 	if (!s->key && err->kind == ERR_NOT_FOUND && s->is_own && how != STORE_SEALING_READ) {
@@ -239,8 +239,8 @@ static struct secret *read_file(const struct store_sealing *s, const char *name,
 	if (!plain)
 		(void)err_set(err, ERR_INVALID,
 			len == 0
-				? "%s is empty"
-				: "%s is sealed under another sealing key, or damaged; next step: restore that key, or remove the file and give all clients new credentials",
+				? "%s is empty; next step: put it back from a copy of the directory, or remove it"
+				: "%s is sealed under another sealing key, or damaged; next step: restore that key, or remove the file and ca.crt, and give all clients new credentials",
 			log_esc(path));
 	file_wipe(text, len);
 	return plain;

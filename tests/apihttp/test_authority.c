@@ -44,14 +44,36 @@ static void down(void)
 	rmdir(dir);
 }
 
+static bool looks; /* nothing is to be written */
+
 TestSuite(apihttp_authority, .init = up, .fini = down);
+
+static void write_file(const char *name, const char *text)
+{
+	cleanup_free char *path = xasprintf("%s/%s", dir, name);
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(file_replace(path, text, strlen(text), 0600, &err), 0, "%s", err.text);
+}
+
+/* As after a start: with a store and certificates. */
+static struct apihttp_authority *renewed(
+	struct apihttp_authority *take_a, int64_t now_s, struct err *err)
+{
+	if (take_a && !looks)
+		write_file(STORE_DB_FILE, "store");
+	if (!take_a || apihttp_authority_renew(take_a, now_s, err) >= 0)
+		return take_a;
+	apihttp_authority_close(take_a);
+	return NULL;
+}
 
 static struct apihttp_authority *open_at(int64_t now, const char *const *n, struct err *err)
 {
 	const struct apihttp_authority_conf conf = {
 		.dir = dir, .names = n, .server = "https://127.0.0.1:6443", .ns = "tec"};
 
-	return apihttp_authority_open(&conf, now, err);
+	return renewed(apihttp_authority_open(&conf, err), now, err);
 }
 
 static struct apihttp_authority *must_open(int64_t now)
@@ -94,8 +116,11 @@ static const char *look(const char *at, struct err *err)
 		.server = "https://127.0.0.1:6443",
 		.ns = "tec",
 		.look_only = true};
-	struct apihttp_authority *a = apihttp_authority_open(&conf, NOW, err);
+	struct apihttp_authority *a;
 
+	looks = true;
+	a = renewed(apihttp_authority_open(&conf, err), NOW, err);
+	looks = false;
 	if (!a)
 		return err->text;
 	cr_expect_not_null(apihttp_authority_identity(a).token_key);
@@ -228,14 +253,6 @@ Test(apihttp_authority, a_second_process_is_refused)
 	apihttp_authority_close(must_open(NOW));
 }
 
-static void write_file(const char *name, const char *text)
-{
-	cleanup_free char *path = xasprintf("%s/%s", dir, name);
-	struct err err = ERR_INIT;
-
-	cr_assert_eq(file_replace(path, text, strlen(text), 0600, &err), 0, "%s", err.text);
-}
-
 /* A key is never replaced; a certificate can be made again. */
 Test(apihttp_authority, damaged_files_are_refused_or_made_again)
 {
@@ -287,7 +304,7 @@ static struct apihttp_authority *open_elsewhere(const char *kubeconfig)
 		.kubeconfig = kubeconfig,
 		.sealing = {.file = elsewhere}};
 	struct err err = ERR_INIT;
-	struct apihttp_authority *a = apihttp_authority_open(&conf, NOW, &err);
+	struct apihttp_authority *a = renewed(apihttp_authority_open(&conf, &err), NOW, &err);
 
 	cr_assert_not_null(a, "%s", err.text);
 	return a;
@@ -321,4 +338,33 @@ Test(apihttp_authority, a_sealing_key_elsewhere_leaves_no_key_in_the_directory)
 	cr_expect_lt(access(inside, F_OK), 0);
 	unlink(kubeconfig);
 	unlink(elsewhere);
+}
+
+/* Of a directory that was in use, each way in which a file can be lost; without ca.crt it is the first
+ * start that was interrupted. */
+Test(apihttp_authority, what_was_lost_is_not_made_again_in_silence)
+{
+	static const char *const files[] = {"ca.key", "token.key", STORE_DB_FILE};
+
+	for (size_t i = 0; i < 2 * ARRAY_LEN(files); i++) {
+		const char *file = files[i / 2], *how = i % 2 ? "is empty" : "is missing";
+		cleanup_free char *path = xasprintf("%s/%s", dir, file);
+		cleanup_free char *ca = xasprintf("%s/ca.crt", dir);
+		struct err err = ERR_INIT, looked = ERR_INIT;
+
+		empty();
+		apihttp_authority_close(must_open(NOW));
+		cr_assert_eq(unlink(path), 0);
+		if (i % 2)
+			write_file(file, "");
+		cr_expect_null(open_at(NOW, names, &err), "%s", file);
+		cr_expect_eq(err.kind, ERR_INVALID);
+		cr_expect(strstr(err.text, path) && strstr(err.text, how) &&
+				  strstr(err.text, "next step: "),
+			"%s", err.text);
+		cr_expect_str_eq(look(dir, &looked), err.text);
+		cr_assert_eq(unlink(ca), 0);
+		unlink(path);
+		apihttp_authority_close(must_open(NOW));
+	}
 }

@@ -60,8 +60,9 @@ static void up(void)
 	db = store_db_open(&(const struct store_db_conf){0}, &err);
 	cr_assert_not_null(db, "%s", err.text);
 	objects = store_objects_new(db, &schema, loop);
-	authority = apihttp_authority_open(&conf, clock_wall_s(), &err);
+	authority = apihttp_authority_open(&conf, &err);
 	cr_assert_not_null(authority, "%s", err.text);
+	cr_assert_geq(apihttp_authority_renew(authority, clock_wall_s(), &err), 0);
 	server_conf.objects = objects;
 	server_conf.kinds = kinds;
 	server_conf.authority = authority;

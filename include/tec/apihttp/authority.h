@@ -43,14 +43,17 @@ struct apihttp_authority_conf {
 };
 
 /*
- * Open the directory, creating it if its parent exists. now_s: the wall clock. NULL: ERR_CONFLICT
- * another process uses dir; ERR_INVALID a file is wrong, and err says which and what to do.
+ * Open the directory, creating it if its parent exists, and the keys; certificates come with the
+ * first apihttp_authority_renew(). NULL: ERR_CONFLICT another process uses dir; ERR_INVALID a file is
+ * wrong or lost, and err says which and what to do.
  */
 struct apihttp_authority *apihttp_authority_open(
-	const struct apihttp_authority_conf *conf, int64_t now_s, struct err *err) MUST_CHECK;
+	const struct apihttp_authority_conf *conf, struct err *err) MUST_CHECK;
 void apihttp_authority_close(struct apihttp_authority *a); /* NULL is fine */
 
-/* Reissue every certificate that expires soon. 1: the server certificate changed. */
+/* Issue every certificate that is missing or expires soon. The first call comes when the store has been
+ * committed: ca.crt says that nothing is missing. now_s: the wall clock. 1: the server certificate
+ * changed. */
 int apihttp_authority_renew(struct apihttp_authority *a, int64_t now_s, struct err *err) MUST_CHECK;
 
 /* What the directory holds; borrowed until the next renew. */
@@ -59,7 +62,7 @@ struct apihttp_identity {
 	const char *ca, *cert;        /* PEM */
 	const struct secret *key;     /* of cert, as PEM */
 	const struct pki_key *token_key;
-	bool is_new; /* the CA was created by this open */
+	bool is_new; /* the CA was created since the open */
 };
 struct apihttp_identity apihttp_authority_identity(const struct apihttp_authority *a);
 struct store_sealing *apihttp_authority_sealing(struct apihttp_authority *a);

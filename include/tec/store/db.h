@@ -29,6 +29,8 @@
 #include "tec/base/err.h"
 #include "tec/base/secret.h"
 
+#define STORE_DB_FILE "store.db" /* in the directory */
+
 struct store_db;
 
 struct store_db_conf {
