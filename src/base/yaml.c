@@ -259,7 +259,8 @@ static int expect(struct reader *r, yaml_event_type_t type, const char *otherwis
 	return r->ev.type == type ? 0 : refuse(r, otherwise);
 }
 
-/* A stream of exactly one document. A document that is null, or only comments, is refused. */
+/* A stream of exactly one document. One that is null, or only comments, is refused; after it there may
+ * be more of these, as a "---" at the end begins one. */
 static int read_stream(struct reader *r, struct json_object **out)
 {
 	if (expect(r, YAML_STREAM_START_EVENT, "expected a stream") < 0 ||
@@ -269,9 +270,19 @@ static int read_stream(struct reader *r, struct json_object **out)
 		return -1;
 	if (!*out)
 		return refuse(r, "empty document");
-	if (expect(r, YAML_DOCUMENT_END_EVENT, "expected the end of the document") < 0)
-		return -1;
-	return expect(r, YAML_STREAM_END_EVENT, "more than one document");
+	for (;;) {
+		cleanup_json struct json_object *more = NULL;
+
+		if (expect(r, YAML_DOCUMENT_END_EVENT, "expected the end of the document") < 0 ||
+			next_event(r) < 0)
+			return -1;
+		if (r->ev.type == YAML_STREAM_END_EVENT)
+			return 0;
+		if (next_event(r) < 0 || read_value(r, &more) < 0)
+			return -1;
+		if (more)
+			return refuse(r, "more than one document");
+	}
 }
 
 /* The encoding is fixed, because libyaml would otherwise detect UTF-16 by a byte order mark, and

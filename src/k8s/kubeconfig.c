@@ -142,11 +142,11 @@ static struct json_object *find_named(struct json_object *root, const char *list
  * it. */
 static int set_server(struct k8s_kubeconfig *k, const char *s, struct err *err)
 {
-	bool tls = s && str_starts(s, "https://");
+	bool tls = s && strncasecmp(s, "https://", 8) == 0;
 	const char *host = s ? s + (tls ? 8 : 7) : NULL;
 	size_t len;
 
-	if (!s || (!tls && !str_starts(s, "http://")))
+	if (!s || (!tls && strncasecmp(s, "http://", 7) != 0))
 		return err_set(err, ERR_INVALID, "server is not an https:// address");
 	for (const char *p = s; *p; p++)
 		if ((unsigned char)*p <= 0x20 || *p == 0x7f || *p == '?' || *p == '#')
@@ -161,10 +161,10 @@ static int set_server(struct k8s_kubeconfig *k, const char *s, struct err *err)
 	if (!tls && (k->token || k->token_file || k->cert_data || k->cert_file || k->exec_argv))
 		return err_set(
 			err, ERR_INVALID, "server is plain http: credentials are not sent over it");
-	len = strlen(s);
-	while (len && s[len - 1] == '/')
+	len = strlen(host);
+	while (len && host[len - 1] == '/')
 		len--;
-	k->server = xstrndup(s, len);
+	k->server = xasprintf("%s%.*s", tls ? "https://" : "http://", (int)len, host);
 	return 0;
 }
 

@@ -851,7 +851,8 @@ static int tls_check(const struct h2c_wire *w, int rc, struct err *err)
 	if (why == SSL_ERROR_ZERO_RETURN)
 		return err_set(err, ERR_TRANSIENT, "the server closed the connection");
 	if (verdict != X509_V_OK && SSL_get_verify_mode(w->ssl) != SSL_VERIFY_NONE)
-		return err_set(err, ERR_DENIED, "the server's certificate is not accepted: %s",
+		return err_set(err, ERR_DENIED,
+			"the server's certificate is not accepted: %s; next step: compare its address and its CA with those of the kubeconfig",
 			X509_verify_cert_error_string(verdict));
 	return err_set(err, kind, "TLS: %s", reason ? reason : "protocol error");
 }

@@ -920,8 +920,10 @@ static void close_listeners(struct httpd *h)
 {
 	while (h->n_listeners > 0)
 		evconnlistener_free(h->listeners[--h->n_listeners]);
+	h->n_told = 0;
 	timer_cancel(&h->accept_pause);
 	defer_cancel(&h->next_turn);
+	defer_cancel(&h->tell);
 }
 
 void httpd_free(struct httpd *h)
@@ -941,11 +943,27 @@ void httpd_free(struct httpd *h)
 	free(h);
 }
 
-/* Add a listening socket. fd then belongs to the listener, unless this fails. */
-static int take_socket(struct httpd *h, int fd, const struct sockaddr *sa, struct err *err)
+/* Nothing is accepted before the loop runs, and --check-config does not run it. */
+static void tell_listeners(void *arg)
 {
-	char text[ADDR_TEXT_LEN];
+	struct httpd *h = arg;
 
+	for (; h->n_told < h->n_listeners; h->n_told++) {
+		int fd = evconnlistener_get_fd(h->listeners[h->n_told]);
+		struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
+		socklen_t len = sizeof(ss);
+		char text[ADDR_TEXT_LEN];
+
+		(void)!getsockname(fd, (struct sockaddr *)&ss, &len);
+		addr_format((const struct sockaddr *)&ss, text);
+		log_info(NULL, "listening", "server=%s addr=%s port=%u tls=%s", h->conf.name, text,
+			addr_port(fd), h->htp->ssl_ctx ? "true" : "false");
+	}
+}
+
+/* Add a listening socket. fd then belongs to the listener, unless this fails. */
+static int take_socket(struct httpd *h, int fd, struct err *err)
+{
 	if (h->n_listeners == HTTPD_LISTENERS_MAX)
 		return err_set(err, ERR_INVALID, "more than %d addresses for one listener",
 			HTTPD_LISTENERS_MAX);
@@ -955,9 +973,7 @@ static int take_socket(struct httpd *h, int fd, const struct sockaddr *sa, struc
 	h->listeners[h->n_listeners++] = h->htp->server;
 	evconnlistener_set_error_cb(h->htp->server, on_accept_error);
 	h->htp->server = NULL;
-	addr_format(sa, text);
-	log_info(NULL, "listening", "server=%s addr=%s port=%u tls=%s", h->conf.name, text,
-		addr_port(fd), h->htp->ssl_ctx ? "true" : "false");
+	defer_call(&h->tell, h->loop, tell_listeners, h);
 	return 0;
 }
 
@@ -971,7 +987,7 @@ int httpd_listen(struct httpd *h, const char *addr_text, struct err *err)
 	fd = addr_listen(&a, err);
 	if (fd < 0)
 		return -1;
-	if (take_socket(h, fd, (const struct sockaddr *)&a.ss, err) < 0) {
+	if (take_socket(h, fd, err) < 0) {
 		close(fd);
 		return -1;
 	}
@@ -992,7 +1008,7 @@ int httpd_listen_fd(struct httpd *h, int fd, struct err *err)
 			"descriptor %d is not a listening TCP or local socket", fd);
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
 		return err_set_errno(err, ERR_INVALID, errno, "descriptor %d", fd);
-	return take_socket(h, fd, (const struct sockaddr *)&ss, err);
+	return take_socket(h, fd, err);
 }
 
 unsigned httpd_port(const struct httpd *h)

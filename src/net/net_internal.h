@@ -48,9 +48,11 @@ struct httpd {
 	struct evhtp *htp; /* owned; holds a reference to our SSL_CTX */
 	struct evconnlistener *listeners[HTTPD_LISTENERS_MAX]; /* owned */
 	unsigned n_listeners;
-	struct timer accept_pause;     /* out of descriptors: accepting resumes when it fires */
-	unsigned n_accepted;           /* in this turn of the loop */
-	struct defer next_turn;        /* resets n_accepted and resumes accepting */
+	struct timer accept_pause; /* out of descriptors: accepting resumes when it fires */
+	unsigned n_accepted;       /* in this turn of the loop */
+	struct defer next_turn;    /* resets n_accepted and resumes accepting */
+	struct defer tell;         /* of new listeners, in the log */
+	size_t n_told;
 	LIST_HEAD(, httpd_peer) peers; /* owned through libevhtp's connections */
 	size_t n_peers;
 	struct share *share; /* owned; the sources of all peers */

@@ -71,7 +71,7 @@ Test(base_err, wrap_may_name_its_own_text)
 
 Test(base_err, long_text_is_cut_at_a_character)
 {
-	char in[400];
+	char in[800];
 	struct err err = ERR_INIT;
 
 	for (size_t shift = 0; shift < 3; shift++) {

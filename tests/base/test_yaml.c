@@ -55,6 +55,8 @@ Test(base_yaml, scalars_of_the_core_schema)
 		{"a: >-\n  x\n  y\n", "{\"a\":\"x y\"}"},
 		{"a: \"\\u00e9\"", "{\"a\":\"\xc3\xa9\"}"},
 		{"just text", "\"just text\""},
+		{"a: 1\n---\n", "{\"a\":1}"},
+		{"a: 1\n---\n# nothing\n---\n...\n", "{\"a\":1}"},
 		{"12", "12"},
 	};
 
@@ -148,8 +150,8 @@ Test(base_yaml, json_is_yaml)
 Test(base_yaml, refuses)
 {
 	static const char *const t[] = {"", "# only a comment", "---\n", "null", "~",
-		"a: 1\n---\nb: 2\n", "a: 1\na: 2\n", "{a: 1, a: 2}", "a: 1\n\"a\": 2\n",
-		"? [x]\n: 1\n", "? {x: 1}\n: 1\n", "a: &x 1\nb: *x\n", "*x",
+		"a: 1\n---\nb: 2\n", "a: 1\n---\n---\n''\n", "a: 1\na: 2\n", "{a: 1, a: 2}",
+		"a: 1\n\"a\": 2\n", "? [x]\n: 1\n", "? {x: 1}\n: 1\n", "a: &x 1\nb: *x\n", "*x",
 		"a: !!binary aGk=", "a: !!int 1", "a: !custom x", "!!set {a}", "a: \"\\0\"",
 		"\"a\\0\": 1", "a: [1, 2", "a: {b: 1", "a: b: c", "a: 'x", "a: \"x", "\ta: 1",
 		"a:\n\tb: 1", "%YAML 9.9\n---\na: 1", "a: \xff", "a: \"\xc0\x80\"", "a: \x01",

@@ -51,9 +51,9 @@ Test(k8s_kubeconfig, a_token_and_a_ca_in_the_file)
 	struct k8s_kubeconfig *k = good(
 		"apiVersion: v1\nkind: Config\npreferences: {}\n" CTX
 		"clusters:\n- name: other\n  cluster: {server: 'https://x'}\n- name: k\n  cluster:\n"
-		"    server: https://10.0.0.1:6443/\n    certificate-authority-data: |\n      aGVs\n"
+		"    server: HTTPS://10.0.0.1:6443/\n    certificate-authority-data: |\n      aGVs\n"
 		"      bG8=\n    tls-server-name: api.test\n    extensions: [{name: x}]\n"
-		"users:\n- name: u\n  user:\n    token: abc.def\n");
+		"users:\n- name: u\n  user:\n    token: abc.def\n---\n# nothing more\n");
 
 	cr_assert_str_eq(k->server, "https://10.0.0.1:6443");
 	cr_assert_str_eq(k->tls_server_name, "api.test");
@@ -137,6 +137,7 @@ static const struct {
 	{WITH_CLUSTER("server: 5"), "server is not a string", ERR_INVALID},
 	{WITH_CLUSTER("server: 'ftp://h'"), "server is not an https", ERR_INVALID},
 	{WITH_CLUSTER("server: h:6443"), "server is not an https", ERR_INVALID},
+	{WITH_CLUSTER("server: HTTPS:/h"), "server is not an https", ERR_INVALID},
 	{WITH_CLUSTER("server: 'https://'"), "does not have a host", ERR_INVALID},
 	{WITH_CLUSTER("server: 'https:///x'"), "does not have a host", ERR_INVALID},
 	{WITH_CLUSTER("server: 'https://u:p@h'"), "user information", ERR_INVALID},
