@@ -12,6 +12,7 @@
 #include <sys/queue.h>
 
 #include "tec/ctl/ak.h"
+#include "tec/ctl/declared.h"
 #include "tec/ctl/env.h"
 #include "tec/ctl/kind.h"
 #include "tec/ctl/runner.h"
@@ -30,7 +31,8 @@
 #include "tec/caches/adoption_cutoff.h"
 #include "tec/caches/trustee.h"
 
-#define CTL_WAIT_MAX 4
+#define CTL_WAIT_MAX  4
+#define CTL_CONDS_MAX 4
 
 /* The result of a live answer about one object: it proves that the cached version with this rv is
  * current. Owned strings. */
@@ -57,6 +59,10 @@ struct ctl_act {
 	bool must_read; /* a create met an object that the cache does not show */
 	unsigned event_mask;         /* conditions whose reason changes with the status in flight */
 	struct kobj_cond_want *want; /* owned: the status in flight */
+	/* The status that was sent last: how, and, if it was cut, hashes of what was sent (0: nothing
+	 * yet) and of each condition that its Events told. */
+	enum ctl_declared_fit fit;
+	uint64_t sent, told[CTL_CONDS_MAX];
 	struct ctl_live self, secret;
 	/* owned: a new disk key, from before its announcement until its create is answered */
 	struct secret *made;
@@ -70,7 +76,8 @@ struct ctl_acts {
 	void *self; /* the controller */
 	struct ctl_runner *runner;
 	struct op_scope ops;
-	size_t n_deciding; /* requests in flight that would not be made while Frozen */
+	size_t n_deciding;            /* requests in flight that would not be made while Frozen */
+	struct ctl_declared declared; /* of the kind whose status the controller writes */
 	LIST_HEAD(, ctl_act) waiting;
 };
 
@@ -106,14 +113,22 @@ void ctl_act_settled(struct ctl_act *a);
 /* The key waits until something changes under this name in Trustee. */
 void ctl_act_wait(struct ctl_act *a, enum kbs_kind kind, const char *name);
 
+/* Applies the status of the key's own object, as far as its CRD declares it. NULL: that was done
+ * before; look again after CTL_DECLARED_AGAIN_MS. a->event_mask must be set. */
+struct op *ctl_act_apply_status(struct ctl_act *a, const struct ctl_env *env,
+	const struct kobj_gvk *gvk, const struct kobj *about, struct json_object *o,
+	k8s_result_fn done);
+/* Its answer. True: it was refused because of what the CRD does not declare; that is no failure,
+ * and the next step writes the rest. */
+bool ctl_act_status_refused(struct ctl_act *a, const struct kobj_gvk *gvk, const struct err *err,
+	const struct k8s_result *r);
+
 /* The answers of a step. */
 struct queue_next ctl_settled(void);
 struct queue_next ctl_in_flight(void);
 struct queue_next ctl_retry(uint32_t after_ms, const char *static_reason);
 
 /* ---- the controller of one kind: ctl/kind.h */
-
-#define CTL_CONDS_MAX 4
 
 /* The result of a look at one key. First member of the kind's own struct; zeroed before each look.
  * Borrowed from the caches, valid for one step. */

@@ -140,6 +140,7 @@ bool ctl_act_begin(struct ctl_act *a, int doing, uint64_t content)
 		queue_forget_backoff(ctl_runner_queue(a->table->runner), a->name);
 	}
 	a->n_acts++;
+	a->fit = CTL_DECLARED_WHOLE;
 	a->doing = doing;
 	a->content = content;
 	a->status_due_ms = 0;
@@ -166,6 +167,52 @@ static bool act_status_due(struct ctl_act *a, struct queue_next *out)
 	return false;
 }
 
+/* ---- what a CRD declares of a status */
+
+/* The Event is the only sign that people see of it where the CRD has no conditions. */
+struct op *ctl_act_apply_status(struct ctl_act *a, const struct ctl_env *env,
+	const struct kobj_gvk *gvk, const struct kobj *about, struct json_object *o,
+	k8s_result_fn done)
+{
+	struct ctl_declared *d = &a->table->declared;
+	cleanup_strbuf struct strbuf advice = STRBUF_INIT;
+	cleanup_free char *text = NULL;
+	uint64_t hash;
+
+	a->fit = ctl_declared_fit(d, gvk, o);
+	if (a->fit == CTL_DECLARED_CUT) {
+		text = json_text(json_get_obj(o, "status"));
+		hash = str_hash(text, strlen(text));
+		if (a->sent == hash && !a->event_mask)
+			return NULL;
+		a->sent = hash;
+		ctl_declared_advice(d, gvk, &advice);
+		k8s_events_post_once(env->events, gvk, about, K8S_EVENT_WARNING, "CRDOutdated",
+			"WriteStatus", strbuf_str(&advice), "%s", strbuf_str(&advice));
+	}
+	return k8s_call_apply_status(env->api, &a->table->ops, gvk, env->ns, o, done, a);
+}
+
+bool ctl_act_status_refused(struct ctl_act *a, const struct kobj_gvk *gvk, const struct err *err,
+	const struct k8s_result *r)
+{
+	if (!err_is_set(err)) {
+		ctl_declared_accepted(&a->table->declared, gvk, a->fit);
+		return false;
+	}
+	a->sent = 0;
+	if (!ctl_declared_refused(&a->table->declared, gvk, a->fit, r ? r->message : NULL))
+		return false;
+	a->fit = CTL_DECLARED_CUT; /* the next write will be */
+	return true;
+}
+
+/* Of what an Event tells; 0: nothing. */
+static uint64_t cond_hash(const struct kobj_cond_want *w)
+{
+	return w->reason ? str_hash(w->reason, strlen(w->reason)) + (uint64_t)w->status : 0;
+}
+
 /* HTTP 500 is the answer of a server that cannot do it (a webhook, a schema), and may pass; with
  * the other 5xx nobody has decided anything. */
 bool ctl_err_is_refusal(const struct err *err)
@@ -181,7 +228,8 @@ void ctl_act_end(struct ctl_act *a, const struct err *err, const char *what)
 
 	a->table->n_deciding -= a->decides;
 	a->decides = false;
-	a->last_ok = told || err_is_set(err) ? 0 : a->doing;
+	/* A status that was cut is expected to stay wanted. */
+	a->last_ok = told || err_is_set(err) || a->fit == CTL_DECLARED_CUT ? 0 : a->doing;
 	if (!told) {
 		a->err = err->kind;
 		a->retry_after_ms = err->retry_after_ms;
@@ -430,6 +478,18 @@ static bool shows_all(const struct ctl_kind *k, const struct ctl_look *l)
 	       kobj_cond_same(l->have, l->want, k->conf->n_conds, l->o->generation);
 }
 
+/* The answer of a step whose act needed no request, or cannot make one now. */
+static struct queue_next not_started(const struct ctl_kind *k, struct ctl_act *a, int d)
+{
+	struct queue_next next;
+
+	if (k->conf->acts[d].flags & CTL_DO_OR_MEMORY)
+		return ctl_retry(1, "memory-changed");
+	if (d != k->conf->status)
+		return ctl_retry(0, "not-started");
+	return ctl_act_busy(a, &next) ? next : ctl_retry(CTL_DECLARED_AGAIN_MS, "crd-outdated");
+}
+
 /* Look, decide, and start one request. A status waits until the key is quiet, unless it says why a
  * request was refused; an act that is repeated without effect ends in a retry with backoff. */
 static struct queue_next step(void *self, const struct kobj_key *key)
@@ -478,10 +538,8 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 	if (todo->memory || !ctl_act_begin(a, d, l->content + ctl_version(l->o)))
 		return ctl_retry(0, "no-effect");
 	op = todo->start(k, a, l, d);
-	if (!op && todo->flags & CTL_DO_OR_MEMORY)
-		return ctl_retry(1, "memory-changed");
 	if (!op)
-		return ctl_retry(0, "not-started");
+		return not_started(k, a, d);
 	if (k->conf->knows_cached && (todo->flags & CTL_DO_ANSWERS_SELF))
 		k8s_call_unless_cached(op, k->caches->cache[k->conf->of]);
 	else if ((todo->flags & CTL_DO_SECRET) && (todo->flags & CTL_DO_CREATES))
@@ -532,6 +590,17 @@ static bool take_secret(struct ctl_kind *k, struct ctl_act *a, const struct ctl_
 	return creates && a->must_read;
 }
 
+/* True: it was written, or the next step writes the rest of it. */
+static bool status_done(
+	struct ctl_kind *k, struct ctl_act *a, const struct err *err, const struct k8s_result *r)
+{
+	bool refused = ctl_act_status_refused(a, caches_kinds[k->conf->of].gvk, err, r);
+
+	for (size_t i = 0; !err_is_set(err) && i < k->conf->n_conds; i++)
+		a->told[i] = a->fit == CTL_DECLARED_CUT ? cond_hash(&a->want[i]) : 0;
+	return refused || !err_is_set(err);
+}
+
 /* Every request of a kind ends here. A conflict is routine: somebody else wrote first. */
 void ctl_kind_done(void *arg, const struct err *err, const struct k8s_result *r)
 {
@@ -553,6 +622,8 @@ void ctl_kind_done(void *arg, const struct err *err, const struct k8s_result *r)
 	}
 	if (fine && (todo->flags & CTL_DO_ANSWERS_SELF))
 		take_self(k, a, r, todo->flags & CTL_DO_CREATES);
+	if (a->doing == k->conf->status)
+		fine = status_done(k, a, err, r);
 	if ((todo->flags & CTL_DO_SECRET) && take_secret(k, a, todo, err, r))
 		fine = true;
 	if (!fine && (todo->flags & CTL_DO_GONE_IS_FINE) && err->kind == ERR_NOT_FOUND)
@@ -661,11 +732,14 @@ struct op *ctl_kind_apply_status(struct ctl_kind *k, struct ctl_act *a, const st
 		json_add_str(json_get_obj(o, "metadata"), "resourceVersion", rv);
 	if (k->conf->add_status)
 		k->conf->add_status(l, json_get_obj(o, "status"));
-	a->event_mask = ctl_cond_changes(l->have, l->want, n) | more_events;
+	a->event_mask = ctl_cond_changes(l->have, l->want, n);
+	for (size_t i = 0; i < n; i++)
+		if (a->told[i] && a->told[i] == cond_hash(&l->want[i]))
+			a->event_mask &= ~(1u << i);
+	a->event_mask |= more_events;
 	free(a->want);
 	a->want = xmemdup(l->want, n * sizeof(l->want[0]));
-	return k8s_call_apply_status(
-		k->env->api, &k->acts.ops, gvk, k->env->ns, o, ctl_kind_done, a);
+	return ctl_act_apply_status(a, k->env, gvk, l->o, o, ctl_kind_done);
 }
 
 struct op *ctl_kind_start_status(

@@ -38,7 +38,10 @@ struct ctl_unwatched {
 	struct op *call;
 	struct timer next;
 	uint64_t round_ms; /* boot clock: when the round began */
-	char *last;        /* owned: UID of the last object of the round; NULL: none yet */
+	struct ctl_declared declared[N_KINDS];
+	size_t kind;                /* of the write in flight */
+	enum ctl_declared_fit sent; /* how it was */
+	char *last;                 /* owned: UID of the last object of the round; NULL: none yet */
 	bool on;
 };
 
@@ -109,7 +112,12 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 {
 	struct ctl_unwatched *u = arg;
 
-	if (err_is_set(err) && err->kind != ERR_NOT_FOUND)
+	if (!err_is_set(err))
+		ctl_declared_accepted(&u->declared[u->kind], gvks[u->kind], u->sent);
+	else if (ctl_declared_refused(
+			 &u->declared[u->kind], gvks[u->kind], u->sent, r ? r->message : NULL))
+		free(steal_ptr(&u->last)); /* the round starts over, with what is declared */
+	else if (err->kind != ERR_NOT_FOUND)
 		log_err(LOG_WARN, NULL,
 			"cannot write the status of an object in an unwatched namespace", err);
 	timer_set(&u->next, NEXT_MS);
@@ -144,6 +152,8 @@ static void step(void *arg)
 	free(u->last);
 	u->last = xstrdup(c.next.m->obj.uid);
 	o = status_of(c.next.kind, c.next.m);
+	u->kind = c.next.kind;
+	u->sent = ctl_declared_fit(&u->declared[u->kind], gvk, o);
 	log_info(&(struct log_ctx){gvk->kind, c.next.m->ns, c.next.m->plain, c.next.m->obj.uid},
 		"its namespace is not watched", NULL);
 	op_hold(&u->call, k8s_call_apply_status(u->api, &u->ops, gvk, c.next.m->ns, o, on_done, u));

@@ -78,13 +78,10 @@ static void reader_fini(void *arg)
 /* HTTP 409 has two meanings: an object of this name exists, or it is not the one named in the
  * precondition, because it was replaced by another one of the same name. The two texts of the latter
  * come from the server's registry and from its storage layer. */
-static void read_conflict(const struct reader *r, const struct k8s_answer *answer,
+static void read_conflict(const struct reader *r, struct json_object *status,
 	struct k8s_result *result, struct err *err)
 {
-	struct err ignored = ERR_INIT;
-	cleanup_json struct json_object *status =
-		json_parse(answer->body, answer->body_len, &json_limits_object, &ignored);
-	const char *message = json_get_str(status, "message");
+	const char *message = result->message;
 
 	if (r->verb->creates && str_eq(json_get_str(status, "reason"), "AlreadyExists"))
 		result->already_exists = true;
@@ -139,11 +136,16 @@ static void on_answer(void *arg, const struct err *transport_err, const struct k
 {
 	struct reader *r = arg;
 	struct k8s_result result = {0};
-	struct err err = ERR_INIT;
+	struct err err = ERR_INIT, ignored = ERR_INIT;
+	cleanup_json struct json_object *status = NULL;
 
 	if (k8s_answer_check(transport_err, answer, &err) != 0) {
-		if (err.http == 409 && answer->body_len)
-			read_conflict(r, answer, &result, &err);
+		if (err.http && answer->body_len)
+			status = json_parse(
+				answer->body, answer->body_len, &json_limits_object, &ignored);
+		result.message = json_get_str(status, "message");
+		if (err.http == 409)
+			read_conflict(r, status, &result, &err);
 		r->done(r->arg, &err, &result);
 		return;
 	}

@@ -47,6 +47,31 @@ static void up(void)
 	join(SETTLE);
 }
 
+/* With a CustomResourceDefinition of a version that had no status.authority. */
+Test(ctl_authority, conditions_are_written_although_authority_is_not_declared)
+{
+	struct fake_expect *e;
+
+	up();
+	e = fake_transport_expect(w.life->f, "PATCH",
+		"/apis/trusted-execution-clusters.io/v1alpha1/namespaces/" NS
+		"/trustedexecutionclusters/tec/status*");
+	fake_expect_answer(e, 500,
+		"{\"kind\":\"Status\",\"message\":\"failed to create typed patch object (tec/tec): "
+		".status.authority: field not declared in schema\",\"code\":500}");
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", "{\"spec\":{\"authority\":\"Frozen\"}}");
+	for (int ms = 0; ms < SETTLE && !*world_cond(&w, &kobj_cluster, "tec", "CRDOutdated");
+		ms += 100)
+		world_run(&w, 100);
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "CRDOutdated"), "True");
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Authority"), "Frozen");
+	cr_assert_str_eq(authority_status("digest"), "-");
+	cr_assert_eq(world_events(&w, "status.authority"), 1);
+	world_run(&w, SETTLE);
+	cr_assert_str_neq(authority_status("digest"), "-");
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "CRDOutdated"), "");
+}
+
 Test(ctl_authority, a_frozen_operator_shows_its_digest)
 {
 	struct caches_digest d;

@@ -12,6 +12,7 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
+#include "tec/ctl/declared.h"
 
 TestSuite(ctl_kbsconfig_life, .init = kbsworld_start, .fini = kbsworld_stop);
 
@@ -58,6 +59,57 @@ Test(ctl_kbsconfig_life, a_changed_input_is_at_most_three_requests)
 		t.api, &kobj_configmap, NS, "policy", "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}");
 	fake_api_put(t.api, &kobj_configmap, NS, "{\"metadata\":{\"name\":\"other\"},\"data\":{}}");
 	kbsworld_run(1000);
+	cr_assert_eq(fake_transport_writes(t.f), 0);
+}
+
+/* ---- a CustomResourceDefinition without conditions */
+
+static const char *status_text(void)
+{
+	return json_object_to_json_string_ext(
+		json_get_obj(fake_api_get(t.api, &kobj_kbsconfig, NS, "k"), "status"),
+		JSON_C_TO_STRING_PLAIN);
+}
+
+/* The API server refuses one write of the status. */
+static void undeclared(void)
+{
+	struct fake_expect *e = fake_transport_expect(t.f, "PATCH",
+		"/apis/confidentialcontainers.org/v1alpha1/namespaces/" NS "/kbsconfigs/k/status*");
+
+	fake_expect_answer(e, 500,
+		"{\"kind\":\"Status\",\"message\":\"failed to create typed patch object (ns/k; "
+		"confidentialcontainers.org/v1alpha1, Kind=KbsConfig): .status.conditions: field not "
+		"declared in schema\",\"code\":500}");
+}
+
+Test(ctl_kbsconfig_life, without_conditions_is_ready_follows_and_each_event_is_posted_once)
+{
+	size_t events;
+
+	kbsworld_put("k");
+	kbsworld_boot();
+	undeclared();
+	kbsworld_run(1000);
+	cr_assert_str_eq(status_text(), "{\"isReady\":false}");
+	cr_assert_eq(kbsworld_requests(), 5, "one of them refused: %zu", kbsworld_requests());
+	kbsworld_pods_are_ready();
+	cr_assert_str_eq(status_text(), "{\"isReady\":true}");
+	cr_assert_eq(kbsworld_requests(), 6, "%zu", kbsworld_requests());
+	events = fake_api_count(t.api, &kobj_event, NS);
+	/* Tried again, and refused again: nothing new is told. */
+	undeclared();
+	kbsworld_run(CTL_DECLARED_AGAIN_MS);
+	cr_assert_str_eq(status_text(), "{\"isReady\":true}");
+	cr_assert_leq(kbsworld_requests(), 8, "%zu", kbsworld_requests());
+	/* The definition is updated. */
+	kbsworld_run(2 * CTL_DECLARED_AGAIN_MS);
+	cr_assert_str_eq(kbsworld_reason("k", "Installed"), "Installed");
+	cr_assert_str_eq(kbsworld_reason("k", "Ready"), "Ready");
+	cr_assert_eq(fake_api_count(t.api, &kobj_event, NS), events);
+	cr_assert_eq(fake_transport_count(t.f, "patch", "events"), 0);
+	fake_transport_forget(t.f);
+	kbsworld_run(2 * 60 * 60 * 1000);
 	cr_assert_eq(fake_transport_writes(t.f), 0);
 }
 
@@ -214,6 +266,30 @@ Test(ctl_kbsconfig_life, a_refused_write_is_in_the_status)
 		cr_expect_eq(fake_transport_count(t.f, "apply", "kbsconfigs"), 2, "%zu",
 			fake_transport_count(t.f, "apply", "kbsconfigs"));
 	}
+}
+
+/* Where the kind has no conditions, the Event alone says it, once. */
+Test(ctl_kbsconfig_life, a_refused_write_without_conditions_is_an_event)
+{
+	struct fake_expect *e;
+
+	kbsworld_put("k");
+	kbsworld_boot();
+	undeclared();
+	kbsworld_run(1000);
+	cr_assert_str_eq(status_text(), "{\"isReady\":false}");
+	fake_transport_forget(t.f);
+	e = fake_transport_expect(
+		t.f, "PATCH", "/apis/apps/v1/namespaces/" NS "/deployments/" DEPLOYMENT "*");
+	fake_expect_times(e, 0);
+	fake_expect_answer(e, 422, "{\"kind\":\"Status\",\"message\":\"no such volume\"}");
+	put_policy("other");
+	kbsworld_run(3500);
+	cr_expect(told("WriteRefused", "no such volume"));
+	cr_expect_eq(fake_transport_count(t.f, "patch", "events"), 0);
+	cr_expect_geq(fake_transport_count(t.f, "apply", "deployments"), 3, "it is retried");
+	cr_expect_leq(fake_transport_count(t.f, "apply", "kbsconfigs"), 2, "%zu",
+		fake_transport_count(t.f, "apply", "kbsconfigs"));
 }
 
 /* ---- ready */

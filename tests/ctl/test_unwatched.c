@@ -133,3 +133,24 @@ Test(ctl_unwatched, one_that_is_refused_does_not_hold_up_the_others)
 	cr_assert_str_eq(reason(&kobj_kbsconfig, "b", "Installed"), "NotWatched");
 	cr_assert_leq(fake_transport_requests(t.f), 12, "%zu", fake_transport_requests(t.f));
 }
+
+/* Where the kinds are the Trustee operator's, without conditions. */
+Test(ctl_unwatched, what_the_kind_does_not_declare_is_left_out)
+{
+	struct fake_expect *e = fake_transport_expect(t.f, "PATCH",
+		"/apis/confidentialcontainers.org/v1alpha1/namespaces/a/kbsconfigs/k/status*");
+
+	fake_expect_answer(e, 500,
+		"{\"kind\":\"Status\",\"message\":\"failed to create typed patch object (a/k): "
+		".status.conditions: field not declared in schema\",\"code\":500}");
+	show(t.kbsconfigs, &kobj_kbsconfig, "a", "k");
+	ctl_unwatched_set(t.e, true);
+	for (int i = 0; i < 60; i++) {
+		loop_advance(t.loop, 1000);
+		show(t.kbsconfigs, &kobj_kbsconfig, "a", "k");
+	}
+	cr_assert_str_eq(reason(&kobj_kbsconfig, "a", "Installed"), "");
+	cr_assert_not(json_get_bool(
+		fake_api_get(t.api, &kobj_kbsconfig, "a", "k"), "status/isReady", true));
+	cr_assert_eq(fake_transport_requests(t.f), 2, "%zu", fake_transport_requests(t.f));
+}

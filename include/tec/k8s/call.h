@@ -27,6 +27,9 @@ struct k8s_result {
 	 * it; otherwise NULL. */
 	const char *uid;
 	bool already_exists; /* 409 AlreadyExists on a create */
+	/* Borrowed; the whole message of the Status that refused the request (err has the beginning);
+	 * NULL: none. */
+	const char *message;
 };
 typedef void (*k8s_result_fn)(void *arg, const struct err *err, const struct k8s_result *result);
 

@@ -226,9 +226,12 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 		if (fine)
 			ctl_take_answer(c->env->caches->clusters, r->object, false);
 		cluster = k8s_cache_find(c->env->caches->clusters, a->name);
-		if (fine && d == CTL_CLUSTER_APPLY_STATUS)
+		if (d == CTL_CLUSTER_APPLY_STATUS &&
+			ctl_act_status_refused(a, &kobj_cluster, err, r))
+			fine = true;
+		else if (fine && d == CTL_CLUSTER_APPLY_STATUS)
 			c->status_ms = clock_boot_ms();
-		if (fine && d == CTL_CLUSTER_APPLY_STATUS && cluster)
+		if (!err_is_set(err) && d == CTL_CLUSTER_APPLY_STATUS && cluster)
 			post_events(c, a, cluster);
 	} else if (object == CLUSTER_TLS) {
 		fine = cluster_inputs_tls_done(c, cluster, err, r);
@@ -288,8 +291,7 @@ static struct op *start_cluster(struct ctl_cluster *c, struct ctl_act *a,
 		a->event_mask = events_of(l);
 		free(a->want);
 		a->want = xmemdup(l->want, sizeof(l->want));
-		return k8s_call_apply_status(
-			env->api, &c->acts.ops, &kobj_cluster, env->ns, o, on_done, a);
+		return ctl_act_apply_status(a, env, &kobj_cluster, &cluster->obj, o, on_done);
 	}
 	o = ctl_patch_of(&cluster->obj, &meta);
 	annotations = json_obj();
@@ -316,6 +318,7 @@ struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,
 	struct ctl_own *own = own_of(c, l->object, l->number);
 	uint64_t content = ctl_version(&l->c->obj);
 	struct err err = ERR_INIT;
+	struct queue_next next;
 	struct op *op;
 
 	if (!whole && l->object < CLUSTER_N_OBJECTS)
@@ -331,6 +334,9 @@ struct queue_next cluster_act_start(struct ctl_cluster *c, struct ctl_act *a,
 	else
 		op = ctl_install_start(&c->install, &l->c->obj, l->object, (enum ctl_install_do)d,
 			on_done, a, &err);
+	if (!op && d == CTL_CLUSTER_APPLY_STATUS)
+		return ctl_act_busy(a, &next) ? next
+					      : ctl_retry(CTL_DECLARED_AGAIN_MS, "crd-outdated");
 	if (!op) {
 		log_err(LOG_ERROR, NULL, "cannot render an object", &err);
 		return ctl_retry(0, err_kind_name(err.kind));
