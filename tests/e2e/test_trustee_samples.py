@@ -319,7 +319,7 @@ def test_pod_security(plane, place, operator):
     head(plane, place)
     until(plane, place, "kbsconfig-sample", "Installed", "Installed")
     manifests = plane.read_manifests(OVERLAY)
-    labels = next(o for o in manifests if o["kind"] == "Namespace")["metadata"]["labels"]
+    labels = plane.read_manifests(os.path.join(OVERLAY, "namespace.yaml"))[0]["metadata"]["labels"]
     ours = next(o for o in manifests if o["kind"] == "Deployment")["spec"]["template"]
     trustees = deployment(plane, place)["spec"]["template"]
 
