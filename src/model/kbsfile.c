@@ -18,10 +18,16 @@
 #define FILES_MAX  64
 #define AT(member) (at + offsetof(struct model_kbsfile, member))
 
+/* Trustee's documentation writes some paths as URLs: file:///etc/https-key/https.key. */
+static const char *without_scheme(const char *s)
+{
+	return s && str_starts(s, "file:///") ? s + strlen("file://") : s;
+}
+
 /* Return a path, or NULL; a value that is not a path is reported in why. */
 static const char *path_of(struct json_object *root, const char *where, struct strbuf *why)
 {
-	const char *s = json_get_str(root, where);
+	const char *s = without_scheme(json_get_str(root, where));
 	size_t len = s ? strlen(s) : 0;
 
 	/* Paths are compared with mounts as text, so only normalised ones are accepted. */
@@ -102,7 +108,9 @@ static bool is_key(const char *s, size_t len)
  * is where objects named by a KbsConfig are mounted. */
 static void note_files(struct strbuf *out, unsigned *n, struct json_object *o)
 {
-	const char *s = json_object_is_type(o, json_type_string) ? json_object_get_string(o) : "";
+	const char *s = json_object_is_type(o, json_type_string)
+				? without_scheme(json_object_get_string(o))
+				: "";
 	const char *dir = str_starts(s, "/etc/") ? s + strlen("/etc/") : "",
 		   *slash = strchr(dir, '/');
 

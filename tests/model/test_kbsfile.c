@@ -60,6 +60,22 @@ Test(model_kbsfile, the_current_form)
 	cr_assert_str_eq(f->files, "attestation-cert/a\nattestation-cert/b\n");
 }
 
+Test(model_kbsfile, a_path_may_be_a_url)
+{
+	cleanup_kobj const struct kobj *k = file(
+		"[http_server]\nprivate_key = \"file:///etc/https-key/https.key\"\n"
+		"[attestation_token]\ntrusted_certs_paths = [\"file:///etc/attestation-cert/a\", "
+		"\"http://etc/attestation-cert/b\", \"file://etc/attestation-cert/c\"]\n"
+		"[policy_engine]\npolicy_path = \"file:///o/opa/policy.rego\"\n"
+		"[storage_backend.backends.local_fs]\ndir_path = \"file:///s\"\n");
+	const struct model_kbsfile *f = &model_input(k)->file;
+
+	cr_assert(str_eq(f->why, NULL), "%s", f->why);
+	cr_assert_str_eq(f->files, "https-key/https.key\nattestation-cert/a\n");
+	cr_assert_str_eq(f->policy_path, "/o/opa/policy.rego");
+	cr_assert_str_eq(f->storage_dir, "/s");
+}
+
 Test(model_kbsfile, an_admin_section_has_its_time)
 {
 	static const struct {
@@ -91,6 +107,10 @@ Test(model_kbsfile, what_cannot_be_mounted_is_named)
 		{"[a", "line 1: unterminated table name"},
 		{"a = 1\na = 2", "line 2: duplicate key"},
 		{"[policy_engine]\npolicy_path = \"opa/p.rego\"",
+			"policy_engine.policy_path is not an absolute path"},
+		{"[policy_engine]\npolicy_path = \"file://a/p.rego\"",
+			"policy_engine.policy_path is not an absolute path"},
+		{"[policy_engine]\npolicy_path = \"file:///a/../p\"",
 			"policy_engine.policy_path is not an absolute path"},
 		{"[policy_engine]\npolicy_path = \"/a/../p\"",
 			"policy_engine.policy_path is not an absolute path"},
