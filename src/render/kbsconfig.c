@@ -203,14 +203,23 @@ static bool add_named(void *arg, const char *key)
 	return true;
 }
 
-/* Mount a Secret at /etc/DIR with the keys that kbs-config.toml names there, and no others: the
- * Secret of a public key often contains the private key as well. whole: another file may name
- * keys, so all of them are mounted. */
-static void add_secret(const struct pod *p, struct json_object *container,
-	enum model_kbsconfig_input i, bool whole)
+/* With separate services, as-config.json names keys of these Secrets; it is not parsed here. */
+static bool is_whole(const struct pod *p, enum model_kbsconfig_input i)
 {
+	return p->c->microservices && (i == KBSCONFIG_TOKEN_KEY || i == KBSCONFIG_TOKEN_CERT);
+}
+
+/* Mount a Secret at /etc/DIR with the keys that kbs-config.toml names there, and no others: the
+ * Secret of a public key often contains the private key as well. The container of the attestation
+ * service gets all keys, in a volume of its own. */
+static void add_secret(
+	const struct pod *p, struct json_object *container, enum model_kbsconfig_input i)
+{
+	bool whole = is_whole(p, i) && container == p->as;
 	cleanup_json struct json_object *items = json_arr();
 	cleanup_free char *path = xasprintf("/etc/%s", etc_dirs[i]);
+	cleanup_free char *volume =
+		xasprintf("%s%s", is_whole(p, i) && !whole ? "kbs-" : "", etc_dirs[i]);
 	struct json_object *source;
 
 	if (!uses(p->c, i))
@@ -221,8 +230,8 @@ static void add_secret(const struct pod *p, struct json_object *container,
 	source = json_add_str(json_obj(), "secretName", p->c->input[i]);
 	if (!whole)
 		json_add(source, "items", steal_ptr(&items));
-	json_push(p->volumes, render_named(etc_dirs[i], "secret", source));
-	add_mount(container, etc_dirs[i], path, NULL, false);
+	json_push(p->volumes, render_named(volume, "secret", source));
+	add_mount(container, volume, path, NULL, false);
 }
 
 /* Mount what the sources project. False: there are none, and nothing is mounted. */
@@ -408,16 +417,18 @@ static void add_volumes(const struct pod *p)
 					      json_add_str(json_obj(), "claimName", p->c->pvc)));
 		add_mount(p->as, "ibmse", "/run/confidential-containers/ibmse/", NULL, true);
 	}
-	add_secret(p, p->kbs, KBSCONFIG_AUTH, false);
+	add_secret(p, p->kbs, KBSCONFIG_AUTH);
 	add_caches(p);
-	add_secret(p, p->kbs, KBSCONFIG_HTTPS_KEY, false);
-	add_secret(p, p->kbs, KBSCONFIG_HTTPS_CERT, false);
-	/* as-config.json names the token signer's files; it is not parsed here. */
-	add_secret(p, p->as, KBSCONFIG_TOKEN_KEY, apart);
-	add_secret(p, p->as, KBSCONFIG_TOKEN_CERT, apart);
-	/* Only separate services have configuration files of their own. */
+	add_secret(p, p->kbs, KBSCONFIG_HTTPS_KEY);
+	add_secret(p, p->kbs, KBSCONFIG_HTTPS_CERT);
+	add_secret(p, p->as, KBSCONFIG_TOKEN_KEY);
+	add_secret(p, p->as, KBSCONFIG_TOKEN_CERT);
 	if (!apart)
 		return;
+	/* kbs verifies tokens with the certificate. */
+	add_secret(p, p->kbs, KBSCONFIG_TOKEN_KEY);
+	add_secret(p, p->kbs, KBSCONFIG_TOKEN_CERT);
+	/* Only separate services have configuration files of their own. */
 	add_file(p, p->as, KBSCONFIG_AS_CONFIG, "as-config", "/etc/as-config", "as-config.json",
 		true);
 	add_file(p, p->rvps, KBSCONFIG_RVPS_CONFIG, "rvps-config", "/etc/rvps-config",

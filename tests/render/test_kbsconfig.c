@@ -339,6 +339,39 @@ Test(render_kbsconfig, the_file_says_which_trustee_is_deployed)
 	}
 }
 
+/* kbs verifies the tokens that the attestation service signs. */
+Test(render_kbsconfig, microservices_have_the_token_certificate_in_both)
+{
+	static const struct row t[] = {
+		{"kbs", "/etc/attestation-cert",
+			"kbs-attestation-cert||secret{\"secretName\":\"token\",\"items\":[{\"key\":\"token.crt\",\"path\":\"token.crt\"}]}"},
+		{"as", "/etc/attestation-cert",
+			"attestation-cert||secret{\"secretName\":\"token\"}"},
+		{"as", "/etc/attestation-key", "attestation-key||secret{\"secretName\":\"key\"}"},
+		/* the file names no key of it, and kbs signs nothing */
+		{"kbs", "/etc/attestation-key", "-"},
+	};
+	cleanup_json struct json_object *d = NULL, *one = NULL;
+	cleanup_free char *got = NULL;
+
+	put_all(CURRENT
+		"[attestation_token]\ntrusted_certs_paths = [\"file:///etc/attestation-cert/token.crt\"]\n");
+	put(false, "as", "as-config.json", "{}");
+	put(false, "rv", "rvps-config.json", "{}");
+	put(true, "token", "token.crt", "c");
+	d = deployment(with(
+		"{" ALL ",\"kbsAsConfigMapName\":\"as\",\"kbsRvpsConfigMapName\":\"rv\","
+		"\"kbsAttestationKeySecretName\":\"key\",\"kbsAttestationCertSecretName\":\"token\"}",
+		NULL));
+	expect(d, t, ARRAY_LEN(t));
+	one = deployment(with("{" ALL ",\"kbsAttestationKeySecretName\":\"key\","
+			      "\"kbsAttestationCertSecretName\":\"token\"}",
+		NULL));
+	got = mounted(one, "kbs", "/etc/attestation-cert");
+	cr_assert_str_eq(got,
+		"attestation-cert||secret{\"secretName\":\"token\",\"items\":[{\"key\":\"token.crt\",\"path\":\"token.crt\"}]}");
+}
+
 /* ---- what rolls Pods */
 
 static const char *hash_of(struct json_object *d)
