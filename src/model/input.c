@@ -109,13 +109,24 @@ static void read_files(struct kobj_pack *pack, struct model_input *m, const stru
 	}
 }
 
+/* A Pod may have some keys of a Secret only, so a change of another one must be told apart. */
+static void add_sums(struct strbuf *out, const struct members *all)
+{
+	char hex[SHA256_HEX_LEN + 1];
+
+	for (size_t i = 0; i < all->n; i++) {
+		bytes_sha256_hex(all->v[i].value, all->v[i].len, hex);
+		strbuf_add(out, hex, MODEL_INPUT_SUM_LEN);
+	}
+}
+
 /* Files are not parsed in Secrets, whose values must not be kept. */
 static struct kobj *extract(struct json_object *o, bool secret, struct err *err)
 {
 	cleanup_kobj_pack struct kobj_pack pack = KOBJ_PACK_INIT;
 	cleanup_members struct members all =
 		members_of(json_get_obj(o, "data"), secret ? NULL : json_get_obj(o, "binaryData"));
-	cleanup_strbuf struct strbuf keys = STRBUF_INIT;
+	cleanup_strbuf struct strbuf keys = STRBUF_INIT, sums = STRBUF_INIT;
 	struct model_input m = {.owner_uid = NULL};
 
 	if (kobj_meta_read(&pack, o, &m.obj, err) < 0)
@@ -128,8 +139,11 @@ static struct kobj *extract(struct json_object *o, bool secret, struct err *err)
 		strbuf_addf(&keys, "%s\n", all.v[i].name);
 	hash_members(&all, m.sha256);
 	kobj_pack_str(&pack, AT(keys), keys.len ? keys.data : NULL);
-	if (!secret)
+	if (secret)
+		add_sums(&sums, &all);
+	else
 		read_files(&pack, &m, &all);
+	kobj_pack_str(&pack, AT(sums), sums.len ? sums.data : NULL);
 	return kobj_pack_finish(&pack, &m, sizeof(m));
 }
 
@@ -167,15 +181,28 @@ char *model_input_next(const struct model_input *in, const char **at)
 	return xstrndup(from, (size_t)(end - from));
 }
 
-/* Keys are few, so a search through the lines is cheaper than an index. */
-bool model_input_has(const struct model_input *in, const char *key)
+/* The position of a key; -1: there is none. Keys are few, so a search through the lines is cheaper
+ * than an index. */
+static long find_key(const struct model_input *in, const char *key)
 {
 	const char *at = NULL;
 
-	for (;;) {
+	for (long i = 0;; i++) {
 		cleanup_free char *one = model_input_next(in, &at);
 
 		if (!one || str_eq(one, key))
-			return one != NULL;
+			return one ? i : -1;
 	}
+}
+
+bool model_input_has(const struct model_input *in, const char *key)
+{
+	return find_key(in, key) >= 0;
+}
+
+const char *model_input_sum(const struct model_input *in, const char *key)
+{
+	long i = find_key(in, key);
+
+	return i < 0 || !in->sums ? NULL : in->sums + i * MODEL_INPUT_SUM_LEN;
 }

@@ -713,24 +713,50 @@ static void add_hash(struct bytes_sha256_run *run, const char *what, const struc
 	bytes_sha256_add(run, in->sha256, sizeof(in->sha256));
 }
 
-/* Hash what Trustee reads only at start, so that a change of it rolls the Deployment out. */
-static void content_hash(
-	const struct model_kbsconfig *c, const struct render_kbsconfig_source *from, char hex[33])
+struct hashed {
+	struct bytes_sha256_run *run;
+	const char *what;
+	const struct model_input *in;
+};
+
+/* Called for each key of a Secret that kbs-config.toml names: only these are in the Pod. */
+static bool add_key(void *arg, const char *key)
+{
+	const struct hashed *h = arg;
+	const char *sum = h->in ? model_input_sum(h->in, key) : NULL;
+
+	if (!sum)
+		return true;
+	bytes_sha256_add(h->run, h->what, strlen(h->what) + 1);
+	bytes_sha256_add(h->run, key, strlen(key) + 1);
+	bytes_sha256_add(h->run, sum, MODEL_INPUT_SUM_LEN);
+	return true;
+}
+
+/* Hash what Trustee reads only at start, so that a change of it rolls the Deployment out. The path
+ * tells two inputs apart that name the same object. */
+static void content_hash(const struct pod *p, char hex[33])
 {
 	cleanup_sha256 struct bytes_sha256_run run;
-	const char *at = c->caches;
+	const char *at = p->c->caches;
 	uint8_t digest[SHA256_LEN];
 
 	bytes_sha256_init(&run);
-	/* The path tells two inputs apart that name the same object. */
-	for (int i = 0; i < KBSCONFIG_N_INPUTS; i++)
-		add_hash(&run, model_kbsconfig_input_paths[i], input_of(c, from, i));
+	for (int i = 0; i < KBSCONFIG_N_INPUTS; i++) {
+		struct hashed h = {
+			&run, model_kbsconfig_input_paths[i], input_of(p->c, p->from, i)};
+
+		if (model_kbsconfig_is_secret(i) && !is_whole(p, i))
+			model_kbsfile_each(p->file, etc_dirs[i], add_key, &h);
+		else
+			add_hash(&run, h.what, h.in);
+	}
 	for (;;) {
 		cleanup_free char *name = next_line(&at, NULL);
 
 		if (!name)
 			break;
-		add_hash(&run, "cache", find_object(from, true, name));
+		add_hash(&run, "cache", find_object(p->from, true, name));
 	}
 	bytes_sha256_end(&run, digest);
 	bytes_to_hex(digest, 16, hex);
@@ -878,7 +904,7 @@ struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c,
 	}
 	if (c->guard)
 		add_guard(&p, containers, images->guard);
-	content_hash(c, from, hash);
+	content_hash(&p, hash);
 	json_add_str(
 		json_get_obj(spec, "template/metadata/annotations"), RENDER_KBSCONFIG_HASH, hash);
 	return render_hashed(json_add(

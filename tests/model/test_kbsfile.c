@@ -191,6 +191,22 @@ Test(model_input, keys_are_sorted_and_the_hash_is_of_names_and_values)
 	cr_assert_neq(memcmp(model_input(a)->sha256, model_input(moved)->sha256, SHA256_LEN), 0);
 }
 
+Test(model_input, each_value_of_a_secret_has_its_own_hash)
+{
+	cleanup_kobj const struct kobj *a = secret("{\"b\":\"MQ==\",\"a\":\"Mg==\"}"),
+				       *b = secret("{\"b\":\"MQ==\",\"a\":\"MA==\"}");
+	const char *sums[] = {model_input_sum(model_input(a), "a"),
+		model_input_sum(model_input(a), "b"), model_input_sum(model_input(b), "a"),
+		model_input_sum(model_input(b), "b")};
+
+	for (size_t i = 0; i < ARRAY_LEN(sums); i++)
+		cr_assert(sums[i] && strlen(sums[i]) >= MODEL_INPUT_SUM_LEN);
+	cr_expect_eq(memcmp(sums[1], sums[3], MODEL_INPUT_SUM_LEN), 0);
+	cr_expect_neq(memcmp(sums[0], sums[2], MODEL_INPUT_SUM_LEN), 0);
+	cr_expect_neq(memcmp(sums[0], sums[1], MODEL_INPUT_SUM_LEN), 0);
+	cr_expect_null(model_input_sum(model_input(a), "c"));
+}
+
 Test(model_input, a_file_is_the_same_in_binary_data)
 {
 	static const struct {

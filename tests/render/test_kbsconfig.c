@@ -30,7 +30,7 @@ static struct {
 static size_t n_there;
 static const struct kobj *config;
 
-static void put(bool secret, const char *name, const char *key, const char *value)
+static void put_data(bool secret, const char *name, struct json_object *take_data)
 {
 	cleanup_json struct json_object *o = json_obj();
 	struct json_object *meta = json_add_str(json_obj(), "name", name);
@@ -39,7 +39,7 @@ static void put(bool secret, const char *name, const char *key, const char *valu
 
 	json_add_str(json_add_str(meta, "uid", "u"), "resourceVersion", "1");
 	json_add(o, "metadata", meta);
-	json_add(o, "data", json_add_str(json_obj(), key, value));
+	json_add(o, "data", take_data);
 	while (i < n_there && !(there[i].secret == secret && str_eq(there[i].o->name, name)))
 		i++;
 	if (i < n_there)
@@ -50,6 +50,11 @@ static void put(bool secret, const char *name, const char *key, const char *valu
 	there[i].o = secret ? model_input_secret_extract(o, &err)
 			    : model_input_configmap_extract(o, &err);
 	cr_assert(there[i].o, "%s", err.text);
+}
+
+static void put(bool secret, const char *name, const char *key, const char *value)
+{
+	put_data(secret, name, json_add_str(json_obj(), key, value));
 }
 
 static const struct kobj *find(void *arg, bool secret, const char *name)
@@ -411,32 +416,66 @@ Test(render_kbsconfig, a_rollout_takes_no_pod_away_first)
 	cr_assert_eq(json_get_int(d, "spec/strategy/rollingUpdate/maxSurge", 0), 1);
 }
 
+/* Secrets count by the keys that the file names: others are not in the Pod. */
+#define NAMED                                                                                       \
+	"[http_server]\ninsecure_http = false\nprivate_key = \"file:///etc/https-key/https.key\"\n" \
+	"certificate = \"/etc/https-cert/https.crt\"\n"                                             \
+	"[admin]\nauth_public_key = \"/etc/auth-secret/publicKey\"\n"
+
 Test(render_kbsconfig, content_read_at_the_start_is_in_the_hash_and_resources_are_not)
 {
 	static const struct {
+		const char *toml;
 		bool secret;
 		const char *name, *key, *value;
 		bool rolls;
 	} t[] = {
-		{false, "conf", "kbs-config.toml", CURRENT "# more\n", true},
-		{false, "policy", "policy.rego", "other", true},
-		{false, "cpu", "default_cpu.rego", "other", true},
-		{true, "auth", "publicKey", "other", true},
-		{true, "key", "https.key", "other", true},
-		{true, "vcek", "vcek.crt", "other", true},
-		{true, "res.1", "key1", "other", false},
-		{true, "unrelated", "key1", "other", false},
+		{CURRENT, false, "conf", "kbs-config.toml", CURRENT "# more\n", true},
+		{CURRENT, false, "policy", "policy.rego", "other", true},
+		{CURRENT, false, "cpu", "default_cpu.rego", "other", true},
+		{NAMED, true, "auth", "publicKey", "other", true},
+		{NAMED, true, "key", "https.key", "other", true},
+		{NAMED, true, "cert", "https.crt", "other", true},
+		{CURRENT, true, "auth", "publicKey", "other", false},
+		{CURRENT, true, "auth", "another", "other", false},
+		{CURRENT, true, "key", "https.key", "other", false},
+		{CURRENT, true, "vcek", "vcek.crt", "other", true},
+		{CURRENT, true, "res.1", "key1", "other", false},
+		{CURRENT, true, "unrelated", "key1", "other", false},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		cleanup_json struct json_object *before = NULL, *after = NULL;
 
-		put_all(CURRENT);
+		put_all(t[i].toml);
 		before = deployment(with("{" ALL "}", NULL));
 		put(t[i].secret, t[i].name, t[i].key, t[i].value);
 		after = deployment(model_kbsconfig(config));
-		cr_expect_eq(!str_eq(hash_of(before), hash_of(after)), t[i].rolls, "%s", t[i].name);
-		cr_expect_eq(!json_object_equal(before, after), t[i].rolls, "%s", t[i].name);
+		cr_expect_eq(!str_eq(hash_of(before), hash_of(after)), t[i].rolls, "%zu: %s", i,
+			t[i].name);
+		cr_expect_eq(
+			!json_object_equal(before, after), t[i].rolls, "%zu: %s", i, t[i].name);
+	}
+}
+
+Test(render_kbsconfig, another_key_of_a_secret_rolls_nothing)
+{
+	static const char *const values[][2] = {{"a", "b"}, {"a", "other"}, {"other", "b"}};
+	cleanup_json struct json_object *first = NULL;
+
+	put_all(NAMED);
+	with("{" ALL "}", NULL);
+	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+		cleanup_json struct json_object *d = NULL;
+		struct json_object *data = json_obj();
+
+		json_add_str(
+			json_add_str(data, "publicKey", values[i][0]), "privateKey", values[i][1]);
+		put_data(true, "auth", data);
+		d = deployment(model_kbsconfig(config));
+		if (!first)
+			first = json_object_get(d);
+		cr_expect_eq(json_object_equal(first, d), str_eq(values[i][0], "a"), "%zu", i);
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ConfigMap or Secret that a KbsConfig may name: metadata, names of keys and one hash. No value
+ * A ConfigMap or Secret that a KbsConfig may name: metadata, names of keys and hashes. No value
  * is kept, except what a kbs-config.toml says about the Pod (model/kbsfile.h).
  */
 #ifndef TEC_MODEL_INPUT_H
@@ -18,12 +18,15 @@
 #define MODEL_INPUT_MADE "trusted-execution-clusters.io/made"
 #define MODEL_INPUT_TLS  "trusted-execution-clusters.io/tls" /* hash of the TLS lines inserted */
 
+#define MODEL_INPUT_SUM_LEN 32 /* hex, half a SHA-256 */
+
 struct model_input {
 	struct kobj obj;
 	const char *owner_uid;      /* controller */
 	const char *made;           /* annotation MODEL_INPUT_MADE */
 	const char *tls;            /* annotation MODEL_INPUT_TLS */
 	const char *keys;           /* lines, sorted; NULL: none */
+	const char *sums;           /* of a Secret's values, in the order of keys; NULL: none */
 	uint8_t sha256[SHA256_LEN]; /* of names and values */
 	/* reference-values.json or reference_value is a list, as Trustee up to v0.18 reads it;
 	 * values_empty: one without elements. */
@@ -42,6 +45,9 @@ static inline const struct model_input *model_input(const struct kobj *o)
 /* Compute model_input.sha256 of an object with this data; hex. */
 void model_input_hash(struct json_object *data, char hex[SHA256_HEX_LEN + 1]);
 bool model_input_has(const struct model_input *in, const char *key);
+/* The hash of one value of a Secret, MODEL_INPUT_SUM_LEN characters without a NUL; NULL: no such
+ * key. */
+const char *model_input_sum(const struct model_input *in, const char *key);
 /* Iterate over the keys: *at NULL gives the first one; the caller frees each. NULL: no more. */
 char *model_input_next(const struct model_input *in, const char **at);
 
