@@ -15,6 +15,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/kobj/managed.h"
+#include "tec/ctl/trusteeconfig.h"
 #include "tec/model/kbsconfig.h"
 #include "tec/model/plain.h"
 #include "tec/render/kbsconfig.h"
@@ -164,6 +165,19 @@ static void want_holder(struct kbsconfig_look *l)
 			"The Deployment and the Service are being written.");
 }
 
+/* A change of its TrusteeConfig is written object by object, and is one rollout. */
+static bool is_being_written(const struct ctl_kbsconfig *c, struct kbsconfig_look *l)
+{
+	const struct caches *s = c->kind.caches;
+
+	if (k8s_cache_filled(s->trusteeconfigs))
+		return ctl_trusteeconfig_writes(s, l->m);
+	/* Nothing wakes this one when an empty list arrives. */
+	if (l->m->owner_uid)
+		ctl_look_again(&l->base, 1000, "trusteeconfigs-unknown");
+	return l->m->owner_uid != NULL;
+}
+
 /* Sets v.renderable, too: decide writes nothing while an input is missing or does not fit. */
 static void want_installed(const struct ctl_kbsconfig *c, struct kbsconfig_look *l,
 	const struct model_kbsconfig *holder)
@@ -171,8 +185,9 @@ static void want_installed(const struct ctl_kbsconfig *c, struct kbsconfig_look 
 	const struct render_kbsconfig_source from = source_of(c->kind.caches);
 	cleanup_strbuf struct strbuf why = STRBUF_INIT;
 	enum model_kbsconfig_reason r = render_kbsconfig_check(l->m, &from, &why);
+	bool waits = r == KBSCONFIG_IS_INSTALLED && is_being_written(c, l);
 
-	l->v.renderable = r == KBSCONFIG_IS_INSTALLED;
+	l->v.renderable = r == KBSCONFIG_IS_INSTALLED && !waits;
 	if (l->v.deleting)
 		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_FALSE, KBSCONFIG_DELETING,
 			"Waiting until the Deployment and the Service are deleted.");
@@ -182,6 +197,9 @@ static void want_installed(const struct ctl_kbsconfig *c, struct kbsconfig_look 
 			holder ? holder->obj.name : "?");
 	else if (r != KBSCONFIG_IS_INSTALLED)
 		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_FALSE, r, "%s", strbuf_str(&why));
+	else if (waits)
+		WANT(l, KBSCONFIG_INSTALLED, KOBJ_COND_FALSE, KBSCONFIG_INSTALLING,
+			"Waiting until the TrusteeConfig has written all objects that it makes, see its condition Configured.");
 	else
 		want_holder(l);
 }
@@ -535,6 +553,9 @@ static void map_input(
 				 *b = (const struct model_input *)now;
 	const struct model_kbsconfig *holder = holder_of(c->kind.caches);
 
+	/* Any object may be one that its TrusteeConfig has to write, or a source of one. */
+	if (holder && holder->owner_uid)
+		ctl_runner_wake(c->kind.runner, holder->obj.name);
 	if (a && b && !a->obj.unreadable && !b->obj.unreadable && str_eq(was->uid, now->uid) &&
 		memcmp(a->sha256, b->sha256, sizeof(a->sha256)) == 0)
 		return; /* only labels or annotations changed */
@@ -553,6 +574,12 @@ static void map_configmap(void *self, const struct kobj *was, const struct kobj 
 static void map_secret(void *self, const struct kobj *was, const struct kobj *now)
 {
 	map_input(self, true, was, now);
+}
+
+/* It may have to write objects now, or no longer. */
+static void map_trusteeconfig(void *self, const struct kobj *was, const struct kobj *now)
+{
+	ctl_kind_wake_all(self);
 }
 
 /* A change of owner may change which KbsConfig counts. */
@@ -583,6 +610,7 @@ struct ctl_kind *ctl_kbsconfig_new(const struct ctl_env *env)
 {
 	static const struct ctl_watch watches[] = {
 		{CACHES_KBSCONFIGS, map_kbsconfig},
+		{CACHES_TRUSTEECONFIGS, map_trusteeconfig},
 		{CACHES_INPUT_CONFIGMAPS, map_configmap},
 		{CACHES_INPUT_SECRETS, map_secret},
 		{CACHES_DEPLOYMENTS, map_object},

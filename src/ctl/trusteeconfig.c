@@ -320,9 +320,8 @@ static bool look_stuck(const struct ctl_trusteeconfig *c, struct trusteeconfig_l
 }
 
 /* The first reason wins, and sets the condition; the order is that of the dependencies. */
-static bool is_usable(const struct ctl_trusteeconfig *c, struct trusteeconfig_look *l)
+static bool is_usable(const struct caches *s, struct trusteeconfig_look *l)
 {
-	const struct caches *s = c->kind.caches;
 	const struct kobj *config, *kbs;
 	cleanup_json struct json_object *patch = NULL;
 
@@ -348,15 +347,46 @@ static bool is_usable(const struct ctl_trusteeconfig *c, struct trusteeconfig_lo
 		patch = render_child_kbsconfig(l->m, "", model_kbsconfig(kbs));
 		l->v.child[RENDER_CHILD_KBSCONFIG] = patch ? CTL_CHILD_STALE : CTL_CHILD_FINE;
 	}
-	return look_stuck(c, l);
+	return true;
 }
 
-/* If spec cannot be followed, is_usable() has set the condition already. */
+struct controller {
+	const char *uid;
+	const struct model_trusteeconfig *found;
+};
+
+static void find_controller(void *arg, const struct kobj *o)
+{
+	struct controller *c = arg;
+
+	if (str_eq(o->uid, c->uid) && !o->unreadable && !o->deleting)
+		c->found = model_trusteeconfig(o);
+}
+
+/* Absent objects need no look: the KbsConfig names them, and then waits for them, or it is stale. */
+bool ctl_trusteeconfig_writes(const struct caches *s, const struct model_kbsconfig *kbs)
+{
+	struct controller c = {.uid = kbs->owner_uid};
+	struct trusteeconfig_look l = {.ns = NULL};
+
+	if (!c.uid)
+		return false;
+	k8s_cache_each(s->trusteeconfigs, find_controller, &c);
+	l.m = c.found;
+	if (!l.m || !is_usable(s, &l))
+		return false;
+	for (int i = 0; i < RENDER_N_CHILDREN; i++)
+		if (l.v.child[i] == CTL_CHILD_STALE)
+			return true;
+	return false;
+}
+
+/* If spec cannot be followed, the condition was set with the reason. */
 static void want_configured(const struct ctl_trusteeconfig *c, struct trusteeconfig_look *l)
 {
 	bool all = true;
 
-	l->v.usable = is_usable(c, l);
+	l->v.usable = is_usable(c->kind.caches, l) && look_stuck(c, l);
 	for (int i = 0; i < RENDER_N_CHILDREN; i++)
 		all &= l->v.child[i] == CTL_CHILD_FINE;
 	if (l->v.usable && all)

@@ -9,10 +9,11 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/ctl/kbsconfig.h"
+#include "tec/ctl/trusteeconfig.h"
 #include "tec/k8s/watch.h"
 
 static const enum caches_of watched[] = {CACHES_KBSCONFIGS, CACHES_SERVICES, CACHES_DEPLOYMENTS,
-	CACHES_INPUT_CONFIGMAPS, CACHES_INPUT_SECRETS};
+	CACHES_INPUT_CONFIGMAPS, CACHES_INPUT_SECRETS, CACHES_TRUSTEECONFIGS, CACHES_CLAIMS};
 
 struct kbsworld t;
 
@@ -23,13 +24,19 @@ static struct {
 	struct k8s_watch *watch[ARRAY_LEN(watched)];
 	struct k8s_events *events;
 	struct ctl_env env;
-	struct ctl_kind *kind; /* NULL: nobody lives */
+	struct ctl_kind *kind, *trusteeconfigs; /* NULL: nobody lives */
 } life;
 
 static void quiet(enum log_level level, const char *line, void *arg)
 {
 	if (getenv("TEST_LOG"))
 		fprintf(stderr, "%s\n", line);
+}
+
+static bool is_filled(void)
+{
+	return caches_filled(&life.caches, CACHES_FOR_ALL) &&
+	       caches_filled(&life.caches, CACHES_FOR_TRUSTEECONFIGS);
 }
 
 void kbsworld_boot(void)
@@ -57,20 +64,23 @@ void kbsworld_boot(void)
 	if (t.image)
 		life.env.kbsconfig_images.kbs = t.image;
 	life.kind = ctl_kbsconfig_new(&life.env);
+	life.trusteeconfigs = ctl_trusteeconfig_new(&life.env);
 	for (size_t i = 0; i < ARRAY_LEN(watched); i++)
 		k8s_watch_start(life.watch[i]);
-	for (int i = 0; i < 600 && !caches_filled(&life.caches, CACHES_FOR_ALL); i++)
+	for (int i = 0; i < 600 && !is_filled(); i++)
 		loop_advance(t.loop, 100);
-	cr_assert(caches_filled(&life.caches, CACHES_FOR_ALL));
+	cr_assert(is_filled());
 	fake_transport_forget(t.f);
 	if (t.dies)
 		fake_transport_die_after(t.f, t.dies);
 	ctl_kind_on(life.kind);
+	ctl_kind_on(life.trusteeconfigs);
 	loop_drain(t.loop);
 }
 
 void kbsworld_end(void)
 {
+	ctl_kind_free(life.trusteeconfigs);
 	ctl_kind_free(life.kind);
 	for (size_t i = 0; i < ARRAY_LEN(watched); i++)
 		k8s_watch_free(life.watch[i]);

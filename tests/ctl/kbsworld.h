@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What tests of KbsConfigs share: one in-memory API, and lives of their controller on it, one after
- * the other. A life has its own transport, caches, watches and controller, as a process has.
+ * the other, with that of TrusteeConfigs. A life has its own transport, caches, watches and
+ * controllers, as a process has.
  */
 #ifndef TEC_TESTS_CTL_KBSWORLD_H
 #define TEC_TESTS_CTL_KBSWORLD_H

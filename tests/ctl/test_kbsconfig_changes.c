@@ -12,6 +12,8 @@
 #include "tec/kobj/subset.h"
 #include "tec/model/kbsconfig.h"
 
+#include <string.h>
+
 TestSuite(ctl_kbsconfig_changes, .init = kbsworld_start, .fini = kbsworld_stop);
 
 static void nothing(void)
@@ -269,5 +271,127 @@ Test(ctl_kbsconfig_changes, a_change_ends_the_same_when_killed_at_every_write)
 				json_object_to_json_string(undisturbed));
 		} while (died);
 		cr_expect_gt(n, h->writes, "%s: %u", h->name, n - 1);
+	}
+}
+
+/* ---- of a TrusteeConfig */
+
+static void put_tls_secret(const char *name)
+{
+	cleanup_free char *text =
+		xasprintf("{\"metadata\":{\"name\":\"%s\"},\"type\":\"kubernetes.io/tls\","
+			  "\"data\":{\"tls.key\":\"aw==\",\"tls.crt\":\"Yw==\"}}",
+			name);
+
+	fake_api_put(t.api, &kobj_secret, NS, text);
+}
+
+static void permissive(void)
+{
+	put_tls_secret("https");
+	put_tls_secret("token");
+	fake_api_put(t.api, &kobj_trusteeconfig, NS,
+		"{\"metadata\":{\"name\":\"t\"},\"spec\":{\"profileType\":\"Permissive\"}}");
+}
+
+static void restrict_it(void)
+{
+	fake_api_merge(t.api, &kobj_trusteeconfig, NS, "t",
+		"{\"spec\":{\"profileType\":\"Restricted\",\"httpsSpec\":{\"tlsSecretName\":\"https\"},"
+		"\"attestationTokenVerificationSpec\":{\"tlsSecretName\":\"token\"}}}");
+}
+
+static void permit_it(void)
+{
+	fake_api_merge(t.api, &kobj_trusteeconfig, NS, "t",
+		"{\"spec\":{\"profileType\":\"Permissive\",\"httpsSpec\":null,"
+		"\"attestationTokenVerificationSpec\":null}}");
+}
+
+static int64_t generation(void)
+{
+	return json_get_int(kbsworld_deployment(), "metadata/generation", 0);
+}
+
+static bool mounts(const char *volume)
+{
+	struct json_object *all = json_get_arr(kbsworld_deployment(), "spec/template/spec/volumes");
+
+	for (size_t i = 0; i < json_object_array_length(all); i++)
+		if (str_eq(json_get_str(json_object_array_get_idx(all, i), "name"), volume))
+			return true;
+	return false;
+}
+
+/* In a life that ends after n writes, and the next one. */
+static bool rolls_once(void (*change)(void), unsigned n)
+{
+	int64_t before = generation();
+	bool died;
+
+	if (n)
+		fake_transport_die_after(t.f, n);
+	change();
+	kbsworld_run(20 * 1000);
+	died = fake_transport_is_dead(t.f);
+	kbsworld_end();
+	kbsworld_boot();
+	kbsworld_run(60 * 1000);
+	cr_assert_str_eq(kbsworld_reason("t-kbs-config", "Installed"), "Installed", "%u", n);
+	cr_assert_eq(generation(), before + 1, "%d rollouts, after %u writes",
+		(int)(generation() - before), n);
+	return died;
+}
+
+Test(ctl_kbsconfig_changes, a_change_of_profile_is_one_rollout_when_killed_at_every_write)
+{
+	unsigned n = 0;
+	bool died;
+
+	permissive();
+	kbsworld_boot();
+	kbsworld_run(60 * 1000);
+	do {
+		died = rolls_once(restrict_it, n);
+		cr_assert(mounts("https-key") && mounts("attestation-cert"));
+		died |= rolls_once(permit_it, n);
+		cr_assert(!mounts("https-key"));
+	} while (n++ == 0 || died);
+	cr_expect_gt(n, 10, "%u", n);
+}
+
+/* A half of the new profile never runs, whoever refuses the other one. */
+Test(ctl_kbsconfig_changes, a_profile_that_cannot_be_written_whole_is_not_rolled_out)
+{
+	static const char *const paths[][2] = {
+		{"PATCH", "/api/v1/namespaces/" NS "/configmaps/t-resource-policy*"},
+		{"PATCH", "/apis/confidentialcontainers.org/v1alpha1/namespaces/" NS
+			  "/kbsconfigs/t-kbs-config"},
+	};
+
+	permissive();
+	kbsworld_boot();
+	kbsworld_run(60 * 1000);
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		int64_t before = generation();
+		struct fake_expect *e = fake_transport_expect(t.f, paths[i][0], paths[i][1]);
+
+		fake_expect_times(e, 0);
+		fake_expect_answer(
+			e, 403, "{\"kind\":\"Status\",\"code\":403,\"reason\":\"Forbidden\"}");
+		restrict_it();
+		kbsworld_run(5 * 60 * 1000);
+		cr_assert_eq(generation(), before, "%zu", i);
+		cr_assert_str_eq(fake_api_condition(t.api, &kobj_trusteeconfig, NS, "t",
+					 "Configured", "reason"),
+			"WriteRefused");
+		cr_assert_str_eq(kbsworld_reason("t-kbs-config", "Installed"), "Installing");
+		cr_assert(strstr(kbsworld_message("t-kbs-config", "Installed"), "TrusteeConfig"),
+			"%s", kbsworld_message("t-kbs-config", "Installed"));
+		kbsworld_end();
+		kbsworld_boot();
+		kbsworld_run(60 * 1000);
+		cr_assert_eq(generation(), before + 1, "%zu", i);
+		rolls_once(permit_it, 0);
 	}
 }

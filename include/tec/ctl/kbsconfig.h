@@ -3,8 +3,8 @@
  * The controller of KbsConfig: its Deployment and Service, repaired when they differ, and its
  * status. There is one controller per namespace, with its own struct caches. The names of the
  * objects are fixed, so only one of several KbsConfigs counts: the owner of the Deployment, or
- * else the oldest. While an object that spec names is missing, the installation stays as it is.
- * decide is pure. Keys of the queue are names of KbsConfigs.
+ * else the oldest. While an object that spec names is missing, or its TrusteeConfig has yet to write
+ * one, the installation stays as it is. decide is pure. Keys of the queue are names of KbsConfigs.
  */
 #ifndef TEC_CTL_KBSCONFIG_H
 #define TEC_CTL_KBSCONFIG_H
@@ -23,7 +23,7 @@ enum ctl_kbsconfig_object {
 struct ctl_kbsconfig_view {
 	bool found, deleting, has_finalizer;
 	bool holds;      /* it is the one that counts in its namespace */
-	bool renderable; /* all objects that it names exist and fit */
+	bool renderable; /* all objects that it names exist and fit, and none is about to change */
 	enum ctl_install_state object[CTL_KBSCONFIG_N_OBJECTS];
 	/* Per object: it exists and belongs to this KbsConfig; it is being deleted. */
 	bool owned[CTL_KBSCONFIG_N_OBJECTS], leaving[CTL_KBSCONFIG_N_OBJECTS];
@@ -44,7 +44,8 @@ enum ctl_kbsconfig_do {
 };
 enum ctl_kbsconfig_do ctl_kbsconfig_decide(const struct ctl_kbsconfig_view *v);
 
-/* env->caches has kbsconfigs, input_configmaps, input_secrets, services and deployments. */
+/* env->caches has kbsconfigs, input_configmaps, input_secrets, services, deployments, trusteeconfigs
+ * and claims; the last two may be empty. */
 struct ctl_kind *ctl_kbsconfig_new(const struct ctl_env *env);
 
 #endif

@@ -45,6 +45,13 @@ enum ctl_trusteeconfig_do {
 };
 enum ctl_trusteeconfig_do ctl_trusteeconfig_decide(const struct ctl_trusteeconfig_view *v);
 
+/*
+ * Whether the TrusteeConfig that controls this KbsConfig has yet to write or replace some of its
+ * objects: until then, the KbsConfig and the objects that it names do not belong together. Read from
+ * the caches alone, so that it is the same after a restart.
+ */
+bool ctl_trusteeconfig_writes(const struct caches *s, const struct model_kbsconfig *kbs);
+
 /* env->caches has trusteeconfigs, kbsconfigs, input_configmaps, input_secrets and claims. */
 struct ctl_kind *ctl_trusteeconfig_new(const struct ctl_env *env);
 
