@@ -43,7 +43,7 @@ struct trusteeconfig_look {
 	struct ctl_trusteeconfig_view v;
 	const struct model_trusteeconfig *m;
 	const struct model_kbsconfig *kbs; /* NULL: none, or another owner's */
-	const char *description;           /* static */
+	char description[sizeof(((struct kobj_cond_want *)NULL)->message) + 64];
 	const char *ns;
 	bool is_ready;
 };
@@ -398,23 +398,33 @@ static void want_configured(const struct ctl_trusteeconfig *c, struct trusteecon
 			"The KbsConfig and the objects that it names are being written.");
 }
 
-/* The descriptions are those of the upstream Trustee operator, which clients may compare. */
+/* The first two descriptions are those of the upstream Trustee operator, which clients may compare.
+ * A Trustee that runs as an earlier spec says is not ready. */
 static void want_ready(struct trusteeconfig_look *l)
 {
 	const struct model_kbsconfig *kbs = l->kbs;
 	const struct kobj_cond *c = kbs ? kbs->cond : NULL;
 
-	l->is_ready = kbs && kbs->is_ready;
-	l->description = l->is_ready
-				 ? "TrusteeConfig is ready and KbsConfig is deployed successfully"
-			 : kbs ? "TrusteeConfig reconciled but KbsConfig deployment is in progress"
-			       : "TrusteeConfig is not configured, see its condition Configured";
+	l->is_ready = l->v.usable && kbs && kbs->is_ready;
+	if (l->v.usable)
+		snprintf(l->description, sizeof(l->description), "%s",
+			l->is_ready
+				? "TrusteeConfig is ready and KbsConfig is deployed successfully"
+				: "TrusteeConfig reconciled but KbsConfig deployment is in progress");
+	else
+		snprintf(l->description, sizeof(l->description),
+			"TrusteeConfig is not configured: %s",
+			l->base.want[TRUSTEECONFIG_CONFIGURED].message);
 	if (l->is_ready)
 		WANT(l, TRUSTEECONFIG_READY, KOBJ_COND_TRUE, TRUSTEECONFIG_IS_READY,
 			"KbsConfig %s is ready.", kbs->obj.name);
 	else if (!kbs)
 		WANT(l, TRUSTEECONFIG_READY, KOBJ_COND_FALSE, TRUSTEECONFIG_NOT_CONFIGURED,
 			"There is no KbsConfig yet, see condition Configured.");
+	else if (!l->v.usable)
+		WANT(l, TRUSTEECONFIG_READY, KOBJ_COND_FALSE, TRUSTEECONFIG_NOT_CONFIGURED,
+			"KbsConfig %s keeps its configuration, see condition Configured.",
+			kbs->obj.name);
 	else
 		WANT(l, TRUSTEECONFIG_READY, KOBJ_COND_FALSE, TRUSTEECONFIG_NOT_READY,
 			"KbsConfig %s is not ready (%s, %s), see its conditions.", kbs->obj.name,

@@ -316,6 +316,53 @@ Test(ctl_trusteeconfig_life, is_ready_follows_the_kbsconfig)
 	}
 }
 
+/* What runs is of the former profile, goes on, and is not what was asked for. */
+Test(ctl_trusteeconfig_life, a_profile_that_cannot_be_applied_is_not_ready)
+{
+	static const struct {
+		const char *spec, *says;
+	} rows[] = {
+		{"{\"profileType\":\"Restricted\",\"httpsSpec\":null}",
+			"Profile Restricted needs spec.httpsSpec.tlsSecretName."},
+		{"{\"profileType\":\"Restricted\",\"attestationTokenVerificationSpec\":{"
+		 "\"tlsSecretName\":\"absent\"}}",
+			"Secret absent, which spec.attestationTokenVerificationSpec.tlsSecretName names, does not exist."},
+		{"{\"profileType\":\"Permisive\"}", "spec.profileType"},
+	};
+
+	put_tls("aw==");
+	put_trusteeconfig();
+	fake_api_merge(
+		t.api, &kobj_kbsconfig, NS, "t-kbs-config", "{\"status\":{\"isReady\":true}}");
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cleanup_free char *patch = xasprintf("{\"spec\":%s}", rows[i].spec);
+		struct json_object *o;
+		const char *said;
+
+		loop_advance(t.loop, 1000);
+		o = fake_api_get(t.api, &kobj_trusteeconfig, NS, "t");
+		cr_assert(json_get_bool(o, "status/isReady", false), "%zu", i);
+		fake_transport_forget(t.f);
+		fake_api_merge(t.api, &kobj_trusteeconfig, NS, "t", patch);
+		loop_advance(t.loop, 10 * 1000);
+		o = fake_api_get(t.api, &kobj_trusteeconfig, NS, "t");
+		said = json_get_str(o, "status/statusDescription");
+		cr_expect_not(json_get_bool(o, "status/isReady", true), "%zu", i);
+		cr_expect(strstr(configured("message"), rows[i].says), "%s", configured("message"));
+		cr_expect(said && strstr(said, rows[i].says), "%zu: %s", i, said);
+		cr_expect_str_eq(
+			fake_api_condition(t.api, &kobj_trusteeconfig, NS, "t", "Ready", "reason"),
+			"NotConfigured");
+		cr_expect_eq(fake_transport_count(t.f, NULL, "configmaps") +
+				     fake_transport_count(t.f, NULL, "secrets") +
+				     fake_transport_count(t.f, NULL, "kbsconfigs"),
+			0, "%zu: nothing but the status", i);
+		fake_api_merge(t.api, &kobj_trusteeconfig, NS, "t",
+			"{\"spec\":{\"profileType\":\"Permissive\",\"httpsSpec\":{\"tlsSecretName\":\"tls\"},"
+			"\"attestationTokenVerificationSpec\":null}}");
+	}
+}
+
 /* ---- two of them, and what is others' */
 
 static const char *configured_of(const char *name, const char *member)
