@@ -20,6 +20,7 @@ from guarded import Evidence, attest_body, binding
 from kbsconfigs import (GROUP, PATIENCE, configmap, deployment, head, make, operator, place, plane, remove, rights,  # noqa: F401
                         secret, until, url, CURRENT)
 from kubelet import Refused
+from spine import condition
 from test_attest import Jwk, set_policies
 from trusteepod import TrusteePod
 
@@ -520,6 +521,41 @@ def test_a_restricted_trusteeconfig(plane, place, operator, tmp_path):
     plane.kubectl("delete", "trusteeconfig", "r", "-n", place, "--timeout=60s")
     wait_for(lambda: plane.api("GET", url(place, "r-kbs-config"))[0] == 404, PATIENCE, "no KbsConfig")
     assert plane.api("GET", f"/apis/apps/v1/namespaces/{place}/deployments/trustee-deployment")[0] == 404
+
+
+def test_a_change_of_profile_is_one_rollout(plane, place, operator, tmp_path):
+    """Written object by object; and what cannot be followed is told, while Trustee goes on."""
+    operator(place)
+    tls_secret(plane, place, "https", tmp_path, "rsa")
+    trusteeconfig(plane, place, "p", profileType="Permissive")
+    mine = url(place, "p", "trusteeconfigs")
+
+    def generation():
+        """Of the Deployment, when both objects are followed."""
+        for plural, name, type_ in (("trusteeconfigs", "p", "Configured"), ("kbsconfigs", "p-kbs-config", "Installed")):
+            def followed(plural=plural, name=name, type_=type_):
+                status, o = plane.api("GET", url(place, name, plural))
+                c = condition(o, type_) if status == 200 and "status" in o else {}
+                return c.get("status") == "True" and c["observedGeneration"] == o["metadata"]["generation"]
+            wait_for(followed, PATIENCE, f"{name} {type_}")
+        return deployment(plane, place)["metadata"]["generation"]
+    first = generation()
+    TrusteePod(plane, place, str(tmp_path)).run()
+    until(plane, place, "p", "Ready", "Ready", plural="trusteeconfigs")
+    change(plane, mine, {"spec": {"profileType": "Restricted", "httpsSpec": {"tlsSecretName": "https"},
+                                  "attestationTokenVerificationSpec": {"tlsSecretName": "token"}}})
+    o = until(plane, place, "p", "Ready", "NotConfigured", plural="trusteeconfigs")
+    assert o["status"]["isReady"] is False and "Secret token, which" in o["status"]["statusDescription"], o
+    assert plane.get(url(place, "p-kbs-config"))["status"]["isReady"] is True
+    assert deployment(plane, place)["metadata"]["generation"] == first
+    tls_secret(plane, place, "token", tmp_path)
+    assert generation() == first + 1
+    pod = TrusteePod(plane, place, str(tmp_path)).run()
+    assert pod.files("/etc/https-key") and pod.files("/etc/attestation-cert") and "env" not in pod.container
+    o = until(plane, place, "p", "Ready", "Ready", plural="trusteeconfigs")
+    assert o["status"]["statusDescription"] == "TrusteeConfig is ready and KbsConfig is deployed successfully"
+    change(plane, mine, {"spec": {"profileType": "Permissive", "httpsSpec": None, "attestationTokenVerificationSpec": None}})
+    assert generation() == first + 2
 
 
 def test_ibm_secure_execution(plane, place, operator):

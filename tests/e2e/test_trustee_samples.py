@@ -100,6 +100,57 @@ def test_heads_sample_with_https(plane, place, operator, start_kbs, tpm, tmp_pat
     assert resource(client, "default/attestation-status/status") == b"success"
 
 
+def volumes_of(plane, ns, container):
+    """{mount path: the volume's source} of a container."""
+    template = deployment(plane, ns)["spec"]["template"]["spec"]
+    volumes = {v["name"]: v for v in template["volumes"]}
+    (found,) = (c for c in template["containers"] if c["name"] == container)
+    return {m["mountPath"]: volumes[m["name"]] for m in found["volumeMounts"]}
+
+
+def test_paths_with_file_and_secrets_that_are_not_named(plane, place, operator, tmp_path):
+    """Each file that kbs-config.toml names is mounted, in kbs too, however its path is written; what it does not name
+    rolls nothing."""
+    operator(place)
+    key, crt = certificate(str(tmp_path))
+    secret(plane, place, "https-key", {"https.key": text_of(key)})
+    secret(plane, place, "https-cert", {"https.crt": text_of(crt)})
+    secret(plane, place, "token-key", {"token.key": text_of(key)})
+    secret(plane, place, "token-cert", {"token.crt": text_of(crt)})
+    configmap(plane, place, "as-config", **{"as-config.json": "{}"})
+    configmap(plane, place, "rvps-config", **{"rvps-config.json": "{}"})
+    head(plane, place, kbsHttpsKeySecretName="https-key", kbsHttpsCertSecretName="https-cert",
+         kbsAttestationKeySecretName="token-key", kbsAttestationCertSecretName="token-cert")
+    until(plane, place, "kbsconfig-sample", "Installed", "Installed")
+    toml = CURRENT.replace("insecure_http = true", 'private_key = "file:///etc/https-key/https.key"\n'
+                           'certificate = "file:///etc/https-cert/https.crt"').replace(
+        'auth_public_key = "/etc/auth-secret/publicKey"\n', "")
+    toml += '[attestation_token]\ntrusted_certs_paths = ["file:///etc/attestation-cert/token.crt"]\n'
+    configmap(plane, place, "kbs-config", **{"kbs-config.toml": toml})
+    wait_for(lambda: "/etc/https-key" in volumes_of(plane, place, "kbs"), PATIENCE, "the files")
+    pod = TrusteePod(plane, place, str(tmp_path)).run()
+    assert pod.files("/etc/https-key") == {"https.key"} and pod.files("/etc/https-cert") == {"https.crt"}
+    assert pod.read("/etc/attestation-cert/token.crt").decode() == text_of(crt)
+    # With services of their own: the certificate in both, the private key where tokens are signed.
+    status, answer = plane.api("PATCH", url(place, "kbsconfig-sample"), {"spec": {
+        "kbsDeploymentType": "MicroservicesDeployment", "kbsAsConfigMapName": "as-config",
+        "kbsRvpsConfigMapName": "rvps-config"}}, "application/merge-patch+json")
+    assert status == 200, answer
+    wait_for(lambda: len(deployment(plane, place)["spec"]["template"]["spec"]["containers"]) == 3, PATIENCE, "services")
+    kbs, service = volumes_of(plane, place, "kbs"), volumes_of(plane, place, "as")
+    assert kbs["/etc/attestation-cert"]["secret"]["secretName"] == "token-cert" and "/etc/attestation-key" not in kbs
+    assert service["/etc/attestation-cert"]["secret"]["secretName"] == "token-cert"
+    assert service["/etc/attestation-key"]["secret"]["secretName"] == "token-key"
+    # No key of the administrator's Secret is named, and one of the certificate's is not.
+    before = deployment(plane, place)["metadata"]["generation"]
+    secret(plane, place, "kbs-auth-public-key", {"publicKey": "another"})
+    secret(plane, place, "https-cert", {"https.crt": text_of(crt), "another": "x"})
+    at_rest(plane, place)
+    assert deployment(plane, place)["metadata"]["generation"] == before
+    secret(plane, place, "https-cert", {"https.crt": "renewed", "another": "x"})
+    wait_for(lambda: deployment(plane, place)["metadata"]["generation"] == before + 1, PATIENCE, "one rollout")
+
+
 class Guard:
     """The Pod's second container: the program that was built with the arguments that were rendered; its ports, Trustee's
     and the folder of its certificate are those of this machine."""
