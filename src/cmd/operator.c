@@ -79,7 +79,7 @@ static int run(struct options *o, struct err *err)
 }
 
 /* One program, several roles: --lookup-label and --compute-image are its own children, --seed
- * runs in an init container of Trustee's Pod, --restore prepares a directory, --role=guard needs no
+ * and --seed-resources run in an init container of Trustee's Pod, --restore prepares a directory, --role=guard needs no
  * Kubernetes. */
 int main(int argc, char *argv[])
 {
@@ -100,6 +100,11 @@ int main(int argc, char *argv[])
 			cleanup_strbuf struct strbuf said = STRBUF_INIT;
 
 			status = kbs_seed(o.seed_src, o.seed_dst, &said, &err);
+			fputs(strbuf_str(&said), stdout);
+		} else if (o.resources_src) {
+			cleanup_strbuf struct strbuf said = STRBUF_INIT;
+
+			status = kbs_seed_resources(o.resources_src, o.resources_dst, &said, &err);
 			fputs(strbuf_str(&said), stdout);
 		} else if (o.restore) {
 			status = standalone_restore(&o, &err);

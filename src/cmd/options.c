@@ -120,6 +120,8 @@ static const struct conf_option table[] = {
 	{"print-config", CONF_ACTION, .help = "Print a commented sample configuration file."},
 	{"seed", CONF_PAIR, "SRC DST",
 		.help = "Copy Trustee's policies from SRC to its storage DST and exit (init container)."},
+	{"seed-resources", CONF_PAIR, "SRC DST",
+		.help = "Copy the files of SRC to Trustee's repository DST and exit (init container)."},
 	/* The operator runs itself with these two, as confined child processes. */
 	{"lookup-label", CONF_ACTION,
 		.help = "Internal: look up an image's label in a registry. The request is read from standard input."},
@@ -354,6 +356,8 @@ static int read_values(struct options *o, struct err *err)
 	o->compute_image = conf_bool(o->conf, "compute-image");
 	o->seed_src = conf_nth(o->conf, "seed", 0);
 	o->seed_dst = conf_nth(o->conf, "seed", 1);
+	o->resources_src = conf_nth(o->conf, "seed-resources", 0);
+	o->resources_dst = conf_nth(o->conf, "seed-resources", 1);
 	if (conf_number(o->conf, "max-connections", 1, 1000000, &n, err) < 0)
 		return -1;
 	o->max_connections = (unsigned)n;

@@ -50,7 +50,8 @@ struct options {
 	bool leader_elect;
 	enum log_level log_level;
 	enum log_format log_format;
-	const char *seed_src, *seed_dst; /* --seed */
+	const char *seed_src, *seed_dst;           /* --seed */
+	const char *resources_src, *resources_dst; /* --seed-resources */
 	bool lookup_label, compute_image;
 	struct options_guard guard;
 };

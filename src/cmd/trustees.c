@@ -81,7 +81,7 @@ static void place_init(
 		.ns = p->ns,
 		.caches = &p->caches,
 		.events = p->events,
-		/* The environment variables of the Trustee operator's Deployment, and our guard. */
+		/* The environment variables of the Trustee operator's Deployment, and our own image. */
 		.kbsconfig_images = {.kbs = env_or("KBS_IMAGE_NAME", d->kbs),
 			.kbs_microservices =
 				env_or("KBS_IMAGE_NAME_MICROSERVICES", d->kbs_microservices),
@@ -90,7 +90,7 @@ static void place_init(
 			.kbs_v0_20 = env_or("KBS_IMAGE_NAME_V0_20", d->kbs_v0_20),
 			.as = env_or("AS_IMAGE_NAME", d->as),
 			.rvps = env_or("RVPS_IMAGE_NAME", d->rvps),
-			.guard = env_or("RELATED_IMAGE_OPERATOR", d->guard)}};
+			.operator_ = env_or("RELATED_IMAGE_OPERATOR", d->operator_)}};
 	p->kbsconfig = ctl_kbsconfig_new(&p->env);
 	p->trusteeconfig = ctl_trusteeconfig_new(&p->env);
 	srv_metrics_count_trustees(&p->caches, p->ns);

@@ -529,7 +529,7 @@ static const struct ctl_do acts[CTL_KBSCONFIG_N_DO] = {
 
 /* ---- which ones a change concerns */
 
-/* Layout and guard come from annotations, which change without a new generation. */
+/* Annotations change without a new generation. */
 static void map_kbsconfig(void *self, const struct kobj *was, const struct kobj *now)
 {
 	struct ctl_kbsconfig *c = self;
@@ -539,7 +539,8 @@ static void map_kbsconfig(void *self, const struct kobj *was, const struct kobj 
 	if (moved) /* another KbsConfig may count now */
 		ctl_kind_wake_all(&c->kind);
 	else if (!str_eq(model_kbsconfig(was)->layout, model_kbsconfig(now)->layout) ||
-		 !str_eq(model_kbsconfig(was)->guard, model_kbsconfig(now)->guard))
+		 !str_eq(model_kbsconfig(was)->guard, model_kbsconfig(now)->guard) ||
+		 !str_eq(model_kbsconfig(was)->writable, model_kbsconfig(now)->writable))
 		ctl_install_forget(/* the generation does not show this */
 			&c->install, KBSCONFIG_INPUTS | KBSCONFIG_PORT);
 }

@@ -177,6 +177,7 @@ struct kobj *model_kbsconfig_extract(struct json_object *o, struct err *err)
 	kobj_pack_other_finalizers(&pack, AT(other_finalizers), o, MODEL_KBSCONFIG_FINALIZER);
 	kobj_pack_str(&pack, AT(layout), kobj_annotation(o, MODEL_KBSCONFIG_LAYOUT));
 	kobj_pack_str(&pack, AT(guard), kobj_annotation(o, MODEL_KBSCONFIG_GUARD));
+	kobj_pack_str(&pack, AT(writable), kobj_annotation(o, MODEL_KBSCONFIG_WRITABLE));
 	kobj_pack_str(&pack, AT(profile), kobj_annotation(o, MODEL_KBSCONFIG_PROFILE));
 	/* Owners without a controller are kept, so that an adoption adds to them and does not
 	 * replace them. */

@@ -13,6 +13,8 @@
 
 #include "tec/base/json.h"
 #include "tec/kobj/key.h"
+#include "tec/kobj/owner.h"
+#include "tec/model/kbsconfig.h"
 #include "tec/model/plain.h"
 #include "tec/pki/cipher.h"
 
@@ -148,6 +150,7 @@ struct kobj *model_trusteeconfig_extract(struct json_object *o, struct err *err)
 	if (kobj_meta_read(&pack, o, &m.obj, err) < 0)
 		return NULL;
 	read_spec(&pack, &m, json_get_obj(o, "spec"), json_get_str(o, "metadata/name"));
+	kobj_pack_str(&pack, AT(writable), kobj_annotation(o, MODEL_KBSCONFIG_WRITABLE));
 	m.has_status = json_get(o, "status/isReady") != NULL;
 	m.is_ready = json_get_bool(o, "status/isReady", false);
 	kobj_pack_str(&pack, AT(description), json_get_str(o, "status/statusDescription"));

@@ -34,7 +34,7 @@ struct pod {
 	const struct render_kbsconfig_source *from;
 	const struct model_kbsfile *file; /* without a readable one: no settings */
 	bool legacy;
-	struct json_object *volumes, *kbs, *as, *rvps; /* borrowed */
+	struct json_object *volumes, *seed, *kbs, *as, *rvps; /* borrowed */
 };
 
 /* ---- what it names */
@@ -319,7 +319,13 @@ static struct json_object *resource_source(const struct pod *p, const char *secr
 	return json_add(json_obj(), "secret", source);
 }
 
-/* One projected volume for all resources; kubelet updates it while Trustee runs. */
+static bool is_writable(const struct pod *p)
+{
+	return str_eq(p->c->writable, "true");
+}
+
+/* One projected volume for all resources; kubelet updates it while Trustee runs. A writable
+ * repository is a copy of it. */
 static void add_resources(const struct pod *p, const char *storage)
 {
 	cleanup_free char *dir = xasprintf("%s/repository", storage);
@@ -335,8 +341,14 @@ static void add_resources(const struct pod *p, const char *storage)
 		if (source)
 			json_push(sources, source);
 	}
-	if (!add_projected(p, p->kbs, "repository-dir", dir, sources))
-		add_memory(p, p->kbs, "repository-dir", dir);
+	if (!is_writable(p)) {
+		if (!add_projected(p, p->kbs, "repository-dir", dir, sources))
+			add_memory(p, p->kbs, "repository-dir", dir);
+		return;
+	}
+	add_memory(p, p->kbs, "repository-dir", dir);
+	if (add_projected(p, p->seed, "resources", "/resources", sources))
+		add_mount(p->seed, "repository-dir", "/repository", NULL, true);
 }
 
 /* ---- both layouts */
@@ -646,6 +658,12 @@ static bool fits(const struct pod *p, struct strbuf *why)
 	else if (layout && !str_eq(layout, "legacy") && !str_eq(layout, "current"))
 		strbuf_adds(why, "Annotation " MODEL_KBSCONFIG_LAYOUT
 				 " is neither legacy nor current. Correct or remove it.");
+	else if (p->c->writable && !is_writable(p) && !str_eq(p->c->writable, "false"))
+		strbuf_adds(why, "Annotation " MODEL_KBSCONFIG_WRITABLE
+				 " is neither true nor false. Correct or remove it.");
+	else if (is_writable(p) && p->legacy)
+		strbuf_adds(why, "Annotation " MODEL_KBSCONFIG_WRITABLE
+				 " is for the current layout only. Remove it.");
 	else if (p->file->why)
 		strbuf_addf(why, "%s of ConfigMap %s cannot be used: %s. Correct it.",
 			MODEL_KBSFILE_KEY, p->c->input[KBSCONFIG_CONFIG], p->file->why);
@@ -698,7 +716,7 @@ const struct render_kbsconfig_images render_kbsconfig_images_default = {
 	.kbs_v0_20 = "ghcr.io/confidential-containers/key-broker-service:built-in-as-v0.20.0",
 	.as = "ghcr.io/confidential-containers/staged-images/coco-as-grpc:latest",
 	.rvps = "ghcr.io/confidential-containers/staged-images/rvps:latest",
-	.guard = "ghcr.io/trusted-execution-clusters/tec-operator:" PACKAGE_VERSION,
+	.operator_ = "ghcr.io/trusted-execution-clusters/tec-operator:" PACKAGE_VERSION,
 };
 
 /* ---- the hash of all inputs read at start */
@@ -733,12 +751,24 @@ static bool add_key(void *arg, const char *key)
 	return true;
 }
 
+/* Hash the Secrets of a list that the model keeps as text. */
+static void add_list(
+	struct bytes_sha256_run *run, const struct pod *p, const char *what, const char *at)
+{
+	for (;;) {
+		cleanup_free char *name = next_line(&at, NULL);
+
+		if (!name)
+			return;
+		add_hash(run, what, find_object(p->from, true, name));
+	}
+}
+
 /* Hash what Trustee reads only at start, so that a change of it rolls the Deployment out. The path
  * tells two inputs apart that name the same object. */
 static void content_hash(const struct pod *p, char hex[33])
 {
 	cleanup_sha256 struct bytes_sha256_run run;
-	const char *at = p->c->caches;
 	uint8_t digest[SHA256_LEN];
 
 	bytes_sha256_init(&run);
@@ -751,13 +781,9 @@ static void content_hash(const struct pod *p, char hex[33])
 		else
 			add_hash(&run, h.what, h.in);
 	}
-	for (;;) {
-		cleanup_free char *name = next_line(&at, NULL);
-
-		if (!name)
-			break;
-		add_hash(&run, "cache", find_object(p->from, true, name));
-	}
+	add_list(&run, p, "cache", p->c->caches);
+	if (is_writable(p)) /* copied at the start */
+		add_list(&run, p, "resource", p->c->resources);
 	bytes_sha256_end(&run, digest);
 	bytes_to_hex(digest, 16, hex);
 }
@@ -845,6 +871,7 @@ static void take_containers(struct json_object *spec, struct pod *p)
 	struct json_object *all = json_get_arr(pod, "containers"), *list = json_arr();
 
 	p->volumes = json_get_arr(pod, "volumes");
+	p->seed = render_element(json_get_arr(pod, "initContainers"), "seed");
 	p->kbs = p->as = p->rvps = render_element(all, "kbs");
 	if (p->c->microservices) {
 		p->as = render_element(all, "as");
@@ -902,8 +929,11 @@ struct json_object *render_kbsconfig_deployment(const struct model_kbsconfig *c,
 			json_push(list, json_add_str(json_add_str(json_obj(), "name", name),
 						"value", json_object_get_string(value)));
 	}
+	json_add_str(p.seed, "image", images->operator_);
+	if (json_len(json_get_arr(p.seed, "volumeMounts")) == 0)
+		json_object_object_del(json_get_obj(spec, "template/spec"), "initContainers");
 	if (c->guard)
-		add_guard(&p, containers, images->guard);
+		add_guard(&p, containers, images->operator_);
 	content_hash(&p, hash);
 	json_add_str(
 		json_get_obj(spec, "template/metadata/annotations"), RENDER_KBSCONFIG_HASH, hash);

@@ -297,7 +297,7 @@ struct json_object *render_child_kbsconfig(
 	const char *profile = permissive ? "Permissive" : "Restricted";
 	struct json_object *o = have ? json_add(json_obj(), "metadata", json_obj())
 				     : object(t, ns, RENDER_CHILD_KBSCONFIG, NULL);
-	cleanup_json struct json_object *env = json_obj();
+	cleanup_json struct json_object *env = json_obj(), *marks = json_obj();
 	struct json_object *spec = json_obj(), *meta = json_get_obj(o, "metadata");
 
 	patch_names(spec, t, have);
@@ -320,8 +320,11 @@ struct json_object *render_child_kbsconfig(
 	if (have && !have->owner_uid)
 		json_add(meta, "ownerReferences", owners(t, have));
 	if (!have || !str_eq(have->profile, profile))
-		json_add(meta, "annotations",
-			json_add_str(json_obj(), MODEL_KBSCONFIG_PROFILE, profile));
+		json_add_str(marks, MODEL_KBSCONFIG_PROFILE, profile);
+	if (!str_eq(have ? have->writable : NULL, t->writable))
+		add_or_null(marks, MODEL_KBSCONFIG_WRITABLE, t->writable);
+	if (json_len(marks))
+		json_add(meta, "annotations", steal_ptr(&marks));
 	/* An empty patch would still be a write and wake every watcher. */
 	if (have && !json_len(spec) && !json_len(meta)) {
 		json_object_put(o);

@@ -105,6 +105,11 @@ Test(cmd_options, each_value_arrives)
 	cr_expect_eq(o.log_format, LOG_JSON);
 	cr_expect_str_eq(o.seed_src, "s");
 	cr_expect_str_eq(o.seed_dst, "d");
+	cr_expect_null(o.resources_src);
+	cr_assert_eq(read_words("--seed-resources s d"), CONF_RUN);
+	cr_expect_null(o.seed_src);
+	cr_expect_str_eq(o.resources_src, "s");
+	cr_expect_str_eq(o.resources_dst, "d");
 }
 
 Test(cmd_options, a_role_decides_what_is_served)

@@ -65,6 +65,11 @@ static void layout(void)
 	ANNOTATE(MODEL_KBSCONFIG_LAYOUT, "\"legacy\"");
 }
 
+static void writable(void)
+{
+	ANNOTATE(MODEL_KBSCONFIG_WRITABLE, "\"true\"");
+}
+
 static void change_inputs(void)
 {
 	fake_api_put(t.api, &kobj_configmap, NS,
@@ -164,6 +169,7 @@ static const struct happening {
 		4},
 	{"a changed spec", one, change_spec, "k", "Installed", 3},
 	{"the other layout", one, layout, "k", "Installed", 1},
+	{"a writable repository", one, writable, "k", "Installed", 1},
 	{"another image", one, upgrade, "k", "Installed", 1},
 	{"deleted objects", one, lose_objects, "k", "Installed", 2},
 	{"the guard", on_loopback, guard_on, "k", "Installed", 2},

@@ -150,6 +150,18 @@ def test_seed_copies_the_policies(tmp_path):
     assert (dst / found[1]).read_text() == "package resource-policy.rego\n"
 
 
+def test_seed_copies_resources(tmp_path):
+    src, dst = tmp_path / "src", tmp_path / "dst"
+    src.mkdir()
+    (src / "default\\x2Fa\\x2Fkey").write_bytes(b"\0value")
+    assert run("--seed-resources", str(src), str(dst)).returncode == 1
+    dst.mkdir()
+    for _ in range(2):
+        done = run("--seed-resources", str(src), str(dst))
+        assert done.returncode == 0, done
+    assert [(p.name, p.read_bytes()) for p in dst.iterdir()] == [("default\\x2Fa\\x2Fkey", b"\0value")]
+
+
 @pytest.mark.parametrize("attestation, resource", [
     ("tpm.rego", "resource.rego"), ("tpm-shared.rego", "resource-shared.rego"),
     ("tpm-v017.rego", "resource-shared.rego")])

@@ -25,6 +25,7 @@ from trusteepod import TrusteePod
 
 MIB = 1 << 20  # the API server takes no more in one object
 NAME_MAX = 253
+WRITABLE = "trusted-execution-clusters.io/writable-repository"
 attests = pytest.mark.skipif(softtpm.missing() is not None or not shutil.which("jose"), reason="a software TPM and jose")
 
 
@@ -367,7 +368,7 @@ def test_pod_security(plane, place, operator):
     """B20: what the manifests enforce fits Trustee, and a restricted namespace would refuse it for one reason: its images
     run as root. The operator's own Pod is restricted."""
     operator(place)
-    head(plane, place)
+    head(plane, place, kind={"annotations": {WRITABLE: "true"}})
     until(plane, place, "kbsconfig-sample", "Installed", "Installed")
     manifests = plane.read_manifests(OVERLAY)
     labels = plane.read_manifests(os.path.join(OVERLAY, "namespace.yaml"))[0]["metadata"]["labels"]
@@ -417,6 +418,46 @@ def test_what_the_api_changed_is_lost_with_the_pod(plane, place, operator, start
     assert pod.resources() == {"default/attestation-status/status": b"success"}
     again = pod.start_broker(start_kbs, private)
     assert list(again.dump()["resources"].values()) == ["c3VjY2Vzcw=="]
+
+
+def test_a_writable_repository(plane, place, operator, tmp_path):
+    """By annotation of a TrusteeConfig: an init container copies the Secrets where Trustee can write; a changed Secret
+    needs another Pod, in which it is as it says."""
+    operator(place)
+    storage = "/opt/confidential-containers/storage"
+    path = "default/attestation-status/status"
+    trusteeconfig(plane, place, "w", profileType="Permissive")
+    until(plane, place, "w-kbs-config", "Installed", "Installed")
+    assert "initContainers" not in deployment(plane, place)["spec"]["template"]["spec"]
+
+    def annotate(value):
+        status, answer = plane.api("PATCH", url(place, "w", "trusteeconfigs"), {"metadata": {"annotations": {WRITABLE: value}}},
+                                   "application/merge-patch+json")
+        assert status == 200, answer
+    annotate("true")
+    wait_for(lambda: "initContainers" in deployment(plane, place)["spec"]["template"]["spec"], PATIENCE, "the copy")
+    assert plane.get(url(place, "w-kbs-config"))["metadata"]["annotations"][WRITABLE] == "true"
+    pod = TrusteePod(plane, place, str(tmp_path)).run()
+    volume = volumes_of(plane, place, "kbs")[f"{storage}/repository"]
+    assert volume["emptyDir"]["medium"] == "Memory"
+    (mount,) = (m for m in pod.container["volumeMounts"] if m["name"] == volume["name"])
+    assert not mount.get("readOnly")
+    assert pod.resources() == {path: b"success"}
+    file = pod.path(f"{storage}/repository/" + path.replace("/", "\\x2F"))
+    assert os.stat(file).st_mode & 0o666 == 0o666, "for whatever user Trustee runs as"
+    with open(file, "wb") as f:
+        f.write(b"a client's")
+    assert pod.resources() == {path: b"a client's"}
+    # A changed Secret: another Pod, and what clients set is gone.
+    before = content_hash(plane, place)
+    secret(plane, place, "attestation-status", {"status": "renewed"})
+    wait_for(lambda: content_hash(plane, place) != before, PATIENCE, "a rollout")
+    assert pod.run().resources() == {path: b"renewed"}
+    annotate(None)
+    wait_for(lambda: "initContainers" not in deployment(plane, place)["spec"]["template"]["spec"], PATIENCE, "no copy")
+    until(plane, place, "w-kbs-config", "Installed", "Installed")
+    assert "projected" in volumes_of(plane, place, "kbs")[f"{storage}/repository"]
+    assert WRITABLE not in plane.get(url(place, "w-kbs-config"))["metadata"]["annotations"]
 
 
 def memory_of(pid):

@@ -10,10 +10,12 @@ tec-test-kbs: it is told over its admin API, with the test's private key, what t
 import os
 import shutil
 import ssl
+import subprocess
 import tomllib
 
 from controlplane import wait_for
 from kubelet import Pods, Refused
+from tecproc import operator_binary
 
 
 def mount_parts(path):
@@ -24,6 +26,7 @@ class TrusteePod(Pods):
     def __init__(self, cp, ns, directory):
         super().__init__(cp, ns)
         self.root, self.pod = os.path.join(directory, "rootfs"), None
+        self.seeded = {}  # folders of volumes in which init containers wrote
 
     def run(self, timeout=60):
         """Takes the newest Pod: its files, then Running and Ready."""
@@ -37,9 +40,28 @@ class TrusteePod(Pods):
                 if p["metadata"]["annotations"]["trusted-execution-clusters.io/content-hash"] == want)
 
         self.pod = wait_for(newest, timeout, "a Pod of trustee-deployment")
+        self.seeded = {}
+        for init in self.pod["spec"].get("initContainers", ()):
+            self._run_init(init)
         self.lay_out()
         self.tell_ready(self.pod["metadata"]["name"])
         return self
+
+    def _run_init(self, init):
+        """The operator's image: the program that was built, with the folders that stand in for mounted ones."""
+        assert "command" not in init, init
+        volumes = {v["name"]: v for v in self.pod["spec"]["volumes"]}
+        args = list(init["args"])
+        for mount in init["volumeMounts"]:
+            at = os.path.join(f"{self.root}-{init['name']}", mount["name"])
+            shutil.rmtree(at, ignore_errors=True)
+            os.makedirs(at)
+            for name, content in self.volume(volumes[mount["name"]]).items():
+                self._write(os.path.join(at, name), content)
+            args = [at if a == mount["mountPath"] else a for a in args]
+            if not mount.get("readOnly"):
+                self.seeded[mount["name"]] = at
+        subprocess.run([operator_binary(), *args], check=True, capture_output=True, timeout=30)
 
     def lay_out(self, container="kbs"):
         """What the container sees, written anew."""
@@ -57,6 +79,9 @@ class TrusteePod(Pods):
                 self._write(at, files[mount["subPath"]])
                 continue
             shutil.rmtree(at, ignore_errors=True)  # a mount hides what is below it
+            if mount["name"] in self.seeded:
+                shutil.copytree(self.seeded[mount["name"]], at)
+                continue
             os.makedirs(at)
             for name, content in files.items():
                 self._write(os.path.join(at, name), content)

@@ -87,6 +87,42 @@ Test(kbs_seed, refuses_what_is_no_policy)
 	cr_expect_eq(said.len, 0);
 }
 
+/* A volume of Secrets: links to a directory that the kubelet replaces. */
+Test(kbs_seed, copies_resources_that_trustee_may_change)
+{
+	static const char longest[] = "default\\x2F"
+				      "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeee"
+				      "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeee"
+				      "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeee"
+				      "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeee"
+				      "aaaaaaaaaabbbbbbbbbbccccccccccdddddddddd\\x2F";
+	cleanup_free char *hidden = xasprintf("%s/..data", src),
+			  *link = xasprintf("%s/default\\x2Fs\\x2Fkey", src),
+			  *to = xasprintf("%s/default\\x2Fs\\x2Fkey", dst);
+	struct stat st;
+
+	cr_assert_eq(strlen(longest), 255);
+	cr_assert_eq(mkdir(hidden, 0755), 0);
+	put(hidden, "key", "one", 3);
+	cr_assert_eq(symlink("..data/key", link), 0);
+	put(src, longest, "", 0);
+	for (int again = 0; again < 2; again++) {
+		cr_assert_eq(kbs_seed_resources(src, dst, &said, &err), 0, "%s", err.text);
+		expect("default\\x2Fs\\x2Fkey", "one");
+		cr_assert(lstat(to, &st) == 0 && S_ISREG(st.st_mode));
+		cr_expect_eq(st.st_mode & 0777, 0666, "%o", st.st_mode);
+		/* What a client set, in a file that only its owner may write to. */
+		put(dst, "default\\x2Fs\\x2Fkey", "other", 5);
+		cr_assert_eq(chmod(to, 0400), 0);
+		put(dst, "default\\x2Fc\\x2Fkey", "client's", 8);
+	}
+	expect("default\\x2Fc\\x2Fkey", "client's");
+	cr_expect_null(strstr(strbuf_str(&said), "x2F"), "%s", strbuf_str(&said));
+	rmdir(dst);
+	cr_assert_eq(kbs_seed_resources("/nonexistent", dst, &said, &err), -1);
+	cr_expect(strstr(err.text, "/nonexistent"), "%s", err.text);
+}
+
 Test(kbs_seed, names_what_it_cannot_write)
 {
 	put_policies("one");

@@ -513,7 +513,7 @@ Test(render_kbsconfig, the_guard_stands_before_trustee)
 	guard = element(list, "name", "guard");
 	kbs = element(list, "name", "kbs");
 	cr_assert(guard);
-	cr_expect_str_eq(json_get_str(guard, "image"), render_kbsconfig_images_default.guard);
+	cr_expect_str_eq(json_get_str(guard, "image"), render_kbsconfig_images_default.operator_);
 	cr_expect(has_arg(guard, "--upstream=http://127.0.0.1:8081"));
 	cr_expect(has_arg(guard, "--tee=tpm+sample"));
 	cr_expect(has_arg(guard, "--tls-cert=/etc/tls/tls.crt"));
@@ -527,6 +527,56 @@ Test(render_kbsconfig, the_guard_stands_before_trustee)
 	plain = deployment(with("{\"kbsConfigMapName\":\"conf\"}", GUARD("null", "tpm")));
 	guard = element(json_get_arr(plain, "spec/template/spec/containers"), "name", "guard");
 	cr_expect(!has_arg(guard, "--tls-cert=/etc/tls/tls.crt") && has_arg(guard, "--tee=tpm"));
+}
+
+/* ---- a writable repository */
+
+#define WRITABLE(layout, value) layout ",\"" MODEL_KBSCONFIG_WRITABLE "\":\"" value "\""
+
+Test(render_kbsconfig, a_writable_repository_is_filled_before_the_start)
+{
+	static const char *const rows[] = {"null", WRITABLE("null", "false")};
+	cleanup_json struct json_object *d = NULL, *other = NULL;
+	cleanup_free char *got = NULL;
+	struct json_object *init, *mounts;
+
+	put_all(CURRENT);
+	d = deployment(with("{" ALL "}", WRITABLE("null", "true")));
+	got = mounted(d, "kbs", STORAGE "/repository");
+	cr_assert_str_eq(got, "repository-dir||emptyDir{\"medium\":\"Memory\"}");
+	init = json_get_arr(d, "spec/template/spec/initContainers");
+	cr_assert_eq(json_object_array_length(init), 1);
+	init = json_object_array_get_idx(init, 0);
+	cr_expect_str_eq(json_get_str(init, "image"), render_kbsconfig_images_default.operator_);
+	cr_expect(json_get_bool(init, "securityContext/readOnlyRootFilesystem", false));
+	cr_expect(has_arg(init, "--seed-resources"));
+	mounts = json_get_arr(init, "volumeMounts");
+	cr_assert_eq(json_object_array_length(mounts), 2);
+	cr_expect(has_arg(
+		init, json_get_str(element(mounts, "name", "repository-dir"), "mountPath")));
+	cr_expect(!json_get_bool(element(mounts, "name", "repository-dir"), "readOnly", false));
+	cr_expect(has_arg(init, json_get_str(element(mounts, "name", "resources"), "mountPath")));
+	cr_assert(element(json_get_arr(d, "spec/template/spec/volumes"), "name", "resources"));
+	/* Without it, and without anything to copy. */
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cleanup_json struct json_object *plain = deployment(with("{" ALL "}", rows[i]));
+
+		cr_expect_null(json_get(plain, "spec/template/spec/initContainers"));
+	}
+	other = deployment(with("{\"kbsConfigMapName\":\"conf\"}", WRITABLE("null", "true")));
+	cr_expect_null(json_get(other, "spec/template/spec/initContainers"));
+}
+
+/* The copy does not follow the Secret. */
+Test(render_kbsconfig, a_resource_of_a_writable_repository_rolls_pods)
+{
+	cleanup_json struct json_object *before = NULL, *after = NULL;
+
+	put_all(CURRENT);
+	before = deployment(with("{" ALL "}", WRITABLE("null", "true")));
+	put(true, "res.1", "key1", "other");
+	after = deployment(model_kbsconfig(config));
+	cr_assert_str_neq(hash_of(before), hash_of(after));
 }
 
 /* ---- names */
@@ -604,6 +654,12 @@ Test(render_kbsconfig, the_first_fault_is_named)
 		{"{\"kbsConfigMapName\":\"new\",\"kbsRvpsRefValuesConfigMapName\":\"list\"}", NULL,
 			KBSCONFIG_INPUT_INVALID,
 			"ConfigMap list contains a list of reference values"},
+		{"{\"kbsConfigMapName\":\"new\"}", WRITABLE("null", "yes"), KBSCONFIG_INPUT_INVALID,
+			"writable-repository is neither true nor false"},
+		{"{\"kbsConfigMapName\":\"conf\"}", WRITABLE("null", "true"),
+			KBSCONFIG_INPUT_INVALID, "is for the current layout only. Remove it."},
+		{"{\"kbsConfigMapName\":\"conf\"}", WRITABLE("null", "false"),
+			KBSCONFIG_IS_INSTALLED, ""},
 		{"{\"kbsConfigMapName\":\"local\"}", GUARD("null", "snp"), KBSCONFIG_INPUT_INVALID,
 			"is neither tpm nor tpm+sample"},
 		{"{\"kbsConfigMapName\":\"conf\"}", GUARD("null", "tpm"), KBSCONFIG_INPUT_INVALID,

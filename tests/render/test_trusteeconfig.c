@@ -6,14 +6,18 @@
 
 #include "tec/base/json.h"
 #include "tec/base/toml.h"
+#include "tec/kobj/meta.h"
 #include "tec/render/kbstls.h"
 #include "tec/render/trusteeconfig.h"
 
-#define META(name) "\"metadata\":{\"name\":\"" name "\",\"uid\":\"u\",\"resourceVersion\":\"1\"}"
-
-static const struct model_trusteeconfig *tc(const char *spec)
+/* writable: the annotation; NULL: none. */
+static const struct model_trusteeconfig *tc_with(const char *writable, const char *spec)
 {
-	cleanup_free char *text = xasprintf("{" META("t") ",\"spec\":%s}", spec);
+	cleanup_free char *mark = writable ? xasprintf("\"%s\"", writable) : xstrdup("null");
+	cleanup_free char *text =
+		xasprintf("{\"metadata\":{\"name\":\"t\",\"uid\":\"u\",\"resourceVersion\":\"1\","
+			  "\"annotations\":{\"" MODEL_KBSCONFIG_WRITABLE "\":%s}},\"spec\":%s}",
+			mark, spec);
 	cleanup_json struct json_object *o = json_tokener_parse(text);
 	struct err err = ERR_INIT;
 	const struct kobj *k = model_trusteeconfig_extract(o, &err);
@@ -21,6 +25,11 @@ static const struct model_trusteeconfig *tc(const char *spec)
 	cr_assert(k, "%s", err.text);
 	cr_assert_null(model_trusteeconfig(k)->problem);
 	return model_trusteeconfig(k);
+}
+
+static const struct model_trusteeconfig *tc(const char *spec)
+{
+	return tc_with(NULL, spec);
 }
 
 #define PERMISSIVE "{\"profileType\":\"Permissive\"}"
@@ -250,6 +259,48 @@ Test(render_trusteeconfig, a_kbsconfig_as_made_needs_no_patch)
 		again = patch(specs[i], i == 1 ? OWNED("Restricted") : OWNED("Permissive"), text);
 		cr_assert_str_eq(again, "nothing");
 		kobj_unref(&t->obj);
+	}
+}
+
+/* The one of the TrusteeConfig is in force. */
+Test(render_trusteeconfig, a_writable_repository_is_that_of_the_trusteeconfig)
+{
+	static const char *const rows[][3] = {
+		/* its own, the KbsConfig's, that of the KbsConfig afterwards */
+		{NULL, NULL, NULL},
+		{"true", NULL, "true"},
+		{"false", "true", "false"},
+		{NULL, "true", "gone"},
+		{"true", "true", NULL},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct model_trusteeconfig *t = tc_with(rows[i][0], PERMISSIVE);
+		cleanup_json struct json_object *whole = render_child_kbsconfig(t, "ns", NULL);
+		cleanup_free char *spec = json_text(json_get_obj(whole, "spec"));
+		cleanup_free char *have =
+			rows[i][1] ? xasprintf("\"%s\"", rows[i][1]) : xstrdup("null");
+		cleanup_strbuf struct strbuf meta = STRBUF_INIT;
+		const struct model_kbsconfig *k;
+		cleanup_json struct json_object *o = NULL;
+		struct json_object *marks, *value = NULL;
+
+		strbuf_addf(&meta,
+			"\"annotations\":{\"trusted-execution-clusters.io/profile\":\"Permissive\","
+			"\"" MODEL_KBSCONFIG_WRITABLE "\":%s},"
+			"\"ownerReferences\":[{\"uid\":\"u\",\"controller\":true}]",
+			have);
+		k = kbs(strbuf_str(&meta), spec);
+		o = render_child_kbsconfig(t, "ns", k);
+		marks = json_get_obj(o, "metadata/annotations");
+		cr_expect_eq(
+			marks && json_object_object_get_ex(marks, MODEL_KBSCONFIG_WRITABLE, &value),
+			rows[i][2] != NULL, "%zu", i);
+		cr_expect(str_eq(json_object_get_string(value),
+				  str_eq(rows[i][2], "gone") ? NULL : rows[i][2]),
+			"%zu", i);
+		cr_expect(str_eq(kobj_annotation(whole, MODEL_KBSCONFIG_WRITABLE), rows[i][0]));
+		kobj_unref(&t->obj);
+		kobj_unref(&k->obj);
 	}
 }
 

@@ -13,6 +13,8 @@
 /* Annotation: "legacy" or "current" overrides what kbs-config.toml suggests. */
 #define MODEL_KBSCONFIG_GUARD  "trusted-execution-clusters.io/trustee-guard"
 #define MODEL_KBSCONFIG_LAYOUT "trusted-execution-clusters.io/trustee-layout"
+/* Annotation: "true" copies the Secrets of kbsSecretResources into a volume that Trustee can write. */
+#define MODEL_KBSCONFIG_WRITABLE "trusted-execution-clusters.io/writable-repository"
 /* Annotation: profile of the TrusteeConfig for which it was made. */
 #define MODEL_KBSCONFIG_PROFILE "trusted-execution-clusters.io/profile"
 #define MODEL_KBSCONFIG_ALL     "*" /* value of index 0 for every object; index 1 is the uid */
@@ -78,6 +80,7 @@ struct model_kbsconfig {
 	const char *env;       /* JSON object; NULL: none */
 	const char *layout;    /* the annotation */
 	const char *guard;     /* the annotation; NULL: absent */
+	const char *writable;  /* the annotation */
 	const char *problem;   /* why a part of spec is unusable; NULL: none */
 	const char *owner_uid; /* controller: its TrusteeConfig */
 	const char *owners;    /* JSON: all owners, when none is the controller; NULL: none */

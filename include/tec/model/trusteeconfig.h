@@ -43,6 +43,7 @@ struct model_trusteeconfig {
 	const char *https_secret, *token_secret, *volume; /* NULL: not given */
 	/* Lines of kbs-config.toml, each with its line end; never NULL unless problem is set. */
 	const char *tls;
+	const char *writable;          /* annotation MODEL_KBSCONFIG_WRITABLE */
 	const char *problem;           /* why a part of spec is unusable; NULL: none */
 	const char *description, *ref; /* from status: statusDescription, kbsConfigRef.name */
 	struct kobj_cond cond[TRUSTEECONFIG_N_CONDS];

@@ -5,7 +5,8 @@
  *
  * A hash in the Pod template covers everything that Trustee reads only at start (configuration,
  * policies, reference values, certificates, keys), so a change of it is a rollout. Resources are
- * not covered: their volume follows the Secrets while Trustee runs.
+ * not covered: their volume follows the Secrets while Trustee runs. A writable repository is a copy
+ * that an init container makes, so the hash covers its Secrets, too.
  */
 #ifndef TEC_RENDER_KBSCONFIG_H
 #define TEC_RENDER_KBSCONFIG_H
@@ -23,7 +24,7 @@
 /* kbs-config.toml says which Trustee can read it (tec-trustee(7) has the table). */
 struct render_kbsconfig_images {
 	const char *kbs, *kbs_microservices, *kbs_legacy, *kbs_v0_18, *kbs_v0_20, *as, *rvps,
-		*guard; /* never NULL */
+		*operator_; /* never NULL */
 	/* Images that run and are kept, render_kbsconfig_kept(); NULL: none. */
 	const char *kept;
 };
