@@ -937,9 +937,22 @@ static void on_our_secret(void *arg, const struct kobj *was, const struct kobj *
 		follow_kind_check(f);
 }
 
+/* Leave out the Secrets of AttestationKeys, half of all: the keys are in the AttestationKeys, too. */
+static struct kobj *extract_secret(struct json_object *o, struct err *err)
+{
+	struct kobj *secret = model_secret_extract(o, err);
+
+	if (!secret || model_secret(secret)->shape != MODEL_SECRET_AK)
+		return secret;
+	kobj_unref(secret);
+	return NULL;
+}
+
 /* All four kinds exist for life and are switched on and off by check(). */
 struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct caches *caches)
 {
+	static const struct k8s_cache_type secrets = {
+		extract_secret, sizeof(struct model_secret), NULL, 0};
 	struct ctl_follow *f = xcalloc(1, sizeof(*f));
 	struct caches *theirs = &f->source.caches;
 
@@ -950,8 +963,9 @@ struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct caches *cach
 	f->source = (struct follow_source){.env = env, .f = f, .caches = CACHES_INIT};
 	/* The caches exist for life, so that listeners need not be added at each connection. */
 	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
-		theirs->cache[follow_kinds[i]] =
-			k8s_cache_new(&caches_kinds[follow_kinds[i]].cache);
+		theirs->cache[follow_kinds[i]] = k8s_cache_new(
+			follow_kinds[i] == CACHES_SECRETS ? &secrets
+							  : &caches_kinds[follow_kinds[i]].cache);
 	k8s_cache_listen(theirs->configmaps, on_configmap, &f->source);
 	k8s_cache_listen(theirs->clusters, on_cluster, f);
 	f->kind[FOLLOW_CLUSTER] = follow_cluster_new(f);
