@@ -5,7 +5,10 @@
  * added, which makes up for everything missed. A settled key is stepped again within about an
  * hour: the objects of `keys` by a walk in slices, one about every minute, so that a settled key
  * costs no memory; any other key by its own deadline. When all objects of `keys` must be stepped,
- * as at the start, the walk makes one round as fast as the queue is worked off.
+ * as at the start, the walk makes one round as fast as the queue is worked off: the next slice is
+ * queued when every key that was due with the last one had a step. So a key that needs several
+ * has them before most others have their first one, and few keys have an act at any time. A name is
+ * in the same slice of every cache.
  */
 #include "config.h"
 
@@ -19,10 +22,10 @@
 #include "tec/loop/timer.h"
 
 #define CACHES_MAX 8
+#define KEYS_MAX   2
 #define RESYNC_MS  (60 * 60 * 1000)
-#define N_SLICES   64   /* slices of a walk, which takes RESYNC_MS; a power of two */
-#define TURN       64   /* keys worked per turn of the loop (loop/queue.h) */
-#define HURRY_MS   1000 /* maximum time between two slices of a fast walk */
+#define N_SLICES   64 /* slices of a walk, which takes RESYNC_MS; a power of two */
+#define TURN       64 /* keys worked per turn of the loop (loop/queue.h) */
 
 struct watched {
 	struct ctl_runner *runner;
@@ -43,30 +46,42 @@ struct ctl_runner {
 	struct queue *queue; /* owned */
 	struct watched watched[CACHES_MAX];
 	size_t n_watched;
-	const struct k8s_cache *keys; /* borrowed; NULL: keys are not names of objects */
-	struct timer walk;            /* while on, with `keys` */
-	unsigned slice;               /* the next slice of the walk */
-	unsigned hurry;               /* slices left of a fast round */
-	const struct op_scope *ops;   /* borrowed; NULL: no bound on requests in flight */
+	const struct k8s_cache *keys[KEYS_MAX]; /* borrowed */
+	size_t n_keys;                          /* 0: keys are not names of objects */
+	struct timer walk;                      /* while on, with `keys` */
+	unsigned slice;                         /* the next slice of the walk */
+	unsigned hurry;                         /* slices left of a fast round */
+	size_t ahead;                           /* steps before the next slice of a fast round */
+	const struct op_scope *ops;             /* borrowed; NULL: no bound on requests in flight */
 	enum runner_state state;
 	bool full; /* paused, because too many requests are in flight */
 };
 
+/* Tell whether the walk comes to this key. */
+static bool is_walked(const struct ctl_runner *r, const char *name)
+{
+	for (size_t i = 0; i < r->n_keys; i++)
+		if (k8s_cache_find(r->keys[i], name))
+			return true;
+	return false;
+}
+
 /* Run one step. Pauses the queue when too many requests are in flight, and lets a fast walk
- * continue when the queue is empty. */
+ * continue. */
 static struct queue_next work(void *arg, const char *key)
 {
 	struct ctl_runner *r = arg;
 	const struct kobj_key k = {.ns = r->ns, .name = key};
 	struct queue_next next = r->step(r->self, &k);
 
-	if (next.verdict == QUEUE_SETTLED && !(r->keys && k8s_cache_find(r->keys, key)))
+	if (next.verdict == QUEUE_SETTLED && !is_walked(r, key))
 		next.after_ms = RESYNC_MS;
 	if (r->state == RUNNER_ON && r->ops && r->ops->n >= CTL_RUNNER_IN_FLIGHT) {
 		r->full = true;
 		queue_pause(r->queue);
 	}
-	if (r->hurry > 0 && queue_due(r->queue) == 0)
+	r->ahead -= r->ahead > 0;
+	if (r->hurry > 0 && (r->ahead == 0 || queue_due(r->queue) == 0))
 		timer_set(&r->walk, 0);
 	return next;
 }
@@ -83,11 +98,13 @@ static void walk_on(void *arg)
 	struct ctl_runner *r = arg;
 
 	do {
-		k8s_cache_each_in(r->keys, r->slice, N_SLICES, wake_one, r);
+		for (size_t i = 0; i < r->n_keys; i++)
+			k8s_cache_each_in(r->keys[i], r->slice, N_SLICES, wake_one, r);
 		r->slice = (r->slice + 1) % N_SLICES;
 		r->hurry -= r->hurry > 0;
 	} while (r->hurry > 0 && queue_due(r->queue) < TURN);
-	timer_set(&r->walk, r->hurry > 0 ? HURRY_MS : RESYNC_MS / N_SLICES);
+	r->ahead = queue_due(r->queue);
+	timer_set(&r->walk, RESYNC_MS / N_SLICES);
 }
 
 /* The queue is paused until the runner is turned on. */
@@ -134,7 +151,8 @@ void ctl_runner_watch(struct ctl_runner *r, struct k8s_cache *cache, ctl_map_fn 
 
 void ctl_runner_keys(struct ctl_runner *r, const struct k8s_cache *keys)
 {
-	r->keys = keys;
+	assert(r->n_keys < KEYS_MAX);
+	r->keys[r->n_keys++] = keys;
 }
 
 void ctl_runner_bound(struct ctl_runner *r, const struct op_scope *ops)
@@ -145,6 +163,11 @@ void ctl_runner_bound(struct ctl_runner *r, const struct op_scope *ops)
 struct queue *ctl_runner_queue(struct ctl_runner *r)
 {
 	return r->queue;
+}
+
+bool ctl_runner_is_behind(const struct ctl_runner *r)
+{
+	return queue_due(r->queue) > 0 || r->hurry > 0;
 }
 
 /* Called whenever a request ends. */
@@ -159,8 +182,7 @@ void ctl_runner_resume(struct ctl_runner *r)
 /* While starting, keys of objects are left to the walk: otherwise all would be queued at once. */
 void ctl_runner_wake(struct ctl_runner *r, const char *name)
 {
-	if (r->state == RUNNER_OFF ||
-		(r->state == RUNNER_STARTS && r->keys && k8s_cache_find(r->keys, name)))
+	if (r->state == RUNNER_OFF || (r->state == RUNNER_STARTS && is_walked(r, name)))
 		return;
 	queue_add(r->queue, name);
 	ctl_runner_resume(r);
@@ -169,7 +191,7 @@ void ctl_runner_wake(struct ctl_runner *r, const char *name)
 /* Starts a fast round of the walk; a round in progress starts over. */
 void ctl_runner_wake_all(struct ctl_runner *r)
 {
-	assert(r->keys);
+	assert(r->n_keys > 0);
 	if (r->state != RUNNER_ON)
 		return;
 	r->hurry = N_SLICES;
@@ -199,7 +221,7 @@ void ctl_runner_on(struct ctl_runner *r)
 	if (r->state != RUNNER_OFF)
 		return;
 	r->state = RUNNER_ON;
-	if (r->keys)
+	if (r->n_keys > 0)
 		ctl_runner_wake_all(r);
 	r->state = RUNNER_STARTS;
 	for (size_t i = 0; i < r->n_watched; i++)

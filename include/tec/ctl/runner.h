@@ -5,8 +5,7 @@
  * never by a scan; without a change, a key is stepped again within about an hour. While
  * CTL_RUNNER_IN_FLIGHT requests are in flight, keys wait in the queue: a key costs far less memory
  * than a request, and its step will decide from newer state. Queued keys cost memory, too: when
- * all objects must be stepped, they are queued in slices, the next one when the last is worked off
- * or after a second.
+ * all objects must be stepped, they are queued in slices, the next one when the last had its steps.
  */
 #ifndef TEC_CTL_RUNNER_H
 #define TEC_CTL_RUNNER_H
@@ -34,8 +33,9 @@ void ctl_runner_free(struct ctl_runner *r);
 void ctl_runner_bound(struct ctl_runner *r, const struct op_scope *ops);
 void ctl_runner_resume(struct ctl_runner *r);
 struct queue *ctl_runner_queue(struct ctl_runner *r);
-/* The cache whose names are the keys of the runner (most of them, if not all), borrowed for
- * life. */
+/* A key is due, or not all those of ctl_runner_wake_all() are queued yet. */
+bool ctl_runner_is_behind(const struct ctl_runner *r);
+/* A cache whose names are keys of the runner, borrowed for life; at most two. */
 void ctl_runner_keys(struct ctl_runner *r, const struct k8s_cache *keys);
 void ctl_runner_watch(struct ctl_runner *r, struct k8s_cache *cache, ctl_map_fn map);
 void ctl_runner_wake(struct ctl_runner *r, const char *name);

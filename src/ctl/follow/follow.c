@@ -175,6 +175,9 @@ struct ctl_kind *follow_kind_new(
 	struct ctl_kind *k = ctl_kind_new(f->env, conf);
 
 	follow_kind(k)->f = f;
+	/* Objects of either side may need an act. All clusters are looked at under our own names. */
+	if (conf->of != CACHES_CLUSTERS)
+		ctl_runner_keys(k->runner, f->source.caches.cache[conf->of]);
 	for (const struct follow_watch *w = watches; w->here; w++) {
 		ctl_runner_watch(k->runner, k->caches->cache[w->of], w->here);
 		if (w->there)
@@ -711,8 +714,8 @@ static void say_names(
 /* While keys wait to be looked at, the counts are incomplete. */
 static bool is_looking(const struct ctl_follow *f)
 {
-	return queue_due(ctl_runner_queue(f->kind[FOLLOW_MACHINE]->runner)) > 0 ||
-	       queue_due(ctl_runner_queue(f->kind[FOLLOW_AK]->runner)) > 0;
+	return ctl_runner_is_behind(f->kind[FOLLOW_MACHINE]->runner) ||
+	       ctl_runner_is_behind(f->kind[FOLLOW_AK]->runner);
 }
 
 /* Determine the state of following; the first problem found wins, and `why` explains it. */
@@ -880,15 +883,8 @@ static void check(void *arg)
 		f->went_back = false;
 	} else if (!f->may_copy) {
 		count_missing(f);
-		/* Objects of either side may need an act: names of both are woken. */
-		for (int i = 0; i < FOLLOW_N_KINDS; i++) {
-			struct ctl_kind *k = f->kind[i];
-
-			if (i != FOLLOW_CLUSTER)
-				k8s_cache_each(
-					f->source.caches.cache[k->conf->of], follow_kind_wake, k);
-			ctl_kind_wake_all(k);
-		}
+		for (int i = 0; i < FOLLOW_N_KINDS; i++)
+			ctl_kind_wake_all(f->kind[i]);
 	}
 	f->may_copy = may_copy;
 	peer_check(f);
