@@ -1,60 +1,64 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of reference-counted strings. It releases its buckets with the last string, so that leak
+/* A table of reference-counted bytes; those of a text include its NUL. It releases its buckets with the last string, so that leak
  * checkers find nothing at exit. */
 #include "config.h"
 
 #include "tec/base/intern.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "tec/base/mem.h"
 #include "tec/base/table.h"
 
-struct text {
+struct copy {
 	struct table_link link; /* link.owner: number of references */
-	char s[];
+	uint32_t len;
+	uint8_t bytes[];
 };
 
-static struct table texts;
+static struct table copies;
 
-/* Return the shared copy, so that equal strings have equal addresses. */
-const char *intern_ref(const char *text)
+/* Return the shared copy, so that equal bytes have equal addresses. */
+const uint8_t *intern_ref_bytes(const void *bytes, size_t len)
 {
-	uint32_t hash;
-	struct text *t;
-	size_t len;
+	uint32_t hash = table_hash(bytes, len);
+	struct copy *c;
 
-	if (!text)
-		return NULL;
-	len = strlen(text);
-	hash = table_hash(text, len);
-	TABLE_WITH_HASH (t, link, &texts, hash) {
-		if (strcmp(t->s, text) == 0) {
-			assert(t->link.owner < UINT32_MAX);
-			t->link.owner++;
-			return t->s;
+	assert(len <= UINT32_MAX);
+	TABLE_WITH_HASH (c, link, &copies, hash) {
+		if (c->len == len && memcmp(c->bytes, bytes, len) == 0) {
+			assert(c->link.owner < UINT32_MAX);
+			c->link.owner++;
+			return c->bytes;
 		}
 	}
-	t = xmalloc(offsetof(struct text, s) + len + 1);
-	memcpy(t->s, text, len + 1);
-	t->link.owner = 1;
-	table_add(&texts, &t->link, hash);
-	return t->s;
+	c = xmalloc(offsetof(struct copy, bytes) + len);
+	memcpy(c->bytes, bytes, len);
+	c->len = (uint32_t)len;
+	c->link.owner = 1;
+	table_add(&copies, &c->link, hash);
+	return c->bytes;
 }
 
-/* The string is inside its struct, so the pointer alone leads to it. */
-void intern_unref(const char *interned)
+const char *intern_ref(const char *text)
 {
-	struct text *t;
+	return text ? (const char *)intern_ref_bytes(text, strlen(text) + 1) : NULL;
+}
+
+/* The copy is inside its struct, so the pointer alone leads to it. */
+void intern_unref(const void *interned)
+{
+	struct copy *c;
 
 	if (!interned)
 		return;
-	t = container_of((char *)(uintptr_t)interned, struct text, s);
-	assert(t->link.owner > 0);
-	if (--t->link.owner > 0)
+	c = container_of((uint8_t *)(uintptr_t)interned, struct copy, bytes);
+	assert(c->link.owner > 0);
+	if (--c->link.owner > 0)
 		return;
-	table_remove(&texts, &t->link);
-	free(t);
-	if (texts.n == 0)
-		table_fini(&texts);
+	table_remove(&copies, &c->link);
+	free(c);
+	if (copies.n == 0)
+		table_fini(&copies);
 }

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "tec/base/intern.h"
 
@@ -25,4 +26,18 @@ Test(intern, of_nothing_there_is_no_copy)
 {
 	cr_assert_null(intern_ref(NULL));
 	intern_unref(NULL);
+}
+
+Test(intern, bytes_of_another_length_are_another_copy)
+{
+	const uint8_t key[] = {0x30, 0, 0x82, 0};
+	const uint8_t *a = intern_ref_bytes(key, 4), *b = intern_ref_bytes(key, 3);
+
+	cr_assert_neq(a, b);
+	cr_assert_neq(a, key);
+	cr_assert_eq(memcmp(a, key, 4), 0);
+	cr_assert_eq(intern_ref_bytes(key, 4), a);
+	intern_unref(a);
+	intern_unref(a);
+	intern_unref(b);
 }
