@@ -2,8 +2,8 @@
 /*
  * AttestationKey as a compact struct. The key is parsed here, once: a reader that sees spki_sha256
  * knows that the key is usable. Of a PEM in the form that all our writers use, only the DER is
- * kept, which is two thirds of its size; of any other spelling, the text is kept as well. A
- * publicKey that is not a usable key is legal (keys created through the API are matched by uuid
+ * kept, which is two thirds of its size; of any other spelling, the text is kept as well. The DER
+ * and its hash are shared with the same key of a followed operator and with the Machine. A publicKey that is not a usable key is legal (keys created through the API are matched by uuid
  * alone) and is kept as stored.
  */
 #include "config.h"
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/base/intern.h"
 #include "tec/base/json.h"
 #include "tec/kobj/gvk.h"
 #include "tec/kobj/owner.h"
@@ -60,13 +61,20 @@ static void pack_key(struct kobj_pack *pack, const char *text, struct model_ak *
 	a->public_hash = str_hash(text, strlen(text));
 	if (pki_spki_parse_pem(text, strlen(text), &spki, &ignored) == 0) {
 		a->der_len = (uint16_t)spki.der_len;
-		kobj_pack_bytes(pack, AT(der), spki.der, spki.der_len);
+		a->der = intern_ref_bytes(spki.der, spki.der_len);
 		bytes_to_hex(spki.sha256, SHA256_LEN, hex);
-		kobj_pack_str(pack, AT(spki_sha256), hex);
+		a->spki_sha256 = intern_ref(hex);
 		pki_spki_to_pem(&spki, &pem);
 	}
 	if (!str_eq(pem.data, text))
 		kobj_pack_str(pack, AT(text), text);
+}
+
+/* The fini of struct kobj. */
+static void release(struct kobj *o)
+{
+	intern_unref(model_ak(o)->der);
+	intern_unref(model_ak(o)->spki_sha256);
 }
 
 /* Only a missing publicKey is refused: an unusable one is a fact that the controller reports. Marks
@@ -93,6 +101,7 @@ struct kobj *model_ak_extract(struct json_object *o, struct err *err)
 	a.withheld = model_mark(o, MODEL_WITHHELD_ANNOTATION) != NULL;
 	kobj_pack_str(&pack, AT(approved_at), model_mark(o, MODEL_APPROVED_AT_ANNOTATION));
 	kobj_cond_read(&pack, o, model_ak_cond_types, AK_N_CONDS, a.cond, AT(cond));
+	a.obj.fini = release;
 	return kobj_pack_finish(&pack, &a, sizeof(a));
 }
 

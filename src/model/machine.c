@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/base/intern.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/base/uuid.h"
@@ -79,11 +80,18 @@ static void pack_marks(struct kobj_pack *pack, struct json_object *o, struct mod
 	kobj_pack_str(pack, AT(bound_at), model_mark(o, MODEL_BOUND_AT_ANNOTATION));
 	if (spki && is_hash(spki + 1)) {
 		pack_part(pack, AT(bound_key), key, (size_t)(spki - key));
-		kobj_pack_str(pack, AT(bound_spki), spki + 1);
+		m->bound_spki = intern_ref(spki + 1);
 	}
 	pack_part(pack, AT(delivered_at), sent,
 		sent ? strlen(sent) - (m->recalled ? strlen(MODEL_DELIVERED_REVOKED) : 0) : 0);
 	kobj_pack_str(pack, AT(old_key_sha256), is_hash(old) ? old : NULL);
+}
+
+/* The fini of struct kobj. */
+static void release(struct kobj *o)
+{
+	intern_unref(model_machine(o)->bound_spki);
+	intern_unref(model_machine(o)->owner_uid);
 }
 
 /* Parse a time; 0 when it is absent or not RFC 3339. */
@@ -115,8 +123,9 @@ struct kobj *model_machine_extract(struct json_object *o, struct err *err)
 	kobj_pack_str(&pack, AT(id), id);
 	pack_marks(&pack, o, &m);
 	kobj_pack_other_finalizers(&pack, AT(finalizers), o, MODEL_MACHINE_FINALIZER);
-	kobj_pack_str(&pack, AT(owner_uid), kobj_owner_controller(o));
+	m.owner_uid = intern_ref(kobj_owner_controller(o));
 	kobj_cond_read(&pack, o, model_machine_cond_types, MACHINE_N_CONDS, m.cond, AT(cond));
+	m.obj.fini = release;
 	return kobj_pack_finish(&pack, &m, sizeof(m));
 }
 

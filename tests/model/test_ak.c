@@ -6,6 +6,7 @@
 #include "tec/base/bytes.h"
 #include "tec/base/json.h"
 #include "tec/model/ak.h"
+#include "tec/model/machine.h"
 #include "tec/model/mark.h"
 #include "tec/pki/spki.h"
 
@@ -144,6 +145,29 @@ static void annotate_mark(struct json_object *o, const char *name, const char *p
 	cleanup_free char *text = model_mark_text(json_get_str(o, "metadata/uid"), payload);
 
 	annotate(o, name, text);
+}
+
+/* A follower has each AttestationKey and its Machine twice. */
+Test(model_ak, the_same_key_is_in_memory_once)
+{
+	struct pki_spki spki;
+	cleanup_free char *pem = make_pem(0, &spki);
+	cleanup_json struct json_object *there = server_copy(model_ak_new_json("ak-1", pem, UUID));
+	cleanup_json struct json_object *here = server_copy(model_ak_new_json("ak-1", pem, UUID));
+	cleanup_json struct json_object *machine =
+		server_copy(model_machine_new_json(UUID, "tec", "c-1", false));
+	struct err err = ERR_INIT;
+	const struct kobj *a = model_ak_extract(there, &err);
+	cleanup_kobj const struct kobj *b = model_ak_extract(here, &err), *m = NULL;
+	cleanup_free char *bound = xasprintf("k-1 %s", model_ak(b)->spki_sha256);
+
+	cr_assert_eq(model_ak(a)->der, model_ak(b)->der);
+	cr_assert_eq(model_ak(a)->spki_sha256, model_ak(b)->spki_sha256);
+	annotate_mark(machine, MODEL_BOUND_KEY_ANNOTATION, bound);
+	m = model_machine_extract(machine, &err);
+	cr_assert_eq(model_machine(m)->bound_spki, model_ak(b)->spki_sha256);
+	kobj_unref(a);
+	assert_key(model_ak(b), pem);
 }
 
 Test(model_ak, marks_without_its_uid_count_for_nothing)

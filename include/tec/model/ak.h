@@ -48,9 +48,10 @@ struct model_ak {
 	struct kobj obj;
 	const char
 		*text; /* spec.publicKey; NULL: it is the PEM that pki_spki_to_pem() makes of der */
-	const uint8_t *der;       /* NULL: not a usable public key (pki/spki.h) */
+	/* References (base/intern.h); NULL: not a usable public key (pki/spki.h). */
+	const uint8_t *der;
+	const char *spki_sha256;  /* hex, of the DER */
 	uint64_t public_hash;     /* str_hash() of spec.publicKey, as in model_secret */
-	const char *spki_sha256;  /* hex, of the DER; NULL: no usable key */
 	const char *uuid;         /* NULL when unset */
 	const char *machine_seen; /* annotation */
 	const char *approved_at;  /* mark */

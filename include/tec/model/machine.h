@@ -67,16 +67,17 @@ struct model_machine {
 	bool withheld;     /* mark */
 	int64_t deleted_s; /* deletionTimestamp; 0: not being deleted */
 	/* From marks with this object's uid; NULL: absent. */
-	const char *announced;              /* hashes of disk keys, model_mark_announces() */
-	const char *bound_at;               /* when a key was first bound to it */
-	const char *bound_key, *bound_spki; /* uid of the AttestationKey, SHA-256 of its SPKI */
-	const char *delivered_at;           /* set: the disk key may have been delivered */
-	bool recalled;                      /* ... and was revoked everywhere */
+	const char *announced; /* hashes of disk keys, model_mark_announces() */
+	const char *bound_at;  /* when a key was first bound to it */
+	/* uid of the AttestationKey; SHA-256 of its SPKI, a reference (base/intern.h) */
+	const char *bound_key, *bound_spki;
+	const char *delivered_at; /* set: the disk key may have been delivered */
+	bool recalled;            /* ... and was revoked everywhere */
 	int64_t attested_s; /* when its disk key was last given to a node, to a day; 0: unknown */
 	/* Written by version 0.1.0, a hash without a uid: proves nothing. */
 	const char *old_key_sha256;
 	const char *finalizers; /* JSON array of finalizers other than ours; NULL: none */
-	const char *owner_uid;  /* controller, NULL: none */
+	const char *owner_uid;  /* controller, a reference: the same for most; NULL: none */
 	unsigned n_owners;
 	struct kobj_cond cond[MACHINE_N_CONDS];
 };
