@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines are collected in any order and sorted, because two clusters list their objects differently.
- * Each line is canonical JSON, so that no text can imitate another line. */
+/*
+ * The lines are sorted, because two clusters list their objects differently: the kinds in the order
+ * of their names, Machines and AttestationKeys by what their lines begin with, so that only lines
+ * with the same beginning are in memory. Each line is canonical JSON, so that no text can imitate
+ * another line.
+ */
 #include "config.h"
 
 #include "tec/caches/digest.h"
@@ -21,8 +25,9 @@
 struct lines {
 	const struct caches *caches;
 	struct caches_digest *out;
-	char **v; /* owned */
+	char **v; /* owned; not hashed yet */
 	size_t n, cap;
+	struct bytes_sha256_run run;
 };
 
 /* Take one fact and keep it as a line; sorting and hashing come later. */
@@ -38,6 +43,17 @@ static void add_line(struct lines *l, struct json_object *take_array)
 		l->v = xreallocarray(l->v, l->cap, sizeof(*l->v));
 	}
 	l->v[l->n++] = strbuf_steal(&text);
+}
+
+/* Hash the lines collected so far; later ones are behind them in the order. */
+static void flush(struct lines *l)
+{
+	qsort(l->v, l->n, sizeof(*l->v), str_order);
+	for (size_t i = 0; i < l->n; i++) {
+		bytes_sha256_add(&l->run, l->v[i], strlen(l->v[i]));
+		free(l->v[i]);
+	}
+	l->n = 0;
 }
 
 static struct json_object *line(const char *kind)
@@ -66,7 +82,7 @@ static void add_machine(void *arg, const struct kobj *o)
 	char hex[SHA256_HEX_LEN + 1] = "";
 	struct json_object *a;
 
-	if (!counts(o) || !m->id_valid)
+	if (!counts(o))
 		return;
 	if (caches_cluster_withholds(l->caches, m->withheld) && !model_machine_delivered(m))
 		return;
@@ -85,7 +101,7 @@ static void add_ak(void *arg, const struct kobj *o)
 	const struct model_ak *ak = model_ak(o);
 	struct json_object *a;
 
-	if (!counts(o) || !ak->spki_sha256)
+	if (!counts(o))
 		return;
 	if (caches_cluster_withholds(l->caches, ak->withheld) && !ak->approved_at)
 		return;
@@ -110,6 +126,60 @@ static void add_image(void *arg, const struct kobj *o)
 	l->out->images++;
 }
 
+/* ---- objects in the order of their lines */
+
+struct object {
+	const char *key; /* hexadecimal digits after the kind; borrowed */
+	const struct kobj *o;
+};
+
+struct objects {
+	struct object *v; /* owned */
+	size_t n;
+	const char *(*key)(const struct kobj *o); /* NULL: the object has no line */
+};
+
+static const char *machine_key(const struct kobj *o)
+{
+	return model_machine(o)->id_valid ? model_machine(o)->id : NULL;
+}
+
+static const char *ak_key(const struct kobj *o)
+{
+	return model_ak(o)->spki_sha256;
+}
+
+static void collect(void *arg, const struct kobj *o)
+{
+	struct objects *all = arg;
+	const char *key = all->key(o);
+
+	if (key)
+		all->v[all->n++] = (struct object){key, o};
+}
+
+static int key_order(const void *a, const void *b)
+{
+	return strcmp(((const struct object *)a)->key, ((const struct object *)b)->key);
+}
+
+/* The keys of a kind are of one length and need no escapes, so lines are ordered as their keys. */
+static void add_all(struct lines *l, const struct k8s_cache *cache,
+	const char *(*key)(const struct kobj *o), void (*add)(void *lines, const struct kobj *o))
+{
+	struct objects all = {xcalloc(k8s_cache_count(cache) + 1, sizeof(*all.v)), 0, key};
+
+	k8s_cache_each(cache, collect, &all);
+	qsort(all.v, all.n, sizeof(*all.v), key_order);
+	for (size_t i = 0; i < all.n; i++) {
+		if (i > 0 && key_order(&all.v[i - 1], &all.v[i]) != 0)
+			flush(l);
+		add(l, all.v[i].o);
+	}
+	flush(l);
+	free(all.v);
+}
+
 /* DIGEST_VERSION separates forms: digests of different forms never match by accident. Entries with
  * values that are refused do not count, so they make no difference; of spec, only the members count
  * that decide what nodes must prove and who gets keys. */
@@ -125,13 +195,15 @@ void caches_digest(const struct caches *s, struct caches_digest *out)
 		json_parse(text, strlen(text), &json_limits_object, &ignored);
 	struct json_object *said = json_obj();
 	struct lines l = {.caches = s, .out = out};
-	cleanup_sha256 struct bytes_sha256_run run;
 	uint8_t sha256[SHA256_LEN];
 
 	memset(out, 0, sizeof(*out));
-	k8s_cache_each(s->machines, add_machine, &l);
-	k8s_cache_each(s->aks, add_ak, &l);
+	bytes_sha256_init(&l.run);
+	bytes_sha256_add(&l.run, DIGEST_VERSION, strlen(DIGEST_VERSION));
+	add_all(&l, s->aks, ak_key, add_ak);
 	k8s_cache_each(s->images, add_image, &l);
+	flush(&l);
+	add_all(&l, s->machines, machine_key, add_machine);
 	for (size_t i = 0; pcrs && pcrs->pcrs && i < pcrs->pcrs->n; i++) {
 		const struct model_pcrs_entry *e = &pcrs->pcrs->v[i];
 
@@ -142,14 +214,9 @@ void caches_digest(const struct caches *s, struct caches_digest *out)
 		if (json_get(spec, members[i]))
 			json_add(said, members[i], json_object_get(json_get(spec, members[i])));
 	add_line(&l, json_push(line("spec"), said));
-	qsort(l.v, l.n, sizeof(*l.v), str_order);
-	bytes_sha256_init(&run);
-	bytes_sha256_add(&run, DIGEST_VERSION, strlen(DIGEST_VERSION));
-	for (size_t i = 0; i < l.n; i++) {
-		bytes_sha256_add(&run, l.v[i], strlen(l.v[i]));
-		free(l.v[i]);
-	}
+	flush(&l);
 	free(l.v);
-	bytes_sha256_end(&run, sha256);
+	bytes_sha256_end(&l.run, sha256);
+	bytes_sha256_fini(&l.run);
 	bytes_to_hex(sha256, SHA256_LEN, out->hex);
 }

@@ -162,6 +162,33 @@ Test(caches_digest, names_uids_and_order_are_not_part_of_it)
 	cr_assert_str_eq(d.hex, "31f24f9fd0a70fb27ae9bfe4b5e2d1594e9d11adaf1c5b1ef4b8954beb30f5e8");
 }
 
+/* Two Machines with one ID, two AttestationKeys with one key: their lines differ behind it. */
+Test(caches_digest, equal_keys_are_in_the_order_of_their_lines)
+{
+	char hex[SHA256_HEX_LEN + 1];
+	cleanup_free char *marks = NULL, *rest = NULL;
+	cleanup_json struct json_object *spec = json_add_str(json_obj(), "publicKey", test_pem[0]);
+
+	root_sha256(hex);
+	marks = xasprintf(
+		",\"annotations\":{\"trusted-execution-clusters.io/luks-key-sha256\":\"u2 %s\"}",
+		hex);
+	rest = xasprintf(",\"spec\":%s", json_object_to_json_string(spec));
+	put_machine(&one, "c", "u0", ID_B);
+	put_machine(&one, "a", "u1", ID_A);
+	put(&one, CACHES_MACHINES, "b", "u2", marks, ",\"spec\":{\"id\":\"" ID_A "\"}");
+	put(&one, CACHES_MACHINES, "d", "u3", "", ",\"spec\":{\"id\":\"no UUID\"}");
+	put_secret(&one, ID_A, "u4", ROOT);
+	put_image(&one, "os", "u5", "");
+	put_ak(&one, "k", "u6", test_pem[1], false);
+	put_ak(&one, "l", "u7", test_pem[0], true);
+	put(&one, CACHES_AKS, "m", "u8", "", rest);
+	put_ak(&one, "n", "u9", "no key", true);
+	/* By a program of a few lines with hashlib. */
+	cr_assert_str_eq(
+		digest(&one), "a7188485bb68804c6b623fc243ade7aef8cb6784e80dc27758772ab4b9748d00");
+}
+
 Test(caches_digest, whatever_an_operator_decides_is_part_of_it)
 {
 	const char *pem = test_pem[0];
