@@ -60,8 +60,8 @@ struct secret {
 	uint8_t bytes[];
 };
 
-/* Slot sizes including the head; 48 fits a 32-byte key. */
-static const size_t class_len[] = {48, 64, 128, 256, 512, 1024, 2048, 4096, 8192};
+/* Slot sizes including the head; 48 fits a 32-byte key, 80 the content of a Machine's Secret. */
+static const size_t class_len[] = {48, 64, 80, 128, 256, 512, 1024, 2048, 4096, 8192};
 
 static struct {
 	struct slab_list with_room[N_CLASSES], full[N_CLASSES];
