@@ -944,11 +944,20 @@ static struct kobj *extract_secret(struct json_object *o, struct err *err)
 	return NULL;
 }
 
-/* All four kinds exist for life and are switched on and off by check(). */
-struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct caches *caches)
+/* Of the source, AttestationKeys are found by UUID only; the other indexes are for who decides. */
+static const struct k8s_cache_type *source_type(enum caches_of of)
 {
 	static const struct k8s_cache_type secrets = {
 		extract_secret, sizeof(struct model_secret), NULL, 0};
+	static const struct k8s_cache_type aks = {
+		model_ak_extract, sizeof(struct model_ak), model_ak_index, 1};
+
+	return of == CACHES_SECRETS ? &secrets : of == CACHES_AKS ? &aks : &caches_kinds[of].cache;
+}
+
+/* All four kinds exist for life and are switched on and off by check(). */
+struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct caches *caches)
+{
 	struct ctl_follow *f = xcalloc(1, sizeof(*f));
 	struct caches *theirs = &f->source.caches;
 
@@ -959,9 +968,7 @@ struct ctl_follow *ctl_follow_new(const struct ctl_env *env, struct caches *cach
 	f->source = (struct follow_source){.env = env, .f = f, .caches = CACHES_INIT};
 	/* The caches exist for life, so that listeners need not be added at each connection. */
 	for (int i = 0; i < FOLLOW_N_WATCHES; i++)
-		theirs->cache[follow_kinds[i]] = k8s_cache_new(
-			follow_kinds[i] == CACHES_SECRETS ? &secrets
-							  : &caches_kinds[follow_kinds[i]].cache);
+		theirs->cache[follow_kinds[i]] = k8s_cache_new(source_type(follow_kinds[i]));
 	k8s_cache_listen(theirs->configmaps, on_configmap, &f->source);
 	k8s_cache_listen(theirs->clusters, on_cluster, f);
 	f->kind[FOLLOW_CLUSTER] = follow_cluster_new(f);
