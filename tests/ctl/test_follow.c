@@ -6,9 +6,11 @@
 #include "config.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 #include "ctl/followed.h"
 #include "tec/base/clock.h"
+#include "tec/base/uuid.h"
 #include "tec/model/ak.h"
 #include "pcr/pcr_events.h"
 #include "tec/model/configmap.h"
@@ -78,6 +80,38 @@ Test(ctl_follow, six_writes_with_a_key_and_three_without)
 	fake_transport_forget(w.life->f);
 	world_run(&w, 3600 * 1000);
 	cr_assert_eq(writes(), 0);
+}
+
+static unsigned told;
+
+static void count_call(void *arg)
+{
+	told++;
+}
+
+static void count_calls(void)
+{
+	ctl_follow_listen(w.life->follow, count_call, NULL);
+}
+
+/* A listener looks at the whole cluster. */
+Test(ctl_follow, many_copies_are_told_in_few_notifications)
+{
+	char name[16], id[UUID_TEXT_LEN + 1];
+
+	source_with_nodes();
+	for (unsigned i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "n%u", i);
+		snprintf(id, sizeof(id), "33333333-2222-3333-4444-%012u", i);
+		world_machine(&src, name, id, NULL);
+	}
+	world_run(&src, SETTLE);
+	w.arm = count_calls;
+	told = 0;
+	follow();
+	in_step();
+	cr_assert(has(&kobj_machine, "n299"));
+	cr_assert_leq(told, 20, "%u", told);
 }
 
 static void be_self(struct world *of)

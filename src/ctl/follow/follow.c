@@ -29,7 +29,7 @@
 #include "tec/kobj/key.h"
 
 #define TICK_MS      5000 /* interval of checks while nothing else happens */
-#define SOON_MS      500  /* delay of a check after changes that concern every key */
+#define SOON_MS      500  /* delay of a check, or of a notification, after changes of many keys */
 #define SEEN_S       10   /* interval of notifications if only seen_s changes */
 #define TELL_S       3600 /* interval of Events about the same problem */
 #define MISSING_MIN  3    /* this many missing copies, and 1 / MISSING_PART of all, are too many */
@@ -793,21 +793,28 @@ static void tell_stale(struct ctl_follow *f, const struct model_cluster *c)
 		f->is.why);
 }
 
-/* Publish the state. Listeners write it into status, so a change of seen_s alone is told at most
- * every SEEN_S. */
+/* Publish the state. Listeners write it into status and look at the whole cluster, so a change of
+ * seen_s alone is told at most every SEEN_S, and one of `behind`, which each key makes, at most
+ * every SOON_MS. */
 static void tell(struct ctl_follow *f, const struct ctl_follow_state *now)
 {
-	bool other = now->is != f->is.is || now->behind != f->is.behind ||
-		     !str_eq(now->peer, f->is.peer) || !str_eq(now->uid, f->is.uid) ||
-		     now->epoch != f->is.epoch || now->decides_too != f->is.decides_too ||
-		     !str_eq(now->why, f->is.why);
+	bool other = now->is != f->is.is || !str_eq(now->peer, f->is.peer) ||
+		     !str_eq(now->uid, f->is.uid) || now->epoch != f->is.epoch ||
+		     now->decides_too != f->is.decides_too || !str_eq(now->why, f->is.why);
+	bool counts = now->behind != f->told_behind;
 
 	if (now->is != f->is.is)
 		log_info(NULL, "following", "state=%d count=%zu reason=%s", (int)now->is,
 			now->behind, log_esc(now->why));
 	f->is = *now;
-	if (!other && now->seen_s - f->told_seen_s < SEEN_S)
+	if (!other && counts && clock_boot_ms() - f->told_ms < SOON_MS) {
+		follow_kind_check_soon(f);
 		return;
+	}
+	if (!other && !counts && now->seen_s - f->told_seen_s < SEEN_S)
+		return;
+	f->told_behind = now->behind;
+	f->told_ms = clock_boot_ms();
 	f->told_seen_s = now->seen_s;
 	call(&f->listeners);
 }

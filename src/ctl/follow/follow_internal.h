@@ -116,6 +116,8 @@ struct ctl_follow {
 	char spec_why[512]; /* why spec is not in step; "": it is */
 	struct ctl_follow_state is;
 	int64_t told_seen_s;   /* is.seen_s at the last notification */
+	size_t told_behind;    /* is.behind, likewise */
+	uint64_t told_ms;      /* boot clock of the last notification */
 	int64_t told_stale_s;  /* when the last Event SourceAway was posted */
 	const char *told_peer; /* reason of the last Event about the peer, static; NULL: none */
 	int64_t told_peer_s;
