@@ -48,26 +48,42 @@ static const char *error_body(struct strbuf *out, int status, const char *messag
 	return "application/json";
 }
 
+/* The Machine of this id, of several the oldest; NULL: none. */
+static const struct kobj *machine_of(const struct srv_env *env, const char *uuid)
+{
+	return env->caches->machines ? k8s_cache_first(env->caches->machines, 0, uuid) : NULL;
+}
+
+/* Both Machines say it: people look at the new one, which waits, and the key belongs to the old one. */
+static void tell_reregistered(const struct srv_env *env, const char *have_uuid, const char *uuid)
+{
+	const struct kobj *old = machine_of(env, have_uuid), *new = machine_of(env, uuid);
+
+	if (!env->events || !old)
+		return;
+	k8s_events_post(env->events, &kobj_machine, old, K8S_EVENT_WARNING, "KeyReregistered",
+		"Register",
+		"The attestation key of this Machine was registered again for machine id %s (a reinstalled "
+		"node?). It stays bound to this Machine. To release it: tecctl rebind %s. Then boot the node.",
+		uuid, old->name);
+	if (new)
+		k8s_events_post(env->events, &kobj_machine, new, K8S_EVENT_WARNING,
+			"KeyOfAnotherMachine", "Register",
+			"A node registered for this Machine with the attestation key of Machine %s (the same node, "
+			"installed again?). To release the key from that Machine: tecctl rebind %s. Then boot the node.",
+			old->name, old->name);
+}
+
 /* Answer for a key that exists. With the same uuid (or if the request or the stored key has none)
  * the registration is complete; with another uuid an administrator must rebind the key. */
 static void reply_duplicate(
 	const struct srv_env *env, struct httpd_req *r, const char *have_uuid, const char *uuid)
 {
-	const struct kobj *machine;
-
 	if (!*uuid || !have_uuid || str_eq(have_uuid, uuid)) {
 		httpd_reply_error(r, 409, 0, "Public key already registered");
 		return;
 	}
-	machine =
-		env->caches->machines ? k8s_cache_first(env->caches->machines, 0, have_uuid) : NULL;
-	if (machine && env->events)
-		k8s_events_post(env->events, &kobj_machine, machine, K8S_EVENT_WARNING,
-			"KeyReregistered", "Register",
-			"The attestation key of this Machine was registered again for machine id %s (a reinstalled "
-			"node?). It stays bound to this Machine. To rebind it, delete its AttestationKey and let the "
-			"node register again.",
-			uuid);
+	tell_reregistered(env, have_uuid, uuid);
 	httpd_reply_error(r, 409, 0,
 		"Public key already registered for another machine; an administrator can rebind it by deleting the old "
 		"AttestationKey");

@@ -549,11 +549,14 @@ Test(srv_regak, another_uuid_is_told_to_the_machine_that_has_the_key)
 	rig_open(&r, OPEN_SPEC);
 	fake_api_put(r.api, &kobj_machine, NS,
 		"{\"metadata\":{\"name\":\"old\"},\"spec\":{\"id\":\"" UUID_1 "\"}}");
+	fake_api_put(r.api, &kobj_machine, NS,
+		"{\"metadata\":{\"name\":\"new\"},\"spec\":{\"id\":\"" UUID_2 "\"}}");
 	cr_assert_eq(rig_register_status(&r, KEY_A, UUID_1), 201);
 	fake_transport_forget(r.ft);
 	rig_register(&r, KEY_A, UUID_2, &a);
 	rig_expect(&a, 409, 0, MOVED, "another uuid");
 	cr_assert_eq(events_about(&r, "KeyReregistered", "old"), 1);
+	cr_assert_eq(events_about(&r, "KeyOfAnotherMachine", "new"), 1);
 	rig_register(&r, KEY_A, UUID_2, &a);
 	rig_expect(&a, 409, 0, MOVED, "again");
 	cr_assert_eq(fake_api_count(r.api, &kobj_ak, NS), 1);
