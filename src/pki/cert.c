@@ -69,8 +69,7 @@ static bool add_ext(X509 *x, X509 *issuer, int nid, const char *value)
 	return ok;
 }
 
-/* Append to out in PEM; false: OpenSSL cannot encode the certificate. */
-static bool add_pem(struct strbuf *out, X509 *x)
+bool pki_x509_add_pem(struct strbuf *out, X509 *x)
 {
 	cleanup_bio BIO *bio = BIO_new(BIO_s_mem());
 	char *data = NULL;
@@ -90,7 +89,7 @@ static bool finish(X509 *x, EVP_PKEY *signer, struct strbuf *out)
 {
 	const EVP_MD *md = EVP_PKEY_is_a(signer, "ED25519") ? NULL : EVP_sha256();
 
-	return X509_sign(x, signer, md) > 0 && add_pem(out, x);
+	return X509_sign(x, signer, md) > 0 && pki_x509_add_pem(out, x);
 }
 
 /* OpenSSL fails here only for the caller's input: a common name longer than 64 characters
@@ -231,7 +230,7 @@ int pki_cert_read_bundle(
 			bytes_to_hex(digest, SHA256_LEN, hex);
 			strbuf_addf(sha256, "%s%s", sha256->len ? " " : "", hex);
 		}
-		if (x && text && !add_pem(text, x))
+		if (x && text && !pki_x509_add_pem(text, x))
 			err_set(err, ERR_INVALID, "a certificate cannot be encoded as PEM");
 	}
 	ERR_pop_to_mark();
@@ -385,7 +384,13 @@ bool pki_issue_fits(const char *pem, size_t len, const struct pki_key *key)
 	return ok;
 }
 
-/* Names are matched as a TLS client matches them, so a wildcard in the certificate counts. */
+/* A wildcard in the certificate counts. */
+bool pki_x509_covers(X509 *x, const char *name)
+{
+	return is_ip(name) ? X509_check_ip_asc(x, name, 0) == 1
+			   : X509_check_host(x, name, 0, 0, NULL) == 1;
+}
+
 bool pki_issue_names(const char *pem, size_t len, const char *const *names)
 {
 	cleanup_x509 X509 *x = pki_x509_read_first(pem, len);
@@ -393,8 +398,7 @@ bool pki_issue_names(const char *pem, size_t len, const char *const *names)
 
 	ERR_set_mark();
 	for (; ok && *names; names++)
-		ok = is_ip(*names) ? X509_check_ip_asc(x, *names, 0) == 1
-				   : X509_check_host(x, *names, 0, 0, NULL) == 1;
+		ok = pki_x509_covers(x, *names);
 	ERR_pop_to_mark();
 	return ok;
 }

@@ -2,7 +2,8 @@
 /*
  * The certificates of a Secret, as srv/cert reads them: a bundle that nodes shall trust, and an
  * identity, which is split from its key at the first byte 0x1e. What is taken keeps its promises,
- * and nothing stays in OpenSSL's error queue, where the next connection would find it.
+ * what is refused has a reason, and nothing stays in OpenSSL's error queue, where the next
+ * connection would find it.
  */
 #include "config.h"
 
@@ -15,6 +16,7 @@
 #include "tec/base/str.h"
 #include "tec/net/tls.h"
 #include "tec/pki/cert.h"
+#include "tec/pki/pair.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -59,10 +61,43 @@ static void check_identity(const uint8_t *data, size_t size)
 	tls_ctx_unref(tls);
 }
 
+/* The same text as identity and as CA, with everything judged. */
+static void check_pair(const uint8_t *data, size_t size)
+{
+	cleanup_free char *text = xstrndup((const char *)data, size);
+	const struct pki_pair p = {
+		.cert = text,
+		.cert_len = strlen(text),
+		.key = text,
+		.key_len = strlen(text),
+		.ca = text,
+		.name = "localhost",
+		.now_s = 1790000000,
+	};
+	cleanup_strbuf struct strbuf chain = STRBUF_INIT, again = STRBUF_INIT;
+	struct err why = ERR_INIT, why_again = ERR_INIT;
+	enum pki_pair_fault fault = pki_pair_judge(&p, &chain, &why);
+	struct pki_pair ordered = p;
+
+	if ((fault == PKI_PAIR_OK) == err_is_set(&why))
+		DIE("neither good nor a sentence, or both");
+	if (!chain.len && (fault == PKI_PAIR_OK || fault >= PKI_PAIR_EXPIRED))
+		DIE("a pair that fits has no chain");
+	if (!chain.len)
+		return;
+	ordered.cert = chain.data;
+	ordered.cert_len = chain.len;
+	if (pki_pair_judge(&ordered, &again, &why_again) !=
+			(fault == PKI_PAIR_ORDER ? PKI_PAIR_OK : fault) ||
+		!str_eq(strbuf_str(&chain), strbuf_str(&again)))
+		DIE("a chain in order is put in another one");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	check_bundle(data, size);
 	check_identity(data, size);
+	check_pair(data, size);
 	if (ERR_peek_error() != 0)
 		DIE("OpenSSL's error queue: %s", ERR_reason_error_string(ERR_peek_error()));
 	return 0;

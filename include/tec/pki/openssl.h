@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "tec/base/mem.h"
+#include "tec/base/str.h"
 
 DEFINE_CLEANUP(bio_cleanup_, BIO *, BIO_free_all)
 DEFINE_CLEANUP(bn_cleanup_, BIGNUM *, BN_free)
@@ -34,5 +35,9 @@ bool pki_bio_ends(BIO *bio);
 
 /* The first certificate of a PEM text; NULL: none. The caller frees. */
 X509 *pki_x509_read_first(const char *pem, size_t len);
+/* Append as PEM. false: OpenSSL cannot encode the certificate. */
+bool pki_x509_add_pem(struct strbuf *out, X509 *x);
+/* Whether the certificate is valid for this host name or address, as a TLS client matches it. */
+bool pki_x509_covers(X509 *x, const char *name);
 
 #endif
