@@ -16,6 +16,7 @@
 #include <openssl/x509v3.h>
 
 #include "tec/net/tls.h"
+#include "tec/pki/pair.h"
 
 #define PEM_MAX    (1024 * 1024)
 #define CHAIN_MAX  16
@@ -149,16 +150,23 @@ static int use_key(struct tls_ctx *c, const void *pem, size_t len, struct err *e
 	return rc;
 }
 
+/* A chain in the wrong order is served in the right one. */
 struct tls_ctx *tls_ctx_new(
 	const void *cert_pem, size_t cert_len, const void *key_pem, size_t key_len, struct err *err)
 {
+	const struct pki_pair pair = {
+		.cert = cert_pem, .cert_len = cert_len, .key = key_pem, .key_len = key_len};
+	cleanup_strbuf struct strbuf chain = STRBUF_INIT;
 	cleanup_tls_ctx struct tls_ctx *c = NULL;
+	struct err why = ERR_INIT;
+	enum pki_pair_fault fault;
 
-	if (cert_len == 0 || cert_len > PEM_MAX || key_len == 0 || key_len > PEM_MAX) {
-		err_set(err, ERR_INVALID, "certificate or key is empty or too large");
+	ERR_clear_error();
+	fault = pki_pair_judge(&pair, &chain, &why);
+	if (fault != PKI_PAIR_OK && fault != PKI_PAIR_ORDER) {
+		*err = why;
 		return NULL;
 	}
-	ERR_clear_error();
 	c = xcalloc(1, sizeof(*c));
 	c->refs = 1;
 	c->ssl = SSL_CTX_new(TLS_server_method());
@@ -166,7 +174,7 @@ struct tls_ctx *tls_ctx_new(
 		set_openssl_error(err, "cannot create a TLS context");
 		return NULL;
 	}
-	if (set_policy(c->ssl, err) < 0 || use_certificates(c, cert_pem, cert_len, err) < 0 ||
+	if (set_policy(c->ssl, err) < 0 || use_certificates(c, chain.data, chain.len, err) < 0 ||
 		use_key(c, key_pem, key_len, err) < 0)
 		return NULL;
 	return steal_ptr(&c);

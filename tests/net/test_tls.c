@@ -57,6 +57,23 @@ Test(net_tls, takes_a_chain)
 	testing_pem_fini(&ca);
 }
 
+Test(net_tls, serves_a_chain_in_the_wrong_order_in_the_right_one)
+{
+	struct testing_pem leaf = testing_make_pem(1, 3600), ca = testing_make_pem(2, 7200);
+	cleanup_free char *both = xasprintf("%s%s", ca.cert, leaf.cert);
+	struct err err = ERR_INIT;
+	struct tls_ctx *c = make(both, leaf.key, &err);
+	STACK_OF(X509) *chain = NULL;
+
+	cr_assert_not_null(c, "%s", err.text);
+	cr_assert_leq(tls_ctx_not_after(c) - clock_wall_s(), 3600);
+	SSL_CTX_get0_chain_certs(tls_ctx_ssl(c), &chain);
+	cr_assert_eq(sk_X509_num(chain), 1);
+	tls_ctx_unref(c);
+	testing_pem_fini(&leaf);
+	testing_pem_fini(&ca);
+}
+
 Test(net_tls, refuses_a_key_that_does_not_fit_and_garbage)
 {
 	struct testing_pem a = testing_make_pem(1, 3600), b = testing_make_pem(2, 3600);

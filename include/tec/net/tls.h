@@ -17,8 +17,8 @@
 struct tls_ctx;
 struct ssl_ctx_st;
 
-/* NULL with ERR_INVALID: malformed PEM, no certificate, or a key that does not match it. OpenSSL owns
- * its copy of the key. */
+/* NULL with ERR_INVALID: the server cannot use them, as pki/pair.h has it. The order of the
+ * certificates is free. OpenSSL owns its copy of the key. */
 struct tls_ctx *tls_ctx_new(const void *cert_pem, size_t cert_len, const void *key_pem,
 	size_t key_len, struct err *err) MUST_CHECK;
 struct tls_ctx *tls_ctx_ref(struct tls_ctx *c);
