@@ -95,23 +95,55 @@ static void read_ak(struct kobj_pack *pack, struct json_object *v, struct model_
 		s->identity = intern_ref(name);
 }
 
+/* The bytes of a member, in the arena because it may be a private key, wherever it stands; NULL: absent
+ * or unreadable. */
+static struct secret *take_bytes(struct json_object *data, const char *member, bool *there)
+{
+	struct json_object *v = NULL;
+
+	*there = data && json_object_object_get_ex(data, member, &v);
+	if (!*there || !json_object_is_type(v, json_type_string))
+		return NULL;
+	return secret_from_b64(json_object_get_string(v), (size_t)json_object_get_string_len(v));
+}
+
 /* An unusable ca.crt is "" and not NULL, so that it fails the check of caSHA256. */
 static void read_ca(struct kobj_pack *pack, struct json_object *data)
 {
-	cleanup_strbuf struct strbuf hashes = STRBUF_INIT;
-	cleanup_secret struct secret *ca = NULL; /* a user may have put a private key here */
-	struct json_object *v = NULL;
+	cleanup_strbuf struct strbuf text = STRBUF_INIT, hashes = STRBUF_INIT;
 	struct err ignored = ERR_INIT;
-	bool good;
+	bool there;
+	cleanup_secret struct secret *ca = take_bytes(data, "ca.crt", &there);
+	bool good = ca && pki_cert_read_bundle((const char *)secret_peek(ca), secret_len(ca), &text,
+				  &hashes, &ignored) == 0;
 
-	if (!data || !json_object_object_get_ex(data, "ca.crt", &v))
+	if (there)
+		kobj_pack_str(pack, AT(ca_sha256), good ? strbuf_str(&hashes) : "");
+	if (good)
+		kobj_pack_str(pack, AT(ca), strbuf_str(&text));
+}
+
+static void read_pair(struct kobj_pack *pack, struct json_object *data, struct model_secret *s)
+{
+	bool has_crt, has_key;
+	cleanup_secret struct secret *crt = take_bytes(data, "tls.crt", &has_crt),
+				     *key = take_bytes(data, "tls.key", &has_key);
+	const struct pki_pair p = {
+		.cert = crt ? (const void *)secret_peek(crt) : "",
+		.cert_len = crt ? secret_len(crt) : 0,
+		.key = key ? (const void *)secret_peek(key) : "",
+		.key_len = key ? secret_len(key) : 0,
+	};
+	cleanup_strbuf struct strbuf chain = STRBUF_INIT;
+	struct err why = ERR_INIT;
+
+	if (!has_crt && !has_key)
 		return;
-	if (json_object_is_type(v, json_type_string))
-		ca = secret_from_b64(
-			json_object_get_string(v), (size_t)json_object_get_string_len(v));
-	good = ca && pki_cert_read_bundle((const char *)secret_peek(ca), secret_len(ca), NULL,
-			     &hashes, &ignored) == 0;
-	kobj_pack_str(pack, AT(ca_sha256), good ? strbuf_str(&hashes) : "");
+	s->tls_fault = pki_pair_judge(&p, &chain, &why);
+	if (s->tls_fault != PKI_PAIR_OK)
+		kobj_pack_str(pack, AT(tls_why), why.text);
+	if (chain.len)
+		kobj_pack_str(pack, AT(tls_crt), strbuf_str(&chain));
 }
 
 /* The fini of struct kobj. */
@@ -130,6 +162,7 @@ static void read_data(struct kobj_pack *pack, struct json_object *o, struct mode
 
 	s->shape = MODEL_SECRET_OTHER;
 	read_ca(pack, data);
+	read_pair(pack, data, s);
 	if (!data || json_len(data) != 1 || !str_eq(json_get_str(o, "type"), "Opaque"))
 		return;
 	if (json_object_object_get_ex(data, "root", &v) && json_object_is_type(v, json_type_string))

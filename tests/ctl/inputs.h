@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "ctl/pairs.h"
 #include "ctl/world.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
@@ -37,14 +38,14 @@ static inline void inputs_down(void)
 
 /* ---- the hands of others */
 
-static inline void tls(const char *crt, const char *key, const char *ca)
+static inline void tls_as(const char *name, const char *crt, const char *key, const char *ca)
 {
-	cleanup_free char *text = xasprintf(
-		"{\"metadata\":{\"name\":\"my-tls\"},\"type\":\"kubernetes.io/tls\",\"data\":{"
-		"\"tls.crt\":\"%s\",\"tls.key\":\"%s\",\"ca.crt\":\"%s\"}}",
-		crt, key, ca);
+	pair_put(&w, name, crt, key, ca);
+}
 
-	fake_api_put(w.api, &kobj_secret, NS, text);
+static inline void tls(int which)
+{
+	tls_as("my-tls", pair(which)->crt, pair(which)->key, pair(which)->crt);
 }
 
 /* A signer as we make it, whose certificate ends in so many days; cluster NULL: nobody's. */

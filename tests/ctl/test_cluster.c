@@ -353,7 +353,7 @@ Test(ctl_cluster, the_extended_spec_is_mirrored_and_its_loss_stops_everything)
 	cr_assert(world_get(&w, &kobj_service, "register-server"));
 }
 
-Test(ctl_cluster, missing_tls_secrets_are_reported_until_they_exist)
+Test(ctl_cluster, missing_and_empty_tls_secrets_are_reported)
 {
 	install("{\"publicTrusteeAddr\":\"kbs-service\",\"trusteeSecret\":\"my-tls\"}");
 	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "False");
@@ -363,14 +363,10 @@ Test(ctl_cluster, missing_tls_secrets_are_reported_until_they_exist)
 	fake_api_put(w.api, &kobj_secret, NS,
 		"{\"metadata\":{\"name\":\"my-tls\"},\"type\":\"kubernetes.io/tls\"}");
 	world_run(&w, 5000);
-	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Refused");
 	cr_assert_null(strstr(message("tec", "Installed"), "does not exist"));
 	cr_assert(strstr(message("tec", "Installed"),
-		"Secret my-tls (trusteeSecret) has no tls.crt and tls.key"));
-	fake_api_merge(w.api, &kobj_secret, NS, "my-tls",
-		"{\"data\":{\"tls.crt\":\"QQ==\",\"tls.key\":\"Qg==\"}}");
-	world_run(&w, 5000);
-	cr_assert_null(strstr(message("tec", "Installed"), "my-tls"));
+		"Secret my-tls (trusteeSecret) cannot be used: tls.crt is missing or empty"));
 }
 
 Test(ctl_cluster, counts_are_written_at_most_every_ten_seconds)

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "ctl/nodes.h"
+#include "ctl/pairs.h"
 #include "tec/kobj/owner.h"
 #include "tec/model/cluster.h"
 #include "tec/render/trustee.h"
@@ -185,13 +186,9 @@ Test(ctl_cluster_guard, a_service_of_another_owner_stays)
 /* The guard reads the mounted files again by itself. */
 Test(ctl_cluster_guard, a_rotated_certificate_writes_nothing)
 {
-	static const char secret[] =
-		"{\"metadata\":{\"name\":\"my-tls\"},\"type\":\"kubernetes.io/tls\","
-		"\"data\":{\"tls.crt\":\"QQ==\",\"tls.key\":\"Qg==\",\"ca.crt\":\"Qw==\"}}";
-
-	fake_api_put(w.api, &kobj_secret, NS, secret);
-	install("{\"publicTrusteeAddr\":\"t\",\"trusteeSecret\":\"my-tls\"}");
-	fake_api_merge(w.api, &kobj_secret, NS, "my-tls", "{\"data\":{\"tls.crt\":\"RA==\"}}");
+	pair_put(&w, "my-tls", pair(0)->crt, pair(0)->key, pair(0)->crt);
+	install("{\"publicTrusteeAddr\":\"kbs-service\",\"trusteeSecret\":\"my-tls\"}");
+	pair_put(&w, "my-tls", pair(1)->crt, pair(1)->key, pair(1)->crt);
 	world_run(&w, 2 * 3600 * 1000);
 	cr_assert_eq(applies("deployments"), 0);
 	cr_assert_eq(applies("configmaps"), 0);

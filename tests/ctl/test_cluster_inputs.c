@@ -10,7 +10,7 @@ TestSuite(ctl_cluster_inputs, .init = inputs_up, .fini = inputs_down);
 
 Test(ctl_cluster_inputs, the_first_template_knows_certificate_and_signer)
 {
-	tls("QQ==", "Qg==", "Qw==");
+	tls(0);
 	install(TLS_SPEC);
 	cr_assert_eq(strlen(noted("tls-hash")), 16);
 	cr_assert_eq(strlen(noted("token-hash")), 16);
@@ -24,7 +24,7 @@ Test(ctl_cluster_inputs, a_restart_of_the_operator_writes_nothing)
 	uint64_t rv;
 
 	world_cluster(&w, "tec", TLS_SPEC);
-	tls("QQ==", "Qg==", "Qw==");
+	tls(0);
 	signer("trustee-token", 300, "tec");
 	world_boot(&w, "cma");
 	world_run(&w, 2 * HOUR); /* two signers in the template */
@@ -45,7 +45,7 @@ Test(ctl_cluster_inputs, a_restart_of_the_operator_writes_nothing)
 
 Test(ctl_cluster_inputs, a_changed_status_or_label_costs_one_read)
 {
-	tls("QQ==", "Qg==", "Qw==");
+	tls(0);
 	install(TLS_SPEC);
 	fake_api_merge(w.api, &kobj_deployment, NS, DEPLOY, "{\"status\":{\"readyReplicas\":1}}");
 	world_run(&w, 5000);
@@ -68,10 +68,10 @@ Test(ctl_cluster_inputs, a_rotated_certificate_is_one_restart)
 {
 	cleanup_free char *was = NULL;
 
-	tls("QQ==", "Qg==", "Qw==");
+	tls(0);
 	install(TLS_SPEC);
 	was = xstrdup(noted("tls-hash"));
-	tls("RA==", "RQ==", "Qw==");
+	tls(1);
 	world_run(&w, 2 * HOUR);
 	cr_assert_eq(applies("deployments"), 1);
 	cr_assert_eq(applies("configmaps"), 0);
@@ -88,25 +88,41 @@ Test(ctl_cluster_inputs, a_rotated_certificate_is_one_restart)
 
 Test(ctl_cluster_inputs, each_member_of_a_certificate_counts_and_where_it_ends)
 {
-	static const char *const next[][3] = {{"QQ==", "Qg==", "RA=="}, {"QQ==", "RA==", "RA=="},
-		{"RA==", "RA==", "RA=="}, {"QUFB", "QUFBQUFB", "RA=="},
-		{"QUFBQUFB", "QUFB", "RA=="}, {"QUFBQUFB", "QUFBRA==", ""}};
+	/* What stands before and after the PEM of the three members. */
+	static const char *const next[][3][2] = {
+		{{"", ""}, {"", ""}, {"", "x"}},
+		{{"", ""}, {"", "x"}, {"", "x"}},
+		{{"", "x"}, {"", "x"}, {"", "x"}},
+		{{"", "AA\n"}, {"", ""}, {"", ""}},
+		{{"", ""}, {"AA\n", ""}, {"", ""}},
+		{{"", ""}, {"", "AA\n"}, {"", ""}},
+		{{"", ""}, {"", ""}, {"AA\n", ""}},
+	};
+	const char *pem[3];
 
-	tls("QQ==", "Qg==", "Qw==");
+	tls(0);
 	install(TLS_SPEC);
+	pem[0] = pem[2] = pair(0)->crt;
+	pem[1] = pair(0)->key;
 	for (size_t i = 0; i < ARRAY_LEN(next); i++) {
-		tls(next[i][0], next[i][1], next[i][2]);
+		char *text[3];
+
+		for (int k = 0; k < 3; k++)
+			text[k] = xasprintf("%s%s%s", next[i][k][0], pem[k], next[i][k][1]);
+		tls_as("my-tls", text[0], text[1], text[2]);
 		world_run(&w, 5000);
-		cr_assert_eq(applies("deployments"), i + 1, "%zu", i);
+		cr_assert_eq(applies("deployments"), i + 1, "%zu: %s", i, installed_message());
+		for (int k = 0; k < 3; k++)
+			free(text[k]);
 	}
 }
 
 Test(ctl_cluster_inputs, a_certificate_rotated_while_no_operator_ran_is_one_restart)
 {
-	tls("QQ==", "Qg==", "Qw==");
+	tls(0);
 	install(TLS_SPEC);
 	world_kill(&w);
-	tls("RA==", "RQ==", "Qw==");
+	tls(1);
 	world_boot(&w, "cma");
 	world_run(&w, 2 * HOUR);
 	cr_assert_eq(applies("deployments"), 1);
@@ -122,11 +138,11 @@ Test(ctl_cluster_inputs, a_rotation_under_faults_ends_the_same)
 
 		world_stop(&w);
 		world_start(&w);
-		tls("QQ==", "Qg==", "Qw==");
+		tls(0);
 		install(TLS_SPEC);
 		was = xstrdup(noted("tls-hash"));
 		fake_transport_fault(w.life->f, (enum fake_fault)fault, 2);
-		tls("RA==", "RQ==", "Qw==");
+		tls(1);
 		world_run(&w, HOUR);
 		cr_assert_str_neq(noted("tls-hash"), was, "fault %d", fault);
 		cr_assert_eq(json_get_int(world_get(&w, &kobj_deployment, DEPLOY),
@@ -135,23 +151,31 @@ Test(ctl_cluster_inputs, a_rotation_under_faults_ends_the_same)
 	}
 }
 
-Test(ctl_cluster_inputs, a_certificate_that_is_gone_or_half_restarts_nothing)
+Test(ctl_cluster_inputs, a_certificate_that_is_gone_or_unusable_restarts_nothing)
 {
-	cleanup_free char *was = NULL;
+	cleanup_free char *was = NULL, *reversed = NULL;
 
-	tls("QQ==", "Qg==", "Qw==");
+	tls(0);
 	install(TLS_SPEC);
 	was = xstrdup(noted("tls-hash"));
 	fake_api_delete(w.api, &kobj_secret, NS, "my-tls");
 	world_run(&w, 60000);
 	cr_assert(strstr(installed_message(), "does not exist"));
-	tls("QQ==", "", "Qw==");
+	tls_as("my-tls", pair(0)->crt, "", pair(0)->crt);
 	world_run(&w, 60000);
-	cr_assert(strstr(installed_message(), "has no tls.crt and tls.key"));
-	tls("", "Qg==", "Qw=="); /* as cert-manager begins */
+	cr_assert(strstr(installed_message(), "tls.key is missing"), "%s", installed_message());
+	tls_as("my-tls", "", pair(0)->key, ""); /* as cert-manager begins */
 	world_run(&w, 60000);
-	cr_assert(strstr(installed_message(), "has no tls.crt and tls.key"));
-	tls("QQ==", "Qg==", "Qw==");
+	cr_assert(strstr(installed_message(), "tls.crt is missing"), "%s", installed_message());
+	/* Trustee would not start with another's key, nor without the guard with a wrong order. */
+	tls_as("my-tls", pair(0)->crt, pair(1)->key, pair(0)->crt);
+	world_run(&w, 60000);
+	cr_assert(strstr(installed_message(), "tls.key does not match"), "%s", installed_message());
+	reversed = xasprintf("%s%s", pair(1)->crt, pair(0)->crt);
+	tls_as("my-tls", reversed, pair(0)->key, pair(0)->crt);
+	world_run(&w, 60000);
+	cr_assert(strstr(installed_message(), "wrong order"), "%s", installed_message());
+	tls(0);
 	world_run(&w, 2 * HOUR);
 	cr_assert(str_starts(installed_message(), "All objects are installed."));
 	cr_assert_null(strstr(installed_message(), "my-tls"));
@@ -163,7 +187,7 @@ Test(ctl_cluster_inputs, a_certificate_that_may_not_be_read_stops_nothing_else)
 {
 	struct fake_expect *e;
 
-	tls("QQ==", "Qg==", "Qw==");
+	tls(0);
 	world_cluster(&w, "tec", TLS_SPEC);
 	world_boot(&w, "");
 	e = fake_transport_expect(w.life->f, "GET", "/api/v1/namespaces/" NS "/secrets/my-tls*");
@@ -173,17 +197,16 @@ Test(ctl_cluster_inputs, a_certificate_that_may_not_be_read_stops_nothing_else)
 	ctl_cluster_on(w.life->cluster);
 	world_run(&w, 2 * HOUR);
 	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
-	cr_assert(strstr(installed_message(), "can be read"));
+	cr_assert(strstr(installed_message(), "may not be read"));
 	cr_assert_str_eq(noted("tls-hash"), "");
 	cr_assert_leq(fake_transport_count(w.life->f, "get", "secrets"), 3);
 }
 
 Test(ctl_cluster_inputs, another_trustee_secret_is_one_restart)
 {
-	tls("QQ==", "Qg==", "Qw==");
+	tls(0);
 	install(TLS_SPEC);
-	fake_api_put(w.api, &kobj_secret, NS,
-		"{\"metadata\":{\"name\":\"new-tls\"},\"data\":{\"tls.crt\":\"RA==\",\"tls.key\":\"RQ==\"}}");
+	tls_as("new-tls", pair(1)->crt, pair(1)->key, pair(1)->crt);
 	fake_api_merge(
 		w.api, &kobj_cluster, NS, "tec", "{\"spec\":{\"trusteeSecret\":\"new-tls\"}}");
 	world_run(&w, 2 * HOUR);
@@ -275,7 +298,7 @@ Test(ctl_cluster_inputs, a_signer_that_cannot_be_made_stops_no_repair)
 
 Test(ctl_cluster_inputs, another_cluster_knows_nothing_of_the_one_before)
 {
-	tls("QQ==", "Qg==", "Qw==");
+	tls(0);
 	install(TLS_SPEC);
 	fake_api_delete(w.api, &kobj_secret, NS, "my-tls");
 	fake_api_delete(w.api, &kobj_cluster, NS, "tec");

@@ -161,16 +161,20 @@ def rsa_key(bits=2048):
                           capture_output=True).stdout.decode()
 
 
-def make_certificate(directory, name="localhost", days=2):
-    """{'tls.crt', 'tls.key', 'ca.crt'} as PEM text, 'file' of the CA; for localhost and 127.0.0.1. A CA
-    and a leaf: stock attesters refuse a server that shows its own CA (CaUsedAsEndEntity)."""
+NAMES = ("DNS:localhost", "IP:127.0.0.1", "DNS:trustee.example.org", "DNS:register.example.org")
+
+
+def make_certificate(directory, name="localhost", days=2, names=NAMES):
+    """{'tls.crt', 'tls.key', 'ca.crt'} as PEM text, 'file' of the CA; for localhost and the addresses of
+    make_cluster(). A CA and a leaf (days < 0: that has expired): stock attesters refuse a server that
+    shows its own CA (CaUsedAsEndEntity)."""
     at = f"{directory}/{name}"
     with open(f"{at}.ext", "w", encoding="ascii") as f:
         f.write("basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n"
-                "extendedKeyUsage=serverAuth\nsubjectAltName=DNS:localhost,IP:127.0.0.1\n")
+                f"extendedKeyUsage=serverAuth\nsubjectAltName={','.join(names)}\n")
     new = ["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     for argv in (
-            [*new, "-x509", "-keyout", f"{at}-ca.key", "-out", f"{at}-ca.crt", "-days", str(days), "-subj",
+            [*new, "-x509", "-keyout", f"{at}-ca.key", "-out", f"{at}-ca.crt", "-days", str(max(days, 2)), "-subj",
              f"/CN={name} CA", "-addext", "basicConstraints=critical,CA:TRUE", "-addext",
              "keyUsage=critical,keyCertSign,cRLSign"],
             [*new, "-keyout", f"{at}.key", "-out", f"{at}.csr", "-subj", f"/CN={name}"],

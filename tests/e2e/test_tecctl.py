@@ -193,7 +193,7 @@ def test_doctor_finds_what_is_wrong(served):
 
 
 def test_certificates_that_end_are_found(served, tmp_path):
-    certificate = spine.make_certificate(str(tmp_path), "c", 2)
+    certificate = spine.make_certificate(str(tmp_path), "c", 2, (*spine.NAMES, "IP:192.0.2.1"))
     spine.make_tls_secret(served.plane, served.ns, "tls", certificate) \
         if served.name == "cluster" else served.plane.kubectl(
             "create", "secret", "generic", "tls", "--type=kubernetes.io/tls", f"--namespace={served.ns}",

@@ -366,7 +366,7 @@ Test(model_crd, cluster_reasons_are_those_of_the_crd)
 	for (int i = CLUSTER_FROZEN; i <= CLUSTER_RETIRED; i++)
 		uses[i].types |= IN(CLUSTER_REGISTRATION_OPEN);
 	uses[CLUSTER_PEER_UNKNOWN].types |= IN(CLUSTER_REGISTRATION_OPEN);
-	uses[CLUSTER_REFUSED].types |= IN(CLUSTER_INSTALLED);
+	uses[CLUSTER_REFUSED].types |= IN(CLUSTER_INSTALLED) | IN(CLUSTER_REGISTRATION_OPEN);
 	uses[CLUSTER_RETIRED].types |= IN(CLUSTER_INSTALLED);
 	uses[CLUSTER_CONFLICT].types |= IN(CLUSTER_AUTHORITY);
 	assert_reasons("trustedexecutionclusters.yaml", model_cluster_cond_types, CLUSTER_N_CONDS,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Secrets of our namespace as the controllers see them. Only three things of data are kept: a LUKS
+ * Secrets of our namespace as the controllers see them. Only these parts of data are kept: a LUKS
  * key (member `root`, in the locked arena), the identity of an attestation key (member
- * `public_key`, as SPKI hash and Trustee name), and the hashes of the certificates in ca.crt.
+ * `public_key`, as SPKI hash and Trustee name), and the certificates in tls.crt and ca.crt.
  * Everything else is dropped at once.
  */
 #ifndef TEC_MODEL_SECRETOBJ_H
@@ -13,6 +13,7 @@
 #include "tec/base/bytes.h"
 #include "tec/base/secret.h"
 #include "tec/kobj/meta.h"
+#include "tec/pki/pair.h"
 
 enum model_secret_shape {
 	MODEL_SECRET_OTHER,    /* not ours */
@@ -28,6 +29,12 @@ struct model_secret {
 	/* SHA-256 of each certificate in ca.crt, in hex, separated by spaces; "": ca.crt is
 	 * unusable; NULL: absent. */
 	const char *ca_sha256;
+	const char *ca; /* those certificates in PEM; NULL: absent or unusable */
+	/* tls.crt in PEM, the server's own certificate first; NULL: absent or unusable. What is
+	 * wrong with it and tls.key, whatever they are used for (model/tlsuse.h). */
+	const char *tls_crt;
+	enum pki_pair_fault tls_fault;
+	const char *tls_why; /* NULL: nothing */
 	unsigned n_owners;
 	bool has_ak_finalizer;
 	const uint8_t *sha256; /* LUKS: of `root`; AK: of public_key's bytes; others: NULL */

@@ -5,7 +5,8 @@
  *	own          the Secrets that the operator creates (ctl/own.h): content, and a look at one;
  *	             the registration key and its rotation
  *	inputs       what Trustee is rendered from besides spec: certificate, token signers
- *	tls          the TLS Secrets that spec names: missing, refused, unverified
+ *	tls          the TLS Secrets that spec names: missing, refused, unusable,
+ *	             unverified
  *	registration who can register: counts and condition
  *	volumes      delivery by volumes: which files Trustee should mount, and which it serves
  *	objects      the table of the installation, for ctl/install.h
@@ -22,6 +23,7 @@
 #include "tec/ctl/cluster.h"
 #include "tec/ctl/own.h"
 #include "tec/model/pending.h"
+#include "tec/model/tlsuse.h"
 #include "tec/render/volumes.h"
 #include "tec/caches/digest.h"
 
@@ -84,7 +86,7 @@ struct cluster_inputs {
 	char *tls_hash;                /* of trusteeSecret when it was last usable */
 	char *tls_read;      /* "name resourceVersion" of the version that was last read */
 	char *tls_asked;     /* ... of the version that is being read */
-	bool tls_unusable;   /* the version that was last read lacks certificate or key */
+	bool tls_denied;     /* the last version could not be read */
 	char *deployment_rv; /* when it was last read */
 	char *mounted;       /* "\nname\nname\n": signer Secrets that the Deployment mounts */
 	char *rendered_as;   /* the inputs as one text: a different text is a different template */
@@ -262,6 +264,9 @@ bool cluster_tls_is_named(const struct model_cluster *c, const char *secret);
 void cluster_tls_missing(
 	const struct ctl_env *env, const struct model_cluster *c, struct strbuf *out);
 void cluster_tls_refused(
+	const struct ctl_env *env, const struct model_cluster *c, struct strbuf *out);
+/* The same for what a server or nodes cannot use (model/tlsuse.h). */
+void cluster_tls_unusable(
 	const struct ctl_env *env, const struct model_cluster *c, struct strbuf *out);
 /* Reports each Secret whose CA nobody has confirmed. */
 void cluster_tls_tell(struct ctl_cluster *ctl, const struct model_cluster *c);

@@ -216,43 +216,41 @@ struct op *cluster_inputs_start_tls(
 	return k8s_call_get(env->api, &c->acts.ops, &kobj_secret, env->ns, tls, done, arg);
 }
 
-/* Hash a member in its base64 form. Return false if it is missing or empty. */
-static bool add_member(struct bytes_sha256_run *run, struct json_object *data, const char *member)
+/* Hash a member in its base64 form. */
+static void add_member(struct bytes_sha256_run *run, struct json_object *data, const char *member)
 {
 	struct json_object *v = NULL;
-	const char *text = NULL;
-	size_t len = 0;
+	bool there = data && json_object_object_get_ex(data, member, &v) &&
+		     json_object_is_type(v, json_type_string);
 
-	if (data && json_object_object_get_ex(data, member, &v) &&
-		json_object_is_type(v, json_type_string)) {
-		text = json_object_get_string(v);
-		len = (size_t)json_object_get_string_len(v);
-	}
-	bytes_sha256_add_framed(run, text, len);
-	return len != 0;
+	bytes_sha256_add_framed(run, there ? json_object_get_string(v) : NULL,
+		there ? (size_t)json_object_get_string_len(v) : 0);
 }
 
-/* Take the certificate of trusteeSecret. An incomplete Secret (cert-manager writes the key
- * first) is not given to Trustee; the last complete one stays in use. */
+/* Take the certificate of trusteeSecret. One that a server cannot use (cert-manager writes the key
+ * first) is not given to Trustee, which would not start with it; the last usable one stays in use.
+ * The data is wiped. */
 static void take_tls(struct cluster_inputs *in, struct json_object *o)
 {
 	cleanup_sha256 struct bytes_sha256_run run;
 	struct json_object *data = json_get_obj(o, "data");
+	cleanup_kobj const struct kobj *secret = NULL;
+	struct err ignored = ERR_INIT; /* an answer without metadata */
 	char hash[CLUSTER_HASH_SIZE];
 	uint8_t digest[SHA256_LEN];
-	bool has_cert, has_key;
 
 	bytes_sha256_init(&run);
-	has_cert = add_member(&run, data, "tls.crt");
-	has_key = add_member(&run, data, "tls.key");
+	add_member(&run, data, "tls.crt");
+	add_member(&run, data, "tls.key");
 	add_member(&run, data, "ca.crt");
-	json_wipe(data);
 	bytes_sha256_end(&run, digest);
 	free(in->tls_read);
 	in->tls_read = xasprintf("%s %s", json_get_str(o, "metadata/name"),
 		json_get_str(o, "metadata/resourceVersion"));
-	in->tls_unusable = !has_cert || !has_key;
-	if (in->tls_unusable)
+	in->tls_denied = false;
+	secret = model_secret_extract(o, &ignored);
+	if (!secret || !model_secret(secret)->tls_crt ||
+		model_secret(secret)->tls_fault != PKI_PAIR_OK)
 		return;
 	bytes_to_hex(digest, HASH_LEN, hash);
 	free(in->tls_hash);
@@ -321,7 +319,7 @@ bool cluster_inputs_tls_done(struct ctl_cluster *c, const struct kobj *cluster,
 		log_err(LOG_WARN, NULL, "Trustee's certificate cannot be read", err);
 		free(c->inputs.tls_read);
 		c->inputs.tls_read = steal_ptr(&c->inputs.tls_asked);
-		c->inputs.tls_unusable = true;
+		c->inputs.tls_denied = true;
 		return true;
 	}
 	if (cluster && str_eq(cluster->uid, c->install.owner_uid))
@@ -348,7 +346,7 @@ void cluster_inputs_reset(struct ctl_cluster *c)
 	free(steal_ptr(&in->tls_read));
 	free(steal_ptr(&in->tls_asked));
 	free(steal_ptr(&in->rendered_as));
-	in->tls_unusable = in->moved = false;
+	in->tls_denied = in->moved = false;
 	in->plan = (struct render_token_plan){.n_use = 0};
 }
 

@@ -88,7 +88,8 @@ static enum model_cluster_reason by_counts(
 	return limits[reached].reason;
 }
 
-/* The first obstacle wins: authority, then mode, then the key, then the limits. */
+/* The first obstacle wins: authority, then mode, then the key, then the TLS Secrets, without which no
+ * node gets an answer that it can verify, then the limits. */
 void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look *l)
 {
 	/* Self gets here only while it is unknown whether the peer decides. */
@@ -105,9 +106,12 @@ void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look 
 	};
 	const struct ctl_own *key = &c->regkey[CLUSTER_REGKEY_CURRENT];
 	enum ctl_own_state state = ctl_own_state(key, &l->c->obj);
-	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	cleanup_strbuf struct strbuf text = STRBUF_INIT, tls = STRBUF_INIT;
 	enum model_cluster_reason r;
 
+	cluster_tls_refused(c->env, l->c, &tls);
+	cluster_tls_unusable(c->env, l->c, &tls);
+	cluster_tls_missing(c->env, l->c, &tls);
 	if (l->v.deleting || !l->v.served) {
 		r = CLUSTER_NOT_SERVED;
 		strbuf_adds(&text, "This cluster is not served.");
@@ -126,6 +130,9 @@ void cluster_registration_want(const struct ctl_cluster *c, struct cluster_look 
 		r = CLUSTER_NO_REGISTRATION_KEY;
 		strbuf_adds(&text,
 			"Secret tec-registration-key does not exist yet, or was not created by this operator (see condition Installed).");
+	} else if (tls.len) {
+		r = CLUSTER_REFUSED;
+		strbuf_addf(&text, "No node can register:%s", tls.data);
 	} else {
 		r = by_counts(c, l->c, &text);
 	}

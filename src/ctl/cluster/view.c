@@ -161,16 +161,14 @@ static void look_all(const struct ctl_cluster *c, struct cluster_look *l)
 static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, struct strbuf *out)
 {
 	cleanup_strbuf struct strbuf unused = STRBUF_INIT;
-	const struct ctl_env *env = ctl->env;
 
 	if (c->adopt_before_bad)
 		strbuf_adds(out,
 			" Annotation " MODEL_ADOPT_BEFORE_ANNOTATION
 			" is not an RFC 3339 time such as 2026-01-31T12:00:00Z and is ignored.");
-	if (c->deploy == MODEL_DEPLOY_MANAGED && ctl->inputs.tls_unusable && c->trustee_secret &&
-		caches_secret(env->caches, c->trustee_secret))
+	if (c->deploy == MODEL_DEPLOY_MANAGED && ctl->inputs.tls_denied && c->trustee_secret)
 		strbuf_addf(out,
-			" Secret %s (trusteeSecret) has no tls.crt and tls.key that can be read; Trustee keeps its certificate.",
+			" Secret %s (trusteeSecret) may not be read; Trustee keeps its certificate.",
 			c->trustee_secret);
 	if (c->plaintext == MODEL_PLAINTEXT_ALLOW && c->public_trustee_addr && !c->trustee_secret)
 		strbuf_adds(out,
@@ -190,23 +188,30 @@ static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, 
 static enum model_cluster_reason installed_reason(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, struct strbuf *text)
 {
-	cleanup_strbuf struct strbuf missing = STRBUF_INIT, refused = STRBUF_INIT;
+	cleanup_strbuf struct strbuf missing = STRBUF_INIT, refused = STRBUF_INIT,
+				     unusable = STRBUF_INIT;
 	enum model_cluster_reason r = CLUSTER_INSTALLATION_COMPLETED;
 
 	cluster_tls_refused(c->env, cluster, &refused);
 	cluster_tls_missing(c->env, cluster, &missing);
+	cluster_tls_unusable(c->env, cluster, &unusable);
 	if (refused.len) {
 		r = CLUSTER_REFUSED;
 		strbuf_addf(text,
 			"All objects are created, but a Secret is refused.%s If the certificate belongs to your CA, list it in "
 			"spec.tls.caSHA256; otherwise delete the Secret.",
 			refused.data);
+	} else if (unusable.len) {
+		r = CLUSTER_REFUSED;
+		strbuf_adds(text,
+			"All objects are created, but nodes cannot connect until a Secret is corrected.");
 	} else if (missing.len) {
 		r = CLUSTER_INSTALLING;
 		strbuf_adds(text, "All objects are created, but some cannot work yet.");
 	} else {
 		strbuf_adds(text, "All objects are installed.");
 	}
+	strbuf_adds(text, strbuf_str(&unusable));
 	strbuf_adds(text, strbuf_str(&missing));
 	notes(c, cluster, text);
 	return r;
