@@ -68,14 +68,17 @@ static int ask(
 }
 
 /* Report a CA that cannot be read. If these credentials may not read the Secret, that is only a
- * note: the Secret may be fine. */
+ * note: the Secret may be fine. So is a ca.crt that is absent where nodes need none. */
 static void found_no_ca(
-	struct report_findings *f, const char *what, const char *of, struct err *err)
+	struct report_findings *f, const char *what, const char *of, bool needed, struct err *err)
 {
-	bool unknown = err->kind == ERR_DENIED;
+	bool unknown = err->kind == ERR_DENIED, fine = !needed && err->kind == ERR_NOT_FOUND;
 
-	report_found(f, unknown ? REPORT_IS_NOTE : REPORT_IS_NO, what,
-		unknown ? NULL : "put the CA into the Secret as ca.crt", "%s: %s", of, err->text);
+	report_found(f, unknown || fine ? REPORT_IS_NOTE : REPORT_IS_NO, what,
+		unknown ? NULL
+		: fine  ? "nodes verify it with the CAs of their system; if they cannot, put its CA into the Secret as ca.crt"
+			: "put the CA into the Secret as ca.crt",
+		"%s: %s", of, err->text);
 	err_clear(err);
 }
 
@@ -85,7 +88,13 @@ static void found_no_ca(
 static int check_all(struct tool *t, const struct report_world *w, const struct model_cluster *c,
 	struct report_findings *f, struct err *err)
 {
+	static const unsigned fields[REPORT_N_ENDPOINTS] = {
+		[REPORT_REGISTRATION] = MODEL_TLS_REGISTER,
+		[REPORT_KEY_REGISTRATION] = MODEL_TLS_REGISTER_KEY,
+		[REPORT_KBS] = MODEL_TLS_TRUSTEE,
+	};
 	struct report_endpoint e[REPORT_N_ENDPOINTS];
+	struct model_tls_use use;
 	int rc = 0;
 
 	tool_check_operator(t, f, report_cluster(w), err);
@@ -94,7 +103,7 @@ static int check_all(struct tool *t, const struct report_world *w, const struct 
 		cleanup_strbuf struct strbuf pem = STRBUF_INIT;
 
 		if (c->server_ca[i] && tool_secret_ca(t, c, c->server_ca[i], &pem, err) < 0)
-			found_no_ca(f, "trusteeServers", c->server_addr[i], err);
+			found_no_ca(f, "trusteeServers", c->server_addr[i], true, err);
 	}
 	report_endpoints(c, e);
 	for (int i = 0; i < REPORT_N_ENDPOINTS && rc == 0 && !t->interrupted; i++) {
@@ -103,13 +112,14 @@ static int check_all(struct tool *t, const struct report_world *w, const struct 
 
 		if (!e[i].url || !e[i].host)
 			continue;
-		if (tool_check_certificate(t, f, e[i].secret, e[i].name, &cert, err))
+		(void)model_tls_use(c, fields[i], &use);
+		if (tool_check_certificate(t, f, &use, e[i].name, &cert, err))
 			report_bootstrap_host(
 				&e[i], pki_issue_names(strbuf_str(&cert), cert.len, names), f);
 		if (t->interrupted)
 			break;
 		if (e[i].secret && tool_secret_ca(t, c, e[i].secret, &e[i].ca_pem, err) < 0)
-			found_no_ca(f, e[i].name, e[i].url, err);
+			found_no_ca(f, e[i].name, e[i].url, use.needs_ca, err);
 		else
 			rc = ask(t, &e[i], f, err);
 	}

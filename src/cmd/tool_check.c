@@ -39,8 +39,8 @@ static void on_secret(void *arg, const struct err *err, const struct k8s_result 
 		return;
 	}
 	json_object_object_get_ex(json_get_obj(result->object, "data"), r->member, &text);
-	if (!json_object_is_type(text, json_type_string))
-		err_set(r->err, ERR_NOT_FOUND, "member %s is missing", r->member);
+	if (!json_object_is_type(text, json_type_string) || !json_object_get_string_len(text))
+		err_set(r->err, ERR_NOT_FOUND, "member %s is missing or empty", r->member);
 	else if (bytes_from_b64(json_object_get_string(text), strlen(json_object_get_string(text)),
 			 &bytes, &len) < 0)
 		err_set(r->err, ERR_INVALID, "member %s is not base64", r->member);
@@ -152,27 +152,66 @@ void tool_check_operator(
 	report_found_observed(f, cluster);
 }
 
-/* A Secret that may not be read is a note, as the operator may well read it. */
-bool tool_check_certificate(struct tool *t, struct report_findings *f, const char *name,
-	const char *what, struct strbuf *pem, struct err *err)
+struct judging {
+	struct tool *t;
+	const struct kobj *secret; /* owned */
+	struct err *err;
+};
+
+/* The private key is judged with the certificate and not kept. */
+static void on_judged(void *arg, const struct err *err, const struct k8s_result *result)
 {
+	struct judging *j = arg;
+
+	tool_done(j->t);
+	if (err && err_is_set(err))
+		*j->err = *err;
+	else
+		j->secret = model_secret_extract(result->object, j->err);
+}
+
+/* The operator's judgement of the same Secret. true: s is set, and may be good or not. A Secret that
+ * may not be read is a note, as the operator may well read it. */
+static bool judge(struct tool *t, struct report_findings *f, const struct model_tls_use *use,
+	const char *what, const struct kobj **s, struct err *err)
+{
+	struct judging j = {t, NULL, err};
+	bool good;
+
+	(void)k8s_call_get(t->api, &t->ops, &kobj_secret, t->ns, use->secret, on_judged, &j);
+	good = tool_run(t, err) == 0 && j.secret &&
+	       model_tls_usable(use, model_secret(j.secret), clock_wall_s(), err);
+	*s = j.secret;
+	if (!good) {
+		bool denied = err->kind == ERR_DENIED;
+
+		report_found(f, denied ? REPORT_IS_NOTE : REPORT_IS_NO, what,
+			denied ? NULL : "correct the Secret", "Secret %s (%s)%s: %s", use->secret,
+			use->field, j.secret ? " cannot be used" : "", err->text);
+	}
+	err_clear(err);
+	return good;
+}
+
+bool tool_check_certificate(struct tool *t, struct report_findings *f,
+	const struct model_tls_use *use, const char *what, struct strbuf *pem, struct err *err)
+{
+	cleanup_kobj const struct kobj *o = NULL;
+	const struct model_secret *s;
 	int64_t end;
 
-	if (!name) {
+	if (!use->secret) {
 		report_found(f, REPORT_IS_NOTE, what,
 			"for TLS, name a Secret with a certificate in spec",
 			"plain HTTP: spec names no Secret");
 		return false;
 	}
-	if (tool_secret_member(t, name, "tls.crt", pem, err) < 0 ||
-		pki_cert_not_after(strbuf_str(pem), pem->len, &end, err) < 0) {
-		report_found(f, err->kind == ERR_DENIED ? REPORT_IS_NOTE : REPORT_IS_NO, what,
-			err->kind == ERR_DENIED ? NULL
-						: "put tls.crt, tls.key and ca.crt into the Secret",
-			"%s", err->text);
-		err_clear(err);
+	if (!judge(t, f, use, what, &o, err))
 		return false;
-	}
-	report_found_end(f, what, name, end, clock_wall_s());
-	return true;
+	s = model_secret(o);
+	strbuf_adds(pem, s->tls_crt ? s->tls_crt : s->ca);
+	if (pki_cert_not_after(strbuf_str(pem), pem->len, &end, err) == 0)
+		report_found_end(f, what, use->secret, end, clock_wall_s());
+	err_clear(err);
+	return s->tls_crt;
 }

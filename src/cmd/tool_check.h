@@ -5,7 +5,7 @@
 
 #include "tool_session.h"
 
-#include "tec/model/cluster.h"
+#include "tec/model/tlsuse.h"
 #include "tec/report/finding.h"
 
 /* Prepares f: findings are printed as they are added, or at the end as one document with
@@ -20,12 +20,12 @@ void tool_check_operator(
 /* Whether these credentials allow the verb in the namespace. false with err set: the question
  * was refused. */
 bool tool_may(struct tool *t, const struct kobj_gvk *gvk, const char *verb, struct err *err);
-/* Checks tls.crt of a Secret (NULL: plain HTTP) and its expiry. true: pem has the certificate.
- * err stays clear. */
-bool tool_check_certificate(struct tool *t, struct report_findings *f, const char *secret,
-	const char *what, struct strbuf *pem, struct err *err);
+/* Judges a Secret as the operator does (no Secret: plain HTTP), and its expiry. true: pem has the
+ * server's certificate. err stays clear. */
+bool tool_check_certificate(struct tool *t, struct report_findings *f,
+	const struct model_tls_use *use, const char *what, struct strbuf *pem, struct err *err);
 
-/* ---- what is read from a Secret: certificates, never a key */
+/* ---- what is read from a Secret and kept: certificates, never a key */
 
 /* Appends data.MEMBER ("ca.crt"). */
 int tool_secret_member(struct tool *t, const char *name, const char *member, struct strbuf *out,

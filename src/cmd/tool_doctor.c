@@ -98,15 +98,34 @@ static void check_rights(struct tool *t, struct report_findings *f, struct err *
 
 /* ---- the cluster */
 
+/* The Secrets that the cluster names, as the operator judges them. */
+static void check_certificates(
+	struct tool *t, struct report_findings *f, struct json_object *cluster, struct err *err)
+{
+	static const char *const whats[] = {[MODEL_TLS_TRUSTEE] = "TLS of Trustee",
+		[MODEL_TLS_REGISTER] = "TLS of /ignition",
+		[MODEL_TLS_REGISTER_KEY] = "TLS of /register-ak",
+		[MODEL_TLS_SERVERS] = "TLS of trusteeServers"};
+	cleanup_kobj const struct kobj *o = model_cluster_extract(cluster, err);
+	struct model_tls_use use;
+
+	if (!o) {
+		report_found(f, REPORT_IS_NO, "cluster", NULL, "%s", err->text);
+		err_clear(err);
+		return;
+	}
+	for (unsigned i = 0; model_tls_use(model_cluster(o), i, &use) && !t->interrupted; i++) {
+		const char *what = whats[i < MODEL_TLS_SERVERS ? i : MODEL_TLS_SERVERS];
+		cleanup_strbuf struct strbuf pem = STRBUF_INIT;
+
+		(void)tool_check_certificate(t, f, &use, what, &pem, err);
+	}
+}
+
 /* Operator, conditions, certificates, images: what makes nodes get their keys. */
 static void check_cluster(
 	struct tool *t, struct report_findings *f, const struct report_world *w, struct err *err)
 {
-	static const struct {
-		const char *field, *what;
-	} secrets[] = {{"spec/trusteeSecret", "TLS of Trustee"},
-		{"spec/registerServerSecret", "TLS of /ignition"},
-		{"spec/attestationKeyRegisterSecret", "TLS of /register-ak"}};
 	struct json_object *cluster = report_cluster(w);
 
 	if (w->list[REPORT_CLUSTER].problem) {
@@ -123,12 +142,7 @@ static void check_cluster(
 	tool_check_operator(t, f, cluster, err);
 	for (size_t i = 0; i < CLUSTER_N_CONDS; i++)
 		report_found_condition(f, cluster, model_cluster_cond_types[i]);
-	for (size_t i = 0; i < ARRAY_LEN(secrets) && !t->interrupted; i++) {
-		cleanup_strbuf struct strbuf pem = STRBUF_INIT;
-
-		(void)tool_check_certificate(
-			t, f, json_get_str(cluster, secrets[i].field), secrets[i].what, &pem, err);
-	}
+	check_certificates(t, f, cluster, err);
 	report_found_images(f, w);
 }
 

@@ -284,7 +284,7 @@ def test_what_falls_short_is_named(tmp_path):
         lines = check(s)
         assert "trusteeServers: kbs-service.there.svc:8080, CA in Secret target-ca" in found(lines, "ok"), lines
         bad = found(lines, "no")
-        assert any("is not valid for 127.0.0.2" in line for line in bad) and not any("target-ca" in line for line in bad), bad
+        assert any("does not cover 127.0.0.2" in line for line in bad) and not any("target-ca" in line for line in bad), bad
         spine.merge(s, NS, "tec", "tec", {"spec": {"tls": {"caSHA256": ["0" * 64]}}})
         assert sum("spec.tls.caSHA256 does not list" in line for line in found(check(s), "no")) >= 4
         _, err = Tecctl(f"{s.dir}/kubeconfig").run("bootstrap", "check", "--from-node", code=1)

@@ -19,6 +19,8 @@ import spine
 from conftest import OPERATOR_ACCOUNT, lacking
 from controlplane import PATIENCE, TOP, wait_for
 from faultproxy import FaultProxy
+from marks import Events
+from tecctl import Tecctl
 from tecproc import operator_binary
 
 NONE = b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n"  # 404: a whole request that makes nothing
@@ -191,6 +193,59 @@ def test_certificates_change_under_load_without_a_failed_request(cp, ns, serve, 
             t.join()
     assert problems == []
     assert sum(counts) > 500 and len(machines(cp, ns)) == sum(c // 50 for c in counts)
+
+
+def faulty(directory):
+    """(what the operator says, the Secret) for each way to store a pair that no node can use."""
+    good = spine.make_certificate(directory, "first")
+    other = spine.make_certificate(directory, "second")
+    locked = subprocess.run(["openssl", "pkey", "-aes128", "-passout", "pass:x"], input=good["tls.key"],
+                            check=True, capture_output=True, text=True).stdout
+    return good, (
+        ("tls.key does not match tls.crt", {**good, "tls.key": other["tls.key"]}),
+        ("tls.key is encrypted", {**good, "tls.key": locked}),
+        ("ca.crt has no usable certificate", {**good, "ca.crt": ""}),
+        ("cannot verify tls.crt with ca.crt", {**good, "ca.crt": other["ca.crt"]}),
+        ("does not cover register.example.org",
+         spine.make_certificate(directory, "third", names=("DNS:localhost",))),
+        ("tls.crt expired at", spine.make_certificate(directory, "fourth", days=-1)))
+
+
+def test_a_tls_secret_that_cannot_be_used_is_named_everywhere(cp, ns, start_operator, tmp_path):
+    """Conditions, an Event and tecctl doctor say the same; a chain in the wrong order is served."""
+    good, faults = faulty(str(tmp_path))
+    events, ctl = Events(cp, ns), Tecctl(cp.admin_kubeconfig, ns)
+    spine.make_tls_secret(cp, ns, "tls", good)
+    spine.make_cluster(cp, ns, attestationKeyRegisterSecret="tls")
+    op = start_operator(ns, "--role", "all")
+
+    def found():
+        return next(line for line in json.loads(ctl.out("doctor", "-o", "json", code=None))
+                    if line["check"] == "TLS of /register-ak")
+
+    def usable():
+        spine.wait_condition(cp, ns, "tec", "tec", "Installed", "InstallationCompleted")
+        spine.wait_condition(cp, ns, "tec", "tec", "RegistrationOpen", "Open")
+        assert found()["is"] != "no", found()
+
+    usable()
+    for says, secret in faults:
+        spine.make_tls_secret(cp, ns, "tls", secret)
+        for type_ in ("Installed", "RegistrationOpen"):
+            obj = spine.wait_condition(cp, ns, "tec", "tec", type_, "Refused")
+            message = spine.condition(obj, type_)["message"]
+            assert "Secret tls (attestationKeyRegisterSecret) cannot be used: " in message and says in message
+        assert events.wait("tec", says, reason="Refused")["type"] == "Warning"
+        assert found()["is"] == "no" and says in json.dumps(found()), found()
+        if says.startswith("tls.key"):  # a server cannot even start with it
+            wait_for(lambda s=says: s in op.log_text(), 10, "line of the listener's log")
+        spine.make_tls_secret(cp, ns, "tls", good)
+        usable()
+    last = spine.make_certificate(str(tmp_path), "last")
+    spine.make_tls_secret(cp, ns, "tls", {**last, "tls.crt": last["ca.crt"] + last["tls.crt"]})
+    wait_for(lambda: served_certificate(op.register_ak_port) == last["tls.crt"], 10, "the chain in order")
+    assert spine.request(op.register_ak_port, "GET", "/none", cafile=last["file"])[0] == 404
+    usable()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
