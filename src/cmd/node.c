@@ -24,6 +24,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,9 +63,11 @@ struct node {
 	struct attest_source source;
 	struct op_scope ops;
 	int console; /* gets a copy of the messages; -1: none */
-	int signo;   /* the signal that ended the loop; 0: none */
-	int status;  /* exit status */
-	char *input; /* owned, wiped: from standard input */
+	int signo;   /* the signal that ended the loop, or would have; 0: none */
+	int parent;  /* pidfd of the process that started the pin; -1: none */
+	struct loop_fd *reader_gone, *parent_gone; /* owned, or NULL */
+	int status;                                /* exit status */
+	char *input;                               /* owned, wiped: from standard input */
 	size_t input_len;
 	struct body plain;                  /* the plaintext of a JWE */
 	struct secret *key;                 /* owned: to encrypt with */
@@ -165,6 +168,8 @@ static int run_loop(struct node *n, int (*start)(struct node *n, struct err *err
 		n->status = complain(n, err.kind == ERR_INVALID ? ATTEST_USAGE : ATTEST_TPM, &err);
 	op_scope_cancel(&n->ops);
 	httpc_free(n->client);
+	loop_fd_free(n->reader_gone);
+	loop_fd_free(n->parent_gone);
 	loop_signal_free(term);
 	loop_signal_free(intr);
 	loop_free(n->loop);
@@ -309,6 +314,31 @@ static int read_input(struct node *n, struct err *err)
 	return 0;
 }
 
+/* Nobody reads the output any more: end as a write to it would. */
+static void on_reader_gone(int fd, bool readable, bool writable, void *arg)
+{
+	on_signal(SIGPIPE, arg);
+}
+
+static void on_parent_gone(int fd, bool readable, bool writable, void *arg)
+{
+	on_signal(SIGHUP, arg);
+}
+
+/* A pipe without a reader is ready for reading at its writing end. clevis kills only the shell that
+ * started the pin, so the pin watches that shell, too. */
+static void watch_receivers(struct node *n)
+{
+	struct stat st;
+
+	if (fstat(STDOUT_FILENO, &st) == 0 && S_ISFIFO(st.st_mode) &&
+		(fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_WRONLY)
+		n->reader_gone =
+			loop_fd_new(n->loop, STDOUT_FILENO, true, false, on_reader_gone, n);
+	if (n->parent >= 0)
+		n->parent_gone = loop_fd_new(n->loop, n->parent, true, false, on_parent_gone, n);
+}
+
 static int start_fetch(struct node *n, struct err *err)
 {
 	bool pin = n->o.command == NODE_ENCRYPT || n->o.command == NODE_DECRYPT;
@@ -319,6 +349,7 @@ static int start_fetch(struct node *n, struct err *err)
 		.ak_file = n->o.ak_file,
 		.accept = pin ? accept_key : NULL};
 
+	watch_receivers(n);
 	return attest_fetch_start(n->client, &n->source, &n->ops, &r, on_fetched, n, err) ? 0 : -1;
 }
 
@@ -586,6 +617,10 @@ static int run(struct node *n)
 		if (n->o.console && !isatty(STDERR_FILENO))
 			n->console =
 				open(n->o.console, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+		/* Before the input is read, which may take until the parent has ended. Without
+		 * pidfd_open(2), as in Linux 5.2, only the output is watched. */
+		if (pin)
+			n->parent = pidfd_open(getppid(), 0);
 		if (pin && read_input(n, &err) < 0)
 			return complain(n, ATTEST_USAGE, &err);
 		return run_loop(n, start_fetch);
@@ -595,7 +630,7 @@ static int run(struct node *n)
 /* secret_process_init() comes first; keys and input are wiped on every way out. */
 int main(int argc, char *argv[])
 {
-	struct node n = {.plain = BODY_INIT, .console = -1};
+	struct node n = {.plain = BODY_INIT, .console = -1, .parent = -1};
 	enum conf_result result;
 	int status = 0;
 
@@ -612,6 +647,8 @@ int main(int argc, char *argv[])
 		status = run(&n);
 	if (n.console >= 0)
 		close(n.console);
+	if (n.parent >= 0)
+		close(n.parent);
 	file_wipe(n.input, n.input_len);
 	body_fini(&n.plain);
 	secret_free(n.key);

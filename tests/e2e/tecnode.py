@@ -2,6 +2,7 @@
 """tec-node with a TPM in software: as a command, and as the pin that Debian's clevis finds in PATH."""
 
 import os
+import select
 import shutil
 import socket
 import ssl
@@ -108,3 +109,40 @@ class Bad:
         self.listener.close()
         for conn in self.open:
             conn.close()
+
+
+class Tunnel(Bad):
+    """Leads to a server until its kind is 'silent'."""
+
+    def __init__(self, port):
+        self.server = ("127.0.0.1", port)
+        super().__init__("tunnel")
+
+    def _answer(self, conn):
+        with socket.create_connection(self.server) as server:
+            peer = {conn: server, server: conn}
+            while True:
+                for ready in select.select(list(peer), [], [])[0]:
+                    try:
+                        data = ready.recv(65536)
+                        peer[ready].sendall(data)
+                    except OSError:
+                        data = b""
+                    if not data:
+                        conn.close()
+                        return
+
+
+def pins(node):
+    """The processes of this machine's pin that decrypt, as {process id: its parent's}."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if f.read().split(b"\0")[0] != f"{node.dir}/clevis-decrypt-trustee".encode():
+                    continue
+            with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+                found[int(pid)] = int(f.read().rpartition(")")[2].split()[1])
+        except OSError:
+            pass  # ended meanwhile
+    return found

@@ -3,9 +3,11 @@
 disk that Debian's clevis opens, and what is refused."""
 
 import base64
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 
@@ -203,6 +205,48 @@ def test_clevis_binds_a_disk_and_opens_it(machine, disk, jwe):
     again = node.good("clevis", "luks", "pass", "-d", disk, "-s", "2")
     assert again != passphrase and opens(2, again)
     assert not any(opens(slot, passphrase) for slot in (0, 1, 2)), "the old passphrase still opens it"
+
+
+# ---- nobody waits for the pin any more
+
+@contextlib.contextmanager
+def _killed_at_last(machine):
+    try:
+        yield
+    finally:
+        for pid in tecnode.pins(machine.node):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_the_pin_ends_when_sss_has_enough(machine, jwe):
+    """clevis kills the shell between sss and the pin, not the pin; nothing but its output tells."""
+    with tecnode.Tunnel(machine.alone.kbs) as tunnel:
+        shares = [machine.config | {"servers": [dict(machine.server(), url=url)]}
+                  for url in (machine.url, f"https://127.0.0.1:{tunnel.port}")]
+        sealed = machine.node.good("clevis", "encrypt", "sss", json.dumps({"t": 1, "pins": {"trustee": shares}}),
+                                   stdin=SECRET)
+        tunnel.kind = "silent"
+        opened = subprocess.run(["clevis", "decrypt"], input=sealed, stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, env=machine.node.env, timeout=20, check=True)
+        assert opened.stdout == SECRET
+        with _killed_at_last(machine):
+            wait_for(lambda: not tecnode.pins(machine.node), 2, "the end of the pin that nobody reads")
+
+
+def test_the_pin_ends_with_its_parent(machine, jwe):
+    """Its output is still read, as by a shell that was about to use it."""
+    with tecnode.Tunnel(machine.alone.kbs) as tunnel:
+        sealed = machine.encrypt(servers=[dict(machine.server(), url=f"https://127.0.0.1:{tunnel.port}")])
+        tunnel.kind = "silent"
+        with subprocess.Popen(["clevis", "decrypt"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, env=machine.node.env) as clevis, _killed_at_last(machine):
+            clevis.stdin.write(sealed)
+            clevis.stdin.close()
+            wait_for(lambda: len(tunnel.open) > 1 and tecnode.pins(machine.node), 20, "the pin to ask")
+            (pin, parent), = tecnode.pins(machine.node).items()
+            assert parent == clevis.pid
+            os.kill(parent, signal.SIGKILL)
+            wait_for(lambda: pin not in tecnode.pins(machine.node), 2, "the end of the pin without a parent")
 
 
 # ---- servers that are of no use
