@@ -199,6 +199,10 @@ static int write_kubeconfig(struct tool *t, const struct k8s_kubeconfig *k,
 		strbuf_adds(out, ", \"tls-server-name\": ");
 		json_quote(out, k->tls_server_name, strlen(k->tls_server_name));
 	}
+	if (k->proxy) {
+		strbuf_adds(out, ", \"proxy-url\": ");
+		json_quote(out, k->proxy, strlen(k->proxy));
+	}
 	if (k->ca_data || k->ca_file) {
 		if (!k->ca_data && !(pem = file_read(k->ca_file, CA_MAX, &len, NULL, err)))
 			return -1;

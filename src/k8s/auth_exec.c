@@ -33,6 +33,7 @@ char *auth_exec_info(const struct k8s_kubeconfig *k, const char *ca_pem, size_t 
 		cluster = json_obj();
 		json_add_str(cluster, "server", k->server);
 		json_add_str(cluster, "tls-server-name", k->tls_server_name);
+		json_add_str(cluster, "proxy-url", k->proxy);
 		if (k->insecure)
 			json_add_bool(cluster, "insecure-skip-tls-verify", true);
 		if (ca_pem) {

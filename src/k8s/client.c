@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <strings.h>
 
 #include "tec/base/clock.h"
 #include "tec/base/log.h"
@@ -35,6 +36,7 @@ struct client {
 	struct h2c *h2;         /* owned; NULL: HTTP/1.1 only */
 	struct k8s_auth *auth;
 	char *server, *user_agent;
+	char *proxy;          /* wiped; NULL: none */
 	const char *protocol; /* of the latest answer; NULL: none yet */
 	unsigned n_calls;
 };
@@ -132,6 +134,7 @@ static void call_send(struct call *k, const struct k8s_cred *cred)
 		.method = r->method,
 		.url = url,
 		.tls = cred->tls,
+		.proxy = c->proxy,
 		.headers = headers,
 		.n_headers = r->content_type ? 3 : 2,
 		.bearer = cred->bearer,
@@ -229,12 +232,16 @@ static void client_free(struct k8s_transport *t)
 		metric_set(&connection, c->protocol, NULL, 0);
 	free(c->server);
 	free(c->user_agent);
+	if (c->proxy)
+		secret_wipe(c->proxy, strlen(c->proxy));
+	free(c->proxy);
 	free(c);
 }
 
 static const struct k8s_transport_ops client_ops = {client_start, client_stop, client_free};
 
-/* HTTP/2 is used over TLS only, where ALPN negotiates it. */
+/* HTTP/2 is used over TLS only, where ALPN negotiates it, and not inside the TLS of a proxy, which
+ * only httpc has. */
 struct k8s_transport *k8s_client_new(struct loop *l, struct httpc *http,
 	struct k8s_kubeconfig *take_config, const char *user_agent, bool http1_only)
 {
@@ -242,7 +249,9 @@ struct k8s_transport *k8s_client_new(struct loop *l, struct httpc *http,
 
 	c->t = (struct k8s_transport){&client_ops, l, sizeof(struct call)};
 	c->http = http;
-	if (!http1_only && str_starts(take_config->server, "https://"))
+	c->proxy = xstrdup(take_config->proxy);
+	if (!http1_only && str_starts(take_config->server, "https://") &&
+		!(c->proxy && strncasecmp(c->proxy, "https://", 8) == 0))
 		c->h2 = h2c_new(l, http);
 	c->server = xstrdup(take_config->server);
 	c->user_agent = xstrdup(user_agent);

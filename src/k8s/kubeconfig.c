@@ -20,6 +20,7 @@
 #include "tec/base/str.h"
 #include "tec/base/yaml.h"
 #include "tec/kobj/key.h"
+#include "tec/net/httpc_proxy.h"
 
 #define KUBECONFIG_MAX (1024u * 1024)
 
@@ -44,6 +45,9 @@ void k8s_kubeconfig_free(struct k8s_kubeconfig *k)
 		free(*p);
 	}
 	free(k->exec_env);
+	if (k->proxy)
+		secret_wipe(k->proxy, strlen(k->proxy));
+	free(k->proxy);
 	free(k);
 }
 
@@ -181,13 +185,13 @@ static int read_cluster(
 
 	if (read_members(o, "cluster", dir, members, err) != 0)
 		return -1;
-	if (proxy)
-		return err_set(err, ERR_INVALID,
-			"proxy-url is not supported: the API server must be reachable directly");
+	if (proxy && httpc_proxy_check(proxy, err) < 0)
+		return err_wrap(err, "proxy-url");
 	if (k->insecure && (k->ca_file || k->ca_data))
 		return err_set(err, ERR_INVALID,
 			"insecure-skip-tls-verify and certificate-authority exclude each other: remove one");
-	k->tls_server_name = name ? xstrdup(name) : NULL;
+	k->tls_server_name = xstrdup(name);
+	k->proxy = xstrdup(proxy);
 	return set_server(k, server, err);
 }
 

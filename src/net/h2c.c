@@ -69,14 +69,15 @@ static void on_probe(void *arg)
 
 /* Sites are few (API server, broker), so a list suffices. tls is compared by pointer, because two
  * objects never share a connection. */
-static struct h2c_site *site_get(
-	struct h2c *c, const char *origin, const char *connect_to, struct httpc_tls *tls)
+static struct h2c_site *site_get(struct h2c *c, const char *origin, const char *connect_to,
+	const char *proxy, struct httpc_tls *tls)
 {
 	const char *host = strstr(origin, "://") + 3;
 	struct h2c_site *s;
 
 	TAILQ_FOREACH (s, &c->sites, link)
-		if (s->tls == tls && str_eq(s->origin, origin) && str_eq(s->connect_to, connect_to))
+		if (s->tls == tls && str_eq(s->origin, origin) &&
+			str_eq(s->connect_to, connect_to) && str_eq(s->proxy, proxy))
 			return s;
 	s = xcalloc(1, sizeof(*s));
 	s->c = c;
@@ -84,6 +85,7 @@ static struct h2c_site *site_get(
 	s->host = *host == '[' ? xstrndup(host + 1, strcspn(host + 1, "]"))
 			       : xstrndup(host, strcspn(host, ":"));
 	s->connect_to = xstrdup(connect_to);
+	s->proxy = xstrdup(proxy);
 	s->tls = tls ? httpc_tls_ref(tls) : NULL;
 	TAILQ_INIT(&s->queue);
 	TAILQ_INIT(&s->yielding);
@@ -104,6 +106,9 @@ static void site_free(struct h2c_site *s)
 	free(s->origin);
 	free(s->host);
 	free(s->connect_to);
+	if (s->proxy)
+		secret_wipe(s->proxy, strlen(s->proxy));
+	free(s->proxy);
 	free(s);
 }
 
@@ -1211,8 +1216,8 @@ static void on_work(void *arg)
 		s->n_conns < H2C_CONNS_MAX) {
 		n = conn_new(s);
 		/* httpc resolves the name and tries all addresses. */
-		(void)httpc_dial(
-			s->c->http, &n->dial, s->origin, s->connect_to, H2C_DIAL_MS, on_dialled, n);
+		(void)httpc_dial(s->c->http, &n->dial, s->origin, s->connect_to, s->proxy,
+			H2C_DIAL_MS, on_dialled, n);
 	}
 	if (s->n_calls == 0 && s->n_conns == 0 && !s->no_h2)
 		site_free(s);
@@ -1304,7 +1309,7 @@ struct op *h2c_start(struct h2c *c, struct op_scope *scope, const struct httpc_r
 	}
 	cleanup_free char *origin = xstrndup(req->url, origin_len);
 	copy_request(k, req, origin_len);
-	k->site = site_get(c, origin, req->connect_to, req->tls);
+	k->site = site_get(c, origin, req->connect_to, req->proxy, req->tls);
 	k->site->n_calls++;
 	k->site->n_first += !k->yields && !k->long_lived;
 	if (k->deadline_ms)
@@ -1315,5 +1320,5 @@ struct op *h2c_start(struct h2c *c, struct op_scope *scope, const struct httpc_r
 
 void h2c_adopt(struct h2c *c, const char *origin, int take_fd)
 {
-	on_dialled(conn_new(site_get(c, origin, NULL, NULL)), &(struct err)ERR_INIT, take_fd);
+	on_dialled(conn_new(site_get(c, origin, NULL, NULL, NULL)), &(struct err)ERR_INIT, take_fd);
 }

@@ -115,6 +115,7 @@ struct h2c_site {
 	struct h2c *c;
 	TAILQ_ENTRY(h2c_site) link;
 	char *origin, *host, *connect_to; /* "https://a:1"; "a", without brackets; may be NULL */
+	char *proxy;                      /* wiped; NULL: none */
 	struct httpc_tls *tls;            /* NULL: plain */
 	struct h2c_calls queue, yielding; /* to send; the second has lower priority */
 	size_t n_calls;

@@ -35,6 +35,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
 #include "tec/loop/signal.h"
+#include "tec/net/httpc_proxy.h"
 
 #include "httpc_internal.h"
 
@@ -73,6 +74,7 @@ struct httpc_call {
 	bool stream, yields;
 	unsigned max_in_flight;
 	unsigned reach;
+	char *proxy; /* owned, wiped: it may contain a password; NULL: none */
 	bool once, was_sent;
 	bool refused; /* the last address was refused; `scope` is its scope */
 
@@ -316,6 +318,9 @@ static void call_free(struct httpc_call *k)
 	free(k->url);
 	free(k->origin_key);
 	free(k->where);
+	if (k->proxy)
+		secret_wipe(k->proxy, strlen(k->proxy));
+	free(k->proxy);
 	free(k->content_type);
 	free(k->location);
 	free(k->set_cookie);
@@ -352,6 +357,23 @@ static bool may_reach(struct httpc_call *k, enum addr_scope scope)
 	return !k->refused;
 }
 
+/* A proxy resolves the name itself and is not limited by `reach`, so only an address in the URL can be
+ * judged here. */
+static int set_proxy(struct httpc_call *k, const char *proxy)
+{
+	cleanup_free char *where = k->where;
+	const char *at = strrchr(proxy, '@'), *sep = strstr(proxy, "://");
+
+	k->where = xasprintf("%s through proxy %s", where, at ? at + 1 : sep ? sep + 3 : proxy);
+	if (httpc_proxy_check(proxy, &k->err) < 0)
+		return -1;
+	k->proxy = xstrdup(proxy);
+	if (!k->reach || may_reach(k, httpc_proxy_scope(k->url)))
+		return 0;
+	return err_set(&k->err, ERR_DENIED, "%s %s: not sent, its address is %s", k->method,
+		k->where, addr_scope_name(k->scope));
+}
+
 /* Called before connecting: if this address is refused, curl tries the next one of the name. */
 static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
 {
@@ -379,7 +401,8 @@ static int on_request(void *arg, char *ip, char *local_ip, int port, int local_p
 		scope = addr_scope((const struct sockaddr *)&v4);
 	else if (inet_pton(AF_INET6, ip, &v6.sin6_addr) == 1)
 		scope = addr_scope((const struct sockaddr *)&v6);
-	return !k->reach || may_reach(k, scope) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+	return !k->reach || k->proxy || may_reach(k, scope) ? CURL_PREREQFUNC_OK
+							    : CURL_PREREQFUNC_ABORT;
 }
 
 /* Append to a body that is delivered as a whole. Returning 0 ends the transfer; k->err or k->cut
@@ -467,7 +490,7 @@ static CURLcode call_setup(struct httpc_call *k)
 	SET(CURLOPT_WRITEFUNCTION, on_write);
 	SET(CURLOPT_WRITEDATA, k);
 	SET(CURLOPT_SOCKOPTFUNCTION, on_socket);
-	if (k->reach) {
+	if (k->reach && !k->proxy) {
 		SET(CURLOPT_OPENSOCKETFUNCTION, on_open);
 		SET(CURLOPT_OPENSOCKETDATA, k);
 	}
@@ -481,7 +504,11 @@ static CURLcode call_setup(struct httpc_call *k)
 	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	SET(CURLOPT_NOSIGNAL, 1L);
 	SET(CURLOPT_QUICK_EXIT, 1L); /* a pending name lookup must not block the loop */
-	SET(CURLOPT_PROXY, "");      /* none, even if the environment has one */
+	/* The request's, or none; the environment is not read. */
+	SET(CURLOPT_PROXY, k->proxy ? k->proxy : "");
+	SET(CURLOPT_NOPROXY, "");
+	if (k->proxy && k->dialled)
+		SET(CURLOPT_HTTPPROXYTUNNEL, 1L);
 	SET(CURLOPT_FOLLOWLOCATION, 0L);
 	SET(CURLOPT_MAXAGE_CONN, 60L);
 	/* The buffer is freed, and therefore wiped, after each transfer; wiping the default of 64 KiB
@@ -986,7 +1013,8 @@ static struct op *call_start(struct httpc *c, struct op_scope *scope,
 	timer_init(&k->deadline, c->loop, on_deadline, k);
 	timer_init(&k->silence, c->loop, on_silence, k);
 	op_begin(&k->op, scope, call_abort);
-	if (place_url(k, req) < 0 || copy_headers(k, req) < 0) {
+	if (place_url(k, req) < 0 || copy_headers(k, req) < 0 ||
+		(req->proxy && set_proxy(k, req->proxy) < 0)) {
 		call_fail(k);
 		return &k->op;
 	}
@@ -1018,7 +1046,8 @@ struct op *httpc_start(struct httpc *c, struct op_scope *scope, const struct htt
 /* Let curl resolve and connect without sending anything (CURLOPT_CONNECT_ONLY), and take the
  * socket. The URL is http even for https, as TLS is made by the caller. */
 struct op *httpc_dial(struct httpc *c, struct op_scope *scope, const char *origin,
-	const char *connect_to, uint32_t connect_ms, httpc_dial_fn done, void *arg)
+	const char *connect_to, const char *proxy, uint32_t connect_ms, httpc_dial_fn done,
+	void *arg)
 {
 	const char *host = strstr(origin, "://") + 3, *port = strrchr(host, ':');
 	bool has_port = port && !strchr(port, ']');
@@ -1027,6 +1056,7 @@ struct op *httpc_dial(struct httpc *c, struct op_scope *scope, const char *origi
 	struct httpc_request req = {.method = "GET",
 		.url = url,
 		.connect_to = connect_to,
+		.proxy = proxy,
 		.connect_ms = connect_ms,
 		.stream = true}; /* does not occupy a request's place */
 

@@ -43,12 +43,13 @@ void httpc_wipe_free(void *p);
 void *httpc_wipe_realloc(void *p, size_t size);
 
 /*
- * Connect to the host and port of origin ("https://a:1"), or to connect_to, and pass on the
- * non-blocking socket. Names are resolved and addresses tried as for every transfer. The text of err
+ * Connect to the host and port of origin ("https://a:1"), or to connect_to, through the proxy if there
+ * is one (not an https one: its TLS is curl's), and pass on the non-blocking socket. Names are resolved and addresses tried as for every transfer. The text of err
  * is only the reason, without method and URL.
  */
 typedef void (*httpc_dial_fn)(void *arg, const struct err *err, int take_fd);
 struct op *httpc_dial(struct httpc *c, struct op_scope *scope, const char *origin,
-	const char *connect_to, uint32_t connect_ms, httpc_dial_fn done, void *arg);
+	const char *connect_to, const char *proxy, uint32_t connect_ms, httpc_dial_fn done,
+	void *arg);
 
 #endif

@@ -4,7 +4,7 @@
  * in-cluster service account. This module only holds the values; k8s/auth makes credentials of them
  * for each request. Supported: token, tokenFile, client certificate and CA as data or files
  * (relative to the file's folder), exec plugins, tls-server-name, insecure-skip-tls-verify,
- * namespace. proxy-url, auth-provider, username/password, impersonation (as, as-groups...) are
+ * proxy-url (http and https), namespace. auth-provider, username/password, impersonation (as, as-groups...) are
  * refused with an error that names them.
  */
 #ifndef TEC_K8S_KUBECONFIG_H
@@ -19,6 +19,7 @@
 struct k8s_kubeconfig {
 	char *server; /* "https://host:port", no trailing slash */
 	char *tls_server_name;
+	char *proxy;      /* proxy-url, which may contain a password; NULL: none */
 	char *namespace_; /* of the context; NULL if none */
 	bool insecure;
 	char *ca_file;          /* file names: read again on each connection */

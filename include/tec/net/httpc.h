@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTPS client: libcurl's multi_socket interface on our loop, HTTP/1.1. The CA is pinned, proxies from
- * the environment and redirects are ignored, deadlines are our own, and dead connections are closed.
+ * HTTPS client: libcurl's multi_socket interface on our loop, HTTP/1.1. The CA is pinned, proxies of
+ * the environment (see net/httpc_proxy.h) and redirects are ignored, deadlines are our own, and dead connections are closed.
  * Short requests and streams (watches) use separate pools, so that a slow stream never delays a
  * request. At most 16 requests (max_in_flight) to one scheme://host:port are in flight; others wait
  * while their deadlines run.
@@ -50,6 +50,7 @@ struct httpc_request {
 	struct httpc_tls *tls;  /* NULL: plain http */
 	const char *connect_to; /* connect to this "addr:port" instead; TLS name and Host stay the
 				   URL's; NULL: none */
+	const char *proxy;      /* an http or https proxy, see httpc_proxy_check(); NULL: none */
 	const struct httpc_header *headers;
 	size_t n_headers;
 	const char *bearer; /* Authorization: Bearer ...; our copy is wiped; NULL: none */
@@ -71,7 +72,8 @@ struct httpc_request {
 	unsigned max_in_flight; /* limit for this origin, this request included; 0: 16 */
 	unsigned reach; /* ADDR_REACH() bits of the permitted scopes, at most ADDR_REACH_ALL. Other
 			   addresses are not connected to, and a connection to one is not reused
-			   (ERR_DENIED). 0: all, and answer->scope is not set */
+			   (ERR_DENIED). 0: all, and answer->scope is not set. With a proxy, the
+			   address is what httpc_proxy_scope() says */
 };
 
 struct httpc_answer {
