@@ -345,6 +345,7 @@ static void set_env(struct parts *p, struct k8s_transport *api)
 		.rate_limit = conf_str(p->options->conf, "rate-limit"),
 	};
 
+	httpc_proxy_env(p->proxy_env);
 	p->env = (struct ctl_env){
 		.loop = p->loop,
 		.api = api,
@@ -356,6 +357,7 @@ static void set_env(struct parts *p, struct k8s_transport *api)
 		.images_ref = images,
 		.registry_mirror = conf_str(p->options->conf, "registry-mirror"),
 		.insecure_registry = conf_str(p->options->conf, "insecure-registry"),
+		.proxy_env = p->proxy_env,
 		.image_label = image_label,
 		.image_label_arg = p,
 		.image_compute = p->standalone ? image_compute : NULL,

@@ -29,6 +29,7 @@
 #include "tec/loop/timer.h"
 #include "tec/loop/wallwatch.h"
 #include "tec/net/httpc.h"
+#include "tec/net/httpc_proxy.h"
 #include "tec/srv/health.h"
 #include "tec/srv/listener.h"
 #include "tec/srv/regak.h"
@@ -54,6 +55,7 @@ struct parts {
 	struct oci_computes *computes; /* NULL: values are computed by Jobs */
 	char *compute_tool, *scratch;  /* owned */
 	struct ctl_env env;
+	const char *proxy_env[HTTPC_PROXY_VARIABLES + 1];
 	struct ctl_adoption_cutoff *since; /* when this operator was installed */
 	struct ctl_trustee *trustee;
 	struct ctl_cluster *cluster;

@@ -21,6 +21,7 @@
 #include "tec/base/mem.h"
 #include "tec/loop/child.h"
 #include "tec/model/pcrmsg.h"
+#include "tec/net/httpc_proxy.h"
 #include "tec/oci/compute.h"
 
 #define PROGRAM    "tec-compute-pcrs"
@@ -89,11 +90,13 @@ static void on_done(void *arg, const struct err *err, const char *out, size_t le
 	tool_done(r->t);
 }
 
-/* Run the child. argv begins with the program's name and ends with NULL. */
-static int run(struct tool_compute *c, const char *const *argv, struct strbuf *out, struct err *err)
+/* Run the child. argv begins with the program's name and ends with NULL. proxies: it asks a
+ * registry. */
+static int run(struct tool_compute *c, const char *const *argv, bool proxies, struct strbuf *out,
+	struct err *err)
 {
 	cleanup_free char *tmp = xasprintf("TMPDIR=%s", c->dir);
-	const char *const env[] = {"PATH=/usr/bin:/bin", tmp, NULL};
+	const char *env[2 + HTTPC_PROXY_VARIABLES + 1] = {"PATH=/usr/bin:/bin", tmp};
 	struct run r = {c->t, out, err};
 	const struct child_spec spec = {.file = c->file,
 		.argv = argv,
@@ -102,6 +105,8 @@ static int run(struct tool_compute *c, const char *const *argv, struct strbuf *o
 		.max_out = VALUES_MAX,
 		.said = on_said};
 
+	if (proxies)
+		httpc_proxy_env(env + 2);
 	(void)child_start(c->t->loop, &c->t->ops, &spec, on_done, &r);
 	if (tool_run(c->t, err) < 0)
 		return -1;
@@ -134,7 +139,7 @@ static int fetch(struct tool_compute *c, const char *image, const char *into, ch
 		argv[n++] = options[i][1];
 		argv[n++] = conf_str(c->t->conf, options[i][0]);
 	}
-	if (run(c, argv, &out, err) < 0)
+	if (run(c, argv, true, &out, err) < 0)
 		return err_wrap(err, "image %.100s", log_esc(image));
 	while (out.len && out.data[out.len - 1] == '\n')
 		out.data[--out.len] = '\0';
@@ -167,7 +172,7 @@ int tool_compute_values(struct tool_compute *c, struct strbuf *out, struct err *
 {
 	const char *const argv[] = {PROGRAM, "all", "--rootfs", c->rootfs, "--variants", NULL};
 
-	return run(c, argv, out, err);
+	return run(c, argv, false, out, err);
 }
 
 /* Compute as the operator's Job does, so that the operator accepts the result as it would a
@@ -183,7 +188,7 @@ int tool_compute_message(struct tool_compute *c, const char *reference, const ch
 	for (size_t i = 0; platforms && i < json_object_array_length(platforms) && n + 1 < ARGS_MAX;
 		i++)
 		argv[n++] = json_object_get_string(json_object_array_get_idx(platforms, i));
-	if (run(c, argv, out, err) < 0)
+	if (run(c, argv, false, out, err) < 0)
 		return -1;
 	text = file_read(result, MODEL_PCRMSG_MAX, &len, NULL, err);
 	if (!text)

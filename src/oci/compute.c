@@ -16,6 +16,7 @@
 #include "tec/loop/child.h"
 #include "tec/loop/signal.h"
 #include "tec/loop/timer.h"
+#include "tec/net/httpc_proxy.h"
 
 #include "oci_internal.h"
 
@@ -105,9 +106,11 @@ static void on_next(void *arg)
 {
 	struct oci_computes *k = arg;
 	struct call *c = TAILQ_FIRST(&k->waiting);
+	const char *env[HTTPC_PROXY_VARIABLES + 1];
 	struct child_spec spec = {
 		.file = k->conf.file,
 		.argv = k->conf.argv,
+		.env = env,
 		.bare_env = true,
 		.max_out = OCI_COMPUTE_MESSAGE_MAX,
 		.deadline_ms = OCI_COMPUTE_DEADLINE_MS,
@@ -116,6 +119,7 @@ static void on_next(void *arg)
 
 	if (k->busy || !c)
 		return;
+	httpc_proxy_env(env);
 	spec.input = c->question;
 	spec.input_len = c->len;
 	TAILQ_REMOVE(&k->waiting, c, link);

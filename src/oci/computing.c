@@ -24,6 +24,7 @@
 #include "tec/base/log.h"
 #include "tec/loop/child.h"
 #include "tec/loop/loop.h"
+#include "tec/net/httpc_proxy.h"
 
 #include "oci_internal.h"
 
@@ -162,12 +163,13 @@ static void on_done(void *arg, const struct err *err, const char *out, size_t le
 	loop_stop(c->loop);
 }
 
-/* Run tec-compute-pcrs and wait for it. argv begins with the program's name; input may be NULL. */
-static int run(struct computing *c, const char *const *argv, const char *input,
+/* Run tec-compute-pcrs and wait for it. argv begins with the program's name; input may be NULL.
+ * proxies: it asks a registry. */
+static int run(struct computing *c, const char *const *argv, const char *input, bool proxies,
 	uint32_t deadline_ms, struct err *err)
 {
 	cleanup_free char *tmp = xasprintf("TMPDIR=%s", c->scratch);
-	const char *const env[] = {tmp, NULL};
+	const char *env[1 + HTTPC_PROXY_VARIABLES + 1] = {tmp};
 	const struct child_spec spec = {
 		.file = json_get_str(c->question, "tool"),
 		.argv = argv,
@@ -180,6 +182,8 @@ static int run(struct computing *c, const char *const *argv, const char *input,
 		.said = on_said,
 	};
 
+	if (proxies)
+		httpc_proxy_env(env + 1);
 	c->err = err;
 	c->lines.last[0] = '\0';
 	(void)child_start(c->loop, &c->ops, &spec, on_done, c);
@@ -209,7 +213,7 @@ static int fetch(struct computing *c, const char *rootfs, struct err *err)
 		argv[n++] = "--registry-auth";
 		argv[n++] = "/proc/self/fd/0";
 	}
-	rc = run(c, argv, auth, OCI_COMPUTE_DEADLINE_MS, err);
+	rc = run(c, argv, auth, true, OCI_COMPUTE_DEADLINE_MS, err);
 	json_wipe(json_get(c->question, "auth"));
 	return rc;
 }
@@ -249,7 +253,7 @@ static int compute(struct computing *c, const char *rootfs, int out_fd, struct e
 		return -1;
 	for (size_t i = 0; i < json_object_array_length(platforms) && n < ARGS_MAX - 2; i++)
 		argv[n++] = json_object_get_string(json_object_array_get_idx(platforms, i));
-	if (run(c, argv, NULL, COMPUTE_MS, err) < 0)
+	if (run(c, argv, NULL, false, COMPUTE_MS, err) < 0)
 		return -1;
 	text = file_read(result, OCI_COMPUTE_MESSAGE_MAX, &len, NULL, err);
 	if (text && file_write(out_fd, text, len) < 0)

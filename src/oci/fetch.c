@@ -13,6 +13,7 @@
 #include "tec/base/bytes.h"
 #include "tec/base/clock.h"
 #include "tec/base/str.h"
+#include "tec/net/httpc_proxy.h"
 
 #include "oci_internal.h"
 
@@ -211,6 +212,7 @@ static void ask_token(struct fetch *f, const struct oci_challenge *c)
 	struct httpc_header h = {0};
 	struct httpc_request req = {.method = "GET",
 		.tls = oci_is_https(c->realm) ? f->net->tls : NULL,
+		.proxy = httpc_proxy_of_env(c->realm),
 		.deadline_ms = REQUEST_MS,
 		.reach = oci_redirect_reach(&f->source->place, c->realm),
 		.headers = &h};
@@ -394,6 +396,7 @@ static void send_get(struct fetch *f)
 		.method = "GET",
 		.url = f->url,
 		.tls = oci_is_https(f->url) ? f->net->tls : NULL,
+		.proxy = httpc_proxy_of_env(f->url),
 		.headers = h,
 		.reach = oci_redirect_reach(&f->source->place, f->url),
 		.deadline_ms = f->want.piece ? 0 : REQUEST_MS,

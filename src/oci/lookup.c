@@ -16,6 +16,7 @@
 #include "tec/loop/child.h"
 #include "tec/loop/signal.h"
 #include "tec/loop/timer.h"
+#include "tec/net/httpc_proxy.h"
 #include "tec/oci/wire.h"
 
 #include "oci_internal.h"
@@ -126,9 +127,11 @@ static void on_child(void *arg, const struct err *err, const char *out, size_t l
  * once. */
 static void call_run(struct call *c)
 {
+	const char *env[HTTPC_PROXY_VARIABLES + 1];
 	struct child_spec spec = {
 		.file = c->k->file,
 		.argv = c->k->argv,
+		.env = env,
 		.bare_env = true,
 		.input = c->question,
 		.input_len = c->len,
@@ -136,6 +139,7 @@ static void call_run(struct call *c)
 		.deadline_ms = OCI_LOOKUP_DEADLINE_MS,
 	};
 
+	httpc_proxy_env(env);
 	TAILQ_REMOVE(&c->k->waiting, c, link);
 	c->waiting = false;
 	timer_cancel(&c->wait);

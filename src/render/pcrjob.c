@@ -46,6 +46,21 @@ static void add_arg(struct json_object *args, const char *option, const char *va
 		json_push_str(json_push_str(args, option), value);
 }
 
+/* Add the variables to the environment of a container. */
+static void add_env(struct json_object *container, const char *const *env)
+{
+	struct json_object *list = json_arr();
+
+	for (; env && *env; env++) {
+		size_t len = strcspn(*env, "=");
+		cleanup_free char *name = xstrndup(*env, len);
+
+		json_push(list, json_add_str(json_add_str(json_obj(), "name", name), "value",
+					*env + len + 1));
+	}
+	json_add(container, "env", list);
+}
+
 /* Add the init container that fetches the image, and the volume that it shares with the other
  * container. */
 static void add_fetch(struct json_object *pod, const struct model_image *i,
@@ -63,6 +78,7 @@ static void add_fetch(struct json_object *pod, const struct model_image *i,
 	add_arg(args, "--registry-ca", REGISTRY "/ca.crt");
 	add_arg(args, "--registry-mirror", fetch->registry_mirror);
 	add_arg(args, "--insecure-registry", fetch->insecure_registry);
+	add_env(container, fetch->env);
 	json_add(json_get_obj(pod, "securityContext"), "fsGroup",
 		json_object_get(json_get(more, "fsGroup")));
 	json_add(pod, "initContainers", json_push(json_arr(), json_object_get(container)));

@@ -43,7 +43,8 @@ def _running(cp, ns, start_operator, registry, tmp_path):
     spine.make_cluster(cp, ns)
     op = start_operator(ns, "--insecure-registry", registry.host, "--registry-mirror",
                         f"{registry.host}=127.0.0.1:1/none,{registry.host}={registry.host}",
-                        "--registry-auth", docker_config(tmp_path / "auth", registry.host))
+                        "--registry-auth", docker_config(tmp_path / "auth", registry.host),
+                        env={"https_proxy": "http://proxy.test:3128", "NO_PROXY": "127.0.0.1,.svc"})
     spine.wait_condition(cp, ns, "tec", "tec", "Installed", "InstallationCompleted")
     return op
 
@@ -72,6 +73,10 @@ def test_what_cannot_be_mounted_is_fetched(cp, ns, running, registry, tmp_path):
     pod = job["spec"]["template"]["spec"]
     assert "drops" in job["metadata"]["annotations"][BECAUSE]
     assert not [v for v in pod["volumes"] if "image" in v]
+    # The proxies of the operator are those of the container that fetches.
+    env = {e["name"]: e["value"] for e in pod["initContainers"][0]["env"]}
+    assert env.items() >= {"https_proxy": "http://proxy.test:3128", "NO_PROXY": "127.0.0.1,.svc"}.items()
+    assert "env" not in pod["containers"][0]
     assert [v["emptyDir"]["sizeLimit"] for v in pod["volumes"] if "emptyDir" in v]
     text = spine.condition(spine.wait_condition(cp, ns, "ai", "os", "Committed", "Computing"),
                            "Committed")["message"]

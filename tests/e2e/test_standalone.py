@@ -42,12 +42,12 @@ def kubectl_argv():
 
 
 class Standalone:
-    def __init__(self, directory, *args):
+    def __init__(self, directory, *args, env=None):
         self.dir = directory
         self.args = args
         self.api_port, self.health, self.register_port, self.register_ak_port, self.kbs = (
             free_port() for _ in range(5))
-        self.env = {}
+        self.env = env or {}
         self.process = None
         self.said = ""
 

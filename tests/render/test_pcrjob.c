@@ -89,8 +89,9 @@ Test(render_pcrjob, keeps_the_restricted_profile)
 
 Test(render_pcrjob, where_images_cannot_be_mounted_another_container_fetches_it)
 {
+	static const char *const env[] = {"https_proxy=http://u:a=b@p:1", "NO_PROXY=", NULL};
 	static const struct render_pcrjob_fetch fetch = {
-		"no reason", "q.io=mirror.test/q", "mirror.test"};
+		"no reason", "q.io=mirror.test/q", "mirror.test", env};
 	static const char *const want[] = {"q.io/x@sha256:00", "--into", "/image",
 		"--registry-auth", "/registry/.dockerconfigjson", "--registry-ca",
 		"/registry/ca.crt", "--registry-mirror", "q.io=mirror.test/q",
@@ -109,6 +110,8 @@ Test(render_pcrjob, where_images_cannot_be_mounted_another_container_fetches_it)
 	for (size_t k = 0; k < ARRAY_LEN(want); k++)
 		cr_assert_str_eq(
 			json_object_get_string(json_object_array_get_idx(args, k)), want[k]);
+	cr_assert_str_eq(json_object_to_json_string(json_get_arr(first, "env")),
+		"[ { \"name\": \"https_proxy\", \"value\": \"http:\\/\\/u:a=b@p:1\" }, { \"name\": \"NO_PROXY\", \"value\": \"\" } ]");
 	cr_assert_str_eq(json_get_str(first, "image"), "tool:1");
 	cr_assert(json_get_bool(first, "securityContext/readOnlyRootFilesystem", false));
 	cr_assert(!json_get_bool(first, "securityContext/allowPrivilegeEscalation", true));

@@ -61,6 +61,7 @@ struct ctl_env {
 	struct render_kbsconfig_images kbsconfig_images; /* of ctl/kbsconfig alone */
 	/* The options of these names, for Jobs that fetch their image; NULL: not set. */
 	const char *registry_mirror, *insecure_registry;
+	const char *const *proxy_env; /* for these Jobs; NULL-terminated "NAME=value", or NULL */
 	/* Connects to a Trustee: HTTPS from cmd, a fake in tests. Returns NULL with err set. */
 	struct kbs_transport *(*kbs_connect)(
 		void *arg, const struct ctl_kbs_place *place, struct err *err);

@@ -31,6 +31,7 @@ struct render_pcrjob_fetch {
 	const char *why; /* the reason, for people; kept with the Job */
 	/* Values of the options of these names; NULL: none. */
 	const char *registry_mirror, *insecure_registry;
+	const char *const *env; /* NULL-terminated "NAME=value" of the proxies; NULL: none */
 };
 #define RENDER_PCRJOB_FETCH_LABEL "trusted-execution-clusters.io/fetch" /* "true": such a Pod */
 

@@ -76,6 +76,7 @@ static void look_fetch(struct ctl_image *c, struct image_look *l)
 		k8s_cache_each(c->kind.caches->jobs, first_reason, &l->job.fetch.why);
 	l->job.fetch.registry_mirror = c->kind.env->registry_mirror;
 	l->job.fetch.insecure_registry = c->kind.env->insecure_registry;
+	l->job.fetch.env = c->kind.env->proxy_env;
 }
 
 static const struct render_pcrjob_fetch *fetch_of(const struct image_look *l)
