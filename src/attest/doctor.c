@@ -110,7 +110,7 @@ static void doctor_free(struct op *op)
 static void next_server(void *arg);
 
 /* Return what to do about a failure, to be appended to the error. */
-static const char *advice(enum attest_fault fault)
+static const char *advice(enum attest_fault fault, const struct err *err)
 {
 	switch (fault) {
 	case ATTEST_REFUSED:
@@ -118,6 +118,8 @@ static const char *advice(enum attest_fault fault)
 	case ATTEST_NETWORK:
 		return "; check the address, and that this machine can reach it";
 	case ATTEST_SERVER:
+		if (err->kind == ERR_NOT_FOUND)
+			return "; check the path, and with tecctl why MACHINE that its key was sent";
 		return "; check that this is a Trustee server and that it is healthy";
 	default:
 		return "";
@@ -150,7 +152,7 @@ static void on_attested(void *arg, struct attest_fetch_answer *a)
 	const char *url = d->config.server[0].url;
 
 	if (a->fault != ATTEST_OK)
-		say(d, a->fault, "server", "%s: %s%s", url, a->err.text, advice(a->fault));
+		say(d, a->fault, "server", "%s: %s%s", url, a->err.text, advice(a->fault, &a->err));
 	else if (a->token && !d->r.config->path)
 		say_token(d, a->token);
 	else

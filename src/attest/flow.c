@@ -138,19 +138,14 @@ char *attest_flow_read_nonce(const char *body, size_t len, struct err *err)
 /* Check whether an error type means that a policy refused this node or the resource. */
 static bool is_policy(const char *type, const char *step)
 {
-	static const char *const resource[] = {
-		"PolicyDeny", "ResourceNotFound", "PluginInternalError", "ResourceAccessDenied"};
-
 	if (str_eq(step, "attest"))
 		return str_eq(type, "AttestationError");
-	if (str_eq(step, "resource"))
-		for (size_t i = 0; i < ARRAY_LEN(resource); i++)
-			if (str_eq(type, resource[i]))
-				return true;
-	return false;
+	return str_eq(step, "resource") &&
+	       (str_eq(type, "PolicyDeny") || str_eq(type, "ResourceAccessDenied"));
 }
 
-/* Recognize refusals by policy, which a person has to resolve; other error statuses may be
+/* Recognize refusals by policy, which a person has to resolve, and a missing resource, for which
+ * Trustee answers PluginInternalError as for one that it cannot read; other error statuses may be
  * temporary. */
 enum attest_fault attest_flow_judge(
 	int status, const char *body, size_t len, const char *step, struct err *err)
@@ -166,6 +161,13 @@ enum attest_fault attest_flow_judge(
 		err_set_http(err, ERR_DENIED, status, "the server refused the request (%s)%s%.150s",
 			type, detail ? ": " : "", detail ? log_esc(detail) : "");
 		return ATTEST_REFUSED;
+	}
+	if (type && status >= 400 && status < 500 && str_eq(step, "resource") &&
+		(str_eq(type, "ResourceNotFound") || str_eq(type, "PluginInternalError"))) {
+		err_set_http(err, ERR_NOT_FOUND, status,
+			"the server does not have this resource%s (%s)",
+			*type == 'P' ? ", or cannot read it" : "", type);
+		return ATTEST_SERVER;
 	}
 	err_set_http(err, ERR_TRANSIENT, status, "the server answered %d to %s%s%.150s", status,
 		step, detail ? ": " : "", detail ? log_esc(detail) : "");
@@ -230,7 +232,8 @@ static bool answered(
 		out.err = *err;
 	} else {
 		out.fault = attest_flow_judge(a->status, a->body, a->body_len, step, &out.err);
-		out.stale = f->have && a->status == 401 && out.fault == ATTEST_SERVER;
+		out.stale = f->have && a->status == 401 && out.fault == ATTEST_SERVER &&
+			    out.err.kind != ERR_NOT_FOUND;
 	}
 	finish(f, &out);
 	return false;

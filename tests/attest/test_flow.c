@@ -79,10 +79,19 @@ Test(attest_flow, refusals)
 	} t[] = {
 		{401, "{\"type\":\"" ERRORS "PolicyDeny\",\"detail\":\"Access denied by policy\"}",
 			"resource", ATTEST_REFUSED, "(PolicyDeny): \"Access denied by policy\""},
-		{404, "{\"type\":\"" ERRORS "ResourceNotFound\"}", "resource", ATTEST_REFUSED,
-			"ResourceNotFound"},
-		{401, "{\"type\":\"" ERRORS "PluginInternalError\",\"detail\":\"x\"}", "resource",
-			ATTEST_REFUSED, "PluginInternalError"},
+		/* What a resource that is missing is to the embedded broker, and to Trustee. */
+		{404,
+			"{\"type\":\"" ERRORS
+			"ResourceNotFound\",\"detail\":\"The resource does not exist.\"}",
+			"resource", ATTEST_SERVER,
+			"does not have this resource (ResourceNotFound)"},
+		{401,
+			"{\"type\":\"" ERRORS
+			"PluginInternalError\",\"detail\":\"Plugin internal error\"}",
+			"resource", ATTEST_SERVER,
+			"does not have this resource, or cannot read it (PluginInternalError)"},
+		{503, "{\"type\":\"" ERRORS "PluginInternalError\",\"detail\":\"x\"}", "resource",
+			ATTEST_SERVER, "503 to resource"},
 		{401, "{\"type\":\"" ERRORS "AttestationError\",\"detail\":\"x\"}", "attest",
 			ATTEST_REFUSED, "AttestationError"},
 		/* another version of the protocol, say */
