@@ -26,9 +26,6 @@
 #define LEEWAY_S      60 /* for exp: the clocks of two brokers may differ */
 #define JSON          "application/json"
 
-#define ATTEST_FAILED "Attestation error: RCAR handshake Attest failed: "
-#define AUTH_FAILED   "Attestation error: RCAR handshake Auth failed: "
-
 struct broker_attest {
 	struct broker_attest_conf conf;
 	struct sessions *sessions;
@@ -154,14 +151,17 @@ void broker_attest_auth(
 
 	answer_init(out, "auth");
 	if (rats_auth_read(n->body, n->len, &a, &flaw, &err) < 0) {
-		broker_admin_refuse(out, 401, "AttestationError", AUTH_FAILED "%s", err.text);
+		log_warn(NULL, "handshake refused", "peer=%s reason=%s err=%s", n->peer,
+			rats_flaw_name(flaw), log_esc(err.text));
+		broker_admin_refuse(
+			out, 401, "AttestationError", RATS_AUTH_FAILED "%s", rats_flaw_text(flaw));
 	} else if (!tee_allowed(b, a.tee)) {
-		broker_admin_refuse(out, 401, "AttestationError",
-			AUTH_FAILED "This kind of evidence is not accepted.");
+		broker_admin_refuse(out, 401, "AttestationError", RATS_AUTH_FAILED "%s",
+			rats_flaw_text(RATS_FLAW_TEE));
 	} else if (!(e = sessions_open(b->sessions, n->source, n->now_ms, &retry_s))) {
 		/* Retry-After tells the node when the oldest handshake of its address gives way. */
 		broker_admin_refuse(out, 429, "AttestationError",
-			AUTH_FAILED "Too many handshakes in progress.");
+			RATS_AUTH_FAILED "Too many handshakes in progress.");
 		out->retry_after_s = retry_s;
 	} else {
 		begin(b, e, out);
@@ -298,7 +298,7 @@ void broker_attest_attest(
 	answer_init(out, "attest");
 	if (!h) {
 		broker_admin_refuse(out, 401, "AttestationError",
-			ATTEST_FAILED "The session does not exist or has expired.");
+			RATS_ATTEST_FAILED "The session does not exist or has expired.");
 		return;
 	}
 	if (h->token) { /* as Trustee: a session attests once */
@@ -315,7 +315,8 @@ void broker_attest_attest(
 		return;
 	}
 	tell_flaw(b, n, &a, flaw, err.text);
-	broker_admin_refuse(out, 401, "AttestationError", ATTEST_FAILED "%s", err.text);
+	broker_admin_refuse(
+		out, 401, "AttestationError", RATS_ATTEST_FAILED "%s", rats_flaw_text(flaw));
 	/* The nonce is spent: the node has to start again. */
 	sessions_end(b->sessions, e);
 	count_sessions(b);

@@ -258,6 +258,14 @@ static void refuse(
 	httpd_reply_error(r, status, 0, "%s", text);
 }
 
+/* The same words as the embedded broker's. */
+static void refuse_flaw(struct httpd_req *r, enum kind kind, enum rats_flaw flaw)
+{
+	count_refused(kind, rats_flaw_name(flaw), 401);
+	httpd_reply_error(r, 401, 0, "%s%s",
+		kind == PASS_AUTH ? RATS_AUTH_FAILED : RATS_ATTEST_FAILED, rats_flaw_text(flaw));
+}
+
 /* Sample evidence passes only if configured: it proves nothing. */
 static bool tee_passes(const struct guard *g, const char *tee)
 {
@@ -300,11 +308,13 @@ static void post_auth(struct httpd_req *r, void *arg)
 
 	/* 401 for every refusal, as Trustee answers. */
 	if (rats_auth_read(in, len, &a, &flaw, &err) < 0) {
-		refuse(r, PASS_AUTH, rats_flaw_name(flaw), 401, err.text);
+		log_warn(NULL, "handshake refused", "peer=%s reason=%s err=%s", httpd_req_peer(r),
+			rats_flaw_name(flaw), log_esc(err.text));
+		refuse_flaw(r, PASS_AUTH, flaw);
 		return;
 	}
 	if (!tee_passes(g, a.tee)) {
-		refuse(r, PASS_AUTH, "tee", 401, "This kind of evidence is not accepted here.");
+		refuse_flaw(r, PASS_AUTH, RATS_FLAW_TEE);
 		return;
 	}
 	httpd_req_source(r, source);
@@ -312,7 +322,8 @@ static void post_auth(struct httpd_req *r, void *arg)
 	count_sessions(g);
 	if (!session) {
 		count_refused(PASS_AUTH, "sessions", 429);
-		httpd_reply_error(r, 429, retry_s, "Too many handshakes in progress");
+		httpd_reply_error(
+			r, 429, retry_s, RATS_AUTH_FAILED "Too many handshakes in progress.");
 		return;
 	}
 	p = pass_new(g, r, PASS_AUTH);
@@ -364,7 +375,7 @@ static void post_attest(struct httpd_req *r, void *arg)
 			bytes_to_hex(a.evidence.ak.sha256, FINGERPRINT / 2, key);
 		log_warn(NULL, "attestation refused", "peer=%s key=%s reason=%s err=%s",
 			httpd_req_peer(r), key, rats_flaw_name(flaw), log_esc(err.text));
-		refuse(r, PASS_ATTEST, rats_flaw_name(flaw), 401, err.text);
+		refuse_flaw(r, PASS_ATTEST, flaw);
 		return;
 	}
 	p = pass_new(g, r, PASS_ATTEST);

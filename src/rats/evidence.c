@@ -35,6 +35,26 @@ const char *rats_flaw_name(enum rats_flaw flaw)
 	return names[flaw];
 }
 
+const char *rats_flaw_text(enum rats_flaw flaw)
+{
+	static const char *const texts[] = {
+		[RATS_FLAW_NONE] = "The stored attestation policy cannot be evaluated.",
+		[RATS_FLAW_SYNTAX] = "The request is malformed.",
+		[RATS_FLAW_VERSION] = "The protocol version is not supported.",
+		[RATS_FLAW_TEE] = "This kind of evidence is not accepted.",
+		[RATS_FLAW_KEY] = "The attestation key is unusable.",
+		[RATS_FLAW_QUOTE] =
+			"The evidence is not a quote over exactly PCR 0 to 23 (SHA-256).",
+		[RATS_FLAW_PCRS] = "The PCR values do not match the quote.",
+		[RATS_FLAW_INIT_DATA] = "The init-data is malformed or does not match PCR 8.",
+		[RATS_FLAW_ADDITIONAL] = "Additional evidence is not accepted.",
+		[RATS_FLAW_BINDING] = "The evidence was not made for this session and key.",
+		[RATS_FLAW_SIGNATURE] = "The signature of the quote is invalid.",
+	};
+
+	return texts[flaw];
+}
+
 /* Decode base64 of at most `size` bytes into out and set *len. */
 static int decode(
 	const char *text, const char *what, uint8_t *out, size_t size, size_t *len, struct err *err)

@@ -33,6 +33,13 @@ static int send_body(const char *body, size_t len)
 	w.node.len = len;
 	broker_attest_attest(w.b, &w.node, &a);
 	w.node.body = NULL;
+	/* A node is told the kind only, in the same words as by the guard. */
+	if (a.status == 401 && w.n_judged == 1) {
+		cleanup_free char *detail =
+			xasprintf("Attest failed: %s\"}", rats_flaw_text(w.flaw));
+
+		cr_expect(strstr(strbuf_str(&a.body), detail), "%s", strbuf_str(&a.body));
+	}
 	return a.status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Why valid evidence does not affirm, for the person who has to fix it: which PCR of the node's
- * boot differs from the nearest approved image. The node receives no reason. */
+ * boot differs from the nearest approved image. The node does not receive this text. */
 #ifndef TEC_BROKER_REASON_H
 #define TEC_BROKER_REASON_H
 

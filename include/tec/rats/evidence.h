@@ -39,6 +39,9 @@ enum rats_flaw {
 	RATS_FLAW_SIGNATURE,
 };
 const char *rats_flaw_name(enum rats_flaw flaw);
+/* What the node is told of it: a fixed sentence, without values. RATS_FLAW_NONE: the evidence is
+ * valid, but no policy could judge it. */
+const char *rats_flaw_text(enum rats_flaw flaw);
 
 #define RATS_QUOTE_MAX     512 /* real quotes are below 220 bytes */
 #define RATS_SIGNATURE_MAX 520 /* TPMT_SIGNATURE of a 4096-bit RSA key */

@@ -25,6 +25,10 @@
 #define RATS_BINDING_LEN  SHA384_LEN
 
 /* POST /kbs/v0/auth */
+/* How the detail of a refusal begins, as in Trustee. */
+#define RATS_AUTH_FAILED   "Attestation error: RCAR handshake Auth failed: "
+#define RATS_ATTEST_FAILED "Attestation error: RCAR handshake Attest failed: "
+
 struct rats_auth {
 	struct json_object *o; /* owned */
 	const char *tee;
