@@ -387,6 +387,27 @@ Test(ctl_cluster, counts_are_written_at_most_every_ten_seconds)
 	cr_assert_leq(fake_transport_count(w.life->f, "apply", "trustedexecutionclusters"), 6);
 }
 
+/* Although the first of them caused a status just before. */
+Test(ctl_cluster, the_end_of_a_burst_is_counted_within_seconds)
+{
+	install(SHARED);
+	world_run(&w, 60000);
+	for (int i = 0; i < 30; i++) {
+		char name[16], id[64];
+
+		snprintf(name, sizeof(name), "m%d", i);
+		snprintf(id, sizeof(id), "00000000-0000-4000-8000-0000000001%02d", i);
+		world_machine(&w, name, id, NULL);
+		world_run(&w, 100);
+	}
+	world_run(&w, 4000);
+	cr_assert(strstr(message("tec", "TrusteeSynced"), "0 of 30 values"), "%s",
+		message("tec", "TrusteeSynced"));
+	fake_transport_forget(w.life->f);
+	world_run(&w, 120000);
+	cr_assert_eq(fake_transport_writes(w.life->f), 0, "the count was written a second time");
+}
+
 Test(ctl_cluster, uninstalling_shows_in_the_foreground)
 {
 	fake_api_put(w.api, &kobj_cluster, NS,

@@ -268,6 +268,21 @@ Test(ctl_cluster_registration, a_crowd_costs_one_status_a_minute)
 	cr_assert(strstr(open_message(), "300 Machines"));
 }
 
+/* A person who looks soon after a burst sees all of it, although a status was written meanwhile. */
+Test(ctl_cluster_registration, the_end_of_a_burst_is_counted_soon)
+{
+	install(SPEC);
+	fake_transport_forget(w.life->f);
+	for (unsigned i = 0; i < 60; i++) {
+		machine(i, "listener");
+		world_run(&w, 50);
+	}
+	world_run(&w, 4000);
+	cr_assert(strstr(open_message(), "in total: 60 "), "%s", open_message());
+	cr_assert(strstr(open_message(), ": 60 Machines and 0 keys"), "%s", open_message());
+	cr_assert_leq(applies("trustedexecutionclusters"), 4);
+}
+
 Test(ctl_cluster_registration, a_limit_is_reported_with_an_event_and_what_to_do)
 {
 	install("{\"publicTrusteeAddr\":\"kbs-service\",\"registration\":{\"pendingLimit\":3}}");

@@ -16,8 +16,6 @@
 #include "tec/model/configmap.h"
 #include "tec/render/regkey.h"
 
-#define STATUS_WAIT_MS 1000 /* collects a burst of changes into one step */
-
 /* ---- the step */
 
 /* Look, decide, start one act. If a request was refused, the reason is written into the status before
@@ -123,7 +121,7 @@ static void map_secret(void *self, const struct kobj *was, const struct kobj *no
 		return;
 	if (c->volumes.uid && model_secret(now ? now : was)->shape != MODEL_SECRET_OTHER) {
 		c->volumes.dirty = true; /* Trustee may mount it */
-		cluster_wake(c, STATUS_WAIT_MS);
+		cluster_wake(c, CLUSTER_WAIT_MS);
 	}
 	if (render_token_number(name) || cluster_regkey_is_name(name) ||
 		str_eq(name, c->auth.name) || cluster_tls_is_named(s, name))
@@ -136,7 +134,7 @@ static void on_sync(void *arg, enum kbs_kind kind, const char *name)
 	struct ctl_cluster *c = arg;
 	if (!c->on || !caches_cluster(c->env->caches))
 		return;
-	cluster_wake(c, STATUS_WAIT_MS);
+	cluster_counted(c);
 	if (cluster_volumes_on_sync(c, kind, name))
 		cluster_wake(c, 0);
 }

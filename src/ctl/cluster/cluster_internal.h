@@ -131,7 +131,8 @@ struct ctl_cluster {
 	struct ctl_runner *runner; /* owned */
 	struct ctl_acts acts;
 	bool on;
-	uint64_t status_ms; /* boot clock: last write of counts, or the start */
+	uint64_t status_ms;  /* boot clock: last write of counts, or the start */
+	uint64_t counted_ms; /* boot clock: last change of a count */
 	struct model_pending
 		pending; /* always up to date, even while off; all_machines is unused */
 	size_t by_key;   /* the same, of model_pending_by_key() */
@@ -323,6 +324,14 @@ static inline void cluster_wake(struct ctl_cluster *c, uint32_t after_ms)
 		ctl_runner_wake_after(c->runner, served->obj.name, after_ms);
 	else if (c->on && served)
 		ctl_runner_wake(c->runner, served->obj.name);
+}
+
+/* A count of the status changed. Many change in the same second. */
+#define CLUSTER_WAIT_MS 1000 /* collects a burst of changes into one step */
+static inline void cluster_counted(struct ctl_cluster *c)
+{
+	c->counted_ms = clock_boot_ms();
+	cluster_wake(c, CLUSTER_WAIT_MS);
 }
 
 /* ---- act.c */

@@ -10,8 +10,6 @@
 
 #include <stdio.h>
 
-#define STATUS_WAIT_MS 1000 /* many nodes may register in the same second */
-
 /* ---- counts */
 
 /* Keep the counts in step with the cache, also while this replica does not lead. was and now are
@@ -27,7 +25,7 @@ static void on_machine(void *arg, const struct kobj *was, const struct kobj *now
 	c->by_key += model_pending_by_key(now ? model_machine(now) : NULL);
 	c->by_key -= model_pending_by_key(was ? model_machine(was) : NULL);
 	if (before != after || !was || !now)
-		cluster_wake(c, STATUS_WAIT_MS);
+		cluster_counted(c);
 }
 
 /* Only keys that a listener created and that are not approved count. */
@@ -40,7 +38,7 @@ static void on_ak(void *arg, const struct kobj *was, const struct kobj *now)
 	c->pending.keys += after;
 	c->pending.keys -= before;
 	if (before != after)
-		cluster_wake(c, STATUS_WAIT_MS);
+		cluster_counted(c);
 }
 
 void cluster_registration_watch(struct ctl_cluster *c)

@@ -16,6 +16,7 @@
 
 #define COUNTS_MS   10000 /* between two writes of counts */
 #define REGISTER_MS 60000 /* of registrations: many nodes register at once */
+#define QUIET_MS    2000  /* counts that did not change for so long are written before that */
 
 /* The mirror of spec comes first: it is what proves later that the API server dropped a field
  * (`lost`). While a field is lost nothing is changed but the status. */
@@ -366,7 +367,7 @@ static void want_isolated(struct cluster_look *l)
 }
 
 /* Tell whether the condition need not be written now: nothing differs, or only the message does
- * and it is too early. flips_too: a changed reason may wait as well. */
+ * and it is too early. flips_too: a changed reason may wait as well, also while nothing changes. */
 static bool may_wait(const struct ctl_cluster *c, struct cluster_look *l, enum model_cluster_cond t,
 	bool flips_too, uint64_t ms)
 {
@@ -374,11 +375,15 @@ static bool may_wait(const struct ctl_cluster *c, struct cluster_look *l, enum m
 	const struct kobj_cond_want *want = &l->want[t];
 	int64_t generation = l->c->obj.generation;
 	uint64_t now = clock_boot_ms(), due = c->status_ms + ms;
+	bool flips = have->status != want->status || !str_eq(have->reason, want->reason);
 
 	if (kobj_cond_same(have, want, 1, generation))
 		return true;
-	if (!flips_too && (have->status != want->status || !str_eq(have->reason, want->reason)))
+	if (flips && !flips_too)
 		return false;
+	/* The lag of a follower changes all the time. */
+	if (!flips && t != CLUSTER_AUTHORITY && due > c->counted_ms + QUIET_MS)
+		due = c->counted_ms + QUIET_MS;
 	if (have->status == KOBJ_COND_ABSENT || have->observed_generation != generation ||
 		now >= due)
 		return false;
