@@ -23,6 +23,7 @@
 #define STATUS_WAIT_MS 150 /* a status is written when its key was quiet for so long */
 /* While other keys have requests in flight, a status waits for them, too, up to this time. */
 #define STATUS_YIELDS_MS 1000
+#define CONFLICT_MS      50
 #define LOOKS_MAX        4 /* in one step */
 #define RECHECK_MAX_MS   (60 * 60 * 1000)
 
@@ -259,8 +260,10 @@ bool ctl_act_busy(struct ctl_act *a, struct queue_next *out)
 	}
 	if (a->err == ERR_NONE)
 		return false;
+	/* After a first conflict, the watch has the other version at once. */
+	*out = ctl_retry(a->err == ERR_CONFLICT && !a->failed ? CONFLICT_MS : a->retry_after_ms,
+		err_kind_name(a->err));
 	a->failed = true;
-	*out = ctl_retry(a->retry_after_ms, err_kind_name(a->err));
 	a->err = ERR_NONE;
 	return true;
 }

@@ -144,6 +144,29 @@ Test(ctl_image_values, what_is_gone_while_it_is_announced_is_released_at_once)
 	cr_assert_lt(ms, 2100, "%u", ms); /* the answers of two announcements */
 }
 
+/* The status of the cluster is written at the same time, so its version is another one. */
+Test(ctl_image_values, a_conflict_does_not_make_a_release_late)
+{
+	cleanup_free char *before = NULL;
+	struct fake_expect *e;
+	unsigned ms = 0;
+
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	commit("coreos", REF_A, false);
+	trustee_takes_all();
+	before = xstrdup(world_marked(&w, &kobj_cluster, "tec", MODEL_CLUSTER_VALUES_MARK));
+	e = fake_transport_expect(w.life->f, "PATCH",
+		"/apis/trusted-execution-clusters.io/v1alpha1/namespaces/" NS
+		"/trustedexecutionclusters/tec");
+	fake_expect_answer(e, 409, "{\"kind\":\"Status\",\"reason\":\"Conflict\",\"code\":409}");
+	fake_api_delete(w.api, &kobj_image, NS, "coreos");
+	while (str_eq(world_marked(&w, &kobj_cluster, "tec", MODEL_CLUSTER_VALUES_MARK), before))
+		run_shortly(&ms);
+	cr_assert(fake_expect_started(e));
+	cr_assert_lt(ms, 300, "%u", ms);
+}
+
 /* The values are declared again between the confirmation and its record. */
 Test(ctl_image_values, a_change_while_the_revocation_is_recorded_loses_nothing)
 {
