@@ -261,9 +261,20 @@ def test_peers_of_other_addresses_are_refused(machine):
         assert service.get("/info")[0] == 200
 
 
-def test_a_refusal_says_why_and_ends_when_it_is_over(machine, service):
+def test_what_is_missing_is_not_called_refused(machine, service):
     status, body, _ = service.get("/cdh/resource/default/key/none")
-    assert status == 500 and b"the server refused" in body
+    assert status == 500 and body == b"the server does not have this resource (ResourceNotFound)"
+    assert service.get(f"/cdh/resource/{machine.path}")[0] == 200
+    status, out, said = machine.node.run("get-resource", *machine.to_kbs, "--path=default/key/none")
+    assert (status, out) == (5, b"") and "the server does not have this resource (ResourceNotFound)" in said, said
+    assert "giving up on default/key/none" in said and "refused" not in said
+
+
+def test_a_refusal_says_why_and_ends_when_it_is_over(machine, service):
+    set_policies(machine.kbs)
+    status, body, _ = service.get("/cdh/resource/default/key/none")
+    assert status == 500 and b"the server refused the request (PolicyDeny)" in body
+    set_policies(machine.kbs, resource="resource-shared.rego")
     assert service.get(f"/cdh/resource/{machine.path}")[0] == 200
 
 
