@@ -48,8 +48,10 @@ same_defaults() {
 	done <"$work/defaults"
 }
 
-# The names that sources ask the environment for.
-env_of() { grep -rhoE '(getenv|env_or)\("[A-Z0-9_]+"' "$@" | sed 's/.*("//; s/"//' | sort -u; }
+# The names that sources ask the environment for; net/httpc_proxy.c has either(LOWER, UPPER).
+env_of() {
+	grep -rhoE '(getenv|env_or)\("[A-Z0-9_]+"|either\("[a-z_]+", "[A-Za-z_]+"' "$@" | grep -oE '"[^"]+"' | tr -d '"' | sort -u
+}
 same_env() {	# READ NAMED MAN
 	differ "$1" "$2" "is read from the environment but not in $3"
 	differ "$2" "$1" "is in $3 but not read from the environment"
@@ -134,7 +136,7 @@ sed -n 's/^\.It Cm \([a-z ]*[a-z]\).*/\1/p' "$tecctl_man" | sort >"$work/in-man"
 differ "$work/in-help" "$work/in-man" "is a command of tecctl but not in $tecctl_man"
 differ "$work/in-man" "$work/in-help" "is a command in $tecctl_man but not of tecctl"
 same_defaults "$work/tool-help" "$tecctl_man"
-env_of "$tree"/src/cmd/tool*.c >"$work/tool-env"
+env_of "$tree"/src/cmd/tool*.c "$tree/src/net/httpc_proxy.c" >"$work/tool-env"
 named_in "$tecctl_man" >"$work/tool-man-env"
 same_env "$work/tool-env" "$work/tool-man-env" "$tecctl_man"
 refuses tecctl "$tecctl" status

@@ -78,9 +78,9 @@ static int run(struct options *o, struct err *err)
 	return status;
 }
 
-/* One program, several roles: --lookup-label and --compute-image are its own children, --seed
- * and --seed-resources run in an init container of Trustee's Pod, --restore prepares a directory, --role=guard needs no
- * Kubernetes. */
+/* One program, several roles: --lookup-label and --compute-image are its own children, --seed and
+ * --seed-resources run in init containers of Trustee's Pod, --restore prepares a directory,
+ * --role=guard needs no Kubernetes. */
 int main(int argc, char *argv[])
 {
 	struct options o;
