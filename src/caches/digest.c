@@ -48,7 +48,8 @@ static void add_line(struct lines *l, struct json_object *take_array)
 /* Hash the lines collected so far; later ones are behind them in the order. */
 static void flush(struct lines *l)
 {
-	qsort(l->v, l->n, sizeof(*l->v), str_order);
+	if (l->n > 0)
+		qsort(l->v, l->n, sizeof(*l->v), str_order);
 	for (size_t i = 0; i < l->n; i++) {
 		bytes_sha256_add(&l->run, l->v[i], strlen(l->v[i]));
 		free(l->v[i]);
