@@ -49,12 +49,12 @@ struct ctl_record {
 	struct op *call;
 	struct timer due;
 	struct backoff backoff;
-	struct waitings waiting[N_BOOKS]; /* owned, oldest first */
-	struct table by_name;             /* of all waiting entries */
-	bool ids_first;                   /* the last write tried IDs first */
-	int64_t ids_end_s;                /* ctl_record_end_ids() */
-	enum book writing;                /* of the call */
-	char problem[N_BOOKS][256];       /* why the last write failed; "": it did not */
+	struct waitings waiting[N_BOOKS];     /* owned, oldest first */
+	struct table by_name;                 /* of all waiting entries */
+	bool ids_first;                       /* the last write tried IDs first */
+	int64_t ids_end_s;                    /* ctl_record_end_ids() */
+	enum book writing;                    /* of the call */
+	char problem[N_BOOKS][ERR_TEXT_SIZE]; /* why the last write failed; "": it did not */
 };
 
 /* ---- waiting entries */

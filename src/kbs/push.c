@@ -116,10 +116,10 @@ struct kbs_push {
 	struct kbs_transport *transport;      /* owned; NULL: not reachable yet */
 	struct op_scope ops;
 	enum kbs_target_state state;
-	char error[256]; /* of the last request, or "" */
-	char *text;      /* owned: why there is no transport; NULL: there is one */
-	bool failed;     /* no answer since the last failure */
-	bool finishing;  /* the clean sentinel is no longer debounced */
+	char error[ERR_TEXT_SIZE]; /* of the last request, or "" */
+	char *text;                /* owned: why there is no transport; NULL: there is one */
+	bool failed;               /* no answer since the last failure */
+	bool finishing;            /* the clean sentinel is no longer debounced */
 	struct backoff backoff;
 	struct timer retry;
 	unsigned in_row; /* failures since something was accepted, bounded */

@@ -487,13 +487,13 @@ static char *texts_of(struct json_object *o, const char *const *members)
 	return strbuf_steal(&text);
 }
 
-/* Facts are written when they change. Counters change all the time, so the controller decides how
- * often to write those. */
+/* Facts are written when they change. Counters and the time "seen" change all the time, so the
+ * controller decides how often to write those. */
 void model_cluster_authority_texts(struct json_object *authority, char **facts, char **counts)
 {
 	static const char *const of_facts[] = {"digest", "machines", "attestationKeys", "images",
 		"peer", "peerUID", "peerEpoch", NULL};
-	static const char *const of_counts[] = {"behind", "seen", NULL};
+	static const char *const of_counts[] = {"behind", NULL};
 
 	*facts = texts_of(authority, of_facts);
 	*counts = texts_of(authority, of_counts);

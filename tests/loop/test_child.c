@@ -153,7 +153,7 @@ Test(loop_child, only_the_end_of_stderr_is_kept)
 {
 	run("i=0; while [ $i -lt 20000 ]; do echo line $i >&2; i=$((i+1)); done; exit 1", 100);
 	cr_assert_eq(got_err.kind, ERR_TRANSIENT);
-	cr_assert_eq(strlen(got_err.text), sizeof(got_err.text) - 1);
+	cr_assert_eq(strlen(got_err.text), ERR_TEXT_SIZE - 1);
 }
 
 Test(loop_child, stderr_of_a_success_is_dropped)

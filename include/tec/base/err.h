@@ -27,12 +27,14 @@ enum err_kind {
 	ERR_BUG,     /* a result that should be impossible */
 };
 
+#define ERR_TEXT_SIZE 512 /* a sentence of another server fits, with what was being done */
+
 struct err {
 	enum err_kind kind;
 	int sys;                 /* errno, or 0 */
 	int http;                /* HTTP status, or 0 */
 	uint32_t retry_after_ms; /* the server's Retry-After, or 0 */
-	char text[512];
+	char text[ERR_TEXT_SIZE];
 };
 
 #define ERR_INIT                                                                                   \

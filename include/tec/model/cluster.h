@@ -159,7 +159,7 @@ struct model_cluster {
 	 * NULL: none. */
 	const char *retired_uid;
 	/* From status.authority: who is followed (NULL: unknown), and all of it as two texts for
-	 * comparison: facts, and counters (behind, seen). "": absent. */
+	 * comparison: facts, and counters (behind). "": absent. */
 	const char *authority_peer, *authority_facts, *authority_counts;
 	int64_t peer_epoch;  /* from status.authority; -1: unknown */
 	int64_t peer_seen_s; /* from status.authority, wall clock; 0: unknown */

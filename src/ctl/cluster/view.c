@@ -11,12 +11,14 @@
 #include <string.h>
 
 #include "tec/base/clock.h"
+#include "tec/base/json.h"
 #include "tec/ctl/trustee.h"
 #include "tec/caches/record.h"
 
 #define COUNTS_MS   10000 /* between two writes of counts */
 #define REGISTER_MS 60000 /* of registrations: many nodes register at once */
-#define QUIET_MS    2000  /* counts that did not change for so long are written before that */
+#define SEEN_S      600 /* of the time at which the peer was last seen, while nothing else changes */
+#define QUIET_MS    2000 /* counts that did not change for so long are written before that */
 
 /* The mirror of spec comes first: it is what proves later that the API server dropped a field
  * (`lost`). While a field is lost nothing is changed but the status. */
@@ -391,6 +393,16 @@ static bool may_wait(const struct ctl_cluster *c, struct cluster_look *l, enum m
 	return true;
 }
 
+/* The time alone is worth no write at rest: when the peer goes away, the condition changes, and the
+ * exact time is written with it. */
+static bool seen_is_old(const struct ctl_cluster *c, const struct cluster_look *l)
+{
+	const char *seen = json_get_str(c->authority.status, "seen");
+	int64_t us;
+
+	return seen && clock_parse(seen, &us) == 0 && us / 1000000 - l->c->peer_seen_s >= SEEN_S;
+}
+
 /* Return true if the status need not be written now. If only a count differs, sets recheck_ms to
  * the time when it may be written. */
 static bool status_ok(const struct ctl_cluster *c, struct cluster_look *l)
@@ -404,7 +416,8 @@ static bool status_ok(const struct ctl_cluster *c, struct cluster_look *l)
 			i != CLUSTER_AUTHORITY &&
 			!kobj_cond_same(&l->c->cond[i], &l->want[i], 1, l->c->obj.generation))
 			return false;
-	if (l->v.served && !str_eq(l->c->authority_facts, c->authority.facts))
+	if (l->v.served &&
+		(!str_eq(l->c->authority_facts, c->authority.facts) || seen_is_old(c, l)))
 		return false;
 	/* After a start, a True stays until Trustee has answered, which wakes the key. */
 	ok = (caches_trustee_is_probing(c->env->caches) && synced->status == KOBJ_COND_TRUE &&

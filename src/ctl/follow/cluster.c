@@ -74,7 +74,7 @@ enum cluster_do {
 struct follow_cluster {
 	struct follow_kind base;
 	struct follow_named_set named;
-	char refused[256]; /* why the last request failed; "": it did not */
+	char refused[ERR_TEXT_SIZE]; /* why the last request failed; "": it did not */
 };
 
 struct cluster_look {
@@ -517,11 +517,11 @@ static void say(struct ctl_kind *k, const struct cluster_look *l, enum cluster_d
 			"Delete it here to have it copied.",
 			kind, n->name);
 	else if (n)
-		snprintf(why, size, "%s %s, which the source's spec names, is not copied yet.%s%s",
+		snprintf(why, size, "%s %s, which the source's spec names, is not copied yet.%s%.300s",
 			kind, n->name, *fc->refused ? " " : "", fc->refused);
 	else
 		snprintf(why, size,
-			"spec.attestation, registration and trustee.keyIsolation do not match the source yet.%s%s",
+			"spec.attestation, registration and trustee.keyIsolation do not match the source yet.%s%.400s",
 			*fc->refused ? " " : "", fc->refused);
 }
 

@@ -373,7 +373,7 @@ static bool source_filled(const struct follow_source *s)
 static bool source_problem(const struct follow_source *s, char why[512])
 {
 	if (s->problem[0]) {
-		snprintf(why, 512, "%s", s->problem);
+		snprintf(why, 512, "%.511s", s->problem);
 		return true;
 	}
 	for (int i = 0; i < s->n; i++) {

@@ -78,11 +78,11 @@ struct follow_source {
 	struct k8s_watch *watch[FOLLOW_N_WATCHES]; /* owned; NULL: not connected */
 	struct k8s_transport *api;                 /* owned, likewise */
 	char *ns;                                  /* owned, likewise */
-	int n;             /* watches in use, from the first; 0: not connected */
-	char *from;        /* owned: spec.follow and its Secret's version when read; NULL: none */
-	struct op *read;   /* the read of the Secret */
-	char peer[256];    /* "https://host:port namespace"; "": not connected */
-	char problem[512]; /* why there is no connection; "": no reason */
+	int n;           /* watches in use, from the first; 0: not connected */
+	char *from;      /* owned: spec.follow and its Secret's version when read; NULL: none */
+	struct op *read; /* the read of the Secret */
+	char peer[256];  /* "https://host:port namespace"; "": not connected */
+	char problem[ERR_TEXT_SIZE + 64]; /* why there is no connection; "": no reason */
 };
 
 /* ---- follow.c */

@@ -48,10 +48,11 @@ struct image_info {
 	 * none. */
 	struct model_pcrs *kept;
 	bool to_write;
-	char note[320];       /* why the label is not used; "": no reason */
-	char problem[400];    /* why a write is refused; "": it is not */
-	char result_why[256]; /* why the result of a computation is rejected; "": no reason */
-	unsigned attempts;    /* computations so far */
+	char note[ERR_TEXT_SIZE + 64];    /* why the label is not used; "": no reason */
+	char problem[ERR_TEXT_SIZE + 64]; /* why a write is refused; "": it is not */
+	char result_why
+		[ERR_TEXT_SIZE]; /* why the result of a computation is rejected; "": no reason */
+	unsigned attempts;       /* computations so far */
 	/* For job.c. */
 	char job_name[RENDER_PCRJOB_NAME_LEN + 1]; /* of the last Job whose creation was tried */
 	char unmounted[300];       /* why its image cannot be mounted; "": it may be */
@@ -83,7 +84,7 @@ struct values {
 	/* What images were last told: every combination is written and declared; nothing of deleted
 	 * images is left anywhere. */
 	bool was_settled, was_gone;
-	char problem[320];
+	char problem[ERR_TEXT_SIZE + 64];
 };
 
 struct image_way;
