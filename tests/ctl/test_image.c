@@ -500,7 +500,7 @@ Test(ctl_image, a_pod_that_waits_without_a_reason_is_told_after_a_while)
 	cr_assert_str_eq(reason("coreos"), "Computing");
 }
 
-static const struct render_pcrjob_fetch fetch = {"w", NULL, NULL};
+static const struct render_pcrjob_fetch fetch = {.why = "w"};
 
 /* There is a Job that fetches, and none that mounts; what says why. */
 static void expect_fetching(const char *why)

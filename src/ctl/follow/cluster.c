@@ -517,8 +517,9 @@ static void say(struct ctl_kind *k, const struct cluster_look *l, enum cluster_d
 			"Delete it here to have it copied.",
 			kind, n->name);
 	else if (n)
-		snprintf(why, size, "%s %s, which the source's spec names, is not copied yet.%s%.300s",
-			kind, n->name, *fc->refused ? " " : "", fc->refused);
+		snprintf(why, size,
+			"%s %s, which the source's spec names, is not copied yet.%s%.300s", kind,
+			n->name, *fc->refused ? " " : "", fc->refused);
 	else
 		snprintf(why, size,
 			"spec.attestation, registration and trustee.keyIsolation do not match the source yet.%s%.400s",
