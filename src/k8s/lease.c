@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Leader election as in client-go: the lease of another holder has expired when its record did not
- * change for the record's duration by our own boot clock, regardless of the times in it. The holder
- * counts its deadline from before a renewal was sent, so it stops writing before another process
- * can start. Every write is a merge patch with the resourceVersion last seen; after a conflict the
- * record is read again.
+ * change for the record's duration by our own boot clock. The holder counts its deadline from
+ * before a renewal was sent, so it stops writing before another process can start. Every write is a
+ * merge patch with the resourceVersion last seen; after a conflict the record is read again.
+ *
+ * Only a record that another program wrote (the Trustee operator, which never releases its lease)
+ * may count from its last renewal instead of from our first read: see passed_ms().
  */
 #include "config.h"
 
@@ -28,6 +30,7 @@
 #define RETRY_MS      2000
 #define RELEASE_MS    2000
 #define FOREIGN_MAX_S 3600 /* upper limit for the duration in another holder's record */
+#define WATCH_MS      6000 /* three renewals: a holder that is alive is seen to renew */
 
 static struct metric leader_gauge = METRIC_GAUGE_INIT(
 	"tec_lease_state", "1 for the state of the leader election.", "state", NULL);
@@ -55,7 +58,8 @@ struct k8s_lease {
 	/* the record as last seen */
 	char *rv; /* NULL: unknown, read it first */
 	uint64_t seen_hash,
-		seen_ms; /* hash of its spec, and since when it is unchanged (boot clock) */
+		seen_ms;    /* hash of its spec, and since when it is unchanged (boot clock) */
+	uint64_t passed_ms; /* of its duration, before seen_ms */
 	char *holder;
 	int64_t transitions, holder_duration_s;
 	bool failing; /* logged */
@@ -135,20 +139,72 @@ static void on_deadline(void *arg)
 	lose(s, "not renewed in time");
 }
 
+/*
+ * When another program last wrote the record: the newest of renewTime, by the holder's clock, and
+ * of the times in managedFields, by the API server's clock and cut to seconds. 0: it was this
+ * program, or nobody knows.
+ */
+static int64_t foreign_renewal_us(struct json_object *o)
+{
+	struct json_object *entries = json_get_arr(o, "metadata/managedFields");
+	size_t n = entries ? json_object_array_length(entries) : 0;
+	int64_t theirs = 0, ours = 0, renewed, us;
+
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *e = json_object_array_get_idx(entries, i);
+		const char *manager = json_get_str(e, "manager");
+		int64_t *newest = str_eq(manager, K8S_FIELD_MANAGER) ? &ours : &theirs;
+
+		if (clock_parse(json_get_str(e, "time"), &us) == 0 && us > *newest)
+			*newest = us;
+	}
+	if (theirs <= ours || clock_parse(json_get_str(o, "spec/renewTime"), &renewed) != 0)
+		return 0;
+	theirs += 999999;
+	return renewed > theirs ? renewed : theirs;
+}
+
+/*
+ * Return how much of the duration had passed when the record was read for the first time, so that a
+ * lease that nobody renews is not waited for in full. Clocks of nodes may differ by minutes. If
+ * ours is behind, this is less than the truth or 0. If ours is ahead, WATCH_MS remain, in which a
+ * holder that is alive renews. Our own replicas release their lease, and always wait in full.
+ */
+static uint64_t passed_ms(const struct k8s_lease *s, struct json_object *o)
+{
+	int64_t renewed_us = foreign_renewal_us(o), most = s->holder_duration_s * 1000 - WATCH_MS,
+		ms = (clock_wall_us() - renewed_us) / 1000;
+
+	if (!renewed_us || most <= 0 || ms <= 0)
+		return 0;
+	return (uint64_t)(ms < most ? ms : most);
+}
+
+/* Return the time until another holder's record expires, 0 if it has expired. */
+static uint64_t left_ms(const struct k8s_lease *s)
+{
+	uint64_t end = s->seen_ms + (uint64_t)s->holder_duration_s * 1000 - s->passed_ms,
+		 now = clock_boot_ms();
+
+	return end > now ? end - now : 0;
+}
+
 /* Store what the record says and, when its spec changed, the time of the change: expiry is measured
- * from there and not from the times in the record, because clocks of nodes differ. */
+ * from there, because clocks of nodes differ. */
 static void observe(struct k8s_lease *s, struct json_object *o)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
 	struct json_object *spec = json_get_obj(o, "spec");
 	const char *rv = json_get_str(o, "metadata/resourceVersion"),
 		   *holder = json_get_str(spec, "holderIdentity");
+	bool first = s->seen_ms == 0, changed;
 	uint64_t hash;
 
 	if (spec)
 		json_canonical(&text, spec);
 	hash = str_hash(strbuf_str(&text), text.len);
-	if (s->seen_ms == 0 || hash != s->seen_hash)
+	changed = first || hash != s->seen_hash;
+	if (changed)
 		s->seen_ms = clock_boot_ms();
 	s->seen_hash = hash;
 	xreplace(&s->rv, rv);
@@ -159,6 +215,8 @@ static void observe(struct k8s_lease *s, struct json_object *o)
 		s->holder_duration_s = 1;
 	if (s->holder_duration_s > FOREIGN_MAX_S)
 		s->holder_duration_s = FOREIGN_MAX_S;
+	if (changed)
+		s->passed_ms = first ? passed_ms(s, o) : 0;
 }
 
 static bool is_ours(const struct k8s_lease *s)
@@ -168,7 +226,8 @@ static bool is_ours(const struct k8s_lease *s)
 
 /* ---- calls */
 
-/* Log a series of failures once. A conflict and an absent Lease belong to normal operation. */
+/* Log a series of failures once. A conflict and an absent Lease belong to normal operation. An API
+ * server that does not answer us may not have answered the holder either, which is alive then. */
 static void call_ended(struct k8s_lease *s, const struct err *err)
 {
 	struct log_ctx lc = context(s);
@@ -181,6 +240,8 @@ static void call_ended(struct k8s_lease *s, const struct err *err)
 				? "access to the Lease is denied, so nothing is reconciled; apply the Role of this release"
 				: "lease request failed",
 			err);
+	if (failed)
+		s->passed_ms = 0;
 	s->failing = failed;
 }
 
@@ -265,8 +326,7 @@ static void on_written(void *arg, const struct err *err, const struct k8s_result
 /* Create, renew, take over or release (holder "") the record; the server refuses all but one of
  * those that write at the same time: of two candidates that found no Lease, one creates it, and the
  * resourceVersion guards a patch. leaseTransitions counts changes of the holder. A released record
- * has a duration of 1 s, as client-go writes it. renewTime is for people and other implementations;
- * we do not read it. */
+ * has a duration of 1 s, as client-go writes it. */
 static void write_record(struct k8s_lease *s, const char *holder)
 {
 	cleanup_json struct json_object *o = json_obj();
@@ -298,12 +358,26 @@ static void write_record(struct k8s_lease *s, const char *holder)
 			      on_written, s));
 }
 
+/* Another process holds the lease: read it again, at the latest when it expires. */
+static void wait_for_holder(struct k8s_lease *s, uint64_t left, bool log)
+{
+	struct log_ctx lc = context(s);
+	char expires[CLOCK_RFC3339_LEN];
+
+	if (log) {
+		clock_format(clock_wall_s() + (int64_t)(left + 999) / 1000, expires);
+		log_info(&lc, "waiting for the Lease, which another process holds",
+			"holder=%s expires=%s", log_esc(s->holder), expires);
+	}
+	step_about(s, left < RETRY_MS ? (uint32_t)left : RETRY_MS);
+}
+
 /* Decide what the record requires: create it, renew it, take it over, or wait. */
 static void on_read(void *arg, const struct err *err, const struct k8s_result *r)
 {
 	struct k8s_lease *s = arg;
-	bool absent = err->kind == ERR_NOT_FOUND;
-	uint64_t expires;
+	bool absent = err->kind == ERR_NOT_FOUND, first = s->seen_ms == 0;
+	uint64_t left;
 
 	call_ended(s, err);
 	if (!err_is_set(err) && r->object)
@@ -321,11 +395,13 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 		lose(s, absent ? "the Lease was deleted" : "another process holds it");
 	if (s->state == K8S_LEASE_RELEASED)
 		return;
-	expires = s->seen_ms + (uint64_t)s->holder_duration_s * 1000;
+	left = left_ms(s);
 	/* An empty holder is a lease that was released. Otherwise wait until the record is unchanged
 	 * for its duration. */
-	if (absent || (s->rv && (is_ours(s) || !*s->holder || clock_boot_ms() >= expires)))
+	if (absent || (s->rv && (is_ours(s) || !*s->holder || !left)))
 		write_record(s, s->identity);
+	else if (s->rv)
+		wait_for_holder(s, left, first);
 	else
 		step_about(s, RETRY_MS);
 }

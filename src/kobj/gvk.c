@@ -33,7 +33,7 @@ static const char *const deployment_status[] = {
 	"observedGeneration", "readyReplicas", "updatedReplicas", "replicas", NULL};
 
 static const struct kobj_keep keep_meta = {.labels = labels, .annotations = annotations};
-/* kobj/managed.h */
+/* kobj/managed.h, k8s/lease.c */
 static const struct kobj_keep keep_managed = {
 	.labels = labels, .annotations = annotations, .managed = true};
 /* neither labels nor annotations of a Secret are read */
@@ -87,7 +87,7 @@ const struct kobj_gvk kobj_deployment = {"apps", "v1", "Deployment", "deployment
 const struct kobj_gvk kobj_plain_deployment = {
 	"apps", "v1", "Deployment", "deployments", &keep_plain_deployment};
 const struct kobj_gvk kobj_job = {"batch", "v1", "Job", "jobs", &keep_meta};
-const struct kobj_gvk kobj_lease = {"coordination.k8s.io", "v1", "Lease", "leases", &keep_meta};
+const struct kobj_gvk kobj_lease = {"coordination.k8s.io", "v1", "Lease", "leases", &keep_managed};
 const struct kobj_gvk kobj_event = {"events.k8s.io", "v1", "Event", "events", &keep_meta};
 
 void kobj_api_version(const struct kobj_gvk *gvk, struct strbuf *out)

@@ -11,6 +11,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import time
 
 import pytest
 
@@ -598,6 +599,29 @@ def lease(plane, ns, holder):
     status, answer = plane.api("POST", path, {"metadata": {"name": LEASE}, "spec": spec})
     assert status == 201, answer
     return answer
+
+
+def test_the_lease_that_the_trustee_operator_left(plane, place, operator):
+    """It ends without releasing it: the time since its last renewal counts, by the stamps of a real API server."""
+    holder = "trustee-operator-controller-manager-1_u"
+    head(plane, place)
+
+    def stamp():
+        return lease(plane, place, holder)["metadata"]["managedFields"][0]["time"]
+    made = stamp()
+    wait_for(lambda: stamp() > made, PATIENCE, "a renewal has another time", 0.2)
+    ended = time.monotonic()
+    wait_for(lambda: time.monotonic() - ended > 10, 12, "ten seconds without an operator")
+    started = time.monotonic()
+    op = operator(place)
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{place}/leases/{LEASE}"
+    wait_for(lambda: plane.get(path)["spec"]["holderIdentity"] != holder, 20, "the Lease is taken", 0.1)
+    assert 6 <= time.monotonic() - started < 13
+    until(plane, place, "kbsconfig-sample", "Installed", "Installed")
+    said, = (line for line in op.log_text().splitlines() if "waiting for the Lease" in line)
+    assert holder in said and "expires=" in said
+    # By this name, replicas know their own Lease, and wait for it in full.
+    assert "tec-operator" in {e["manager"] for e in plane.get(path)["metadata"]["managedFields"]}
 
 
 def its_deployment(plane, ns, owner):

@@ -10,6 +10,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
+#include "tec/base/mem.h"
 #include "tec/base/metric.h"
 
 /* Two candidates over one API; each with its own transport, so that one can be cut off. */
@@ -33,7 +34,7 @@ static void on_change(void *arg, bool leader)
 
 static void candidate_init(struct candidate *c, const char *identity)
 {
-	c->fake = fake_transport_new(loop);
+	*c = (struct candidate){.fake = fake_transport_new(loop)};
 	fake_transport_set_api(c->fake, api);
 	c->lease = k8s_lease_new(loop, fake_transport_seam(c->fake),
 		&(struct k8s_lease_conf){.ns = "ns",
@@ -279,6 +280,147 @@ Test(k8s_lease, a_record_that_lies_in_the_past_is_still_waited_for)
 	cr_expect_eq(json_get_int(fake_api_get(api, &kobj_lease, "ns", "tec-operator"),
 			     "spec/leaseTransitions", 0),
 		8);
+}
+
+/* What the Trustee operator's client-go left AGE seconds ago by the clock of the API server, with a
+ * renewTime by the clock of its node, AHEAD of that by so many seconds. */
+static void leave(const char *manager, int64_t age, int64_t ahead)
+{
+	char server[CLOCK_RFC3339_LEN], node[CLOCK_RFC3339_US_LEN];
+	cleanup_free char *text = NULL;
+
+	clock_format(clock_wall_s() - age, server);
+	clock_format_us((clock_wall_s() - age + ahead) * 1000000, node);
+	text = xasprintf(
+		"{\"metadata\":{\"name\":\"tec-operator\",\"managedFields\":[{\"manager\":\"%s\","
+		"\"operation\":\"Update\",\"apiVersion\":\"coordination.k8s.io/v1\","
+		"\"time\":\"%s\",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":{\"f:spec\":{}}}]},"
+		"\"spec\":{\"holderIdentity\":\"theirs\",\"leaseDurationSeconds\":15,"
+		"\"leaseTransitions\":0,\"renewTime\":\"%s\"}}",
+		manager, server, node);
+	fake_api_put(api, &kobj_lease, "ns", text);
+}
+
+/* The time until the first candidate has a lease that nobody renews any more. */
+static uint64_t waited(void)
+{
+	uint64_t start = clock_boot_ms();
+
+	k8s_lease_start(a.lease);
+	for (int i = 0; i < 400 && !leads(&a); i++)
+		loop_advance(loop, 50);
+	cr_assert(leads(&a));
+	return clock_boot_ms() - start;
+}
+
+struct left_behind {
+	const char *manager;
+	int64_t age, ahead; /* see leave() */
+	int64_t ours;       /* our clock, ahead of the API server's */
+	uint64_t at_least_ms;
+};
+
+/* The full duration is 15 s; 6 s always remain; a second belongs to the API server's times. */
+static const struct left_behind left_behind[] = {
+	{"manager", 0, 0, 0, 15000},
+	{"manager", 4, 0, 0, 12000},
+	{"manager", 8, 0, 0, 8000},
+	{"manager", 10, 0, 0, 6000},
+	{"manager", 15, 0, 0, 6000},
+	{"manager", 86400, 0, 0, 6000},
+	/* the holder's clock is ahead: renewTime is in the future, or not old enough */
+	{"manager", 10, 300, 0, 15000},
+	{"manager", 10, 6, 0, 11000},
+	/* the holder's clock is behind: the API server's counts */
+	{"manager", 0, -300, 0, 15000},
+	{"manager", 8, -300, 0, 8000},
+	/* our clock is behind, or ahead */
+	{"manager", 10, 0, -300, 15000},
+	{"manager", 10, 0, -5, 11000},
+	{"manager", 0, 0, 300, 6000},
+	/* one of our replicas: by our own clock alone */
+	{"tec-operator", 10, 0, 0, 15000},
+	{"tec-operator", 86400, -300, 300, 15000},
+};
+
+Test(k8s_lease, what_the_trustee_operator_left_is_taken_as_soon_as_it_is_safe)
+{
+	for (size_t i = 0; i < ARRAY_LEN(left_behind); i++) {
+		const struct left_behind *c = &left_behind[i];
+		uint64_t ms;
+
+		leave(c->manager, c->age, c->ahead);
+		clock_fake_set_wall(clock_wall_s() + c->ours);
+		ms = waited();
+		cr_expect(ms >= c->at_least_ms && ms <= c->at_least_ms + 600, "case %zu: %llu ms",
+			i, (unsigned long long)ms);
+		teardown();
+		setup();
+	}
+}
+
+static unsigned waits;
+
+static void count_waits(enum log_level level, const char *line, void *arg)
+{
+	(void)level;
+	(void)arg;
+	waits += strstr(line, "waiting for the Lease") && strstr(line, "holder=\"theirs\"") &&
+		 strstr(line, "expires=2");
+}
+
+Test(k8s_lease, a_trustee_operator_that_renews_is_never_taken_over)
+{
+	static const int64_t clocks[] = {0, -300, 300};
+
+	for (size_t ours = 0; ours < ARRAY_LEN(clocks); ours++) {
+		for (size_t theirs = 0; theirs < ARRAY_LEN(clocks); theirs++) {
+			leave("manager", 0, clocks[theirs]);
+			clock_fake_set_wall(clock_wall_s() + clocks[ours]);
+			log_capture(count_waits, NULL);
+			waits = 0;
+			k8s_lease_start(a.lease);
+			for (int i = 0; i < 30; i++) {
+				/* renewed every 2 s, once after a pause of 4 s */
+				loop_advance(loop, i == 3 ? 4000 : 2000);
+				cr_expect_eq(a.won, 0);
+				leave("manager", clocks[ours], clocks[theirs]);
+			}
+			/* from its last renewal on, the duration passes in full */
+			loop_advance(loop, 14900);
+			cr_expect_eq(a.won, 0);
+			loop_advance(loop, 5000);
+			cr_expect(leads(&a));
+			cr_expect_eq(waits, 1, "logged once, at the start");
+			teardown();
+			setup();
+		}
+	}
+}
+
+Test(k8s_lease, an_api_server_that_does_not_answer_may_have_failed_the_holder_too)
+{
+	leave("manager", 0, 0);
+	clock_fake_set_wall(clock_wall_s() + 300);
+	k8s_lease_start(a.lease);
+	loop_advance(loop, 1000);
+	fake_transport_fault(a.fake, FAKE_FAULT_500, 1);
+	loop_advance(loop, 8000);
+	fake_transport_fault(a.fake, FAKE_FAULT_500, 0);
+	loop_advance(loop, 5900);
+	cr_expect_not(leads(&a));
+	loop_advance(loop, 3000);
+	cr_expect(leads(&a));
+}
+
+Test(k8s_lease, a_lease_that_the_trustee_operator_released_is_taken_at_once)
+{
+	leave("manager", 0, 0);
+	fake_api_merge(api, &kobj_lease, "ns", "tec-operator",
+		"{\"spec\":{\"holderIdentity\":\"\",\"leaseDurationSeconds\":1}}");
+	k8s_lease_start(a.lease);
+	loop_drain(loop);
+	cr_expect(leads(&a));
 }
 
 Test(k8s_lease, a_malformed_record_is_no_obstacle)
