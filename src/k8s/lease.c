@@ -30,7 +30,9 @@
 #define RETRY_MS      2000
 #define RELEASE_MS    2000
 #define FOREIGN_MAX_S 3600 /* upper limit for the duration in another holder's record */
-#define WATCH_MS      6000 /* three renewals: a holder that is alive is seen to renew */
+/* The part of a record's duration that is watched in any case, three renewals of 15 s: a holder that
+ * is alive is seen to renew, also one with longer periods (137 s, renewed every 26 s). */
+#define WATCH_MS(duration_s) ((duration_s)*1000 * 2 / 5)
 
 static struct metric leader_gauge = METRIC_GAUGE_INIT(
 	"tec_lease_state", "1 for the state of the leader election.", "state", NULL);
@@ -172,7 +174,8 @@ static int64_t foreign_renewal_us(struct json_object *o)
  */
 static uint64_t passed_ms(const struct k8s_lease *s, struct json_object *o)
 {
-	int64_t renewed_us = foreign_renewal_us(o), most = s->holder_duration_s * 1000 - WATCH_MS,
+	int64_t renewed_us = foreign_renewal_us(o),
+		most = s->holder_duration_s * 1000 - WATCH_MS(s->holder_duration_s),
 		ms = (clock_wall_us() - renewed_us) / 1000;
 
 	if (!renewed_us || most <= 0 || ms <= 0)

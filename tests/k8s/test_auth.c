@@ -99,7 +99,7 @@ static struct k8s_kubeconfig *conf_new(const char *server)
 /* The token of the moment, or "none", or "wait", or the error. */
 static const char *token(void)
 {
-	static char text[300];
+	static char text[ERR_TEXT_SIZE + 2];
 	struct k8s_cred cred = {0};
 	struct err err = ERR_INIT;
 
@@ -262,7 +262,7 @@ Test(k8s_auth, data_insecure_and_none_at_all)
 
 struct waiting {
 	bool done;
-	char text[300];
+	char text[ERR_TEXT_SIZE + 2];
 	struct op *op;
 	bool free_all;
 };

@@ -4,7 +4,8 @@
  * and leadership ends 10 s after the last successful renewal by the boot clock.
  * k8s_lease_may_write() turns false at that moment without any event: it opens and closes a
  * k8s/gate. k8s_lease_release() releases the Lease (holderIdentity ""). A Lease that another program
- * did not release is taken when its duration has passed since the last renewal, but not within 6 s.
+ * did not release is taken when its duration has passed since the last renewal, but not
+ * within two fifths of the duration.
  */
 #ifndef TEC_K8S_LEASE_H
 #define TEC_K8S_LEASE_H
