@@ -188,9 +188,10 @@ def openssl(directory, *args):
 EC = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 
 
-def authority_of_0_2_0(directory):
-    """The CA of the API as plain files, as version 0.2.0 left them."""
-    os.mkdir(directory, 0o700)
+def authority_of_0_2_0(directory, *args):
+    """A directory in use, with the CA of the API as plain files, as version 0.2.0 left them."""
+    server = Standalone(directory, "--listen-kbs=off", *args).start()
+    assert server.stop() == 0, server.log()
     openssl(directory, "req", "-x509", *EC, "-days", "7000", "-keyout", "ca.key", "-out", "ca.crt",
             "-subj", "/CN=tec-operator CA", "-addext", "keyUsage=critical,keyCertSign,cRLSign")
 
@@ -244,7 +245,7 @@ def test_attack_28_copied_directory_without_the_sealing_key(tmp_path):
     directory, key, kubeconfig = str(tmp_path / "state"), tmp_path / "sealing", tmp_path / "kubeconfig"
     key.write_bytes(os.urandom(32))
     key.chmod(0o600)
-    authority_of_0_2_0(directory)
+    authority_of_0_2_0(directory, f"--sealing-key={key}")
     with open(f"{directory}/ca.crt", encoding="utf-8") as f:
         ca = f.read()
     server = Standalone(directory, "--listen-kbs=off", f"--sealing-key={key}")

@@ -280,11 +280,17 @@ def test_what_falls_short_is_named(tmp_path):
         status, answer = s.api("POST", spine.path_of(NS, "secrets"), {
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "target-ca"}, "stringData": {"ca.crt": cert}})
         assert status == 201, answer
-        spine.merge(s, NS, "tec", "tec", {"spec": {"publicRegisterAddr": f"127.0.0.2:{s.register_port}"}})
+        elsewhere = spine.make_certificate(str(tmp_path), "elsewhere", names=("DNS:elsewhere.example",))
+        status, answer = s.api("POST", spine.path_of(NS, "secrets"), {
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "elsewhere"}, "type": "kubernetes.io/tls",
+            "stringData": {k: elsewhere[k] for k in ("tls.crt", "tls.key", "ca.crt")}})
+        assert status == 201, answer
+        spine.merge(s, NS, "tec", "tec", {"spec": {
+            "publicRegisterAddr": f"127.0.0.1:{s.register_port}", "registerServerSecret": "elsewhere"}})
         lines = check(s)
         assert "trusteeServers: kbs-service.there.svc:8080, CA in Secret target-ca" in found(lines, "ok"), lines
         bad = found(lines, "no")
-        assert any("does not cover 127.0.0.2" in line for line in bad) and not any("target-ca" in line for line in bad), bad
+        assert any("does not cover 127.0.0.1" in line for line in bad) and not any("target-ca" in line for line in bad), bad
         spine.merge(s, NS, "tec", "tec", {"spec": {"tls": {"caSHA256": ["0" * 64]}}})
         assert sum("spec.tls.caSHA256 does not list" in line for line in found(check(s), "no")) >= 4
         _, err = Tecctl(f"{s.dir}/kubeconfig").run("bootstrap", "check", "--from-node", code=1)

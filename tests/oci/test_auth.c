@@ -21,7 +21,7 @@ TestSuite(oci_auth, .fini = no_secret_left);
 /* The header's value, "identity ...", "none", or the error's text. */
 static const char *find(const char *a, const char *b, const char *host, const char *repository)
 {
-	static char out[300];
+	static char out[ERR_TEXT_SIZE];
 	cleanup_secret struct secret *sa = secret_new_copy(a, strlen(a));
 	cleanup_secret struct secret *sb = b ? secret_new_copy(b, strlen(b)) : NULL;
 	const struct secret *configs[] = {sa, sb};

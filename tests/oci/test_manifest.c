@@ -183,7 +183,7 @@ Test(oci_manifest, a_manifest_of_very_many_entries_is_refused)
 /* The label's text, "none", or the error's. */
 static const char *label_of(const char *text, const char *name)
 {
-	static char out[300];
+	static char out[ERR_TEXT_SIZE];
 	struct err err = ERR_INIT;
 	cleanup_free char *value = NULL;
 	size_t len;
