@@ -271,17 +271,17 @@ def test_settled_platforms_cost_nothing_and_a_pod_keeps_the_restricted_profile(
     assert status == 201, answer
 
     account = f"system:serviceaccount:{ns}:tec-operator"
-    quiet = {"since": cp.audit.mark(), "left": 15}
+    quiet = {"since": cp.audit.mark(), "left": 45}
 
     def settled():
         if cp.writes_by(account, quiet["since"], ignore=("leases",)):
-            quiet.update(since=cp.audit.mark(), left=15)
+            quiet.update(since=cp.audit.mark(), left=45)
         quiet["left"] -= 1
         return quiet["left"] == 0
     cp.wait_for(settled, 30, "a settled operator", interval=0.1)
     mark = cp.audit.mark()
     cp.kubectl("label", "configmap", "ovmf", "-n", ns, "a=b")
-    quiet.update(since=cp.audit.mark(), left=15)
+    quiet.update(since=cp.audit.mark(), left=45)
     cp.wait_for(settled, 30, "a settled operator", interval=0.1)
     writes = cp.writes_by(account, mark, ignore=("leases",))
     assert writes == [], describe(writes)

@@ -230,18 +230,18 @@ def test_without_a_trustee_images_go_with_their_cluster(cp, ns, running):
 def test_what_is_settled_stays_and_a_restart_writes_nothing(cp, ns, running):
     commit(cp, ns, "a")
     account = f"system:serviceaccount:{ns}:tec-operator"
-    quiet = {"since": cp.audit.mark(), "left": 15}
+    quiet = {"since": cp.audit.mark(), "left": 45}
 
     def settled():
         if cp.writes_by(account, quiet["since"], ignore=("leases",)):
-            quiet.update(since=cp.audit.mark(), left=15)
+            quiet.update(since=cp.audit.mark(), left=45)
         quiet["left"] -= 1
         return quiet["left"] == 0
     cp.wait_for(settled, 30, "a settled operator", interval=0.1)
     mark = cp.audit.mark()
     running.restart()
     cp.wait_for(lambda: "reference values computed" in running.log_text(), 20, "a second start")
-    quiet.update(since=cp.audit.mark(), left=15)
+    quiet.update(since=cp.audit.mark(), left=45)
     cp.wait_for(settled, 30, "a settled operator", interval=0.1)
     writes = cp.writes_by(account, mark, ignore=("leases",))
     assert writes == [], describe(writes)
