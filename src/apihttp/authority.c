@@ -210,15 +210,17 @@ static int renew_ca(struct apihttp_authority *a, int64_t now_s, struct err *err)
 	return put(a, "ca.crt", a->ca.data, a->ca.len, err);
 }
 
-/* The same for the server certificate, which must also hold all names. 1: it was reissued. */
+/* The same for the server certificate, which must also hold all names and be from this CA, which may
+ * have been replaced. 1: it was reissued. */
 static int renew_server(struct apihttp_authority *a, int64_t now_s, struct err *err)
 {
 	const struct pki_issue what = {PKI_ISSUE_SERVER, a->names[0], NULL,
 		(const char *const *)a->names, now_s, LEAF_DAYS};
 
 	load(a, "server.crt", &a->cert);
-	if (pki_issue_serves(strbuf_str(&a->cert), a->cert.len, a->server_key,
-		    (const char *const *)a->names, now_s, LEFT_DAYS))
+	if (pki_issue_is_by(strbuf_str(&a->cert), a->cert.len, a->ca_key) &&
+		pki_issue_serves(strbuf_str(&a->cert), a->cert.len, a->server_key,
+			(const char *const *)a->names, now_s, LEFT_DAYS))
 		return 0;
 	strbuf_reset(&a->cert);
 	if (pki_issue(&what, a->server_key, a->ca_key, a->ca.data, &a->cert, err) < 0)

@@ -403,6 +403,17 @@ bool pki_issue_names(const char *pem, size_t len, const char *const *names)
 	return ok;
 }
 
+bool pki_issue_is_by(const char *pem, size_t len, const struct pki_key *ca_key)
+{
+	cleanup_x509 X509 *x = pki_x509_read_first(pem, len);
+	bool ok;
+
+	ERR_set_mark();
+	ok = x && X509_verify(x, pki_key_evp(ca_key)) == 1;
+	ERR_pop_to_mark();
+	return ok;
+}
+
 bool pki_issue_serves(const char *pem, size_t len, const struct pki_key *key,
 	const char *const *names, int64_t now_s, unsigned days)
 {

@@ -368,3 +368,20 @@ Test(apihttp_authority, what_was_lost_is_not_made_again_in_silence)
 		apihttp_authority_close(must_open(NOW));
 	}
 }
+
+/* ca.key and ca.crt were removed, as the error says: clients that trust the new CA reach the server. */
+Test(apihttp_authority, another_ca_makes_another_server_certificate)
+{
+	cleanup_free char *key = xasprintf("%s/ca.key", dir), *crt = xasprintf("%s/ca.crt", dir);
+	cleanup_free char *before = NULL, *after = NULL;
+	struct apihttp_authority *a;
+
+	apihttp_authority_close(must_open(NOW));
+	before = text_of("server.crt");
+	cr_assert_eq(unlink(key), 0);
+	cr_assert_eq(unlink(crt), 0);
+	a = must_open(NOW);
+	after = text_of("server.crt");
+	cr_expect_str_neq(before, after);
+	apihttp_authority_close(a);
+}

@@ -56,6 +56,8 @@ bool pki_issue_name_valid(const char *name);
 bool pki_issue_fits(const char *pem, size_t len, const struct pki_key *key);
 /* Whether the first certificate of pem is valid for every host name and address in names. */
 bool pki_issue_names(const char *pem, size_t len, const char *const *names);
+/* Whether this authority signed the first certificate. */
+bool pki_issue_is_by(const char *pem, size_t len, const struct pki_key *ca_key);
 /* Whether a server can keep the certificate: it fits the key, holds all names and lasts for more
  * than this many days. */
 bool pki_issue_serves(const char *pem, size_t len, const struct pki_key *key,
