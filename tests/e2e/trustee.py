@@ -275,15 +275,24 @@ class World:
         return self.cp.writes_by(self.account, since[1], ignore=("leases", "events"))
 
     def rest(self, timeout=15):
-        """Waits for the clean sentinel: a restart finds it, and sends nothing."""
+        """Waits for the clean sentinel: a restart finds it, and sends nothing. And for the last counts of the cluster's
+        status, which come about 3 s after what they count."""
+        quiet = [self.cp.audit.mark(), time.monotonic()]
+
         def clean():
             try:
                 return bool(self.kbs.value(SENTINEL)["sum"])
             except (KeyError, OSError):
                 return False
 
+        def still():
+            if self.cp.writes_by(self.account, quiet[0], ignore=("leases", "events")):
+                quiet[:] = self.cp.audit.mark(), time.monotonic()
+            return time.monotonic() > quiet[1] + 3.5
+
         self.synced(timeout)
         self.until(clean, "clean sentinel", timeout)
+        self.until(still, "no more writes", timeout + 30)
 
 
 class Held:
