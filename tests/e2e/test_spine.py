@@ -28,7 +28,7 @@ def installed(cp, ns, name="tec"):
     return spine.wait_condition(cp, ns, "tec", name, "Installed", "InstallationCompleted")
 
 
-def settled(cp, ns, quiet=2.5, timeout=30):
+def settled(cp, ns, quiet=4, timeout=30):  # counts are written about 3 s after what they count
     """Waits until the operator has written nothing for QUIET seconds."""
     end = time.monotonic() + timeout * PATIENCE
     mark, since = cp.audit.mark(), time.monotonic()
