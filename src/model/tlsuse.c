@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tec/base/mem.h"
+#include "tec/base/str.h"
 #include "tec/pki/pair.h"
 
 bool model_tls_use(const struct model_cluster *c, unsigned i, struct model_tls_use *out)
@@ -41,21 +42,21 @@ bool model_tls_use(const struct model_cluster *c, unsigned i, struct model_tls_u
 	}
 }
 
-/* The host of HOST[:PORT], without brackets and final dot, as a TLS client compares it; NULL: none.
- * The caller frees. */
-static char *host_of(const char *address)
+/* As a TLS client compares it: without the final dot. NULL: none. The caller frees. */
+static char *name_of(const char *address)
 {
-	bool bracket = address && address[0] == '[';
-	size_t len = !address ? 0 : strcspn(address += bracket, bracket ? "]" : ":");
+	char *host = str_host(address);
+	size_t len = host ? strlen(host) : 0;
 
-	len -= len && address[len - 1] == '.';
-	return len ? xstrndup(address, len) : NULL;
+	if (len && host[len - 1] == '.')
+		host[len - 1] = '\0';
+	return host;
 }
 
 bool model_tls_usable(const struct model_tls_use *use, const struct model_secret *s, int64_t now_s,
 	struct err *why)
 {
-	cleanup_free char *host = host_of(use->address);
+	cleanup_free char *host = name_of(use->address);
 	const char *chain = s->tls_crt ? s->tls_crt : "";
 	struct pki_pair p = {
 		.ca = use->needs_ca && !s->ca ? "" : s->ca, .name = host, .now_s = now_s};
