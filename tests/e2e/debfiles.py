@@ -58,7 +58,7 @@ def _options(arch, suite):
         "APT::Architectures::": arch,
         "APT::Sandbox::User": "root" if os.getuid() == 0 else "",
         "Acquire::Languages": "none",
-        "Acquire::Retries": "3",
+        "Acquire::Retries": "8",
         "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
     }
     words = [word for key, value in values.items() for word in ("-o", f"{key}={value}")]
