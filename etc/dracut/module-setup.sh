@@ -6,8 +6,13 @@ check() {
 	return 0
 }
 
+# seal = true: the pin is not installed without the module that seals, so that a disk stays closed rather than opens without
+# it. Anything but "false" counts as true.
 depends() {
 	echo clevis network
+	if grep -s '^[[:space:]]*seal[[:space:]]*=' /etc/tec-node.conf | grep -q -v '=[[:space:]]*false[[:space:]]*$'; then
+		echo tec-node-seal
+	fi
 	return 0
 }
 

@@ -11,14 +11,18 @@
 #include <string.h>
 
 #include "tec/attest/esys.h"
+#include "tec/attest/seal.h"
 #include "tec/base/bytes.h"
 #include "tec/base/clock.h"
+#include "tec/base/file.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 
 /* An earlier time means that the clock was never set: tec-node did not exist yet. */
-#define EPOCH_S 1767225600 /* 2026-01-01 */
+#define EPOCH_S  1767225600 /* 2026-01-01 */
+#define TEXT_MAX 65536
+#define WHITE    " \t\n"
 
 struct doctor {
 	struct op op;        /* first */
@@ -51,11 +55,33 @@ static void say(struct doctor *d, enum attest_fault fault, const char *what, con
 
 /* ---- this machine */
 
-/* Check the TPM, then the boot measurements and the attestation key, if the TPM responds. The firmware
- * measured the boot if PCR 4 is not zero, as it is after a legacy BIOS boot. */
-static void look_at_tpm(struct doctor *d)
+/* The firmware measured the boot if PCR 4 is not zero, as it is after a legacy BIOS boot. PCR 15 can
+ * be extended by others than tec-node seal: systemd does it with the key of a disk. */
+static void say_registers(struct doctor *d, const uint8_t pcrs[TPM_PCR_COUNT][SHA256_LEN])
 {
 	static const uint8_t zero[SHA256_LEN];
+	char hex[SHA256_HEX_LEN + 1];
+
+	bytes_to_hex(pcrs[4], SHA256_LEN, hex);
+	if (memcmp(pcrs[4], zero, SHA256_LEN) == 0)
+		say(d, ATTEST_TPM, "boot",
+			"PCR 4 holds no measurements: boot in UEFI mode, with the TPM enabled in the firmware settings");
+	else
+		say(d, ATTEST_OK, "boot", "PCR 4 is %s", hex);
+	bytes_to_hex(pcrs[ATTEST_SEAL_PCR], SHA256_LEN, hex);
+	if (memcmp(pcrs[ATTEST_SEAL_PCR], zero, SHA256_LEN) != 0)
+		say(d, ATTEST_OK, "seal", "%s; PCR 15 is %s", d->r.seal ? "on" : "off", hex);
+	else if (d->r.seal)
+		say(d, ATTEST_TPM, "seal",
+			"on, but PCR 15 is zero: run update-initramfs -u or dracut --force, and reboot");
+	else
+		say(d, ATTEST_OK, "seal",
+			"off; PCR 15 is zero: set seal = true in /etc/tec-node.conf if the cluster releases keys OncePerBoot");
+}
+
+/* Check the TPM, then the registers and the attestation key, if the TPM responds. */
+static void look_at_tpm(struct doctor *d)
+{
 	struct err err = ERR_INIT, pcr_err = ERR_INIT;
 	cleanup_esys struct attest_esys *e = attest_esys_open(d->r.source->tcti, &err);
 	uint8_t pcrs[TPM_PCR_COUNT][SHA256_LEN];
@@ -67,21 +93,71 @@ static void look_at_tpm(struct doctor *d)
 		return;
 	}
 	say(d, ATTEST_OK, "TPM", "%s", text);
-	if (attest_esys_pcrs(e, pcrs, &pcr_err) < 0) {
+	if (attest_esys_pcrs(e, pcrs, &pcr_err) < 0)
 		say(d, ATTEST_TPM, "boot", "%s", pcr_err.text);
-	} else if (memcmp(pcrs[4], zero, SHA256_LEN) == 0) {
-		say(d, ATTEST_TPM, "boot",
-			"PCR 4 holds no measurements: boot in UEFI mode, with the TPM enabled in the firmware settings");
-	} else {
-		bytes_to_hex(pcrs[4], SHA256_LEN, hex);
-		say(d, ATTEST_OK, "boot", "PCR 4 is %s", hex);
-	}
+	else
+		say_registers(d, (const uint8_t(*)[SHA256_LEN])pcrs);
 	if (attest_esys_ak(e, d->r.source->ak_handle, &ak, &err) < 0) {
 		say(d, ATTEST_TPM, "key", "%s", err.text);
 		return;
 	}
 	bytes_to_hex(ak.sha256, SHA256_LEN, hex);
 	say(d, ATTEST_OK, "key", "at 0x%08x, SHA-256 %s", d->r.source->ak_handle, hex);
+}
+
+/* Return a small file as text, "" if it cannot be read. The caller frees it. */
+static char *text_of(const struct doctor *d, const char *path)
+{
+	cleanup_strbuf struct strbuf full = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	char *text;
+	size_t len;
+
+	strbuf_addf(&full, "%s%s", d->r.root, path);
+	text = file_read(full.data, TEXT_MAX, &len, NULL, &err);
+	return text ? text : xstrdup("");
+}
+
+/* A kernel that has the driver of the disk built in resumes before the initial RAM disk runs; the
+ * initial RAM disk itself does not resume if it seals. */
+static void look_at_hibernation(struct doctor *d)
+{
+	cleanup_free char *disk = text_of(d, "/sys/power/disk"),
+			  *line = text_of(d, "/proc/cmdline");
+	bool resume = false;
+
+	for (char *rest = line, *word; (word = strsep(&rest, WHITE));)
+		resume = resume || str_starts(word, "resume=");
+	if (!*disk || str_starts(disk, "[disabled]"))
+		say(d, ATTEST_OK, "sleep", "hibernation is not possible");
+	else
+		say(d, resume ? ATTEST_USAGE : ATTEST_OK, "sleep",
+			"hibernation is possible, but the initial RAM disk does not resume%s",
+			resume ? "; the kernel may, before the seal: replace resume= with nohibernate on its command line"
+			       : ": nohibernate on the kernel command line turns it off");
+}
+
+/* With tpm2-measure-pcr, systemd 254 and later extend PCR 15 when they open a disk. */
+static void look_at_crypttab(struct doctor *d)
+{
+	cleanup_free char *text = text_of(d, "/etc/crypttab");
+	cleanup_free char *measured = NULL;
+	unsigned disks = 0;
+
+	for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
+		const char *name = strtok_r(line, WHITE, &line);
+
+		if (!name || *name == '#')
+			continue;
+		disks++;
+		if (!measured && strstr(line, "tpm2-measure-pcr=") &&
+			!strstr(line, "tpm2-measure-pcr=no"))
+			measured = xstrdup(name);
+	}
+	if (measured && disks > 1)
+		say(d, ATTEST_USAGE, "disks",
+			"%s has tpm2-measure-pcr in /etc/crypttab, so disks opened after it get no key: remove this option",
+			log_esc(measured));
 }
 
 /* Check for a clock that was never set. It counts as a network failure, because it breaks TLS. */
@@ -196,6 +272,10 @@ struct op *attest_doctor_start(struct op_scope *scope, const struct attest_docto
 	op_begin(&d->op, scope, doctor_free);
 	if (r->source->tcti)
 		look_at_tpm(d);
+	if (r->seal) {
+		look_at_hibernation(d);
+		look_at_crypttab(d);
+	}
 	look_at_clock(d);
 	defer_call(&d->defer, r->source->loop, next_server, d);
 	return &d->op;

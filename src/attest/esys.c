@@ -489,6 +489,24 @@ int attest_esys_extend(
 	return rc == TSS2_RC_SUCCESS ? 0 : fail(err, rc, "extend a PCR");
 }
 
+/* TPM2_PCR_Event: the TPM computes the digest of each bank itself. */
+int attest_esys_event(struct attest_esys *e, unsigned pcr, const char *text, struct err *err)
+{
+	TPM2B_EVENT event = {.size = (uint16_t)strlen(text)};
+	TPML_DIGEST_VALUES *digests = NULL;
+	cleanup_signals sigset_t before = hold_signals();
+	TSS2_RC rc;
+
+	if (strlen(text) > sizeof(event.buffer))
+		return err_set(
+			err, ERR_INVALID, "an event of more than %zu bytes", sizeof(event.buffer));
+	memcpy(event.buffer, text, event.size);
+	rc = Esys_PCR_Event(e->ctx, ESYS_TR_PCR0 + pcr, ESYS_TR_PASSWORD, ESYS_TR_NONE,
+		ESYS_TR_NONE, &event, &digests);
+	Esys_Free(digests);
+	return rc == TSS2_RC_SUCCESS ? 0 : fail(err, rc, "extend a PCR");
+}
+
 /* The PCR is extended only if it is zero. An unexpected value cannot be undone before a reboot. */
 int attest_esys_bind(struct attest_esys *e, const char *toml, struct err *err)
 {

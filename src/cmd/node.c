@@ -12,6 +12,7 @@
  * serve               the endpoint for local workloads, until a signal; children use the TPM
  * doctor              prints findings as it goes
  * rebind-servers      one disk after the other
+ * seal                blocks on the TPM, and may reboot the machine
  */
 #include "config.h"
 
@@ -36,6 +37,7 @@
 #include "tec/attest/fetch.h"
 #include "tec/attest/luks2.h"
 #include "tec/attest/rebind.h"
+#include "tec/attest/seal.h"
 #include "tec/base/confine.h"
 #include "tec/base/file.h"
 #include "tec/base/json.h"
@@ -54,6 +56,7 @@
 #define DESCRIPTORS 2048
 #define LEAVE_MS    20000 /* for running requests; systemd waits 90 s by default */
 #define LOOK_MS     50
+#define READ_S      3    /* for a person to read why the machine reboots */
 #define REST_MS     2000 /* of silence before memory is given back */
 
 struct node {
@@ -371,6 +374,8 @@ static int start_doctor(struct node *n, struct err *err)
 	const struct attest_doctor_request r = {.client = n->client,
 		.source = &n->source,
 		.config = &n->o.config,
+		.seal = n->o.seal,
+		.root = "",
 		.say = print_line};
 
 	attest_doctor_start(&n->ops, &r, on_examined, n);
@@ -591,7 +596,37 @@ static int serve(const struct node_options *o)
 	return status;
 }
 
+/* ---- seal */
+
+/* With --or-reboot, what started this program need not look at its exit status: an initial RAM disk
+ * goes on after any of its scripts. */
+static int seal(struct node *n)
+{
+	struct err err = ERR_INIT;
+	uint32_t patience_ms = n->o.timeout_ms ? n->o.timeout_ms : ATTEST_SEAL_MS;
+	bool already;
+
+	attest_seal_end_pins();
+	if (attest_seal(n->o.tcti, n->o.config.uuid, patience_ms, &already, &err) == 0) {
+		puts(already ? "sealed before: PCR 15 is not zero" : "sealed: PCR 15 is extended");
+		return ATTEST_OK;
+	}
+	complain(n, ATTEST_TPM, &err);
+	if (!n->o.or_reboot)
+		return ATTEST_TPM;
+	tell(n, "the root file system must not be entered without the seal: rebooting");
+	attest_seal_reboot();
+}
+
 /* ---- main */
+
+/* Unless standard error is a terminal already. A failure is ignored: a disk must open without
+ * messages, too. */
+static void open_console(struct node *n)
+{
+	if (n->o.console && !isatty(STDERR_FILENO))
+		n->console = open(n->o.console, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+}
 
 /* Each command returns an exit status of enum attest_fault, or 0. */
 static int run(struct node *n)
@@ -611,12 +646,11 @@ static int run(struct node *n)
 		return serve(&n->o);
 	case NODE_REBIND:
 		return run_rebind(n);
+	case NODE_SEAL:
+		open_console(n);
+		return seal(n);
 	default:
-		/* Unless standard error is a terminal already. A failure is ignored: a disk must
-		 * open without messages, too. */
-		if (n->o.console && !isatty(STDERR_FILENO))
-			n->console =
-				open(n->o.console, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+		open_console(n);
 		/* Before the input is read, which may take until the parent has ended. Without
 		 * pidfd_open(2), as in Linux 5.2, only the output is watched. */
 		if (pin)

@@ -45,7 +45,8 @@ static const struct conf_option table[] = {
 	{"cert-file", CONF_STRING, "FILE",
 		.help = "CA certificates (PEM) for the servers. Default: those of the system."},
 	{"path", CONF_STRING, "REPOSITORY/TYPE/TAG", .help = "The resource to get."},
-	{"uuid", CONF_STRING, "UUID", .help = "The Machine that the key belongs to."},
+	{"uuid", CONF_STRING, "UUID",
+		.help = "The Machine that the key belongs to; with seal: the name in the event."},
 	{"initdata", CONF_STRING, "TOML",
 		.help = "Init-data to send. PCR 8 is extended with its digest, unless that has been done."},
 	{"retries", CONF_STRING, "N", "0",
@@ -53,7 +54,7 @@ static const struct conf_option table[] = {
 	{"timeout", CONF_STRING, "SECONDS", "0",
 		.help = "Time limit for the whole command including retries; 0: only the limits of single requests."},
 	{"console", CONF_STRING, "FILE",
-		.help = "With encrypt and decrypt: also write messages for people to this file, because clevis hides standard error during boot."},
+		.help = "With encrypt, decrypt and seal: also write messages for people to this file, because clevis hides standard error during boot."},
 	{"tee", CONF_CHOICE, "TEE", "tpm", .choices = "tpm, sample",
 		.help = "Kind of evidence. Sample evidence proves nothing; it is for tests of a server."},
 	{"listen", CONF_STRING, "ADDR:PORT", ATTEST_CDH_LISTEN,
@@ -70,6 +71,10 @@ static const struct conf_option table[] = {
 		.help = "With rebind-servers: the LUKS2 disk, or a file that contains one. Default: all open disks."},
 	{"dry-run", CONF_BOOL, "BOOL", "false",
 		.help = "With rebind-servers: check that a server of the list opens the disk, without changing anything."},
+	{"seal", CONF_BOOL, "BOOL", "false", .group = "Sealing",
+		.help = "Seal every boot: read by the hooks for initramfs-tools and dracut when they make an initial RAM disk; with doctor: check it."},
+	{"or-reboot", CONF_BOOL, "BOOL", "false",
+		.help = "With seal: if PCR 15 cannot be extended, reboot this machine."},
 	{"config", CONF_FILE, "FILE", .group = "Other options",
 		.help = "Read options from this file. Default: " CONFIG_FILE " if it exists."},
 	{"print-config", CONF_ACTION, .help = "Print a commented configuration file and exit."},
@@ -99,10 +104,13 @@ static const struct conf_command commands[] = {
 		" url cert-file initdata tee listen socket socket-mode socket-group socket-users aa"},
 	[NODE_DOCTOR] = {"doctor", NULL,
 		"check everything that an attestation needs, and say what to do",
-		TPM_OPTIONS " url cert-file path tee"},
+		TPM_OPTIONS " url cert-file path tee seal"},
 	[NODE_REBIND] = {"rebind-servers", "FILE",
 		"bind the disks of this machine to the servers in FILE, the output of tecctl bootstrap servers",
 		TPM_OPTIONS " timeout retries device dry-run"},
+	[NODE_SEAL] = {"seal", NULL,
+		"extend PCR 15, after which a cluster with release OncePerBoot gives no disk key until the next boot",
+		TPM_OPTIONS " uuid timeout console or-reboot"},
 };
 
 static const struct conf_program program = {
@@ -194,19 +202,24 @@ static int read_limits(struct node_options *o, struct err *err)
 
 /* ---- commands */
 
-/* --url names the registration listener here, so move the first server to `registration`. */
-static int read_register(struct node_options *o, struct err *err)
+static int read_uuid(struct node_options *o, struct err *err)
 {
 	const char *uuid = conf_str(o->conf, "uuid");
 
 	if (uuid && !uuid_valid(uuid, strlen(uuid)))
 		return err_set(err, ERR_INVALID, "option --uuid is not a lower-case UUID: %s",
 			log_esc(uuid));
-	if (read_servers(o, err) < 0)
+	o->config.uuid = xstrdup(uuid);
+	return 0;
+}
+
+/* --url names the registration listener here, so move the first server to `registration`. */
+static int read_register(struct node_options *o, struct err *err)
+{
+	if (read_uuid(o, err) < 0 || read_servers(o, err) < 0)
 		return -1;
 	o->config.registration = o->config.server[0];
 	o->config.server[0] = (struct attest_server){NULL, NULL};
-	o->config.uuid = xstrdup(uuid);
 	return 0;
 }
 
@@ -215,6 +228,7 @@ static int read_attest(struct node_options *o, struct err *err)
 {
 	const char *path = conf_str(o->conf, "path"), *toml = conf_str(o->conf, "initdata");
 
+	o->seal = conf_bool(o->conf, "seal");
 	/* doctor checks the servers only if some are given. */
 	if (o->command == NODE_DOCTOR && !conf_str(o->conf, "url"))
 		return 0;
@@ -322,6 +336,11 @@ static int read_command(struct node_options *o, struct err *err)
 		if (attest_config_read_servers(servers, len, &o->config, err) < 0)
 			return err_wrap(err, "%.80s", log_esc(operand));
 		return read_limits(o, err);
+	case NODE_SEAL:
+		o->or_reboot = conf_bool(o->conf, "or-reboot");
+		if (read_uuid(o, err) < 0)
+			return -1;
+		break;
 	case NODE_DECRYPT:
 		break;
 	}

@@ -24,6 +24,7 @@ enum node_command {
 	NODE_SERVE,
 	NODE_DOCTOR,
 	NODE_REBIND,
+	NODE_SEAL,
 };
 
 struct node_options {
@@ -44,6 +45,8 @@ struct node_options {
 	/* rebind-servers */
 	const char *device; /* NULL: all open disks */
 	bool dry_run;
+	bool seal;      /* doctor: this boot has to be sealed */
+	bool or_reboot; /* seal: never return without having done so */
 	/* Servers, path and registration, from the options or the pin's CONFIG. */
 	struct attest_config config;
 };

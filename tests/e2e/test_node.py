@@ -16,7 +16,7 @@ import pytest
 import tecnode
 import softtpm
 import spine
-from controlplane import TOP, wait_for
+from controlplane import wait_for
 from proc import free_port
 from test_images import PCR14, registry
 from test_standalone import Standalone
@@ -411,17 +411,22 @@ def test_the_doctor_says_what_to_do(alone, tmp_path):
     try:
         status, out, _ = m.node.run("doctor", url, cert)
         lines = out.decode().splitlines()
-        assert status == 3 and [line.split()[:2] for line in lines[:4]] == [
-            ["TPM", "ok"], ["boot", "ok"], ["key", "FAIL"], ["clock", "ok"]], lines
-        assert "tec-node ak make" in lines[2]
+        assert status == 3 and [line.split()[:2] for line in lines[:5]] == [
+            ["TPM", "ok"], ["boot", "ok"], ["seal", "ok"], ["key", "FAIL"], ["clock", "ok"]], lines
+        assert "tec-node ak make" in lines[3]
         m.node.run("ak", "make")
         status, out, _ = m.node.run("doctor", url, cert)
         assert status == 1 and b"attestation key of this machine is not registered" in out, out
         m.encrypt()
         status, out, _ = m.node.run("doctor", url, cert, f"--path={m.path}")
-        assert status == 0 and out.count(b" ok ") == 5, out
+        assert status == 0 and out.count(b" ok ") == 6, out
         status, out, _ = m.node.run("doctor", f"{url},http://127.0.0.1:{free_port()}", cert)
         assert status == 4 and b"Connection refused; check the address" in out, out
+        status, out, _ = m.node.run("doctor", "--seal")
+        assert status == 3 and b"seal    FAIL  on, but PCR 15 is zero" in out, out
+        m.tpm.run("tpm2_pcrextend", f"15:sha256={'5a' * 32}")
+        status, out, _ = m.node.run("doctor", "--seal")
+        assert b"seal    ok    on; PCR 15 is " in out, out
         m.tpm.run("tpm2_pcrextend", f"14:sha256={'5a' * 32}")
         status, out, _ = m.node.run("doctor", url, cert)
         assert status == 1 and b"the boot measurements of this machine are not approved" in out, out
@@ -459,24 +464,3 @@ def test_no_key_was_printed(machine, jwe):
     for _, _, said in (machine.get(), machine.node.run("decrypt", "--timeout=3", stdin=jwe)):
         assert key not in said
     assert shutil.which("clevis")
-
-
-def test_the_initramfs_hook_keeps_the_last_line_of_the_configuration(tmp_path):
-    """A file whose last line has no end; initramfs-tools' own functions are stand-ins."""
-    conf, image, functions = tmp_path / "tec-node.conf", tmp_path / "image", tmp_path / "functions"
-    conf.write_text("retries = 3\ncert-file = /etc/ca.pem")
-    (image / "usr/bin").mkdir(parents=True)
-    (tmp_path / "libtss2-tcti-device.so.0").touch()
-    (tmp_path / "tec-node").touch(mode=0o755)
-    functions.write_text('copy_exec() { :; }\nmanual_add_modules() { :; }\n'
-                         'copy_file() { mkdir -p "$DESTDIR${2%/*}"; cp "$2" "$DESTDIR$2"; }\n')
-    with open(os.path.join(TOP, "etc/initramfs-tools/tec-node"), encoding="utf-8") as f:
-        hook = f.read()
-    for was, now in (("/usr/share/initramfs-tools/hook-functions", functions), ("/etc/tec-node.conf", conf),
-                     ("/usr/lib/*-linux-gnu", tmp_path)):
-        assert was in hook
-        hook = hook.replace(was, str(now))
-    subprocess.run(["sh", "-c", hook, "hook"], check=True, timeout=20,
-                   env={**os.environ, "DESTDIR": str(image), "PATH": f"{tmp_path}:{os.environ['PATH']}"})
-    lines = (image / str(conf).lstrip("/")).read_text().split("\n")
-    assert "cert-file = /etc/ca.pem" in lines and "console = /dev/console" in lines, lines

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Check what an attestation of this machine needs: TPM, measured boot, attestation key, clock, and
- * each server. Prints one line per check, with a remedy if it failed. The TPM checks finish before
+ * Check what an attestation of this machine needs: TPM, measured boot, the seal, attestation key,
+ * clock, and each server. Prints one line per check, with a remedy if it failed. The TPM checks finish before
  * attest_doctor_start() returns. Nothing is created or changed.
  */
 #ifndef TEC_ATTEST_DOCTOR_H
@@ -13,6 +13,8 @@ struct attest_doctor_request {
 	struct httpc *client;               /* borrowed, as all here */
 	const struct attest_source *source; /* tcti NULL: skip the TPM */
 	const struct attest_config *config; /* the servers, and the resource if path is set */
+	bool seal;                          /* every boot has to be sealed (attest/seal.h) */
+	const char *root;                   /* before /etc, /proc and /sys; "" except in tests */
 	void (*say)(void *arg, const char *line);
 };
 /* fault: the first check that failed; ATTEST_OK: none did. */

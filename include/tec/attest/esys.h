@@ -45,6 +45,9 @@ int attest_esys_pcrs(
 /* Extend a PCR with this digest, in the SHA-256 bank only. */
 int attest_esys_extend(struct attest_esys *e, unsigned pcr, const uint8_t digest[SHA256_LEN],
 	struct err *err) MUST_CHECK;
+/* Extend a PCR in every active bank, each with its own digest of the text. */
+int attest_esys_event(
+	struct attest_esys *e, unsigned pcr, const char *text, struct err *err) MUST_CHECK;
 /* Bring PCR 8 to the value that a verifier expects for this init-data (rats/initdata.h): extend it
  * once, or leave it if that was done before. ERR_CONFLICT: it holds another value. */
 int attest_esys_bind(struct attest_esys *e, const char *toml, struct err *err) MUST_CHECK;
