@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # Usage: embed.sh TABLE FILE...
 # Prints C source with the given files as one table of this name, so that the programs contain the files of etc/ and crd/. A policy
-# with the line `pcr7_required := false` is included twice: BASE.rego unchanged, and BASE-pcr7.rego with the line set to true.
+# with one of the lines of `switches` is included twice: BASE.rego unchanged, and BASE-SUFFIX.rego with the line set to true.
 set -eu
-switch='^pcr7_required := false$'
+switches='pcr7_required:pcr7 once_per_boot:once'
 name=$1
 shift
 n=0
@@ -23,10 +23,13 @@ for f in "$@"; do
 	embed <"$f"
 	table="$table$(printf '\n\t{"%s", file_%d},' "${f##*/}" $n)"
 	n=$((n + 1))
-	grep -q "$switch" "$f" || continue
-	sed 's/'"$switch"'/pcr7_required := true/' "$f" | embed
 	base=${f##*/}
-	table="$table$(printf '\n\t{"%s-pcr7.rego", file_%d},' "${base%.rego}" $n)"
-	n=$((n + 1))
+	for switch in $switches; do
+		line=${switch%:*}
+		grep -q "^$line := false\$" "$f" || continue
+		sed "s/^$line := false\$/$line := true/" "$f" | embed
+		table="$table$(printf '\n\t{"%s-%s.rego", file_%d},' "${base%.rego}" "${switch#*:}" $n)"
+		n=$((n + 1))
+	done
 done
 printf 'extern const struct render_etc_file %s[];\nconst struct render_etc_file %s[] = {%s\n\t{0, 0},\n};\n' "$name" "$name" "$table"

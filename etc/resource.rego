@@ -8,7 +8,18 @@ import rego.v1
 
 default allow := false
 
+# spec.attestation.release: true is the variant for OncePerBoot, made of this file when the operator is built.
+once_per_boot := false
+
+# PCR 15 is zero until the node seals its boot (tec-node seal), before it enters its root file system.
+unsealed := "0000000000000000000000000000000000000000000000000000000000000000"
+
+released if not once_per_boot
+
+released if input.submods.cpu0["ear.veraison.annotated-evidence"].tpm.pcr15 == unsealed
+
 allow if {
+	released
 	data.plugin == "resource"
 	path := data["resource-path"]
 	count(path) == 3

@@ -19,6 +19,8 @@
 #include "tec/jose/jwe.h"
 #include "tec/net/sessions.h"
 
+#define SEALED                                                                                     \
+	"The node has finished its boot; its disk key is released only before the root file system is entered."
 #define ATTEST_MAX    65536
 #define NONCE_LEN     32
 #define COOKIE_LEN    16
@@ -375,28 +377,38 @@ static void give_resource(struct broker_attest *b, const struct rats_ear *ear, c
 	jwe_key_free(key);
 }
 
+/* Whether it gets the resource only before it has finished its boot. p NULL: nobody gets one. */
+static bool is_sealed(const struct broker_policy *p, const struct rats_holder *h, const char *path)
+{
+	return p && !rats_policy_grants(p->policy, p->once_per_boot, h, path) &&
+	       rats_policy_grants(p->policy, false, h, path);
+}
+
 /* Report only an affirmed node that gets no resource: the reason why another one did not affirm
  * was reported when it attested. */
 static void tell_resource(const struct broker_attest *b, const struct broker_node *n,
-	const struct rats_ear *ear, const char *path, const struct broker_answer *a)
+	const struct broker_policy *p, const struct rats_holder *h, const char *path,
+	const struct broker_answer *a)
 {
 	cleanup_free char *why = NULL;
 	struct broker_judged j = {.peer = n->peer,
 		.pcr = -1,
 		.path = path,
 		.key_proved = true,
-		.machine = ear->machine};
+		.machine = h->machine};
 
 	/* Other tokens were explained when they were issued. */
-	if (!str_eq(ear->status, "affirming"))
+	if (!str_eq(h->status, "affirming"))
 		return;
 	if (a->status == 404)
 		why = xasprintf("It requested %s, which does not exist.", path);
 	else if (!str_eq(a->type, "PolicyDeny"))
 		return;
-	else if (ear->machine)
+	else if (is_sealed(p, h, path))
+		why = xstrdup(SEALED);
+	else if (h->machine)
 		why = xasprintf(
-			"It requested %s; only default/%s/root is allowed.", path, ear->machine);
+			"It requested %s; only default/%s/root is allowed.", path, h->machine);
 	else
 		why = xasprintf(
 			"It requested %s, but its token names no Machine: it was issued under another policy. The node must attest again.",
@@ -423,12 +435,14 @@ void broker_attest_resource(struct broker_attest *b, const struct broker_node *n
 		broker_admin_refuse(out, 401, "TokenVerifierError", "%s", err.text);
 	else if (broker_wire_resource_check(path, &err) < 0)
 		broker_admin_refuse(out, 404, "InvalidRequestPath", "%s", err.text);
-	else if (!p || !rats_policy_grants(p->policy, ear.status, ear.machine, path))
+	else if (is_sealed(p, &ear.holder, path))
+		broker_admin_refuse(out, 401, "PolicyDeny", SEALED);
+	else if (!p || !rats_policy_grants(p->policy, p->once_per_boot, &ear.holder, path))
 		broker_admin_refuse(out, 401, "PolicyDeny", "Access denied by policy");
 	else
 		give_resource(b, &ear, path, out);
 	/* Error types are a small fixed set, so they can be label values. */
 	metric_add(&resources, out->status == 200 ? "ok" : out->type, NULL, 1);
-	if (out->status != 200 && ear.status)
-		tell_resource(b, n, &ear, path, out);
+	if (out->status != 200 && ear.holder.status)
+		tell_resource(b, n, p, &ear.holder, path, out);
 }

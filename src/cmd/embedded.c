@@ -35,7 +35,7 @@
 /* As in kbs-config.toml: a token outlives the approval of its node by at most a minute. */
 #define TOKEN_S    60
 #define BODY_MAX   65536
-#define N_POLICIES 6
+#define N_POLICIES 8
 
 struct embedded {
 	struct loop *loop;
@@ -320,7 +320,7 @@ static void mark(
 /* ---- policies */
 
 /* List every policy that the operator may declare, so that the broker recognises them by their
- * text: both ways to share keys, with and without PCR 7. */
+ * text: both ways to share keys, each with and without PCR 7, and once per boot or at any time. */
 static void name_policies(struct broker_policy out[N_POLICIES])
 {
 	size_t n = 0;
@@ -330,14 +330,19 @@ static void name_policies(struct broker_policy out[N_POLICIES])
 			.isolation = shared ? MODEL_ISOLATION_SHARED : MODEL_ISOLATION_PER_MACHINE};
 		enum rats_policy policy = shared ? RATS_POLICY_SHARED : RATS_POLICY_PER_MACHINE;
 
-		out[n++] = (struct broker_policy){
-			render_trustee_resource_policy(&c), true, policy, false};
-		c.pcr7 = MODEL_PCR7_IGNORE;
-		out[n++] = (struct broker_policy){
-			render_trustee_attestation_policy(&c), false, policy, false};
-		c.pcr7 = MODEL_PCR7_REQUIRE;
-		out[n++] = (struct broker_policy){
-			render_trustee_attestation_policy(&c), false, policy, true};
+		for (int strict = 0; strict < 2; strict++) {
+			c.pcr7 = strict ? MODEL_PCR7_REQUIRE : MODEL_PCR7_IGNORE;
+			c.release = strict ? MODEL_RELEASE_ONCE_PER_BOOT : MODEL_RELEASE_ANY_TIME;
+			out[n++] = (struct broker_policy){
+				.text = render_trustee_attestation_policy(&c),
+				.policy = policy,
+				.require_pcr7 = strict};
+			out[n++] =
+				(struct broker_policy){.text = render_trustee_resource_policy(&c),
+					.resource = true,
+					.policy = policy,
+					.once_per_boot = strict};
+		}
 	}
 }
 

@@ -197,6 +197,7 @@ static int put_cluster(struct standalone *s, struct err *err)
 	json_add_str(json_add_str(spec, "publicTrusteeAddr", kbs), "publicRegisterAddr", ignition);
 	json_add_str(spec, "publicAttestationKeyRegisterAddr", ak);
 	json_add(spec, "registration", json_add_str(json_obj(), "machine", "AtKey"));
+	json_add(spec, "attestation", json_add_str(json_obj(), "release", "OncePerBoot"));
 	if (s->tls.path) {
 		json_add_str(spec, "registerServerSecret", TLS_SECRET);
 		json_add_str(spec, "attestationKeyRegisterSecret", TLS_SECRET);

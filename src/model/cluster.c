@@ -45,6 +45,7 @@ const char *model_cluster_reason(enum model_cluster_reason r)
 		[CLUSTER_INSTALLING] = "Installing",
 		[CLUSTER_UNINSTALLING] = "Uninstalling",
 		[CLUSTER_NON_UNIQUE] = "NonUnique",
+		[CLUSTER_GUARD_MISSING] = "GuardMissing",
 		[CLUSTER_CONFLICT] = "Conflict",
 		[CLUSTER_ADDRESS_FOUND] = "AddressFound",
 		[CLUSTER_NO_ADDRESS_FOUND] = "NoAddressFound",
@@ -374,6 +375,7 @@ static void read_attestation(struct reader *r, struct model_cluster *c)
 {
 	static const char path[] = "attestation/platformConfigMaps";
 	static const char *const pcr7[] = {"Ignore", "Require", NULL};
+	static const char *const release[] = {"AnyTime", "OncePerBoot", NULL};
 	struct json_object *from = kept(r, json_get_obj(r->mirror, "attestation"));
 	struct json_object *names = read_list(r, from, path);
 	size_t n = json_len(names);
@@ -396,6 +398,7 @@ static void read_attestation(struct reader *r, struct model_cluster *c)
 	}
 	c->n_platforms = (unsigned)n;
 	c->pcr7 = read_enum(r, from, "attestation/pcr7", pcr7);
+	c->release = read_enum(r, from, "attestation/release", release);
 }
 
 /* The hashes are kept in one string, in the form that pki_cert_read_bundle() writes. Upper-case

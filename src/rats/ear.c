@@ -12,6 +12,8 @@
 #include "tec/base/mem.h"
 
 #define EVIDENCE "ear.veraison.annotated-evidence"
+/* PCR 15 until the node seals its boot. */
+#define UNSEALED "0000000000000000000000000000000000000000000000000000000000000000"
 
 static const struct json_limits limits = {.bytes = 262144, .depth = 16, .tokens = 10000};
 
@@ -103,9 +105,10 @@ int rats_ear_read(const char *payload, size_t len, struct rats_ear *out, struct 
 	cpu = json_get_obj(out->o, "submods/cpu0");
 	key = json_get_obj(cpu, EVIDENCE "/runtime_data_claims/tee-pubkey");
 	out->exp_s = json_get_int(out->o, "exp", 0);
-	out->status = json_get_str(cpu, "ear.status");
-	out->machine = json_get_str(cpu, "ear.trustee.identifiers/validated/machine");
-	if (!key || !out->status || !out->exp_s)
+	out->holder = (struct rats_holder){.status = json_get_str(cpu, "ear.status"),
+		.machine = json_get_str(cpu, "ear.trustee.identifiers/validated/machine"),
+		.sealed = !str_eq(json_get_str(cpu, EVIDENCE "/tpm/pcr15"), UNSEALED)};
+	if (!key || !out->holder.status || !out->exp_s)
 		return err_set(err, ERR_INVALID, "The token is not an attestation token.");
 	out->key = pki_jwk_read(key);
 	return 0;

@@ -166,16 +166,32 @@ const char *rats_policy_status(const struct rats_verdict *v)
 	return v->executables == AFFIRM_EXECUTABLES ? "affirming" : "warning";
 }
 
+/* A part that is "root" makes it one, as in Rego, where the path is not checked before. */
+static bool is_disk_key(const char *path)
+{
+	size_t n;
+
+	for (const char *p = path;; p += n + 1) {
+		n = strcspn(p, "/");
+		if (n == 4 && memcmp(p, "root", n) == 0)
+			return true;
+		if (!p[n])
+			return false;
+	}
+}
+
 /* The shared policy grants any resource to any affirmed node, as the Rust operator's does. */
 bool rats_policy_grants(
-	enum rats_policy p, const char *status, const char *machine, const char *path)
+	enum rats_policy p, bool once_per_boot, const struct rats_holder *h, const char *path)
 {
 	cleanup_free char *own = NULL;
 
-	if (!str_eq(status, "affirming"))
+	if (!str_eq(h->status, "affirming"))
+		return false;
+	if (once_per_boot && h->sealed && is_disk_key(path))
 		return false;
 	if (p == RATS_POLICY_SHARED)
 		return true;
-	own = machine ? xasprintf("default/%s/root", machine) : NULL;
+	own = h->machine ? xasprintf("default/%s/root", h->machine) : NULL;
 	return str_eq(own, path);
 }

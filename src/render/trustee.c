@@ -99,7 +99,7 @@ struct json_object *render_trustee_data(
 
 /* ---- ConfigMaps */
 
-/* The variants with PCR 7 are generated at build time (render/etc.h). */
+/* The variants are generated at build time (render/etc.h). */
 const char *render_trustee_attestation_policy(const struct model_cluster *c)
 {
 	bool pcr7 = c->pcr7 == MODEL_PCR7_REQUIRE;
@@ -111,8 +111,11 @@ const char *render_trustee_attestation_policy(const struct model_cluster *c)
 
 const char *render_trustee_resource_policy(const struct model_cluster *c)
 {
-	return render_etc(
-		c->isolation == MODEL_ISOLATION_SHARED ? "resource-shared.rego" : "resource.rego");
+	bool once = c->release == MODEL_RELEASE_ONCE_PER_BOOT;
+
+	if (c->isolation == MODEL_ISOLATION_SHARED)
+		return render_etc(once ? "resource-shared-once.rego" : "resource-shared.rego");
+	return render_etc(once ? "resource-once.rego" : "resource.rego");
 }
 
 const char *render_trustee_volumes_policy(const struct model_cluster *c)
@@ -129,11 +132,10 @@ struct json_object *render_trustee_policies(const struct model_cluster *c, const
 		json_add_str(data, "default_cpu.rego", render_trustee_volumes_policy(c));
 		/* If it is missing, Trustee writes one, but the directory is read-only. */
 		json_add_str(data, "default_gpu.rego", "");
-		json_add_str(data, "resource-policy.rego", render_etc("resource-shared.rego"));
 	} else {
 		json_add_str(data, "default_cpu.rego", render_trustee_attestation_policy(c));
-		json_add_str(data, "resource-policy.rego", render_trustee_resource_policy(c));
 	}
+	json_add_str(data, "resource-policy.rego", render_trustee_resource_policy(c));
 	return render_configmap("trustee-policies", ns, c, data);
 }
 

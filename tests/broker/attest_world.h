@@ -24,10 +24,11 @@
 #define AUTH  "{\"version\":\"0.4.0\",\"tee\":\"tpm\",\"extra-params\":{}}"
 
 static const struct broker_policy policies[] = {
-	{"attest", false, RATS_POLICY_PER_MACHINE, false},
-	{"attest7", false, RATS_POLICY_PER_MACHINE, true},
-	{"resource", true, RATS_POLICY_PER_MACHINE, false},
-	{"resource-shared", true, RATS_POLICY_SHARED, false},
+	{"attest", false, RATS_POLICY_PER_MACHINE, false, false},
+	{"attest7", false, RATS_POLICY_PER_MACHINE, true, false},
+	{"resource", true, RATS_POLICY_PER_MACHINE, false, false},
+	{"resource-once", true, RATS_POLICY_PER_MACHINE, false, true},
+	{"resource-shared", true, RATS_POLICY_SHARED, false, false},
 };
 
 struct world {

@@ -36,6 +36,28 @@ Test(broker_attest, an_approved_node_gets_its_own_resource_and_no_other)
 	world_stop(&w);
 }
 
+/* The fixture's PCR 15 is not zero. */
+Test(broker_attest, a_node_that_finished_its_boot_gets_its_disk_key_no_more)
+{
+	struct world w;
+
+	world_start(&w);
+	approve(&w);
+	set(&w, BROKER_STORE_KBS, "resource-policy.rego", "resource-once");
+	cr_assert_eq(auth(&w), 200);
+	cr_assert_eq(attest(&w, NULL, NULL), 200);
+	cr_expect_str_eq(resource(&w, OWN_PATH), "PolicyDeny");
+	cr_expect(strstr(w.why, "has finished its boot"), "%s", w.why);
+	cr_expect_str_eq(resource(&w, OTHER_PATH), "PolicyDeny");
+	cr_expect(strstr(w.why, "only default/" UUID "/root"), "%s", w.why);
+	fixture_unseal();
+	cr_assert_eq(auth(&w), 200);
+	cr_assert_eq(attest(&w, NULL, NULL), 200);
+	cr_expect_str_eq(resource(&w, OWN_PATH), "ok");
+	cr_expect_str_eq(resource(&w, OTHER_PATH), "PolicyDeny");
+	world_stop(&w);
+}
+
 Test(broker_attest, a_resource_that_is_gone_is_not_found)
 {
 	struct world w;

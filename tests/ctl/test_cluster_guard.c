@@ -118,6 +118,19 @@ Test(ctl_cluster_guard, a_switch_is_one_new_template)
 	cr_assert_null(strstr(message(), "guard"));
 }
 
+/* Without the guard a node can forge PCR 15. */
+Test(ctl_cluster_guard, once_per_boot_needs_it)
+{
+	install(SPEC(ON));
+	set("{\"spec\":{\"attestation\":{\"release\":\"OncePerBoot\"}}}");
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
+	set(SWITCH(OFF));
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "False");
+	cr_assert(strstr(message(), "can forge PCR 15"), "%s", message());
+	set(SWITCH(ON));
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "Installed"), "True");
+}
+
 /* As an operator before this one left it. */
 Test(ctl_cluster_guard, a_deployment_without_it_is_taken_over_in_one_change)
 {

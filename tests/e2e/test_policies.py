@@ -55,8 +55,8 @@ NONE, MINE, ALL = set(), {"own", "query", "escaped"}, set(GETS) - {"plugin"}
 SETS = {"per-machine": ("tpm.rego", "resource.rego"),
         "shared": ("tpm-shared.rego", "resource-shared.rego"),
         "v017": ("tpm-v017.rego", "resource-shared.rego")}
-# The same with the line that build-aux/embed.sh changes; tests/render compares the rest.
-SWITCH = "\npcr7_required := false\n"
+# The lines that build-aux/embed.sh changes; tests/render compares the rest.
+SEVEN_SWITCH, ONCE_SWITCH = "pcr7_required", "once_per_boot"
 
 
 def name_of(ak):
@@ -356,6 +356,14 @@ def ask(engine, attestation, resource, cases):
     return answers
 
 
+def granted_as_text(engine, attestation, resource, c):
+    """What a Trustee that gives the path as text grants."""
+    done = subprocess.run([engine], check=True, stdout=subprocess.PIPE, text=True, input=json.dumps(
+        {"attestation": attestation, "resource": resource, "cases": [
+            {"values": c["values"], "evidence": c["evidence"], "gets": ["text:" + get for get in GETS.values()]}]}))
+    return granted(json.loads(done.stdout))
+
+
 def granted(answer):
     assert all(isinstance(a, bool) for a in answer["allow"]), answer["allow"]
     return {name for name, allow in zip(GETS, answer["allow"]) if allow}
@@ -375,10 +383,14 @@ def test_what_is_granted_and_what_is_refused(engine, policies):
         assert granted(a) == c["granted"], (name, a)
 
 
+def strict(name, switch):
+    text, line = read(name), f"\n{switch} := false\n"
+    assert text.count(line) == 1, name
+    return text.replace(line, f"\n{switch} := true\n")
+
+
 def requiring_7(name):
-    text = read(name)
-    assert text.count(SWITCH) == 1, name
-    return text.replace(SWITCH, SWITCH.replace("false", "true"))
+    return strict(name, SEVEN_SWITCH)
 
 
 @pytest.mark.parametrize("policies", SETS)
@@ -405,6 +417,54 @@ def test_pcr_7_decides_nothing_where_it_is_not_required(engine, policies):
         assert (a["claims"][0]["instance-identity"], a["claims"][0]["executables"]) == (2, 3), a
 
 
+# PCR 15, and whether the node may still have its disk key.
+FIFTEEN = {"0" * 64: True, "0" * 63 + "1": False, "0" * 63: False, "0" * 65: False, "": False, 0: False, None: False,
+           GONE: False, False: False, ("0" * 64,): False}
+# What is no disk key stays readable where everybody reads everything.
+NO_DISK = {"short", "type", "nothing"}
+
+
+def sealed_cases(policies):
+    """Each PCR 15 with what is then granted."""
+    everything, later = (MINE, NONE) if policies == "per-machine" else (ALL, NO_DISK)
+    key = {"ak_public": GONE} if policies == "v017" else {}
+    return [case(2, 3, everything if unsealed else later, evidence=tpm(pcr15=value, **key))
+            for value, unsealed in FIFTEEN.items()]
+
+
+@pytest.mark.parametrize("policies", SETS)
+def test_a_disk_key_is_released_once_per_boot(engine, policies):
+    attestation, resource = read(SETS[policies][0]), strict(SETS[policies][1], ONCE_SWITCH)
+    cases = sealed_cases(policies)
+    for c, a in zip(cases, ask(engine, attestation, resource, cases)):
+        assert a["status"][0] == "affirming", (c, a)
+        assert granted(a) == c["granted"], (c, a)
+        if policies == "v017":
+            assert granted_as_text(engine, attestation, resource, c) == c["granted"], c
+    # Nor to a token whose claims are those of other evidence, or none.
+    sealed = NONE if policies == "per-machine" else NO_DISK
+    for claims in ({}, {"tpm": None}, {"sample": {"pcr15": "0" * 64}}, {"az-snp-vtpm": {"tpm": {"pcr15": "0" * 64}}}):
+        submods = token()
+        submods["cpu0"]["ear.veraison.annotated-evidence"] = claims
+        [a] = ask(engine, attestation, resource, [{"submods": submods}])
+        assert granted(a) == sealed, (claims, a)
+
+
+@pytest.mark.parametrize("policies", SETS)
+def test_pcr_15_decides_nothing_where_a_key_is_released_at_any_time(engine, policies):
+    attestation, resource = (read(name) for name in SETS[policies])
+    for a in ask(engine, attestation, resource, sealed_cases(policies)):
+        assert granted(a) == (MINE if policies == "per-machine" else ALL), a
+
+
+@pytest.mark.parametrize("policies", ["per-machine", "shared"])
+def test_the_native_policies_release_a_disk_key_once_per_boot(policies):
+    cases = sealed_cases(policies)
+    for c, a in zip(cases, native(policies, False, cases, once=True)):
+        got = {name for name, allow in zip(GETS, a["allow"]) if allow}
+        assert got - SPELLINGS == c["granted"] - SPELLINGS, (c, a)
+
+
 def test_the_token_says_which_machine_and_image(engine):
     attestation, resource = (read(name) for name in SETS["per-machine"])
     table = [PER_MACHINE[name] for name in ("registered, approved", "other image",
@@ -427,14 +487,14 @@ def test_finished_tokens(engine, policies):
 # ---- the same policies without Rego, as the key broker of a standalone operator evaluates them
 
 
-def native(policies, pcr7, cases):
+def native(policies, pcr7, cases, once=False):
     """Answers of rats/policy, one per case."""
     tool = os.path.join(os.environ.get("TEC_BUILDDIR", os.path.join(TOP, "build")), "tests/tools/tec-test-policy")
     if not os.access(tool, os.X_OK):
         lacking(f"no {tool}; next step: make, or set TEC_BUILDDIR")
     asked = [{"values": c["values"], "evidence": c["evidence"], "gets": list(GETS.values())} for c in cases]
     done = subprocess.run([tool], check=True, stdout=subprocess.PIPE, text=True, input=json.dumps(
-        {"policy": policies, "pcr7": pcr7, "cases": asked}))
+        {"policy": policies, "pcr7": pcr7, "once": once, "cases": asked}))
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == len(cases)
     return answers

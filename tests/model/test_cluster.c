@@ -68,6 +68,7 @@ Test(model_cluster, defaults_are_those_of_the_contract)
 		cr_assert_eq(c->window, 0);
 		cr_assert_eq(c->n_platforms, 0);
 		cr_assert_eq(c->pcr7, MODEL_PCR7_IGNORE);
+		cr_assert_eq(c->release, MODEL_RELEASE_ANY_TIME);
 	}
 }
 
@@ -93,7 +94,7 @@ Test(model_cluster, reads_every_field)
 		"\"registration\":{\"mode\":\"Token\",\"tokenSecret\":\"tok\",\"approval\":\"Manual\",\"pendingTTL\":\"1h30m\","
 		"\"pendingLimit\":5,\"machineLimit\":6,\"waitingKeysPerMachine\":7,\"machine\":\"AtKey\",\"endorsement\":\"Required\","
 		"\"endorsementCAConfigMap\":\"roots\"},"
-		"\"attestation\":{\"platformConfigMaps\":[\"ovmf\",\"a.box\"],\"pcr7\":\"Require\"}}");
+		"\"attestation\":{\"platformConfigMaps\":[\"ovmf\",\"a.box\"],\"pcr7\":\"Require\",\"release\":\"OncePerBoot\"}}");
 	const struct model_cluster *c = model_cluster(o);
 
 	cr_assert_str_eq(c->public_trustee_addr, "t:1");
@@ -131,6 +132,7 @@ Test(model_cluster, reads_every_field)
 	cr_assert_str_eq(c->platform[0], "ovmf");
 	cr_assert_str_eq(c->platform[1], "a.box");
 	cr_assert_eq(c->pcr7, MODEL_PCR7_REQUIRE);
+	cr_assert_eq(c->release, MODEL_RELEASE_ONCE_PER_BOOT);
 }
 
 Test(model_cluster, pending_ttl_of_0_means_never)
@@ -205,6 +207,7 @@ Test(model_cluster, what_it_does_not_know_is_an_error_that_names_the_member)
 			"lower-case hexadecimal"},
 		{"{\"attestation\":{\"pcr7\":\"require\"}}", "attestation.pcr7"},
 		{"{\"attestation\":{\"pcr7\":true}}", "attestation.pcr7"},
+		{"{\"attestation\":{\"release\":\"Never\"}}", "attestation.release"},
 		{"{\"attestation\":{\"platformConfigMaps\":\"a\"}}", "platformConfigMaps"},
 		{"{\"attestation\":{\"platformConfigMaps\":[null]}}", "platformConfigMaps"},
 		{"{\"attestation\":{\"platformConfigMaps\":[7]}}", "platformConfigMaps"},

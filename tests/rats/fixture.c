@@ -27,6 +27,13 @@ static EVP_PKEY *key(void)
 	return k;
 }
 
+static bool unsealed;
+
+void fixture_unseal(void)
+{
+	unsealed = true;
+}
+
 void fixture_quote(const uint8_t extra[SHA256_LEN], struct fixture_quote *q)
 {
 	static const uint8_t all[] = {0, 0, 0, 1, 0, 0x0b, 3, 0xff, 0xff, 0xff};
@@ -35,6 +42,8 @@ void fixture_quote(const uint8_t extra[SHA256_LEN], struct fixture_quote *q)
 	memset(q, 0, sizeof(*q));
 	for (size_t i = 0; i < TPM_PCR_COUNT; i++)
 		memset(q->pcrs[i], (int)i, SHA256_LEN);
+	if (unsealed)
+		memset(q->pcrs[15], 0, SHA256_LEN);
 	rats_initdata_pcr8(FIXTURE_INIT, strlen(FIXTURE_INIT), q->pcrs[8]);
 	memcpy(p, head, sizeof(head));
 	memcpy(p + sizeof(head), extra, SHA256_LEN);

@@ -23,6 +23,8 @@ struct fixture_quote {
 };
 
 /* PCR i is filled with i, PCR 8 is what FIXTURE_INIT makes of it; extraData 32 bytes. */
+/* The next quotes are of a node that has not finished its boot: PCR 15 is zero. */
+void fixture_unseal(void);
 void fixture_quote(const uint8_t extra[SHA256_LEN], struct fixture_quote *q);
 /* The one selection of the quote replaced, the digest over the values stays. */
 void fixture_quote_select(struct fixture_quote *q, const void *selection, size_t len);

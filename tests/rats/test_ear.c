@@ -35,10 +35,21 @@ Test(rats_ear, what_was_made_is_read_again)
 
 	make(true, &ear, &text);
 	cr_expect_eq(ear.exp_s, 1300);
-	cr_expect_str_eq(ear.status, "affirming");
-	cr_expect_str_eq(ear.machine, "m-1");
+	cr_expect_str_eq(ear.holder.status, "affirming");
+	cr_expect_str_eq(ear.holder.machine, "m-1");
+	cr_expect(ear.holder.sealed);
 	cr_expect_str_eq(ear.key.x, FIXTURE_X);
 	cr_expect_null(ear.key.n);
+}
+
+Test(rats_ear, says_whether_the_boot_is_sealed)
+{
+	cleanup_rats_ear struct rats_ear ear = {.o = NULL};
+	cleanup_free char *text = NULL;
+
+	fixture_unseal();
+	make(true, &ear, &text);
+	cr_expect_not(ear.holder.sealed);
 }
 
 /* The members that Trustee's tokens have, for whoever reads them. */
@@ -59,8 +70,8 @@ Test(rats_ear, has_the_members_of_trustees)
 	make(false, &ear, &text);
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
 		cr_expect(json_get(ear.o, paths[i]), "%s", paths[i]);
-	cr_expect_str_eq(ear.status, "contraindicated");
-	cr_expect_null(ear.machine);
+	cr_expect_str_eq(ear.holder.status, "contraindicated");
+	cr_expect_null(ear.holder.machine);
 }
 
 Test(rats_ear, refuses_other_claims)

@@ -156,7 +156,8 @@ Test(rats_policy, grants_a_machine_its_own_key)
 	static const struct {
 		enum rats_policy policy;
 		const char *status, *machine, *path;
-		bool granted;
+		bool granted,
+			once; /* once: also to a sealed node where a disk key is released once */
 	} t[] = {
 		{PM, "affirming", OWN, "default/" OWN "/root", true},
 		{PM, "affirming", OWN, "default/" OTHER "/root", false},
@@ -168,10 +169,22 @@ Test(rats_policy, grants_a_machine_its_own_key)
 		{PM, "contraindicated", OWN, "default/" OWN "/root", false},
 		{PM, NULL, OWN, "default/" OWN "/root", false},
 		{SH, "affirming", NULL, "default/" OTHER "/root", true},
+		{SH, "affirming", NULL, "default/" OTHER "/roots", true, true},
+		{SH, "affirming", NULL, "root/" OTHER "/x", true},
+		{SH, "affirming", NULL, "default/root/x", true},
 		{SH, "warning", NULL, "default/" OTHER "/root", false},
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(t); i++)
-		cr_expect_eq(rats_policy_grants(t[i].policy, t[i].status, t[i].machine, t[i].path),
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		const struct rats_holder open = {t[i].status, t[i].machine, false},
+					 sealed = {t[i].status, t[i].machine, true};
+
+		for (int once = 0; once < 2; once++)
+			cr_expect_eq(rats_policy_grants(t[i].policy, once, &open, t[i].path),
+				t[i].granted, "%zu", i);
+		cr_expect_eq(rats_policy_grants(t[i].policy, false, &sealed, t[i].path),
 			t[i].granted, "%zu", i);
+		cr_expect_eq(rats_policy_grants(t[i].policy, true, &sealed, t[i].path), t[i].once,
+			"%zu", i);
+	}
 }

@@ -7,7 +7,7 @@
 // Standard input: {"attestation": TEXT, "resource": TEXT, "cases": [{"values": {NAME: ANY},
 // "evidence": [INPUT, ...], "gets": ["resource/default/ID/root?a=b", ...]}]}. Evidence 0 is the
 // primary one, "submods": OBJECT instead of evidence is a finished token, and a get that starts
-// with a slash names no plugin. Standard output, one line per case: {"error": TEXT} when the
+// with a slash names no plugin; "text:" before a get is a Trustee that gives the path as text. Standard output, one line per case: {"error": TEXT} when the
 // attestation fails, else {"claims": [OBJECT], "extensions": [LIST], "status": [TEXT],
 // "allow": [BOOL or TEXT of an error]}.
 package main
@@ -149,6 +149,7 @@ func appraise(policy string, values, evidence object) (claims object, extensions
 }
 
 func get(policy, target string, token object) any {
+	target, asText := strings.CutPrefix(target, "text:")
 	u, err := url.Parse(target)
 	if err != nil {
 		return err.Error()
@@ -163,6 +164,9 @@ func get(policy, target string, token object) any {
 		segments = append(segments, s)
 	}
 	data := object{"resource-path": segments, "query": query}
+	if asText {
+		data["resource-path"] = "/" + path
+	}
 	if plugin != "" {
 		data["plugin"] = plugin
 	}

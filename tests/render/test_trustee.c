@@ -173,16 +173,22 @@ Test(render_trustee, config_has_what_the_contract_asks_for)
 	cr_assert_null(strstr(toml, "\ninsecure_header_jwk"));
 }
 
+#define SEVEN "pcr7_required"
+#define ONCE  "once_per_boot"
+
 /* One line, and all else is the same. */
-Test(render_trustee, each_attestation_policy_has_a_variant_that_requires_pcr7)
+Test(render_trustee, each_policy_has_a_stricter_variant)
 {
-	static const char *const names[][2] = {{"tpm.rego", "tpm-pcr7.rego"},
-		{"tpm-shared.rego", "tpm-shared-pcr7.rego"},
-		{"tpm-v017.rego", "tpm-v017-pcr7.rego"}};
-	static const char off[] = "\npcr7_required := false\n", on[] = "\npcr7_required := true\n";
+	static const char *const names[][3] = {{"tpm.rego", "tpm-pcr7.rego", SEVEN},
+		{"tpm-shared.rego", "tpm-shared-pcr7.rego", SEVEN},
+		{"tpm-v017.rego", "tpm-v017-pcr7.rego", SEVEN},
+		{"resource.rego", "resource-once.rego", ONCE},
+		{"resource-shared.rego", "resource-shared-once.rego", ONCE}};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		const char *base = render_etc(names[i][0]), *variant = render_etc(names[i][1]), *at;
+		cleanup_free char *off = xasprintf("\n%s := false\n", names[i][2]);
+		cleanup_free char *on = xasprintf("\n%s := true\n", names[i][2]);
 
 		cr_assert(base && variant, "%s", names[i][1]);
 		at = strstr(base, off);
@@ -193,6 +199,7 @@ Test(render_trustee, each_attestation_policy_has_a_variant_that_requires_pcr7)
 		cr_assert_str_eq(variant + strlen(on), at + strlen(off));
 	}
 	cr_assert_null(render_etc("resource-pcr7.rego"));
+	cr_assert_null(render_etc("tpm-once.rego"));
 	cr_assert_null(render_etc("kbs-config-pcr7.rego"));
 }
 
@@ -201,14 +208,17 @@ Test(render_trustee, policies_are_where_seed_looks_for_them)
 	static const struct {
 		enum model_isolation isolation;
 		enum model_pcr7 pcr7;
+		enum model_release release;
 		const char *attestation, *resource;
 	} modes[] = {
-		{MODEL_ISOLATION_PER_MACHINE, MODEL_PCR7_IGNORE, "tpm.rego", "resource.rego"},
-		{MODEL_ISOLATION_SHARED, MODEL_PCR7_IGNORE, "tpm-shared.rego",
-			"resource-shared.rego"},
-		{MODEL_ISOLATION_PER_MACHINE, MODEL_PCR7_REQUIRE, "tpm-pcr7.rego", "resource.rego"},
-		{MODEL_ISOLATION_SHARED, MODEL_PCR7_REQUIRE, "tpm-shared-pcr7.rego",
-			"resource-shared.rego"},
+		{MODEL_ISOLATION_PER_MACHINE, MODEL_PCR7_IGNORE, MODEL_RELEASE_ANY_TIME, "tpm.rego",
+			"resource.rego"},
+		{MODEL_ISOLATION_SHARED, MODEL_PCR7_IGNORE, MODEL_RELEASE_ANY_TIME,
+			"tpm-shared.rego", "resource-shared.rego"},
+		{MODEL_ISOLATION_PER_MACHINE, MODEL_PCR7_REQUIRE, MODEL_RELEASE_ONCE_PER_BOOT,
+			"tpm-pcr7.rego", "resource-once.rego"},
+		{MODEL_ISOLATION_SHARED, MODEL_PCR7_REQUIRE, MODEL_RELEASE_ONCE_PER_BOOT,
+			"tpm-shared-pcr7.rego", "resource-shared-once.rego"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
@@ -218,6 +228,7 @@ Test(render_trustee, policies_are_where_seed_looks_for_them)
 
 		c.isolation = modes[i].isolation;
 		c.pcr7 = modes[i].pcr7;
+		c.release = modes[i].release;
 		o = render_trustee_policies(&c, "ns");
 		data = json_get_obj(o, "data");
 		cr_assert_eq(json_object_object_length(data), 2);

@@ -153,11 +153,14 @@ Test(render_volumes, policies_are_those_of_the_era)
 
 	struct model_cluster strict = cluster;
 	strict.pcr7 = MODEL_PCR7_REQUIRE;
+	strict.release = MODEL_RELEASE_ONCE_PER_BOOT;
 	cleanup_json struct json_object *other = render_trustee_policies(&strict, "ns");
 	struct json_object *text = NULL;
 	cr_assert(
 		json_object_object_get_ex(json_get_obj(other, "data"), "default_cpu.rego", &text));
 	cr_assert_str_eq(json_object_get_string(text), render_etc("tpm-v017-pcr7.rego"));
+	cr_assert_str_eq(json_get_str(json_get_obj(other, "data"), "resource-policy.rego"),
+		render_etc("resource-shared-once.rego"));
 }
 
 Test(render_volumes, no_seed_and_no_healthz_in_that_era)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * tec-test-policy: the native policies (rats/policy), asked as tests/rego asks a Rego engine, so that a
- * test can compare them. Standard input: {"policy": "per-machine" or "shared", "pcr7": BOOL, "cases":
+ * test can compare them. Standard input: {"policy": "per-machine" or "shared", "pcr7": BOOL, "once": BOOL, "cases":
  * [{"values": {NAME: ANY}, "evidence": [INPUT, ...], "gets": ["resource/default/ID/root", ...]}]}.
  * Standard output, one line per case: {"error": TEXT} when the evidence would not have come as far as a
  * policy, else {"claims": [IDENTITY, EXECUTABLES], "validated": OBJECT or null, "status": TEXT, "allow":
@@ -20,6 +20,7 @@
 
 #define INPUT_MAX ((size_t)64 << 20)
 #define RESOURCE  "resource/"
+#define UNSEALED  "0000000000000000000000000000000000000000000000000000000000000000"
 
 static struct json_object *value_of(void *values, const char *name)
 {
@@ -65,7 +66,7 @@ static int read_evidence(struct json_object *input, bool pcr7, struct rats_evide
 	return pcr7 ? read_pcr(tpm, 7, e) : 0;
 }
 
-static bool is_granted(enum rats_policy p, const struct rats_verdict *v, const char *get)
+static bool is_granted(enum rats_policy p, bool once, const struct rats_holder *h, const char *get)
 {
 	const char *path = get + strlen(RESOURCE);
 	struct err err = ERR_INIT;
@@ -74,28 +75,31 @@ static bool is_granted(enum rats_policy p, const struct rats_verdict *v, const c
 		return false;
 	if (*path == '/')
 		path++;
-	return broker_wire_resource_check(path, &err) == 0 &&
-	       rats_policy_grants(p, rats_policy_status(v), v->validated ? v->machine : NULL, path);
+	return broker_wire_resource_check(path, &err) == 0 && rats_policy_grants(p, once, h, path);
 }
 
-static struct json_object *judge(enum rats_policy p, bool pcr7, struct json_object *c)
+static struct json_object *judge(enum rats_policy p, bool pcr7, bool once, struct json_object *c)
 {
 	struct json_object *out = json_obj(), *claims = json_arr(), *allow = json_arr();
 	struct json_object *evidence = json_get_arr(c, "evidence"), *gets = json_get_arr(c, "gets");
 	cleanup_rats_verdict struct rats_verdict v = {0};
+	struct json_object *first = json_at(evidence, 0);
+	struct rats_holder holder;
 	struct rats_evidence e;
 
-	if (read_evidence(json_object_array_get_idx(evidence, 0), pcr7, &e) < 0) {
+	if (read_evidence(first, pcr7, &e) < 0) {
 		json_object_put(claims);
 		json_object_put(allow);
 		return json_add_str(out, "error", "The evidence is not well-formed.");
 	}
 	rats_policy_attest(p, pcr7, &e, value_of, json_get_obj(c, "values"), &v);
+	holder = (struct rats_holder){rats_policy_status(&v), v.validated ? v.machine : NULL,
+		!str_eq(json_get_str(first, "tpm/pcr15"), UNSEALED)};
 	json_push(claims, json_object_new_int(v.identity));
 	json_push(claims, json_object_new_int(v.executables));
 	for (size_t i = 0; i < json_object_array_length(gets); i++)
 		json_push(allow,
-			json_object_new_boolean(is_granted(p, &v,
+			json_object_new_boolean(is_granted(p, once, &holder,
 				json_object_get_string(json_object_array_get_idx(gets, i)))));
 	json_add(json_add(out, "claims", claims), "allow", allow);
 	json_object_object_add(out, "validated", v.validated ? json_object_get(v.validated) : NULL);
@@ -124,8 +128,8 @@ int main(void)
 	p = str_eq(json_get_str(o, "policy"), "shared") ? RATS_POLICY_SHARED
 							: RATS_POLICY_PER_MACHINE;
 	for (size_t i = 0; i < json_object_array_length(cases); i++) {
-		cleanup_json struct json_object *a = judge(
-			p, json_get_bool(o, "pcr7", false), json_object_array_get_idx(cases, i));
+		cleanup_json struct json_object *a = judge(p, json_get_bool(o, "pcr7", false),
+			json_get_bool(o, "once", false), json_at(cases, i));
 		cleanup_free char *text = json_text(a);
 
 		puts(text);

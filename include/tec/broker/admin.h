@@ -25,7 +25,8 @@ struct broker_policy {
 	const char *text; /* as stored, NUL-terminated */
 	bool resource;    /* a resource policy; otherwise an attestation policy */
 	enum rats_policy policy;
-	bool require_pcr7; /* of an attestation policy */
+	bool require_pcr7;  /* of an attestation policy */
+	bool once_per_boot; /* of a resource policy */
 };
 
 struct broker_admin {

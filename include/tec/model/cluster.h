@@ -42,6 +42,7 @@ enum model_authority {
 	MODEL_AUTHORITY_RETIRED
 };
 enum model_pcr7 { MODEL_PCR7_IGNORE, MODEL_PCR7_REQUIRE };
+enum model_release { MODEL_RELEASE_ANY_TIME, MODEL_RELEASE_ONCE_PER_BOOT };
 
 /* Condition types in the order of model_cluster.cond; reasons are enums with names from the
  * contract. */
@@ -60,6 +61,7 @@ enum model_cluster_reason {
 	CLUSTER_INSTALLING,
 	CLUSTER_UNINSTALLING,
 	CLUSTER_NON_UNIQUE,
+	CLUSTER_GUARD_MISSING,
 	CLUSTER_CONFLICT,
 	CLUSTER_ADDRESS_FOUND,
 	CLUSTER_NO_ADDRESS_FOUND,
@@ -130,6 +132,7 @@ struct model_cluster {
 	unsigned n_platforms;
 	const char *platform[MODEL_PLATFORMS_MAX]; /* ConfigMaps, in the order given */
 	enum model_pcr7 pcr7;
+	enum model_release release;
 	/* From spec.tls, or from the mirror while something is lost: SHA-256 of the certificates
 	 * allowed in a TLS Secret's ca.crt, in hex, separated by spaces; NULL: any. */
 	const char *ca_sha256;

@@ -21,9 +21,8 @@ char *rats_ear_make(const struct rats_attest *a, const struct rats_verdict *v, i
 struct rats_ear {
 	struct json_object *o; /* owned; the rest is borrowed from it */
 	int64_t exp_s;
-	const char *status;
-	const char *machine; /* NULL: no Machine was validated */
-	struct pki_jwk key;  /* the node's */
+	struct rats_holder holder;
+	struct pki_jwk key; /* the node's */
 };
 /* ERR_INVALID: not the claims of an attestation token. */
 int rats_ear_read(

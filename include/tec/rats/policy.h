@@ -37,8 +37,15 @@ bool rats_policy_knows_key(const struct rats_verdict *v); /* the claim instance-
 /* "affirming", "warning", "contraindicated": the worst of the claims. */
 const char *rats_policy_status(const struct rats_verdict *v);
 
-/* Whether a token with this status and Machine (NULL: none) may read path (repository/type/tag). */
+/* What a token says of the node, borrowed. */
+struct rats_holder {
+	const char *status;
+	const char *machine; /* NULL: none was validated */
+	bool sealed;         /* it has finished its boot: its PCR 15 is not zero */
+};
+/* Whether it may read path (repository/type/tag). once_per_boot: a disk key (.../root) is released
+ * only before the node has sealed its boot (spec.attestation.release). */
 bool rats_policy_grants(
-	enum rats_policy p, const char *status, const char *machine, const char *path);
+	enum rats_policy p, bool once_per_boot, const struct rats_holder *h, const char *path);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of etc/ compiled in (build-aux/embed.sh makes the table), ended by a NULL name. A
- * policy BASE.rego that can require PCR 7 exists as BASE-pcr7.rego too, with that switch on. */
+/* The files of etc/ compiled in (build-aux/embed.sh makes the table), ended by a NULL name. An
+ * attestation policy BASE.rego exists as BASE-pcr7.rego too, which requires PCR 7, and a resource
+ * policy as BASE-once.rego, which releases disk keys once per boot. */
 #ifndef TEC_RENDER_ETC_H
 #define TEC_RENDER_ETC_H
 

@@ -180,6 +180,11 @@ static void notes(const struct ctl_cluster *ctl, const struct model_cluster *c, 
 		strbuf_adds(out,
 			" Warning: spec.trustee.guard is Disabled. A node with an approved attestation key can forge its measured boot "
 			"state and get its disk key, and every node can try to reach Trustee's admin API.");
+	if (c->deploy == MODEL_DEPLOY_EXTERNAL && c->release == MODEL_RELEASE_ONCE_PER_BOOT &&
+		!ctl->env->standalone)
+		strbuf_adds(out,
+			" Warning: spec.attestation.release is OncePerBoot, which needs a guard (tec-operator --guard) in front of this "
+			"Trustee: without one, a node that has finished its boot can forge PCR 15 and get its disk key again.");
 	model_cluster_unused_fields(c, &unused);
 	if (unused.len)
 		strbuf_addf(out, " These fields are set but have no effect in this version: %s.",
@@ -211,6 +216,13 @@ static enum model_cluster_reason installed_reason(
 	} else if (missing.len) {
 		r = CLUSTER_INSTALLING;
 		strbuf_adds(text, "All objects are created, but some cannot work yet.");
+	} else if (cluster->release == MODEL_RELEASE_ONCE_PER_BOOT &&
+		   cluster->deploy == MODEL_DEPLOY_MANAGED &&
+		   cluster->guard == MODEL_GUARD_DISABLED) {
+		r = CLUSTER_GUARD_MISSING;
+		strbuf_adds(text,
+			"All objects are created, but spec.attestation.release is OncePerBoot and spec.trustee.guard is Disabled: a node "
+			"that has finished its boot can forge PCR 15 and get its disk key again. Set spec.trustee.guard to Enabled.");
 	} else {
 		strbuf_adds(text, "All objects are installed.");
 	}

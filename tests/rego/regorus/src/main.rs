@@ -83,6 +83,7 @@ fn decode(text: &str) -> Result<String> {
 
 fn get(policy: &str, target: &str, token: &Json) -> Json {
     let allow = || -> Result<Json> {
+        let (target, as_text) = target.strip_prefix("text:").map_or((target, false), |t| (t, true));
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut asked = Map::new();
         for pair in query.split('&').filter(|p| !p.is_empty()) {
@@ -92,6 +93,9 @@ fn get(policy: &str, target: &str, token: &Json) -> Json {
         let path = decode(path)?;
         let (plugin, path) = path.split_once('/').unwrap_or((&path, ""));
         let mut data = json!({"resource-path": path.split('/').collect::<Vec<_>>(), "query": asked});
+        if as_text {
+            data["resource-path"] = json!(format!("/{path}"));
+        }
         if !plugin.is_empty() {
             data["plugin"] = json!(plugin);
         }
