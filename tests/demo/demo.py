@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """The main job, shown on one machine without a Kubernetes cluster (tec-operator --standalone): an image is approved, two nodes
-encrypt their disks with keys that only their TPMs get, boot again and open them; then four that get nothing, each with the
+encrypt their disks with keys that only their TPMs get, boot again and open them; then five that get nothing, each with the
 reason in words; then a second operator takes over, and a disk opens at either when the other one is off. The TPMs are
 swtpm's, and what firmware and boot loader would have measured is extended into them by hand.
 
@@ -218,7 +218,8 @@ class Demo:
         self.out.step(f"Node {node.name} boots again: its disk opens by itself")
         node.boot(self.events["image"])
         node.open()
-        self.out.took("clevis attested, got the key and opened the volume")
+        node.seal()
+        self.out.took("clevis attested, got the key and opened the volume; the initial RAM disk sealed the boot")
 
     def look(self):
         self.out.step("What the administrator sees")
@@ -237,6 +238,12 @@ class Demo:
         line = self.log_line(self.cp, 'msg="node refused"', *parts)
         self.out.say("The operator says why:")
         self.out.show(line.split(' text="')[1].rstrip('"\n').replace(". ", ".\n"))
+
+    def sealed(self):
+        self.out.step("Refused: node a, which has booted and runs, asks for its own disk key again")
+        self.refused(self.a)
+        self.reason("reason=resource", self.a.machine)
+        self.out.took("Its key is released once per boot, before the root file system is entered")
 
     def another_kernel(self):
         out = self.out
@@ -308,6 +315,7 @@ class Demo:
         self.next_boot(self.a)
         self.next_boot(self.b)
         self.look()
+        self.sealed()
         self.another_kernel()
         self.anothers_key()
         self.replayed()
@@ -395,7 +403,7 @@ def main():
         return 1
     print(f"""
 {BOLD}Done{PLAIN} after {time.monotonic() - demo.out.started:.0f} s. Shown: an image approved, two nodes that made their attestation keys and encrypted their disks, both
-disks open after a reboot; refused, each in words: another kernel, another node's key, a replayed quote, a deleted Machine; and
+disks open after a reboot; refused, each in words: a running node, another kernel, another node's key, a replayed quote, a deleted Machine; and
 a second operator that took over, with either of the two off.
 Everything has been stopped and removed; ./bootstrap demo --keep leaves it running. What was built is in ./build: "git clean
 -xfd" removes it.""")

@@ -93,6 +93,10 @@ class Node:
         passphrase = self._good(["clevis", "luks", "pass", "-d", self.disk, "-s", "1"])
         self._good(["cryptsetup", "open", "--test-passphrase", "--key-slot", "1", "--key-file", "-", self.disk], passphrase)
 
+    def seal(self):
+        """What the initial RAM disk does before it enters the root file system."""
+        self._good([tecnode.BINARY, "seal"])
+
     def _good(self, argv, stdin=""):
         status, out, said = self.node.command(argv, stdin if isinstance(stdin, bytes) else stdin.encode())
         if status:

@@ -387,7 +387,8 @@ def test_the_demo():
         done = subprocess.run(["/usr/bin/python3", "-B", os.path.join(TOP, "tests", "demo", "demo.py")], timeout=900,
                               env=dict(os.environ, KUBECTL=""), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    for title in ("11. Refused: node b, whose Machine was deleted", "13. The anchor is off", "14. The whole cluster was off"):
+    for title in ("8. Refused: node a, which has booted", "12. Refused: node b, whose Machine was deleted",
+                  "14. The anchor is off", "15. The whole cluster was off"):
         assert f"\n{title}" in done.stdout, done.stdout
     assert "\nDone after" in done.stdout, done.stdout
 
