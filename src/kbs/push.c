@@ -11,9 +11,10 @@
  * still valid) and with the sum of what is desired (if equal, everything is stored). In any other
  * case the content of Trustee's store is unknown and everything is sent.
  *
- * Populating sends policies, reference values and the sentinel, one request at a time (a message
- * carries as many values as fit). A message of values starts with the dirty sentinel unless that is
- * stored: its name sorts first, so the values after it are never hidden behind a clean one.
+ * Populating sends the dirty sentinel, policies, reference values and the clean sentinel, one request
+ * at a time (a message carries as many values as fit). A message of values starts with the dirty
+ * sentinel unless that is stored: its name sorts first, so the values after it are never hidden
+ * behind a clean one.
  *
  * Running sends one request per key, in a window. A key that failed waits for its own backoff.
  * Retries are sent before new work, and revocations before deliveries. A request that replaces or
@@ -120,16 +121,18 @@ struct kbs_push {
 	char *text;                /* owned: why there is no transport; NULL: there is one */
 	bool failed;               /* no answer since the last failure */
 	bool finishing;            /* the clean sentinel is no longer debounced */
-	struct backoff backoff;
+	/* Since when Trustee accepts nothing, and answers no probe; boot clock, 0: it does. */
+	uint64_t refusing_ms, silent_ms;
 	struct timer retry;
 	unsigned in_row; /* failures since something was accepted, bounded */
 
 	/* The probe, and what is known about Trustee's store. */
 	bool probe_wanted;
-	bool hold;   /* nothing is sent before the probe is answered */
-	bool known;  /* the entries' state of this target is valid */
-	bool marked; /* the stored sentinel is ours, so a probe is conclusive */
-	bool asked;  /* a probe has just read it; valid for this turn of the loop */
+	bool hold;       /* nothing is sent before the probe is answered */
+	bool known;      /* the entries' state of this target is valid */
+	bool marked;     /* the stored sentinel is ours, so a probe is conclusive */
+	bool asked;      /* a probe has just read the store; valid for this turn of the loop */
+	bool unrecorded; /* the stored sentinel does not record yet that the policy reads lists */
 	enum push_order order;
 	uint64_t waiting_since_ms; /* boot clock: when the first probe became due */
 	struct timer probe;
@@ -482,14 +485,26 @@ static void cancel_all(struct kbs_push *p)
 	p->serial = false;
 }
 
+/* The wait before the next probe: a quarter of the time since the trouble began. A wait that doubles
+ * is as long as that time, so over a line that loses most requests little would be sent. */
+static uint32_t away_for(uint64_t *since_ms)
+{
+	uint64_t now = clock_boot_ms(), ms;
+
+	*since_ms = *since_ms ? *since_ms : now;
+	ms = (now - *since_ms) / 4;
+	ms = ms < AWAY_MIN_MS ? AWAY_MIN_MS : ms > SAID_MAX_MS ? SAID_MAX_MS : ms;
+	return (uint32_t)backoff_spread(ms - ms / 5, ms);
+}
+
 /* Trustee is unreachable or refuses us: everything in flight becomes pending again. A refusal needs a
  * person (a key or a certificate), so it is retried slowly. */
-static void fail(struct kbs_push *p, const struct err *err)
+static void fail(struct kbs_push *p, uint64_t *since_ms, const struct err *err)
 {
 	const struct err why = *err; /* err may belong to a request that is freed here */
 	bool refused = is_refused(&why);
 	uint32_t after = refused ? (why.kind == ERR_DENIED ? p->conf.denied_ms : p->conf.refused_ms)
-				 : backoff_next(&p->backoff, AWAY_MIN_MS, SAID_MAX_MS);
+				 : away_for(since_ms);
 
 	p->failed = true;
 	cancel_all(p);
@@ -544,7 +559,7 @@ static void add_sentinel(const struct kbs_push *p, const struct kbs_sum *sum, st
  * was just read: otherwise a store that was lost meanwhile would look complete from then on. */
 static bool may_mark(struct kbs_push *p)
 {
-	if (p->asked || !p->marked)
+	if (p->asked)
 		return true;
 	p->probe_wanted = p->hold = true;
 	wake(p);
@@ -554,7 +569,7 @@ static bool may_mark(struct kbs_push *p)
 /* Begin a message of values, with the dirty sentinel unless that is stored. NULL: a probe is due. */
 static struct push_request *message_new(struct kbs_push *p, struct kbs_values *m)
 {
-	if (p->clean || p->sent || !p->marked) {
+	if (p->clean || p->sent || p->unrecorded) {
 		if (!may_mark(p))
 			return NULL;
 		add_sentinel(p, NULL, m);
@@ -575,7 +590,7 @@ static void serial_failed(
 	struct kbs_push *p, struct push_request *f, const char *what, const struct err *err)
 {
 	if (is_away(p, err, true)) {
-		fail(p, err);
+		fail(p, &p->refusing_ms, err);
 		return;
 	}
 	if (f)
@@ -601,13 +616,13 @@ static void on_values(void *arg, const struct err *err, const struct kbs_answer 
 		wake(p);
 		return;
 	}
-	if (f->n) { /* a message with the sentinel alone is not progress */
-		backoff_reset(&p->backoff);
+	if (f->n || !p->marked) { /* a later message with the sentinel alone is not progress */
+		p->refusing_ms = 0;
 		succeeded(p);
 	}
 	backoff_reset(&p->serial_backoff);
 	p->marked = true;
-	p->sent = false;
+	p->sent = p->unrecorded = false;
 	p->clean = f->clean;
 	/* Only an answered message tells which sentinel is stored. */
 	p->stored_sum = f->sum;
@@ -694,7 +709,7 @@ static bool add_shared(struct kbs_push *p, struct kbs_values *m)
 	err_set(&err, ERR_INVALID,
 		"the list of all identities exceeds what Trustee accepts in one message; "
 		"spec.trustee.keyIsolation PerMachine has no such limit");
-	fail(p, &err);
+	fail(p, &p->refusing_ms, &err);
 	return false;
 }
 
@@ -772,12 +787,13 @@ static void on_policy(void *arg, const struct err *err, const struct kbs_answer 
 			p->sends_resource_policy ? "resource policy" : "attestation policy", err);
 		return;
 	}
+	p->refusing_ms = 0;
 	backoff_reset(&p->serial_backoff);
 	succeeded(p);
 	*(p->sends_resource_policy ? &p->policy_resource : &p->policy_attestation) = p->policy_sent;
 	if (policies_are_there(p) && p->order != PUSH_VALUES_FIRST) {
 		p->order = PUSH_VALUES_FIRST;
-		p->marked = false; /* rewrite the sentinel, which records this */
+		p->unrecorded = true; /* rewrite the sentinel */
 	}
 	wake(p);
 }
@@ -834,10 +850,11 @@ static void start_over(struct kbs_push *p, struct json_object *sentinel)
 	p->order = sentinel && str_eq(json_get_str(sentinel, "policy"), READS_LISTS)
 			   ? PUSH_VALUES_FIRST
 			   : PUSH_POLICIES_FIRST;
-	/* Whatever it contains, it must be overwritten before anything is revoked. */
-	p->clean = sentinel != NULL;
+	/* Whatever it contains, the dirty sentinel is written before anything else: by it the next
+	 * probe knows this store again, and the confirmations stay valid. */
+	p->clean = true;
 	memset(&p->stored_sum, 0, sizeof(p->stored_sum));
-	p->sent = p->shared_emptied = p->marked = false;
+	p->sent = p->shared_emptied = p->marked = p->unrecorded = false;
 	p->shared_mode = p->sync->policies.shared;
 	p->policy_attestation = p->policy_resource = NULL;
 	p->known = true; /* each entry is unknown from here on */
@@ -882,12 +899,13 @@ static void on_probe(void *arg, const struct err *err, const struct kbs_answer *
 	struct kbs_push *p = arg;
 	cleanup_json struct json_object *o = NULL;
 	struct err bad = ERR_INIT;
-	bool was_known = p->known;
+	/* Nothing was written to a store without our sentinel. */
+	bool was_filled = p->known && p->marked;
 
 	p->serial = false;
 	if (err_is_set(err) && err->kind != ERR_NOT_FOUND) {
 		if (p->failed || !p->known || is_away(p, err, !p->serial_backoff.ms)) {
-			fail(p, err);
+			fail(p, &p->silent_ms, err);
 			return;
 		}
 		/* While the store is known, this is retried like a request, without giving up the
@@ -899,7 +917,8 @@ static void on_probe(void *arg, const struct err *err, const struct kbs_answer *
 	/* A few failures are kept, so that a Trustee that only reads is unreachable again soon. */
 	if (p->failed && p->in_row > BACK_IN_ROW)
 		p->in_row = BACK_IN_ROW;
-	/* This does not reset the backoff: a server that answers may still accept no write. */
+	/* This resets one of the two: a server that answers may still accept no write. */
+	p->silent_ms = 0;
 	p->failed = p->hold = false;
 	if (!err_is_set(err))
 		o = json_parse(answer->body, answer->body_len, &json_limits_object, &bad);
@@ -907,14 +926,15 @@ static void on_probe(void *arg, const struct err *err, const struct kbs_answer *
 		judge(p, o);
 	else
 		p->known = false; /* no sentinel, or malformed */
+	p->asked = true;
 	if (!p->known) {
-		if (was_known)
+		if (was_filled)
 			log_warn(NULL,
 				"Trustee's store was lost or changed, sending everything again",
 				"trustee=%s", log_esc(p->target));
 		start_over(p, o);
 	} else {
-		p->marked = p->asked = true;
+		p->marked = true;
 	}
 	timer_set(&p->probe, p->conf.probe_ms);
 	wake(p);
@@ -941,11 +961,6 @@ static void on_probe_due(void *arg)
 {
 	struct kbs_push *p = arg;
 
-	/* Between a loss and the first message of values there is no sentinel. */
-	if (p->known && !p->marked) {
-		timer_set(&p->probe, p->conf.probe_ms);
-		return;
-	}
 	p->probe_wanted = true;
 	wake(p);
 }
@@ -966,7 +981,7 @@ static void on_key(void *arg, const struct err *err, const struct kbs_answer *an
 		return;
 	}
 	if (err_is_set(err) && is_away(p, err, !f->backoff.ms)) {
-		fail(p, err);
+		fail(p, &p->refusing_ms, err);
 		return;
 	}
 	if (err_is_set(err)) {
@@ -976,7 +991,7 @@ static void on_key(void *arg, const struct err *err, const struct kbs_answer *an
 		wake(p);
 		return;
 	}
-	backoff_reset(&p->backoff);
+	p->refusing_ms = 0;
 	succeeded(p);
 	finish_confirmed(f);
 	wake(p);
@@ -1216,7 +1231,7 @@ static void all_sent(struct kbs_push *p)
 	struct push_request *f;
 	struct kbs_sum want;
 
-	backoff_reset(&p->backoff);
+	p->refusing_ms = 0;
 	set_state(p, KBS_TARGET_IN_SYNC);
 	if (p->check_due && !p->checking)
 		check_start(p);
@@ -1394,7 +1409,7 @@ void kbs_push_set_transport(struct kbs_push *p, struct kbs_transport *take_t, co
 	cancel_all(p);
 	kbs_transport_free(p->transport);
 	p->transport = take_t;
-	backoff_reset(&p->backoff);
+	p->refusing_ms = p->silent_ms = 0;
 	p->in_row = 0;
 	p->allowed = p->conf.window;
 	p->batch_max = SIZE_MAX;

@@ -11,14 +11,16 @@
  *  - Equal to the sum of what is desired: everything declared is confirmed and not sent. Revoked
  *    names are revoked once per process, because the sum does not cover other names.
  *  - Missing: the store was lost. Policies are sent first, then values, identities, keys, and the
- *    sentinel.
+ *    clean sentinel.
  *  - Different: values and identities first, then policies (a new policy must not refuse a node
- *    before its values are stored), keys, and the sentinel. If the sentinel does not record that
- *    the stored policy reads identities as lists, that policy is of version 0.2.0 or older: then
- *    policies are sent first, after a dirty sentinel.
+ *    before its values are stored), keys, and the clean sentinel. If the sentinel does not record
+ *    that the stored policy reads identities as lists, that policy is of version 0.2.0 or older:
+ *    then policies are sent first.
  *
- * In the last two cases earlier revocations are repeated before the sentinel is written: the store
- * may have been restored from an older state.
+ * In the last two cases the dirty sentinel is the first that is written, with the values or alone.
+ * A probe recognizes the store by it, so after a lost answer the rest is sent, not everything. And
+ * earlier revocations are repeated before the clean sentinel is written: the store may have been
+ * restored from an older state.
  *
  * IN_SYNC sends one request per change, in a bounded window, in order per name, revocations before
  * deliveries, the clean sentinel last and debounced, and a probe per interval. While a clean
@@ -30,9 +32,9 @@
  * with a delay that doubles per key up to 30 s if Trustee answers but does not accept it. The
  * window halves when an answer is lost and grows by one with each answer, and a probe first checks
  * that the store is still the same. After five failures in a row Trustee counts as unreachable:
- * everything in flight is pending again, and one probe is sent after 0.2-30 s with jitter. A
- * request whose answer was lost confirms nothing. Answers are recorded in kbs_sync, which calls its
- * listeners.
+ * everything in flight is pending again, and one probe is sent after 0.2-30 s with jitter, a
+ * quarter of the time for which no probe was answered or nothing was accepted. A request whose
+ * answer was lost confirms nothing. Answers are recorded in kbs_sync, which calls its listeners.
  */
 #ifndef TEC_KBS_PUSH_H
 #define TEC_KBS_PUSH_H
