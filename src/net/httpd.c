@@ -10,7 +10,7 @@
  *
  *   HANDSHAKE (TLS) -> HEAD -> BODY -> BUSY -> FLUSH -> HEAD ...    a persistent connection
  *                                      BUSY -> STREAM -> FLUSH      a watch
- *   HEAD or BODY -> LINGER                                          refused by the guard
+ *   HEAD or BODY -> LINGER                                          refused by the guard or rate
  *   FLUSH -> LINGER                                                 after the last reply
  *
  * The timer means, by state: HANDSHAKE, HEAD, BODY, BUSY: the request's deadline, or idleness between
@@ -57,6 +57,8 @@
 #define LINGER_MS       2000
 #define NOISE_MS        10000
 #define WRITE_NOW_MAX   16384
+#define UNPAID_MS       2000  /* for the handshake and the head of an unpaid connection */
+#define UNPAID_DISCARD  65536 /* bytes after its head */
 
 const struct httpd_conf httpd_conf_default = {
 	.limits = {.head = 16 * 1024, .body = 16 * 1024, .lines = 64, .line = 8000, .target = 2048},
@@ -65,6 +67,7 @@ const struct httpd_conf httpd_conf_default = {
 	.requests_per_conn = 100,
 	.max_connections = 1500,
 	.yield_ms = 1000,
+	.rate_status = 429,
 };
 
 static const char canonical[] = "GET / HTTP/1.0\r\n\r\n";
@@ -73,7 +76,7 @@ static const char continue_line[] = "HTTP/1.1 100 Continue\r\n\r\n";
 static struct metric connections =
 	METRIC_GAUGE_INIT("tec_http_connections", "Open connections.", "listener", NULL);
 static struct metric refused_total = METRIC_COUNTER_INIT("tec_http_refused_connections_total",
-	"Connections closed before their first request.", "listener", "reason");
+	"Connections refused before their first request.", "listener", "reason");
 static struct metric refused_bodies = METRIC_COUNTER_INIT("tec_http_refused_bodies_total",
 	"Requests refused because request bodies used too much memory.", "listener", NULL);
 static struct metric evicted_total = METRIC_COUNTER_INIT("tec_http_evicted_connections_total",
@@ -347,11 +350,12 @@ static void bound_input(struct httpd_peer *p)
 
 /* Send a complete error response and linger. The rest of the input is discarded: there is no
  * reliable boundary to the next request. */
-static void refuse(struct httpd_peer *p, int status)
+static void refuse_for(
+	struct httpd_peer *p, int status, uint32_t retry_after_s, const char *message)
 {
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
 
-	httpd_req_refusal(p->httpd, status, &out);
+	httpd_req_refusal(p->httpd, status, retry_after_s, message, &out);
 	httpd_body_end(&p->body);
 	drop_input(p, p->in.len);
 	set_state(p, HTTPD_PEER_LINGER);
@@ -362,6 +366,11 @@ static void refuse(struct httpd_peer *p, int status)
 	peer_write(p, out.data, out.len);
 }
 
+static void refuse(struct httpd_peer *p, int status)
+{
+	refuse_for(p, status, 0, NULL);
+}
+
 /* Refuse a request whose body would use too much memory, possibly for the body of another. */
 static void refuse_body(struct httpd_body *b)
 {
@@ -370,7 +379,28 @@ static void refuse_body(struct httpd_body *b)
 	metric_add(&refused_bodies, p->httpd->conf.name, NULL, 1);
 	log_noise(p->httpd, HTTPD_NOISE_BODY, LOG_WARN,
 		"request bodies use too much memory: refused one", p->conn->saddr, NULL);
-	refuse(p, 503);
+	refuse_for(p, 503, 1, "request bodies use too much memory; try again later");
+}
+
+/* Ask for the token that was missing at accept. Only now, so that the time in the refusal is true.
+ * True: there is one, and the connection is like any other. */
+static bool pay(struct httpd_peer *p)
+{
+	struct httpd *h = p->httpd;
+	uint32_t retry_s;
+
+	if (!ratelimit_take(h->conf.rate, p->conn->saddr, &retry_s)) {
+		metric_add(&refused_total, h->conf.name, "rate_answered", 1);
+		log_noise(h, HTTPD_NOISE_REFUSED, LOG_WARN, "connection refused", p->conn->saddr,
+			"rate_answered");
+		refuse_for(p, h->conf.rate_status, retry_s, HTTPD_OVER_RATE);
+		return false;
+	}
+	p->unpaid = false;
+	h->n_unpaid--;
+	p->prepaid = true;
+	timer_set(&p->timer, h->conf.request_ms);
+	return true;
 }
 
 /* Process the head of a request. True: it is complete and valid. */
@@ -499,7 +529,8 @@ static void dispatch(struct httpd_peer *p)
  * and after each reply, as a client may pipeline. */
 static void pump(struct httpd_peer *p)
 {
-	if (p->state == HTTPD_PEER_HEAD && pump_head(p) && !wants_body(p)) {
+	if (p->state == HTTPD_PEER_HEAD && pump_head(p) && (!p->unpaid || pay(p)) &&
+		!wants_body(p)) {
 		dispatch(p);
 		return;
 	}
@@ -532,8 +563,11 @@ static void on_read(struct bufferevent *bev, void *arg)
 
 	if (p->state == HTTPD_PEER_LINGER) {
 		struct evbuffer *input = bufferevent_get_input(bev);
+		size_t n = evbuffer_get_length(input);
 
-		evbuffer_drain(input, evbuffer_get_length(input));
+		evbuffer_drain(input, n);
+		if (p->unpaid && (p->discarded += n) > UNPAID_DISCARD)
+			httpd_peer_close(p);
 		return;
 	}
 	absorb(p);
@@ -719,7 +753,9 @@ static void on_timeout(void *arg)
 		return;
 	case HTTPD_PEER_HEAD:
 	case HTTPD_PEER_BODY:
-		if (p->started)
+		if (p->unpaid && p->started)
+			(void)pay(p);
+		else if (p->started)
 			refuse(p, 408);
 		else
 			httpd_peer_close(p);
@@ -761,6 +797,7 @@ static evhtp_res on_connection_fini(evhtp_connection_t *conn, void *arg)
 	httpd_body_end(&p->body);
 	LIST_REMOVE(p, link);
 	p->httpd->n_peers--;
+	p->httpd->n_unpaid -= p->unpaid;
 	share_leave(p->httpd->share, &p->place);
 	leave_route(p);
 	metric_add(&connections, p->httpd->conf.name, NULL, -1);
@@ -779,14 +816,16 @@ static evhtp_res after_accept(evhtp_connection_t *conn, void *arg)
 	p->conn = conn;
 	p->bev = conn->bev;
 	p->state = conn->ssl ? HTTPD_PEER_HANDSHAKE : HTTPD_PEER_HEAD;
-	p->prepaid = true;
+	p->unpaid = h->accepting_unpaid;
+	p->prepaid = !p->unpaid;
 	LIST_INSERT_HEAD(&h->peers, p, link);
 	h->n_peers++;
+	h->n_unpaid += p->unpaid;
 	addr_source(conn->saddr, source);
 	share_join(h->share, &p->place, source);
 	metric_add(&connections, h->conf.name, NULL, 1);
 	timer_init(&p->timer, h->loop, on_timeout, p);
-	timer_set(&p->timer, h->conf.request_ms);
+	timer_set(&p->timer, p->unpaid ? UNPAID_MS : h->conf.request_ms);
 	if (conn->ssl) /* no wake-ups for a writable socket in the handshake */
 		bufferevent_disable(p->bev, EV_WRITE);
 	bufferevent_getcb(p->bev, &p->evhtp_read, &p->evhtp_write, &p->evhtp_event, &p->evhtp_arg);
@@ -859,6 +898,19 @@ static bool make_room(struct httpd *h, const struct sockaddr *sa)
 	return true;
 }
 
+/* Whether a source without a token can be told so. Such connections must not cost others anything, so
+ * they have a budget, and a quarter of the places stays free of them. */
+static bool may_answer(struct httpd *h)
+{
+	static const uint8_t all[ADDR_SOURCE_LEN]; /* one budget for all sources */
+	unsigned quarter = h->conf.max_connections / 4;
+	uint32_t retry_s;
+
+	return h->n_peers < h->conf.max_connections - quarter &&
+	       h->n_unpaid < (quarter < HTTPD_UNPAID_MAX ? quarter : HTTPD_UNPAID_MAX) &&
+	       ratelimit_take_source(h->answers, all, &retry_s);
+}
+
 /*
  * Decide before TLS costs anything. Any result but OK makes libevhtp close the socket.
  *
@@ -873,10 +925,13 @@ static evhtp_res before_accept(evhtp_connection_t *conn, void *arg)
 	const char *reason = h->waiting; /* a label value of the metric; NULL accepts */
 	uint32_t retry_s;
 
-	if (!reason && !ratelimit_take(h->conf.rate, conn->saddr, &retry_s))
-		reason = "rate";
-	else if (!reason && !make_room(h, conn->saddr))
+	h->accepting_unpaid = false;
+	if (!reason && !ratelimit_take(h->conf.rate, conn->saddr, &retry_s)) {
+		h->accepting_unpaid = may_answer(h);
+		reason = h->accepting_unpaid ? NULL : "rate";
+	} else if (!reason && !make_room(h, conn->saddr)) {
 		reason = "limit";
+	}
 	defer_call(&h->next_turn, h->loop, accept_again, h);
 	if (++h->n_accepted >= TURN_ACCEPTS || h->n_accepted >= (quarter ? quarter : 1))
 		stop_accepting(h);
@@ -897,11 +952,13 @@ struct httpd *httpd_new(struct loop *l, const struct httpd_conf *conf)
 	struct httpd *h = xcalloc(1, sizeof(*h));
 
 	assert(conf->name && conf->request_ms && conf->idle_ms && conf->requests_per_conn &&
-		conf->max_connections && conf->limits.head);
+		conf->max_connections && conf->limits.head && conf->rate_status);
 	h->loop = l;
 	h->conf = *conf;
 	h->date_s = -1;
 	h->share = share_new();
+	if (conf->rate)
+		h->answers = ratelimit_new(HTTPD_UNPAID_BURST, HTTPD_UNPAID_PER_S, 1);
 	h->in_route = xcalloc(conf->n_routes + 1, sizeof(*h->in_route));
 	h->htp = evhtp_new(loop_base(l), h);
 	if (!h->htp)
@@ -936,6 +993,7 @@ void httpd_free(struct httpd *h)
 		httpd_peer_close(LIST_FIRST(&h->peers));
 	assert(h->n_peers == 0);
 	share_free(h->share);
+	ratelimit_free(h->answers);
 	free(h->in_route);
 	timer_fini(&h->accept_pause);
 	strbuf_fini(&h->scratch);

@@ -264,11 +264,11 @@ static const struct status {
 	{415, "Unsupported Media Type", "this content type or encoding is not accepted"},
 	{417, "Expectation Failed", "unknown expectation"},
 	{422, "Unprocessable Content", ""},
-	{429, "Too Many Requests", "too many requests from this address"},
+	{429, "Too Many Requests", ""},
 	{431, "Request Header Fields Too Large", "too many or too long header fields"},
 	{500, "Internal Server Error", ""},
 	{501, "Not Implemented", "unknown method"},
-	{503, "Service Unavailable", "request bodies use too much memory; try again later"},
+	{503, "Service Unavailable", ""},
 	{505, "HTTP Version Not Supported", "only HTTP/1.0 and HTTP/1.1 are supported"},
 };
 
@@ -364,14 +364,17 @@ static const char *error_body(struct httpd *h, struct strbuf *out, int status, c
 }
 
 /* Make the reply to a request that the guard refuses before it has a route. */
-void httpd_req_refusal(struct httpd *h, int status, struct strbuf *out)
+void httpd_req_refusal(struct httpd *h, int status, uint32_t retry_after_s, const char *message,
+	struct strbuf *out)
 {
-	cleanup_strbuf struct strbuf body = STRBUF_INIT;
-	struct reply a = {.status = status,
-		.connection = "close",
-		.headers = status == 503 ? "Retry-After: 1\r\n" : ""};
+	cleanup_strbuf struct strbuf body = STRBUF_INIT, headers = STRBUF_INIT;
+	struct reply a = {.status = status, .connection = "close"};
 
-	a.content_type = error_body(h, &body, status, status_of(status)->refusal);
+	if (retry_after_s > 0)
+		strbuf_addf(&headers, "Retry-After: %u\r\n", retry_after_s);
+	a.headers = strbuf_str(&headers);
+	a.content_type =
+		error_body(h, &body, status, message ? message : status_of(status)->refusal);
 	a.body = strbuf_str(&body);
 	a.len = body.len;
 	count_request(UNMATCHED, status);
@@ -675,7 +678,7 @@ void httpd_req_serve(struct httpd_req *r)
 		httpd_reply_error(r, 503, CLOSED_RETRY_S, "%s", h->closed);
 	} else if (!p->prepaid && !ratelimit_take(h->conf.rate, p->conn->saddr, &retry_s)) {
 		r->keep_alive = false; /* free the connection for other clients */
-		httpd_reply_error(r, 429, retry_s, "too many requests from this address");
+		httpd_reply_error(r, h->conf.rate_status, retry_s, HTTPD_OVER_RATE);
 	} else {
 		p->prepaid = false;
 		route_request(r);

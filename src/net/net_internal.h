@@ -25,6 +25,7 @@ struct evhtp_request;
 struct ssl_st;
 
 #define HTTPD_LISTENERS_MAX 4
+#define HTTPD_OVER_RATE     "too many requests from this address"
 
 /* Events that outsiders can cause at will are logged at most once per 10 s and kind, with the number
  * of suppressed lines. */
@@ -55,8 +56,11 @@ struct httpd {
 	size_t n_told;
 	LIST_HEAD(, httpd_peer) peers; /* owned through libevhtp's connections */
 	size_t n_peers;
-	struct share *share; /* owned; the sources of all peers */
-	unsigned *in_route;  /* owned; by route: requests that count against its at_once */
+	struct ratelimit *answers; /* owned; the budget of unpaid connections; NULL: no rate */
+	unsigned n_unpaid;         /* peers that are unpaid */
+	bool accepting_unpaid;     /* from before_accept() to after_accept() */
+	struct share *share;       /* owned; the sources of all peers */
+	unsigned *in_route;        /* owned; by route: requests that count against its at_once */
 	struct httpd_peer *dispatching; /* the peer whose request libevhtp's parser handles now */
 	const char *closed;             /* static; NULL: open */
 	bool leaving;                   /* each reply closes its connection */
@@ -117,6 +121,8 @@ struct httpd_peer {
 	bool half_closed;         /* we closed our side */
 	uint64_t given, taken;    /* bytes of a stream: written, and sent when the timer was set */
 	bool prepaid;             /* the token taken at accept covers the next request */
+	bool unpaid;              /* accepted without a token, to be told so */
+	size_t discarded;         /* bytes of an unpaid peer, in LINGER */
 	struct defer sent;        /* all output was written at once; continue in the next turn */
 	char text[ADDR_TEXT_LEN]; /* the address as text, formatted on first use */
 };
@@ -130,7 +136,9 @@ bool httpd_req_wants_body(struct httpd_req *r, bool *known);
 void httpd_req_serve(struct httpd_req *r);
 void httpd_req_late(struct httpd_req *r);    /* the deadline of a request being served */
 void httpd_req_drained(struct httpd_req *r); /* of a stream: all that was added is sent */
-void httpd_req_refusal(struct httpd *h, int status, struct strbuf *out); /* a closing reply */
+/* Make a closing reply without a request. message NULL: the usual one of this status. */
+void httpd_req_refusal(struct httpd *h, int status, uint32_t retry_after_s, const char *message,
+	struct strbuf *out);
 
 /* httpd.c */
 void httpd_body_end(struct httpd_body *b);   /* its memory is free */

@@ -152,6 +152,7 @@ struct srv_listener *srv_listener_new(
 	h.name = conf->name;
 	h.max_connections = env->max_connections;
 	h.rate = env->rate;
+	h.rate_status = conf->rate_status;
 	h.routes = conf->routes;
 	h.n_routes = conf->n_routes;
 	h.arg = s;

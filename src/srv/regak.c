@@ -401,6 +401,7 @@ struct srv_listener *srv_regak_new(const struct srv_env *env)
 		.routes = routes,
 		.n_routes = ARRAY_LEN(routes),
 		.error_body = error_body,
+		.rate_status = 429,
 		.tls_secret = tls_secret,
 	};
 

@@ -258,6 +258,8 @@ struct srv_listener *srv_regignition_new(const struct srv_env *env)
 		.routes = routes,
 		.n_routes = ARRAY_LEN(routes),
 		.error_body = error_body,
+		/* Ignition retries 5xx, but fails the installation at every other error, even 429. */
+		.rate_status = 503,
 		.tls_secret = tls_secret,
 		.state_size = sizeof(struct page),
 		.state_fini = page_fini,

@@ -5,15 +5,17 @@ and memory. One function or more per number, test_attack_NN_what. Each was seen 
 import collections
 import http.client
 import json
+import multiprocessing
 import socket
 import ssl
+import time
 
 import pytest
 
 import softtpm
 import spine
 from guarded import Evidence, Guard, LaxTrustee, attest_body, binding
-from test_listeners import sanitized
+from test_listeners import connect, sanitized, told_by_rate
 from test_standalone import Standalone
 
 AUTH = json.dumps({"version": "0.4.0", "tee": "tpm", "extra-params": {}}).encode()
@@ -211,3 +213,85 @@ def test_attack_21_bodies_of_strangers_share_the_guards_memory(trustee, guard):
     assert g.metrics()['tec_http_refused_bodies_total{listener="kbs-admin"}'] > 0
     for c in conns:
         c.close()
+
+
+# ---- 30: what a source does that is over its rate
+
+def test_attack_30_a_node_over_its_rate_is_told_by_the_guard(trustee, guard):
+    g = guard("--rate-limit=6,1")
+    assert told_by_rate(f"http://127.0.0.1:{g.port}/kbs/v0/auth", "127.0.0.9", 429, "-d", AUTH.decode(),
+                        "-H", "Content-Type: application/json") > 0
+    assert len(trustee.requests) <= 12
+    assert g.metrics()['tec_http_refused_connections_total{listener="kbs",reason="rate_answered"}'] > 0
+
+
+def test_attack_30_a_node_over_its_rate_is_told_by_the_broker(alone):
+    s = alone("--rate-limit=6,1")
+    assert told_by_rate(f"https://127.0.0.1:{s.kbs}/kbs/v0/auth", "127.0.0.9", 429, "-d", AUTH.decode(),
+                        "-H", "Content-Type: application/json") > 0
+
+
+def client_hello():
+    """The first flight of a client, as bytes."""
+    out = ssl.MemoryBIO()
+    tls = insecure().wrap_bio(ssl.MemoryBIO(), out)
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
+    return out.read()
+
+
+def flood(port, hello, stop, opened):
+    """A thousand connections per second from one address, each with a handshake to answer."""
+    begin, conns = time.monotonic(), collections.deque()
+    while not stop.is_set():
+        while opened.value < (time.monotonic() - begin) * 1000:
+            conn = socket.socket()
+            conns.append(conn)
+            try:
+                conn.bind(("127.0.0.66", 0))
+                conn.connect(("127.0.0.1", port))
+                conn.send(hello)
+            except OSError:
+                pass  # reset already
+            opened.value += 1
+            if len(conns) > 500:
+                conns.popleft().close()
+        time.sleep(0.002)
+
+
+def slowest(port, n):
+    """Of N requests on connections of their own, from an address within its rate, in seconds."""
+    worst = 0.0
+    for _ in range(n):
+        begin = time.monotonic()
+        with connect(port, source="127.0.0.9", tls=True, timeout=10) as sock:
+            sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert sock.recv(4096).startswith(b"HTTP/1.1 ")
+        worst = max(worst, time.monotonic() - begin)
+        time.sleep(0.03)
+    return worst
+
+
+def test_attack_30_a_flood_over_its_rate_costs_few_handshakes(alone):
+    s = alone()
+    alone_s = slowest(s.kbs, 50)
+    stop, opened = multiprocessing.Event(), multiprocessing.Value("q", 0)
+    attacker = multiprocessing.Process(target=flood, daemon=True, args=(s.kbs, client_hello(), stop, opened))
+    begin = time.monotonic()
+    attacker.start()
+    try:
+        time.sleep(1)
+        flooded_s = slowest(s.kbs, 100)
+    finally:
+        stop.set()
+        attacker.join(10)
+        attacker.kill()
+    took = time.monotonic() - begin
+    reset = s.metrics()['tec_http_refused_connections_total{listener="kbs",reason="rate"}']
+    # 200 and 50 per second are its rate; 100 and 25 per second are answered above it.
+    served = opened.value - reset
+    print(f"slowest {alone_s * 1000:.0f} ms alone, {flooded_s * 1000:.0f} ms in the flood of {opened.value} in "
+          f"{took:.1f} s, of which {served:.0f} were accepted")
+    assert opened.value > 1000 and reset > 0
+    assert served <= 300 + 75 * took + 200, "too many handshakes"
+    assert flooded_s < 2, flooded_s

@@ -112,12 +112,41 @@ Test(net_httpd_guard, connections_over_the_cap_are_closed_at_accept)
 	srv_stop(&s);
 }
 
-Test(net_httpd_guard, a_source_over_its_rate_gets_429_and_no_new_connection)
+#define RESET    "tec_http_refused_connections_total{listener=\"test\",reason=\"rate\"} "
+#define ANSWERED "tec_http_refused_connections_total{listener=\"test\",reason=\"rate_answered\"} "
+
+/* A listener whose only source has used up its tokens. */
+static void srv_exhausted(struct srv *s, struct ratelimit *rate, bool tls)
+{
+	const struct sockaddr_in sa = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	uint32_t retry_s;
+
+	s->conf.rate = rate;
+	srv_listen(s, tls);
+	while (ratelimit_take(rate, (const struct sockaddr *)&sa, &retry_s))
+		;
+}
+
+/* Whether the connection is told the status, and then closed without a reset. */
+static void expect_told(struct cli *c, int status, const char *retry)
+{
+	struct cli_reply r;
+
+	cr_assert(cli_reply(c, &r, false));
+	cr_expect_eq(r.status, status);
+	cr_expect_str_eq(cli_header(&r, "Retry-After"), retry);
+	cr_expect_str_eq(cli_header(&r, "Connection"), "close");
+	cr_expect(strstr(r.body, "too many requests from this address"), "%s", r.body);
+	cr_expect(cli_wait_eof(c) && !c->reset);
+	cli_reply_fini(&r);
+}
+
+Test(net_httpd_guard, a_source_over_its_rate_gets_429)
 {
 	struct ratelimit *rate = ratelimit_new(3, 1, 10);
 	struct srv s;
 	struct cli c, late;
-	struct cli_reply r;
 
 	srv_prepare(&s);
 	s.conf.rate = rate;
@@ -128,20 +157,185 @@ Test(net_httpd_guard, a_source_over_its_rate_gets_429_and_no_new_connection)
 		cr_expect_eq(cli_status(&c), 200);
 	}
 	cli_send(&c, GET_PING);
-	cr_assert(cli_reply(&c, &r, false));
-	cr_expect_eq(r.status, 429);
-	cr_expect_str_eq(cli_header(&r, "Retry-After"), "1");
-	cr_expect_str_eq(cli_header(&r, "Connection"), "close");
-	cr_expect(cli_wait_eof(&c) && !c.reset);
-	cli_reply_fini(&r);
+	expect_told(&c, 429, "1");
 	late = srv_cli(&s);
-	cr_expect(cli_wait_eof(&late) && late.in.len == 0);
-	cr_expect_eq(
-		sample("tec_http_refused_connections_total{listener=\"test\",reason=\"rate\"} "),
-		1);
+	cli_send(&late, GET_PING);
+	expect_told(&late, 429, "1");
+	cr_expect_eq(s.served, 3);
+	cr_expect_eq(sample(ANSWERED), 1);
+	cr_expect_eq(sample(RESET), -1);
 	cli_close(&late);
 	cli_close(&c);
 	srv_stop(&s);
+	ratelimit_free(rate);
+}
+
+/* The body is not waited for, and the answer comes although the client sends it. */
+Test(net_httpd_guard, a_new_connection_over_the_rate_is_told_without_its_body)
+{
+	struct ratelimit *rate = ratelimit_new_slow(1, 1, 7000, 10);
+	char *body = xcalloc(1, 30001);
+	struct srv s;
+	struct cli c;
+
+	memset(body, 'x', 30000);
+	for (unsigned tls = 0; tls < 2; tls++) {
+		srv_prepare(&s);
+		s.conf.rate_status = 503;
+		s.conf.limits.body = 60000;
+		srv_exhausted(&s, rate, tls);
+		c = srv_cli(&s);
+		cli_send(&c, "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 60000\r\n\r\n");
+		cli_send(&c, body);
+		expect_told(&c, 503, "7");
+		cr_expect_eq(s.served, 0);
+		cli_close(&c);
+		srv_stop(&s);
+	}
+	free(body);
+	ratelimit_free(rate);
+}
+
+Test(net_httpd_guard, an_endless_body_over_the_rate_is_cut_off)
+{
+	struct ratelimit *rate = ratelimit_new_slow(1, 1, 60000, 10);
+	const size_t many = 1 << 20;
+	char *body = xcalloc(1, many);
+	struct srv s;
+	struct cli c;
+
+	srv_prepare(&s);
+	s.conf.limits.body = 60000;
+	srv_exhausted(&s, rate, false);
+	c = srv_cli(&s);
+	cli_send(&c, "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 60000\r\n\r\n");
+	cr_expect_eq(cli_status(&c), 429);
+	for (unsigned i = 0; i < 16 && cli_send_some(&c, body, many, 50) == many; i++)
+		;
+	cr_expect_eq(httpd_connections(s.h), 0);
+	cli_close(&c);
+	free(body);
+	srv_stop(&s);
+	ratelimit_free(rate);
+}
+
+/* 8 places: two at most for connections that are only answered, while two others are free. */
+Test(net_httpd_guard, a_flood_over_the_rate_is_reset)
+{
+	struct ratelimit *rate = ratelimit_new_slow(1, 1, 60000, 10);
+	struct srv s;
+	struct cli c[4], other[6];
+
+	srv_prepare(&s);
+	s.conf.max_connections = 8;
+	srv_exhausted(&s, rate, false);
+	for (unsigned i = 0; i < 4; i++)
+		c[i] = srv_cli(&s);
+	for (unsigned i = 2; i < 4; i++)
+		cr_expect(cli_wait_eof(&c[i]) && c[i].in.len == 0);
+	cr_expect_eq(sample(RESET), 2);
+	cr_expect_eq(httpd_connections(s.h), 2);
+	for (unsigned i = 0; i < 2; i++) {
+		cli_send(&c[i], GET_PING);
+		expect_told(&c[i], 429, "60");
+	}
+	for (unsigned i = 0; i < 4; i++)
+		cli_close(&c[i]);
+	loop_drain(s.loop);
+	cr_expect_eq(ask(&s, GET_PING), 429, "there is room again");
+	loop_drain(s.loop);
+	for (unsigned i = 0; i < 6; i++) /* a quarter of the places is free */
+		other[i] = cli_open_from(s.loop, httpd_port(s.h), 10 + i);
+	while (httpd_connections(s.h) < 6)
+		loop_turn(s.loop, 1);
+	c[0] = srv_cli(&s);
+	cr_expect(cli_wait_eof(&c[0]) && c[0].in.len == 0);
+	cr_expect_eq(sample(RESET), 3);
+	cli_close(&c[0]);
+	for (unsigned i = 0; i < 6; i++)
+		cli_close(&other[i]);
+	srv_stop(&s);
+	ratelimit_free(rate);
+}
+
+Test(net_httpd_guard, answers_to_connections_over_the_rate_have_a_budget)
+{
+	struct ratelimit *rate = ratelimit_new_slow(1, 1, 60000, 10);
+	struct srv s;
+	unsigned told = 0, reset = 0;
+
+	clock_fake_start(1000, 0);
+	srv_prepare(&s);
+	srv_exhausted(&s, rate, false);
+	for (unsigned i = 0; i < HTTPD_UNPAID_BURST + 20; i++)
+		*(ask(&s, GET_PING) == 429 ? &told : &reset) += 1;
+	cr_expect_eq(told, HTTPD_UNPAID_BURST);
+	cr_expect_eq(reset, 20);
+	clock_fake_advance(1000);
+	told = 0;
+	for (unsigned i = 0; i < HTTPD_UNPAID_PER_S + 5; i++)
+		told += ask(&s, GET_PING) == 429;
+	cr_expect_eq(told, HTTPD_UNPAID_PER_S);
+	srv_stop(&s);
+	clock_fake_stop();
+	ratelimit_free(rate);
+}
+
+/* The connection was accepted without a token, and one came back before its head was complete. */
+Test(net_httpd_guard, a_token_that_comes_back_in_time_pays)
+{
+	struct ratelimit *rate = ratelimit_new(1, 1, 10);
+	struct srv s;
+	struct cli c;
+
+	clock_fake_start(1000, 0);
+	srv_prepare(&s);
+	srv_exhausted(&s, rate, false);
+	c = srv_cli(&s);
+	cli_send(&c, "PUT /echo HTTP/1.1\r\n");
+	loop_drain(s.loop);
+	clock_fake_advance(1000);
+	cli_send(&c, HOST "Content-Length: 2\r\n\r\n");
+	loop_drain(s.loop);
+	clock_fake_advance(5000); /* it has the time of any other request now */
+	loop_drain(s.loop);
+	cli_send(&c, "ok");
+	cr_expect_eq(cli_status(&c), 200);
+	cli_send(&c, GET_PING);
+	cr_expect_eq(cli_status(&c), 200);
+	cli_send(&c, GET_PING);
+	expect_told(&c, 429, "1");
+	cli_close(&c);
+	srv_stop(&s);
+	clock_fake_stop();
+	ratelimit_free(rate);
+}
+
+Test(net_httpd_guard, a_connection_over_the_rate_has_two_seconds)
+{
+	struct ratelimit *rate = ratelimit_new_slow(1, 1, 60000, 10);
+	struct srv s;
+	struct cli idle, slow;
+
+	clock_fake_start(1000, 0);
+	srv_prepare(&s);
+	srv_exhausted(&s, rate, false);
+	idle = srv_cli(&s);
+	slow = srv_cli(&s);
+	cli_send(&slow, "GET /ping HTTP/1.1\r\n");
+	loop_drain(s.loop);
+	clock_fake_advance(1999);
+	loop_drain(s.loop);
+	cr_expect_eq(httpd_connections(s.h), 2);
+	clock_fake_advance(1);
+	loop_drain(s.loop);
+	cr_assert_eq(httpd_connections(s.h), 1, "which lingers");
+	cr_expect(cli_wait_eof(&idle) && idle.in.len == 0);
+	expect_told(&slow, 429, "58");
+	cli_close(&idle);
+	cli_close(&slow);
+	srv_stop(&s);
+	clock_fake_stop();
 	ratelimit_free(rate);
 }
 

@@ -722,7 +722,8 @@ Test(srv_regignition, a_cluster_that_goes_meanwhile_is_not_answered_for)
 	rig_close(&r);
 }
 
-Test(srv_regignition, rate_limit_answers_429)
+/* Not 429, at which Ignition gives up. */
+Test(srv_regignition, rate_limit_answers_503)
 {
 	struct rig r;
 	struct cli_reply a;
@@ -744,10 +745,13 @@ Test(srv_regignition, rate_limit_answers_429)
 	}
 	cli_send(&c, GET_IGNITION);
 	cr_assert(cli_reply(&c, &a, false));
-	rig_expect(&a, 429, 1, "{\"code\":429,\"message\":\"too many requests from this address\"}",
+	rig_expect(&a, 503, 1, "{\"code\":503,\"message\":\"too many requests from this address\"}",
 		"fourth");
-	cr_assert_eq(rig_posts(&r), 3);
 	cli_close(&c);
+	rig_ask(&r, r.port, GET_IGNITION, &a);
+	rig_expect(&a, 503, 1, "{\"code\":503,\"message\":\"too many requests from this address\"}",
+		"a new connection");
+	cr_assert_eq(rig_posts(&r), 3);
 	rig_close(&r);
 }
 

@@ -69,6 +69,13 @@ struct httpd_route {
 #define HTTPD_STRANGERS_MAX ((size_t)8 << 20)
 #define HTTPD_KNOWN_MAX     ((size_t)32 << 20)
 
+/* Connections of sources over their rate that are accepted for an answer, per listener: a burst, a
+ * rate that keeps their TLS handshakes at a few percent of a core, and how many at once (at most a
+ * quarter of max_connections, and only while another quarter is free). */
+#define HTTPD_UNPAID_BURST 100
+#define HTTPD_UNPAID_PER_S 25
+#define HTTPD_UNPAID_MAX   64
+
 struct httpd_conf {
 	const char *name; /* "register": label in logs and metrics */
 	struct httphead_limits limits;
@@ -87,10 +94,13 @@ struct httpd_conf {
 	uint32_t yield_ms;
 	/*
 	 * Borrowed, shared between listeners; NULL: off. Accepting takes a token that also covers the
-	 * first request; without a token the connection is closed before TLS. Each further request
-	 * takes one; without it the response is 429 with Retry-After, and the connection is closed.
+	 * first request, and each further request takes one. Without it the response is rate_status
+	 * with Retry-After, without reading a body, and the connection is closed. Such answers to new
+	 * connections have a small budget of the listener's own (HTTPD_UNPAID_*); when it is used up,
+	 * a new connection is closed before TLS.
 	 */
 	struct ratelimit *rate;
+	int rate_status; /* default 429 */
 	/*
 	 * Called when the head of a request with a body of more than HTTPD_BODY_SMALL bytes is
 	 * complete; it must not start calls or reply. NULL: all are strangers. A request that is

@@ -46,6 +46,7 @@ struct srv_listener_conf {
 	const struct httpd_route *routes; /* static; handlers get the struct srv_listener as arg */
 	size_t n_routes;
 	const char *(*error_body)(struct strbuf *out, int status, const char *message);
+	int rate_status; /* tells a source that it is over its rate */
 	const char *(*tls_secret)(const struct model_cluster *c); /* returns NULL: plain HTTP */
 	/* State that the handlers keep between requests: its size (zeroed at start) and how to
 	 * release it. */
