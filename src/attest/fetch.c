@@ -92,6 +92,7 @@ static void on_answer(void *arg, const struct err *err, const struct httpc_answe
 		err_set_http(&e, fault == ATTEST_REFUSED ? ERR_DENIED : ERR_TRANSIENT, a->status,
 			"the server answered %d%s%.150s", a->status, text ? ": " : "",
 			text ? text : "");
+		e.retry_after_ms = a->retry_after_ms;
 	}
 	op_finish(&r->op);
 	r->done(r->arg, fault, &e, note);
@@ -135,6 +136,7 @@ struct op *attest_register_start(struct httpc *client, struct op_scope *scope, c
 struct said {
 	enum attest_fault fault;
 	struct err err;
+	uint64_t held_until_ms; /* boot clock; it asked for no request before */
 };
 
 struct fetch {
@@ -234,22 +236,28 @@ static void say(struct fetch *f, const char *fmt, ...)
 }
 
 /* Keep the error of a server, and print it if it differs from the previous one. Certificate errors
- * get the time: a wrong clock is the usual cause of an invalid period. */
+ * get the time: a wrong clock is the usual cause of an invalid period. A server that limits
+ * requests is left alone for the time that it states. */
 static void note(struct fetch *f, size_t i, enum attest_fault fault, const struct err *err)
 {
 	struct said *s = &f->said[i];
 	struct err e = *err;
 	char now[CLOCK_RFC3339_LEN];
+	uint32_t wait = err->http == 429 ? backoff_asked(err->retry_after_ms) : 0;
 
 	if (strstr(e.text, "expired") || strstr(e.text, "not yet valid")) {
 		clock_format(clock_wall_s(), now);
 		snprintf(e.text + strlen(e.text), sizeof(e.text) - strlen(e.text),
 			"; check this machine's clock, which reads %s", now);
 	}
+	if (wait)
+		snprintf(e.text + strlen(e.text), sizeof(e.text) - strlen(e.text),
+			"; retrying in %u s", (wait + 999) / 1000);
 	if (s->fault != fault || !str_eq(s->err.text, e.text))
 		say(f, "%s: %s", name_of(f, i), e.text);
 	s->fault = fault;
 	s->err = e;
+	s->held_until_ms = clock_boot_ms() + wait;
 }
 
 /* Print a line every SAY_MS, so that a person at a boot prompt sees that something happens. */
@@ -267,7 +275,19 @@ static void on_progress(void *arg)
 
 /* ---- rounds */
 
-/* Give up if the retries are used up, else start the next round after a backoff. A missing or busy
+/* The time until the next round: a backoff, or longer if all servers asked for that. */
+static uint64_t wait_ms(struct fetch *f)
+{
+	uint64_t ms = backoff_next(&f->backoff, WAIT_MIN_MS, WAIT_MAX_MS);
+	uint64_t now = clock_boot_ms(), soonest = UINT64_MAX;
+
+	for (size_t i = 0; i < f->r.config->n_servers; i++)
+		if (f->said[i].held_until_ms < soonest)
+			soonest = f->said[i].held_until_ms;
+	return soonest > now + ms ? soonest - now : ms;
+}
+
+/* Give up if the retries are used up, else start the next round after a wait. A missing or busy
  * TPM gets TPM_MS to recover, other TPM errors are permanent. */
 static void end_round(struct fetch *f)
 {
@@ -280,7 +300,7 @@ static void end_round(struct fetch *f)
 	if ((f->r.config->limited && f->rounds > f->r.config->retries) || final)
 		give_up(f);
 	else
-		timer_set(&f->wait, backoff_next(&f->backoff, WAIT_MIN_MS, WAIT_MAX_MS));
+		timer_set(&f->wait, wait_ms(f));
 }
 
 /* Handle the result of one server. A stale token does not count as an attempt: the same server is
@@ -310,13 +330,21 @@ static void on_flow(void *arg, struct attest_flow_answer *a)
 	next_server(f);
 }
 
-/* Ask the next server of the round. The token is used only with the server that issued it. */
+static bool held(const struct said *s)
+{
+	return clock_boot_ms() < s->held_until_ms;
+}
+
+/* Ask the next server of the round, without those that asked for a wait. The token is used only with
+ * the server that issued it. */
 static void next_server(struct fetch *f)
 {
 	const struct attest_config *c = f->r.config;
 	struct attest_flow_request r = {
 		.path = f->r.token_only ? NULL : c->path, .init_data = c->init_data};
 
+	for (; f->next < c->n_servers && held(&f->said[f->first]); f->next++)
+		f->first = (f->first + 1) % c->n_servers;
 	if (f->next == c->n_servers) {
 		end_round(f);
 		return;
@@ -393,7 +421,8 @@ static void start_round(void *arg)
 	f->next = 0;
 	if (bind_init_data(f) < 0)
 		return;
-	if (f->r.config->registration.url && f->source->tcti && !f->registered)
+	if (f->r.config->registration.url && f->source->tcti && !f->registered &&
+		!held(&f->said[ATTEST_SERVERS_MAX]))
 		start_registration(f);
 	else
 		next_server(f);

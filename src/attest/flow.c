@@ -157,6 +157,8 @@ enum attest_fault attest_flow_judge(
 	const char *type = url && strrchr(url, '/') ? strrchr(url, '/') + 1 : url;
 	const char *detail = type ? json_get_str(o, "detail") : NULL;
 
+	if (status == 429) /* about the number of requests, whatever type it has */
+		type = NULL;
 	if (type && status >= 400 && status < 500 && is_policy(type, step)) {
 		err_set_http(err, ERR_DENIED, status, "the server refused the request (%s)%s%.150s",
 			type, detail ? ": " : "", detail ? log_esc(detail) : "");
@@ -232,6 +234,7 @@ static bool answered(
 		out.err = *err;
 	} else {
 		out.fault = attest_flow_judge(a->status, a->body, a->body_len, step, &out.err);
+		out.err.retry_after_ms = a->retry_after_ms;
 		out.stale = f->have && a->status == 401 && out.fault == ATTEST_SERVER &&
 			    out.err.kind != ERR_NOT_FOUND;
 	}

@@ -38,3 +38,10 @@ void backoff_reset(struct backoff *b)
 {
 	b->ms = 0;
 }
+
+uint32_t backoff_asked(uint32_t retry_after_ms)
+{
+	uint32_t ms = retry_after_ms < BACKOFF_ASKED_MAX_MS ? retry_after_ms : BACKOFF_ASKED_MAX_MS;
+
+	return (uint32_t)backoff_spread(ms, ms + ms / 2);
+}

@@ -38,6 +38,7 @@
 #include "tec/attest/luks2.h"
 #include "tec/attest/rebind.h"
 #include "tec/attest/seal.h"
+#include "tec/base/backoff.h"
 #include "tec/base/confine.h"
 #include "tec/base/file.h"
 #include "tec/base/json.h"
@@ -56,8 +57,8 @@
 #define DESCRIPTORS 2048
 #define LEAVE_MS    20000 /* for running requests; systemd waits 90 s by default */
 #define LOOK_MS     50
-#define READ_S      3    /* for a person to read why the machine reboots */
 #define REST_MS     2000 /* of silence before memory is given back */
+#define AGAIN_MAX   5    /* times that a server can postpone a registration */
 
 struct node {
 	struct node_options o;
@@ -65,6 +66,8 @@ struct node {
 	struct httpc *client;
 	struct attest_source source;
 	struct op_scope ops;
+	struct timer again; /* register: when the server asked for it */
+	unsigned n_again;
 	int console; /* gets a copy of the messages; -1: none */
 	int signo;   /* the signal that ended the loop, or would have; 0: none */
 	int parent;  /* pidfd of the process that started the pin; -1: none */
@@ -151,6 +154,8 @@ static void end(struct node *n, int status)
 	loop_stop(n->loop);
 }
 
+static void register_again(void *arg);
+
 /* Run the loop until what start() began has ended it. start() returns -1 with *err set. The
  * exit status is 128 + N after signal N, as shells report it. */
 static int run_loop(struct node *n, int (*start)(struct node *n, struct err *err))
@@ -165,11 +170,13 @@ static int run_loop(struct node *n, int (*start)(struct node *n, struct err *err
 	n->client = httpc_new(n->loop);
 	n->source = n->o.sample ? attest_source_sample(n->loop)
 				: attest_source_tpm(n->loop, n->o.tcti, n->o.ak_handle);
+	timer_init(&n->again, n->loop, register_again, n);
 	if (start(n, &err) == 0)
 		loop_run(n->loop);
 	else
 		n->status = complain(n, err.kind == ERR_INVALID ? ATTEST_USAGE : ATTEST_TPM, &err);
 	op_scope_cancel(&n->ops);
+	timer_fini(&n->again);
 	httpc_free(n->client);
 	loop_fd_free(n->reader_gone);
 	loop_fd_free(n->parent_gone);
@@ -188,6 +195,14 @@ static void on_registered(
 
 	if (note)
 		fprintf(stderr, "tec-node: %s\n", note);
+	if (fault == ATTEST_SERVER && err->http == 429 && err->retry_after_ms &&
+		n->n_again++ < AGAIN_MAX) {
+		uint32_t wait = backoff_asked(err->retry_after_ms);
+
+		fprintf(stderr, "tec-node: %s; retrying in %u s\n", err->text, (wait + 999) / 1000);
+		timer_set(&n->again, wait);
+		return;
+	}
 	end(n, fault == ATTEST_OK ? 0 : complain(n, fault, err));
 }
 
@@ -211,6 +226,16 @@ static int start_register(struct node *n, struct err *err)
 		n->client, &n->ops, c->registration.url, tls, c->uuid, &ak, on_registered, n);
 	httpc_tls_unref(tls);
 	return 0;
+}
+
+/* The TPM was usable before: an error is the TPM's. */
+static void register_again(void *arg)
+{
+	struct node *n = arg;
+	struct err err = ERR_INIT;
+
+	if (start_register(n, &err) < 0)
+		end(n, complain(n, ATTEST_TPM, &err));
 }
 
 /* ---- tokens and resources */

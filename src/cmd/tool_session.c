@@ -13,10 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tec/base/backoff.h"
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/base/secret.h"
 #include "tec/k8s/client.h"
 #include "tec/kobj/key.h"
 #include "tec/loop/timer.h"
@@ -28,6 +30,7 @@
 
 #define ANSWER_MAX      (48u << 20) /* bytes of one answer */
 #define PAGE            "500"       /* objects per request, as kubectl */
+#define ASKED_MAX       5           /* times that a server can postpone a request */
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 
 /* Limits for a page of objects, each as large as the API accepts. */
@@ -319,7 +322,7 @@ int tool_ask(struct tool *t, const char *method, const char *path, const char *t
 }
 
 /* The body and the answer may contain keys: both are wiped. */
-int tool_ask_text(struct tool *t, const char *method, const char *path, const char *type,
+static int ask_once(struct tool *t, const char *method, const char *path, const char *type,
 	char *take_body, struct json_object **out, struct err *err)
 {
 	static const char *const verbs[][2] = {
@@ -349,6 +352,31 @@ int tool_ask_text(struct tool *t, const char *method, const char *path, const ch
 				err, "%s: the answer is not from a Kubernetes API", t->server);
 	}
 	secret_strbuf_fini(&a.body);
+	return rc;
+}
+
+/* A server that answers 429 with Retry-After did nothing, so the request can be repeated. */
+int tool_ask_text(struct tool *t, const char *method, const char *path, const char *type,
+	char *take_body, struct json_object **out, struct err *err)
+{
+	int rc;
+
+	for (unsigned n = 0;; n++) {
+		uint32_t wait;
+
+		rc = ask_once(t, method, path, type, xstrdup(take_body), out, err);
+		wait = rc < 0 && err->http == 429 ? backoff_asked(err->retry_after_ms) : 0;
+		if (wait == 0 || n == ASKED_MAX)
+			break;
+		tool_say(stderr, "tecctl: %s; retrying in %u s", err->text, (wait + 999) / 1000);
+		err_clear(err);
+		rc = tool_sleep(t, wait, err);
+		if (rc < 0)
+			break;
+	}
+	if (take_body)
+		secret_wipe(take_body, strlen(take_body));
+	free(take_body);
 	return rc;
 }
 

@@ -101,6 +101,11 @@ Test(attest_flow, refusals)
 			ATTEST_SERVER, "401"},
 		{404, "<html>not found</html>", "resource", ATTEST_SERVER, "404"},
 		{503, "{\"type\":\"" ERRORS "PolicyDeny\"}", "resource", ATTEST_SERVER, "503"},
+		/* a rate limit, whatever the error is called */
+		{429, "{\"type\":\"" ERRORS "AttestationError\",\"detail\":\"slow down\"}",
+			"attest", ATTEST_SERVER, "429 to attest: \"slow down\""},
+		{429, "{\"type\":\"" ERRORS "PluginInternalError\"}", "resource", ATTEST_SERVER,
+			"429 to resource"},
 		{302, "", "auth", ATTEST_SERVER, "302"},
 		{401, "{\"type\":7,\"detail\":[]}", "resource", ATTEST_SERVER, "401"},
 		{401, "{\"type\":\"x\\u001b[2J/PolicyDeny2\",\"detail\":\"\\u001b[2J\"}",

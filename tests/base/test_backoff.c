@@ -48,3 +48,23 @@ Test(base_backoff, draws_are_spread_over_the_whole_range)
 		cr_expect_gt(seen[i], 100);
 	cr_expect_eq(backoff_spread(3, 3), 3);
 }
+
+Test(base_backoff, what_a_server_asks_for_is_kept_bounded_and_spread)
+{
+	static const struct {
+		uint32_t asked, least, most;
+	} t[] = {{0, 0, 0}, {1000, 1000, 1500}, {60000, 60000, 90000}, {UINT32_MAX, 60000, 90000}};
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		uint32_t low = UINT32_MAX, high = 0;
+
+		for (int n = 0; n < 200; n++) {
+			uint32_t ms = backoff_asked(t[i].asked);
+
+			low = ms < low ? ms : low;
+			high = ms > high ? ms : high;
+		}
+		cr_expect(low >= t[i].least && high <= t[i].most, "%u to %u", low, high);
+		cr_expect(high - low >= (t[i].most - t[i].least) / 2, "%u to %u", low, high);
+	}
+}

@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 
 from controlplane import TOP
 
@@ -109,6 +110,25 @@ class Bad:
         self.listener.close()
         for conn in self.open:
             conn.close()
+
+
+class Limited(Bad):
+    """A server that answers 429 with Retry-After so many times, then this status and body; .at has the times."""
+
+    def __init__(self, times, retry_after, status=500, body="{}"):
+        self.times, self.retry_after, self.then, self.at = times, retry_after, (status, body), []
+        super().__init__("limited")
+
+    def _answer(self, conn):
+        try:
+            conn.recv(65536)
+            self.at.append(time.monotonic())
+            head, body = (f"429 X\r\nRetry-After: {self.retry_after}", "{}") if len(self.at) <= self.times else \
+                (f"{self.then[0]} X\r\nContent-Type: application/json", self.then[1])
+            conn.sendall(f"HTTP/1.1 {head}\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+            conn.recv(1)
+        except OSError:
+            pass
 
 
 class Tunnel(Bad):

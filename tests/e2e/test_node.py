@@ -16,7 +16,7 @@ import pytest
 import tecnode
 import softtpm
 import spine
-from controlplane import wait_for
+from controlplane import PATIENCE, TOP, wait_for
 from proc import free_port
 from test_images import PCR14, registry
 from test_standalone import Standalone
@@ -267,6 +267,27 @@ def test_the_next_server_is_tried(machine, jwe):
     assert status == 0
     for url, words in zip(urls, ("refused", "no answer within", "wrong version", "answered 500")):
         assert any(url in line and words in line for line in said.splitlines()), (url, said)
+
+
+def test_a_server_that_limits_requests_is_left_alone(machine):
+    """For as long as it says, and a random part longer; another server is asked meanwhile."""
+    with tecnode.Limited(1, 2) as limited:
+        status, _, said = machine.node.run("attest", f"--url=http://127.0.0.1:{limited.port}", "--retries=1")
+        assert status == 5 and "answered 429 to auth; retrying in " in said, said
+        assert len(limited.at) == 2 and 2 <= limited.at[1] - limited.at[0] < 3 + 3 * PATIENCE, limited.at
+    with tecnode.Limited(9, 30) as limited, tecnode.Limited(0, 0) as broken:
+        urls = f"http://127.0.0.1:{limited.port},http://127.0.0.1:{broken.port}"
+        assert machine.node.run("attest", f"--url={urls}", "--retries=1")[0] == 5
+        assert (len(limited.at), len(broken.at)) == (1, 2)
+
+
+def test_a_registration_that_is_limited_is_repeated(machine):
+    with tecnode.Limited(1, 1, 201) as limited:
+        status, _, said = machine.node.run("register", f"--url=http://127.0.0.1:{limited.port}", f"--uuid={machine.uuid}")
+        assert status == 0 and "answered 429; retrying in " in said, said
+        assert len(limited.at) == 2 and limited.at[1] - limited.at[0] >= 1
+    with tecnode.Limited(1, 0) as limited:  # it does not say when
+        assert machine.node.run("register", f"--url=http://127.0.0.1:{limited.port}", f"--uuid={machine.uuid}")[0] == 5
 
 
 def test_only_the_servers_certificate_is_trusted(machine, tmp_path, jwe):

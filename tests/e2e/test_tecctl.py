@@ -14,6 +14,7 @@ import subprocess
 import pytest
 
 import spine
+import tecnode
 from conftest import lacking
 from tecctl import Tecctl, tecctl_binary
 from teckinds import GROUP, IMAGE, made
@@ -379,6 +380,19 @@ def test_a_server_that_is_gone(tmp_path):
     finally:
         if alone.process.poll() is None:
             alone.stop()
+
+
+def test_a_server_that_limits_requests(tmp_path):
+    config = tmp_path / "kubeconfig"
+    with tecnode.Limited(2, 1, 200, '{"apiVersion":"v1","kind":"List","metadata":{},"items":[]}') as server:
+        config.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "x",
+            "clusters": [{"name": "x", "cluster": {"server": f"http://127.0.0.1:{server.port}"}}],
+            "users": [{"name": "x", "user": {}}],
+            "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x", "namespace": "x"}}]}))
+        out, err = Tecctl(str(config)).run("machine", "list")
+        assert "No Machines" in out and err.count("; retrying in ") == 2, err
+        assert all(b - a >= 1 for a, b in zip(server.at[:2], server.at[1:3]))
 
 
 def test_a_server_with_another_certificate(served):
