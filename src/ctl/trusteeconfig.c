@@ -671,7 +671,7 @@ static bool ended(
 			bool config = i == RENDER_CHILD_CONFIG;
 
 			(void)err_set(&unusable, ERR_INVALID,
-				"%s%s%s is empty%s or larger than 64 KiB",
+				"%s%s%s is empty%s or larger than 128 KiB",
 				config ? MODEL_KBSFILE_KEY : render_child_source_key(i),
 				config ? "" : " of Secret ",
 				config ? "" : render_child_source(m, i),

@@ -60,7 +60,7 @@ static int take_secret(struct json_object *status, const char *name, size_t nul,
 	if (!len)
 		return 0;
 	if (len + nul > SECRET_MAX_LEN)
-		return err_set(err, ERR_DENIED, "%s is larger than 64 KiB", name);
+		return err_set(err, ERR_DENIED, "%s is larger than 128 KiB", name);
 	*out = secret_new_copy(s, len + nul);
 	secret_wipe((char *)(uintptr_t)s, len);
 	return 0;

@@ -68,7 +68,7 @@ static int decode(
 	char *p;
 
 	if (len > SECRET_MAX_LEN)
-		return err_set(err, ERR_INVALID, "%s: %s is larger than 64 KiB", what, name);
+		return err_set(err, ERR_INVALID, "%s: %s is larger than 128 KiB", what, name);
 	flat = secret_new(len);
 	p = (char *)secret_bytes(flat);
 	for (size_t i = 0; i < len; i++)
@@ -306,7 +306,7 @@ static int read_user(
 	if (read_members(o, "user", dir, members, err) != 0)
 		return -1;
 	if (token && strlen(token) >= SECRET_MAX_LEN)
-		return err_set(err, ERR_INVALID, "user: token is larger than 64 KiB");
+		return err_set(err, ERR_INVALID, "user: token is larger than 128 KiB");
 	k->token = token ? secret_new_copy(token, strlen(token)) : NULL;
 	if (json_object_object_get_ex(o, "exec", &exec) && exec) {
 		if (!json_object_is_type(exec, json_type_object))

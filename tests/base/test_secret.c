@@ -143,7 +143,7 @@ Test(base_secret, base64_above_the_limit_is_refused)
 
 	memset(text, 'A', len);
 	cr_assert_null(secret_from_b64(text, len));
-	cr_assert_null(secret_from_b64(text, (SECRET_MAX_LEN / 3 + 1) * 4)); /* 65,538 bytes */
+	cr_assert_null(secret_from_b64(text, (SECRET_MAX_LEN / 3 + 1) * 4)); /* 131,073 bytes */
 	cr_assert_eq(secret_count(), 0);
 }
 

@@ -131,7 +131,7 @@ Test(ctl_trusteeconfig_life, an_edited_file_may_be_larger_than_a_secret)
 	put_trusteeconfig();
 	cr_assert_str_eq(configured("reason"), "Configured", "%s", configured("message"));
 	strbuf_adds(&o, "{\"data\":{\"kbs-config.toml\":\"[http_server]\\n#");
-	for (size_t i = 0; i < 70000; i++)
+	for (size_t i = 0; i < 140000; i++)
 		strbuf_addc(&o, 'x');
 	strbuf_adds(&o, "\\n\"}}");
 	fake_api_merge(t.api, &kobj_configmap, NS, "t-kbs-config", strbuf_str(&o));
@@ -139,7 +139,7 @@ Test(ctl_trusteeconfig_life, an_edited_file_may_be_larger_than_a_secret)
 		"{\"spec\":{\"tlsConfig\":{\"profile\":\"old\"}}}");
 	loop_advance(t.loop, 10 * 1000);
 	cr_assert_str_eq(configured("reason"), "Edited");
-	cr_assert(strstr(configured("message"), "64 KiB"), "%s", configured("message"));
+	cr_assert(strstr(configured("message"), "128 KiB"), "%s", configured("message"));
 	fake_api_merge(t.api, &kobj_configmap, NS, "t-kbs-config",
 		"{\"data\":{\"kbs-config.toml\":\"[http_server]\\n\"}}");
 	loop_advance(t.loop, 10 * 1000);

@@ -215,11 +215,11 @@ Test(k8s_kubeconfig, errors_never_show_a_token)
 
 Test(k8s_kubeconfig, limits_hold_for_tokens_and_data)
 {
-	char *big = xmalloc(70000);
+	char *big = xmalloc(140000);
 	struct err err = ERR_INIT;
 
-	memset(big, 'A', 69999);
-	big[69999] = '\0';
+	memset(big, 'A', 139999);
+	big[139999] = '\0';
 	cleanup_free char *token =
 		xasprintf(CTX CLUSTER "users: [{name: u, user: {token: %s}}]", big);
 	cleanup_free char *data = xasprintf(CTX USER
@@ -228,9 +228,9 @@ Test(k8s_kubeconfig, limits_hold_for_tokens_and_data)
 
 	free(big);
 	cr_assert_null(parse(token, &err));
-	cr_assert(strstr(err.text, "64 KiB"), "%s", err.text);
+	cr_assert(strstr(err.text, "128 KiB"), "%s", err.text);
 	cr_assert_null(parse(data, &err));
-	cr_assert(strstr(err.text, "64 KiB"), "%s", err.text);
+	cr_assert(strstr(err.text, "128 KiB"), "%s", err.text);
 }
 
 Test(k8s_kubeconfig, the_named_context_wins)

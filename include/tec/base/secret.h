@@ -15,7 +15,7 @@
 #include "tec/base/bytes.h"
 #include "tec/base/mem.h"
 
-#define SECRET_MAX_LEN 65536
+#define SECRET_MAX_LEN 131072
 
 struct secret;
 
