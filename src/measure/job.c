@@ -77,8 +77,7 @@ int measure_job_message(const struct measure_variants *v, const struct model_pla
 		.events = v->v[0].events, .platforms = *platforms, .variants = {.v = other}};
 
 	for (size_t i = 1; i < v->n && m.variants.n < MODEL_VARIANTS_MAX; i++)
-		if (v->v[i].path !=
-			PCR_BOOT_FAILED_ENTRIES) /* the operator derives them from the others */
+		if (!v->v[i].derived)
 			other[m.variants.n++] = (struct model_variant){
 				v->v[i].when, v->v[i].secure_boot, v->v[i].events};
 	return model_pcrmsg_write(nonce, digest, &m, out, err);

@@ -30,6 +30,7 @@ struct build {
 	bool secure_boot, sbat_latest;
 	int kernel_times;
 	unsigned failed;  /* boot entries that failed before this one */
+	bool uncalled;    /* the firmware does not measure that it calls the boot entry */
 	unsigned profile; /* of a UKI */
 	struct measure_variant *variant;
 };
@@ -91,7 +92,8 @@ static void add_pcr4(struct build *b)
 	const struct measure_set *set = b->set;
 	uint8_t digest[SHA256_LEN];
 
-	add_action(b, PCR4_EFI_CALL, PCR_BOOT_CALLING);
+	if (!b->uncalled)
+		add_action(b, PCR4_EFI_CALL, PCR_BOOT_CALLING);
 	bytes_sha256(zero, sizeof(zero), digest);
 	add_event(b, PCR4_SEPARATOR, PCR_EV_SEPARATOR, 4, digest, "end of the firmware phase");
 	for (unsigned i = 0; i < b->failed; i++) {
@@ -278,6 +280,9 @@ static char *when(const struct build *b, bool several_kernels)
 		if (b->failed)
 			strbuf_addf(&out, "; after %u failed boot entr%s", b->failed,
 				b->failed == 1 ? "y" : "ies");
+		if (b->uncalled)
+			strbuf_adds(
+				&out, "; the firmware does not measure the call of its boot entry");
 		if (b->update)
 			strbuf_addf(
 				&out, "; after a firmware update (%s)", log_esc(b->update->path));
@@ -305,6 +310,7 @@ static int add_variant(struct build *b, struct measure_variants *out, struct err
 		.path = b->update   ? PCR_BOOT_FIRMWARE_UPDATES
 			: b->failed ? PCR_BOOT_FAILED_ENTRIES
 				    : PCR_BOOT_STRICT,
+		.derived = b->failed || b->uncalled,
 		.events = PCR_EVENTS_INIT};
 	b->variant = v;
 	if (set->conf->registers & MEASURE_PCR4)
@@ -385,23 +391,27 @@ static int add_states(const struct build *on, struct measure_variants *out, stru
 }
 
 /* Add the direct boot, then boots after failed entries, then those with a firmware update. These
- * are not combined: fwupd sets BootNext, which is tried before any entry that could fail. */
+ * are not combined: fwupd sets BootNext, which is tried before any entry that could fail. Then come
+ * those on firmware that does not measure the call. */
 static int add_paths(struct measure_set *set, struct measure_variants *out, struct err *err)
 {
-	unsigned failed = set->conf->path >= PCR_BOOT_FAILED_ENTRIES ? PCR_BOOT_FAILED_MAX : 0;
+	bool four = set->conf->registers & MEASURE_PCR4;
 
-	if (!(set->conf->registers & MEASURE_PCR4))
-		failed = 0;
-	for (unsigned i = 0; i <= failed; i++)
-		if (add_states(&(struct build){.set = set, .second = &set->second, .failed = i},
-			    out, err) < 0)
-			return -1;
-	for (size_t i = 0; i < set->n_updates; i++)
-		if (add_states(
-			    &(struct build){
-				    .set = set, .second = &set->second, .update = &set->update[i]},
-			    out, err) < 0)
-			return -1;
+	for (int uncalled = 0; uncalled <= four; uncalled++) {
+		struct build b = {.set = set, .second = &set->second, .uncalled = uncalled};
+		unsigned failed =
+			set->conf->path >= PCR_BOOT_FAILED_ENTRIES ? PCR_BOOT_FAILED_MAX : 0;
+
+		for (; b.failed <= (four && !uncalled ? failed : 0); b.failed++)
+			if (add_states(&b, out, err) < 0)
+				return -1;
+		b.failed = 0;
+		for (size_t i = 0; i < set->n_updates; i++) {
+			b.update = &set->update[i];
+			if (add_states(&b, out, err) < 0)
+				return -1;
+		}
+	}
 	return 0;
 }
 

@@ -62,3 +62,30 @@ bool pcr_boot_failed(const struct pcr_events *from, unsigned n, struct pcr_event
 	}
 	return found;
 }
+
+bool pcr_boot_is_call(const struct pcr_event *e)
+{
+	/* SHA-256 of PCR_BOOT_CALLING, without a NUL. */
+	static const uint8_t digest[SHA256_LEN] = {0x3d, 0x67, 0x72, 0xb4, 0xf8, 0x4e, 0xd4, 0x75,
+		0x95, 0xd7, 0x2a, 0x2c, 0x4c, 0x5f, 0xfd, 0x15, 0xf5, 0xbb, 0x72, 0xc7, 0x50, 0x7f,
+		0xe2, 0x6f, 0x2a, 0xae, 0xe2, 0xc6, 0x9d, 0x56, 0x33, 0xba};
+
+	return e->id == PCR4_EFI_CALL && memcmp(e->digest, digest, SHA256_LEN) == 0;
+}
+
+bool pcr_boot_uncalled(const struct pcr_events *from, struct pcr_events *to)
+{
+	bool called = false;
+
+	for (size_t i = 0; i < from->n; i++) {
+		const struct pcr_event *e = &from->v[i];
+
+		if (e->id == PCR4_BOOT_ENTRY_FAILED)
+			return false;
+		if (pcr_boot_is_call(e))
+			called = true;
+		else if (!pcr_events_push(to, e->id, e->type, e->pcr, e->digest))
+			return false;
+	}
+	return called;
+}

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "tec/base/mem.h"
+#include "tec/pcr/bootpath.h"
 
 /* Direct-mapped: digests are effectively random, and a collision only costs one hash. */
 #define CACHE_SLOTS 8192
@@ -60,27 +61,39 @@ void pcr_sets_fini(struct pcr_sets *s)
 	*s = (struct pcr_sets)PCR_SETS_INIT;
 }
 
-/* Extend a PCR, through the cache. Digests are fixed once a set is added, so entries never become
+/* Extend a value, through the cache. Digests are fixed once a set is added, so entries never become
  * stale. */
-static void extend(struct pcr_mixer *m, struct pcr_set *set, const struct pcr_event *e)
+static void extend_value(
+	struct pcr_mixer *m, uint8_t pcr[SHA256_LEN], const uint8_t digest[SHA256_LEN])
 {
-	uint8_t *pcr = set->value[e->pcr];
 	uint32_t a, b;
 	struct slot *s;
 
-	set->has[e->pcr] = true;
 	memcpy(&a, pcr, sizeof(a));
-	memcpy(&b, e->digest, sizeof(b));
+	memcpy(&b, digest, sizeof(b));
 	s = &m->cache[(a ^ b * 3u) % CACHE_SLOTS];
 	if (!s->used || memcmp(s->pcr, pcr, SHA256_LEN) != 0 ||
-		memcmp(s->digest, e->digest, SHA256_LEN) != 0) {
+		memcmp(s->digest, digest, SHA256_LEN) != 0) {
 		s->used = true;
 		memcpy(s->pcr, pcr, SHA256_LEN);
-		memcpy(s->digest, e->digest, SHA256_LEN);
+		memcpy(s->digest, digest, SHA256_LEN);
 		memcpy(s->result, pcr, SHA256_LEN);
-		pcr_extend(s->result, e->digest);
+		pcr_extend(s->result, digest);
 	}
 	memcpy(pcr, s->result, SHA256_LEN);
+}
+
+/* Extend a PCR; PCR 4 in both of its forms. */
+static void extend(struct pcr_mixer *m, struct pcr_set *set, const struct pcr_event *e)
+{
+	set->has[e->pcr] = true;
+	extend_value(m, set->value[e->pcr], e->digest);
+	if (pcr_boot_is_call(e))
+		set->has_uncalled = true;
+	else if (e->pcr == 4)
+		extend_value(m, set->uncalled, e->digest);
+	if (e->id == PCR4_BOOT_ENTRY_FAILED)
+		set->has_uncalled = false;
 }
 
 /* ---- sets, found by their PCR values */

@@ -56,13 +56,18 @@ static int by_bytes(const void *a, const void *b)
 static char *array_of(const struct pcr_sets *sets, unsigned pcr)
 {
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
-	cleanup_free uint8_t *v = xcalloc(sets->n + 1, SHA256_LEN);
+	cleanup_free uint8_t *v = xcalloc(2 * sets->n + 1, SHA256_LEN);
 	char hex[SHA256_HEX_LEN + 1];
 	size_t n = 0;
 
-	for (size_t i = 0; i < sets->n; i++)
-		if (sets->v[i].has[pcr])
-			memcpy(v + SHA256_LEN * n++, sets->v[i].value[pcr], SHA256_LEN);
+	for (size_t i = 0; i < sets->n; i++) {
+		const struct pcr_set *s = &sets->v[i];
+
+		if (s->has[pcr])
+			memcpy(v + SHA256_LEN * n++, s->value[pcr], SHA256_LEN);
+		if (pcr == 4 && s->has_uncalled)
+			memcpy(v + SHA256_LEN * n++, s->uncalled, SHA256_LEN);
+	}
 	qsort(v, n, SHA256_LEN, by_bytes);
 	strbuf_addc(&out, '[');
 	for (size_t i = 0; i < n; i++) {
@@ -121,21 +126,26 @@ static char *boot_value(const char *const *images, const struct named *v, size_t
 	return strbuf_steal(&out);
 }
 
-/* Sets with equal PCR values have equal names, so they are adjacent after sorting. */
+/* Sets with equal PCR values have equal names, so they are adjacent after sorting. A set has a name
+ * for each form of PCR 4. */
 static void add_boots(const char *const *images, const struct pcr_sets *sets, bool with_pcr7,
 	struct render_refvalues *out)
 {
-	cleanup_free struct named *v = xcalloc(sets->n + 1, sizeof(*v));
+	cleanup_free struct named *v = xcalloc(2 * sets->n + 1, sizeof(*v));
 	size_t n = 0, end;
 
 	for (size_t i = 0; i < sets->n; i++) {
 		const struct pcr_set *s = &sets->v[i];
+		const uint8_t *pcr7 = with_pcr7 ? s->value[7] : NULL;
 
 		/* A boot without one of these values cannot be named, and is not approved. */
 		if (!s->has[4] || !s->has[14] || (with_pcr7 && !s->has[7]))
 			continue;
-		render_boot_name(
-			s->value[4], with_pcr7 ? s->value[7] : NULL, s->value[14], v[n].name);
+		render_boot_name(s->value[4], pcr7, s->value[14], v[n].name);
+		v[n++].set = s;
+		if (!s->has_uncalled)
+			continue;
+		render_boot_name(s->uncalled, pcr7, s->value[14], v[n].name);
 		v[n++].set = s;
 	}
 	qsort(v, n, sizeof(*v), by_name);

@@ -79,6 +79,13 @@ static inline struct op *ask(void *arg, struct op_scope *scope, const char *refe
 #define BOOT_B  "boot." PCR4_B "." PCR14
 #define BOOT_AB "boot." PCR4_AB "." PCR14
 #define BOOT_BA "boot." PCR4_BA "." PCR14
+/* Both forms of PCR 4 of one image, as in ConfigMap trustee-rv-data. */
+#define QUIET_A  "boot." UNCALLED_A "." PCR14
+#define QUIET_B  "boot." UNCALLED_B "." PCR14
+#define QUIET_AB "boot." UNCALLED_AB "." PCR14
+#define QUIET_BA "boot." UNCALLED_BA "." PCR14
+#define BOOTS_A  "[\"" QUIET_A "\",\"" BOOT_A "\"]"
+#define BOOTS_B  "[\"" QUIET_B "\",\"" BOOT_B "\"]"
 
 static inline void approve(const char *name, const char *reference)
 {
@@ -259,7 +266,8 @@ static inline void trustee_takes(const char *name)
 
 static inline void trustee_takes_all(void)
 {
-	static const char *const names[] = {BOOT_A, BOOT_B, BOOT_AB, BOOT_BA};
+	static const char *const names[] = {
+		BOOT_A, BOOT_B, BOOT_AB, BOOT_BA, QUIET_A, QUIET_B, QUIET_AB, QUIET_BA};
 
 	for (int i = 0; i < MODEL_RV_N_ARRAYS; i++)
 		trustee_takes(model_rv_array_names[i]);

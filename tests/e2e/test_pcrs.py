@@ -117,9 +117,14 @@ def test_an_aarch64_image_and_the_kernel_decides_between_two(root, tmp_path):
 def test_every_variant_says_when(root, efivars):
     plain, full = answer("all", "-r", root), answer("all", "-r", root, "--variants")
     assert list(full) == ["pcrs", "variants"] and full["pcrs"] == plain["pcrs"]
-    assert [list(v) for v in full["variants"]] == [["when", "pcrs"]] * 2
+    assert [list(v) for v in full["variants"]] == [["when", "pcrs"]] * 4
     assert full["variants"][0]["pcrs"] == plain["pcrs"]
-    assert [v["when"].split(";")[0] for v in full["variants"]] == ["Secure Boot on", "Secure Boot off"]
+    assert [v["when"].split(";")[0] for v in full["variants"]] == ["Secure Boot on", "Secure Boot off"] * 2
+    assert all("does not measure the call" in v["when"] for v in full["variants"][2:])
+    for with_call, without in zip(full["variants"], full["variants"][2:]):
+        first, second = with_call["pcrs"][0], without["pcrs"][0]
+        assert second["events"] == first["events"][1:] and second["value"] == replayed(second["events"])
+        assert without["pcrs"][1:] == with_call["pcrs"][1:]
     off = answer("all", "-r", root, "--secureboot-disabled")["pcrs"]
     assert full["variants"][1]["pcrs"] == off
     # The firmware's variables know the state.
@@ -138,7 +143,7 @@ def test_all_kernels_are_offered_newest_first(root, tmp_path):
     assert f'also found, not used: "{old}"' in done.stderr, done
     offered = answer("pcr4", "-r", tmp_path, "--all-kernels", "--variants",
                      "--secureboot-disabled=false")["variants"]
-    assert [v["when"].split('"')[1] for v in offered] == [pcrstool.kernel_path(), old]
+    assert [v["when"].split('"')[1] for v in offered] == [pcrstool.kernel_path(), old] * 2
 
 
 def test_explain_names_the_file_of_each_event(root, efivars):

@@ -14,7 +14,7 @@ import trustees
 from kubeapi import describe
 from teckinds import GROUP, made
 from test_images import FINALIZER as IMAGE_FINALIZER
-from test_images import boot, entry, pcr4, reference, values
+from test_images import boots, entry, fours, reference, values
 from test_spine import account, luks_key, owner_uids, settled
 from trustees import ends, owner_reference, ready, synced
 
@@ -182,11 +182,11 @@ def test_keys_images_and_approvals_are_taken_over(cp, ns, start_operator, place,
     cp.wait_for(lambda: not any(spine.read(cp, ns, "deployments", name) for name in LISTENERS), 20,
                 "the end of the listeners' Deployments")
     pairs = [(loader, kernel) for loader in "ab" for kernel in "ab"]
-    cp.wait_for(lambda: values(cp, ns)[1] == sorted(boot(*p) for p in pairs), 20, "the images' values")
+    cp.wait_for(lambda: values(cp, ns)[1] == boots(*pairs), 20, "the images' values")
     synced(cp, ns)
     there = place.values()
-    assert there["tpm_pcr4"] == sorted(pcr4(*p)["value"] for p in pairs)
-    assert all(there[boot(*p)]["images"] for p in pairs)
+    assert there["tpm_pcr4"] == fours(*pairs)
+    assert all(there[name]["images"] for name in boots(*pairs))
     for name in "ab":
         committed = spine.condition(spine.read(cp, ns, "ai", name), "Committed")
         assert (committed["status"], committed["lastTransitionTime"]) == ("True", LONG_AGO)
@@ -230,8 +230,8 @@ def test_what_was_taken_over_can_be_taken_back(cp, ns, start_operator, place, le
     assert place.key(second) == second.key
     spine.delete(cp, ns, "ai", "a")
     cp.wait_for(lambda: not spine.read(cp, ns, "ai", "a"), 30, "the end of the image")
-    assert place.values()["tpm_pcr4"] == [pcr4("b", "b")["value"]]
-    assert [name for name in place.values() if name.startswith("boot.")] == [boot("b", "b")]
+    assert place.values()["tpm_pcr4"] == fours("bb")
+    assert sorted(name for name in place.values() if name.startswith("boot.")) == boots("bb")
 
 
 def test_secret_that_holds_no_key_is_told_and_left_alone(cp, ns, start_operator, place, left):

@@ -69,7 +69,8 @@ def test_a_directory_is_computed_and_in_force(alone, root):
     found = entries(alone)
     expected = json.loads(pcrstool.run("all", "-r", root, "--variants").stdout)
     assert found[name]["pcrs"] == expected["pcrs"]
-    assert [v["pcrs"] for v in found[name]["variants"]] == [v["pcrs"] for v in expected["variants"][1:]]
+    assert [v["pcrs"] for v in found[name]["variants"]] == [v["pcrs"] for v in expected["variants"][1:]
+                                                             if v["pcrs"][0]["events"][0]["id"] == "Pcr4EfiCall"]
     alone.wait_for(lambda: boot_sets(alone), 30, "boot sets")
     # Again: nothing is made twice.
     out, err = alone.ctl.run("image", "approve", "--rootfs", root)

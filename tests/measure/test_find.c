@@ -102,7 +102,7 @@ Test(measure_find, the_newest_kernel_by_version_not_by_name)
 	takes(SHIM_X64, GRUB_X64, KERNEL_2);
 	c.all_kernels = true;
 	cr_assert_eq(measure_predict(&c, &v, &err), 0, "%s", err.text);
-	cr_assert_eq(v.n, 3);
+	cr_assert_eq(v.n, 2 * 3); /* in both forms of PCR 4 */
 	cr_expect(strstr(v.v[0].when, KERNEL_2), "%s", v.v[0].when);
 	cr_expect(strstr(v.v[1].when, "6.1.0-10~rc1"), "%s", v.v[1].when);
 	cr_expect(strstr(v.v[2].when, KERNEL_1), "%s", v.v[2].when);

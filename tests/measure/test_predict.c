@@ -45,14 +45,19 @@ Test(measure_predict, each_loader_measures_the_kernel_its_own_number_of_times)
 		second.text = cases[i].text;
 		put_image(&second, &kernel);
 		v = predict(&c);
-		for (int off = 0; off <= 1; off++)
-			for (const int *t = off ? cases[i].off : cases[i].on; *t >= 0; t++, at++) {
+		/* Last come the same without the firmware's call. */
+		for (int off = 0; off <= 3; off++)
+			for (const int *t = off % 2 ? cases[i].off : cases[i].on; *t >= 0;
+				t++, at++) {
 				cr_assert_lt(at, v.n, "%s", cases[i].what);
-				cr_expect_eq(v.v[at].secure_boot, !off, "%s", cases[i].what);
+				cr_expect_eq(
+					v.v[at].secure_boot, off % 2 == 0, "%s", cases[i].what);
+				cr_expect_eq(v.v[at].derived, off > 1, "%s", cases[i].what);
+				cr_expect_eq(count_id(&v.v[at].events, PCR4_EFI_CALL), off <= 1);
 				cr_expect_eq(count_id(&v.v[at].events, PCR4_VMLINUZ), (size_t)*t,
 					"%s, variant %zu", cases[i].what, at);
 				cr_expect(strstr(v.v[at].when,
-						  off ? "Secure Boot off" : "Secure Boot on"),
+						  off % 2 ? "Secure Boot off" : "Secure Boot on"),
 					"%s", v.v[at].when);
 			}
 		cr_expect_eq(v.n, at, "%s: %zu variants, not %zu", cases[i].what, v.n, at);
@@ -144,7 +149,7 @@ Test(measure_predict, unsigned_files_are_refused_with_secure_boot_on_only)
 	refuses(&c, KERNEL_1, "is not signed");
 	c.secure_boot = MEASURE_SB_OFF;
 	v = predict(&c);
-	cr_expect_eq(v.n, 1);
+	cr_expect_eq(v.n, 2);
 	measure_variants_fini(&v);
 	c.secure_boot = MEASURE_SB_ON;
 	bare = fedora;
@@ -323,11 +328,12 @@ Test(measure_predict, what_may_come_first_is_a_variant_when_it_is_asked_for)
 	rootfs_put_binary(&root, "usr/libexec/fwupd/efi/fwupdaa64.efi", &kernel, NULL);
 	c.secure_boot = MEASURE_SB_ON;
 	v = predict(&c);
-	cr_expect_eq(v.n, 1);
+	cr_expect_eq(v.n, 2); /* the second one without the firmware's call */
 	measure_variants_fini(&v);
 	c.path = PCR_BOOT_FAILED_ENTRIES;
 	v = predict(&c);
-	cr_assert_eq(v.n, 3);
+	cr_assert_eq(v.n, 4);
+	cr_expect_not(v.v[3].path, "no failed entries without the call");
 	EXPECT_IDS(&v.v[2].events, 4, "two", PCR4_EFI_CALL, PCR4_SEPARATOR, PCR4_BOOT_ENTRY_FAILED,
 		PCR4_BOOT_ENTRY_FAILED, PCR4_BOOT_ENTRY_FAILED, PCR4_BOOT_ENTRY_FAILED, PCR4_SHIM,
 		PCR4_GRUB, PCR4_VMLINUZ);
@@ -339,7 +345,11 @@ Test(measure_predict, what_may_come_first_is_a_variant_when_it_is_asked_for)
 	measure_variants_fini(&v);
 	c.path = PCR_BOOT_FIRMWARE_UPDATES;
 	v = predict(&c);
-	cr_assert_eq(v.n, 4);
+	cr_assert_eq(v.n, 6);
+	EXPECT_IDS(&v.v[5].events, 4, "uncalled", PCR4_SEPARATOR, PCR4_SHIM, PCR4_FIRMWARE_UPDATE,
+		PCR4_GRUB, PCR4_VMLINUZ);
+	cr_expect(strstr(v.v[5].when, "does not measure the call"), "%s", v.v[5].when);
+	cr_expect_eq(v.v[5].path, PCR_BOOT_FIRMWARE_UPDATES);
 	EXPECT_IDS(&v.v[3].events, 4, "fwupd", PCR4_EFI_CALL, PCR4_SEPARATOR, PCR4_SHIM,
 		PCR4_FIRMWARE_UPDATE, PCR4_GRUB, PCR4_VMLINUZ);
 	cr_expect(strstr(v.v[3].when, "fwupdx64.efi.signed"), "%s", v.v[3].when);

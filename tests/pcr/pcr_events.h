@@ -28,6 +28,11 @@
  * with Python's hashlib. */
 #define PCR4_AB "c9c3add791efc98f59977c89e673a34ad0b357872e9eb2c43d14607488e5d9e2"
 #define PCR4_BA "cf274ba459a0b23bb14ab00e93aa7be7177a3ae77f8e6c5c69e8de229cd52169"
+/* The same on firmware that does not measure the call of the boot entry; by hashlib, too. */
+#define UNCALLED_A  "3a347e2a8171ae489c3a77c8f7e28d6e3e9234d41fce9dd6990575eddd21507c"
+#define UNCALLED_B  "705d660c6b2bab6a44bb5951027e29105c3feba12f904348c4501880948b3d67"
+#define UNCALLED_AB "54c3fdf241fbe077cdf0a53ca9e1fabd60c136d343d4965eaa8f039366102609"
+#define UNCALLED_BA "86939ce715820c9c79cde7f2d9efa20a81798ab12dda4c9cfc4e6a645283ff45"
 /* fedora-44.20260111.91.1 */
 #define SHIM_C   "9d5c8223265f3119cbc44155abbb58717e998338f41a4edeacb4b0b94357821f"
 #define GRUB_C   "72c5ea9371a1262e5275d2ed7e97fb6ae420f7e8e5eb5f18a1232c088cd74680"

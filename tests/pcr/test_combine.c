@@ -6,6 +6,7 @@
 
 #include "pcr/pcr_events.h"
 #include "tec/base/mem.h"
+#include "tec/pcr/bootpath.h"
 #include "tec/pcr/combine.h"
 
 #define IMAGES_MAX 40
@@ -378,4 +379,69 @@ Test(pcr_combine, a_bound_stops_it_and_what_was_too_much_is_taken_back)
 	cr_assert_eq(with_pcr4(PCR4_C), 1);
 	cr_assert(!pcr_mixer_add(m, "d", 3, &image[2].events, 9, &sets), "its own always counts");
 	pcr_mixer_free(m);
+}
+
+/* ---- the second form of PCR 4 */
+
+static const char *uncalled(size_t i)
+{
+	return sets.v[i].has_uncalled ? hex_of(sets.v[i].uncalled) : "";
+}
+
+Test(pcr_combine, firmware_may_leave_out_the_call_in_each_state)
+{
+	struct pcr_events *a = more("a"), *b = more("b");
+
+	add_pcr4(a, SHIM_A, GRUB_A, KERNEL_A);
+	add_pcr14(a);
+	add_pcr4(b, SHIM_B, GRUB_B, KERNEL_B);
+	add_pcr14(b);
+	combine();
+	cr_assert_eq(sets.n, 4);
+	for (size_t i = 0; i < sets.n; i++) {
+		const char *called = hex_of(sets.v[i].value[4]);
+
+		cr_assert_str_eq(uncalled(i), strcmp(called, PCR4_A) == 0    ? UNCALLED_A
+					      : strcmp(called, PCR4_B) == 0  ? UNCALLED_B
+					      : strcmp(called, PCR4_AB) == 0 ? UNCALLED_AB
+									     : UNCALLED_BA);
+	}
+}
+
+Test(pcr_combine, one_form_only_without_a_call_after_failures_and_without_pcr_4)
+{
+	struct pcr_events *lacks = more("lacks"), *bare = more("bare"), *other = more("other");
+	cleanup_pcr_events struct pcr_events e = PCR_EVENTS_INIT;
+
+	add(lacks, PCR4_SEPARATOR, SEPARATOR);
+	add(lacks, PCR4_SHIM, SHIM_A);
+	add_pcr14(bare);
+	add(other, PCR4_EFI_CALL, SHIM_B); /* another text */
+	add_pcr4(&e, SHIM_C, GRUB_C, KERNEL_C);
+	cr_assert(pcr_boot_failed(&e, 1, more("failed")));
+	for (size_t i = 0; i < n_images; i++) {
+		struct pcr_mixer *m = pcr_mixer_new();
+
+		pcr_sets_fini(&sets);
+		cr_assert(pcr_mixer_add(m, image[i].name, i, &image[i].events, 10, &sets));
+		cr_assert_str_eq(uncalled(0), "", "%s", image[i].name);
+		pcr_mixer_free(m);
+	}
+}
+
+Test(pcr_combine, the_second_form_of_events)
+{
+	cleanup_pcr_events struct pcr_events e = PCR_EVENTS_INIT, to = PCR_EVENTS_INIT,
+					     failed = PCR_EVENTS_INIT, none = PCR_EVENTS_INIT;
+
+	add_pcr4(&e, SHIM_A, GRUB_A, KERNEL_A);
+	add_pcr14(&e);
+	cr_assert(pcr_boot_uncalled(&e, &to));
+	cr_assert_eq(to.n, e.n - 1);
+	cr_assert_str_eq(value_of(&to, 4), UNCALLED_A);
+	cr_assert_str_eq(value_of(&to, 14), PCR14);
+	cr_assert_not(pcr_boot_uncalled(&to, &none), "it has no call any more");
+	cr_assert(pcr_boot_failed(&e, 2, &failed));
+	pcr_events_fini(&none);
+	cr_assert_not(pcr_boot_uncalled(&failed, &none));
 }

@@ -64,12 +64,15 @@ Test(render_refvalues, two_images_that_differ)
 	add_pcr14(b);
 	render(false);
 	cr_assert_str_eq(r.array[MODEL_RV_PCR4],
-		"[\"" PCR4_B "\",\"" PCR4_AB "\",\"" PCR4_BA "\",\"" PCR4_A "\"]");
+		"[\"" UNCALLED_A "\",\"" UNCALLED_AB "\",\"" UNCALLED_B "\",\"" UNCALLED_BA
+		"\",\"" PCR4_B "\",\"" PCR4_AB "\",\"" PCR4_BA "\",\"" PCR4_A "\"]");
 	cr_assert_str_eq(r.array[MODEL_RV_PCR14], "[\"" PCR14 "\"]");
 	cr_assert_str_eq(r.array[MODEL_RV_PCR7], "[]");
 	cr_assert_str_eq(r.array[MODEL_RV_SVN], "[\"1\"]");
-	cr_assert_eq(r.n_boot, 4);
+	cr_assert_eq(r.n_boot, 8);
 	cr_assert_str_eq(boot("boot." PCR4_A "." PCR14), "{\"images\":[\"cos1\"]}");
+	cr_assert_str_eq(boot("boot." UNCALLED_A "." PCR14), "{\"images\":[\"cos1\"]}");
+	cr_assert_str_eq(boot("boot." UNCALLED_BA "." PCR14), "{\"images\":[\"cos1\",\"cos2\"]}");
 	cr_assert_str_eq(boot("boot." PCR4_B "." PCR14), "{\"images\":[\"cos2\"]}");
 	cr_assert_str_eq(boot("boot." PCR4_AB "." PCR14), "{\"images\":[\"cos1\",\"cos2\"]}");
 	cr_assert_str_eq(boot("boot." PCR4_BA "." PCR14), "{\"images\":[\"cos1\",\"cos2\"]}");
@@ -91,7 +94,8 @@ Test(render_refvalues, an_image_of_its_own_is_no_mix)
 	add_pcr4(d, SHIM_A, GRUB_A, KERNEL_B); /* the same image under two names */
 	add_pcr14(d);
 	render(false);
-	cr_assert_eq(r.n_boot, 4);
+	cr_assert_eq(r.n_boot, 8);
+	cr_assert_str_eq(boot("boot." UNCALLED_AB "." PCR14), "{\"images\":[\"c\",\"d\"]}");
 	cr_assert_str_eq(boot("boot." PCR4_AB "." PCR14), "{\"images\":[\"c\",\"d\"]}");
 	cr_assert_str_eq(boot("boot." PCR4_BA "." PCR14), "{\"images\":[\"a\",\"b\"]}");
 }
@@ -106,7 +110,7 @@ Test(render_refvalues, with_pcr_7_the_name_has_it)
 	add_pcr4(b, SHIM_A, GRUB_A, KERNEL_A);
 	add_pcr14(b);
 	render(true);
-	cr_assert_eq(r.n_boot, 1); /* the other one has no PCR 7 */
+	cr_assert_eq(r.n_boot, 2); /* the other one has no PCR 7 */
 	cr_assert_str_eq(boot("boot." PCR4_A "." PCR7_A "." PCR14), "{\"images\":[\"a\"]}");
 	cr_assert_eq(strlen(r.boot[0].name), RENDER_BOOT_NAME_MAX);
 	cr_assert_str_eq(r.array[MODEL_RV_PCR7], "[\"" PCR7_A "\"]");
@@ -124,10 +128,11 @@ Test(render_refvalues, the_file_has_the_shape_of_the_rust_operator)
 #define HEAD(name)                                                                                 \
 	"{\"version\":\"0.1.0\",\"name\":\"" name                                                  \
 	"\",\"expiration\":\"2027-01-15T08:00:00Z\",\"value\":"
-	cr_assert_str_eq(text.data, "[" HEAD("tpm_pcr14") "[\"" PCR14 "\"]}," HEAD(
-					    "tpm_pcr4") "[\"" PCR4_A "\"]}," HEAD("tpm_svn") "["
-											     "\"1\""
-											     "]}]");
+	cr_assert_str_eq(text.data,
+		"[" HEAD("tpm_pcr14") "[\"" PCR14 "\"]}," HEAD(
+			"tpm_pcr4") "[\"" UNCALLED_A "\",\"" PCR4_A "\"]}," HEAD("tpm_svn") "["
+											    "\"1\""
+											    "]}]");
 }
 
 Test(render_refvalues, no_image_gives_empty_arrays)

@@ -42,6 +42,7 @@ struct measure_variant {
 	char *when; /* owned: "Secure Boot on; GRUB measures the kernel twice" */
 	bool secure_boot;
 	enum pcr_boot_path path; /* the path that it requires */
+	bool derived;            /* by the operator from another variant (pcr/bootpath.h) */
 	/* PCR 4, 7, 11, 14 in this order, those in conf.registers. */
 	struct pcr_events events;
 	char **label; /* owned; one per event, for people: "usr/lib/.../grubx64.efi" */

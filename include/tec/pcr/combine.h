@@ -14,6 +14,9 @@
 struct pcr_set {
 	bool has[PCR_MAX];
 	uint8_t value[PCR_MAX][SHA256_LEN];
+	/* PCR 4 of the same state without the call of the boot entry (pcr/bootpath.h). */
+	bool has_uncalled;
+	uint8_t uncalled[SHA256_LEN];
 	size_t image[2]; /* indexes chosen by the caller; equal: a single image */
 };
 struct pcr_sets {

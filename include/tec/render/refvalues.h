@@ -36,7 +36,7 @@ void render_boot_name(const uint8_t pcr4[SHA256_LEN], const uint8_t *pcr7,
 	const uint8_t pcr14[SHA256_LEN], char out[RENDER_BOOT_NAME_MAX + 1]);
 /* images: their names, indexed as in the sets. A boot that an image gives on its own lists all
  * images that do; a mix lists both images. A set without one of the PCRs in the name gives no
- * boot. Initialises out. */
+ * boot. A set whose PCR 4 has two forms gives two boots. Initialises out. */
 void render_refvalues(const char *const *images, const struct pcr_sets *sets, bool with_pcr7,
 	struct render_refvalues *out);
 /* The file: [{"version","name","expiration","value"},...]; tpm_pcr7 only if it has values. */

@@ -207,8 +207,8 @@ const struct model_platform *image_platforms_value(
 	const struct caches *s, const struct model_pcrs_entry *entry, const char *name);
 
 /* sets.c: all boot states of nodes that boot the images in force. */
-/* Each state is a name in ConfigMap trustee-rv-data, and the values of each register are one
- * value of at most SECRET_MAX_LEN in Trustee: this many fit into both. */
+/* Each state has two names in ConfigMap trustee-rv-data (both forms of PCR 4), and the values of each
+ * register are one value of at most SECRET_MAX_LEN in Trustee: this many fit into both. */
 #define IMAGE_STATES_MAX 960
 struct image_counted {
 	char *name, *uid; /* owned */

@@ -19,6 +19,7 @@
 #include "tec/ctl/trustee.h"
 #include "tec/ctl/adoption_cutoff.h"
 #include "tec/model/mark.h"
+#include "tec/pcr/bootpath.h"
 
 #define AGAIN          "label-or-job"
 #define VARIANTS_SHOWN 2
@@ -251,8 +252,19 @@ int image_view_look(struct ctl_kind *k, const char *name, struct ctl_act *act, s
 /* Only the variants that spec accepts, and only the first ones, to keep the condition short. */
 static void note_variants(const struct image_look *l, struct strbuf *out)
 {
+	cleanup_pcr_events struct pcr_events uncalled = PCR_EVENTS_INIT;
 	const struct model_variants *s = &l->entry->variants;
 
+	if (pcr_boot_uncalled(&l->entry->events, &uncalled)) {
+		uint8_t value[SHA256_LEN];
+		char hex[SHA256_HEX_LEN + 1];
+
+		pcr_events_value(&uncalled, 4, value);
+		bytes_to_hex(value, SHA256_LEN, hex);
+		strbuf_addf(out,
+			" Or PCR 4 %s (the firmware does not measure the call of its boot entry).",
+			hex);
+	}
 	for (size_t i = 0, shown = 0; i < s->n; i++) {
 		uint8_t value[SHA256_LEN];
 		char hex[SHA256_HEX_LEN + 1];
