@@ -8,8 +8,9 @@
  * count, so it delays nothing but itself.
  *
  * Probing compares the sentinel read with the one last written (if equal, all confirmations are
- * still valid) and with the sum of what is desired (if equal, everything is stored). In any other
- * case the content of Trustee's store is unknown and everything is sent.
+ * still valid) and with the sum of what is desired (if equal, everything is stored). The sentinel of
+ * another cluster ends all writing, unless that cluster may be replaced. In any other case the content
+ * of Trustee's store is unknown and everything is sent.
  *
  * Populating sends the dirty sentinel, policies, reference values and the clean sentinel, one request
  * at a time (a message carries as many values as fit). A message of values starts with the dirty
@@ -80,6 +81,7 @@ struct push_request {
 	/* A message of values: */
 	bool clean; /* it carries a clean sentinel with this sum */
 	struct kbs_sum sum;
+	bool releases;       /* its sentinel belongs to no cluster */
 	bool empties_shared; /* trusted_aks is emptied */
 	/* About a resource: */
 	struct backoff backoff;
@@ -123,15 +125,18 @@ struct kbs_push {
 	bool finishing;            /* the clean sentinel is no longer debounced */
 	/* Since when Trustee accepts nothing, and answers no probe; boot clock, 0: it does. */
 	uint64_t refusing_ms, silent_ms;
+	bool releasing, released; /* another cluster may begin once everything is taken back */
 	struct timer retry;
 	unsigned in_row; /* failures since something was accepted, bounded */
 
 	/* The probe, and what is known about Trustee's store. */
 	bool probe_wanted;
-	bool hold;       /* nothing is sent before the probe is answered */
-	bool known;      /* the entries' state of this target is valid */
-	bool marked;     /* the stored sentinel is ours, so a probe is conclusive */
-	bool asked;      /* a probe has just read the store; valid for this turn of the loop */
+	bool hold;   /* nothing is sent before the probe is answered */
+	bool known;  /* the entries' state of this target is valid */
+	bool marked; /* the stored sentinel is ours, so a probe is conclusive */
+	bool wrote;  /* something was sent that may have come after another cluster's sentinel */
+	bool alone;  /* nothing but the probe is in flight, or was sent since it started */
+	bool asked;  /* a probe has just read the store; valid for this turn of the loop */
 	bool unrecorded; /* the stored sentinel does not record yet that the policy reads lists */
 	enum push_order order;
 	uint64_t waiting_since_ms; /* boot clock: when the first probe became due */
@@ -184,7 +189,8 @@ static const char *const state_names[] = {[KBS_TARGET_UNREACHABLE] = "Unreachabl
 	[KBS_TARGET_PROBING] = "Probing",
 	[KBS_TARGET_POPULATING] = "Populating",
 	[KBS_TARGET_IN_SYNC] = "InSync",
-	[KBS_TARGET_REFUSED] = "Refused"};
+	[KBS_TARGET_REFUSED] = "Refused",
+	[KBS_TARGET_CONFLICT] = "Conflict"};
 
 /* Trustee does not answer, or refuses us: only a probe leads out of these states. */
 static bool is_bad(enum kbs_target_state state)
@@ -202,9 +208,9 @@ static void set_state(struct kbs_push *p, enum kbs_target_state state)
 			state == KBS_TARGET_UNREACHABLE);
 		metric_drop(&states, p->target, state_names[p->state]);
 		metric_set(&states, p->target, state_names[state], 1);
-		log_at(is_bad(state) ? LOG_WARN : LOG_INFO, NULL, "Trustee state",
-			"trustee=%s state=%s reason=%s", log_esc(p->target), state_names[state],
-			log_esc(p->text ? p->text : p->error));
+		log_at(is_bad(state) || state == KBS_TARGET_CONFLICT ? LOG_WARN : LOG_INFO, NULL,
+			"Trustee state", "trustee=%s state=%s reason=%s", log_esc(p->target),
+			state_names[state], log_esc(p->text ? p->text : p->error));
 		p->state = state;
 	}
 	/* After a failure the reported state stays until Trustee answers: otherwise every object would
@@ -335,6 +341,13 @@ static void on_due(void *arg)
 
 	move(f, &f->p->due[!f->item->e->objects]);
 	wake(f->p);
+}
+
+/* A request that changes the store starts. */
+static void note_write(struct kbs_push *p)
+{
+	p->wrote = true;
+	p->alone = false;
 }
 
 /* Owned by the list it is in; freed by finish_confirmed() or finish_unknown(). */
@@ -539,20 +552,29 @@ static bool sentinel_is_right(const struct kbs_push *p)
 	return p->clean && memcmp(&want, &p->stored_sum, sizeof(want)) == 0;
 }
 
-/* Add {"cluster":...,"sum":"..."}; sum NULL: the dirty sentinel. A clean one names no session: the next
- * process can accept it. Contains "policy":READS_LISTS as well if the stored policy reads lists. */
-static void add_sentinel(const struct kbs_push *p, const struct kbs_sum *sum, struct kbs_values *m)
+/* Add {"cluster":...,"session":...,"sum":"..."}, and "policy":READS_LISTS if the stored policy reads
+ * lists. */
+static void add_mark(struct kbs_values *m, const char *cluster, const char *session,
+	const char *sum, bool reads_lists)
 {
 	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+
+	strbuf_adds(&text, "{\"cluster\":");
+	json_quote(&text, cluster, strlen(cluster));
+	strbuf_addf(&text, ",\"session\":\"%s\",\"sum\":\"%s\"%s}", session, sum,
+		reads_lists ? ",\"policy\":\"" READS_LISTS "\"" : "");
+	kbs_values_add(m, KBS_SENTINEL, strbuf_str(&text), text.len);
+}
+
+/* Add our sentinel; sum NULL: the dirty one. A clean one names no session: the next process can accept
+ * it. */
+static void add_sentinel(const struct kbs_push *p, const struct kbs_sum *sum, struct kbs_values *m)
+{
 	char hex[SHA256_HEX_LEN + 1] = "";
 
 	if (sum)
 		kbs_sum_hex(sum, hex);
-	strbuf_adds(&text, "{\"cluster\":");
-	json_quote(&text, p->cluster_uid, strlen(p->cluster_uid));
-	strbuf_addf(&text, ",\"session\":\"%s\",\"sum\":\"%s\"%s}", sum ? "" : p->session, hex,
-		p->order == PUSH_VALUES_FIRST ? ",\"policy\":\"" READS_LISTS "\"" : "");
-	kbs_values_add(m, KBS_SENTINEL, strbuf_str(&text), text.len);
+	add_mark(m, p->cluster_uid, sum ? "" : p->session, hex, p->order == PUSH_VALUES_FIRST);
 }
 
 /* Whether a sentinel may be written now; if not, request a probe. A sentinel may only replace one that
@@ -627,6 +649,7 @@ static void on_values(void *arg, const struct err *err, const struct kbs_answer 
 	/* Only an answered message tells which sentinel is stored. */
 	p->stored_sum = f->sum;
 	p->shared_emptied = p->shared_emptied || f->empties_shared;
+	p->released = f->releases;
 	finish_confirmed(f);
 	wake(p);
 }
@@ -634,6 +657,7 @@ static void on_values(void *arg, const struct err *err, const struct kbs_answer 
 static void send_values(struct push_request *f, const struct kbs_values *m)
 {
 	f->p->serial = true;
+	note_write(f->p);
 	(void)kbs_admin_put_values(f->p->transport, &f->p->ops, m, on_values, f);
 }
 
@@ -809,6 +833,7 @@ static void start_policy(struct kbs_push *p)
 	/* Unknown until answered: the desired one may change meanwhile, or change back. */
 	*(resource ? &p->policy_resource : &p->policy_attestation) = NULL;
 	p->policy_sent = resource ? want->resource : want->attestation;
+	note_write(p);
 	(void)kbs_admin_put_policy(p->transport, &p->ops, resource, p->policy_sent, on_policy, p);
 }
 
@@ -867,6 +892,53 @@ static void start_over(struct kbs_push *p, struct json_object *sentinel)
 	set_state(p, KBS_TARGET_POPULATING);
 }
 
+/* The cluster that the sentinel belongs to, if we may not replace it; else NULL. */
+static const char *other_cluster(const struct kbs_push *p, struct json_object *sentinel)
+{
+	const char *cluster = json_get_str(sentinel, "cluster");
+
+	if (!p->conf.may_replace || !cluster || !*cluster || str_eq(cluster, p->cluster_uid) ||
+		p->conf.may_replace(p->conf.replace_arg, cluster))
+		return NULL;
+	return cluster;
+}
+
+static void on_spoiled(void *arg, const struct err *err, const struct kbs_answer *answer)
+{
+	struct kbs_push *p = arg;
+
+	p->serial = false;
+	p->wrote = err_is_set(err);
+	wake(p);
+}
+
+/*
+ * Stop: the store is another cluster's. Nothing is sent until a probe finds another sentinel.
+ *
+ * Trustee has no transactions, so two clusters that start at the same time both write until one of
+ * them reads the other's sentinel here. What it wrote may have replaced policies and values of the
+ * other one, which must therefore send everything again: that is what a dirty sentinel of no session
+ * makes it do. The last request of this cluster writes it.
+ */
+static void stop_for(struct kbs_push *p, const char *cluster)
+{
+	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
+
+	cancel_all(p);
+	(void)snprintf(p->error, sizeof(p->error), "the cluster with uid %.64s administers it",
+		log_esc(cluster));
+	p->known = false;
+	if (p->state != KBS_TARGET_CONFLICT)
+		kbs_sync_assume(p->sync, p->t, false);
+	set_state(p, KBS_TARGET_CONFLICT);
+	timer_set(&p->probe, p->conf.probe_ms);
+	if (!p->wrote)
+		return;
+	add_mark(&m, cluster, "", "", false);
+	p->serial = true;
+	(void)kbs_admin_put_values(p->transport, &p->ops, &m, on_spoiled, p);
+}
+
 /* Decide what a stored sentinel proves. One of another cluster proves nothing. */
 static void judge(struct kbs_push *p, struct json_object *o)
 {
@@ -876,6 +948,7 @@ static void judge(struct kbs_push *p, struct json_object *o)
 		p->known = false;
 		return;
 	}
+	p->wrote = p->wrote && !p->alone;
 	/* All confirmations are still valid: nothing to send. */
 	if (is_ours(p, o))
 		return;
@@ -901,6 +974,7 @@ static void on_probe(void *arg, const struct err *err, const struct kbs_answer *
 	struct err bad = ERR_INIT;
 	/* Nothing was written to a store without our sentinel. */
 	bool was_filled = p->known && p->marked;
+	const char *other;
 
 	p->serial = false;
 	if (err_is_set(err) && err->kind != ERR_NOT_FOUND) {
@@ -922,6 +996,11 @@ static void on_probe(void *arg, const struct err *err, const struct kbs_answer *
 	p->failed = p->hold = false;
 	if (!err_is_set(err))
 		o = json_parse(answer->body, answer->body_len, &json_limits_object, &bad);
+	other = o ? other_cluster(p, o) : NULL;
+	if (other) {
+		stop_for(p, other);
+		return;
+	}
 	if (o)
 		judge(p, o);
 	else
@@ -953,6 +1032,7 @@ static void start_probe(struct kbs_push *p)
 	}
 	p->probe_wanted = false;
 	p->serial = true;
+	p->alone = TAILQ_EMPTY(&p->in_flight);
 	(void)kbs_admin_get_value(p->transport, &p->ops, KBS_SENTINEL, on_probe, p);
 }
 
@@ -1033,6 +1113,7 @@ static bool start_keys(struct kbs_push *p)
 		f->stale = false;
 		request_add(f, e); /* the current desired value */
 		p->n_resources++;
+		note_write(p);
 		if (e->objects)
 			(void)kbs_admin_put_resource(
 				p->transport, &p->ops, e->name, kbs_entry_render(e), on_key, f);
@@ -1075,6 +1156,7 @@ static bool start_repeat(struct kbs_push *p)
 		repeat_take(f, KBS_RESOURCE);
 		p->n_resources++;
 		p->n_repeated++;
+		note_write(p);
 		(void)kbs_admin_delete_resource(p->transport, &p->ops, f->repeats->name, on_key, f);
 	}
 	return true;
@@ -1224,6 +1306,20 @@ static bool change_mode(struct kbs_push *p)
 	return false;
 }
 
+/* Everything is taken back: leave the store to whatever cluster comes next. */
+static void release(struct kbs_push *p)
+{
+	cleanup_values struct kbs_values m = KBS_VALUES_INIT;
+	struct push_request *f;
+
+	if (!may_mark(p))
+		return;
+	f = request_new(p);
+	f->releases = true;
+	add_mark(&m, "", "", "", p->order == PUSH_VALUES_FIRST);
+	send_values(f, &m);
+}
+
 /* Everything is sent: read back once, and write the clean sentinel after its debounce. */
 static void all_sent(struct kbs_push *p)
 {
@@ -1233,6 +1329,10 @@ static void all_sent(struct kbs_push *p)
 
 	p->refusing_ms = 0;
 	set_state(p, KBS_TARGET_IN_SYNC);
+	if (p->releasing) {
+		release(p);
+		return;
+	}
 	if (p->check_due && !p->checking)
 		check_start(p);
 	if (!timer_is_set(&p->probe))
@@ -1270,7 +1370,7 @@ static void send_next(struct kbs_push *p)
 	bool filled = p->state == KBS_TARGET_IN_SYNC, values, policies, first, empties,
 	     must_dirty = false;
 
-	if (!p->transport || is_bad(p->state) || !p->sync->policies.attestation)
+	if (!p->transport || is_bad(p->state) || !p->sync->policies.attestation || p->released)
 		return;
 	if (p->probe_wanted && !p->serial && !timer_is_set(&p->serial_wait))
 		start_probe(p);
@@ -1456,4 +1556,15 @@ void kbs_push_set_window(struct kbs_push *p, unsigned window)
 {
 	p->conf.window = window;
 	p->allowed = p->allowed < window ? p->allowed : window;
+}
+
+void kbs_push_release(struct kbs_push *p)
+{
+	p->releasing = true;
+	wake(p);
+}
+
+bool kbs_push_is_released(const struct kbs_push *p)
+{
+	return p->released || p->state == KBS_TARGET_CONFLICT;
 }

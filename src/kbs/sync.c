@@ -679,10 +679,11 @@ bool kbs_sync_target_differs(
 	return false;
 }
 
-/* Refused first: it is the only state that needs a person. */
+/* First the states that need a person. */
 enum kbs_target_state kbs_sync_state(const struct kbs_sync *s)
 {
-	static const int badness[] = {[KBS_TARGET_REFUSED] = 4,
+	static const int badness[] = {[KBS_TARGET_CONFLICT] = 5,
+		[KBS_TARGET_REFUSED] = 4,
 		[KBS_TARGET_UNREACHABLE] = 3,
 		[KBS_TARGET_POPULATING] = 2,
 		[KBS_TARGET_PROBING] = 1,

@@ -489,7 +489,8 @@ Test(kbs_sync, as_many_targets_as_there_may_be_are_told_apart)
 Test(kbs_sync, the_worst_state_of_all_counts)
 {
 	static const enum kbs_target_state better[] = {KBS_TARGET_IN_SYNC, KBS_TARGET_PROBING,
-		KBS_TARGET_POPULATING, KBS_TARGET_UNREACHABLE, KBS_TARGET_REFUSED};
+		KBS_TARGET_POPULATING, KBS_TARGET_UNREACHABLE, KBS_TARGET_REFUSED,
+		KBS_TARGET_CONFLICT};
 
 	cr_assert_eq(kbs_sync_state(s), KBS_TARGET_UNREACHABLE);
 	kbs_sync_target_add(s, "x");

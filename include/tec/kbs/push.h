@@ -5,6 +5,7 @@
  *
  *   UNREACHABLE -> PROBING -> IN_SYNC | POPULATING -> IN_SYNC
  *   any -> UNREACHABLE | REFUSED -> PROBING
+ *   PROBING | POPULATING | IN_SYNC -> CONFLICT -> POPULATING | IN_SYNC
  *
  * PROBING reads the sentinel, a reference value with a sum of everything written.
  *
@@ -16,8 +17,11 @@
  *    before its values are stored), keys, and the clean sentinel. If the sentinel does not record
  *    that the stored policy reads identities as lists, that policy is of version 0.2.0 or older:
  *    then policies are sent first.
+ *  - Of another cluster, which conf.may_replace does not give up: CONFLICT. Two clusters would
+ *    replace each other's policies, and a revoked image would get keys again. Only probes are sent
+ *    until the sentinel is ours, of no cluster, missing, or may be replaced.
  *
- * In the last two cases the dirty sentinel is the first that is written, with the values or alone.
+ * In cases two and three the dirty sentinel is the first that is written, with the values or alone.
  * A probe recognizes the store by it, so after a lost answer the rest is sent, not everything. And
  * earlier revocations are repeated before the clean sentinel is written: the store may have been
  * restored from an older state.
@@ -72,6 +76,10 @@ struct kbs_push_conf {
 	bool (*each_revoked)(void *arg,
 		void (*fn)(void *fn_arg, enum kbs_kind kind, const char *name), void *fn_arg);
 	void *revoked_arg;
+	/* The sentinel of the cluster with this uid is stored: may it be replaced? Asked at each
+	 * probe. NULL: always, because the store is ours alone. */
+	bool (*may_replace)(void *arg, const char *cluster_uid);
+	void *replace_arg;
 };
 
 struct kbs_push;
@@ -90,6 +98,11 @@ void kbs_push_probe(struct kbs_push *p);
 void kbs_push_finish(struct kbs_push *p);
 /* Whether it is written or cannot be written now: there is nothing to wait for. */
 bool kbs_push_is_finished(struct kbs_push *p);
+/* The cluster ends: once everything is taken back, a sentinel of no cluster is written, and nothing
+ * after it. */
+void kbs_push_release(struct kbs_push *p);
+/* Whether that is stored, or the store is another cluster's. */
+bool kbs_push_is_released(const struct kbs_push *p);
 /* Set the maximum number of concurrent requests about resources. */
 void kbs_push_set_window(struct kbs_push *p, unsigned window);
 

@@ -105,9 +105,10 @@ enum kbs_target_state {
 	KBS_TARGET_UNREACHABLE, /* not reachable, or not reachable yet */
 	KBS_TARGET_PROBING,     /* its sentinel is being read */
 	KBS_TARGET_POPULATING,
-	KBS_TARGET_IN_SYNC, /* changes may be in flight */
-	KBS_TARGET_REFUSED, /* it does not accept our key or our requests: retried slowly, needs
-			       an administrator */
+	KBS_TARGET_IN_SYNC,  /* changes may be in flight */
+	KBS_TARGET_REFUSED,  /* it does not accept our key or our requests: retried slowly, needs
+				an administrator */
+	KBS_TARGET_CONFLICT, /* another cluster administers it: needs an administrator, too */
 };
 
 struct kbs_target_status {
