@@ -19,6 +19,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/base/uuid.h"
 #include "tec/kobj/key.h"
 #include "tec/model/mark.h"
 #include "tec/model/plain.h"
@@ -133,6 +134,16 @@ static void read_name(struct reader *r, struct json_object *o, const char *path,
 
 	if (s && !kobj_name_valid(s, strlen(s)))
 		refuse(r, path, "is not a valid object name");
+	kobj_pack_str(r->pack, field, s);
+}
+
+/* A uid that Kubernetes gave to an object. */
+static void read_uid(struct reader *r, struct json_object *o, const char *path, size_t field)
+{
+	const char *s = read_string(r, o, path);
+
+	if (s && !uuid_valid(s, strlen(s)))
+		refuse(r, path, "is not a UID");
 	kobj_pack_str(r->pack, field, s);
 }
 
@@ -298,6 +309,7 @@ static void read_texts(struct reader *r)
 	read_name(r, spec, "attestationKeyRegisterSecret", AT(ak_secret));
 	read_name(r, spec, "registration/tokenSecret", AT(token_secret));
 	read_name(r, spec, "registration/endorsementCAConfigMap", AT(endorsement_ca));
+	read_uid(r, spec, "trustee/takeOver", AT(take_over));
 }
 
 /* Find the first member of `was` (in its order, which is sorted) that `now` lacks, and append its
@@ -593,6 +605,14 @@ bool model_cluster_means_the_same(const struct kobj *was, const struct kobj *now
 	       str_eq(model_cluster_peer(model_cluster(was)),
 		       model_cluster_peer(model_cluster(now))) &&
 	       str_eq(model_cluster(was)->extended_mirror, model_cluster(now)->extended_mirror);
+}
+
+/* With one external Trustee for both clusters, the one that decides administers it. Until the followed
+ * cluster is recorded, takeOver alone tells. */
+bool model_cluster_leaves_trustee(const struct model_cluster *c)
+{
+	return c->authority == MODEL_AUTHORITY_FOLLOWING && c->deploy == MODEL_DEPLOY_EXTERNAL &&
+	       c->take_over && (!c->followed_uid || str_eq(c->take_over, c->followed_uid));
 }
 
 /* The higher epoch decides. With equal epochs, the order of UIDs does, so that both sides come to

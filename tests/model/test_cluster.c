@@ -9,8 +9,9 @@
 #define META                                                                                       \
 	"\"metadata\":{\"name\":\"tec\",\"uid\":\"u-1\",\"resourceVersion\":\"7\",\"generation\":3}"
 
-#define HEX_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define HEX_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define OTHER_UID "0a1b2c3d-1111-4222-8333-444455556666"
+#define HEX_A     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define HEX_B     "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
 static struct kobj *extract_text(const char *text, struct err *err)
 {
@@ -66,6 +67,7 @@ Test(model_cluster, defaults_are_those_of_the_contract)
 		cr_assert_eq(c->machine_limit, 50000);
 		cr_assert_eq(c->waiting_keys, 4);
 		cr_assert_eq(c->window, 0);
+		cr_assert_null(c->take_over);
 		cr_assert_eq(c->n_platforms, 0);
 		cr_assert_eq(c->pcr7, MODEL_PCR7_IGNORE);
 		cr_assert_eq(c->release, MODEL_RELEASE_ANY_TIME);
@@ -90,7 +92,7 @@ Test(model_cluster, reads_every_field)
 		"\"trusteeSecret\":\"ts\",\"registerServerSecret\":\"rs\",\"attestationKeyRegisterSecret\":\"as\","
 		"\"trusteeServers\":[{\"address\":\"x\",\"caSecret\":\"xc\",\"adminSecret\":\"xa\"},{\"address\":\"y:5\"}],"
 		"\"trustee\":{\"deploy\":\"External\",\"delivery\":\"Volumes\",\"keyIsolation\":\"Shared\",\"plaintext\":\"Refuse\","
-		"\"guard\":\"Disabled\"},"
+		"\"guard\":\"Disabled\",\"takeOver\":\"" OTHER_UID "\"},"
 		"\"registration\":{\"mode\":\"Token\",\"tokenSecret\":\"tok\",\"approval\":\"Manual\",\"pendingTTL\":\"1h30m\","
 		"\"pendingLimit\":5,\"machineLimit\":6,\"waitingKeysPerMachine\":7,\"machine\":\"AtKey\",\"endorsement\":\"Required\","
 		"\"endorsementCAConfigMap\":\"roots\"},"
@@ -106,6 +108,7 @@ Test(model_cluster, reads_every_field)
 	cr_assert_str_eq(c->register_secret, "rs");
 	cr_assert_str_eq(c->ak_secret, "as");
 	cr_assert_eq(c->n_servers, 2);
+	cr_assert_str_eq(c->take_over, OTHER_UID);
 	cr_assert_str_eq(c->server_addr[0], "x");
 	cr_assert_str_eq(c->server_ca[0], "xc");
 	cr_assert_str_eq(c->server_admin[0], "xa");
@@ -179,6 +182,9 @@ Test(model_cluster, what_it_does_not_know_is_an_error_that_names_the_member)
 		{"{\"trustee\":{\"deploy\":\"managed\"}}", "trustee.deploy"},
 		{"{\"trustee\":{\"plaintext\":\"\"}}", "trustee.plaintext"},
 		{"{\"trustee\":{\"guard\":\"disabled\"}}", "trustee.guard"},
+		{"{\"trustee\":{\"takeOver\":true}}", "trustee.takeOver"},
+		{"{\"trustee\":{\"takeOver\":\"\"}}", "trustee.takeOver is not a UID"},
+		{"{\"trustee\":{\"takeOver\":\"other\"}}", "trustee.takeOver is not a UID"},
 		{"{\"registration\":{\"mode\":\"Closed\"}}", "registration.mode"},
 		{"{\"registration\":{\"mode\":true}}", "registration.mode"},
 		{"{\"registration\":{\"machine\":\"Never\"}}", "registration.machine"},
@@ -361,6 +367,34 @@ Test(model_cluster, the_epoch_and_the_peer)
 	cr_assert_str_eq(model_cluster_peer(&c), "u");
 	c.retired_uid = "u";
 	cr_assert_null(model_cluster_peer(&c));
+}
+
+Test(model_cluster, a_follower_leaves_the_trustee_of_the_cluster_that_it_follows)
+{
+	static const struct {
+		enum model_authority authority;
+		enum model_deploy deploy;
+		const char *take_over, *followed;
+		bool leaves;
+	} cases[] = {
+		{MODEL_AUTHORITY_FOLLOWING, MODEL_DEPLOY_EXTERNAL, "a", "a", true},
+		{MODEL_AUTHORITY_FOLLOWING, MODEL_DEPLOY_EXTERNAL, "a", NULL, true},
+		{MODEL_AUTHORITY_FOLLOWING, MODEL_DEPLOY_EXTERNAL, "a", "b", false},
+		{MODEL_AUTHORITY_FOLLOWING, MODEL_DEPLOY_EXTERNAL, NULL, "a", false},
+		{MODEL_AUTHORITY_FOLLOWING, MODEL_DEPLOY_MANAGED, "a", "a", false},
+		{MODEL_AUTHORITY_SELF, MODEL_DEPLOY_EXTERNAL, "a", "a", false},
+		{MODEL_AUTHORITY_FROZEN, MODEL_DEPLOY_EXTERNAL, "a", "a", false},
+		{MODEL_AUTHORITY_RETIRED, MODEL_DEPLOY_EXTERNAL, "a", "a", false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const struct model_cluster c = {.authority = cases[i].authority,
+			.deploy = cases[i].deploy,
+			.take_over = cases[i].take_over,
+			.followed_uid = cases[i].followed};
+
+		cr_expect_eq(model_cluster_leaves_trustee(&c), cases[i].leaves, "%zu", i);
+	}
 }
 
 Test(model_cluster, of_two_that_know_each_other_one_yields)

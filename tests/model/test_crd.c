@@ -139,6 +139,7 @@ static const char *const cluster_fields[] = {
 	"trustee/plaintext",
 	"trustee/guard",
 	"trustee/window",
+	"trustee/takeOver",
 	"authority",
 	"epoch",
 	"follow/kubeconfigSecret",
@@ -369,7 +370,7 @@ Test(model_crd, cluster_reasons_are_those_of_the_crd)
 	uses[CLUSTER_PEER_UNKNOWN].types |= IN(CLUSTER_REGISTRATION_OPEN);
 	uses[CLUSTER_REFUSED].types |= IN(CLUSTER_INSTALLED) | IN(CLUSTER_REGISTRATION_OPEN);
 	uses[CLUSTER_RETIRED].types |= IN(CLUSTER_INSTALLED);
-	uses[CLUSTER_CONFLICT].types |= IN(CLUSTER_AUTHORITY);
+	uses[CLUSTER_CONFLICT].types |= IN(CLUSTER_AUTHORITY) | IN(CLUSTER_TRUSTEE_SYNCED);
 	assert_reasons("trustedexecutionclusters.yaml", model_cluster_cond_types, CLUSTER_N_CONDS,
 		uses, CLUSTER_N_REASONS);
 }

@@ -108,6 +108,8 @@ struct model_cluster {
 	enum model_deploy deploy;
 	enum model_delivery delivery;
 	int window; /* keys in flight per Trustee; 0: default, differs by Trustee */
+	/* uid of the cluster that this one may replace at Trustee; NULL: none */
+	const char *take_over;
 	enum model_isolation isolation;
 	enum model_plaintext plaintext;
 	/* While something is lost (below): from the mirror, since this is what runs. */
@@ -200,6 +202,8 @@ static inline const char *model_cluster_peer(const struct model_cluster *c)
 
 	return c->follow_secret && !over ? c->followed_uid : NULL;
 }
+/* Tell whether another cluster administers the primary Trustee of c as long as c follows it. */
+bool model_cluster_leaves_trustee(const struct model_cluster *c);
 /* Tell whether c must stop deciding, because its peer decides with a later epoch. Of two that
  * decide with the same epoch, exactly one must stop if both know each other; otherwise the one that
  * knows the other. */
