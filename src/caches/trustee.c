@@ -20,9 +20,11 @@ bool caches_trustee_is_left(const struct caches *s)
 
 bool caches_trustee_is_administered(const struct caches *s)
 {
+	const struct model_cluster *c = caches_cluster(s);
+
 	/* The ConfigMap that remembers external servers is removed when they are clean. */
-	return caches_cluster(s) || caches_cluster_unknown(s) || caches_trustee_is_left(s) ||
-	       !k8s_cache_filled(s->configmaps) ||
+	return (c && !model_cluster_leaves_trustee(c)) || caches_cluster_unknown(s) ||
+	       caches_trustee_is_left(s) || !k8s_cache_filled(s->configmaps) ||
 	       k8s_cache_find(s->configmaps, CACHES_TRUSTEE_MEMORY);
 }
 

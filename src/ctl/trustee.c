@@ -12,8 +12,8 @@
  * The memory is ConfigMap tec-trustees: servers that the cluster object does not own. A server is
  * added before it gets a transport, and removed after it left the list. Nothing else reads or
  * writes the ConfigMap. Its text is an array of
- * {"address","adminSecret","caSecret","primary","httpsOnly"}, sorted by address, so that equal
- * memories have equal text.
+ * {"address","adminSecret","caSecret","primary","httpsOnly","cluster"}, sorted by address, so that
+ * equal memories have equal text. cluster is the uid in the server's sentinel.
  */
 #include "config.h"
 
@@ -39,6 +39,7 @@
 #define MEMORY_FILE   "trustees.json"
 #define MEMBER_MAX    65536 /* bytes of base64 in one member of a Secret */
 #define LEAVING_MS    2000  /* polling interval until an unwanted server holds none of our keys */
+#define RELEASE_MS    60000 /* longest wait until such a server does not name our cluster */
 
 /* How many values are sent at a time, unless spec.trustee.window is set. */
 #define WINDOW_OURS   32 /* LocalFs, or the store of this process */
@@ -63,9 +64,12 @@ struct trustee_bytes {
 
 struct trustee_server {
 	struct trustee_server *next;
+	const struct ctl_trustee *of; /* borrowed: whose list it is in */
 	struct trustee_desc desc;
-	char *cluster_uid; /* owned */
-	bool wanted;       /* the served cluster names it */
+	char *cluster_uid;    /* owned; "": unknown, as no cluster wants it */
+	char *earlier_uid;    /* owned: of the cluster before it in this namespace; NULL: none */
+	bool wanted;          /* the served cluster names it */
+	uint64_t released_ms; /* boot clock: since when it is to be released; 0: it is not */
 	struct trustee_bytes admin, ca;
 	bool admin_ours;       /* of the own Trustee: this operator announced the admin key */
 	struct kbs_push *push; /* owned; NULL with delivery by volumes */
@@ -82,6 +86,7 @@ struct ctl_trustee {
 	bool on;
 	bool has_policies;              /* kbs_sync has the policies */
 	unsigned window;                /* spec.trustee.window; 0: the default of each server */
+	char *take_over;                /* owned: spec.trustee.takeOver; NULL: unset */
 	bool memory_known;              /* read, or found missing, since the start */
 	bool adopt;                     /* memory was just read: add its servers to the list */
 	struct trustee_server *servers; /* owned list */
@@ -180,6 +185,12 @@ static bool desc_is_here(const struct ctl_env *env, const struct trustee_desc *d
 	return d->primary && !d->volumes && env->kbs_in_process;
 }
 
+/* The store is of this operator alone: it deploys the server, or is the server. */
+static bool desc_is_ours(const struct ctl_env *env, const struct trustee_desc *d)
+{
+	return d->owned || desc_is_here(env, d);
+}
+
 /* The connection inside this process needs no encryption. */
 static bool desc_is_plain(const struct ctl_env *env, const struct trustee_desc *d)
 {
@@ -260,8 +271,9 @@ static bool desc_place(const struct ctl_env *env, const struct model_cluster *c,
 
 /* ---- memory */
 
-/* The text may come from another client: every member may be missing or of another type. */
-static bool memory_desc(const char *json, unsigned i, struct trustee_desc *out)
+/* The text may come from another client: every member may be missing or of another type. The caller
+ * frees *cluster_uid, which is "" in memories of older versions. */
+static bool memory_desc(const char *json, unsigned i, struct trustee_desc *out, char **cluster_uid)
 {
 	cleanup_json struct json_object *a = NULL;
 	struct err ignored = ERR_INIT;
@@ -279,6 +291,7 @@ static bool memory_desc(const char *json, unsigned i, struct trustee_desc *out)
 	out->admin_secret = xstrdup(json_get_str(o, "adminSecret"));
 	out->primary = json_get_bool(o, "primary", false);
 	out->https_only = json_get_bool(o, "httpsOnly", false);
+	*cluster_uid = xstrdup(json_get_str(o, "cluster") ? json_get_str(o, "cluster") : "");
 	return true;
 }
 
@@ -310,6 +323,7 @@ static char *text_of(const struct trustee_server *servers)
 		json_add_bool(o, "primary", v[i]->desc.primary);
 		if (v[i]->desc.https_only)
 			json_add_bool(o, "httpsOnly", true);
+		json_add_str(o, "cluster", v[i]->cluster_uid);
 		json_push(a, o);
 	}
 	return json_text(a);
@@ -374,6 +388,7 @@ static void server_close(const struct ctl_trustee *c, struct trustee_server *s)
 	bytes_fini(&s->ca);
 	free(steal_ptr(&s->connected_as));
 	free(steal_ptr(&s->reason));
+	s->released_ms = 0;
 }
 
 /* Values declared for it are no longer sent; other servers are not affected. */
@@ -388,6 +403,7 @@ static void list_drop(struct ctl_trustee *c, struct trustee_server *s)
 	server_close(c, s);
 	desc_fini(&s->desc);
 	free(s->cluster_uid);
+	free(s->earlier_uid);
 	free(s);
 }
 
@@ -404,29 +420,43 @@ static bool each_revoked(
 	return true;
 }
 
+/* Whether the server's sentinel may be replaced although it names another cluster. A Frozen
+ * one hands over: spec may name its peer since an earlier promotion in the other direction. */
+static bool may_replace(void *server, const char *cluster_uid)
+{
+	const struct trustee_server *s = server;
+	const struct caches *caches = s->of->env->caches;
+	const struct model_cluster *served = caches_cluster(caches);
+
+	if (!*s->cluster_uid || str_eq(cluster_uid, s->earlier_uid))
+		return true;
+	return served && s->wanted && str_eq(cluster_uid, served->take_over) &&
+	       caches_cluster_authority(caches) != MODEL_AUTHORITY_FROZEN;
+}
+
 /* Another owner's Trustee may use LocalJson storage, which silently loses or corrupts keys that are
  * written at the same time. */
 static unsigned window_of(const struct ctl_trustee *c, const struct trustee_server *s)
 {
 	if (c->window)
 		return c->window;
-	return s->desc.owned || desc_is_here(c->env, &s->desc) ? WINDOW_OURS : WINDOW_OTHERS;
+	return desc_is_ours(c->env, &s->desc) ? WINDOW_OURS : WINDOW_OTHERS;
 }
 
 /* With delivery by volumes there is no push; ctl/cluster confirms to kbs_sync instead. */
-static void server_open(struct ctl_trustee *c, struct trustee_server *s, const char *cluster_uid)
+static void server_open(struct ctl_trustee *c, struct trustee_server *s)
 {
 	const struct kbs_push_conf conf = {.target = s->name,
-		.cluster_uid = cluster_uid,
+		.cluster_uid = s->cluster_uid,
 		.read_back = true,
 		.window = window_of(c, s),
 		.repeat_revoked_ms = c->env->repeat_revoked_ms,
 		/* The store of this process is that of the API: both are restored together. */
 		.each_revoked = desc_is_here(c->env, &s->desc) ? NULL : each_revoked,
-		.revoked_arg = c};
+		.revoked_arg = c,
+		.may_replace = desc_is_ours(c->env, &s->desc) ? NULL : may_replace,
+		.replace_arg = s};
 
-	free(s->cluster_uid);
-	s->cluster_uid = xstrdup(cluster_uid);
 	s->is_target = s->desc.volumes;
 	if (s->is_target)
 		kbs_sync_target_add(c->env->caches->sync, s->name);
@@ -441,7 +471,8 @@ static void tell_left(const struct ctl_trustee *c, const char *name)
 {
 	const struct model_cluster *served = caches_cluster(c->env->caches);
 
-	if (!served)
+	if (!served ||
+		(model_cluster_leaves_trustee(served) && str_eq(name, ctl_primary_target(served))))
 		return;
 	log_warn(NULL, "Trustee was removed from spec and may still hold keys", "trustee=%s",
 		log_esc(name));
@@ -453,9 +484,20 @@ static void tell_left(const struct ctl_trustee *c, const char *name)
 		name);
 }
 
-/* Add or update a server. cluster_uid NULL: no cluster wants it, it is only kept. */
+/* Set the cluster of a server. The one before it was of this operator, too, so its sentinel may be
+ * replaced. */
+static void server_name(struct trustee_server *s, const char *cluster_uid)
+{
+	if (str_eq(s->cluster_uid, cluster_uid))
+		return;
+	free(s->earlier_uid);
+	s->earlier_uid = s->cluster_uid;
+	s->cluster_uid = xstrdup(cluster_uid);
+}
+
+/* Add or update a server. wanted false: no cluster wants it, it is only kept. */
 static void server_want(struct ctl_trustee *c, const char *name, struct trustee_desc *take_desc,
-	const char *cluster_uid)
+	const char *cluster_uid, bool wanted)
 {
 	struct trustee_server *s = list_find(c, name);
 	unsigned n = 0;
@@ -471,10 +513,11 @@ static void server_want(struct ctl_trustee *c, const char *name, struct trustee_
 	if (!s) {
 		s = xcalloc(1, sizeof(*s) + strlen(name) + 1);
 		memcpy(s->name, name, strlen(name));
+		s->of = c;
 		s->next = c->servers;
 		c->servers = s;
-	} else if (!desc_same(&s->desc, take_desc) ||
-		   (cluster_uid && !str_eq(s->cluster_uid, cluster_uid))) {
+	} else if (!desc_same(&s->desc, take_desc) || !str_eq(s->cluster_uid, cluster_uid) ||
+		   s->released_ms) {
 		/* Another server, or one of another cluster, with the same name: earlier
 		 * confirmations no longer count. */
 		if (!s->desc.owned && take_desc->owned)
@@ -483,9 +526,10 @@ static void server_want(struct ctl_trustee *c, const char *name, struct trustee_
 	}
 	desc_fini(&s->desc);
 	s->desc = *take_desc;
-	s->wanted = cluster_uid != NULL;
+	s->wanted = wanted;
+	server_name(s, cluster_uid);
 	if (!s->push && !s->is_target)
-		server_open(c, s, cluster_uid ? cluster_uid : "");
+		server_open(c, s);
 }
 
 /* Tell whether a server that no cluster names any more may still hold our keys. */
@@ -507,34 +551,65 @@ static bool may_hold(const struct ctl_trustee *c, const struct trustee_server *s
 	return declared || revoking;
 }
 
-/* Update the settings of all servers: the policies and the window. Without a cluster, the last
- * policies stay; after a start, the stricter ones are assumed. */
+/* Update the settings of all servers: the policies, the window, and which other cluster is replaced.
+ * Without a cluster, the last policies stay; after a start, the stricter ones are assumed. */
 static void want_settings(struct ctl_trustee *c, const struct model_cluster *served)
 {
 	static const struct model_cluster none = {.isolation = MODEL_ISOLATION_PER_MACHINE};
 	const struct model_cluster *of = served ? served : &none;
+	bool replaces;
 
 	if (served || !c->has_policies)
 		kbs_sync_policies(c->env->caches->sync, render_trustee_attestation_policy(of),
 			render_trustee_resource_policy(of),
 			of->isolation == MODEL_ISOLATION_SHARED);
 	c->has_policies = true;
-	if (!served || served->extended_lost || c->window == (unsigned)served->window)
+	if (!served || served->extended_lost)
 		return;
+	replaces = !str_eq(c->take_over, served->take_over);
 	c->window = (unsigned)served->window;
-	for (struct trustee_server *s = c->servers; s; s = s->next)
-		if (s->push)
-			kbs_push_set_window(s->push, window_of(c, s));
+	free(c->take_over);
+	c->take_over = xstrdup(served->take_over);
+	for (struct trustee_server *s = c->servers; s; s = s->next) {
+		if (!s->push)
+			continue;
+		kbs_push_set_window(s->push, window_of(c, s));
+		if (replaces) /* asks may_replace() again */
+			kbs_push_probe(s->push);
+	}
 }
 
-/* Servers that spec does not name keep wanted == false, and are dropped once they hold nothing. */
+/* Servers that spec does not name keep wanted == false, and are dropped once they hold nothing. Number
+ * 0, the primary, may be left to the cluster that is followed. */
 static void want_by_spec(struct ctl_trustee *c, const struct model_cluster *served)
 {
 	struct trustee_desc d;
 	const char *name;
 
-	for (unsigned i = 0; desc_of_cluster(served, i, &d, &name); i++)
-		server_want(c, name, &d, served->obj.uid);
+	for (unsigned i = model_cluster_leaves_trustee(served);
+		desc_of_cluster(served, i, &d, &name); i++)
+		server_want(c, name, &d, served->obj.uid, true);
+}
+
+/* Take the servers of an earlier process into the list: those that no cluster names, and those that
+ * spec may have lost. Of the others, only the cluster that administered them is needed. */
+static void adopt(struct ctl_trustee *c, const struct model_cluster *served, bool lost)
+{
+	struct trustee_desc d;
+	char *uid;
+
+	for (unsigned i = 0; memory_desc(c->memory, i, &d, &uid); i++) {
+		struct trustee_server *s = list_find(c, d.address);
+
+		if (s && !s->earlier_uid && !str_eq(uid, s->cluster_uid))
+			s->earlier_uid = steal_ptr(&uid);
+		if (!s && d.address && d.admin_secret && (!served || lost))
+			server_want(
+				c, d.address, &d, served ? served->obj.uid : uid, served != NULL);
+		else
+			desc_fini(&d);
+		free(uid);
+	}
 }
 
 /* Update the list from spec and memory. A spec that lost fields may have lost servers, or which
@@ -554,12 +629,8 @@ static void list_update(void *trustee)
 	if (served && !lost)
 		want_by_spec(c, served);
 	/* Servers from memory are added only after a start: later the list is more recent. */
-	for (unsigned i = 0; c->adopt && (!served || lost) && memory_desc(c->memory, i, &d); i++) {
-		if (!d.address || !d.admin_secret || list_find(c, d.address))
-			desc_fini(&d);
-		else
-			server_want(c, d.address, &d, served ? served->obj.uid : NULL);
-	}
+	if (c->adopt)
+		adopt(c, served, lost);
 	c->adopt = false;
 	for (struct trustee_server *s = c->servers; s; s = s->next)
 		has_primary |= s->desc.primary;
@@ -568,7 +639,7 @@ static void list_update(void *trustee)
 	if (!served && !c->servers && caches_trustee_is_left(c->env->caches)) {
 		/* Its cluster may have been deleted before this process started. */
 		d = (struct trustee_desc){.primary = true, .owned = true};
-		server_want(c, "kbs-service", &d, NULL);
+		server_want(c, "kbs-service", &d, "", false);
 	}
 	for (struct trustee_server *s = c->servers; s; s = s->next)
 		ctl_runner_wake(c->runner, s->name);
@@ -859,6 +930,23 @@ static void on_read(void *arg, const struct err *err, const struct k8s_result *r
 	ctl_act_end(a, err->kind == ERR_NOT_FOUND ? &(const struct err)ERR_INIT : err, NULL);
 }
 
+/* Once everything is taken back from a server that no cluster wants, its sentinel must no longer name
+ * ours: another cluster may be waiting. A server that is gone is not waited for. */
+static bool is_releasing(const struct ctl_trustee *c, struct trustee_server *s)
+{
+	size_t declared, confirmed, revoking;
+	uint64_t now = clock_boot_ms();
+
+	kbs_sync_counts(c->env->caches->sync, &declared, &confirmed, &revoking);
+	if (s->wanted || !s->push || desc_is_ours(c->env, &s->desc) || declared || revoking)
+		return false;
+	if (!s->released_ms) {
+		s->released_ms = now;
+		kbs_push_release(s->push);
+	}
+	return !kbs_push_is_released(s->push) && now - s->released_ms < RELEASE_MS;
+}
+
 /* Most acts change memory only and complete at once; reading a Secret is the only request. */
 static struct queue_next step_server(struct ctl_trustee *c, struct trustee_server *s)
 {
@@ -876,6 +964,7 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 		s->admin_ours =
 			model_cluster_announces(served, s->desc.admin_secret, s->admin.content);
 	view_look(c, s, &l);
+	l.v.wanted = l.v.wanted || is_releasing(c, s);
 	d = ctl_trustee_decide(&l.v);
 	switch (d) {
 	case CTL_TRUSTEE_READ_ADMIN:
@@ -896,7 +985,7 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 		tell(s, strbuf_str(&l.why));
 		break;
 	case CTL_TRUSTEE_DROP:
-		if (!s->desc.owned)
+		if (!s->desc.owned && !s->released_ms)
 			tell_left(c, s->name);
 		ctl_runner_forget(c->runner, s->name);
 		list_drop(c, s);
@@ -1024,6 +1113,7 @@ void ctl_trustee_on(struct ctl_trustee *c)
 void ctl_trustee_off(struct ctl_trustee *c)
 {
 	c->on = c->has_policies = false;
+	free(steal_ptr(&c->take_over));
 	ctl_runner_off(c->runner);
 	defer_cancel(&c->look);
 	ctl_acts_clear(&c->acts);
@@ -1079,6 +1169,11 @@ const char *ctl_trustee_why(const struct kbs_sync *sync, struct strbuf *out)
 			strbuf_adds(out, t.text);
 		else if (t.error && t.state == KBS_TARGET_REFUSED)
 			strbuf_addf(out, "it rejects updates: %s.", t.error);
+		else if (t.error && t.state == KBS_TARGET_CONFLICT)
+			strbuf_addf(out,
+				"%s, so nothing is sent. Use another Trustee for one of the two clusters; or, to replace the "
+				"other cluster there, set spec.trustee.takeOver to its UID.",
+				t.error);
 		else if (t.error)
 			strbuf_addf(out, "%s.", t.error);
 		else if (t.state == KBS_TARGET_POPULATING)

@@ -11,6 +11,7 @@
 #include "ctl/followed.h"
 #include "tec/base/clock.h"
 #include "tec/base/uuid.h"
+#include "tec/kbs/push.h"
 #include "tec/model/ak.h"
 #include "pcr/pcr_events.h"
 #include "tec/model/configmap.h"
@@ -834,4 +835,115 @@ Test(ctl_follow, decide_copies_an_image_in_order)
 	v.may_take = false;
 	IS(NOTHING);
 #undef IS
+}
+
+/* ---- one external Trustee for both */
+
+#define ONE_TRUSTEE "\"trustee\":{\"deploy\":\"External\""
+
+static void merge_spec(struct world *of, const char *spec)
+{
+	cleanup_free char *text = xasprintf("{\"spec\":{%s}}", spec);
+
+	fake_api_merge(of->api, &kobj_cluster, NS, "tec", text);
+}
+
+static bool is_filled_by(struct world *of)
+{
+	return strstr(fake_kbs_value(kbs, KBS_SENTINEL),
+		       world_str(of, &kobj_cluster, "tec", "metadata/uid")) != NULL;
+}
+
+static const char *synced_of(struct world *of)
+{
+	return world_reason(of, &kobj_cluster, "tec", "TrusteeSynced");
+}
+
+static size_t kbs_writes(void)
+{
+	return fake_kbs_requests(kbs) - fake_kbs_count(kbs, "GET", NULL);
+}
+
+/* The source fills the Trustee, and w follows it. */
+static void share_trustee(void)
+{
+	cleanup_free char *spec = NULL;
+
+	src.kbs = kbs;
+	admin_key("trustee-auth");
+	fake_api_put(src.api, &kobj_secret, NS,
+		json_object_to_json_string(world_get(&w, &kobj_secret, "trustee-auth")));
+	merge_spec(&src, ONE_TRUSTEE "}");
+	source_with_nodes();
+	cr_assert_str_eq(synced_of(&src), "Synced");
+	cr_assert(resource(ID_A));
+	put_config("token: t");
+	spec = xasprintf("{" ADDRESS
+			 ",\"authority\":\"Following\",\"follow\":{\"kubeconfigSecret\":"
+			 "\"source\"}," ONE_TRUSTEE ",\"takeOver\":\"%s\"}}",
+		world_str(&src, &kobj_cluster, "tec", "metadata/uid"));
+	fake_kbs_forget(kbs);
+	world_cluster(&w, "tec", spec);
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+}
+
+Test(ctl_follow, one_trustee_is_left_to_the_cluster_that_is_followed)
+{
+	share_trustee();
+	in_step();
+	cr_assert_str_eq(root_of(&w, ID_A), root_of(&src, ID_A));
+	cr_assert_eq(kbs_sync_targets(w.life->caches.sync), 0);
+	cr_assert_eq(kbs_writes(), 0);
+	cr_assert(is_filled_by(&src));
+	cr_assert_str_eq(synced(), "NotAvailable");
+	cr_assert(strstr(synced_message(), "The cluster that this one follows"), "%s",
+		synced_message());
+	/* What the source deletes goes here, too, without a word of Trustee. */
+	fake_api_delete(src.api, &kobj_machine, NS, "a");
+	world_run(&w, 60000);
+	cr_assert_null(world_get(&src, &kobj_machine, "a"));
+	cr_assert_null(resource(ID_A));
+	cr_assert_null(world_get(&w, &kobj_machine, "a"));
+	in_step();
+	/* And nothing is sent after a restart, or while the Trustee is empty. */
+	fake_kbs_forget(kbs);
+	world_kill(&w);
+	world_kill(&src);
+	fake_kbs_lose_store(kbs);
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert_eq(fake_kbs_requests(kbs), 0);
+}
+
+Test(ctl_follow, one_trustee_moves_with_each_promotion)
+{
+	share_trustee();
+	for (int epoch = 1; epoch <= 3; epoch++) {
+		struct world *from = epoch % 2 ? &src : &w, *to = epoch % 2 ? &w : &src;
+		cleanup_free char
+			*takes = xasprintf("\"authority\":\"Self\",\"epoch\":%d", epoch),
+			*swaps = xasprintf(
+				"\"authority\":\"Following\",\"trustee\":{\"takeOver\":\"%s\"}",
+				world_str(to, &kobj_cluster, "tec", "metadata/uid"));
+
+		merge_spec(from, "\"authority\":\"Frozen\"");
+		world_run(&w, 20000);
+		cr_assert(is_filled_by(from), "%d", epoch);
+		merge_spec(to, takes);
+		world_run(&w, 30000);
+		cr_assert(is_filled_by(to), "%d", epoch);
+		cr_assert_str_eq(synced_of(to), "Synced", "%d", epoch);
+		/* The one that gave it away does not take it back, whatever its spec says. */
+		cr_assert_str_eq(synced_of(from), "Conflict", "%d", epoch);
+		cr_assert_eq(world_events(from, "TrusteeLeft"), 0);
+		merge_spec(from, swaps);
+		world_run(&w, 30000);
+		cr_assert_str_eq(synced_of(from), "NotAvailable", "%d", epoch);
+		cr_assert_eq(world_events(from, "TrusteeLeft"), 0);
+		fake_kbs_forget(kbs);
+		world_run(&w, 60000);
+		cr_assert_eq(kbs_writes(), 0, "%d", epoch);
+		cr_assert(resource(ID_A), "%d", epoch);
+	}
 }

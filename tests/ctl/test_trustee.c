@@ -493,6 +493,180 @@ Test(ctl_trustee, its_own_one_under_a_new_address_is_one)
 
 /* ---- what is said of them */
 
+/* ---- a Trustee that another cluster administers */
+
+#define OTHER_UID "0a1b2c3d-1111-4222-8333-444455556666"
+#define THIRD_UID "0a1b2c3d-1111-4222-8333-000000000003"
+
+static void is_others(void)
+{
+	fake_kbs_put_value(kbs, KBS_SENTINEL,
+		"{\"cluster\":\"" OTHER_UID "\",\"session\":\"\",\"sum\":\"00\"}");
+}
+
+/* Tell whether the stored sentinel names this cluster; "": no cluster. */
+static bool sentinel_names(const char *uid)
+{
+	cleanup_free char *text = xasprintf("\"cluster\":\"%s\"", uid);
+
+	return strstr(fake_kbs_value(kbs, KBS_SENTINEL), text) != NULL;
+}
+
+static size_t kbs_writes(void)
+{
+	return fake_kbs_requests(kbs) - fake_kbs_count(kbs, "GET", NULL);
+}
+
+Test(ctl_trustee, anothers_trustee_is_left_alone_until_spec_takes_it_over)
+{
+	admin_key("trustee-auth");
+	is_others();
+	install(EXTERNAL);
+	join(20000);
+	cr_assert_str_eq(synced(), "Conflict");
+	cr_assert_str_eq(world_cond(&w, &kobj_cluster, "tec", "TrusteeSynced"), "False");
+	cr_assert(strstr(synced_message(), "far.example:8443"));
+	cr_assert(strstr(synced_message(), OTHER_UID));
+	cr_assert(strstr(synced_message(), "spec.trustee.takeOver"));
+	cr_assert_eq(world_events(&w, OTHER_UID), 1);
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Delivered"), "False");
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"trustee\":{\"takeOver\":\"" THIRD_UID "\"}}}");
+	world_run(&w, 60000);
+	cr_assert_str_eq(synced(), "Conflict");
+	cr_assert_eq(kbs_writes(), 0);
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"trustee\":{\"takeOver\":\"" OTHER_UID "\"}}}");
+	world_run(&w, 5000);
+	cr_assert_str_eq(synced(), "Synced");
+	cr_assert(resource(ID_A));
+	cr_assert_eq(world_events(&w, OTHER_UID), 1);
+	/* The other one goes on, and takes it back. */
+	is_others();
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"trustee\":{\"takeOver\":\"" THIRD_UID "\"}}}");
+	world_run(&w, 20000);
+	cr_assert_str_eq(synced(), "Conflict");
+	cr_assert_eq(world_events(&w, OTHER_UID), 2);
+}
+
+/* A key that may still be there is not forgotten, and cannot be revoked. */
+Test(ctl_trustee, in_a_conflict_a_machine_waits_for_its_end)
+{
+	admin_key("trustee-auth");
+	install(EXTERNAL);
+	join(20000);
+	is_others();
+	world_run(&w, 20000);
+	fake_api_delete(w.api, &kobj_machine, NS, "a");
+	world_run(&w, 60000);
+	cr_assert(world_get(&w, &kobj_machine, "a"));
+	cr_assert(resource(ID_A));
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"trustee\":{\"takeOver\":\"" OTHER_UID "\"}}}");
+	world_run(&w, 20000);
+	cr_assert_null(world_get(&w, &kobj_machine, "a"));
+	cr_assert_null(resource(ID_A));
+}
+
+static void arm_in_process(void)
+{
+	w.life->env.kbs_in_process = true;
+}
+
+Test(ctl_trustee, its_own_trustee_and_broker_know_no_other_cluster)
+{
+	is_others();
+	install(SPEC);
+	cr_assert_str_eq(synced(), "Synced");
+	is_others();
+	world_run(&w, 30000);
+	cr_assert_str_eq(synced(), "Synced");
+	world_kill(&w);
+	is_others();
+	w.arm = arm_in_process;
+	fake_api_delete(w.api, &kobj_cluster, NS, "tec");
+	install(EXTERNAL);
+	cr_assert_str_eq(synced(), "Synced");
+}
+
+static const char *uid_of_cluster(void)
+{
+	return world_str(&w, &kobj_cluster, "tec", "metadata/uid");
+}
+
+Test(ctl_trustee, a_cluster_made_again_goes_on_at_its_external_trustee)
+{
+	cleanup_free char *first = NULL;
+
+	admin_key("trustee-auth");
+	install(EXTERNAL);
+	first = xstrdup(uid_of_cluster());
+	cr_assert(sentinel_names(first));
+	/* A Machine that stays: not everything is taken back. */
+	world_machine(&w, "a", ID_A, NULL);
+	world_ak(&w, "key", test_pem[0], ID_A, NULL);
+	world_run(&w, 20000);
+	fake_api_delete(w.api, &kobj_cluster, NS, "tec");
+	world_run(&w, 20000);
+	cr_assert(sentinel_names(first));
+	world_cluster(&w, "tec", EXTERNAL);
+	world_run(&w, 30000);
+	cr_assert_str_eq(synced(), "Synced");
+	cr_assert(sentinel_names(uid_of_cluster()));
+	cr_assert_not(sentinel_names(first));
+	/* The same while no operator runs. */
+	world_kill(&w);
+	fake_api_delete(w.api, &kobj_cluster, NS, "tec");
+	world_cluster(&w, "tec", EXTERNAL);
+	world_boot(&w, NULL);
+	world_run(&w, 30000);
+	cr_assert_str_eq(synced(), "Synced");
+	cr_assert(sentinel_names(uid_of_cluster()));
+}
+
+Test(ctl_trustee, a_deleted_cluster_leaves_its_external_trustee_to_the_next_one)
+{
+	cleanup_free char *first = NULL;
+
+	admin_key("trustee-auth");
+	install(EXTERNAL);
+	first = xstrdup(uid_of_cluster());
+	join(20000);
+	cr_assert(resource(ID_A));
+	fake_api_delete(w.api, &kobj_cluster, NS, "tec");
+	world_run(&w, 10000);
+	cr_assert(sentinel_names(first), "it still holds a key");
+	fake_api_delete(w.api, &kobj_machine, NS, "a");
+	world_run(&w, 20000);
+	cr_assert_null(resource(ID_A));
+	cr_assert(sentinel_names(""));
+	cr_assert_null(world_get(&w, &kobj_configmap, "tec-trustees"));
+	world_run(&w, 60000);
+	cr_assert(sentinel_names(""));
+}
+
+/* The process ends at any time of it. */
+Test(ctl_trustee, a_restart_does_not_forget_to_leave_it)
+{
+	for (uint64_t ms = 0; ms < 6000; ms += 400) {
+		admin_key("trustee-auth");
+		install(EXTERNAL);
+		join(20000);
+		fake_api_delete(w.api, &kobj_cluster, NS, "tec");
+		fake_api_delete(w.api, &kobj_machine, NS, "a");
+		world_run(&w, ms);
+		world_kill(&w);
+		world_boot(&w, NULL);
+		world_run(&w, 30000);
+		cr_assert(sentinel_names(""), "after %u ms: %s", (unsigned)ms,
+			fake_kbs_value(kbs, KBS_SENTINEL));
+		cr_assert_null(world_get(&w, &kobj_configmap, "tec-trustees"));
+		nodes_down();
+		up();
+	}
+}
+
 Test(ctl_trustee_text, names_each_that_is_not_in_sync_and_why)
 {
 	static const struct {
@@ -508,6 +682,9 @@ Test(ctl_trustee_text, names_each_that_is_not_in_sync_and_why)
 			"Trustee at x: policies, values and keys are being sent."},
 		{KBS_TARGET_REFUSED, "HTTP 401 AdminAuthAccess", NULL,
 			"Trustee at x: it rejects updates: HTTP 401 AdminAuthAccess."},
+		{KBS_TARGET_CONFLICT, "the cluster with uid u administers it", NULL,
+			"Trustee at x: the cluster with uid u administers it, so nothing is sent. Use another Trustee for "
+			"one of the two clusters; or, to replace the other cluster there, set spec.trustee.takeOver to its UID."},
 		{KBS_TARGET_IN_SYNC, NULL, NULL, "Changes are being sent to Trustee."},
 	};
 	struct kbs_sync *s = kbs_sync_new();

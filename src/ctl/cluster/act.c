@@ -86,6 +86,7 @@ static void post_events(struct ctl_cluster *c, const struct ctl_act *a, const st
 {
 	static const char *const actions[CLUSTER_N_CONDS] = {
 		[CLUSTER_INSTALLED] = "Install",
+		[CLUSTER_TRUSTEE_SYNCED] = "Administer",
 		[CLUSTER_REGISTRATION_OPEN] = "Register",
 		[CLUSTER_KEYS_ISOLATED] = "Isolate",
 		[CLUSTER_AUTHORITY] = "Decide",
@@ -149,6 +150,9 @@ static unsigned events_of(const struct cluster_look *l)
 			(q->from == CLUSTER_N_REASONS ||
 				str_eq(have[q->cond].reason, model_cluster_reason(q->from))))
 			mask &= ~(1u << q->cond);
+	/* Trustee comes and goes; only a conflict stays until somebody acts. */
+	if (!str_eq(l->want[CLUSTER_TRUSTEE_SYNCED].reason, model_cluster_reason(CLUSTER_CONFLICT)))
+		mask &= ~(1u << CLUSTER_TRUSTEE_SYNCED);
 	for (int i = 0; i < CLUSTER_N_CONDS; i++)
 		if ((i == CLUSTER_REGISTRATION_OPEN || i == CLUSTER_AUTHORITY) &&
 			have[i].status == KOBJ_COND_ABSENT && l->want[i].status == KOBJ_COND_TRUE)

@@ -321,11 +321,18 @@ static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 		CLUSTER_WANT(l, t, false, CLUSTER_NOT_AVAILABLE, "This cluster is not served.");
 		return;
 	}
+	if (!caches_trustee_is_administered(c->env->caches)) {
+		CLUSTER_WANT(l, t, false, CLUSTER_NOT_AVAILABLE,
+			"The cluster that this one follows administers Trustee at %s. Nothing is sent until this one is promoted.",
+			ctl_primary_target(l->c));
+		return;
+	}
 	kbs_sync_counts(c->env->caches->sync, &declared, &confirmed, &revoking);
 	state = kbs_sync_state(c->env->caches->sync);
 	synced = state == KBS_TARGET_IN_SYNC && confirmed == declared && revoking == 0;
 	r = synced                                                          ? CLUSTER_SYNCED
 	    : state == KBS_TARGET_REFUSED                                   ? CLUSTER_REFUSED
+	    : state == KBS_TARGET_CONFLICT                                  ? CLUSTER_CONFLICT
 	    : state == KBS_TARGET_POPULATING || state == KBS_TARGET_IN_SYNC ? CLUSTER_POPULATING
 									    : CLUSTER_NOT_AVAILABLE;
 	/* The record of revocations overflowed within the time that it covers: an older backup of
