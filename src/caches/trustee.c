@@ -18,12 +18,17 @@ bool caches_trustee_is_left(const struct caches *s)
 	return d && (d->obj.unreadable || d->owner_uid || d->render_hash);
 }
 
-bool caches_trustee_is_administered(const struct caches *s)
+bool caches_trustee_is_followed(const struct caches *s)
 {
 	const struct model_cluster *c = caches_cluster(s);
 
+	return c && !s->kbs_in_process && model_cluster_leaves_trustee(c);
+}
+
+bool caches_trustee_is_administered(const struct caches *s)
+{
 	/* The ConfigMap that remembers external servers is removed when they are clean. */
-	return (c && !model_cluster_leaves_trustee(c)) || caches_cluster_unknown(s) ||
+	return (caches_cluster(s) && !caches_trustee_is_followed(s)) || caches_cluster_unknown(s) ||
 	       caches_trustee_is_left(s) || !k8s_cache_filled(s->configmaps) ||
 	       k8s_cache_find(s->configmaps, CACHES_TRUSTEE_MEMORY);
 }

@@ -367,7 +367,6 @@ static void set_env(struct parts *p, struct k8s_transport *api)
 		.follow_connect = connect_to_api,
 		.follow_connect_arg = p,
 		.kbs_url = p->options->kbs_url,
-		.kbs_in_process = p->embedded != NULL,
 		.standalone = p->standalone != NULL,
 		.repeat_revoked_ms = p->options->leader_elect ? REPEAT_REVOKED_MS : 0,
 	};
@@ -391,6 +390,7 @@ int parts_control(struct parts *p, struct err *err)
 	api = p->gate = k8s_gate_new(p->api, p->lease ? k8s_lease_may_write : NULL, p->lease);
 	p->ctl_events = k8s_events_new(api, p->ns, PACKAGE_NAME, env_or("POD_NAME", PACKAGE_NAME));
 	p->caches.sync = kbs_sync_new();
+	p->caches.kbs_in_process = p->embedded != NULL;
 	if (make_images(p, err) < 0)
 		return -1;
 	set_env(p, api);

@@ -313,7 +313,7 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 bool ctl_record_is_wanted(const struct ctl_record *r)
 {
 	const struct model_cluster *c = caches_cluster(r->env->caches);
-	bool others = !r->env->kbs_in_process && !(c && c->delivery == MODEL_DELIVERY_VOLUMES);
+	bool others = !r->env->caches->kbs_in_process && !(c && c->delivery == MODEL_DELIVERY_VOLUMES);
 
 	for (unsigned i = 0; c && i < c->n_servers; i++)
 		others |= c->server_admin[i] != NULL;

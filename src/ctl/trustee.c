@@ -182,7 +182,7 @@ static int host_len(const char *address)
 /* The server is this process, which needs no address, certificate or Secret. */
 static bool desc_is_here(const struct ctl_env *env, const struct trustee_desc *d)
 {
-	return d->primary && !d->volumes && env->kbs_in_process;
+	return d->primary && !d->volumes && env->caches->kbs_in_process;
 }
 
 /* The store is of this operator alone: it deploys the server, or is the server. */
@@ -471,8 +471,8 @@ static void tell_left(const struct ctl_trustee *c, const char *name)
 {
 	const struct model_cluster *served = caches_cluster(c->env->caches);
 
-	if (!served ||
-		(model_cluster_leaves_trustee(served) && str_eq(name, ctl_primary_target(served))))
+	if (!served || (caches_trustee_is_followed(c->env->caches) &&
+			       str_eq(name, ctl_primary_target(served))))
 		return;
 	log_warn(NULL, "Trustee was removed from spec and may still hold keys", "trustee=%s",
 		log_esc(name));
@@ -586,7 +586,7 @@ static void want_by_spec(struct ctl_trustee *c, const struct model_cluster *serv
 	struct trustee_desc d;
 	const char *name;
 
-	for (unsigned i = model_cluster_leaves_trustee(served);
+	for (unsigned i = caches_trustee_is_followed(c->env->caches);
 		desc_of_cluster(served, i, &d, &name); i++)
 		server_want(c, name, &d, served->obj.uid, true);
 }

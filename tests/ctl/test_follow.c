@@ -916,6 +916,23 @@ Test(ctl_follow, one_trustee_is_left_to_the_cluster_that_is_followed)
 	cr_assert_eq(fake_kbs_requests(kbs), 0);
 }
 
+static void arm_in_process(void)
+{
+	w.life->caches.kbs_in_process = true;
+}
+
+/* Two of --standalone may have one address. */
+Test(ctl_follow, the_broker_of_this_process_is_left_to_nobody)
+{
+	share_trustee();
+	world_kill(&w);
+	w.arm = arm_in_process;
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	in_step();
+	cr_assert_str_eq(synced(), "Synced");
+}
+
 Test(ctl_follow, one_trustee_moves_with_each_promotion)
 {
 	share_trustee();

@@ -133,7 +133,7 @@ Test(ctl_image_values, what_is_gone_while_it_is_announced_is_released_at_once)
 	unsigned ms = 0;
 
 	world_boot(&w, NULL);
-	w.life->env.kbs_in_process = true; /* else it is recorded first, which takes longer */
+	w.life->caches.kbs_in_process = true; /* else it is recorded first, which takes longer */
 	world_run(&w, 5000);
 	commit("coreos", REF_A, false);
 	trustee_takes_all();

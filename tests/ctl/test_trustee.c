@@ -356,7 +356,7 @@ Test(ctl_trustee, plain_text_is_refused_when_spec_says_so)
 static void arm_here(void)
 {
 	w.life->env.kbs_url = NULL;
-	w.life->env.kbs_in_process = true;
+	w.life->caches.kbs_in_process = true;
 }
 
 Test(ctl_trustee, broker_of_this_process_needs_no_secret_and_no_tls)
@@ -571,7 +571,7 @@ Test(ctl_trustee, in_a_conflict_a_machine_waits_for_its_end)
 
 static void arm_in_process(void)
 {
-	w.life->env.kbs_in_process = true;
+	w.life->caches.kbs_in_process = true;
 }
 
 Test(ctl_trustee, its_own_trustee_and_broker_know_no_other_cluster)

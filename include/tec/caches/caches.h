@@ -42,6 +42,7 @@ struct caches {
 	int64_t marker_s;
 	/* When the store was last restored from a backup, wall clock; 0: never. */
 	int64_t restored_s;
+	bool kbs_in_process; /* this process is the primary Trustee: no Secret is needed */
 	/* Since when this process alone gives out disk keys and marks each time on the Machine;
 	 * wall clock, 0: it does not. never_attested: number of Machines created since then by
 	 * listeners that were never attested. Set by cmd/embedded. */

@@ -72,7 +72,6 @@ struct ctl_env {
 		void *arg, struct k8s_kubeconfig *take_config, struct err *err);
 	void *follow_connect_arg;
 	const char *kbs_url; /* --kbs-url, address of the primary Trustee; NULL: as rendered */
-	bool kbs_in_process; /* this process is the primary Trustee: no Secret is needed */
 	bool standalone;     /* the API has no Services and no Deployments */
 	uint32_t repeat_revoked_ms; /* kbs/push.h; 0: no lease */
 };
