@@ -45,7 +45,8 @@ struct handover {
 	struct tool *t;
 	struct tool_server other; /* the end that t does not use */
 	enum end used;
-	bool both; /* two clusters are involved */
+	bool both;               /* two clusters are involved */
+	bool standalone[N_ENDS]; /* its Trustee is the broker of its process */
 	const char *
 		name; /* static; of a command with one step; NULL: a promotion, which has several */
 	enum { FOLLOW, PROMOTE, ABORT, FROM_LOST, RETIRE } what;
@@ -106,6 +107,8 @@ static int read_end(struct handover *h, enum end e, unsigned kinds, struct err *
 		return wrap_end(h, e, err);
 	}
 	report_authority(cluster, &h->a[e]);
+	if (h->standalone[e])
+		h->a[e].trustee = NULL;
 	return 0;
 }
 
@@ -201,14 +204,22 @@ static int patch(struct handover *h, enum end e, const char *authority, const ch
 	return 0;
 }
 
-/* spec.follow of a cluster that follows this end. */
+/* Let a spec name the cluster in whose place it administers Trustee. */
+static struct json_object *take_over(struct json_object *spec, const char *uid)
+{
+	return json_add(spec, "trustee", json_add_str(json_obj(), "takeOver", uid));
+}
+
+/* spec.follow of a cluster that follows this end. If both have one Trustee, it is left to this end. */
 static struct json_object *follow_of(struct handover *h, enum end of)
 {
-	struct json_object *follow = json_add_str(json_obj(), "kubeconfigSecret", TOOL_ACCOUNT);
+	struct json_object *follow = json_add_str(json_obj(), "kubeconfigSecret", TOOL_ACCOUNT),
+			   *spec;
 
 	use(h, of);
 	json_add_str(follow, "namespace", h->t->ns);
-	return json_add(json_obj(), "follow", follow);
+	spec = json_add(json_obj(), "follow", follow);
+	return report_shares_trustee(&h->a[FROM], &h->a[TO]) ? take_over(spec, h->a[of].uid) : spec;
 }
 
 /* Give the operator of one end access to the other end. Once per run: after a conflict the step
@@ -296,6 +307,7 @@ static int do_take_alone(struct handover *h, struct err *err)
 	const struct report_authority *a = &h->a[FROM];
 	cleanup_free char *seen = report_last_seen(a, clock_wall_s()), *question = NULL;
 	cleanup_show_world struct report_world has = {.ns = NULL};
+	struct json_object *spec;
 
 	if (tool_load(h->t, 1u << REPORT_MACHINE | 1u << REPORT_KEY, &has, err) < 0)
 		return -1;
@@ -304,14 +316,18 @@ static int do_take_alone(struct handover *h, struct err *err)
 		a->name, h->t->server, has.list[REPORT_MACHINE].n, has.list[REPORT_KEY].n, seen);
 	if (confirm_name(h, question, "tecctl promote --from-lost", err) < 0)
 		return -1;
-	return patch(h, FROM, "Self", "",
-		json_add_int(json_obj(), "epoch", report_next_epoch(NULL, a)), err);
+	spec = json_add_int(json_obj(), "epoch", report_next_epoch(NULL, a));
+	/* Both had one Trustee, but nobody told this cluster. */
+	if (a->conflict && a->peer_uid && strstr(a->conflict, a->peer_uid))
+		take_over(spec, a->peer_uid);
+	return patch(h, FROM, "Self", "", spec, err);
 }
 
 /* One write per step; the next look sees its effect. */
 static int act(struct handover *h, const struct report_next *n, struct err *err)
 {
 	const struct report_authority *from = &h->a[FROM], *to = &h->a[TO];
+	struct json_object *spec;
 	cleanup_free char *text = NULL;
 
 	switch (n->act) {
@@ -328,8 +344,10 @@ static int act(struct handover *h, const struct report_next *n, struct err *err)
 		strcpy(h->ticket, to->ticket);
 		return patch(h, FROM, "Frozen", h->ticket, NULL, err);
 	case REPORT_DO_TAKE:
-		return patch(h, TO, "Self", NULL,
-			json_add_int(json_obj(), "epoch", report_next_epoch(from, to)), err);
+		spec = json_add_int(json_obj(), "epoch", report_next_epoch(from, to));
+		if (report_shares_trustee(from, to))
+			take_over(spec, from->uid);
+		return patch(h, TO, "Self", NULL, spec, err);
 	case REPORT_DO_SWAP:
 		return patch(h, FROM, "Following", "", follow_of(h, TO), err);
 	case REPORT_DO_FENCE:
@@ -460,7 +478,21 @@ static int read_timeout(struct tool *t, uint64_t *ms, struct err *err)
 	return 0;
 }
 
-/* Connect and check that each cluster exists. Call end() in any case. */
+/* Connect to the server in use, which becomes this end, and check that its cluster exists. */
+static int start_end(struct handover *h, enum end e, const char *option, struct err *err)
+{
+	cleanup_json struct json_object *version = NULL;
+
+	h->used = e;
+	if (connect_to(h->t, option, err) < 0)
+		return -1;
+	if (tool_ask(h->t, "GET", "/version", NULL, NULL, &version, err) < 0)
+		return wrap_end(h, e, err);
+	h->standalone[e] = report_is_standalone(json_get_str(version, "gitVersion"));
+	return read_end(h, e, 0, err);
+}
+
+/* Connect to each end. Call end() in any case. */
 static int start(struct handover *h, const char *from, struct err *err)
 {
 	struct tool *t = h->t;
@@ -468,12 +500,11 @@ static int start(struct handover *h, const char *from, struct err *err)
 
 	if (read_timeout(t, &ms, err) < 0 || tool_findings_start(t, &h->f, err) < 0)
 		return -1;
-	if (connect_to(t, from, err) < 0 || read_end(h, FROM, 0, err) < 0)
+	if (start_end(h, FROM, from, err) < 0)
 		return -1;
 	if (h->both) {
 		tool_swap(t, &h->other);
-		h->used = TO;
-		if (connect_to(t, "to", err) < 0 || read_end(h, TO, 0, err) < 0)
+		if (start_end(h, TO, "to", err) < 0)
 			return -1;
 	}
 	h->end_ms = clock_boot_ms() + ms;

@@ -65,6 +65,7 @@ void report_authority(struct json_object *cluster, struct report_authority *out)
 		[MODEL_AUTHORITY_FROZEN] = "Frozen",
 		[MODEL_AUTHORITY_RETIRED] = "Retired"};
 	struct json_object *c = report_condition(cluster, "Authority"),
+			   *synced = report_condition(cluster, "TrusteeSynced"),
 			   *status = json_get_obj(cluster, "status/authority"), *ticket = NULL;
 	const char *word = json_get_str(cluster, "spec/authority");
 
@@ -84,6 +85,11 @@ void report_authority(struct json_object *cluster, struct report_authority *out)
 	out->observed = c && json_get_int(c, "observedGeneration", -1) ==
 				     json_get_int(cluster, "metadata/generation", 0);
 	out->synced = report_is_true(cluster, "TrusteeSynced");
+	if (str_eq(json_get_str(cluster, "spec/trustee/deploy"), "External"))
+		out->trustee = json_get_str(cluster, "spec/publicTrusteeAddr");
+	out->take_over = json_get_str(cluster, "spec/trustee/takeOver");
+	if (str_eq(json_get_str(synced, "reason"), "Conflict"))
+		out->conflict = json_get_str(synced, "message");
 	out->digest = json_get_str(status, "digest");
 	out->peer = json_get_str(status, "peer");
 	out->peer_uid = json_get_str(status, "peerUID");
@@ -132,6 +138,14 @@ size_t report_unbound(const struct report_world *w, const char **first)
 			*first = report_name(l->v[i]);
 	}
 	return n;
+}
+
+/* By address, or by what one of the specs says: one Trustee may have several names. */
+bool report_shares_trustee(const struct report_authority *a, const struct report_authority *b)
+{
+	return a->trustee && b->trustee &&
+	       (str_eq(a->trustee, b->trustee) || (b->uid && str_eq(a->take_over, b->uid)) ||
+		       (a->uid && str_eq(b->take_over, a->uid)));
 }
 
 /* An entry of spec.trusteeServers that repeats the address adds no other server. */
@@ -373,6 +387,7 @@ static struct report_next preflight(const struct report_authority *from,
 	const enum report_step step = REPORT_STEP_PREFLIGHT;
 	const char *a = p->from_version, *b = p->to_version;
 	size_t minor = a ? strcspn(a, ".") : 0; /* length of "0.2" in "0.2.1" */
+	bool one_trustee = report_shares_trustee(from, to);
 
 	if (a && a[minor])
 		minor += 1 + strcspn(a + minor + 1, ".");
@@ -390,7 +405,11 @@ static struct report_next preflight(const struct report_authority *from,
 		return next(REPORT_DO_WAIT, step, "tecctl status at the source",
 			"%zu Machines are being deleted at the source; revocation of their keys is not confirmed yet",
 			p->deleting);
-	if (!to->synced)
+	/* The target sends nothing to a Trustee that the source administers. */
+	if (one_trustee && !from->synced)
+		return next(REPORT_DO_WAIT, step, "tecctl status at the source",
+			"the Trustee of both clusters has not received everything yet");
+	if (!one_trustee && !to->synced)
 		return next(REPORT_DO_WAIT, step, "tecctl status at the target",
 			"the target's Trustee has not received everything yet");
 	return act(REPORT_DO_DONE, step);

@@ -65,6 +65,30 @@ Test(report_handover, what_a_cluster_shows)
 	cr_expect(a.machines == 3 && a.keys == 2 && a.images == 1);
 }
 
+Test(report_handover, what_a_cluster_shows_of_its_trustee)
+{
+	cleanup_show_world struct report_world w;
+	struct report_authority a;
+
+	world_of(&w,
+		"{\"cluster\":[{\"metadata\":{\"name\":\"tec\"},\"spec\":{\"publicTrusteeAddr\":\"x:1\","
+		"\"trustee\":{\"deploy\":\"External\",\"takeOver\":\"u\"}},\"status\":{\"conditions\":["
+		"{\"type\":\"TrusteeSynced\",\"status\":\"False\",\"reason\":\"Conflict\",\"message\":\"m\"}]}}]}");
+	report_authority(report_cluster(&w), &a);
+	cr_expect_str_eq(a.trustee, "x:1");
+	cr_expect_str_eq(a.take_over, "u");
+	cr_expect_str_eq(a.conflict, "m");
+	report_world_fini(&w);
+	world_of(&w,
+		"{\"cluster\":[{\"metadata\":{\"name\":\"tec\"},\"spec\":{\"publicTrusteeAddr\":\"x:1\"},"
+		"\"status\":{\"conditions\":[{\"type\":\"TrusteeSynced\",\"status\":\"False\","
+		"\"reason\":\"NotAvailable\",\"message\":\"m\"}]}}]}");
+	report_authority(report_cluster(&w), &a);
+	cr_expect_null(a.trustee);
+	cr_expect_null(a.take_over);
+	cr_expect_null(a.conflict);
+}
+
 Test(report_handover, a_cluster_that_says_nothing)
 {
 	static const struct {
@@ -129,6 +153,40 @@ Test(report_handover, each_step_of_a_promotion)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		cr_expect_eq(promote(rows[i].from, rows[i].at_from, rows[i].to, rows[i].at_to),
 			rows[i].want, "row %zu", i);
+}
+
+Test(report_handover, one_external_trustee_is_that_of_both)
+{
+	static const struct {
+		const char *from, *from_takes, *to, *to_takes;
+		bool shares;
+	} rows[] = {
+		{"x:1", NULL, "x:1", NULL, true},
+		{"x:1", NULL, "y:1", NULL, false},
+		{NULL, NULL, NULL, NULL, false},
+		{"x:1", NULL, NULL, "s", false}, /* the target has its own */
+		{NULL, "t", "x:1", NULL, false},
+		{"x:1", NULL, "y:1", "s", true}, /* under another name */
+		{"x:1", "t", "y:1", NULL, true},
+		{"x:1", "other", "y:1", "other", false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct report_authority s = one(SELF, "s", NULL), t = one(FOLLOWING, "t", "x");
+
+		s.trustee = rows[i].from;
+		s.take_over = rows[i].from_takes;
+		t.trustee = rows[i].to;
+		t.take_over = rows[i].to_takes;
+		cr_expect_eq(report_shares_trustee(&s, &t), rows[i].shares, "row %zu", i);
+		/* The one that fills it must have done so. */
+		t.synced = !rows[i].shares;
+		cr_expect_eq(
+			report_promote_next(&s, &t, &fresh).act, REPORT_DO_FREEZE, "row %zu", i);
+		t.synced = rows[i].shares;
+		s.synced = !rows[i].shares;
+		cr_expect_eq(report_promote_next(&s, &t, &fresh).act, REPORT_DO_WAIT, "row %zu", i);
+	}
 }
 
 Test(report_handover, what_is_missing_is_waited_for_and_named)

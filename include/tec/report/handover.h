@@ -33,9 +33,13 @@
  * absent. */
 struct report_authority {
 	enum model_authority is;
-	bool known;    /* false: spec.authority has a value of a later version */
-	bool observed; /* the condition Authority is up to date with the generation */
-	bool synced;   /* TrusteeSynced is True */
+	bool known;            /* false: spec.authority has a value of a later version */
+	bool observed;         /* the condition Authority is up to date with the generation */
+	bool synced;           /* TrusteeSynced is True */
+	const char *trustee;   /* address of an external Trustee; NULL: it has its own. The caller
+				unsets it for --standalone, whose Trustee is its own broker. */
+	const char *take_over; /* spec.trustee.takeOver */
+	const char *conflict;  /* the message of TrusteeSynced, if its reason is Conflict */
 	const char *name, *uid, *ticket, *reason, *message;
 	const char *digest, *peer, *peer_uid; /* from status.authority, like all that follows */
 	int64_t machines, keys, images, behind;
@@ -113,6 +117,8 @@ size_t report_strangers(
 /* Counts the Machines younger than 10 minutes without a bound AttestationKey: probably nodes in
  * their first boot. *first as above. */
 size_t report_unbound(const struct report_world *w, const char **first);
+/* Whether both clusters have one external Trustee: only one of them can administer it. */
+bool report_shares_trustee(const struct report_authority *a, const struct report_authority *b);
 /* Whether nodes installed with this cluster contact no server but that address. */
 bool report_asks_only(struct json_object *cluster, const char *address);
 
