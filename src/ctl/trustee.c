@@ -12,8 +12,9 @@
  * The memory is ConfigMap tec-trustees: servers that the cluster object does not own. A server is
  * added before it gets a transport, and removed after it left the list. Nothing else reads or
  * writes the ConfigMap. Its text is an array of
- * {"address","adminSecret","caSecret","primary","httpsOnly","cluster"}, sorted by address, so that
- * equal memories have equal text. cluster is the uid in the server's sentinel.
+ * {"address","adminSecret","caSecret","primary","httpsOnly","cluster","replaced"}, sorted by
+ * address, so that equal memories have equal text. cluster is the uid in the server's sentinel,
+ * replaced that of spec.trustee.takeOver once it was replaced.
  */
 #include "config.h"
 
@@ -66,9 +67,10 @@ struct trustee_server {
 	struct trustee_server *next;
 	const struct ctl_trustee *of; /* borrowed: whose list it is in */
 	struct trustee_desc desc;
-	char *cluster_uid;    /* owned; "": unknown, as no cluster wants it */
-	char *earlier_uid;    /* owned: of the cluster before it in this namespace; NULL: none */
-	bool wanted;          /* the served cluster names it */
+	char *cluster_uid;  /* owned; "": unknown, as no cluster wants it */
+	char *earlier_uid;  /* owned: of the cluster before it in this namespace; NULL: none */
+	char *replaced_uid; /* owned: spec.trustee.takeOver, once it is replaced; NULL: it is not */
+	bool wanted;        /* the served cluster names it */
 	uint64_t released_ms; /* boot clock: since when it is to be released; 0: it is not */
 	struct trustee_bytes admin, ca;
 	bool admin_ours;       /* of the own Trustee: this operator announced the admin key */
@@ -272,8 +274,9 @@ static bool desc_place(const struct ctl_env *env, const struct model_cluster *c,
 /* ---- memory */
 
 /* The text may come from another client: every member may be missing or of another type. The caller
- * frees *cluster_uid, which is "" in memories of older versions. */
-static bool memory_desc(const char *json, unsigned i, struct trustee_desc *out, char **cluster_uid)
+ * frees the uids; that of the cluster is "" in memories of older versions. */
+static bool memory_desc(const char *json, unsigned i, struct trustee_desc *out, char **cluster_uid,
+	char **replaced_uid)
 {
 	cleanup_json struct json_object *a = NULL;
 	struct err ignored = ERR_INIT;
@@ -292,6 +295,7 @@ static bool memory_desc(const char *json, unsigned i, struct trustee_desc *out, 
 	out->primary = json_get_bool(o, "primary", false);
 	out->https_only = json_get_bool(o, "httpsOnly", false);
 	*cluster_uid = xstrdup(json_get_str(o, "cluster") ? json_get_str(o, "cluster") : "");
+	*replaced_uid = xstrdup(json_get_str(o, "replaced"));
 	return true;
 }
 
@@ -324,6 +328,7 @@ static char *text_of(const struct trustee_server *servers)
 		if (v[i]->desc.https_only)
 			json_add_bool(o, "httpsOnly", true);
 		json_add_str(o, "cluster", v[i]->cluster_uid);
+		json_add_str(o, "replaced", v[i]->replaced_uid);
 		json_push(a, o);
 	}
 	return json_text(a);
@@ -404,6 +409,7 @@ static void list_drop(struct ctl_trustee *c, struct trustee_server *s)
 	desc_fini(&s->desc);
 	free(s->cluster_uid);
 	free(s->earlier_uid);
+	free(s->replaced_uid);
 	free(s);
 }
 
@@ -420,8 +426,8 @@ static bool each_revoked(
 	return true;
 }
 
-/* Whether the server's sentinel may be replaced although it names another cluster. A Frozen
- * one hands over: spec may name its peer since an earlier promotion in the other direction. */
+/* Whether the server's sentinel may be replaced although it names another cluster. A Frozen cluster
+ * hands over: spec may name its peer since an earlier promotion in the other direction. */
 static bool may_replace(void *server, const char *cluster_uid)
 {
 	const struct trustee_server *s = server;
@@ -431,7 +437,23 @@ static bool may_replace(void *server, const char *cluster_uid)
 	if (!*s->cluster_uid || str_eq(cluster_uid, s->earlier_uid))
 		return true;
 	return served && s->wanted && str_eq(cluster_uid, served->take_over) &&
+	       !str_eq(cluster_uid, s->replaced_uid) &&
 	       caches_cluster_authority(caches) != MODEL_AUTHORITY_FROZEN;
+}
+
+/* If that cluster comes back, somebody wanted it there: the later one stays. */
+static void did_replace(void *server, const char *cluster_uid)
+{
+	struct trustee_server *s = server;
+	const struct model_cluster *served = caches_cluster(s->of->env->caches);
+
+	log_info(NULL, "Trustee is taken over", "trustee=%s cluster=%s", log_esc(s->name),
+		log_esc(cluster_uid));
+	if (!served || !str_eq(cluster_uid, served->take_over))
+		return;
+	free(s->replaced_uid);
+	s->replaced_uid = xstrdup(cluster_uid);
+	ctl_runner_wake(s->of->runner, CACHES_TRUSTEE_MEMORY);
 }
 
 /* Another owner's Trustee may use LocalJson storage, which silently loses or corrupts keys that are
@@ -455,6 +477,7 @@ static void server_open(struct ctl_trustee *c, struct trustee_server *s)
 		.each_revoked = desc_is_here(c->env, &s->desc) ? NULL : each_revoked,
 		.revoked_arg = c,
 		.may_replace = desc_is_ours(c->env, &s->desc) ? NULL : may_replace,
+		.did_replace = did_replace,
 		.replace_arg = s};
 
 	s->is_target = s->desc.volumes;
@@ -574,6 +597,8 @@ static void want_settings(struct ctl_trustee *c, const struct model_cluster *ser
 		if (!s->push)
 			continue;
 		kbs_push_set_window(s->push, window_of(c, s));
+		if (!str_eq(s->replaced_uid, served->take_over))
+			free(steal_ptr(&s->replaced_uid));
 		if (replaces) /* asks may_replace() again */
 			kbs_push_probe(s->push);
 	}
@@ -592,13 +617,13 @@ static void want_by_spec(struct ctl_trustee *c, const struct model_cluster *serv
 }
 
 /* Take the servers of an earlier process into the list: those that no cluster names, and those that
- * spec may have lost. Of the others, only the cluster that administered them is needed. */
+ * spec may have lost. Of the others, only the uids are needed. */
 static void adopt(struct ctl_trustee *c, const struct model_cluster *served, bool lost)
 {
 	struct trustee_desc d;
-	char *uid;
+	char *uid, *replaced;
 
-	for (unsigned i = 0; memory_desc(c->memory, i, &d, &uid); i++) {
+	for (unsigned i = 0; memory_desc(c->memory, i, &d, &uid, &replaced); i++) {
 		struct trustee_server *s = list_find(c, d.address);
 
 		if (s && !s->earlier_uid && !str_eq(uid, s->cluster_uid))
@@ -608,7 +633,10 @@ static void adopt(struct ctl_trustee *c, const struct model_cluster *served, boo
 				c, d.address, &d, served ? served->obj.uid : uid, served != NULL);
 		else
 			desc_fini(&d);
+		if (s && !s->replaced_uid)
+			s->replaced_uid = steal_ptr(&replaced);
 		free(uid);
+		free(replaced);
 	}
 }
 

@@ -131,12 +131,13 @@ struct kbs_push {
 
 	/* The probe, and what is known about Trustee's store. */
 	bool probe_wanted;
-	bool hold;   /* nothing is sent before the probe is answered */
-	bool known;  /* the entries' state of this target is valid */
-	bool marked; /* the stored sentinel is ours, so a probe is conclusive */
-	bool wrote;  /* something was sent that may have come after another cluster's sentinel */
-	bool alone;  /* nothing but the probe is in flight, or was sent since it started */
-	bool asked;  /* a probe has just read the store; valid for this turn of the loop */
+	bool hold;      /* nothing is sent before the probe is answered */
+	bool known;     /* the entries' state of this target is valid */
+	bool marked;    /* the stored sentinel is ours, so a probe is conclusive */
+	char *replaces; /* owned: the cluster whose sentinel ours is to replace; NULL: none */
+	bool wrote;     /* something was sent that may have come after another cluster's sentinel */
+	bool alone;     /* nothing but the probe is in flight, or was sent since it started */
+	bool asked;     /* a probe has just read the store; valid for this turn of the loop */
 	bool unrecorded; /* the stored sentinel does not record yet that the policy reads lists */
 	enum push_order order;
 	uint64_t waiting_since_ms; /* boot clock: when the first probe became due */
@@ -650,6 +651,9 @@ static void on_values(void *arg, const struct err *err, const struct kbs_answer 
 	p->stored_sum = f->sum;
 	p->shared_emptied = p->shared_emptied || f->empties_shared;
 	p->released = f->releases;
+	if (p->replaces)
+		p->conf.did_replace(p->conf.replace_arg, p->replaces);
+	free(steal_ptr(&p->replaces));
 	finish_confirmed(f);
 	wake(p);
 }
@@ -893,14 +897,17 @@ static void start_over(struct kbs_push *p, struct json_object *sentinel)
 }
 
 /* The cluster that the sentinel belongs to, if we may not replace it; else NULL. */
-static const char *other_cluster(const struct kbs_push *p, struct json_object *sentinel)
+static const char *other_cluster(struct kbs_push *p, struct json_object *sentinel)
 {
 	const char *cluster = json_get_str(sentinel, "cluster");
 
-	if (!p->conf.may_replace || !cluster || !*cluster || str_eq(cluster, p->cluster_uid) ||
-		p->conf.may_replace(p->conf.replace_arg, cluster))
+	free(steal_ptr(&p->replaces));
+	if (!p->conf.may_replace || !cluster || !*cluster || str_eq(cluster, p->cluster_uid))
 		return NULL;
-	return cluster;
+	if (!p->conf.may_replace(p->conf.replace_arg, cluster))
+		return cluster;
+	p->replaces = xstrdup(cluster);
+	return NULL;
 }
 
 static void on_spoiled(void *arg, const struct err *err, const struct kbs_answer *answer)
@@ -1499,6 +1506,7 @@ void kbs_push_free(struct kbs_push *p)
 	free(p->target);
 	free(p->cluster_uid);
 	free(p->session);
+	free(p->replaces);
 	free(p->text);
 	free(p);
 }

@@ -541,13 +541,24 @@ Test(ctl_trustee, anothers_trustee_is_left_alone_until_spec_takes_it_over)
 	cr_assert_str_eq(synced(), "Synced");
 	cr_assert(resource(ID_A));
 	cr_assert_eq(world_events(&w, OTHER_UID), 1);
-	/* The other one goes on, and takes it back. */
+	/* The other one takes it back: the two do not take turns, not even after a restart. */
+	world_run(&w, 5000);
 	is_others();
-	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
-		"{\"spec\":{\"trustee\":{\"takeOver\":\"" THIRD_UID "\"}}}");
 	world_run(&w, 20000);
 	cr_assert_str_eq(synced(), "Conflict");
 	cr_assert_eq(world_events(&w, OTHER_UID), 2);
+	world_kill(&w);
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert_str_eq(synced(), "Conflict");
+	/* Somebody decides once more. */
+	for (int i = 0; i < 2; i++) {
+		fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+			i ? "{\"spec\":{\"trustee\":{\"takeOver\":\"" OTHER_UID "\"}}}"
+			  : "{\"spec\":{\"trustee\":{\"takeOver\":\"" THIRD_UID "\"}}}");
+		world_run(&w, 20000);
+		cr_assert_str_eq(synced(), i ? "Synced" : "Conflict");
+	}
 }
 
 /* A key that may still be there is not forgotten, and cannot be revoked. */

@@ -33,6 +33,7 @@ def external(cp, ns, place, **spec):
 def test_external_is_administered_and_nothing_of_it_rendered(cp, ns, start_operator, start_place):
     place = start_place(tls=True)
     external(cp, ns, place, trusteeSecret="far-ca")
+    uid = spine.read(cp, ns, "tec", "tec")["metadata"]["uid"]
     op = start_operator(ns)
     synced(cp, ns, "NotAvailable", "Secret trustee-auth does not exist yet")
     make_auth(cp, ns, place.kbs)
@@ -44,7 +45,7 @@ def test_external_is_administered_and_nothing_of_it_rendered(cp, ns, start_opera
     synced(cp, ns)
     assert place.policies() == (policy("tpm.rego"), policy("resource.rego"))
     assert memory(cp, ns) == [{"address": place.address, "adminSecret": "trustee-auth",
-                               "caSecret": "far-ca", "primary": True}]
+                               "caSecret": "far-ca", "cluster": uid, "primary": True}]
     for kind, name in (("configmaps", "trustee-data"), ("configmaps", "trustee-policies"),
                        ("secrets", "trustee-token"), ("services", "kbs-service"),
                        ("deployments", "trustee-deployment")):

@@ -180,6 +180,12 @@ def managed(cp, ns, place, **spec):
     return cluster
 
 
+def holder(place):
+    """The uid of the cluster that administers it; "" for none."""
+    (sentinel,) = [v["value"] for name, v in place.kbs.dump()["reference_values"].items() if SENTINEL_WORD in name]
+    return sentinel["cluster"]
+
+
 def joins(cp, ns, op, pem=None):
     """A node, as soon as the operator approved its key; delivery is not waited for."""
     pem = pem or spine.rsa_key()

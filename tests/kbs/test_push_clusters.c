@@ -9,6 +9,7 @@
 #define MARK_OF_2  "{\"cluster\":\"c-2\",\"session\":\"\",\"sum\":\"00\"}"
 
 static const char *replaceable; /* the cluster whose sentinel the first one may replace; static */
+static unsigned n_replaced;
 static struct kbs_sync *sync_2;
 static struct kbs_push *push_2;
 
@@ -17,11 +18,21 @@ static bool may_replace(void *arg, const char *cluster)
 	return str_eq(cluster, arg ? NULL : replaceable);
 }
 
+static void did_replace(void *arg, const char *cluster)
+{
+	cr_assert_not(arg);
+	cr_assert_str_eq(cluster, replaceable);
+	cr_assert(strstr(fake_kbs_value(kbs, KBS_SENTINEL), "\"c-1\""), "not yet");
+	n_replaced++;
+}
+
 static void begin(void)
 {
 	world_begin();
 	replaceable = NULL;
+	n_replaced = 0;
 	conf.may_replace = may_replace;
+	conf.did_replace = did_replace;
 	conf.probe_ms = 15000;
 	conf.max_body = 1; /* a message for each value */
 }
@@ -127,9 +138,13 @@ Test(kbs_push_clusters, a_conflict_ends_by_permission_at_once_and_by_release_in_
 	run(20000);
 	cr_assert_eq(writes(), 0);
 	replaceable = "c-2";
+	fake_kbs_fault(kbs, 2, NULL, FAKE_KBS_REFUSE, 500, "", ""); /* our first write */
 	kbs_push_probe(push);
+	run(50);
+	cr_assert_eq(n_replaced, 0);
 	run(5000);
 	assert_in_step("permitted");
+	cr_assert_eq(n_replaced, 1);
 	/* Another one took it over meanwhile, and is gone. */
 	fake_kbs_put_value(
 		kbs, KBS_SENTINEL, "{\"cluster\":\"c-3\",\"session\":\"\",\"sum\":\"\"}");

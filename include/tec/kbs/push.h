@@ -77,8 +77,10 @@ struct kbs_push_conf {
 		void (*fn)(void *fn_arg, enum kbs_kind kind, const char *name), void *fn_arg);
 	void *revoked_arg;
 	/* The sentinel of the cluster with this uid is stored: may it be replaced? Asked at each
-	 * probe. NULL: always, because the store is ours alone. */
+	 * probe. NULL: always, because the store is ours alone. Once it is replaced, did_replace is
+	 * called: two clusters that may replace each other would take turns for ever. */
 	bool (*may_replace)(void *arg, const char *cluster_uid);
+	void (*did_replace)(void *arg, const char *cluster_uid); /* NULL without may_replace */
 	void *replace_arg;
 };
 
