@@ -164,6 +164,7 @@ def test_what_cannot_be_sealed_reboots_if_it_is_told_to(tmp_path):
 
 # ---- initramfs-tools
 
+SCRIPT = os.path.join(TOP, "etc/initramfs-tools/tec-node-seal")
 STAGES = ("local-premount", "local-bottom", "init-bottom", "panic")
 
 
@@ -176,6 +177,9 @@ def hook(directory, configuration):
         (image / folder).mkdir(parents=True)
     for name in ("resume", "other"):
         (image / "scripts/local-premount" / name).touch(mode=0o755)
+    for stage in STAGES:  # mkinitramfs copies what is installed, before it runs the hooks
+        (image / "scripts" / stage).mkdir(exist_ok=True)
+        shutil.copy(SCRIPT, image / "scripts" / stage)
     (directory / "libtss2-tcti-device.so.0").touch()
     (directory / "tec-node").touch(mode=0o755)
     functions.write_text('copy_exec() { :; }\nmanual_add_modules() { :; }\n'
@@ -209,7 +213,6 @@ def test_the_initramfs_hook_seals_if_it_is_told_to(tmp_path, configuration, on):
 
 def test_the_initramfs_script_does_not_go_on_without_the_seal(tmp_path):
     """As initramfs-tools runs it: with a TPM that does not work at first, a reboot that fails, and signals."""
-    script = hook(tmp_path, "seal = true\n") / "scripts/panic/tec-node-seal"
     tools = tmp_path / "tools"
     tools.mkdir()
     for name, text in (("tec-node", 'kill -TERM $PPID\nkill -INT $PPID\necho "$@" >>ran\n[ $(grep -c . ran) -ge 3 ]\n'),
@@ -217,9 +220,9 @@ def test_the_initramfs_script_does_not_go_on_without_the_seal(tmp_path):
         (tools / name).write_text("#!/bin/sh\n" + text)
         (tools / name).chmod(0o755)
     env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
-    assert subprocess.run([script, "prereqs"], check=True, capture_output=True, env=env, cwd=tmp_path).stdout == b"clevis\n"
+    assert subprocess.run([SCRIPT, "prereqs"], check=True, capture_output=True, env=env, cwd=tmp_path).stdout == b"clevis\n"
     assert not (tmp_path / "ran").exists()
-    subprocess.run([script], check=True, timeout=20, env=env, cwd=tmp_path)
+    subprocess.run([SCRIPT], check=True, timeout=20, env=env, cwd=tmp_path)
     assert (tmp_path / "ran").read_text() == "seal --or-reboot\n" * 3
     assert (tmp_path / "rebooted").read_text() == "-f\n" * 2
 
