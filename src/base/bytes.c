@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hex, base64, SHA-2. Each decoder accepts exactly what its encoder writes: lower-case hex,
+ * Hex, base64, SHA-2. Each decoder (but bytes_from_hex_any) accepts exactly what its encoder writes: lower-case hex,
  * base64 with full padding (or none in the URL form) and zero trailing bits. So one value has one
  * text, and texts can be compared instead of values.
  */
@@ -120,14 +120,22 @@ int bytes_hex_digit(int c)
 				      : -1;
 }
 
-/* Upper case is refused, so that one value has one text. A failure may leave a decoded prefix in
- * out. */
+/* Upper case is refused, so that one value has one text. */
 int bytes_from_hex(const char *hex, size_t hex_len, uint8_t *out)
+{
+	for (size_t i = 0; i < hex_len; i++)
+		if (hex[i] >= 'A' && hex[i] <= 'F')
+			return -1;
+	return bytes_from_hex_any(hex, hex_len, out);
+}
+
+/* A failure may leave a decoded prefix in out. */
+int bytes_from_hex_any(const char *hex, size_t hex_len, uint8_t *out)
 {
 	if (hex_len % 2 != 0)
 		return -1;
 	for (size_t i = 0; i < hex_len; i++) {
-		int digit = hex[i] >= 'A' && hex[i] <= 'F' ? -1 : bytes_hex_digit(hex[i]);
+		int digit = bytes_hex_digit(hex[i]);
 
 		if (digit < 0)
 			return -1;

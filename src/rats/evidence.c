@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Members are counted and then read by name, which detects unknown ones. The key is checked
+/* Members are read by name; unknown ones are ignored and never written again. The key is checked
  * first, so that a refusal can name it. */
 #include "config.h"
 
@@ -61,7 +61,7 @@ static int decode(
 {
 	cleanup_free uint8_t *bytes = NULL;
 
-	if (!text || bytes_from_b64(text, strlen(text), &bytes, len) < 0)
+	if (bytes_from_b64(text, strlen(text), &bytes, len) < 0)
 		return err_set(err, ERR_INVALID, "%s is not canonical base64.", what);
 	if (*len > size)
 		return err_set(err, ERR_INVALID, "%s has %zu bytes; the maximum is %zu.", what,
@@ -104,12 +104,10 @@ static int read_pcrs(struct json_object *a, struct rats_evidence *e, struct err 
 		const char *hex =
 			json_object_is_type(v, json_type_string) ? json_object_get_string(v) : "";
 
-		/* Upper-case digits are refused: a second encoding of the same value could evade
-		 * a comparison. */
 		if (strlen(hex) != SHA256_HEX_LEN ||
-			bytes_from_hex(hex, SHA256_HEX_LEN, e->pcrs[i]) < 0)
+			bytes_from_hex_any(hex, SHA256_HEX_LEN, e->pcrs[i]) < 0)
 			return err_set(err, ERR_INVALID,
-				"tpm_quote.pcrs[%zu] is not 64 lower-case hexadecimal digits.", i);
+				"tpm_quote.pcrs[%zu] is not 64 hexadecimal digits.", i);
 	}
 	/* The quote signs a digest of the values, not the values themselves. */
 	if (!tpm_quote_covers(&e->quote, (const uint8_t(*)[SHA256_LEN])e->pcrs))
@@ -122,21 +120,22 @@ static int read_pcrs(struct json_object *a, struct rats_evidence *e, struct err 
 static int read_tpm(
 	struct json_object *o, struct rats_evidence *e, enum rats_flaw *flaw, struct err *err)
 {
-	struct json_object *quote = json_get_obj(o, "tpm_quote");
+	struct json_object *quote = json_get_obj(o, "tpm_quote"),
+			   *pcrs = json_get_arr(quote, "pcrs");
 	cleanup_free uint8_t *der = NULL;
 	size_t len;
 
 	e->tee = RATS_TEE_TPM;
 	e->ak_public = json_get_str(o, "ak_public");
-	*flaw = RATS_FLAW_SYNTAX;
-	if (json_len(o) != 2 || json_len(quote) != 3 || !json_get(quote, "pcrs"))
-		return err_set(err, ERR_INVALID,
-			"TPM evidence must have exactly ak_public and tpm_quote with signature, message and pcrs.");
 	e->signature = json_get_str(quote, "signature");
 	e->message = json_get_str(quote, "message");
+	*flaw = RATS_FLAW_SYNTAX;
+	if (!e->ak_public || !e->signature || !e->message || !pcrs)
+		return err_set(err, ERR_INVALID,
+			"TPM evidence must have ak_public and tpm_quote with signature, message and pcrs.");
 	/* der_len stays 0 unless the key is accepted: callers use it as "the key is known". */
 	*flaw = RATS_FLAW_KEY;
-	if (!e->ak_public || bytes_from_b64(e->ak_public, strlen(e->ak_public), &der, &len) < 0)
+	if (bytes_from_b64(e->ak_public, strlen(e->ak_public), &der, &len) < 0)
 		return err_set(err, ERR_INVALID, "ak_public is not canonical base64.");
 	if (pki_spki_parse_der(der, len, &e->ak, err) < 0)
 		return -1;
@@ -144,7 +143,7 @@ static int read_tpm(
 	if (read_quote(e, err) < 0)
 		return -1;
 	*flaw = RATS_FLAW_PCRS;
-	return read_pcrs(json_get_arr(quote, "pcrs"), e, err);
+	return read_pcrs(pcrs, e, err);
 }
 
 /* One member of TPM evidence is enough to judge the object as TPM evidence, so that the error is
@@ -158,7 +157,7 @@ int rats_evidence_read(
 	out->tee = RATS_TEE_SAMPLE;
 	out->svn = json_get_str(o, "svn");
 	out->report_data = json_get_str(o, "report_data");
-	if (json_len(o) == 2 && out->svn && out->report_data)
+	if (out->svn && out->report_data)
 		return 0;
 	*flaw = RATS_FLAW_TEE;
 	return err_set(

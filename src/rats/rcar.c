@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Members are counted against those that were read, so that an unknown one is refused. The
- * exception is the JWK, from which the other side drops unknown members before hashing. */
+/* Members are read by name. Unknown ones are ignored, as Trustee does, and are not written again, so
+ * that they cannot mean anything to a later reader. json_parse() refuses duplicates of any name. */
 #include "config.h"
 
 #include "tec/rats/rcar.h"
@@ -10,6 +10,8 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/rats/initdata.h"
+
+#define EXACT_MAX (((int64_t)1 << 53) - 1)
 
 /* Set *flaw and the message together: each refusal is counted by its flaw. */
 static int refuse(struct err *err, enum rats_flaw *flaw, enum rats_flaw what, const char *text)
@@ -36,18 +38,18 @@ static struct json_object *read_body(
 
 /* ---- auth */
 
-/* Whether a number occurs at any depth. Numbers are refused: JSON readers disagree about large
- * ones, and no client sends any. */
-static bool has_number(struct json_object *o)
+/* Whether a number occurs at any depth that JSON readers may disagree about: a fraction, or an
+ * integer that is not exact in double precision (RFC 8259 section 6). */
+static bool has_odd_number(struct json_object *o)
 {
-	bool found =
-		json_object_is_type(o, json_type_int) || json_object_is_type(o, json_type_double);
+	int64_t n = json_object_is_type(o, json_type_int) ? json_object_get_int64(o) : 0;
+	bool found = json_object_is_type(o, json_type_double) || n > EXACT_MAX || n < -EXACT_MAX;
 
 	for (size_t i = 0; !found && json_object_is_type(o, json_type_array) && i < json_len(o);
 		i++)
-		found = has_number(json_at(o, i));
+		found = has_odd_number(json_at(o, i));
 	json_each (o, name, value)
-		found = found || has_number(value);
+		found = found || has_odd_number(value);
 	return found;
 }
 
@@ -63,18 +65,18 @@ int rats_auth_read(
 		return -1;
 	version = json_get_str(out->o, "version");
 	out->tee = json_get_str(out->o, "tee");
-	if (json_object_object_length(out->o) != 3 || !version || !out->tee ||
+	if (!version || !out->tee ||
 		!json_object_object_get_ex(out->o, "extra-params", &out->extra))
 		return refuse(err, flaw, RATS_FLAW_SYNTAX,
-			"The request must have exactly version, tee and extra-params.");
+			"The request must have version, tee and extra-params.");
 	/* Checked after the members: another version may have other members, and SYNTAX is then
 	 * right as well. */
 	if (!str_eq(version, RATS_RCAR_VERSION))
 		return refuse(err, flaw, RATS_FLAW_VERSION,
 			"The protocol version must be " RATS_RCAR_VERSION ".");
-	if (has_number(out->extra))
-		return refuse(
-			err, flaw, RATS_FLAW_SYNTAX, "extra-params must not contain numbers.");
+	if (has_odd_number(out->extra))
+		return refuse(err, flaw, RATS_FLAW_SYNTAX,
+			"extra-params must not contain fractions or integers above 2^53.");
 	return 0;
 }
 
@@ -116,9 +118,9 @@ static int read_init_data(
 	if (!o) /* absent and null are the same */
 		return 0;
 	out->init_data = json_get_str(o, "body");
-	if (json_len(o) != 2 || !out->init_data || !str_eq(json_get_str(o, "format"), "toml"))
+	if (!out->init_data || !str_eq(json_get_str(o, "format"), "toml"))
 		return refuse(err, flaw, RATS_FLAW_INIT_DATA,
-			"init-data must have exactly body and format, with format toml.");
+			"init-data must have body and format, with format toml.");
 	*flaw = RATS_FLAW_INIT_DATA;
 	return rats_initdata_check(out->init_data, strlen(out->init_data), err);
 }
@@ -128,30 +130,27 @@ static int read_init_data(
 int rats_attest_read(const char *body, size_t len, size_t max, struct rats_attest *out,
 	enum rats_flaw *flaw, struct err *err)
 {
-	struct json_object *init = NULL, *runtime, *key, *evidence, *primary;
+	struct json_object *runtime, *key, *evidence, *primary;
 
 	memset(out, 0, sizeof(*out));
 	out->o = read_body(body, len, max, flaw, err);
 	if (!out->o)
 		return -1;
-	if (json_object_object_length(out->o) !=
-		2 + (json_object_object_get_ex(out->o, "init-data", &init) ? 1 : 0))
-		return refuse(err, flaw, RATS_FLAW_SYNTAX,
-			"The attestation must have runtime-data, tee-evidence and optionally init-data, nothing else.");
 	runtime = json_get_obj(out->o, "runtime-data");
 	key = json_get_obj(runtime, "tee-pubkey");
 	out->nonce = json_get_str(runtime, "nonce");
-	if (json_len(runtime) != 2 || !key || !out->nonce)
+	if (!key || !out->nonce)
 		return refuse(err, flaw, RATS_FLAW_SYNTAX,
-			"runtime-data must have exactly nonce and tee-pubkey.");
-	if (read_key(key, &out->key, flaw, err) < 0 || read_init_data(init, out, flaw, err) < 0)
+			"runtime-data must have nonce and tee-pubkey.");
+	if (read_key(key, &out->key, flaw, err) < 0 ||
+		read_init_data(json_get(out->o, "init-data"), out, flaw, err) < 0)
 		return -1;
 	evidence = json_get_obj(out->o, "tee-evidence");
 	primary = json_get(evidence, "primary_evidence");
 	out->additional = json_get_str(evidence, "additional_evidence");
-	if (json_len(evidence) != 2 || !primary || !out->additional)
+	if (!primary || !out->additional)
 		return refuse(err, flaw, RATS_FLAW_SYNTAX,
-			"tee-evidence must have exactly primary_evidence and additional_evidence.");
+			"tee-evidence must have primary_evidence and additional_evidence.");
 	return rats_evidence_read(primary, &out->evidence, flaw, err);
 }
 

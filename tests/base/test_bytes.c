@@ -85,6 +85,9 @@ Test(base_bytes, hex_refuses)
 
 	for (size_t i = 0; i < ARRAY_LEN(t); i++)
 		cr_expect_eq(bytes_from_hex(t[i], strlen(t[i]), out), -1, "%s", t[i]);
+	cr_assert_eq(bytes_from_hex_any("aFA0", 4, out), 0);
+	cr_assert(out[0] == 0xaf && out[1] == 0xa0);
+	cr_assert_eq(bytes_from_hex_any("aFAg", 4, out), -1);
 	cr_assert_eq(bytes_from_hex("00\0", 4, (uint8_t[2]){0}), -1); /* a NUL is not a digit */
 }
 

@@ -191,22 +191,6 @@ Test(broker_hostile, each_member_twice)
 	serves_the_next();
 }
 
-Test(broker_hostile, members_that_nobody_knows)
-{
-	static const char *const objects[] = {"", "runtime-data", "tee-evidence",
-		"tee-evidence/primary_evidence", "tee-evidence/primary_evidence/tpm_quote"};
-
-	for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
-		cleanup_json struct json_object *o = NULL;
-
-		cr_assert_eq(auth(&w), 200);
-		o = fixture_attest_for(w.nonce);
-		json_add_str(*objects[i] ? json_get(o, objects[i]) : o, "more", "");
-		refuse_object(o, objects[i]);
-	}
-	serves_the_next();
-}
-
 Test(broker_hostile, bodies_that_are_not_one_object)
 {
 	static const char *const t[] = {"", "null", "[]", "7", "\"x\"", "{", "{}", "{}{}",

@@ -155,7 +155,7 @@ static struct json_object *member(struct json_object *o, const char *path)
 	return v;
 }
 
-Test(rats_evidence, refuses_each_member_missing_of_another_type_or_added)
+Test(rats_evidence, refuses_each_member_missing_or_of_another_type)
 {
 	static const struct {
 		const char *object, *name;
@@ -164,12 +164,12 @@ Test(rats_evidence, refuses_each_member_missing_of_another_type_or_added)
 	struct fixture_quote q;
 
 	fixture_quote(extra, &q);
-	for (size_t i = 0; i < ARRAY_LEN(t) * 4; i++) {
+	for (size_t i = 0; i < ARRAY_LEN(t) * 3; i++) {
 		cleanup_json struct json_object *o = fixture_evidence(&q);
-		struct json_object *in = t[i / 4].object ? member(o, t[i / 4].object) : o;
-		const char *name = t[i / 4].name;
+		struct json_object *in = t[i / 3].object ? member(o, t[i / 3].object) : o;
+		const char *name = t[i / 3].name;
 
-		switch (i % 4) {
+		switch (i % 3) {
 		case 0:
 			json_object_object_del(in, name);
 			break;
@@ -179,11 +179,8 @@ Test(rats_evidence, refuses_each_member_missing_of_another_type_or_added)
 		case 2:
 			json_add(in, name, NULL);
 			break;
-		case 3:
-			json_add_str(in, "more", "");
-			break;
 		}
-		cr_expect_neq(read_flaw(o), RATS_FLAW_NONE, "%s, case %zu", name, i % 4);
+		cr_expect_neq(read_flaw(o), RATS_FLAW_NONE, "%s, case %zu", name, i % 3);
 	}
 }
 
@@ -213,6 +210,27 @@ Test(rats_evidence, refuses_second_spellings)
 	}
 }
 
+/* Policies compare the values as text, so they are written in lower case. */
+Test(rats_evidence, upper_case_values_are_written_in_lower_case)
+{
+	cleanup_json struct json_object *o = NULL;
+	cleanup_strbuf struct strbuf text = STRBUF_INIT;
+	struct rats_evidence e;
+	struct fixture_quote q;
+	enum rats_flaw flaw;
+	struct err err = ERR_INIT;
+
+	fixture_quote(extra, &q);
+	o = fixture_evidence(&q);
+	json_object_array_put_idx(member(o, "tpm_quote/pcrs"), 10,
+		json_object_new_string(
+			"0A0a0A0a0A0a0A0a0A0a0A0a0A0a0A0a0A0a0A0a0A0a0A0a0A0a0A0a0A0a0A0a"));
+	cr_assert_eq(rats_evidence_read(o, &e, &flaw, &err), 0, "%s", err.text);
+	rats_evidence_write(&e, &text);
+	cr_assert(strstr(strbuf_str(&text),
+		",\"0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a\","));
+}
+
 Test(rats_evidence, refuses_lists_of_other_values)
 {
 	static const char *const values[] = {"", "00", "0404",
@@ -238,7 +256,7 @@ Test(rats_evidence, refuses_lists_of_other_values)
 	}
 }
 
-Test(rats_evidence, knows_a_sample_by_its_exact_members)
+Test(rats_evidence, knows_a_sample_by_its_members)
 {
 	static const struct {
 		const char *text;
@@ -247,7 +265,8 @@ Test(rats_evidence, knows_a_sample_by_its_exact_members)
 		{"{\"svn\":\"1\",\"report_data\":\"AA==\"}", RATS_FLAW_NONE},
 		{"{\"svn\":1,\"report_data\":\"AA==\"}", RATS_FLAW_TEE},
 		{"{\"svn\":\"1\"}", RATS_FLAW_TEE},
-		{"{\"svn\":\"1\",\"report_data\":\"AA==\",\"x\":1}", RATS_FLAW_TEE},
+		{"{\"svn\":\"1\",\"report_data\":\"AA==\",\"x\":1}", RATS_FLAW_NONE},
+		{"{\"svn\":\"1\",\"x\":1}", RATS_FLAW_TEE},
 		{"{\"svn\":\"1\",\"report_data\":\"AA==\",\"ak_public\":\"\"}", RATS_FLAW_SYNTAX},
 		{"{}", RATS_FLAW_TEE},
 		{"[]", RATS_FLAW_TEE},

@@ -39,6 +39,9 @@ void bytes_to_hex(
 int bytes_hex_digit(int c);                        /* of either case; -1: not a hexadecimal digit */
 int bytes_from_hex(const char *hex, size_t hex_len, uint8_t *out)
 	__attribute__((warn_unused_result));
+/* Also upper case, for what is written again in lower case before it is compared as text. */
+int bytes_from_hex_any(const char *hex, size_t hex_len, uint8_t *out)
+	__attribute__((warn_unused_result));
 
 /* Length of the padded base64 text of `len` bytes, without NUL. */
 static inline size_t bytes_b64_len(size_t len)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The evidence of a node: the JSON object `primary_evidence` of an attestation. Its exact members
- * define its kind: {tpm_quote{signature, message, pcrs}, ak_public} is a TPM quote, {svn,
- * report_data} a sample, which proves nothing. Everything else is refused, including alternative
- * encodings of a value (base64 must be canonical, hexadecimal in lower case).
+ * The evidence of a node: the JSON object `primary_evidence` of an attestation. Its members define
+ * its kind: {tpm_quote{signature, message, pcrs}, ak_public} is a TPM quote, {svn, report_data} a
+ * sample, which proves nothing. Unknown members are ignored, as Trustee does. Everything else is
+ * refused, including alternative encodings in base64, which is compared as text.
  *
  * All code that judges evidence uses this reader. It establishes that the evidence is well-formed
  * and consistent (one selection of PCR 0 to 23, values that match the digest); rats_attest_verify()

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The two messages that a node sends in Trustee's RCAR handshake (request, challenge, attestation,
- * response; protocol 0.4.0). They are read strictly and written again from the values read: a
- * server behind this one never receives a byte that was not understood here, so differences between
- * two parsers cannot be exploited. Texts that the other side hashes or compares keep every code
+ * response; protocol 0.4.0). They are read strictly, except that unknown members are ignored, and
+ * written again from the values read: a server behind this one never receives a byte that was not
+ * understood here, so differences between two parsers cannot be exploited. Texts that the other side hashes or compares keep every code
  * point.
  *
  * A message owns the JSON it was read from, and everything else borrows from it: call *_fini in the
@@ -32,7 +32,7 @@
 struct rats_auth {
 	struct json_object *o; /* owned */
 	const char *tee;
-	struct json_object *extra; /* extra-params; contains no numbers */
+	struct json_object *extra; /* extra-params; its numbers are small integers */
 };
 int rats_auth_read(const char *body, size_t len, struct rats_auth *out, enum rats_flaw *flaw,
 	struct err *err) MUST_CHECK;
