@@ -32,6 +32,7 @@
 #define RSA_MAX_LEN 512
 #define ALG_EC      "ECDH-ES+A256KW"
 #define ALG_RSA     "RSA-OAEP-256"
+#define ALG_RSA_OLD "RSA1_5"
 
 static const struct json_limits limits = {.bytes = JWE_MAX_LEN, .depth = 16, .tokens = 4096};
 
@@ -43,6 +44,7 @@ struct curve {
 struct jwe_key {
 	EVP_PKEY *evp;             /* owned */
 	const struct curve *curve; /* NULL: RSA */
+	bool pkcs1;                /* RSA: ALG_RSA_OLD */
 };
 
 /* The parts of a JWE as they were sent: base64url, borrowed. */
@@ -161,12 +163,13 @@ struct jwe_key *jwe_key_new(const struct pki_jwk *k, struct err *err)
 			if (str_eq(k->crv, curves[i].name))
 				curve = &curves[i];
 		evp = curve ? ec_key(k, curve) : NULL;
-	} else if (str_eq(k->kty, "RSA") && str_eq(k->alg, ALG_RSA)) {
+	} else if (str_eq(k->kty, "RSA") &&
+		   (str_eq(k->alg, ALG_RSA) || str_eq(k->alg, ALG_RSA_OLD))) {
 		evp = rsa_key(k);
 	} else {
 		refuse(err, ERR_INVALID,
 			"The key must be an EC key with " ALG_EC " or an RSA key with " ALG_RSA
-			".");
+			" or " ALG_RSA_OLD ".");
 		return NULL;
 	}
 	if (!evp) {
@@ -180,6 +183,7 @@ struct jwe_key *jwe_key_new(const struct pki_jwk *k, struct err *err)
 	key = xcalloc(1, sizeof(*key));
 	key->evp = evp;
 	key->curve = curve;
+	key->pkcs1 = str_eq(k->alg, ALG_RSA_OLD);
 	return key;
 }
 
@@ -269,7 +273,17 @@ static int wrap_ec(const struct jwe_key *k, const struct secret *cek, struct str
 	return 0;
 }
 
-/* RSA-OAEP-256 uses SHA-256 for the OAEP digest and for MGF1 (RFC 7518 section 4.3). */
+/* RSA-OAEP-256 uses SHA-256 for the OAEP digest and for MGF1 (RFC 7518 section 4.3). RSA1_5 has the
+ * padding of PKCS #1 v1.5 (section 4.2): safe to make, and the node's choice. */
+static bool set_padding(const struct jwe_key *k, EVP_PKEY_CTX *ctx)
+{
+	if (k->pkcs1)
+		return EVP_PKEY_CTX_set_rsa_padding(ctx, RSA_PKCS1_PADDING) == 1;
+	return EVP_PKEY_CTX_set_rsa_padding(ctx, RSA_PKCS1_OAEP_PADDING) == 1 &&
+	       EVP_PKEY_CTX_set_rsa_oaep_md(ctx, EVP_sha256()) == 1 &&
+	       EVP_PKEY_CTX_set_rsa_mgf1_md(ctx, EVP_sha256()) == 1;
+}
+
 static int wrap_rsa(const struct jwe_key *k, const struct secret *cek, struct strbuf *header,
 	struct strbuf *wrapped, struct err *err)
 {
@@ -277,13 +291,11 @@ static int wrap_rsa(const struct jwe_key *k, const struct secret *cek, struct st
 	uint8_t out[RSA_MAX_LEN];
 	size_t n = sizeof(out);
 
-	if (!ctx || EVP_PKEY_encrypt_init(ctx) != 1 ||
-		EVP_PKEY_CTX_set_rsa_padding(ctx, RSA_PKCS1_OAEP_PADDING) != 1 ||
-		EVP_PKEY_CTX_set_rsa_oaep_md(ctx, EVP_sha256()) != 1 ||
-		EVP_PKEY_CTX_set_rsa_mgf1_md(ctx, EVP_sha256()) != 1 ||
+	if (!ctx || EVP_PKEY_encrypt_init(ctx) != 1 || !set_padding(k, ctx) ||
 		EVP_PKEY_encrypt(ctx, out, &n, secret_peek(cek), CEK_LEN) != 1)
-		return refuse(err, ERR_BUG, "OpenSSL: RSA-OAEP failed");
-	strbuf_adds(header, "{\"alg\":\"" ALG_RSA "\",\"enc\":\"A256GCM\"}");
+		return refuse(err, ERR_BUG, "OpenSSL: RSA encryption failed");
+	strbuf_addf(
+		header, "{\"alg\":\"%s\",\"enc\":\"A256GCM\"}", k->pkcs1 ? ALG_RSA_OLD : ALG_RSA);
 	bytes_to_b64url(wrapped, out, n);
 	return 0;
 }

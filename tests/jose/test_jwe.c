@@ -131,8 +131,12 @@ static void unwrap_rsa(struct pair *p, const uint8_t *wrapped, size_t len, uint8
 	size_t n = sizeof(out);
 
 	cr_assert_eq(EVP_PKEY_decrypt_init(ctx), 1);
-	cr_assert_eq(EVP_PKEY_CTX_set_rsa_padding(ctx, RSA_PKCS1_OAEP_PADDING), 1);
-	cr_assert_eq(EVP_PKEY_CTX_set_rsa_oaep_md(ctx, EVP_sha256()), 1);
+	if (str_eq(p->jwk.alg, "RSA1_5")) {
+		cr_assert_eq(EVP_PKEY_CTX_set_rsa_padding(ctx, RSA_PKCS1_PADDING), 1);
+	} else {
+		cr_assert_eq(EVP_PKEY_CTX_set_rsa_padding(ctx, RSA_PKCS1_OAEP_PADDING), 1);
+		cr_assert_eq(EVP_PKEY_CTX_set_rsa_oaep_md(ctx, EVP_sha256()), 1);
+	}
 	cr_assert_eq(EVP_PKEY_decrypt(ctx, out, &n, wrapped, len), 1);
 	cr_assert_eq(n, 32);
 	memcpy(cek, out, 32);
@@ -206,9 +210,11 @@ Test(jose_jwe, ec_keys_open_what_is_encrypted_to_them)
 
 Test(jose_jwe, rsa_keys_open_what_is_encrypted_to_them)
 {
-	struct pair p = rsa_pair(2048);
+	struct pair p = rsa_pair(2048), old = rsa_pair(2048);
 
 	round_trip(&p, "{\"alg\":\"RSA-OAEP-256\",\"enc\":\"A256GCM\"}");
+	old.jwk.alg = "RSA1_5";
+	round_trip(&old, "{\"alg\":\"RSA1_5\",\"enc\":\"A256GCM\"}");
 }
 
 Test(jose_jwe, refuses_keys_that_are_weak_or_none)

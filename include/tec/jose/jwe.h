@@ -4,8 +4,9 @@
  *
  * Flattened JWE (RFC 7516 section 7.2.2) to a public JWK (RFC 7517), as Trustee sends each
  * resource: the content is always A256GCM, and its key is wrapped with ECDH-ES+A256KW for EC keys
- * on P-256 or P-521, or RSA-OAEP-256 for RSA keys (RFC 7518). Everything else is refused, including
- * P-384, RSA1_5 and RSA-OAEP with SHA-1.
+ * on P-256 or P-521, or RSA-OAEP-256 or RSA1_5 for RSA keys (RFC 7518). Everything else is refused,
+ * including P-384 and RSA-OAEP with SHA-1. Nothing is opened with an RSA key here: RSA1_5 is weak only
+ * where it is decrypted.
  *
  * Clients compute the additional authenticated data from a protected header that they encode again,
  * so its bytes are part of the format: alg, enc, then epk with crv, kty, x, y, without white space.
