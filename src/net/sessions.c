@@ -248,15 +248,22 @@ size_t sessions_count(const struct sessions *s)
 }
 
 /* Works for both headers: attributes of Set-Cookie follow the value after a semicolon, like further
- * cookies. */
+ * cookies. Quotes around a value are not part of it (RFC 6265 section 4.1.1), as for Trustee. */
 char *sessions_cookie(const char *header)
 {
 	const char *p = header;
 
 	while (p) {
 		p += strspn(p, " ;");
-		if (str_starts(p, COOKIE))
-			return xstrndup(p + strlen(COOKIE), strcspn(p + strlen(COOKIE), "; "));
+		if (str_starts(p, COOKIE)) {
+			size_t len;
+
+			p += strlen(COOKIE);
+			len = strcspn(p, "; ");
+			if (len >= 2 && p[0] == '"' && p[len - 1] == '"')
+				return xstrndup(p + 1, len - 2);
+			return xstrndup(p, len);
+		}
 		p = strchr(p, ';');
 	}
 	return NULL;

@@ -198,6 +198,10 @@ Test(net_sessions, reads_the_cookie_of_both_headers)
 		{"kbs-session-id=abc; Expires=Wed, 21 Oct 2026 07:28:00 GMT", "abc"},
 		{"a=b; kbs-session-id=abc;c=d", "abc"},
 		{"a=b;kbs-session-id=", ""},
+		{"a=b; kbs-session-id=\"abc\"; c=d", "abc"},
+		{"kbs-session-id=\"\"", ""},
+		{"kbs-session-id=\"", "\""},
+		{"kbs-session-id=\"abc", "\"abc"},
 		{"xkbs-session-id=abc", NULL},
 		{"kbs-session-id", NULL},
 	};
