@@ -12,8 +12,8 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/broker/wire.h"
+#include "tec/rats/api.h"
 
-#define ERROR_URL       "https://github.com/confidential-containers/kbs/errors/"
 #define RESOURCE_POLICY "resource-policy"
 #define REGO            ".rego"
 #define JSON_TYPE       "application/json"
@@ -38,14 +38,6 @@ void broker_answer_fini(struct broker_answer *a)
 	strbuf_fini(&a->body);
 }
 
-/* Trustee's clients compare the last segment of `type`; `detail` is for people. */
-void broker_admin_error(struct strbuf *out, const char *type, const char *detail)
-{
-	strbuf_addf(out, "{\"type\":\"" ERROR_URL "%s\",\"detail\":", type);
-	json_quote(out, detail, strlen(detail));
-	strbuf_addc(out, '}');
-}
-
 /* Drops what the body contains so far: a handler may fail half-way. */
 void broker_admin_refuse(
 	struct broker_answer *a, int status, const char *type, const char *fmt, ...)
@@ -62,7 +54,7 @@ void broker_admin_refuse(
 	/* RFC 9110 section 15.5.2: a 401 must name the scheme. */
 	a->challenge = status == 401 ? "Bearer" : NULL;
 	strbuf_reset(&a->body);
-	broker_admin_error(&a->body, type, strbuf_str(&detail));
+	rats_api_error(&a->body, type, strbuf_str(&detail));
 }
 
 /* ---- resources */

@@ -426,15 +426,15 @@ void broker_attest_resource(struct broker_attest *b, const struct broker_node *n
 	cleanup_rats_ear struct rats_ear ear = {.o = NULL};
 	struct err err = ERR_INIT;
 
-	/* The token is checked before the path: a client without one must not learn which paths
-	 * are valid. */
+	/* The path is checked first, as by the guard, which cannot judge tokens. The rule is public:
+	 * nobody learns what exists. */
 	answer_init(out, "resource-get");
-	if (!token)
+	if (broker_wire_resource_check(path, &err) < 0)
+		broker_admin_refuse(out, 404, "InvalidRequestPath", "%s", err.text);
+	else if (!token)
 		broker_admin_refuse(out, 401, "TokenNotFound", "Attestation Token not found");
 	else if (read_token(b, n, token, &ear, &err) < 0)
 		broker_admin_refuse(out, 401, "TokenVerifierError", "%s", err.text);
-	else if (broker_wire_resource_check(path, &err) < 0)
-		broker_admin_refuse(out, 404, "InvalidRequestPath", "%s", err.text);
 	else if (is_sealed(p, &ear.holder, path))
 		broker_admin_refuse(out, 401, "PolicyDeny", SEALED);
 	else if (!p || !rats_policy_grants(p->policy, p->once_per_boot, &ear.holder, path))

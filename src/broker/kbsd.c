@@ -10,14 +10,11 @@
 #include "tec/base/clock.h"
 #include "tec/base/mem.h"
 #include "tec/loop/timer.h"
+#include "tec/rats/api.h"
 
 #define REQUESTS_PER_CONN 100000
 #define SWEEP_MS          10000
 #define RETRY_AFTER_S     5
-#define TOO_LARGE         "payload reached size limit"
-#define AUTH              BROKER_ADMIN_PREFIX "auth"
-#define ATTEST            BROKER_ADMIN_PREFIX "attest"
-#define RESOURCE          BROKER_ADMIN_PREFIX "resource/"
 
 struct broker_kbsd {
 	struct httpd *httpd;
@@ -76,6 +73,15 @@ static void on_healthz(struct httpd_req *req, void *arg)
 	reply(arg, req, &r, &(struct broker_answer){.status = 200, .verb = "healthz", .type = ""});
 }
 
+/* Which of the nodes' requests this is; none if this broker does not serve them. */
+static enum rats_api asked_of(
+	const struct broker_kbsd *k, const struct httpd_req *req, char path[RATS_API_PATH_MAX + 1])
+{
+	return k->conf.attest ? rats_api_read(httpd_method_name(httpd_req_method(req)),
+					httpd_req_target(req), path)
+			      : RATS_API_NONE;
+}
+
 /* Classify the sender before its body is read: everything but the nodes' requests requires an
  * administrator's token. */
 static enum httpd_standing standing(struct httpd_req *req, void *arg)
@@ -83,10 +89,12 @@ static enum httpd_standing standing(struct httpd_req *req, void *arg)
 	const struct broker_kbsd *k = arg;
 	const struct broker_admin *admin = k->conf.admin;
 	const char *target = httpd_req_target(req);
+	char path[RATS_API_PATH_MAX + 1];
+	enum rats_api asked = asked_of(k, req, path);
 	struct err err = ERR_INIT;
 
 	/* Nobody is known before attestation: the listener bounds what strangers may send. */
-	if (k->conf.attest && (str_eq(target, AUTH) || str_eq(target, ATTEST)))
+	if (asked == RATS_API_AUTH || asked == RATS_API_ATTEST)
 		return HTTPD_STRANGER;
 	if (!admin || admin->check(admin->arg, httpd_req_header(req, "Authorization"), target,
 			      clock_wall_s(), &err) < 0)
@@ -125,13 +133,11 @@ void broker_held_end(struct broker_held *take, const struct err *err)
 
 /* Serve a resource to a node, or hold it until its owner releases it. */
 static void on_resource(struct broker_kbsd *k, struct httpd_req *req,
-	const struct broker_request *r, const struct broker_node *n)
+	const struct broker_request *r, const struct broker_node *n, const char *path)
 {
 	cleanup_broker_answer struct broker_answer a;
-	const char *path = r->target + strlen(RESOURCE);
 	struct held *h;
 
-	path += *path == '/'; /* one release of the attester sends an empty first segment */
 	broker_attest_resource(k->conf.attest, n, path, &a);
 	if (a.status != 200 || !k->conf.on_held) {
 		reply(k, req, r, &a);
@@ -165,17 +171,20 @@ static void on_api(struct httpd_req *req, void *arg)
 		.len = r.len,
 		.now_s = clock_wall_s(),
 		.now_ms = clock_boot_ms()};
+	char path[RATS_API_PATH_MAX + 1];
+	enum rats_api asked;
 
 	httpd_req_source(req, n.source);
-	if (k->conf.attest && str_eq(r.method, "GET") && str_starts(r.target, RESOURCE)) {
-		on_resource(k, req, &r, &n);
+	asked = asked_of(k, req, path);
+	if (asked == RATS_API_GET_RESOURCE) {
+		on_resource(k, req, &r, &n, path);
 		return;
 	}
-	if (k->conf.attest && str_eq(r.method, "POST") && str_eq(r.target, AUTH)) {
+	if (asked == RATS_API_AUTH) {
 		broker_attest_auth(k->conf.attest, &n, &a);
 		/* Only this request opens sessions. */
 		timer_set_earlier(&k->sweep, SWEEP_MS);
-	} else if (k->conf.attest && str_eq(r.method, "POST") && str_eq(r.target, ATTEST)) {
+	} else if (asked == RATS_API_ATTEST) {
 		broker_attest_attest(k->conf.attest, &n, &a);
 	} else if (k->conf.admin) {
 		broker_admin(k->conf.admin, &r, n.now_s, &a);
@@ -196,18 +205,6 @@ static void on_sweep(void *arg)
 		timer_set(&k->sweep, SWEEP_MS);
 }
 
-/* Render an error that the listener itself detects. 413 is plain text, as in Trustee. */
-static const char *error_body(struct strbuf *out, int status, const char *message)
-{
-	/* Raised by the listener before any handler runs. */
-	if (status == 413) {
-		strbuf_adds(out, TOO_LARGE);
-		return "text/plain";
-	}
-	broker_admin_error(out, status == 404 ? "InvalidRequestPath" : "HttpError", message);
-	return "application/json";
-}
-
 /* All methods are routed, so that broker/admin answers 405 in the shape of Trustee's errors. */
 struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_conf *conf)
 {
@@ -224,6 +221,7 @@ struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_con
 	k->conf = *conf;
 	h.name = conf->name;
 	h.limits.body = conf->max_body;
+	h.limits.chunked = true; /* as Trustee: attesters may not know a body's length */
 	/* The operator reuses its connections for all keys. */
 	h.requests_per_conn = REQUESTS_PER_CONN;
 	h.rate = conf->rate;
@@ -235,7 +233,7 @@ struct broker_kbsd *broker_kbsd_new(struct loop *l, const struct broker_kbsd_con
 	h.arg = k;
 	/* Bodies contain disk keys, headers contain tokens. */
 	h.wipe = true;
-	h.error_body = conf->error_body ? conf->error_body : error_body;
+	h.error_body = conf->error_body ? conf->error_body : rats_api_listener_error;
 	timer_init(&k->sweep, l, on_sweep, k);
 	k->httpd = httpd_new(l, &h);
 	return k;

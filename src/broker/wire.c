@@ -15,9 +15,10 @@
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
 #include "tec/base/utf8.h"
+#include "tec/rats/api.h"
 
 #define MESSAGE_VERSION "0.1.0"
-/* Trustee's plugin paths and policy ids use this set. */
+/* Of policy ids in Trustee. */
 #define WORD     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 #define BODY_MAX ((size_t)64 << 20) /* the listener's limit is far lower */
 
@@ -27,23 +28,11 @@ static const struct json_limits values_limits = {.bytes = BODY_MAX, .depth = 64,
 static const struct json_limits entry_limits = {
 	.bytes = BODY_MAX, .depth = 64, .tokens = 400016}; /* a value and its envelope */
 
-/* The length of the path segment at s; 0: not a segment. */
-static size_t segment(const char *s)
-{
-	return *s == '.' ? 0 : strspn(s, WORD ".");
-}
-
-/* The first character of a segment must not be a dot, which excludes "." and "..". */
 int broker_wire_resource_check(const char *path, struct err *err)
 {
-	for (unsigned i = 0; i < 3; i++) {
-		size_t n = segment(path);
-
-		if (n == 0 || path[n] != (i < 2 ? '/' : '\0'))
-			return err_set(err, ERR_INVALID,
-				"a resource is REPOSITORY/TYPE/TAG of letters, digits, '_', '-' and '.'");
-		path += n + 1;
-	}
+	if (!rats_api_path_valid(path))
+		return err_set(err, ERR_INVALID,
+			"a resource is REPOSITORY/TYPE/TAG of letters, digits, '_', '-' and '.'");
 	return 0;
 }
 
@@ -86,7 +75,7 @@ int broker_wire_policy_parse(
 	policy = json_get_str(o, "policy");
 	if (!policy)
 		return err_set(err, ERR_INVALID, "policy is missing");
-	if (with_id && (!id || !*id || segment(id) != strlen(id) || strchr(id, '.')))
+	if (with_id && (!id || !*id || id[strspn(id, WORD)]))
 		return err_set(err, ERR_INVALID, "policy_id is missing or not a valid id");
 	/* Without padding, as Trustee requires. */
 	if (bytes_from_b64url(policy, strlen(policy), &text, &text_len) < 0)

@@ -24,11 +24,9 @@
 #include "tec/base/metric.h"
 #include "tec/guard/look.h"
 #include "tec/net/sessions.h"
+#include "tec/rats/api.h"
 #include "tec/rats/rcar.h"
 
-#define API           "/kbs/v0/"
-#define RESOURCE      API "resource/"
-#define RESOURCE_MAX  255        /* bytes of repository/type/tag */
 #define ANSWER_MAX    (4u << 20) /* a resource of 2 MiB, in base64 */
 #define ADMIN_MAX     (8u << 20) /* limit of the operator's Trustee: all identities in one value */
 #define ADMIN_AT_ONCE 128        /* connections; the operator uses one per key in flight */
@@ -74,25 +72,6 @@ static struct metric evicted_sessions = METRIC_COUNTER_INIT("tec_guard_evicted_s
 	"Handshakes evicted from the session table by newer ones.", NULL, NULL);
 static struct metric upstream_seconds = METRIC_SECONDS_INIT("tec_guard_upstream_seconds",
 	"Response time of Trustee in seconds, by kind of request.", "kind", NULL);
-
-/* ---- error bodies */
-
-/* Render an error in the shape of Trustee's, which its clients parse. The type depends on the
- * status alone. */
-static const char *error_body(struct strbuf *out, int status, const char *message)
-{
-	/* Names that Trustee uses; GuardError is the guard's own. */
-	const char *type = status == 401   ? "AttestationError"
-			   : status == 404 ? "InvalidRequestPath"
-					   : "GuardError";
-
-	strbuf_addf(out,
-		"{\"type\":\"https://github.com/confidential-containers/kbs/errors/%s\",\"detail\":",
-		type);
-	json_quote(out, message, strlen(message));
-	strbuf_addc(out, '}');
-	return "application/json";
-}
 
 /* The gauge follows each change of the table. */
 static void count_sessions(const struct guard *g)
@@ -250,20 +229,28 @@ static void count_refused(enum kind kind, const char *reason, int status)
 	count_request(kind, status);
 }
 
-/* Count a refusal and answer it in the shape of Trustee's errors. */
-static void refuse(
-	struct httpd_req *r, enum kind kind, const char *reason, int status, const char *text)
+/* Answer a refused handshake or attestation as the embedded broker does. */
+static void refuse(struct httpd_req *r, enum kind kind, const char *reason, int status,
+	uint32_t retry_s, const char *text)
 {
+	cleanup_strbuf struct strbuf body = STRBUF_INIT;
+	cleanup_free char *detail =
+		xasprintf("%s%s", kind == PASS_AUTH ? RATS_AUTH_FAILED : RATS_ATTEST_FAILED, text);
+
 	count_refused(kind, reason, status);
-	httpd_reply_error(r, status, 0, "%s", text);
+	rats_api_error(&body, "AttestationError", detail);
+	if (retry_s) {
+		char seconds[12];
+
+		snprintf(seconds, sizeof(seconds), "%u", retry_s);
+		httpd_reply_header(r, "Retry-After", seconds);
+	}
+	httpd_reply(r, status, "application/json", body.data, body.len);
 }
 
-/* The same words as the embedded broker's. */
 static void refuse_flaw(struct httpd_req *r, enum kind kind, enum rats_flaw flaw)
 {
-	count_refused(kind, rats_flaw_name(flaw), 401);
-	httpd_reply_error(r, 401, 0, "%s%s",
-		kind == PASS_AUTH ? RATS_AUTH_FAILED : RATS_ATTEST_FAILED, rats_flaw_text(flaw));
+	refuse(r, kind, rats_flaw_name(flaw), 401, 0, rats_flaw_text(flaw));
 }
 
 /* Sample evidence passes only if configured: it proves nothing. */
@@ -291,9 +278,8 @@ static struct session *open_session(
 
 /* Only a rewritten request reaches Trustee; the session is opened last, when nothing can be
  * refused. */
-static void post_auth(struct httpd_req *r, void *arg)
+static void post_auth(struct guard *g, struct httpd_req *r)
 {
-	struct guard *g = arg;
 	cleanup_rats_auth struct rats_auth a = {.o = NULL};
 	struct strbuf text = STRBUF_INIT;
 	uint8_t source[ADDR_SOURCE_LEN];
@@ -321,9 +307,7 @@ static void post_auth(struct httpd_req *r, void *arg)
 	session = open_session(g, source, &retry_s);
 	count_sessions(g);
 	if (!session) {
-		count_refused(PASS_AUTH, "sessions", 429);
-		httpd_reply_error(
-			r, 429, retry_s, RATS_AUTH_FAILED "Too many handshakes in progress.");
+		refuse(r, PASS_AUTH, "sessions", 429, retry_s, "Too many handshakes in progress.");
 		return;
 	}
 	p = pass_new(g, r, PASS_AUTH);
@@ -331,7 +315,7 @@ static void post_auth(struct httpd_req *r, void *arg)
 	p->session = session;
 	rats_auth_write(&a, &text);
 	body = body_of_text(strbuf_steal(&text));
-	pass_on(p, "POST", API "auth", &body, "application/json");
+	pass_on(p, "POST", RATS_API_PREFIX "auth", &body, "application/json");
 }
 
 /* Refuse what Trustee would accept and a policy cannot see. */
@@ -354,9 +338,8 @@ static int judge(
 }
 
 /* Judge the evidence and forward it as it was understood, not as it was sent. */
-static void post_attest(struct httpd_req *r, void *arg)
+static void post_attest(struct guard *g, struct httpd_req *r)
 {
-	struct guard *g = arg;
 	cleanup_rats_attest struct rats_attest a;
 	struct strbuf text = STRBUF_INIT;
 	char key[FINGERPRINT + 1] = "";
@@ -383,46 +366,54 @@ static void post_attest(struct httpd_req *r, void *arg)
 		bytes_to_hex(a.evidence.ak.sha256, FINGERPRINT / 2, p->key);
 	rats_attest_write(&a, &text);
 	body = body_of_text(strbuf_steal(&text));
-	pass_on(p, "POST", API "attest", &body, "application/json");
+	pass_on(p, "POST", RATS_API_PREFIX "attest", &body, "application/json");
 }
 
-/* The path after ".../resource/": exactly repository/type/tag, otherwise NULL. The first character
- * of a segment must not be a dot, which excludes "." and "..". An empty segment before them, which
- * one release of the attester sends, is skipped. */
-static const char *resource_path(const char *target)
+/* Forward the path as it was understood; a query has no meaning for resources. */
+static void get_resource(struct guard *g, struct httpd_req *r, const char *path)
 {
-	const char *path = target + strlen(RESOURCE), *s;
-	unsigned n = 1;
+	cleanup_free char *url = xasprintf(RATS_API_RESOURCE "%s", path);
 
-	if (*path == '/')
-		path++;
-	if (strlen(path) > RESOURCE_MAX)
-		return NULL;
-	for (s = path;; s++, n++) {
-		size_t len = strspn(
-			s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.");
-
-		if (len == 0 || *s == '.')
-			return NULL;
-		s += len;
-		if (!*s)
-			return n == 3 ? path : NULL;
-		if (*s != '/')
-			return NULL;
-	}
-}
-
-static void get_resource(struct httpd_req *r, void *arg)
-{
-	const char *path = resource_path(httpd_req_target(r)); /* refuses a query as well */
-	cleanup_free char *url = path ? xasprintf(RESOURCE "%s", path) : NULL;
-
-	if (!path) {
-		refuse(r, PASS_RESOURCE, "path", 404,
-			"The path must be resource/REPOSITORY/TYPE/TAG.");
+	if (!*path) {
+		count_refused(PASS_RESOURCE, "path", 404);
+		httpd_reply_error(r, 404, 0, "The path must be resource/REPOSITORY/TYPE/TAG.");
 		return;
 	}
-	pass_on(pass_new(arg, r, PASS_RESOURCE), "GET", url, NULL, NULL);
+	pass_on(pass_new(g, r, PASS_RESOURCE), "GET", url, NULL, NULL);
+}
+
+static enum rats_api asked_of(const struct httpd_req *r, char path[RATS_API_PATH_MAX + 1])
+{
+	return rats_api_read(httpd_method_name(httpd_req_method(r)), httpd_req_target(r), path);
+}
+
+/* Nothing but the handshake is reachable for nodes. */
+static void node(struct httpd_req *r, void *arg)
+{
+	char path[RATS_API_PATH_MAX + 1];
+
+	switch (asked_of(r, path)) {
+	case RATS_API_AUTH:
+		post_auth(arg, r);
+		return;
+	case RATS_API_ATTEST:
+		post_attest(arg, r);
+		return;
+	case RATS_API_GET_RESOURCE:
+		get_resource(arg, r, path);
+		return;
+	case RATS_API_NONE:
+		httpd_reply_error(r, 404, 0, "not found");
+	}
+}
+
+/* Only handshakes and attestations have a body that is worth waiting for. */
+static enum httpd_standing node_standing(struct httpd_req *r, void *arg)
+{
+	char path[RATS_API_PATH_MAX + 1];
+	enum rats_api asked = asked_of(r, path);
+
+	return asked == RATS_API_AUTH || asked == RATS_API_ATTEST ? HTTPD_STRANGER : HTTPD_REFUSED;
 }
 
 /* Answer from the last probe: a load balancer's checks cause no request to Trustee. */
@@ -452,22 +443,23 @@ static void admin(struct httpd_req *r, void *arg)
 		httpd_req_target(r), len ? &body : NULL, type);
 }
 
-/* Nothing but the handshake is reachable for nodes; httpd answers 404 and 405. */
+/* All methods of the API, so that the broker and the guard refuse alike what is not for nodes. */
 static const struct httpd_route node_routes[] = {
-	{.path = API "auth", .methods = HTTPD_POST, .needs_body = true, .fn = post_auth},
-	{.path = API "attest", .methods = HTTPD_POST, .needs_body = true, .fn = post_attest},
-	{.path = RESOURCE "*", .methods = HTTPD_GET, .fn = get_resource},
+	{.path = RATS_API_PREFIX "*",
+		.methods = HTTPD_GET | HTTPD_HEAD | HTTPD_POST | HTTPD_PUT | HTTPD_DELETE |
+			   HTTPD_PATCH,
+		.fn = node},
 	{.path = "/healthz", .methods = HTTPD_GET, .fn = get_health},
 };
 
 /* The part of the admin API that the operator uses. */
 static const struct httpd_route admin_routes[] = {
-	{.path = API "resource", .methods = HTTPD_GET, .fn = admin},
-	{.path = RESOURCE "*", .methods = HTTPD_POST | HTTPD_DELETE, .fn = admin},
-	{.path = API "reference-value", .methods = HTTPD_POST, .fn = admin},
-	{.path = API "reference-value/*", .methods = HTTPD_GET, .fn = admin},
-	{.path = API "attestation-policy", .methods = HTTPD_POST, .fn = admin},
-	{.path = API "resource-policy", .methods = HTTPD_POST | HTTPD_GET, .fn = admin},
+	{.path = RATS_API_PREFIX "resource", .methods = HTTPD_GET, .fn = admin},
+	{.path = RATS_API_RESOURCE "*", .methods = HTTPD_POST | HTTPD_DELETE, .fn = admin},
+	{.path = RATS_API_PREFIX "reference-value", .methods = HTTPD_POST, .fn = admin},
+	{.path = RATS_API_PREFIX "reference-value/*", .methods = HTTPD_GET, .fn = admin},
+	{.path = RATS_API_PREFIX "attestation-policy", .methods = HTTPD_POST, .fn = admin},
+	{.path = RATS_API_PREFIX "resource-policy", .methods = HTTPD_POST | HTTPD_GET, .fn = admin},
 	{.path = "/healthz", .methods = HTTPD_GET, .fn = admin},
 };
 
@@ -499,19 +491,22 @@ int guard_upstream_check(const char *url, struct err *err)
 
 /* Both listeners share the error body and the wiping of buffers. */
 static struct httpd *make_httpd(struct guard *g, const char *name, unsigned connections,
-	size_t body, struct ratelimit *rate, const struct httpd_route *routes, size_t n)
+	size_t body, struct ratelimit *rate, httpd_standing_fn standing,
+	const struct httpd_route *routes, size_t n)
 {
 	struct httpd_conf c = httpd_conf_default;
 
 	c.name = name;
 	c.max_connections = connections;
 	c.limits.body = body;
+	c.limits.chunked = true; /* as Trustee; what is forwarded has a length again */
 	c.rate = rate;
+	c.standing = standing;
 	c.routes = routes;
 	c.n_routes = n;
 	c.arg = g;
 	c.wipe = true; /* tokens, cookies and, on the admin listener, disk keys */
-	c.error_body = error_body;
+	c.error_body = rats_api_listener_error;
 	return httpd_new(g->loop, &c);
 }
 
@@ -535,8 +530,8 @@ struct guard *guard_new(struct loop *l, struct httpc *http, const struct guard_c
 		conf->session_ms, SOURCES_MAX);
 	g->look = guard_look_new(l, http, g->upstream, g->upstream_tls, conf->look_ms);
 	g->node = make_httpd(g, "kbs", conf->max_connections, conf->attest_max, conf->rate,
-		node_routes, ARRAY_LEN(node_routes));
-	g->admin = make_httpd(g, "kbs-admin", ADMIN_AT_ONCE, ADMIN_MAX, NULL, admin_routes,
+		node_standing, node_routes, ARRAY_LEN(node_routes));
+	g->admin = make_httpd(g, "kbs-admin", ADMIN_AT_ONCE, ADMIN_MAX, NULL, NULL, admin_routes,
 		ARRAY_LEN(admin_routes));
 	return g;
 }

@@ -65,14 +65,14 @@ static UNUSED void set_value(struct world *w, const char *name, const char *valu
 	set(w, BROKER_STORE_REFERENCE_VALUE, name, entry);
 }
 
-static UNUSED void world_start(struct world *w)
+static UNUSED void world_start_for(struct world *w, unsigned sessions_per_source)
 {
 	struct broker_attest_conf conf = {.policies = policies,
 		.n_policies = ARRAY_LEN(policies),
 		.token_s = 300,
 		.session_ms = 300000,
 		.sessions = 100,
-		.sessions_per_source = 4,
+		.sessions_per_source = sessions_per_source,
 		.on_judged = on_judged,
 		.arg = w};
 
@@ -87,6 +87,11 @@ static UNUSED void world_start(struct world *w)
 	set(w, BROKER_STORE_KBS, "resource-policy.rego", "resource");
 	set(w, BROKER_STORE_REPOSITORY, "default/" UUID "/root", "a disk key");
 	set(w, BROKER_STORE_REPOSITORY, "default/" OTHER "/root", "another's");
+}
+
+static UNUSED void world_start(struct world *w)
+{
+	world_start_for(w, 4);
 }
 
 static UNUSED void world_stop(struct world *w)

@@ -25,7 +25,8 @@ static int is_status(int status)
 	return 0;
 }
 
-static void check_accepted(const char *head, size_t size, const struct httphead *h)
+static void check_accepted(const char *head, size_t size, const struct httphead_limits *limits,
+	const struct httphead *h)
 {
 	struct httphead again;
 
@@ -40,28 +41,33 @@ static void check_accepted(const char *head, size_t size, const struct httphead 
 		assert(c != '\n' || (i > 0 && head[i - 1] == '\r'));
 	}
 	assert(h->target_off + h->target_len < h->fields_off && h->fields_off < h->head_len);
-	assert(head[h->target_off] == '/' && h->target_len <= httpd_conf_default.limits.target);
-	assert(h->body_len <= httpd_conf_default.limits.body &&
-		(h->has_length || h->body_len == 0));
-	assert(httphead_check(head, h->head_len, &httpd_conf_default.limits, &again) == 0);
+	assert(head[h->target_off] == '/' && h->target_len <= limits->target);
+	assert(h->body_len <= limits->body && (h->has_length || h->body_len == 0));
+	assert(!h->chunked || (limits->chunked && !h->has_length && !h->http10));
+	assert(httphead_check(head, h->head_len, limits, &again) == 0);
 	assert(again.head_len == h->head_len && again.body_len == h->body_len);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *copy = malloc(size + 1); /* exact size, so that reading one byte too many is seen */
+	struct httphead_limits limits = httpd_conf_default.limits;
 	struct httphead h;
-	int status;
 
 	assert(copy);
 	if (size > 0)
 		memcpy(copy, data, size);
 	copy = realloc(copy, size ? size : 1);
 	assert(copy);
-	status = httphead_check(copy, size, &httpd_conf_default.limits, &h);
-	assert(is_status(status));
-	if (status == 0)
-		check_accepted(copy, size, &h);
+	for (int chunked = 0; chunked < 2; chunked++) {
+		int status;
+
+		limits.chunked = chunked;
+		status = httphead_check(copy, size, &limits, &h);
+		assert(is_status(status));
+		if (status == 0)
+			check_accepted(copy, size, &limits, &h);
+	}
 	free(copy);
 	return 0;
 }

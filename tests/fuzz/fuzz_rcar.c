@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first byte chooses: 'A' auth, 'E' attestation, 'Q' a quote, 'I' init-data. What is written
- * for an accepted message is accepted again and written in the same way; an accepted quote is the
- * same one to tss2-mu.
+ * The first byte chooses: 'A' auth, 'E' attestation, 'Q' a quote, 'T' a request's target, 'I'
+ * init-data. What is written for an accepted message is accepted again and written in the same way;
+ * an accepted quote is the same one to tss2-mu; a path that was read names itself.
  */
 #include "config.h"
 
@@ -13,6 +13,7 @@
 
 #include "tec/base/mem.h"
 #include "tec/base/str.h"
+#include "tec/rats/api.h"
 #include "tec/rats/initdata.h"
 #include "tec/rats/rcar.h"
 
@@ -85,6 +86,22 @@ static void quote(const uint8_t *data, size_t len)
 	assert(memcmp(t.extraData.buffer, q.extra_data, q.extra_data_len) == 0);
 }
 
+static void target(const char *text)
+{
+	char path[RATS_API_PATH_MAX + 1], again[RATS_API_PATH_MAX + 1];
+	cleanup_free char *plain = NULL;
+
+	if (rats_api_read("GET", text, path) != RATS_API_GET_RESOURCE) {
+		assert(!*path);
+		return;
+	}
+	assert(!*path || rats_api_path_valid(path));
+	assert(!strpbrk(path, "%?#\\; ") && !strstr(path, "//") && !strstr(path, "/."));
+	plain = xasprintf(RATS_API_RESOURCE "%s", path);
+	if (rats_api_read("GET", plain, again) != RATS_API_GET_RESOURCE || strcmp(path, again) != 0)
+		assert(!"a path that was read is another one");
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	setenv("TSS2_LOG", "all+none", 1);
@@ -104,6 +121,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		attest(text, size - 1);
 	else if (data[0] == 'Q')
 		quote((const uint8_t *)text, size - 1);
+	else if (data[0] == 'T')
+		target(text);
 	else if (rats_initdata_check(text, size - 1, &err) < 0)
 		check_refused(&err, RATS_FLAW_INIT_DATA);
 	return 0;

@@ -67,8 +67,6 @@ void broker_admin(const struct broker_admin *a, const struct broker_request *r, 
 /* Turn the answer into a refusal, whatever it was. type: the last segment of the error's URL. */
 void broker_admin_refuse(struct broker_answer *a, int status, const char *type, const char *fmt,
 	...) PRINTF_LIKE(4, 5);
-/* Append the body of a refusal. */
-void broker_admin_error(struct strbuf *out, const char *type, const char *detail);
 
 /* The policy with exactly this text; NULL: none. */
 const struct broker_policy *broker_policy_find(const struct broker_policy *policies, size_t n,
