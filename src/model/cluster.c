@@ -21,6 +21,7 @@
 #include "tec/base/mem.h"
 #include "tec/base/uuid.h"
 #include "tec/kobj/key.h"
+#include "tec/model/lost.h"
 #include "tec/model/mark.h"
 #include "tec/model/plain.h"
 
@@ -350,6 +351,20 @@ static struct json_object *parse_mirror(struct json_object *o)
 	return mirror;
 }
 
+/* Read which servers are lost. Who declares all of them lost means that spec no longer names them:
+ * their absence is no loss. Must run before read_extended(). */
+static void read_lost(struct reader *r, struct json_object *o, struct model_cluster *c)
+{
+	const char *text = kobj_annotation(o, MODEL_LOST_ANNOTATION);
+	cleanup_json struct json_object *list = model_lost_list(text);
+
+	kobj_pack_str(r->pack, AT(lost_servers), json_len(list) ? text : NULL);
+	c->lost_since_s = model_lost_since_s(list);
+	if (!json_get(r->spec, "trusteeServers") &&
+		model_lost_all(list, json_get_arr(r->mirror, "trusteeServers")))
+		json_object_object_del(r->mirror, "trusteeServers");
+}
+
 /* Keep the (+) members of spec as canonical JSON, and record whether the mirror has more: the path
  * of what it has and spec lacks. An unreadable annotation counts as a loss, because it may hide one.
  * Must run before the members are read, since it sets r->lost. */
@@ -551,6 +566,7 @@ struct kobj *model_cluster_extract(struct json_object *o, struct err *err)
 		err_set(err, ERR_INVALID, "spec is not an object");
 		return NULL;
 	}
+	read_lost(&r, o, &c);
 	read_extended(&r, o);
 	read_texts(&r);
 	read_servers(&r, &c);
@@ -604,6 +620,7 @@ bool model_cluster_means_the_same(const struct kobj *was, const struct kobj *now
 	       model_cluster(was)->adopt_before_s == model_cluster(now)->adopt_before_s &&
 	       str_eq(model_cluster_peer(model_cluster(was)),
 		       model_cluster_peer(model_cluster(now))) &&
+	       str_eq(model_cluster(was)->lost_servers, model_cluster(now)->lost_servers) &&
 	       str_eq(model_cluster(was)->extended_mirror, model_cluster(now)->extended_mirror);
 }
 

@@ -147,6 +147,10 @@ struct model_cluster {
 	 * operator with its CRD pruned it. NULL: none. While set, the cluster is not acted on.
 	 */
 	const char *extended_lost;
+	/* The annotation (model/lost.h), NULL if no entry counts; and when the first server was
+	 * declared lost, INT64_MAX: none was. */
+	const char *lost_servers;
+	int64_t lost_since_s;
 	struct {
 		const char *secret; /* name of the Secret */
 		const char *hashes; /* NULL: the mark is not this object's, and does not count */
