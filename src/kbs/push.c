@@ -55,7 +55,7 @@
 #define SHARED_MAX    (7u * 1024 * 1024) /* of a body; our Trustee accepts 8 MiB */
 #define READS_LISTS   "reads-lists"
 #define LIST_MAX      (4u * 1024 * 1024) /* of the list of resources: 70,000 Machines */
-#define AGAIN_MS      1000u              /* delay after a failed read of the check */
+#define AGAIN_MS      1000u              /* delay after a failed read of the check or the record */
 #define LOSSES_MAX    10u                /* failed reads in a row that end the check */
 
 #define KBS_IDENTITY_PREFIX "ak."
@@ -1143,10 +1143,11 @@ static bool keys_are_left(struct kbs_push *p)
  * work waits for no more than that. */
 static bool start_repeat(struct kbs_push *p)
 {
-	/* Until the record is loaded, the next turn tries again. */
 	p->past_due = p->past_due && !p->conf.each_revoked(p->conf.revoked_arg, repeat_add_due, p);
-	if (p->past_due)
+	if (p->past_due) { /* the record is not loaded yet */
+		timer_set(&p->serial_wait, AGAIN_MS);
 		return true;
+	}
 	if (repeat_next(p, KBS_REFVALUE)) {
 		start_repeated_values(p);
 		return true;
@@ -1167,6 +1168,14 @@ static bool start_repeat(struct kbs_push *p)
 		(void)kbs_admin_delete_resource(p->transport, &p->ops, f->repeats->name, on_key, f);
 	}
 	return true;
+}
+
+/* Tell whether revocations have to be repeated, or are being, before anything is delivered. */
+static bool revokes_first(struct kbs_push *p)
+{
+	return p->conf.revoke_first && p->state != KBS_TARGET_IN_SYNC &&
+	       (p->past_due || p->n_repeated || repeat_next(p, KBS_REFVALUE) ||
+		       repeat_next(p, KBS_RESOURCE));
 }
 
 /* ---- the check
@@ -1390,6 +1399,11 @@ static void send_next(struct kbs_push *p)
 	empties = policies && !p->shared_mode && !p->shared_emptied;
 	values = empties || kbs_sync_peek(p->sync, p->t, KBS_REFVALUE);
 	first = !policies && p->order == PUSH_POLICIES_FIRST;
+	if (!first && revokes_first(p)) {
+		if (!p->serial && !timer_is_set(&p->serial_wait))
+			(void)start_repeat(p);
+		return;
+	}
 	/* Keys follow everything that decides who may read them. */
 	if (policies && (filled || (!values && !p->serial)))
 		must_dirty = start_keys(p);

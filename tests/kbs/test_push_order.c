@@ -311,3 +311,42 @@ Test(kbs_push_order, a_set_back_store_is_not_in_sync_before_and_errors_lose_no_r
 		cr_assert_str_eq(fake_kbs_value(kbs, "ak.c"), "null");
 	}
 }
+
+/* It was given up, and deletions were completed without it. */
+Test(kbs_push_order, a_server_that_was_given_up_gets_no_key_before_its_revocations)
+{
+	static const char *const names[] = {KEY("old"), "ak.old", KEY("b"), NULL};
+
+	for (int lists = 0; lists < 2; lists++) {
+		memcpy(past, names, sizeof(names));
+		conf.each_revoked = each_past;
+		conf.revoke_first = true;
+		past_known = false;
+		set_back();
+		fake_kbs_put_resource(kbs, KEY("b"), "{}");
+		if (lists)
+			fake_kbs_put_value(kbs, KBS_SENTINEL,
+				"{\"cluster\":\"c\",\"session\":\"\",\"sum\":\"00\",\"policy\":\"reads-lists\"}");
+		life_begin();
+		declare(KBS_RESOURCE, KEY("new"), "{\"key\":\"2\"}");
+		declare(KBS_REFVALUE, "ak.new", IDENTITY("new"));
+		for (unsigned i = 1; i < 5; i++)
+			fake_kbs_fault(kbs, i, "DELETE", FAKE_KBS_REFUSE, 500, "", NULL);
+		for (int i = 0; i < 3000; i++) {
+			bool old = fake_kbs_resource(kbs, KEY("old")) ||
+				   fake_kbs_resource(kbs, KEY("b")) ||
+				   strcmp(fake_kbs_value(kbs, "ak.old"), "null") != 0;
+
+			past_known = i > 500; /* the record is loaded late */
+			cr_assert_not(old && fake_kbs_resource(kbs, KEY("new")), "step %d", i);
+			cr_assert_not(old && fake_kbs_value(kbs, "ak.new"), "step %d", i);
+			run(100);
+		}
+		run(60000);
+		assert_old_is_gone();
+		cr_assert_str_eq(fake_kbs_resource(kbs, KEY("new")), "{\"key\":\"2\"}");
+		cr_assert(fake_kbs_value(kbs, "ak.new"));
+		life_end();
+		fake_kbs_lose_store(kbs);
+	}
+}

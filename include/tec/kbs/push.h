@@ -24,7 +24,8 @@
  * In cases two and three the dirty sentinel is the first that is written, with the values or alone.
  * A probe recognizes the store by it, so after a lost answer the rest is sent, not everything. And
  * earlier revocations are repeated before the clean sentinel is written: the store may have been
- * restored from an older state.
+ * restored from an older state. With conf.revoke_first they come before values and
+ * keys.
  *
  * IN_SYNC sends one request per change, in a bounded window, in order per name, revocations before
  * deliveries, the clean sentinel last and debounced, and a probe per interval. While a clean
@@ -76,6 +77,9 @@ struct kbs_push_conf {
 	bool (*each_revoked)(void *arg,
 		void (*fn)(void *fn_arg, enum kbs_kind kind, const char *name), void *fn_arg);
 	void *revoked_arg;
+	/* Revoke them before anything but policies is sent: the server was given up for a while,
+	 * and deletions were completed without it. */
+	bool revoke_first;
 	/* The sentinel of the cluster with this uid is stored: may it be replaced? Asked at each
 	 * probe. NULL: always, because the store is ours alone. Once it is replaced, did_replace is
 	 * called: two clusters that may replace each other would take turns for ever. */
