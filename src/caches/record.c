@@ -4,6 +4,9 @@
 
 #include "tec/caches/record.h"
 
+#include "tec/base/clock.h"
+#include "tec/caches/cluster.h"
+
 const struct model_record *caches_record(const struct caches *s, const char *configmap)
 {
 	const struct model_configmap *m = caches_configmap(s, configmap);
@@ -59,6 +62,17 @@ void caches_record_each(const struct caches *s, int64_t since_s,
 				fn(arg, KBS_REFVALUE, e->name);
 		}
 	}
+}
+
+/* While a cluster cannot be read, nothing is too old: it may name a lost server. */
+int64_t caches_record_oldest_s(const struct caches *s)
+{
+	const struct model_cluster *c = caches_cluster(s);
+	int64_t now_s = clock_wall_s();
+
+	if (caches_cluster_unknown(s))
+		return INT64_MIN;
+	return model_record_oldest_s(c && c->lost_since_s < now_s ? c->lost_since_s : now_s);
 }
 
 /* The latest of all maps: everything up to it may be incomplete. */

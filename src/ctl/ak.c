@@ -568,7 +568,8 @@ static void want_delivered(const struct caches *s, struct ak_look *l)
 			v->secret == CTL_AK_SECRET_STALE || !v->others_clear
 				? "Waiting until Trustee confirms that an earlier key is deleted. "
 				: "",
-			ctl_trustee_lacking(s->sync, KBS_REFVALUE, l->identity, &why));
+			ctl_trustee_lacking(
+				s->sync, caches_cluster(s), KBS_REFVALUE, l->identity, &why));
 	}
 }
 

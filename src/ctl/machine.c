@@ -374,9 +374,11 @@ static void want_bound(const char *ns, struct machine_look *l)
 static const char *lacking(
 	const struct caches *s, const struct machine_look *l, bool key_is_right, struct strbuf *out)
 {
+	const struct model_cluster *served = caches_cluster(s);
+
 	return key_is_right && l->lacking[0]
-		       ? ctl_trustee_lacking(s->sync, KBS_REFVALUE, l->lacking, out)
-		       : ctl_trustee_lacking(s->sync, KBS_RESOURCE, l->path, out);
+		       ? ctl_trustee_lacking(s->sync, served, KBS_REFVALUE, l->lacking, out)
+		       : ctl_trustee_lacking(s->sync, served, KBS_RESOURCE, l->path, out);
 }
 
 /* While Trustee is being probed after a start, a True stays: it would flap for every Machine. */
@@ -397,7 +399,9 @@ static void want_delivered(const struct caches *s, struct machine_look *l)
 				&why));
 	else if (l->v.authority == MODEL_AUTHORITY_RETIRED && l->m->has_finalizer)
 		WANT(l, c, false, MACHINE_REVOKING,
-			"spec.authority is Retired. Waiting until every Trustee confirms that the key and the identity are deleted.");
+			"spec.authority is Retired. Waiting until every Trustee confirms that the key and the identity are deleted. %s",
+			lacking(s, l, !l->owns_path || caches_trustee_gone(l->v.observed_key),
+				&why));
 	else if (l->v.authority == MODEL_AUTHORITY_RETIRED)
 		WANT(l, c, false, MACHINE_NOT_AVAILABLE,
 			"spec.authority is Retired: the key and the identity are no longer delivered.");
@@ -415,11 +419,13 @@ static void want_delivered(const struct caches *s, struct machine_look *l)
 			lacking(s, l, l->v.observed_key == KBS_OBSERVED_PRESENT, &why));
 }
 
-/* Ready repeats the first condition that is not True. */
+/* Ready repeats the first condition that is not True; while keys are revoked, what that waits for. */
 static void want_ready(struct machine_look *l)
 {
 	const struct kobj_cond_want *w = l->base.want;
 
+	if (str_eq(w[MACHINE_DELIVERED].reason, model_machine_reason(MACHINE_REVOKING)))
+		w += MACHINE_DELIVERED;
 	while (w < &l->base.want[MACHINE_READY] && w->status == KOBJ_COND_TRUE)
 		w++;
 	if (w == &l->base.want[MACHINE_READY])

@@ -99,7 +99,7 @@ static bool stays(const struct ctl_record *r, enum book b, const struct model_re
 {
 	if (b == REVOKED)
 		return e->kind != MODEL_RECORD_ID &&
-		       e->at_s >= model_record_oldest_s(clock_wall_s());
+		       e->at_s >= caches_record_oldest_s(r->env->caches);
 	return id_counts(r, e) &&
 	       (e->at_s >= r->ids_end_s || clock_wall_s() < r->ids_end_s + SETTLE_S);
 }
@@ -309,11 +309,14 @@ static void on_change(void *arg, const struct kobj *was, const struct kobj *now)
 
 /* ---- the interface */
 
-/* Any server with its own store is enough, also one named in spec.trusteeServers. */
+/* Any server with its own store is enough, also one named in spec.trusteeServers, or a lost one, which
+ * may come back. */
 bool ctl_record_is_wanted(const struct ctl_record *r)
 {
 	const struct model_cluster *c = caches_cluster(r->env->caches);
-	bool others = !r->env->caches->kbs_in_process && !(c && c->delivery == MODEL_DELIVERY_VOLUMES);
+	bool others = (!r->env->caches->kbs_in_process &&
+			      !(c && c->delivery == MODEL_DELIVERY_VOLUMES)) ||
+		      (c && c->lost_servers);
 
 	for (unsigned i = 0; c && i < c->n_servers; i++)
 		others |= c->server_admin[i] != NULL;

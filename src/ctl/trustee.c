@@ -10,11 +10,11 @@
  * no longer wanted.
  *
  * The memory is ConfigMap tec-trustees: servers that the cluster object does not own. A server is
- * added before it gets a transport, and removed after it left the list. Nothing else reads or
- * writes the ConfigMap. Its text is an array of
- * {"address","adminSecret","caSecret","primary","httpsOnly","cluster","replaced"}, sorted by
- * address, so that equal memories have equal text. cluster is the uid in the server's sentinel,
- * replaced that of spec.trustee.takeOver once it was replaced.
+ * added before it gets a transport, and removed after it left the list. Nothing else writes the
+ * ConfigMap; tecctl reads it. Its text is an array of {"address","adminSecret","caSecret","primary",
+ * "httpsOnly","cluster","replaced","away"}, sorted by address, so that equal memories have equal text.
+ * cluster is the uid in the server's sentinel, replaced that of spec.trustee.takeOver once it was
+ * replaced.
  */
 #include "config.h"
 
@@ -29,6 +29,7 @@
 #include "tec/base/mem.h"
 #include "tec/kbs/push.h"
 #include "tec/model/content.h"
+#include "tec/model/lost.h"
 #include "tec/model/pod.h"
 #include "tec/render/trustee.h"
 #include "tec/caches/record.h"
@@ -37,7 +38,6 @@
 #define KBS_SERVICE   "kbs-service"
 #define ADMIN_SERVICE "kbs-admin" /* leads to the admin API if the guard is enabled */
 #define AUTH_SECRET   "trustee-auth"
-#define MEMORY_FILE   "trustees.json"
 #define MEMBER_MAX    65536 /* bytes of base64 in one member of a Secret */
 #define LEAVING_MS    2000  /* polling interval until an unwanted server holds none of our keys */
 #define RELEASE_MS    60000 /* longest wait until such a server does not name our cluster */
@@ -166,6 +166,31 @@ static bool desc_of_cluster(
 		return true;
 	}
 	return false;
+}
+
+bool ctl_trustee_is_named(const struct model_cluster *c, const char *name)
+{
+	for (unsigned i = 0; c && i < c->n_servers; i++)
+		if (str_eq(c->server_addr[i], name))
+			return true;
+	return c && str_eq(ctl_primary_target(c), name);
+}
+
+/* The entry of a server in the annotation, to be released; NULL: an administrator did not declare it
+ * lost. */
+static struct json_object *lost_entry(const struct model_cluster *c, const char *name)
+{
+	cleanup_json struct json_object *list = model_lost_list(c ? c->lost_servers : NULL);
+
+	return json_object_get(model_lost_find(list, name));
+}
+
+/* Tell whether nothing waits for a server any more. One that spec names is in use again. */
+static bool is_given_up(const struct model_cluster *c, const char *name)
+{
+	cleanup_json struct json_object *entry = lost_entry(c, name);
+
+	return entry && !ctl_trustee_is_named(c, name);
 }
 
 /* ---- places */
@@ -299,6 +324,19 @@ static bool memory_desc(const char *json, unsigned i, struct trustee_desc *out, 
 	return true;
 }
 
+/* Tell whether a server that is no longer named in spec does not answer: tecctl asks. */
+static bool is_away(const struct ctl_trustee *c, const struct trustee_server *s)
+{
+	struct kbs_target_status t;
+
+	if (ctl_trustee_is_named(caches_cluster(c->env->caches), s->name))
+		return false;
+	for (unsigned i = 0; kbs_sync_target(c->env->caches->sync, i, &t); i++)
+		if (str_eq(t.name, s->name))
+			return t.state == KBS_TARGET_UNREACHABLE;
+	return false;
+}
+
 static int by_address(const void *a, const void *b)
 {
 	const struct trustee_server *const *x = a, *const *y = b;
@@ -307,13 +345,13 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Servers of the cluster object are left out: the object itself remembers them. */
-static char *text_of(const struct trustee_server *servers)
+static char *text_of(const struct ctl_trustee *c)
 {
 	const struct trustee_server *v[SERVERS_MAX];
 	cleanup_json struct json_object *a = json_arr();
 	size_t n = 0;
 
-	for (const struct trustee_server *s = servers; s && n < SERVERS_MAX; s = s->next)
+	for (const struct trustee_server *s = c->servers; s && n < SERVERS_MAX; s = s->next)
 		if (!s->desc.owned && s->desc.address)
 			v[n++] = s;
 	if (n)
@@ -329,6 +367,8 @@ static char *text_of(const struct trustee_server *servers)
 			json_add_bool(o, "httpsOnly", true);
 		json_add_str(o, "cluster", v[i]->cluster_uid);
 		json_add_str(o, "replaced", v[i]->replaced_uid);
+		if (is_away(c, v[i]))
+			json_add_bool(o, MODEL_SERVER_AWAY, true);
 		json_push(a, o);
 	}
 	return json_text(a);
@@ -349,7 +389,7 @@ static bool memory_is_read(const struct ctl_trustee *c)
 static void memory_look(const struct ctl_trustee *c, struct ctl_trustee_memory_view *v)
 {
 	const struct kobj *o = k8s_cache_find(c->env->caches->configmaps, CACHES_TRUSTEE_MEMORY);
-	cleanup_free char *text = text_of(c->servers);
+	cleanup_free char *text = text_of(c);
 
 	v->read = memory_is_read(c);
 	v->as_wanted = (!o || !o->unreadable) && str_eq(text, c->memory ? c->memory : "[]");
@@ -422,7 +462,7 @@ static bool each_revoked(
 
 	if (!k8s_cache_filled(c->env->caches->configmaps))
 		return false;
-	caches_record_each(c->env->caches, model_record_oldest_s(clock_wall_s()), fn, fn_arg);
+	caches_record_each(c->env->caches, caches_record_oldest_s(c->env->caches), fn, fn_arg);
 	return true;
 }
 
@@ -468,6 +508,7 @@ static unsigned window_of(const struct ctl_trustee *c, const struct trustee_serv
 /* With delivery by volumes there is no push; ctl/cluster confirms to kbs_sync instead. */
 static void server_open(struct ctl_trustee *c, struct trustee_server *s)
 {
+	cleanup_json struct json_object *lost = lost_entry(caches_cluster(c->env->caches), s->name);
 	const struct kbs_push_conf conf = {.target = s->name,
 		.cluster_uid = s->cluster_uid,
 		.read_back = true,
@@ -476,6 +517,7 @@ static void server_open(struct ctl_trustee *c, struct trustee_server *s)
 		/* The store of this process is that of the API: both are restored together. */
 		.each_revoked = desc_is_here(c->env, &s->desc) ? NULL : each_revoked,
 		.revoked_arg = c,
+		.revoke_first = lost != NULL,
 		.may_replace = desc_is_ours(c->env, &s->desc) ? NULL : may_replace,
 		.did_replace = did_replace,
 		.replace_arg = s};
@@ -516,6 +558,22 @@ static void server_name(struct trustee_server *s, const char *cluster_uid)
 	free(s->earlier_uid);
 	s->earlier_uid = s->cluster_uid;
 	s->cluster_uid = xstrdup(cluster_uid);
+}
+
+/* Record who ended the wait, and what follows from it. */
+static void tell_lost(const struct ctl_trustee *c, const char *name)
+{
+	const struct model_cluster *served = caches_cluster(c->env->caches);
+	cleanup_json struct json_object *entry = lost_entry(served, name);
+	const char *by = json_get_str(entry, "by");
+
+	log_warn(NULL, "Trustee was declared lost, nothing waits for it", "trustee=%s",
+		log_esc(name));
+	k8s_events_post(c->env->events, &kobj_cluster, &served->obj, K8S_EVENT_WARNING,
+		"TrusteeLost", "Administer",
+		"Trustee at %s was declared lost (%s, by %.100s), and nothing waits for it any more. Its store may still hold keys: destroy it. "
+		"Revocations are recorded; if the server is added to spec again, they are carried out there before any key is delivered.",
+		name, json_get_str(entry, "at"), by ? by : "unknown");
 }
 
 /* Add or update a server. wanted false: no cluster wants it, it is only kept. */
@@ -628,7 +686,8 @@ static void adopt(struct ctl_trustee *c, const struct model_cluster *served, boo
 
 		if (s && !s->earlier_uid && !str_eq(uid, s->cluster_uid))
 			s->earlier_uid = steal_ptr(&uid);
-		if (!s && d.address && d.admin_secret && (!served || lost))
+		if (!s && d.address && d.admin_secret && (!served || lost) &&
+			!is_given_up(served, d.address))
 			server_want(
 				c, d.address, &d, served ? served->obj.uid : uid, served != NULL);
 		else
@@ -653,7 +712,7 @@ static void list_update(void *trustee)
 		return;
 	want_settings(c, served);
 	for (struct trustee_server *s = c->servers; s; s = s->next)
-		s->wanted = s->wanted && lost;
+		s->wanted = s->wanted && lost && !is_given_up(served, s->name);
 	if (served && !lost)
 		want_by_spec(c, served);
 	/* Servers from memory are added only after a start: later the list is more recent. */
@@ -699,7 +758,7 @@ static void on_memory(void *arg, const struct err *err, const struct k8s_result 
 		k8s_cache_remove(c->env->caches->configmaps, CACHES_TRUSTEE_MEMORY, NULL);
 	} else {
 		memory_set(c, json_get_str(r->object, "metadata/resourceVersion"),
-			json_get_str(r->object, "data/" MEMORY_FILE));
+			json_get_str(r->object, "data/" MODEL_SERVERS_FILE));
 		c->adopt = a->doing == CTL_TRUSTEE_READ_MEMORY;
 		ctl_take_answer(c->env->caches->configmaps, r->object, true);
 	}
@@ -723,9 +782,9 @@ static struct op *memory_start(struct ctl_trustee *c, enum ctl_trustee_do d, str
 			CACHES_TRUSTEE_MEMORY,
 			k8s_cache_find(env->caches->configmaps, CACHES_TRUSTEE_MEMORY)->uid, NULL,
 			on_memory, a);
-	text = text_of(c->servers);
+	text = text_of(c);
 	o = ctl_configmap_new(CACHES_TRUSTEE_MEMORY, env->ns);
-	json_add(o, "data", json_add_str(json_obj(), MEMORY_FILE, text));
+	json_add(o, "data", json_add_str(json_obj(), MODEL_SERVERS_FILE, text));
 	return k8s_call_apply(env->api, &c->acts.ops, &kobj_configmap, env->ns, o, on_memory, a);
 }
 
@@ -1013,7 +1072,9 @@ static struct queue_next step_server(struct ctl_trustee *c, struct trustee_serve
 		tell(s, strbuf_str(&l.why));
 		break;
 	case CTL_TRUSTEE_DROP:
-		if (!s->desc.owned && !s->released_ms)
+		if (is_given_up(served, s->name))
+			tell_lost(c, s->name);
+		else if (!s->desc.owned && !s->released_ms)
 			tell_left(c, s->name);
 		ctl_runner_forget(c->runner, s->name);
 		list_drop(c, s);
@@ -1057,6 +1118,15 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 static void map_any(void *self, const struct kobj *was, const struct kobj *now)
 {
 	list_update_soon(self);
+}
+
+/* The state of some server changed, which memory may have to say. */
+static void on_sync(void *self, enum kbs_kind kind, const char *name)
+{
+	struct ctl_trustee *c = self;
+
+	if (c->on && !name)
+		ctl_runner_wake(c->runner, CACHES_TRUSTEE_MEMORY);
 }
 
 /* Wake the servers that are reached with this Secret. */
@@ -1124,6 +1194,7 @@ struct ctl_trustee *ctl_trustee_new(const struct ctl_env *env)
 	ctl_runner_watch(c->runner, env->caches->deployments, map_deployment);
 	ctl_runner_watch(c->runner, env->caches->pods, map_pod);
 	ctl_runner_watch(c->runner, env->caches->secrets, map_secret);
+	kbs_sync_listen(env->caches->sync, on_sync, c);
 	return c;
 }
 
@@ -1180,8 +1251,23 @@ void ctl_trustee_free(struct ctl_trustee *c)
 
 /* ---- sentences for conditions; kbs provides only names, states and errors */
 
+/* Tell whether a target may never answer again: spec no longer names it. */
+static bool has_left(const struct kbs_target_status *t, const struct model_cluster *served)
+{
+	return served && t->state == KBS_TARGET_UNREACHABLE &&
+	       !ctl_trustee_is_named(served, t->name);
+}
+
+static void add_way_out(struct strbuf *out, const char *name)
+{
+	strbuf_addf(out,
+		" does not answer and is no longer in spec. If it is lost for good: tecctl server lost %s",
+		name);
+}
+
 /* With every server in sync, something is still in flight, otherwise nobody would ask. */
-const char *ctl_trustee_why(const struct kbs_sync *sync, struct strbuf *out)
+const char *ctl_trustee_why(
+	const struct kbs_sync *sync, const struct model_cluster *served, struct strbuf *out)
 {
 	struct kbs_target_status t;
 	unsigned i;
@@ -1210,6 +1296,15 @@ const char *ctl_trustee_why(const struct kbs_sync *sync, struct strbuf *out)
 			strbuf_adds(out, "it cannot be reached yet.");
 		else
 			strbuf_adds(out, "it has not answered yet.");
+		/* The primary's address cannot be changed, so there is no such way out for it. */
+		if (has_left(&t, served)) {
+			strbuf_adds(out, " It");
+			add_way_out(out, t.name);
+		} else if (served && t.state == KBS_TARGET_UNREACHABLE && t.error &&
+			   !str_eq(t.name, ctl_primary_target(served))) {
+			strbuf_adds(out,
+				" If it is lost for good, remove it from spec.trusteeServers.");
+		}
 	}
 	if (i == 0)
 		strbuf_adds(out, "No Trustee is administered.");
@@ -1218,18 +1313,30 @@ const char *ctl_trustee_why(const struct kbs_sync *sync, struct strbuf *out)
 	return strbuf_str(out);
 }
 
-/* Names may be on the way although no server is known to differ: hence the general sentence. */
-const char *ctl_trustee_lacking(
-	const struct kbs_sync *sync, enum kbs_kind kind, const char *name, struct strbuf *out)
+/* A server that is no longer in spec is told apart, since it may never answer again. Names may be on
+ * the way although no server is known to differ: hence the general sentence. */
+const char *ctl_trustee_lacking(const struct kbs_sync *sync, const struct model_cluster *served,
+	enum kbs_kind kind, const char *name, struct strbuf *out)
 {
+	cleanup_strbuf struct strbuf away = STRBUF_INIT;
 	struct kbs_target_status t;
 	unsigned n = 0;
 
 	strbuf_reset(out);
-	for (unsigned i = 0; kbs_sync_target(sync, i, &t); i++)
-		if (kbs_sync_target_differs(sync, i, kind, name))
-			strbuf_addf(out, n++ ? ", %s" : "Trustee at %s", t.name);
-	strbuf_adds(
-		out, n ? " has not confirmed it yet." : "Trustee has not confirmed all of it yet.");
+	for (unsigned i = 0; kbs_sync_target(sync, i, &t); i++) {
+		if (!kbs_sync_target_differs(sync, i, kind, name))
+			continue;
+		if (has_left(&t, served)) {
+			strbuf_addf(&away, "%sTrustee at %s", away.len ? " " : "", t.name);
+			add_way_out(&away, t.name);
+			continue;
+		}
+		strbuf_addf(out, n++ ? ", %s" : "Trustee at %s", t.name);
+	}
+	if (n || !away.len)
+		strbuf_adds(out, n ? " has not confirmed it yet."
+				   : "Trustee has not confirmed all of it yet.");
+	if (away.len)
+		strbuf_addf(out, "%s%s", out->len ? " " : "", strbuf_str(&away));
 	return strbuf_str(out);
 }

@@ -14,7 +14,7 @@
 #include "tec/loop/loop.h"
 
 #define KBS_TARGETS_MAX   24
-#define KBS_LISTENERS_MAX 8
+#define KBS_LISTENERS_MAX 12
 
 enum kbs_seen { KBS_SEEN_UNKNOWN = 0, KBS_SEEN_ABSENT, KBS_SEEN_DESIRED, KBS_SEEN_OTHER };
 

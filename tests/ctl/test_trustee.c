@@ -6,10 +6,12 @@
 #include "config.h"
 
 #include "ctl/nodes.h"
+#include "tec/base/clock.h"
 #include "tec/ctl/trustee.h"
 #include "tec/kbs/push.h"
 #include "tec/model/ak.h"
 #include "tec/model/cluster.h"
+#include "tec/model/lost.h"
 
 #define SPEC "{" ADDRESS "}"
 #define EXTERNAL                                                                                   \
@@ -491,6 +493,168 @@ Test(ctl_trustee, its_own_one_under_a_new_address_is_one)
 	cr_assert_eq(world_events(&w, "TrusteeLeft"), 0);
 }
 
+/* ---- servers that are lost for good */
+
+#define TWO_MORE                                                                                   \
+	"{\"publicTrusteeAddr\":\"far.example:8443\",\"trustee\":{\"deploy\":\"External\","        \
+	"\"keyIsolation\":\"Shared\"},\"trusteeServers\":[{\"address\":\"b:1\",\"adminSecret\":"   \
+	"\"for-b\"},{\"address\":\"c:1\",\"adminSecret\":\"for-c\"}]}"
+#define LOST(address)                                                                              \
+	"{\\\"address\\\":\\\"" address                                                            \
+	"\\\",\\\"at\\\":\\\"2026-01-02T03:04:05Z\\\",\\\"by\\\":\\\"ann\\\"}"
+#define ANNOTATE(entries)                                                                          \
+	"{\"metadata\":{\"annotations\":{\"" MODEL_LOST_ANNOTATION "\":\"[" entries "]\"}}}"
+
+static void annotate_lost(const char *patch)
+{
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", patch);
+	world_run(&w, 20000);
+}
+
+static const char *remembered(void)
+{
+	return world_str(&w, &kobj_configmap, "tec-trustees", "data/trustees.json");
+}
+
+static bool waits_for(const char *says)
+{
+	return world_get(&w, &kobj_machine, "a") &&
+	       str_eq(world_reason(&w, &kobj_machine, "a", "Delivered"), "Revoking") &&
+	       strstr(fake_api_condition(w.api, &kobj_machine, NS, "a", "Delivered", "message"),
+		       says) &&
+	       strstr(fake_api_condition(w.api, &kobj_machine, NS, "a", "Ready", "message"), says);
+}
+
+/* Machine a is delivered to three servers, of which b and c then do not answer and leave spec. */
+static void two_go_away(void)
+{
+	admin_key("trustee-auth");
+	admin_key("for-b");
+	admin_key("for-c");
+	install(TWO_MORE);
+	world_machine(&w, "a", ID_A, NULL);
+	world_run(&w, 20000);
+	cr_assert(resource(ID_A));
+	fake_api_delete(w.api, &kobj_secret, NS, "for-b");
+	fake_api_delete(w.api, &kobj_secret, NS, "for-c");
+	world_run(&w, 5000);
+	cr_assert_null(strstr(remembered(), MODEL_SERVER_AWAY), "%s", remembered());
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec", "{\"spec\":{\"trusteeServers\":null}}");
+	fake_api_delete(w.api, &kobj_machine, NS, "a");
+	world_run(&w, 60000);
+}
+
+Test(ctl_trustee, each_lost_server_is_waited_for_until_it_is_declared_lost)
+{
+	two_go_away();
+	cr_assert(waits_for("tecctl server lost b:1"));
+	cr_assert(waits_for("tecctl server lost c:1"));
+	cr_assert(strstr(synced_message(), "tecctl server lost b:1"), "%s", synced_message());
+	cr_assert(strstr(remembered(), "{\"address\":\"b:1\",\"adminSecret\":\"for-b\",\"primary\":"
+				       "false,\"away\":true}"),
+		"%s", remembered());
+	annotate_lost(ANNOTATE(LOST("b:1")));
+	cr_assert(waits_for("tecctl server lost c:1"));
+	cr_assert_not(waits_for("b:1"));
+	cr_assert_null(strstr(remembered(), "b:1"), "%s", remembered());
+	cr_assert_eq(world_events(&w, "TrusteeLost"), 1);
+	cr_assert_eq(world_events(&w, "by ann"), 1);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Installed"), "Conflict");
+	world_kill(&w);
+	world_boot(&w, NULL);
+	world_run(&w, 20000);
+	cr_assert_eq(kbs_sync_targets(w.life->caches.sync), 2);
+	cr_assert(waits_for("c:1"));
+	annotate_lost(ANNOTATE(LOST("b:1") "," LOST("c:1")));
+	cr_assert_null(world_get(&w, &kobj_machine, "a"));
+	cr_assert_eq(kbs_sync_targets(w.life->caches.sync), 1);
+	cr_assert_eq(world_events(&w, "TrusteeLeft"), 0);
+	cr_assert_str_eq(
+		world_reason(&w, &kobj_cluster, "tec", "Installed"), "InstallationCompleted");
+	cr_assert_str_eq(synced(), "Synced");
+}
+
+/* The record normally covers thirty days. */
+Test(ctl_trustee, what_a_lost_server_has_to_revoke_is_recorded_until_it_is_back)
+{
+	static const char *const ids[] = {ID_B, "00000000-0000-4000-8000-00000000000c"};
+	char path[RATS_RESOURCE_PATH_MAX];
+
+	rats_resource_path(ID_A, path);
+	two_go_away();
+	annotate_lost(ANNOTATE(LOST("b:1") "," LOST("c:1")));
+	cr_assert_null(world_get(&w, &kobj_machine, "a"));
+	for (int i = 0; i < 2; i++) {
+		const char *text;
+
+		world_machine(&w, "b", ids[i], NULL);
+		world_run(&w, 20000);
+		cr_assert(resource(ids[i]));
+		clock_fake_advance(UINT64_C(40) * 86400 * 1000);
+		fake_api_delete(w.api, &kobj_machine, NS, "b");
+		world_run(&w, 60000);
+		cr_assert_null(world_get(&w, &kobj_machine, "b"));
+		text = world_str(&w, &kobj_configmap, "tec-revoked-0", "data/deleted");
+		cr_assert_eq(strstr(text, path) != NULL, i == 0, "%d: %s", i, text);
+		if (i)
+			break;
+		/* Back, and in sync: lost no longer. */
+		admin_key("for-b");
+		admin_key("for-c");
+		fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+			"{\"spec\":{\"trusteeServers\":[{\"address\":\"b:1\",\"adminSecret\":\"for-b\"}]}}");
+		world_run(&w, 60000);
+		cr_assert_str_eq(synced(), "Synced");
+		text = world_annotation(&w, &kobj_cluster, "tec", MODEL_LOST_ANNOTATION);
+		cr_assert(strstr(text, "c:1") && !strstr(text, "b:1"), "%s", text);
+		fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+			"{\"spec\":{\"trusteeServers\":[{\"address\":\"c:1\",\"adminSecret\":\"for-c\"}]}}");
+		world_run(&w, 60000);
+		cr_assert_null(world_annotation(&w, &kobj_cluster, "tec", MODEL_LOST_ANNOTATION));
+	}
+}
+
+/* The store of this process needs no record, but a server that may come back does. */
+Test(ctl_trustee, a_lost_server_needs_the_record_beside_the_broker_of_this_process)
+{
+	w.arm = arm_here;
+	for (int lost = 0; lost < 2; lost++) {
+		const char *text;
+
+		install("{\"publicTrusteeAddr\":\"far:1\",\"trustee\":"
+			"{\"deploy\":\"External\",\"keyIsolation\":\"Shared\"}}");
+		if (lost)
+			annotate_lost(ANNOTATE(LOST("b:1")));
+		world_machine(&w, "a", lost ? ID_B : ID_A, NULL);
+		world_run(&w, 20000);
+		cr_assert(resource(lost ? ID_B : ID_A));
+		fake_api_delete(w.api, &kobj_machine, NS, "a");
+		world_run(&w, 60000);
+		cr_assert_null(world_get(&w, &kobj_machine, "a"));
+		text = world_get(&w, &kobj_configmap, "tec-revoked-0")
+			       ? world_str(&w, &kobj_configmap, "tec-revoked-0", "data/deleted")
+			       : "";
+		cr_assert_eq(strstr(text, lost ? ID_B : ID_A) != NULL, lost, "%s", text);
+		world_kill(&w);
+		fake_api_delete(w.api, &kobj_cluster, NS, "tec");
+	}
+}
+
+Test(ctl_trustee, a_server_in_spec_is_not_given_up)
+{
+	admin_key("trustee-auth");
+	admin_key("for-b");
+	install(TWO_MORE);
+	world_machine(&w, "a", ID_A, NULL);
+	world_run(&w, 20000);
+	annotate_lost(ANNOTATE(LOST("b:1") "," LOST("c:1") "," LOST("far.example:8443")));
+	cr_assert_eq(kbs_sync_targets(w.life->caches.sync), 3);
+	cr_assert_eq(world_events(&w, "TrusteeLost"), 0);
+	fake_api_delete(w.api, &kobj_machine, NS, "a");
+	world_run(&w, 60000);
+	cr_assert(waits_for("c:1")); /* its Secret is missing */
+}
+
 /* ---- what is said of them */
 
 /* ---- a Trustee that another cluster administers */
@@ -701,17 +865,61 @@ Test(ctl_trustee_text, names_each_that_is_not_in_sync_and_why)
 	struct kbs_sync *s = kbs_sync_new();
 	cleanup_strbuf struct strbuf out = STRBUF_INIT;
 
-	cr_assert_str_eq(ctl_trustee_why(s, &out), "No Trustee is administered.");
+	cr_assert_str_eq(ctl_trustee_why(s, NULL, &out), "No Trustee is administered.");
 	kbs_sync_target_add(s, "x");
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		kbs_sync_set_status(s, "x", rows[i].state, rows[i].error, rows[i].text);
-		cr_assert_str_eq(ctl_trustee_why(s, &out), rows[i].said);
+		cr_assert_str_eq(ctl_trustee_why(s, NULL, &out), rows[i].said);
 	}
 	kbs_sync_set_status(s, "x", KBS_TARGET_UNREACHABLE, "a", NULL);
 	kbs_sync_target_add(s, "y");
-	cr_assert_str_eq(ctl_trustee_why(s, &out),
+	cr_assert_str_eq(ctl_trustee_why(s, NULL, &out),
 		"Trustee at x: a. Trustee at y: it has not answered yet.");
-	cr_assert_str_eq(ctl_trustee_lacking(s, KBS_RESOURCE, "n", &out),
+	cr_assert_str_eq(ctl_trustee_lacking(s, NULL, KBS_RESOURCE, "n", &out),
 		"Trustee at x, y has not confirmed it yet.");
 	kbs_sync_free(s);
+}
+
+/* Only what spec no longer names can be declared lost. */
+Test(ctl_trustee_text, tells_the_way_out_for_a_server_that_does_not_answer)
+{
+	static const struct {
+		const char *name, *error;
+		enum kbs_target_state state;
+		const char *why, *lacking;
+	} rows[] = {
+		{"gone:1", "no route", KBS_TARGET_UNREACHABLE,
+			"Trustee at gone:1: no route. It does not answer and is no longer in spec. If it is lost for good: tecctl "
+			"server lost gone:1",
+			"Trustee at gone:1 does not answer and is no longer in spec. If it is lost for good: tecctl server lost "
+			"gone:1"},
+		{"gone:1", NULL, KBS_TARGET_PROBING, "Trustee at gone:1: it has not answered yet.",
+			"Trustee at gone:1 has not confirmed it yet."},
+		{"gone:1", "denied", KBS_TARGET_REFUSED,
+			"Trustee at gone:1: it rejects updates: denied.",
+			"Trustee at gone:1 has not confirmed it yet."},
+		{"far:1", "no route", KBS_TARGET_UNREACHABLE,
+			"Trustee at far:1: no route. If it is lost for good, remove it from spec.trusteeServers.",
+			"Trustee at far:1 has not confirmed it yet."},
+		{"own:1", "no route", KBS_TARGET_UNREACHABLE, "Trustee at own:1: no route.",
+			"Trustee at own:1 has not confirmed it yet."},
+	};
+	cleanup_json struct json_object *o = json_tokener_parse(
+		"{\"metadata\":{\"name\":\"tec\",\"uid\":\"u\",\"resourceVersion\":\"1\"},\"spec\":"
+		"{\"publicTrusteeAddr\":\"own:1\",\"trusteeServers\":[{\"address\":\"far:1\"}]}}");
+	struct err err = ERR_INIT;
+	cleanup_kobj const struct kobj *k = model_cluster_extract(o, &err);
+
+	cr_assert(k, "%s", err.text);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct kbs_sync *s = kbs_sync_new();
+		cleanup_strbuf struct strbuf out = STRBUF_INIT;
+
+		kbs_sync_target_add(s, rows[i].name);
+		kbs_sync_set_status(s, rows[i].name, rows[i].state, rows[i].error, NULL);
+		cr_expect_str_eq(ctl_trustee_why(s, model_cluster(k), &out), rows[i].why);
+		cr_expect_str_eq(ctl_trustee_lacking(s, model_cluster(k), KBS_RESOURCE, "n", &out),
+			rows[i].lacking);
+		kbs_sync_free(s);
+	}
 }

@@ -16,6 +16,9 @@ const struct model_record_entry *caches_record_of_id(const struct caches *s, con
 /* Call fn for what was revoked from Trustee since then, in no order; a name may occur twice. */
 void caches_record_each(const struct caches *s, int64_t since_s,
 	void (*fn)(void *arg, enum kbs_kind kind, const char *name), void *arg);
+/* Return the time (wall clock) before which revocations are no longer kept. Those that a
+ * lost server missed are kept until it is back. */
+int64_t caches_record_oldest_s(const struct caches *s);
 /* Revocations up to this time are missing, because there was no room; 0: none are missing. */
 int64_t caches_record_dropped_s(const struct caches *s);
 

@@ -4,8 +4,9 @@
 #define TEC_CACHES_TRUSTEE_H
 
 #include "tec/caches/caches.h"
+#include "tec/model/lost.h"
 
-#define CACHES_TRUSTEE_MEMORY "tec-trustees" /* ConfigMap: servers that may hold ours */
+#define CACHES_TRUSTEE_MEMORY MODEL_SERVERS_CONFIGMAP /* servers that may hold ours */
 
 /* trustee-deployment exists and has an owner or was rendered by us; or this is unknown. */
 bool caches_trustee_is_left(const struct caches *s);

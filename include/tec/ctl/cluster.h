@@ -31,7 +31,7 @@ enum ctl_cluster_do {
 	CTL_CLUSTER_DELETE = CTL_INSTALL_DELETE,
 	/* On the cluster object itself. */
 	CTL_CLUSTER_ANNOUNCE, /* patch: add the hash of a Secret that will be created or adopted */
-	CTL_CLUSTER_TIDY, /* patch: remove announcements that are not needed, and an invalid time */
+	CTL_CLUSTER_TIDY, /* patch: remove what is not needed: announcements, lost servers that are back, an invalid time */
 	CTL_CLUSTER_MIRROR, /* patch: copy spec into the annotation */
 	CTL_CLUSTER_APPLY_STATUS,
 	CTL_CLUSTER_N_DO,

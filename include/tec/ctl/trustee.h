@@ -64,11 +64,17 @@ void ctl_trustee_finish(struct ctl_trustee *c);
 /* There is nothing left to wait for. */
 bool ctl_trustee_is_finished(const struct ctl_trustee *c);
 
-/* Sets out to sentences for conditions: which Trustee is not in sync, and why. Returns its text. */
-const char *ctl_trustee_why(const struct kbs_sync *sync, struct strbuf *out);
+/* Tell whether spec (NULL: no cluster) names the server with this address. */
+bool ctl_trustee_is_named(const struct model_cluster *c, const char *name);
+
+/* Sets out to sentences for conditions: which Trustee is not in sync, why, and what to do about one
+ * that does not answer. served: the cluster; NULL: none. Returns its text. */
+const char *ctl_trustee_why(
+	const struct kbs_sync *sync, const struct model_cluster *served, struct strbuf *out);
 /* The same for one name: "Trustee at a, b has not confirmed it yet." The text changes only with an
- * answer about this name, so that a status with it is not written again and again. */
-const char *ctl_trustee_lacking(
-	const struct kbs_sync *sync, enum kbs_kind kind, const char *name, struct strbuf *out);
+ * answer about this name, and when a server that spec no longer names stops or begins to answer: so
+ * a status with it is not written again and again. */
+const char *ctl_trustee_lacking(const struct kbs_sync *sync, const struct model_cluster *served,
+	enum kbs_kind kind, const char *name, struct strbuf *out);
 
 #endif

@@ -15,6 +15,7 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/ctl/record.h"
+#include "tec/model/lost.h"
 #include "tec/render/regkey.h"
 
 /* struct ctl_act.doing: 8 bits of enum ctl_cluster_do, 8 of enum cluster_object, then the number
@@ -257,14 +258,32 @@ static void on_done(void *arg, const struct err *err, const struct k8s_result *r
 
 /* ---- starting */
 
-/* Remove announcements that no Secret needs any more, and an adopt-before time in the future: it
- * would let whoever creates objects until then have them adopted. */
+/* Keep the servers that are still lost; without any the annotation is removed. */
+static void tidy_lost(const struct ctl_cluster *c, const struct model_cluster *cluster,
+	struct json_object *annotations)
+{
+	cleanup_json struct json_object *list = model_lost_list(cluster->lost_servers),
+					*left = json_arr();
+	cleanup_free char *text = NULL;
+
+	for (size_t i = 0; i < json_len(list); i++)
+		if (!cluster_view_found(c, cluster, json_get_str(json_at(list, i), "address")))
+			json_push(left, json_object_get(json_at(list, i)));
+	if (json_len(left) == json_len(list))
+		return;
+	text = json_text(left);
+	json_add(annotations, MODEL_LOST_ANNOTATION, json_len(left) ? json_str(text) : NULL);
+}
+
+/* Remove announcements that no Secret needs any more, servers that are no longer lost, and an adopt-before
+ * time in the future: it would let whoever creates objects until then have them adopted. */
 static void tidy(const struct ctl_cluster *c, const struct model_cluster *cluster,
 	struct json_object *annotations)
 {
 	for (unsigned i = 0; i < cluster->n_announced; i++)
 		if (!cluster_view_needs(c, cluster, cluster->announced[i].secret))
 			ctl_own_put(annotations, &cluster->obj, cluster->announced[i].secret, NULL);
+	tidy_lost(c, cluster, annotations);
 	if (!cluster_view_adopts_later(cluster))
 		return;
 	json_add(annotations, MODEL_ADOPT_BEFORE_ANNOTATION, NULL);

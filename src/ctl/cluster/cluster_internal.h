@@ -311,6 +311,9 @@ bool cluster_view_needs(
 	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *name);
 /* Its adopt-before time is in the future, and would cover objects that are planted until then. */
 bool cluster_view_adopts_later(const struct model_cluster *cluster);
+/* The server was declared lost, and is in spec and in sync again. */
+bool cluster_view_found(
+	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *address);
 void cluster_view_refresh(struct ctl_cluster *c, const struct model_cluster *served);
 void cluster_view_look(const struct ctl_cluster *c, const char *name, struct cluster_look *l);
 

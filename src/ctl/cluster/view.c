@@ -13,6 +13,7 @@
 #include "tec/base/clock.h"
 #include "tec/base/json.h"
 #include "tec/ctl/trustee.h"
+#include "tec/model/lost.h"
 #include "tec/caches/record.h"
 
 #define COUNTS_MS   10000 /* between two writes of counts */
@@ -84,6 +85,33 @@ bool cluster_view_adopts_later(const struct model_cluster *cluster)
 	return cluster->adopt_before_s != INT64_MIN && cluster->adopt_before_s > clock_wall_s();
 }
 
+/* A server that spec names and that is in sync holds nothing that was revoked: it is no longer lost. */
+bool cluster_view_found(
+	const struct ctl_cluster *c, const struct model_cluster *cluster, const char *address)
+{
+	struct kbs_target_status t;
+
+	for (unsigned i = 0; kbs_sync_target(c->env->caches->sync, i, &t); i++)
+		if (str_eq(t.name, address))
+			return t.state == KBS_TARGET_IN_SYNC &&
+			       ctl_trustee_is_named(cluster, address);
+	return false;
+}
+
+/* Tell whether a server that was declared lost is back. */
+static bool any_found(const struct ctl_cluster *c, const struct model_cluster *cluster)
+{
+	cleanup_json struct json_object *list = NULL;
+
+	if (!cluster->lost_servers)
+		return false;
+	list = model_lost_list(cluster->lost_servers);
+	for (size_t i = 0; i < json_len(list); i++)
+		if (cluster_view_found(c, cluster, json_get_str(json_at(list, i), "address")))
+			return true;
+	return false;
+}
+
 /* ---- objects */
 
 /* Tell whether an act on Trustee's Deployment must wait. The Deployment must not mount a signer or
@@ -134,7 +162,7 @@ static void look_all(const struct ctl_cluster *c, struct cluster_look *l)
 	bool managed = cluster_renders_trustee(c, l->c);
 	bool planned = managed && cluster_inputs_look(c, l);
 	bool bare = planned && !c->inputs.plan.n_use;
-	bool tidy = cluster_view_adopts_later(l->c);
+	bool tidy = cluster_view_adopts_later(l->c) || any_found(c, l->c);
 
 	if (bare)
 		cluster_inputs_look_plan(c, l);
@@ -337,7 +365,7 @@ static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 									    : CLUSTER_NOT_AVAILABLE;
 	/* The record of revocations overflowed within the time that it covers: an older backup of
 	 * Trustee may hold keys that nobody would revoke again. */
-	if (dropped_s >= model_record_oldest_s(clock_wall_s())) {
+	if (dropped_s >= caches_record_oldest_s(c->env->caches)) {
 		clock_format(dropped_s, at);
 		strbuf_addf(&dropped,
 			" Some revocations up to %s are no longer recorded because there were too many: do not restore an older backup "
@@ -346,7 +374,7 @@ static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 	}
 	CLUSTER_WANT(l, t, synced, r,
 		"%s%s%zu of %zu values are confirmed, %zu are still to be revoked.%s",
-		synced ? "" : ctl_trustee_why(c->env->caches->sync, &why), synced ? "" : " ",
+		synced ? "" : ctl_trustee_why(c->env->caches->sync, l->c, &why), synced ? "" : " ",
 		confirmed, declared, revoking, strbuf_str(&dropped));
 }
 

@@ -365,7 +365,8 @@ static void image_wants(struct ctl_image *c, struct image_look *l)
 		IMAGE_WANT(l, IMAGE_REVOKING,
 			"Waiting until every Trustee confirms that the image's values are deleted. %s",
 			c->values.problem[0] ? c->values.problem
-					     : ctl_trustee_why(c->kind.caches->sync, &why));
+					     : ctl_trustee_why(c->kind.caches->sync,
+						       caches_cluster(c->kind.caches), &why));
 	else if (!l->v.digest_ok)
 		IMAGE_WANT(l, IMAGE_NO_DIGEST_GIVEN,
 			"spec.image does not end in a complete SHA-256 digest (@sha256: and 64 hexadecimal digits).");
