@@ -41,6 +41,7 @@ enum ak_why {
 	AK_WHY_INVALID,
 	AK_WHY_NO_MACHINE,
 	AK_WHY_NO_CLUSTER,
+	AK_WHY_SPEC_LOST, /* the cluster's spec lost fields, perhaps restrictions */
 	AK_WHY_OTHER_OWNER,
 	AK_WHY_MANUAL,
 	AK_WHY_YOUNG_MACHINE,
@@ -235,7 +236,7 @@ static enum ak_why why_not(const struct caches *s, const struct ak_look *l)
 	if (owner && !model_ak_is_of(l->ak, l->machine->obj.uid))
 		return AK_WHY_OTHER_OWNER;
 	if (!policy)
-		return AK_WHY_NO_CLUSTER;
+		return caches_cluster(s) ? AK_WHY_SPEC_LOST : AK_WHY_NO_CLUSTER;
 	if (l->v.usable && (why = why_bound(s, l)) != AK_WHY_NOT)
 		return why;
 	if (l->v.inherited)
@@ -462,6 +463,10 @@ static enum model_ak_reason why_text(const struct ak_look *l, struct strbuf *s)
 		strbuf_adds(s,
 			"No TrustedExecutionCluster is served, so nothing is approved automatically. " HOW_TO_APPROVE);
 		return AK_REGISTRATION;
+	case AK_WHY_SPEC_LOST:
+		strbuf_adds(s,
+			"spec of the TrustedExecutionCluster lost fields, so nothing is approved automatically: see its condition Installed. " HOW_TO_APPROVE);
+		return AK_CONFLICT;
 	case AK_WHY_OTHER_OWNER:
 		strbuf_adds(s, "The key belongs to another object. " HOW_TO_APPROVE);
 		return AK_REGISTRATION;

@@ -353,9 +353,10 @@ static void want_key(const char *ns, struct machine_look *l)
 }
 
 /* A binding outlives its AttestationKey, so that not just any key can follow it. */
-static void want_bound(const char *ns, struct machine_look *l)
+static void want_bound(const struct caches *s, const char *ns, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_AK_BOUND;
+	const struct model_cluster *served = caches_cluster(s);
 
 	if (l->ak)
 		WANT(l, c, true, MACHINE_BOUND, "AttestationKey %s is approved.", l->ak->obj.name);
@@ -365,6 +366,10 @@ static void want_bound(const char *ns, struct machine_look *l)
 			"administrator approves it: kubectl annotate attestationkey NAME -n %s " MODEL_APPROVED_ANNOTATION
 			"=true.",
 			l->m->bound_spki ? l->m->bound_spki : "unknown", ns);
+	else if (served && served->extended_lost && !l->v.deleting)
+		WANT(l, c, false, MACHINE_CONFLICT,
+			"No AttestationKey is approved while spec of TrustedExecutionCluster %s lacks %s. See its condition Installed.",
+			served->obj.name, served->extended_lost);
 	else
 		WANT(l, c, false, MACHINE_NO_KEY_APPROVED,
 			"No AttestationKey is approved for this Machine.");
@@ -475,7 +480,7 @@ static int look(struct ctl_kind *k, const char *name, struct ctl_act *act, struc
 	}
 	look_record(k, l);
 	want_key(k->env->ns, l);
-	want_bound(k->env->ns, l);
+	want_bound(s, k->env->ns, l);
 	want_delivered(s, l);
 	want_ready(l);
 	l->v.status_ok = kobj_cond_same(l->m->cond, l->base.want, MACHINE_N_CONDS, o->generation);

@@ -655,6 +655,24 @@ Test(ctl_trustee, a_server_in_spec_is_not_given_up)
 	cr_assert(waits_for("c:1")); /* its Secret is missing */
 }
 
+/* Nothing is approved meanwhile: to boot the node would not help. */
+Test(ctl_trustee, a_node_that_waits_because_spec_lost_its_servers_says_so)
+{
+	two_go_away();
+	world_machine(&w, "b", ID_B, "listener");
+	world_run(&w, 2000);
+	world_ak(&w, "key", test_pem[0], ID_B, "listener");
+	world_run(&w, 20000);
+	cr_assert_str_eq(world_reason(&w, &kobj_machine, "b", "AttestationKeyBound"), "Conflict");
+	cr_assert(strstr(
+		fake_api_condition(w.api, &kobj_machine, NS, "b", "AttestationKeyBound", "message"),
+		"trusteeServers"));
+	cr_assert_str_eq(world_reason(&w, &kobj_ak, "key", "Approved"), "Conflict");
+	annotate_lost(ANNOTATE(LOST("b:1") "," LOST("c:1")));
+	cr_assert_str_eq(world_reason(&w, &kobj_machine, "b", "AttestationKeyBound"), "Bound");
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "b", "Ready"), "True");
+}
+
 /* ---- what is said of them */
 
 /* ---- a Trustee that another cluster administers */

@@ -392,6 +392,7 @@ Test(model_crd, machine_reasons_are_those_of_the_crd)
 		if (!good)
 			uses[i].types |= IN(MACHINE_READY);
 	}
+	uses[MACHINE_CONFLICT].types |= IN(MACHINE_AK_BOUND);
 	assert_reasons("machines.yaml", model_machine_cond_types, MACHINE_N_CONDS, uses,
 		MACHINE_N_REASONS);
 }
@@ -406,6 +407,7 @@ Test(model_crd, ak_reasons_are_those_of_the_crd)
 		if (i == AK_INVALID_KEY)
 			uses[i].types |= IN(AK_APPROVED);
 	}
+	uses[AK_CONFLICT].types |= IN(AK_APPROVED);
 	assert_reasons("attestationkeys.yaml", model_ak_cond_types, AK_N_CONDS, uses, AK_N_REASONS);
 }
 
