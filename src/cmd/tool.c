@@ -33,6 +33,7 @@ static int (*const commands[TOOL_N_COMMANDS])(struct tool *t, struct err *err) =
 	[TOOL_DENY] = tool_deny,
 	[TOOL_REBIND] = tool_rebind,
 	[TOOL_KEY_LIST] = tool_look,
+	[TOOL_SERVER_LOST] = tool_server_lost,
 	[TOOL_IMAGE_LIST] = tool_look,
 	[TOOL_IMAGE_APPROVE] = tool_image_approve,
 	[TOOL_IMAGE_EXPLAIN] = tool_look,

@@ -10,6 +10,7 @@ int tool_machine_delete(struct tool *t, struct err *err);
 int tool_approve(struct tool *t, struct err *err);
 int tool_deny(struct tool *t, struct err *err);
 int tool_rebind(struct tool *t, struct err *err);
+int tool_server_lost(struct tool *t, struct err *err);
 int tool_image_approve(struct tool *t, struct err *err);
 int tool_image_verify(struct tool *t, struct err *err);
 int tool_ignition(struct tool *t, struct err *err);

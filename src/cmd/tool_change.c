@@ -6,6 +6,7 @@
  * approve         annotates the key and waits for the condition Approved
  * deny            deletes the key
  * rebind          deletes the key that is bound to a Machine, so that another Machine can have it
+ * server lost     annotates the TrustedExecutionCluster and waits until the operator forgot the server
  * machine delete  deletes the Machine; its finalizer stays until every Trustee has revoked the keys
  *
  * The operator does the work. These commands wait for it (--wait), and repeat nothing themselves.
@@ -21,6 +22,8 @@
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
 #include "tec/model/ak.h"
+#include "tec/model/cluster.h"
+#include "tec/model/lost.h"
 #include "tec/report/status.h"
 
 #define POLL_MS           250
@@ -243,4 +246,102 @@ int tool_machine_delete(struct tool *t, struct err *err)
 		return -1;
 	return delete_and_wait(t, &kobj_machine, machine, "machine",
 		t->wait_ms ? "deleted" : "is being deleted", err);
+}
+
+/* ---- Trustee servers */
+
+/* Refuse what is not lost: a server that spec names, one that the operator does not know, and one that
+ * answers. 1: it was declared lost before. */
+static int check_lost(const struct report_world *w, const struct model_cluster *c,
+	struct json_object *lost, const char *address, struct err *err)
+{
+	cleanup_json struct json_object *kept = report_servers(w);
+	struct json_object *one = model_lost_find(kept, address);
+	bool named = str_eq(c->public_trustee_addr, address);
+
+	for (unsigned i = 0; i < c->n_servers; i++)
+		named |= str_eq(c->server_addr[i], address);
+	if (named)
+		return err_set(err, ERR_INVALID,
+			"spec still names %.260s; next step: remove it from spec.trusteeServers: kubectl edit tec %.63s",
+			log_esc(address), c->obj.name);
+	if (model_lost_find(lost, address))
+		return 1;
+	if (!one)
+		return err_set(err, ERR_NOT_FOUND,
+			"nothing waits for a Trustee server %.260s; next step: tecctl status",
+			log_esc(address));
+	if (!json_get_bool(one, MODEL_SERVER_AWAY, false))
+		return err_set(err, ERR_INVALID,
+			"%.260s is not known to be away: it answers, or the operator is still connecting; next step: tecctl status",
+			log_esc(address));
+	return 0;
+}
+
+/* Wait until the operator's memory no longer has the server. */
+static int wait_forgotten(struct tool *t, const char *address, struct err *err)
+{
+	uint64_t end = clock_boot_ms() + t->wait_ms;
+
+	while (t->wait_ms) {
+		cleanup_show_world struct report_world w = {.ns = NULL};
+		cleanup_json struct json_object *kept = NULL;
+		struct json_object *o = tool_get(t, &kobj_configmap, MODEL_SERVERS_CONFIGMAP, err);
+
+		if (!o && err->kind != ERR_NOT_FOUND)
+			return -1;
+		err_clear(err);
+		report_world_take(&w, REPORT_CONFIGMAP, o);
+		kept = report_servers(&w);
+		if (!model_lost_find(kept, address))
+			return 0;
+		if (clock_boot_ms() >= end)
+			return err_set(err, ERR_INVALID,
+				"the operator has not ended the wait within %llu s; next step: tecctl doctor",
+				(unsigned long long)t->wait_ms / 1000);
+		if (tool_sleep(t, POLL_MS, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The question names what is at stake: the server may be alive, only not for the operator. */
+int tool_server_lost(struct tool *t, struct err *err)
+{
+	const char *address = conf_operand(t->conf);
+	cleanup_show_world struct report_world w = {.ns = NULL};
+	cleanup_kobj const struct kobj *o = tool_load_cluster(t, 1u << REPORT_CONFIGMAP, &w, err);
+	cleanup_json struct json_object *lost = NULL;
+	cleanup_free char *by = NULL, *text = NULL, *question = NULL;
+	int rc;
+
+	if (!o || tool_all_read(&w, 1u << REPORT_CONFIGMAP, err) < 0)
+		return -1;
+	lost = model_lost_list(model_cluster(o)->lost_servers);
+	rc = check_lost(&w, model_cluster(o), lost, address, err);
+	if (rc > 0)
+		tool_say(stdout, "trustee server %s was already declared lost", address);
+	if (rc != 0)
+		return rc < 0 ? -1 : 0;
+	if (json_len(lost) >= MODEL_LOST_MAX)
+		return err_set(err, ERR_INVALID,
+			"%d servers are declared lost, which is the maximum; next step: remove old ones from annotation " MODEL_LOST_ANNOTATION,
+			MODEL_LOST_MAX);
+	question = xasprintf(
+		"Trustee server %s is declared lost: deletions are completed without it. If it still runs, it keeps the keys that are deleted, and nodes can get them there.",
+		address);
+	if (tool_confirm(t, question, err) < 0)
+		return -1;
+	by = tool_whoami(t, err);
+	if (!by && err->kind != ERR_NOT_FOUND)
+		return -1;
+	err_clear(err);
+	model_lost_add(lost, address, clock_wall_s(), by);
+	text = json_text(lost);
+	if (tool_patch(t, &kobj_cluster, report_cluster(&w),
+		    json_add_str(json_obj(), MODEL_LOST_ANNOTATION, text), NULL, err) < 0 ||
+		wait_forgotten(t, address, err) < 0)
+		return -1;
+	tool_say(stdout, "trustee server %s declared lost", address);
+	return 0;
 }

@@ -74,6 +74,7 @@ static void check_rights(struct tool *t, struct report_findings *f, struct err *
 		{&kobj_ak, "delete", "deny, rebind", REPORT_IS_NOTE},
 		{&kobj_machine, "delete", "machine delete", REPORT_IS_NOTE},
 		{&kobj_image, "create", "image approve", REPORT_IS_NOTE},
+		{&kobj_cluster, "patch", "server lost", REPORT_IS_NOTE},
 	};
 	unsigned have = 0;
 
@@ -150,20 +151,16 @@ static void check_cluster(
 static int check_all(struct tool *t, struct report_findings *f, struct err *err)
 {
 	cleanup_show_world struct report_world w = {.ns = NULL};
-	cleanup_json struct json_object *ask = json_obj(), *who = NULL, *kinds = NULL;
+	cleanup_json struct json_object *kinds = NULL;
+	cleanup_free char *user = NULL;
 	int rc = check_server(t, f, err);
 
 	if (rc != 0)
 		return rc < 0 ? -1 : 0;
-	/* Who the server takes us for; servers before Kubernetes 1.28 do not have this API. */
-	json_add_str(json_add_str(ask, "apiVersion", "authentication.k8s.io/v1"), "kind",
-		"SelfSubjectReview");
-	if (tool_ask(t, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
-		    "application/json", ask, &who, err) == 0)
-		report_found(f, REPORT_IS_OK, "user", NULL, "%s",
-			json_get_str(who, "status/userInfo/username")
-				? json_get_str(who, "status/userInfo/username")
-				: "?");
+	/* Servers before Kubernetes 1.28 do not tell. */
+	user = tool_whoami(t, err);
+	if (user)
+		report_found(f, REPORT_IS_OK, "user", NULL, "%s", user);
 	else if (err->kind == ERR_DENIED)
 		report_found(f, REPORT_IS_NO, "user", OTHER_CREDENTIALS, "%s", err->text);
 	err_clear(err);

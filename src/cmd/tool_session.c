@@ -24,6 +24,7 @@
 #include "tec/loop/timer.h"
 #include "tec/model/cluster.h"
 #include "tec/model/configmap.h"
+#include "tec/model/lost.h"
 #include "tec/model/pcrs.h"
 #include "tec/report/handover.h"
 #include "tec/report/text.h"
@@ -390,6 +391,20 @@ struct json_object *tool_get(
 	return tool_ask(t, "GET", strbuf_str(&path), NULL, NULL, &o, err) < 0 ? NULL : o;
 }
 
+char *tool_whoami(struct tool *t, struct err *err)
+{
+	cleanup_json struct json_object *ask = json_obj(), *who = NULL;
+	const char *name;
+
+	json_add_str(json_add_str(ask, "apiVersion", "authentication.k8s.io/v1"), "kind",
+		"SelfSubjectReview");
+	if (tool_ask(t, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+		    "application/json", ask, &who, err) < 0)
+		return NULL;
+	name = json_get_str(who, "status/userInfo/username");
+	return xstrdup(name ? name : "?");
+}
+
 /* A merge patch (RFC 7386): members that are absent stay, null removes. uid and resourceVersion name
  * the object as the person saw it. */
 int tool_patch(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
@@ -460,10 +475,11 @@ static int list_pages(struct tool *t, const struct kobj_gvk *gvk, enum report_ki
 	return 0;
 }
 
-/* Read the two ConfigMaps that reports need; either may not exist yet. */
+/* Read the ConfigMaps that reports need; any of them may not exist. */
 static int get_maps(struct tool *t, struct report_world *w, struct err *err)
 {
-	static const char *const names[] = {MODEL_PCRS_CONFIGMAP, MODEL_RV_CONFIGMAP};
+	static const char *const names[] = {
+		MODEL_PCRS_CONFIGMAP, MODEL_RV_CONFIGMAP, MODEL_SERVERS_CONFIGMAP};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		struct json_object *o = tool_get(t, &kobj_configmap, names[i], err);

@@ -69,6 +69,9 @@ struct json_object *tool_get(
 int tool_patch(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
 	struct json_object *take_annotations, struct json_object *take_spec,
 	struct err *err) MUST_CHECK;
+/* The name that the server has for these credentials; the caller frees. NULL with err set:
+ * ERR_NOT_FOUND of servers before Kubernetes 1.28. "?": the answer has no name. */
+char *tool_whoami(struct tool *t, struct err *err) MUST_CHECK;
 /* Deletes exactly this object (by UID), not a later one of the same name. */
 int tool_delete(struct tool *t, const struct kobj_gvk *gvk, struct json_object *o,
 	struct err *err) MUST_CHECK;

@@ -71,7 +71,7 @@ static const struct advice {
 		"Boot the node so that it registers its key; approve the key if it waits for approval. See: tecctl why %",
 		false},
 	{REPORT_MACHINE, "NotAvailable", "Check Trustee: tecctl doctor", false},
-	{REPORT_MACHINE, "Revoking", "Wait.", true},
+	{REPORT_MACHINE, "Revoking", "Wait; for a server that is lost, follow the message.", true},
 	{REPORT_MACHINE, "Waiting", "Wait until the preceding conditions are true.", true},
 	{REPORT_MACHINE, "NotReady", "Check its other conditions: tecctl machine show %", false},
 

@@ -7,7 +7,7 @@
  *
  *   namespace       the one that was read
  *   cluster         name, registration, approval, authority{}, conditions[]; null: none was found
- *   trusteeServers  [address, field of spec, whether the operator writes keys there]
+ *   trusteeServers  [address, field of spec or why there is none, whether the operator writes keys there]
  *   images          [name, image, state, message, variants, ageSeconds]
  *   bootSets        register sets that are approved; absent: unknown
  *   machines        total, ready, and the number in each state
@@ -26,7 +26,9 @@
 
 #include "tec/base/json.h"
 #include "tec/base/mem.h"
+#include "tec/kobj/meta.h"
 #include "tec/model/configmap.h"
+#include "tec/model/lost.h"
 #include "tec/model/pcrs.h"
 #include "tec/report/advice.h"
 #include "tec/report/text.h"
@@ -46,7 +48,8 @@ static const char *const kind_names[REPORT_N_KINDS] = {[REPORT_CLUSTER] = "Trust
  * object is "New": the operator has not reached it. */
 struct report_state report_state_of(enum report_kind kind, struct json_object *o)
 {
-	/* In the order in which they become true: the first that is not names the state. */
+	/* In the order in which they become true: the first that is not names the state. Revoking
+	 * outranks it: what was undone before is not what the object waits for. */
 	static const char *const types[REPORT_N_KINDS][5] = {
 		[REPORT_CLUSTER] = {"Installed", "KnownTrusteeAddress", "TrusteeSynced",
 			"Authority"},
@@ -59,14 +62,15 @@ struct report_state report_state_of(enum report_kind kind, struct json_object *o
 
 	for (const char *const *t = types[kind]; *t; t++) {
 		struct json_object *c = report_condition(o, *t);
+		const char *reason = json_get_str(c, "reason");
 
 		any = any || c;
-		if (!c || str_eq(json_get_str(c, "status"), "True"))
+		if (!c || str_eq(json_get_str(c, "status"), "True") ||
+			(!str_eq(s.word, "New") && !str_eq(reason, "Revoking")))
 			continue;
-		s.word = json_get_str(c, "reason") ? json_get_str(c, "reason") : "Unknown";
+		s.word = reason ? reason : "Unknown";
 		s.message = json_get_str(c, "message");
 		s.how = report_passes(kind, s.word) ? REPORT_STATE_PASSES : REPORT_STATE_ACT;
-		break;
 	}
 	if (report_deleting(o) && !str_eq(s.word, "Revoking"))
 		return (struct report_state){"Deleting", s.message, REPORT_STATE_PASSES};
@@ -130,14 +134,49 @@ static struct json_object *cluster_json(struct json_object *o)
 	return json_add(c, "conditions", conditions);
 }
 
+static struct json_object *server_json(const char *address, const char *field)
+{
+	return json_add_str(json_add_str(json_obj(), "address", address), "field", field);
+}
+
+/* Append the servers that spec no longer names: those that the operator waits for, and those that were
+ * declared lost. */
+static void add_left_servers(
+	struct json_object *out, const struct report_world *w, struct json_object *cluster)
+{
+	cleanup_json struct json_object *kept = report_servers(w);
+	cleanup_json struct json_object *lost =
+		model_lost_list(kobj_annotation(cluster, MODEL_LOST_ANNOTATION));
+
+	for (size_t i = 0; i < json_len(kept); i++) {
+		const char *address = json_get_str(json_at(kept, i), "address");
+		bool away = json_get_bool(json_at(kept, i), MODEL_SERVER_AWAY, false);
+
+		if (address && !model_lost_find(out, address))
+			json_push(out, json_add_bool(server_json(address,
+							     away ? "not in spec, does not answer"
+								  : "not in spec"),
+					       "administered", true));
+	}
+	for (size_t i = 0; i < json_len(lost); i++) {
+		struct json_object *one = json_at(lost, i);
+		const char *address = json_get_str(one, "address");
+		cleanup_free char *since = xasprintf("lost since %s", json_get_str(one, "at"));
+
+		if (!model_lost_find(out, address))
+			json_push(out,
+				json_add_bool(server_json(address, since), "administered", false));
+	}
+}
+
 /* All servers that nodes may contact, publicTrusteeAddr first; "administered" are those that the
  * operator writes keys to. An address that is not set is left out. */
-static struct json_object *servers_json(struct json_object *cluster)
+static struct json_object *servers_json(const struct report_world *w, struct json_object *cluster)
 {
 	struct json_object *out = json_arr(), *more = json_get_arr(cluster, "spec/trusteeServers");
 
 	for (size_t i = 0; i <= json_len(more); i++) {
-		struct json_object *s = i ? json_at(more, i - 1) : NULL, *to;
+		struct json_object *s = i ? json_at(more, i - 1) : NULL;
 		const char *address = s ? json_get_str(s, "address")
 					: json_get_str(cluster, "spec/publicTrusteeAddr");
 		cleanup_free char *field =
@@ -145,10 +184,10 @@ static struct json_object *servers_json(struct json_object *cluster)
 
 		if (!address)
 			continue;
-		to = json_add_str(json_add_str(json_obj(), "address", address), "field", field);
-		json_push(out, json_add_bool(to, "administered",
+		json_push(out, json_add_bool(server_json(address, field), "administered",
 				       !s || json_get_str(s, "adminSecret") != NULL));
 	}
+	add_left_servers(out, w, cluster);
 	return out;
 }
 
@@ -231,7 +270,7 @@ struct json_object *report_status(const struct report_world *w)
 
 	json_add_str(out, "namespace", w->ns);
 	json_add(out, "cluster", cluster ? cluster_json(cluster) : NULL);
-	json_add(out, "trusteeServers", servers_json(cluster));
+	json_add(out, "trusteeServers", servers_json(w, cluster));
 	json_add(out, "images", images_json(w));
 	if (report_find(w, REPORT_CONFIGMAP, MODEL_RV_CONFIGMAP) &&
 		json_object_is_type(sets, json_type_array))

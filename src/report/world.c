@@ -11,6 +11,7 @@
 #include "tec/base/json.h"
 #include "tec/base/log.h"
 #include "tec/base/mem.h"
+#include "tec/model/lost.h"
 #include "tec/model/machine.h"
 
 void report_world_fini(struct report_world *w)
@@ -207,6 +208,15 @@ const char *report_file(
 		return NULL;
 	*len = (size_t)json_object_get_string_len(text);
 	return json_object_get_string(text);
+}
+
+struct json_object *report_servers(const struct report_world *w)
+{
+	size_t len;
+	const char *text = report_file(w, MODEL_SERVERS_CONFIGMAP, MODEL_SERVERS_FILE, &len);
+	struct err ignored = ERR_INIT;
+
+	return text ? json_parse(text, len, &json_limits_object, &ignored) : NULL;
 }
 
 struct model_pcrs *report_pcrs(const struct report_world *w)

@@ -180,7 +180,7 @@ def test_doctor_finds_what_is_wrong(served):
     served.until("tec", "tec", "TrusteeSynced", "Synced")
     out = ctl.out("doctor", code=1)
     assert re.search(r"^ok    API server +v1\.\d+", out, re.M), out
-    assert re.search(r"^ok    kinds ", out, re.M) and re.search(r"^ok    rights +10 of 10$", out, re.M), out
+    assert re.search(r"^ok    kinds ", out, re.M) and re.search(r"^ok    rights +11 of 11$", out, re.M), out
     assert re.search(r"^no    images +0 of 0 .* -> tecctl image approve; ", out, re.M), out
     assert "plain HTTP" in out
     found = {line["check"]: line for line in json.loads(ctl.out("doctor", "-o", "json", code=1))}

@@ -2,7 +2,9 @@
 """Where Trustee is and who may write to it: somebody else's, a second one, one whose key or certificate
 is wrong or late, one that may only be spoken to under TLS, and two operators before one Trustee."""
 
+import json
 import os
+import re
 import signal
 
 import pytest
@@ -11,11 +13,13 @@ import kbsproxy
 import spine
 import trustees
 from controlplane import TOP
+from tecctl import Tecctl
 from teckinds import made
 from test_spine import installed, luks_key, settled
 from trustees import delivered, ends, joins, make_auth, make_ca, memory, ready, synced, waits
 
 EXTENDED = "trusted-execution-clusters.io/extended-spec"
+LOST = "trusted-execution-clusters.io/lost-servers"
 start_place = trustees.start_place
 
 
@@ -134,6 +138,79 @@ def test_server_taken_out_of_spec_holds_nothing_back(cp, ns, two):
     told = [e["note"] for e in cp.get(f"/apis/events.k8s.io/v1/namespaces/{ns}/events")["items"]
             if e["reason"] == "TrusteeLeft"]
     assert len(told) == 1 and far.address in told[0], told
+
+
+def lost_servers(cp, ns):
+    """{address: entry} of the annotation."""
+    found = spine.read(cp, ns, "tec", "tec")["metadata"]["annotations"].get(LOST)
+    return {e["address"]: e for e in json.loads(found)} if found else {}
+
+
+def test_lost_server_is_waited_for_until_an_administrator_declares_it(cp, ns, two):
+    op, own, far = two
+    ctl = Tecctl(cp.admin_kubeconfig, ns)
+    lost, says = ("server", "lost", far.address), f"tecctl server lost {far.address}"
+    node = delivered(cp, ns, op, own, far)
+    kept = delivered(cp, ns, op, own, far)
+    synced(cp, ns)
+    assert "spec still names" in ctl.run(*lost, "--yes", code=1)[1]
+    assert "nothing waits" in ctl.run("server", "lost", "192.0.2.9:1", "--yes", code=1)[1]
+    spine.merge(cp, ns, "tec", "tec", {"spec": {"trusteeServers": None}})
+    spine.wait_condition(cp, ns, "tec", "tec", "Installed", "Conflict")
+    assert "it answers" in ctl.run(*lost, "--yes", code=1)[1]
+
+    far.proxy.refuse()
+    spine.delete(cp, ns, "mach", node.machine)
+    machine = waits(cp, ns, node, says)
+    assert says in spine.condition(machine, "Ready")["message"], machine
+    synced(cp, ns, "NotAvailable", says)
+    cp.wait_for(lambda: memory(cp, ns)[0].get("away"), 10, "word for tecctl")
+    out = ctl.out("status")
+    assert re.search(rf"{re.escape(far.address)} +not in spec, does not answer", out), out
+    assert says in out and "Boot the node" not in out, out
+    assert says in ctl.out("doctor", code=1)
+    assert says in ctl.out("why", node.machine, code=None)
+
+    assert "cannot ask" in ctl.run(*lost, code=1)[1]
+    assert ctl.terminal(*lost).until("Type yes to continue").type("no\n").end() == 1
+    settled(cp, ns)
+    waits(cp, ns, node, says)
+    assert lost_servers(cp, ns) == {}
+    assert "declared lost" in ctl.out(*lost, "--yes")
+    ends(cp, ns, node)
+    assert own.clean(node) and far.holds(node)
+    entry = lost_servers(cp, ns)[far.address]
+    user = re.search(r"^ok +user +(.*)$", ctl.out("doctor", code=None), re.M).group(1)
+    assert entry["by"] == user and entry["at"].endswith("Z"), entry
+    spine.wait_condition(cp, ns, "tec", "tec", "Installed", "InstallationCompleted")
+    synced(cp, ns)
+    assert "already" in ctl.out(*lost, "--yes")
+    assert re.search(rf"{re.escape(far.address)} +lost since {entry['at']}", ctl.out("status"))
+
+    # It comes back with what was deleted meanwhile, which goes before anything is delivered.
+    op.restart()
+    later = delivered(cp, ns, op, own)
+    far.proxy.listen()
+    sent = len(far.proxy.seen())
+    settled(cp, ns, 2)
+    assert far.holds(node) and len(far.proxy.seen()) == sent, "a lost server was spoken to"
+    spine.merge(cp, ns, "tec", "tec", {"spec": {"trusteeServers": [
+        {"address": far.address, "adminSecret": "far-admin", "caSecret": "far-ca"}]}})
+    cp.wait_for(lambda: not lost_servers(cp, ns), 30, "the end of the annotation")
+    assert far.clean(node) and far.holds(kept) and far.holds(later)
+    synced(cp, ns)
+    seen = far.proxy.seen()[sent:]
+
+    def first(what, is_it):
+        found = [i for i, x in enumerate(seen) if is_it(x)]
+        assert found, f"no {what}: {seen}"
+        return found[0]
+
+    delivery = min(first("key", lambda x: x.verb == "resource-put"),
+                   first("identity", lambda x: x.values().get(trustees.identity_name(later.pem))))
+    assert first("deletion", lambda x: x.verb == "resource-delete" and node.uuid in x.target) < delivery
+    gone = trustees.identity_name(node.pem)
+    assert first("withdrawal", lambda x: gone in x.values() and x.values()[gone] is None) < delivery
 
 
 def test_cluster_that_is_gone_is_waited_for_by_the_further_server_only(cp, ns, two):

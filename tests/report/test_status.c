@@ -5,6 +5,7 @@
 #include "tec/model/ak.h"
 #include "tec/model/cluster.h"
 #include "tec/model/image.h"
+#include "tec/model/lost.h"
 #include "tec/model/machine.h"
 #include "tec/report/advice.h"
 #include "tec/report/lists.h"
@@ -116,6 +117,66 @@ Test(report_status, an_operator_that_does_not_decide_says_so)
 	cr_expect(strstr(strbuf_str(&out),
 			  "Waiting, and why\n  TrustedExecutionCluster tec: Conflict\n"),
 		"%s", strbuf_str(&out));
+}
+
+/* One more that spec names, one that does not answer, one that does, one that is lost, and one that was
+ * and is back. */
+Test(report_status, servers_that_spec_no_longer_names_are_listed)
+{
+	cleanup_show_world struct report_world w;
+	cleanup_strbuf struct strbuf out = STRBUF_INIT;
+	cleanup_json struct json_object *s = NULL;
+
+	world_of(&w,
+		"{\"cluster\":[{\"metadata\":{\"name\":\"tec\",\"uid\":\"c\",\"annotations\":{\"" MODEL_LOST_ANNOTATION
+		"\":\"[{\\\"address\\\":\\\"l:1\\\",\\\"at\\\":\\\"2026-01-02T03:04:05Z\\\"},"
+		"{\\\"address\\\":\\\"u:1\\\",\\\"at\\\":\\\"2026-01-02T03:04:05Z\\\"}]\"}},"
+		"\"spec\":{\"trusteeServers\":[{\"address\":\"u:1\",\"adminSecret\":\"s\"}]}}],"
+		"\"map\":[{" META(
+			"tec-trustees", "m") ",\"data\":{\"trustees.json\":\"["
+					     "{\\\"address\\\":\\\"u:1\\\"},"
+					     "{\\\"address\\\":\\\"a:1\\\",\\\"away\\\":true},"
+					     "{\\\"address\\\":\\\"b:1\\\"},7]\"}}]}");
+	s = report_status(&w);
+	report_status_text(s, false, &out);
+	cr_expect(strstr(strbuf_str(&out),
+			  "  ADDRESS   FIELD                             ADMINISTERED\n"
+			  "  u:1       trusteeServers[0]                 yes\n"
+			  "  a:1       not in spec, does not answer      yes\n"
+			  "  b:1       not in spec                       yes\n"
+			  "  l:1       lost since 2026-01-02T03:04:05Z   no\n"),
+		"%s", strbuf_str(&out));
+}
+
+Test(report_status, a_deleted_machine_shows_what_its_deletion_waits_for)
+{
+	static const struct {
+		const char *conditions, *word, *message;
+	} rows[] = {
+		{COND("KeyReady", "True", "KeyMade", "") "," COND("AttestationKeyBound", "False",
+			 "NoApprovedKey",
+			 "No key.") "," COND("Delivered", "False", "Revoking", "Trustee at x."),
+			"Revoking", "Trustee at x."},
+		{COND("KeyReady", "False", "KeyLost", "Lost.") "," COND(
+			 "Delivered", "False", "Revoking", "Trustee at x."),
+			"Revoking", "Trustee at x."},
+		{COND("KeyReady", "False", "KeyLost", "Lost."), "Deleting", "Lost."},
+		{COND("AttestationKeyBound", "False", "NoApprovedKey", "No key.") "," COND(
+			 "Delivered", "False", "Waiting", "Waits."),
+			"Deleting", "No key."},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cleanup_free char *text = xasprintf(
+			"{\"metadata\":{\"name\":\"m\",\"deletionTimestamp\":\"2026-01-02T03:04:05Z\"},"
+			"\"status\":{\"conditions\":[%s]}}",
+			rows[i].conditions);
+		cleanup_json struct json_object *o = json_tokener_parse(text);
+		struct report_state s = report_state_of(REPORT_MACHINE, o);
+
+		cr_expect_str_eq(s.word, rows[i].word, "row %zu", i);
+		cr_expect(str_eq(s.message, rows[i].message), "row %zu: %s", i, s.message);
+	}
 }
 
 Test(report_status, what_cannot_be_read_is_not_shown_as_absent)

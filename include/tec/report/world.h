@@ -72,6 +72,9 @@ size_t report_count_true(const struct report_world *w, enum report_kind kind, co
 /* The text of a file in a ConfigMap; NULL: no such map, or no text. Borrowed from w. */
 const char *report_file(
 	const struct report_world *w, const char *configmap, const char *file, size_t *len);
+/* The servers in ConfigMap tec-trustees (model/lost.h), an array; the caller releases it. NULL: absent
+ * or malformed. */
+struct json_object *report_servers(const struct report_world *w);
 /* The PCR values of all images, from their ConfigMap; the caller frees. NULL: absent. */
 struct model_pcrs *report_pcrs(const struct report_world *w);
 
