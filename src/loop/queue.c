@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table holds one entry per key. An entry is in exactly one of these places: the list of due keys
- * (FIFO), waiting for a deadline in its own timer, or neither (its operation is in flight, and only
- * the backoff or a record is kept). An entry without any state is freed, so settled keys without a
+ * A table holds one entry per key. An entry is in exactly one of these places: a list of due keys
+ * (FIFO; one for keys with a record, one for the others), waiting for a deadline in its own timer, or
+ * neither (its operation is in flight, and only the backoff or a record is kept). An entry without any state is freed, so settled keys without a
  * resync cost nothing. A queue cannot be freed from inside `work`.
  */
 #include "config.h"
@@ -31,13 +31,14 @@ static struct metric wait_seconds = METRIC_SECONDS_INIT(
 
 struct entry {
 	struct table_link link;
-	TAILQ_ENTRY(entry) due_link; /* in `due` */
+	TAILQ_ENTRY(entry) due_link; /* in one of `due` */
 	struct timer later;          /* deadline of a key that is not due */
 	struct queue *queue;         /* borrowed */
 	uint64_t due_ms;             /* boot clock: since when it is due */
 	void *record; /* owned; NULL: none. Separate, because most keys are settled and have none */
 	struct backoff backoff;
-	bool is_due, forgotten; /* forgotten: queue_forget() ran during its own work */
+	bool is_due, fresh; /* fresh: in the second list of `due` */
+	bool forgotten;     /* forgotten: queue_forget() ran during its own work */
 	char key[];
 };
 TAILQ_HEAD(entry_list, entry);
@@ -47,8 +48,8 @@ struct queue {
 	struct queue_conf conf;
 	queue_work_fn work;
 	void *arg;
-	struct table entries; /* owned */
-	struct entry_list due;
+	struct table entries;     /* owned */
+	struct entry_list due[2]; /* with a record, worked first; without one */
 	size_t n_due;
 	struct entry *current; /* the key in work, NULL outside of it */
 	struct defer run;      /* pending while keys are due and the queue is not paused */
@@ -91,7 +92,7 @@ static void unschedule(struct queue *q, struct entry *e)
 {
 	timer_cancel(&e->later);
 	if (e->is_due) {
-		TAILQ_REMOVE(&q->due, e, due_link);
+		TAILQ_REMOVE(&q->due[e->fresh], e, due_link);
 		e->is_due = false;
 		q->n_due--;
 	}
@@ -145,7 +146,8 @@ static void make_due(void *entry)
 	unschedule(q, e);
 	e->due_ms = clock_boot_ms();
 	e->is_due = true;
-	TAILQ_INSERT_TAIL(&q->due, e, due_link);
+	e->fresh = !e->record;
+	TAILQ_INSERT_TAIL(&q->due[e->fresh], e, due_link);
 	q->n_due++;
 	arm(q);
 }
@@ -202,7 +204,7 @@ static void apply(struct queue *q, struct entry *e, const struct queue_next *nex
  * queue. */
 static void work_one(struct queue *q)
 {
-	struct entry *e = TAILQ_FIRST(&q->due);
+	struct entry *e = TAILQ_FIRST(&q->due[TAILQ_EMPTY(&q->due[0])]);
 	struct queue_next next;
 
 	metric_observe(
@@ -244,7 +246,8 @@ struct queue *queue_new(
 			q->conf.backoff_min_ms, q->conf.backoff_max_ms);
 	q->work = work;
 	q->arg = arg;
-	TAILQ_INIT(&q->due);
+	TAILQ_INIT(&q->due[0]);
+	TAILQ_INIT(&q->due[1]);
 	return q;
 }
 

@@ -490,6 +490,29 @@ Test(loop_queue, a_record_stays_with_its_key_until_it_is_dropped)
 	cr_assert_eq(n_records, 0);
 }
 
+Test(loop_queue, a_key_with_a_record_is_worked_before_those_without)
+{
+	const struct queue_conf conf = {.name = "test", .record_size = 1};
+	const char *own;
+
+	queue = queue_new(loop, &conf, work, &trace);
+	for (const char *const *k = (const char *const[]){"a", "b", "c", "d", NULL}; *k; k++) {
+		if (**k >= 'c')
+			(void)queue_record(queue, *k, &own);
+		queue_add(queue, *k);
+	}
+	queue_record_drop(queue, "d"); /* it keeps its place */
+	cr_assert_eq(depth(), 4);
+	loop_drain(loop);
+	cr_assert_str_eq(traced(), "c,d,a,b,");
+	queue_add(queue, "d");
+	queue_add(queue, "c");
+	queue_add(queue, "e");
+	queue_forget(queue, "c");
+	loop_drain(loop);
+	cr_assert_str_eq(traced(), "d,e,");
+}
+
 Test(loop_queue, freeing_from_work_aborts, .signal = SIGABRT)
 {
 	make(0);

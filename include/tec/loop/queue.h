@@ -13,7 +13,8 @@
  * A turn of the loop processes at most `burst` keys, so that listeners are never starved.
  *
  * A key may have one record for the queue's user (conf.record_size). It is zeroed when created, owned
- * by the queue, and kept until it is dropped, independently of what the key's work returns.
+ * by the queue, and kept until it is dropped, independently of what the key's work returns. A key
+ * that becomes due with a record is worked before those without: what was begun is completed first.
  */
 #ifndef TEC_LOOP_QUEUE_H
 #define TEC_LOOP_QUEUE_H
