@@ -21,8 +21,8 @@
 #include "tec/model/mark.h"
 
 #define STATUS_WAIT_MS 150 /* a status is written when its key was quiet for so long */
-/* While other keys have requests in flight, a status waits for them, too, up to this time. */
-#define STATUS_YIELDS_MS 1000
+/* While acts and registrations are in flight, a status waits for them, too, up to this time. */
+#define STATUS_YIELDS_MS 10000
 #define CONFLICT_MS      50
 #define LOOKS_MAX        4 /* in one step */
 #define RECHECK_MAX_MS   (60 * 60 * 1000)
@@ -149,22 +149,28 @@ bool ctl_act_begin(struct ctl_act *a, int doing, uint64_t content)
 }
 
 /*
- * A status is written when its key was quiet for a moment. For a second at most, it also waits for
- * requests of other keys, so that a transitional state is not written. False: *out is the answer
- * of the step. The first call sets the time; a request of the key resets it (ctl_act_begin), so a
- * busy key writes its status only when it has settled.
+ * A status is written when its key was quiet for a moment. It also yields to acts and registrations
+ * of all keys: in a burst, the API server is what everything waits for, and a transitional state
+ * need not be written. False: *out is the answer of the step. The first call sets the time; a
+ * request of the key resets it (ctl_act_begin), so a busy key writes its status only when it has
+ * settled.
  */
-static bool act_status_due(struct ctl_act *a, struct queue_next *out)
+static bool act_status_due(const struct ctl_env *env, struct ctl_act *a, struct queue_next *out)
 {
-	uint64_t now = clock_boot_ms();
+	uint64_t now = clock_boot_ms(), late, left;
 
 	if (!a->status_due_ms)
 		a->status_due_ms = now + STATUS_WAIT_MS;
-	if (now >= a->status_due_ms + (a->table->ops.n > 0 ? STATUS_YIELDS_MS : 0))
+	if (now < a->status_due_ms) {
+		*out = ctl_retry((uint32_t)(a->status_due_ms - now), "status-unsettled");
+		return false;
+	}
+	late = now - a->status_due_ms;
+	if (late >= STATUS_YIELDS_MS || !env->in_flight || !env->in_flight(env->in_flight_arg))
 		return true;
-	*out = ctl_retry(
-		now < a->status_due_ms ? (uint32_t)(a->status_due_ms - now) : STATUS_WAIT_MS,
-		"status-unsettled");
+	left = STATUS_YIELDS_MS - late;
+	late += STATUS_WAIT_MS; /* the waits double: thousands of keys may wait */
+	*out = ctl_retry((uint32_t)(late < left ? late : left), "status-yields");
 	return false;
 }
 
@@ -536,7 +542,7 @@ static struct queue_next step(void *self, const struct kobj_key *key)
 		ctl_act_settled(a);
 		return l->recheck_ms ? ctl_retry(l->recheck_ms, l->recheck_why) : ctl_settled();
 	}
-	if (d == k->conf->status && !tells && !act_status_due(a, &next))
+	if (d == k->conf->status && !tells && !act_status_due(k->env, a, &next))
 		return next;
 	if (todo->memory || !ctl_act_begin(a, d, l->content + ctl_version(l->o)))
 		return ctl_retry(0, "no-effect");
