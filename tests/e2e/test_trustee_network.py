@@ -83,6 +83,22 @@ def test_fifty_revocations_at_one_of_five(make_world, tmp_path):
     assert statistics.median(took) < 3 * SLOW and max(took) < 15 * SLOW
 
 
+def test_a_store_is_filled_from_the_start_over_a_line_that_loses_half(make_world, tmp_path):
+    """Request or answer. The fill goes on where it was, and speaks of the one loss that there was."""
+    world = make_world(**whole_broker(tmp_path)).start()
+    nodes, _ = deliver(world, 30, 60)
+    world.rest()
+    mark, start = world.mark(), time.monotonic()
+    world.proxy.bad_network(2, CUT, CUT_AFTER, seed=11)
+    world.kbs.lose()
+    world.until(lambda: {f"default/{u}/root" for u in nodes} <= set(world.kbs.dump()["resources"]), "filled again", 120)
+    print(f"\n{time.monotonic() - start:.1f} s, {len(world.sent(mark))} requests")
+    world.proxy.clear()
+    world.rest(60)
+    world.check()
+    assert world.op.log_text().count("lost or changed") == 1
+
+
 def test_one_key_that_is_not_taken_delays_no_other(make_world):
     """As when its name is too long for the file system there."""
     world = make_world().start()
