@@ -9,7 +9,7 @@
  * pcr11                    PCR 11 of a unified kernel image, printed like the others
  * verify                   predict, then compare with a node's event log
  * fetch                    only the files, or only the digest
- * digest, extract-vars     helpers, which predict nothing
+ * digest, extract-platform helpers, which predict nothing
  * no command               the Job: predict, and write the termination message
  */
 #include "config.h"
@@ -31,6 +31,7 @@
 #include "tec/base/mem.h"
 #include "tec/model/pcrmsg.h"
 #include "tec/measure/compare.h"
+#include "tec/measure/firmware.h"
 #include "tec/measure/job.h"
 #include "tec/measure/needs.h"
 #include "tec/measure/predict.h"
@@ -439,10 +440,11 @@ static int run_digest(const struct pcrs_options *o, struct err *err)
 	return flush(err);
 }
 
-/* Print the name of each file that was written. */
-static int run_extract_vars(const struct pcrs_options *o, struct err *err)
+/* Print the name of each file that was written, and on standard error what was found. */
+static int run_extract(const struct pcrs_options *o, struct err *err)
 {
 	cleanup_boot_vars struct measure_vars vars = {.found = {false}};
+	cleanup_strbuf struct strbuf notes = STRBUF_INIT;
 	const char *into = conf_operand_nth(o->conf, 1);
 	cleanup_free char *log = NULL;
 	size_t len;
@@ -451,12 +453,13 @@ static int run_extract_vars(const struct pcrs_options *o, struct err *err)
 	log = file_read(o->file, LOG_MAX, &len, NULL, err);
 	if (!log)
 		return -1;
-	if (measure_vars_from_log(log, len, &vars, err) < 0)
+	if (measure_firmware_from_log(log, len, &vars, &notes, err) < 0)
 		return err_wrap(err, "%s", log_esc(o->file));
+	fputs(strbuf_str(&notes), stderr);
 	dir = open(into, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return err_set_errno(err, ERR_NOT_FOUND, errno, "cannot open %s", log_esc(into));
-	for (int i = 0; i < PCR_PLATFORM_N_VARS && !err_is_set(err); i++) {
+	for (int i = 0; i < PCR_PLATFORM_N_FILES && !err_is_set(err); i++) {
 		const char *name = pcr_platform_files[i];
 		int fd;
 
@@ -556,7 +559,8 @@ static int confine(const struct pcrs_options *o, struct err *err)
 	size_t n = 0;
 	int dir = -1;
 
-	if (o->fetch || o->command == PCRS_EXTRACT_VARS || o->command == PCRS_DIGEST)
+	if (o->fetch || o->command == PCRS_EXTRACT || o->command == PCRS_EXTRACT_VARS ||
+		o->command == PCRS_DIGEST)
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(given); i++)
 		if (given[i])
@@ -585,8 +589,9 @@ static int run(const struct pcrs_options *o, struct err *err)
 		return 0;
 	case PCRS_DIGEST:
 		return run_digest(o, err);
+	case PCRS_EXTRACT:
 	case PCRS_EXTRACT_VARS:
-		return run_extract_vars(o, err);
+		return run_extract(o, err);
 	case PCRS_VERIFY:
 		return run_verify(o, err);
 	case PCRS_JOB:

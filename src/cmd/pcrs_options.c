@@ -91,9 +91,11 @@ static const struct conf_command commands[] = {
 		FETCHING},
 	[PCRS_DIGEST] = {"digest", "FILE...",
 		"Authenticode SHA-256 of programs, as firmware measures them", ""},
-	[PCRS_EXTRACT_VARS] = {"extract-vars", "LOG DIR",
-		"extract the firmware variables from an event log, as files for --efivars or for a platform's ConfigMap",
+	[PCRS_EXTRACT] = {"extract-platform", "LOG DIR",
+		"extract the firmware variables from an event log, and what the firmware measures besides, as files for --efivars or for a platform's ConfigMap",
 		""},
+	[PCRS_EXTRACT_VARS] = {"extract-vars", "LOG DIR",
+		"the same as extract-platform, which it was called before", ""},
 	[PCRS_JOB] = {.options = "rootfs explain image nonce result platform" FETCHING},
 };
 
@@ -144,7 +146,7 @@ static int check_job(const struct pcrs_options *o, struct err *err)
 {
 	if (!o->image && !o->nonce)
 		return err_set(err, ERR_INVALID,
-			"no command: give all, pcr4, pcr7, pcr11, pcr14, verify, fetch, digest or extract-vars; or --image and --nonce");
+			"no command: give all, pcr4, pcr7, pcr11, pcr14, verify, fetch, digest or extract-platform; or --image and --nonce");
 	if (!o->image || strlen(o->image) > REFERENCE_MAX || !o->digest)
 		return err_set(err, ERR_INVALID,
 			"option --image requires a reference that ends in @sha256: and 64 hexadecimal digits, at most %d bytes",

@@ -20,8 +20,9 @@ enum pcrs_command {
 	PCRS_VERIFY,
 	PCRS_FETCH,
 	PCRS_DIGEST,
-	PCRS_EXTRACT_VARS,
-	PCRS_JOB, /* no command: run as the operator's Job */
+	PCRS_EXTRACT,
+	PCRS_EXTRACT_VARS, /* its name in earlier versions */
+	PCRS_JOB,          /* no command: run as the operator's Job */
 };
 
 struct pcrs_platform {

@@ -26,7 +26,9 @@ static const char *const configmap_data[] = {"kbs-config.toml", "default_cpu.reg
 	"boot-sets.json", "trustees.json", "deleted",
 	/* a platform's UEFI variables, named as in /sys/firmware/efi/efivars and mok-variables */
 	"SecureBoot-*", "PK-*", "KEK-*", "db-*", "dbx-*", "MokListRT", "MokListXRT",
-	"MokListTrustedRT", "MokSBStateRT", "MokIgnoreDB", "AllowValidationDisabled", NULL};
+	"MokListTrustedRT", "MokSBStateRT", "MokIgnoreDB", "AllowValidationDisabled",
+	/* and what its firmware measures besides */
+	"dbt-*", "dbr-*", "FirmwareEvents", "AllowFirmwareApplications", NULL};
 
 static const char *const deployment_spec[] = {"replicas", NULL};
 static const char *const deployment_status[] = {

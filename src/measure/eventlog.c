@@ -194,7 +194,7 @@ const char *eventlog_type_name(uint32_t type)
 		{0x0f, "EV_NONHOST_CODE"},
 		{0x10, "EV_NONHOST_CONFIG"},
 		{0x11, "EV_NONHOST_INFO"},
-		{0x12, "EV_OMIT_BOOT_DEVICE_EVENTS"},
+		{EVENTLOG_OMITTED, "EV_OMIT_BOOT_DEVICE_EVENTS"},
 		{0x13, "EV_POST_CODE2"},
 		{0x80000001, "EV_EFI_VARIABLE_DRIVER_CONFIG"},
 		{0x80000002, "EV_EFI_VARIABLE_BOOT"},
@@ -350,6 +350,15 @@ static void add_variable(const struct eventlog_event *e, bool authority, struct 
 
 /* ---- programs */
 
+/* Append a program in a firmware volume (PI 1.8, volume 3, section 8.3): it has a GUID, no name. */
+static void add_built_in(const uint8_t *guid, struct strbuf *out)
+{
+	strbuf_addf(out, "a program of the firmware, %08x-%04x-%04x-", measure_le32(guid),
+		measure_le16(guid + 4), measure_le16(guid + 6));
+	for (size_t i = 8; i < sizeof(struct efi_guid); i++)
+		strbuf_addf(out, "%s%02x", i == 10 ? "-" : "", guid[i]);
+}
+
 /* Append the file name from a device path (UEFI 2.10 section 10.3.5.4); it may be split
  * over nodes. */
 static void add_program(const struct eventlog_event *e, struct strbuf *out)
@@ -364,6 +373,8 @@ static void add_program(const struct eventlog_event *e, struct strbuf *out)
 			break;
 		if (p[0] == 4 && p[1] == 4)
 			add_text(p + 4, n - 4, 2, out);
+		if (p[0] == 4 && p[1] == 6 && n == 4 + sizeof(struct efi_guid))
+			add_built_in(p + 4, out);
 		p += n;
 		left -= n;
 	}

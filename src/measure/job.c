@@ -11,8 +11,29 @@
 #include "tec/base/mem.h"
 #include "tec/model/pcrmsg.h"
 
+/* Take the events of a platform: those that were predicted, and in PCR 4 first its firmware's own. */
+static void take_events(const struct measure_firmware *f, const struct pcr_events *predicted,
+	struct model_platform *m)
+{
+	cleanup_pcr_events struct pcr_events own = PCR_EVENTS_INIT;
+
+	for (size_t i = 0; i < f->n && !f->usual4; i++)
+		if (f->v[i].pcr == 4 &&
+			!pcr_events_push(&own, f->v[i].id, f->v[i].type, 4, f->v[i].digest))
+			DIE("more than %d events", PCR_EVENTS_MAX);
+	if (!f->usual4 && !pcr_boot_on_platform(&own, predicted, &m->events))
+		DIE("more than %d events", PCR_EVENTS_MAX);
+	for (size_t i = 0; i < predicted->n; i++) {
+		const struct pcr_event *e = &predicted->v[i];
+
+		if ((f->usual4 || e->pcr != 4) &&
+			!pcr_events_push(&m->events, e->id, e->type, e->pcr, e->digest))
+			DIE("more than %d events", PCR_EVENTS_MAX);
+	}
+}
+
 /* Predict the PCRs that depend on the platform: PCR 7 on firmware variables, PCR 14 on shim's, and
- * PCR 4 if shim's validation is off. */
+ * PCR 4 if shim's validation is off; otherwise, of PCR 4 only what unusual firmware measures. */
 static int predict(int rootfs_fd, const struct measure_vars *vars, struct model_platform *m,
 	struct strbuf *explain, struct err *err)
 {
@@ -20,6 +41,8 @@ static int predict(int rootfs_fd, const struct measure_vars *vars, struct model_
 	bool firmware = measure_vars_has_firmware(vars), mok = measure_vars_has_mok(vars),
 	     off = measure_mok_validation_off(vars);
 	const struct strbuf *allow = &vars->text[PCR_PLATFORM_ALLOW_VALIDATION_OFF];
+	const struct pcr_events none = PCR_EVENTS_INIT;
+	cleanup_firmware struct measure_firmware f = {.n = 0};
 	const struct measure_conf conf = {.registers = (firmware ? MEASURE_PCR7 : 0) |
 						       (mok ? MEASURE_PCR14 : 0) |
 						       (off ? MEASURE_PCR4 : 0),
@@ -29,22 +52,27 @@ static int predict(int rootfs_fd, const struct measure_vars *vars, struct model_
 		.mokvars_fd = -1,
 		.mok = mok ? vars : NULL,
 		.secure_boot = MEASURE_SB_FROM_EFIVARS,
-		.validation_off_ok =
-			pcr_platform_allows_validation_off(strbuf_str(allow), allow->len)};
+		.validation_off_ok = pcr_platform_allows(strbuf_str(allow), allow->len)};
 
 	if (off && !conf.validation_off_ok)
 		return err_set(err, ERR_INVALID,
 			"shim's validation is off (MokSBStateRT): enable it, or add %s=" PCR_PLATFORM_ALLOWED
 			" to the ConfigMap",
 			pcr_platform_files[PCR_PLATFORM_ALLOW_VALIDATION_OFF]);
-	if (measure_predict(&conf, &v, err) < 0)
+	if (measure_firmware_read(vars, &f, err) < 0 || measure_firmware_check(&f, vars, err) < 0)
+		return -1;
+	if (!conf.registers && f.usual4)
+		return err_set(err, ERR_INVALID,
+			"%s lists only PCR 7, which needs the firmware variables",
+			pcr_platform_files[PCR_PLATFORM_EVENTS]);
+	if (conf.registers && measure_predict(&conf, &v, err) < 0)
 		return -1;
 	if (explain)
 		strbuf_addf(explain, "platform %s\n%s", m->name, strbuf_str(&v.explain));
-	if (!v.v[0].secure_boot)
+	if (v.n && !v.v[0].secure_boot)
 		return err_set(err, ERR_INVALID,
 			"Secure Boot is off on this platform, so its PCR 7 does not depend on what boots; next step: use the variables of a node with Secure Boot on");
-	pcr_events_copy(&m->events, &v.v[0].events);
+	take_events(&f, v.n ? &v.v[0].events : &none, m);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #define TEC_MEASURE_INTERNAL_H
 
 #include "tec/measure/efivar.h"
+#include "tec/measure/firmware.h"
 #include "tec/measure/pe.h"
 #include "tec/measure/predict.h"
 
@@ -108,6 +109,13 @@ bool measure_loader_may_load(const struct measure_loader *l);
  * unknown. */
 unsigned measure_stub_version(const struct pe *uki);
 
+/* ---- vars.c, firmware.c */
+
+/* Identify a logged variable of the firmware; PCR_PLATFORM_N_FILES: another one. */
+enum pcr_platform_var measure_variable_of(const struct efi_logged_variable *v);
+/* Tell whether the data of EV_EFI_BOOT_SERVICES_APPLICATION names a file in a firmware volume. */
+bool measure_is_built_in(const uint8_t *event, size_t len);
+
 /* ---- predict.c, read.c */
 
 /* Everything that a prediction is made from. */
@@ -120,6 +128,8 @@ struct measure_set {
 	const struct measure_loader *loader;
 	struct shim_vendor vendor;      /* borrowed from shim's mapping */
 	struct strbuf pk, kek, db, dbx; /* contents, as measured */
+	struct strbuf dbt, dbr;         /* of the few platforms that have them */
+	struct measure_firmware firmware;
 	/* What shim measures into PCR 14. */
 	struct strbuf mok, mok_x, mok_t, mok_sb;
 	bool has_mok_t, has_mok_sb, validation_off;

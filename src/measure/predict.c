@@ -84,18 +84,18 @@ static void add_started(struct build *b, enum pcr_event_id id, const struct meas
 }
 
 /*
- * Add PCR 4 in boot order: the boot entry, entries that failed, shim, fwupd, second stage, kernel.
+ * Add PCR 4 in boot order: the firmware, entries that failed, shim, fwupd, second stage, kernel.
  */
 static void add_pcr4(struct build *b)
 {
-	const uint8_t zero[4] = {0};
 	const struct measure_set *set = b->set;
-	uint8_t digest[SHA256_LEN];
 
-	if (!b->uncalled)
-		add_action(b, PCR4_EFI_CALL, PCR_BOOT_CALLING);
-	bytes_sha256(zero, sizeof(zero), digest);
-	add_event(b, PCR4_SEPARATOR, PCR_EV_SEPARATOR, 4, digest, "end of the firmware phase");
+	for (size_t i = 0; i < set->firmware.n; i++) {
+		const struct measure_firmware_event *e = &set->firmware.v[i];
+
+		if (e->pcr == 4 && !(b->uncalled && e->id == PCR4_EFI_CALL))
+			add_event(b, e->id, e->type, 4, e->digest, "%s", e->label);
+	}
 	for (unsigned i = 0; i < b->failed; i++) {
 		add_action(b, PCR4_BOOT_ENTRY_FAILED, PCR_BOOT_RETURNING);
 		add_action(b, PCR4_BOOT_ENTRY_FAILED, PCR_BOOT_CALLING);
@@ -196,37 +196,50 @@ static int add_sbat(struct build *b, struct err *err)
 	return 0;
 }
 
+/* The contents of a variable of the firmware, as measured. */
+static void add_variable(struct build *b, const struct measure_firmware_event *e)
+{
+	const struct measure_set *set = b->set;
+	const char *file = pcr_platform_files[e->variable];
+	const struct strbuf *const data[PCR_PLATFORM_N_FILES] = {
+		[PCR_PLATFORM_PK] = &set->pk,
+		[PCR_PLATFORM_KEK] = &set->kek,
+		[PCR_PLATFORM_DB] = &set->db,
+		[PCR_PLATFORM_DBX] = &set->dbx,
+		[PCR_PLATFORM_DBT] = &set->dbt,
+		[PCR_PLATFORM_DBR] = &set->dbr,
+	};
+	const struct strbuf *from = data[e->variable];
+	cleanup_free char *name = xstrndup(file, strcspn(file, "-"));
+	const uint8_t state = b->secure_boot;
+	uint8_t digest[SHA256_LEN];
+
+	if (!from) {
+		efi_variable_digest(&efi_global_variable, name, &state, 1, digest);
+		add_event(b, e->id, e->type, 7, digest, "Secure Boot %s", state ? "on" : "off");
+		return;
+	}
+	efi_variable_digest(
+		e->variable < PCR_PLATFORM_DB ? &efi_global_variable : &efi_image_security_database,
+		name, from->data, from->len, digest);
+	add_event(b, e->id, e->type, 7, digest, "firmware variable %s, %zu bytes", name, from->len);
+}
+
 /*
- * Add the variables in the order of measurement, then the separator that ends the firmware phase.
+ * Add the firmware's variables and the separator that ends the firmware phase.
  */
 static void add_variables(struct build *b)
 {
-	const struct measure_set *set = b->set;
-	const uint8_t state = b->secure_boot, zero[4] = {0};
-	const struct {
-		enum pcr_event_id id;
-		const struct efi_guid *guid;
-		const char *name;
-		const void *data;
-		size_t len;
-	} vars[] = {
-		{PCR7_PK, &efi_global_variable, "PK", set->pk.data, set->pk.len},
-		{PCR7_KEK, &efi_global_variable, "KEK", set->kek.data, set->kek.len},
-		{PCR7_DB, &efi_image_security_database, "db", set->db.data, set->db.len},
-		{PCR7_DBX, &efi_image_security_database, "dbx", set->dbx.data, set->dbx.len},
-	};
-	uint8_t digest[SHA256_LEN];
+	for (size_t i = 0; i < b->set->firmware.n; i++) {
+		const struct measure_firmware_event *e = &b->set->firmware.v[i];
 
-	efi_variable_digest(&efi_global_variable, "SecureBoot", &state, 1, digest);
-	add_event(b, PCR7_SECURE_BOOT, PCR_EV_EFI_VARIABLE_DRIVER_CONFIG, 7, digest,
-		"Secure Boot %s", state ? "on" : "off");
-	for (size_t i = 0; i < ARRAY_LEN(vars); i++) {
-		efi_variable_digest(vars[i].guid, vars[i].name, vars[i].data, vars[i].len, digest);
-		add_event(b, vars[i].id, PCR_EV_EFI_VARIABLE_DRIVER_CONFIG, 7, digest,
-			"firmware variable %s, %zu bytes", vars[i].name, vars[i].len);
+		if (e->pcr != 7)
+			continue;
+		if (e->variable >= 0)
+			add_variable(b, e);
+		else
+			add_event(b, e->id, e->type, 7, e->digest, "%s", e->label);
 	}
-	bytes_sha256(zero, sizeof(zero), digest);
-	add_event(b, PCR7_SEPARATOR, PCR_EV_SEPARATOR, 7, digest, "end of the firmware phase");
 }
 
 /*
@@ -395,7 +408,8 @@ static int add_states(const struct build *on, struct measure_variants *out, stru
  * those on firmware that does not measure the call. */
 static int add_paths(struct measure_set *set, struct measure_variants *out, struct err *err)
 {
-	bool four = set->conf->registers & MEASURE_PCR4;
+	/* What a platform's own events would be in these boots is unknown. */
+	bool four = set->conf->registers & MEASURE_PCR4 && set->firmware.usual4;
 
 	for (int uncalled = 0; uncalled <= four; uncalled++) {
 		struct build b = {.set = set, .second = &set->second, .uncalled = uncalled};

@@ -28,8 +28,9 @@ static int take_variables(struct measure_set *set, const struct measure_vars *v,
 {
 	cleanup_strbuf struct strbuf state = STRBUF_INIT;
 
-	for (int i = 0; i < PCR_PLATFORM_N_VARS; i++)
-		if (v->found[i] && v->text[i].len < MEASURE_VARS_ATTRIBUTES)
+	for (int i = 0; i < PCR_PLATFORM_N_FILES; i++)
+		if ((i < PCR_PLATFORM_N_VARS || i == PCR_PLATFORM_DBT || i == PCR_PLATFORM_DBR) &&
+			v->found[i] && v->text[i].len < MEASURE_VARS_ATTRIBUTES)
 			return err_set(err, ERR_INVALID,
 				"firmware variables: %s is shorter than its %d bytes of attributes",
 				pcr_platform_files[i], MEASURE_VARS_ATTRIBUTES);
@@ -37,6 +38,8 @@ static int take_variables(struct measure_set *set, const struct measure_vars *v,
 	take_variable(v, PCR_PLATFORM_KEK, &set->kek);
 	take_variable(v, PCR_PLATFORM_DB, &set->db);
 	take_variable(v, PCR_PLATFORM_DBX, &set->dbx);
+	take_variable(v, PCR_PLATFORM_DBT, &set->dbt);
+	take_variable(v, PCR_PLATFORM_DBR, &set->dbr);
 	take_variable(v, PCR_PLATFORM_SECURE_BOOT, &state);
 	if (v->found[PCR_PLATFORM_SECURE_BOOT] && state.len != 1)
 		return err_set(err, ERR_INVALID,
@@ -55,21 +58,24 @@ static int take_variables(struct measure_set *set, const struct measure_vars *v,
 	return 0;
 }
 
-/* Take variables from the caller or from a directory. With Secure Boot off the directory may be
- * empty: firmware in setup mode has no keys. */
+/* Take variables from the caller or from a directory, and what else the firmware measures. With
+ * Secure Boot off the directory may be empty: firmware in setup mode has no keys. */
 static int read_efivars(struct measure_set *set, struct err *err)
 {
 	cleanup_boot_vars struct measure_vars v = {.found = {false}};
+	const struct measure_vars *vars = set->conf->vars;
 
 	set->secure_boot = set->conf->secure_boot;
-	if (set->conf->vars)
-		return take_variables(set, set->conf->vars, err);
-	if (set->conf->efivars_fd < 0)
-		return 0;
-	if (measure_vars_read(set->conf->efivars_fd, set->secure_boot == MEASURE_SB_OFF, &v, err) <
-		0)
+	if (!vars && set->conf->efivars_fd >= 0) {
+		vars = &v;
+		if (measure_vars_read(
+			    set->conf->efivars_fd, set->secure_boot == MEASURE_SB_OFF, &v, err) < 0)
+			return -1;
+	}
+	if ((vars && take_variables(set, vars, err) < 0) ||
+		measure_firmware_read(vars, &set->firmware, err) < 0)
 		return -1;
-	return take_variables(set, &v, err);
+	return measure_firmware_check(&set->firmware, vars, err);
 }
 
 /* ---- variables of shim */
@@ -323,8 +329,8 @@ int measure_read(const struct measure_conf *conf, struct measure_set *set, struc
 
 void measure_set_fini(struct measure_set *set)
 {
-	struct strbuf *texts[] = {&set->pk, &set->kek, &set->db, &set->dbx, &set->mok, &set->mok_x,
-		&set->mok_t, &set->mok_sb};
+	struct strbuf *texts[] = {&set->pk, &set->kek, &set->db, &set->dbx, &set->dbt, &set->dbr,
+		&set->mok, &set->mok_x, &set->mok_t, &set->mok_sb};
 
 	drop_kernels(set);
 	for (size_t i = 0; i < set->n_updates; i++)
@@ -333,6 +339,7 @@ void measure_set_fini(struct measure_set *set)
 	free(set->kernel);
 	measure_file_fini(&set->shim);
 	measure_file_fini(&set->second);
+	measure_firmware_fini(&set->firmware);
 	measure_paths_fini(&set->paths);
 	for (size_t k = 0; k < ARRAY_LEN(texts); k++)
 		strbuf_fini(texts[k]);

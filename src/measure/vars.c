@@ -45,6 +45,12 @@ static bool is_name(int i, const char *name)
 	return strlen(name) == n && strncmp(name, pcr_platform_files[i], n) == 0;
 }
 
+/* Tell whether a file is a variable of the firmware, rather than of shim or none. */
+static bool is_firmware(int i)
+{
+	return i < PCR_PLATFORM_N_VARS || i == PCR_PLATFORM_DBT || i == PCR_PLATFORM_DBR;
+}
+
 /* ---- a directory */
 
 static bool any_found(const struct measure_vars *v, int from, int to)
@@ -135,7 +141,9 @@ int measure_vars_read(int dir_fd, bool may_be_empty, struct measure_vars *out, s
 {
 	unsigned seen;
 
-	if (read_files(dir_fd, 0, PCR_PLATFORM_N_VARS, "firmware variables", out, err) < 0)
+	if (read_files(dir_fd, 0, PCR_PLATFORM_N_VARS, "firmware variables", out, err) < 0 ||
+		read_files(dir_fd, PCR_PLATFORM_DBT, PCR_PLATFORM_N_FILES, "firmware variables",
+			out, err) < 0)
 		return -1;
 	if (measure_vars_has_firmware(out))
 		return 0;
@@ -153,33 +161,31 @@ int measure_vars_read_platform(int dir_fd, struct measure_vars *out, struct err 
 {
 	if (read_files(dir_fd, 0, PCR_PLATFORM_N_FILES, "variables", out, err) < 0)
 		return -1;
-	if (measure_vars_has_firmware(out) || measure_vars_has_mok(out))
+	if (measure_vars_has_firmware(out) || measure_vars_has_mok(out) ||
+		out->found[PCR_PLATFORM_EVENTS])
 		return 0;
 	return refuse_dir(look_around(dir_fd), err);
 }
 
 /* ---- a log */
 
-/* Identify a logged variable. PCR_PLATFORM_N_VARS: not one of the five. */
-static int variable_of(const uint8_t *data, uint32_t len, const uint8_t **value, size_t *value_len)
+enum pcr_platform_var measure_variable_of(const struct efi_logged_variable *v)
 {
 	char name[NAME_MAX_CHARS + 1] = "";
-	struct efi_logged_variable v;
 	int i = 0;
 
-	if (!efi_logged_variable(data, len, &v) || v.name_chars > NAME_MAX_CHARS)
-		return PCR_PLATFORM_N_VARS;
-	for (size_t c = 0; c < v.name_chars; c++)
-		name[c] = v.name[2 * c + 1] ? '?' : (char)v.name[2 * c];
-	*value = v.data;
-	*value_len = v.len;
-	while (i < PCR_PLATFORM_N_VARS &&
-		(memcmp(&v.guid,
-			 i < PCR_PLATFORM_DB ? &efi_global_variable : &efi_image_security_database,
-			 sizeof(v.guid)) != 0 ||
-			!is_name(i, name)))
+	if (v->name_chars > NAME_MAX_CHARS)
+		return PCR_PLATFORM_N_FILES;
+	for (size_t c = 0; c < v->name_chars; c++)
+		name[c] = v->name[2 * c + 1] ? '?' : (char)v->name[2 * c];
+	while (i < PCR_PLATFORM_N_FILES &&
+		!(is_firmware(i) && is_name(i, name) &&
+			memcmp(&v->guid,
+				i < PCR_PLATFORM_DB ? &efi_global_variable
+						    : &efi_image_security_database,
+				sizeof(v->guid)) == 0))
 		i++;
-	return i;
+	return (enum pcr_platform_var)i;
 }
 
 /* Take the first event of each variable, as the firmware measures each one once, and store it as an
@@ -188,14 +194,14 @@ static int variable_of(const uint8_t *data, uint32_t len, const uint8_t **value,
 static int take_event(const struct eventlog_event *e, struct measure_vars *out, struct err *err)
 {
 	uint8_t digest[SHA256_LEN], attributes[MEASURE_VARS_ATTRIBUTES] = {0x27};
-	const uint8_t *value;
-	size_t len;
-	int i;
+	struct efi_logged_variable v;
+	enum pcr_platform_var i;
 
-	if (e->pcr != 7 || e->type != EVENTLOG_VARIABLE)
+	if (e->pcr != 7 || e->type != EVENTLOG_VARIABLE ||
+		!efi_logged_variable(e->data, e->len, &v))
 		return 0;
-	i = variable_of(e->data, e->len, &value, &len);
-	if (i == PCR_PLATFORM_N_VARS || out->found[i] || len == 0)
+	i = measure_variable_of(&v);
+	if (i == PCR_PLATFORM_N_FILES || out->found[i] || v.len == 0)
 		return 0;
 	bytes_sha256(e->data, e->len, digest);
 	if (memcmp(digest, e->sha256, SHA256_LEN) != 0)
@@ -206,7 +212,7 @@ static int take_event(const struct eventlog_event *e, struct measure_vars *out, 
 		attributes[0] = 0x06;
 	out->found[i] = true;
 	strbuf_add(&out->text[i], attributes, sizeof(attributes));
-	strbuf_add(&out->text[i], value, len);
+	strbuf_add(&out->text[i], v.data, v.len);
 	return 0;
 }
 

@@ -84,7 +84,8 @@ static struct json_object *text_of(struct json_object *o, const char *member, co
 static void read_platform(struct model_configmap *m, struct json_object *o)
 {
 	struct pcr_platform_file files[PCR_PLATFORM_N_FILES] = {{NULL, 0}};
-	const struct pcr_platform_file *allow = &files[PCR_PLATFORM_ALLOW_VALIDATION_OFF];
+	const struct pcr_platform_file *off = &files[PCR_PLATFORM_ALLOW_VALIDATION_OFF],
+				       *apps = &files[PCR_PLATFORM_ALLOW_APPLICATIONS];
 	uint8_t *binary[PCR_PLATFORM_N_FILES] = {NULL};
 
 	for (int i = 0; i < PCR_PLATFORM_N_FILES; i++) {
@@ -99,11 +100,12 @@ static void read_platform(struct model_configmap *m, struct json_object *o)
 			files[i] =
 				(struct pcr_platform_file){binary[i] ? binary[i] : (void *)"", len};
 		}
-		m->is_platform |= v != NULL && i != PCR_PLATFORM_ALLOW_VALIDATION_OFF;
+		m->is_platform |= v != NULL && pcr_platform_describes(i);
 	}
 	if (m->is_platform) {
 		pcr_platform_digest(files, m->variables);
-		m->validation_off_ok = pcr_platform_allows_validation_off(allow->data, allow->len);
+		m->validation_off_ok = pcr_platform_allows(off->data, off->len);
+		m->applications_ok = pcr_platform_allows(apps->data, apps->len);
 	}
 	for (int i = 0; i < PCR_PLATFORM_N_FILES; i++)
 		free(binary[i]);

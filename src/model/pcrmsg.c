@@ -4,7 +4,7 @@
  *
  *   message   hashes events variants platforms
  *   hashes    count, then 32 bytes each
- *   events    count, then per event: id * PCR_N_EVENT_TYPES + type, index of its hash
+ *   events    count, then per event: id, type, index of its hash
  *   variants  count, then per variant: Secure Boot (0 or 1), text, events
  *   platforms count, then per platform: text (its name), 32 bytes (its variables),
  *             0 and events, or 1 and text (why there are none)
@@ -23,12 +23,9 @@
 #include "tec/kobj/key.h"
 #include "tec/model/pcrs.h"
 
-#define PREFIX     "tec-pcrs/2 "
+#define PREFIX     "tec-pcrs/3 "
 #define HASHES_MAX 255
 #define WHY_MAX    120 /* of a platform; eight of them must fit */
-
-_Static_assert((PCR_LAST_NODE_EVENT + 1) * PCR_N_EVENT_TYPES <= 256,
-	"an event's id and type are one byte; those after it are of PCR 11");
 
 void model_pcrmsg_fini(struct model_pcrmsg *m)
 {
@@ -78,7 +75,8 @@ static void put_events(struct strbuf *out, const struct table *t, const struct p
 {
 	strbuf_addc(out, (char)e->n);
 	for (size_t i = 0; i < e->n; i++) {
-		strbuf_addc(out, (char)(e->v[i].id * PCR_N_EVENT_TYPES + e->v[i].type));
+		strbuf_addc(out, (char)e->v[i].id);
+		strbuf_addc(out, (char)e->v[i].type);
 		strbuf_addc(out, (char)index_of(t, e->v[i].digest));
 	}
 }
@@ -210,20 +208,22 @@ static char *get_text(struct reader *r, unsigned max)
  * would let the message approve what is not computed here. */
 static void get_event(struct reader *r, bool platform, struct pcr_events *out)
 {
-	const uint8_t *at = get(r, 2);
-	enum pcr_event_id id = at ? (enum pcr_event_id)(at[0] / PCR_N_EVENT_TYPES) : 0;
+	const uint8_t *at = get(r, 3);
+	enum pcr_event_id id = at ? (enum pcr_event_id)at[0] : 0;
 	unsigned pcr = at && id < PCR_N_EVENT_IDS ? pcr_event_register(id) : PCR_MAX;
 
 	if (r->why)
 		return;
 	if (pcr != 4 && pcr != 14 && !(platform && pcr == 7))
 		r->why = "an event belongs to another register";
-	else if (at[1] >= r->n_hashes || at[1] > r->n_used)
+	else if (at[1] >= PCR_N_EVENT_TYPES)
+		r->why = "an event has an unknown type";
+	else if (at[2] >= r->n_hashes || at[2] > r->n_used)
 		r->why = "an event refers to a missing hash, or hashes are not in order";
-	else if (!pcr_events_push(out, id, (enum pcr_event_type)(at[0] % PCR_N_EVENT_TYPES), pcr,
-			 r->hashes + (size_t)at[1] * SHA256_LEN))
+	else if (!pcr_events_push(out, id, (enum pcr_event_type)at[1], pcr,
+			 r->hashes + (size_t)at[2] * SHA256_LEN))
 		r->why = "there are too many events";
-	else if (at[1] == r->n_used)
+	else if (at[2] == r->n_used)
 		r->n_used++;
 }
 

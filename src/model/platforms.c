@@ -54,7 +54,30 @@ bool model_platform_has(const struct model_platform *m, unsigned pcr)
 	return has(&m->events, pcr);
 }
 
-/* PCR 4 depends on a platform only through shim's validation being off, which PCR 14 shows. */
+static bool any_kernel(const struct pcr_events *e)
+{
+	for (size_t i = 0; i < e->n; i++)
+		if (e->v[i].pcr == 4 && e->v[i].id != PCR4_PLATFORM)
+			return true;
+	return false;
+}
+
+bool model_platform_any_kernel(const struct model_platform *m)
+{
+	return any_kernel(&m->events);
+}
+
+bool model_platform_application(const struct model_platform *m)
+{
+	for (size_t i = 0; i < m->events.n; i++)
+		if (m->events.v[i].id == PCR4_PLATFORM &&
+			m->events.v[i].type == PCR_EV_EFI_BOOT_SERVICES_APPLICATION)
+			return true;
+	return false;
+}
+
+/* The boot loader depends on a platform only through shim's validation being off, which PCR 14
+ * shows. */
 int model_platform_check(const struct pcr_events *e, struct err *err)
 {
 	for (size_t i = 0; i < e->n; i++)
@@ -62,9 +85,10 @@ int model_platform_check(const struct pcr_events *e, struct err *err)
 			return err_set(err, ERR_INVALID,
 				"it has a value of PCR %u, which does not depend on a platform",
 				e->v[i].pcr);
-	if (!has(e, 14) && (has(e, 4) || !has(e, 7)))
-		return err_set(err, ERR_INVALID, "it has %s",
-			has(e, 4) ? "PCR 4 without PCR 14" : "neither PCR 7 nor PCR 14");
+	if (any_kernel(e) && !has(e, 14))
+		return err_set(err, ERR_INVALID, "it has a boot loader in PCR 4 without PCR 14");
+	if (!has(e, 4) && !has(e, 7) && !has(e, 14))
+		return err_set(err, ERR_INVALID, "it has no events");
 	return 0;
 }
 

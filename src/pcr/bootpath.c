@@ -89,3 +89,19 @@ bool pcr_boot_uncalled(const struct pcr_events *from, struct pcr_events *to)
 	}
 	return called;
 }
+
+/* What precedes the boot loader is replaced as a whole. */
+bool pcr_boot_on_platform(
+	const struct pcr_events *platform, const struct pcr_events *from, struct pcr_events *to)
+{
+	for (size_t i = 0; i < platform->n + from->n; i++) {
+		bool own = i < platform->n;
+		const struct pcr_event *e = own ? &platform->v[i] : &from->v[i - platform->n];
+
+		if (own ? e->id != PCR4_PLATFORM : e->pcr != 4 || e->id <= PCR4_SEPARATOR)
+			continue;
+		if (!pcr_events_push(to, e->id, e->type, e->pcr, e->digest))
+			return false;
+	}
+	return true;
+}

@@ -24,6 +24,10 @@ const char *const pcr_platform_files[PCR_PLATFORM_N_FILES] = {
 	[PCR_PLATFORM_MOK_SB_STATE] = "MokSBStateRT",
 	[PCR_PLATFORM_MOK_IGNORE_DB] = "MokIgnoreDB",
 	[PCR_PLATFORM_ALLOW_VALIDATION_OFF] = "AllowValidationDisabled",
+	[PCR_PLATFORM_DBT] = "dbt" SECURITY,
+	[PCR_PLATFORM_DBR] = "dbr" SECURITY,
+	[PCR_PLATFORM_EVENTS] = "FirmwareEvents",
+	[PCR_PLATFORM_ALLOW_APPLICATIONS] = "AllowFirmwareApplications",
 };
 
 void pcr_platform_digest(
@@ -37,7 +41,7 @@ void pcr_platform_digest(
 		uint8_t present = f->data != NULL;
 
 		if (i >= PCR_PLATFORM_N_VARS && !present)
-			continue; /* keep the digest of platforms without MOK variables, which are older */
+			continue; /* keep the digest of platforms without these files, which are older */
 		bytes_sha256_add(&run, pcr_platform_files[i], strlen(pcr_platform_files[i]) + 1);
 		bytes_sha256_add(&run, &present, 1);
 		bytes_sha256_add_framed(&run, f->data, present ? f->len : 0);
@@ -45,8 +49,13 @@ void pcr_platform_digest(
 	bytes_sha256_end(&run, out);
 }
 
+bool pcr_platform_describes(int file)
+{
+	return file != PCR_PLATFORM_ALLOW_VALIDATION_OFF && file != PCR_PLATFORM_ALLOW_APPLICATIONS;
+}
+
 /* Be strict: a typo must not switch off a protection. */
-bool pcr_platform_allows_validation_off(const char *text, size_t len)
+bool pcr_platform_allows(const char *text, size_t len)
 {
 	size_t n = strlen(PCR_PLATFORM_ALLOWED);
 

@@ -21,6 +21,7 @@ static const struct {
 	unsigned pcr, groups;
 } ids[PCR_N_EVENT_IDS] = {
 	[PCR_ROOT_NODE_EVENT] = {"PcrRootNodeEvent", PCR_MAX, 0},
+	[PCR4_PLATFORM] = {"Pcr4Platform", 4, 0},
 	[PCR4_EFI_CALL] = {"Pcr4EfiCall", 4, 0},
 	[PCR4_SEPARATOR] = {"Pcr4Separator", 4, 0},
 	[PCR4_BOOT_ENTRY_FAILED] = {"Pcr4BootEntryFailed", 4, 0},
@@ -33,6 +34,8 @@ static const struct {
 	[PCR7_KEK] = {"Pcr7Kek", 7, PCR_GROUP_SECUREBOOT},
 	[PCR7_DB] = {"Pcr7Db", 7, PCR_GROUP_SECUREBOOT},
 	[PCR7_DBX] = {"Pcr7Dbx", 7, PCR_GROUP_SECUREBOOT},
+	[PCR7_DBT] = {"Pcr7Dbt", 7, PCR_GROUP_SECUREBOOT},
+	[PCR7_DBR] = {"Pcr7Dbr", 7, PCR_GROUP_SECUREBOOT},
 	[PCR7_SEPARATOR] = {"Pcr7Separator", 7, 0},
 	[PCR7_SHIM_CERT] = {"Pcr7ShimCert", 7, PCR_GROUP_SECUREBOOT | PCR_GROUP_BOOTLOADER},
 	[PCR7_MOK_SB_STATE] = {"Pcr7MokSbState", 7, PCR_GROUP_SECUREBOOT | PCR_GROUP_MOKVARS},
@@ -82,6 +85,7 @@ static const char *const types[PCR_N_EVENT_TYPES] = {
 	[PCR_EV_EFI_VARIABLE_DRIVER_CONFIG] = "EV_EFI_VARIABLE_DRIVER_CONFIG",
 	[PCR_EV_EFI_VARIABLE_AUTHORITY] = "EV_EFI_VARIABLE_AUTHORITY",
 	[PCR_EV_IPL] = "EV_IPL",
+	[PCR_EV_OMIT_BOOT_DEVICE_EVENTS] = "EV_OMIT_BOOT_DEVICE_EVENTS",
 };
 
 unsigned pcr_event_groups(enum pcr_event_id id)

@@ -263,8 +263,8 @@ Test(ctl_image_child, bad_values_are_refused)
 	} rows[] = {
 		{"coreos", other, ERR_INVALID},
 		{"coreos", "", ERR_INVALID},
-		{"coreos", "tec-pcrs/2 0123456789abcdef0123456789abcdef", ERR_INVALID},
-		{"coreos", "tec-pcrs/2 short " MOK_LIST " AAAA", ERR_INVALID},
+		{"coreos", "tec-pcrs/3 0123456789abcdef0123456789abcdef", ERR_INVALID},
+		{"coreos", "tec-pcrs/3 short " MOK_LIST " AAAA", ERR_INVALID},
 		{"other", other, ERR_TRANSIENT},
 	};
 

@@ -16,21 +16,25 @@
 
 static struct render_pcrjob_platforms mounted;
 
-/* A ConfigMap with a db of this content, and its digest. */
-/* The ConfigMaps allow a shim that validates nothing. */
-static bool any_kernel;
+/* The ConfigMaps allow a shim that validates nothing, or programs of the firmware. */
+static bool any_kernel, own_programs;
 
+/* A ConfigMap with a db of this content, and its digest. */
 static void variables(const char *name, const char *db, uint8_t digest[SHA256_LEN])
 {
 	struct pcr_platform_file files[PCR_PLATFORM_N_FILES] = {{NULL, 0}};
 	cleanup_free char *text =
-		xasprintf("{\"metadata\":{\"name\":\"%s\"},\"data\":{\"%s\":\"%s\"%s}}", name,
+		xasprintf("{\"metadata\":{\"name\":\"%s\"},\"data\":{\"%s\":\"%s\"%s%s}}", name,
 			pcr_platform_files[PCR_PLATFORM_DB], db,
-			any_kernel ? ",\"AllowValidationDisabled\":\"true\"" : "");
+			any_kernel ? ",\"AllowValidationDisabled\":\"true\"" : "",
+			own_programs ? ",\"AllowFirmwareApplications\":\"true\"" : "");
 
 	files[PCR_PLATFORM_DB] = (struct pcr_platform_file){db, strlen(db)};
 	if (any_kernel)
 		files[PCR_PLATFORM_ALLOW_VALIDATION_OFF] =
+			(struct pcr_platform_file){"true", strlen("true")};
+	if (own_programs)
+		files[PCR_PLATFORM_ALLOW_APPLICATIONS] =
 			(struct pcr_platform_file){"true", strlen("true")};
 	pcr_platform_digest(files, digest);
 	fake_api_put(w.api, &kobj_configmap, NS, text);
@@ -276,6 +280,112 @@ Test(ctl_image_platforms, any_kernel_is_taken_back_at_once)
 		w.life->caches.sync, KBS_REFVALUE, "boot." PCR4_OFF "." PCR14_MOK));
 	cr_assert_null(
 		strstr(message("coreos"), "the previous value is used"), "%s", message("coreos"));
+	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
+}
+
+/* ---- firmware that measures other events before the boot loader */
+
+/* Of the platform's event, and of programs of the tables after it. */
+static const char *pcr4_after(
+	const char *own, const char *shim, const char *grub, const char *kernel)
+{
+	static char ring[4][SHA256_HEX_LEN + 1];
+	static unsigned next;
+	cleanup_pcr_events struct pcr_events e = PCR_EVENTS_INIT;
+	char *hex = ring[next++ % 4];
+
+	add(&e, PCR4_PLATFORM, own);
+	add(&e, PCR4_SHIM, shim);
+	add(&e, PCR4_GRUB, grub);
+	add(&e, PCR4_VMLINUZ, kernel);
+	strcpy(hex, value_of(&e, 4));
+	return hex;
+}
+
+static const char *boot4(const char *pcr4)
+{
+	static char ring[4][RENDER_BOOT_NAME_MAX + 1];
+	static unsigned next;
+	char *name = ring[next++ % 4];
+
+	snprintf(name, sizeof(ring[0]), "boot.%s." PCR14, pcr4);
+	return name;
+}
+
+/* The Job's answer for a platform with one event of its own; program: it is a program. */
+static struct json_object *with_own(
+	struct json_object *entry, const char *name, const char *hash, bool program, bool seven)
+{
+	cleanup_model_platforms struct model_platforms p = {.n = 1};
+	cleanup_json struct json_object *list = NULL;
+	struct pcr_events *e = &p.v[0].events;
+
+	p.v[0] = (struct model_platform){.name = xstrdup(name)};
+	for (size_t i = 0; i < mounted.n; i++)
+		if (strcmp(mounted.v[i].name, name) == 0)
+			memcpy(p.v[0].variables, mounted.v[i].variables, SHA256_LEN);
+	add(e, PCR4_PLATFORM, hash);
+	if (!program)
+		e->v[0].type = PCR_EV_EFI_ACTION;
+	if (seven)
+		add_pcr7(e, SBAT_42);
+	list = model_platforms_json(&p);
+	if (!json_get_arr(entry, "platforms"))
+		json_add(entry, "platforms", json_arr());
+	json_push(json_get_arr(entry, "platforms"),
+		json_object_get(json_object_array_get_idx(list, 0)));
+	return entry;
+}
+
+Test(ctl_image_platforms, the_beginning_of_pcr4_is_the_platforms_in_mixes_too)
+{
+	const char *ab = pcr4_after(SHIM_C, SHIM_A, GRUB_A, KERNEL_B);
+
+	mount("ovmf", "keys");
+	world_cluster(&w, "tec", ATTESTATION("\"ovmf\"", "Ignore"));
+	world_boot(&w, NULL);
+	approve("coreos", REF_A);
+	approve("coreos-2", REF_B);
+	world_run(&w, 5000);
+	job_says("coreos", with_own(entry_of(REF_A, false), "ovmf", SHIM_C, false, true));
+	job_says("coreos-2", with_own(entry_of(REF_B, true), "ovmf", SHIM_C, false, true));
+	world_run(&w, 20000);
+	cr_assert(committed("coreos") && committed("coreos-2"), "%s", message("coreos"));
+	cr_assert_str_eq(
+		declared(BOOT_A), "{\"images\":[\"coreos\"]}", "other nodes are there, too");
+	cr_assert_str_eq(declared(boot4(pcr4_after(SHIM_C, SHIM_A, GRUB_A, KERNEL_A))),
+		"{\"images\":[\"coreos\"]}");
+	cr_assert_str_eq(declared(boot4(ab)), "{\"images\":[\"coreos\",\"coreos-2\"]}");
+	/* Four states in two forms, and four on the platform, whose form is known. */
+	cr_assert_eq(strlen(rv_data("boot-sets.json")), 12 * (strlen(BOOT_A) + 3) + 1);
+	cr_assert(strstr(message("coreos"), "its firmware measures other events before"), "%s",
+		message("coreos"));
+	cr_assert(strstr(message("coreos"), pcr4_after(SHIM_C, SHIM_A, GRUB_A, KERNEL_A)));
+
+	fake_api_merge(w.api, &kobj_cluster, NS, "tec",
+		"{\"spec\":{\"attestation\":{\"pcr7\":\"Require\"}}}");
+	world_run(&w, 5000);
+	cr_assert_str_eq(declared(boot7(pcr4_after(SHIM_C, SHIM_A, GRUB_A, KERNEL_A), SBAT_42)),
+		"{\"images\":[\"coreos\"]}");
+	cr_assert_null(declared(boot7(PCR4_A, SBAT_42)), "no node of this platform measures that");
+}
+
+Test(ctl_image_platforms, programs_of_the_firmware_are_taken_back_at_once)
+{
+	const char *own = pcr4_after(SHIM_C, SHIM_A, GRUB_A, KERNEL_A);
+
+	own_programs = true;
+	approved_on_ovmf(ATTESTATION("\"ovmf\"", "Ignore"));
+	job_says("coreos", with_own(entry_of(REF_A, false), "ovmf", SHIM_C, true, false));
+	world_run(&w, 5000);
+	cr_assert_str_eq(declared(boot4(own)), "{\"images\":[\"coreos\"]}");
+	cr_assert(strstr(message("coreos"), "among them a program of its own"), "%s",
+		message("coreos"));
+	own_programs = false;
+	mount("ovmf", "keys");
+	world_run(&w, 5000);
+	cr_assert_null(declared(boot4(own)), "%s", message("coreos"));
+	cr_assert(kbs_sync_is_revoked(w.life->caches.sync, KBS_REFVALUE, boot4(own)));
 	cr_assert_str_eq(declared(BOOT_A), "{\"images\":[\"coreos\"]}");
 }
 

@@ -9,14 +9,14 @@ import hashlib
 import spine
 from teckinds import GROUP
 
-IDS = ["PcrRootNodeEvent", "Pcr4EfiCall", "Pcr4Separator", "Pcr4BootEntryFailed", "Pcr4Shim", "Pcr4FirmwareUpdate", "Pcr4Grub", "Pcr4Vmlinuz",
-       "Pcr7SecureBoot", "Pcr7Pk", "Pcr7Kek", "Pcr7Db", "Pcr7Dbx", "Pcr7Separator", "Pcr7ShimCert", "Pcr7MokSbState",
+IDS = ["PcrRootNodeEvent", "Pcr4Platform", "Pcr4EfiCall", "Pcr4Separator", "Pcr4BootEntryFailed", "Pcr4Shim", "Pcr4FirmwareUpdate", "Pcr4Grub", "Pcr4Vmlinuz",
+       "Pcr7SecureBoot", "Pcr7Pk", "Pcr7Kek", "Pcr7Db", "Pcr7Dbx", "Pcr7Dbt", "Pcr7Dbr", "Pcr7Separator", "Pcr7ShimCert", "Pcr7MokSbState",
        "Pcr7SbatLevel", "Pcr7GrubDbCert", "Pcr7GrubVendorDbCert", "Pcr7GrubMokListCert",
        "Pcr11Linux", "Pcr11LinuxContent", "Pcr11Osrel", "Pcr11OsrelContent", "Pcr11Cmdline",
        "Pcr11CmdlineContent", "Pcr11Initrd", "Pcr11InitrdContent", "Pcr11Uname", "Pcr11UnameContent",
        "Pcr11Sbat", "Pcr11SbatContent", "Pcr14MokList", "Pcr14MokListX", "Pcr14MokSbState", "Pcr14MokListTrusted"]
 TYPES = ["EV_EFI_ACTION", "EV_SEPARATOR", "EV_EFI_BOOT_SERVICES_APPLICATION",
-         "EV_EFI_VARIABLE_DRIVER_CONFIG", "EV_EFI_VARIABLE_AUTHORITY", "EV_IPL"]
+         "EV_EFI_VARIABLE_DRIVER_CONFIG", "EV_EFI_VARIABLE_AUTHORITY", "EV_IPL", "EV_OMIT_BOOT_DEVICE_EVENTS"]
 
 
 def _text(value):
@@ -32,9 +32,8 @@ def pack(entry):
         for event in [e for pcr in pcrs for e in pcr["events"]]:
             if event["hash"] not in hashes:
                 hashes.append(event["hash"])
-            out += bytes([IDS.index(event["id"]) * len(TYPES) + TYPES.index(event["name"]),
-                          hashes.index(event["hash"])])
-        return bytes([len(out) // 2]) + out
+            out += bytes([IDS.index(event["id"]), TYPES.index(event["name"]), hashes.index(event["hash"])])
+        return bytes([len(out) // 3]) + out
     out = events(entry["pcrs"]) + bytes([len(entry.get("variants", []))])
     for v in entry.get("variants", []):
         out += bytes([v["secure_boot"]]) + _text(v["when"]) + events(v["pcrs"])
@@ -46,7 +45,7 @@ def pack(entry):
 
 
 def message(nonce, digest, entry):
-    return f"tec-pcrs/2 {nonce} {digest} {base64.b64encode(pack(entry)).decode()}"
+    return f"tec-pcrs/3 {nonce} {digest} {base64.b64encode(pack(entry)).decode()}"
 
 
 def nonce_of(job):

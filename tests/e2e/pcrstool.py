@@ -144,7 +144,9 @@ def write_efivars(boot, directory):
 
 PLATFORM = ([f"{v}-8be4df61-93ca-11d2-aa0d-00e098032b8c" for v in ("SecureBoot", "PK", "KEK")]
             + [f"{v}-d719b2cb-3d3a-4596-a3bc-dad00e67656f" for v in ("db", "dbx")])
-MOK = ("MokListRT", "MokListXRT", "MokListTrustedRT", "MokSBStateRT", "MokIgnoreDB", "AllowValidationDisabled")
+MOK = ("MokListRT", "MokListXRT", "MokListTrustedRT", "MokSBStateRT", "MokIgnoreDB", "AllowValidationDisabled",
+       "dbt-d719b2cb-3d3a-4596-a3bc-dad00e67656f", "dbr-d719b2cb-3d3a-4596-a3bc-dad00e67656f", "FirmwareEvents",
+       "AllowFirmwareApplications")
 
 
 def platform_digest(files):

@@ -3,13 +3,14 @@
 names for its files, and replayed by tpm2_eventlog, too."""
 
 import json
+import os
 
 import pytest
 
 import pcrstool
 import tcglog
 from pcrstool import make_root, run
-from tcglog import action, application, separator, variable
+from tcglog import action, application, built_in, separator, variable
 
 BOOT = "debian12-shim-grub"
 
@@ -72,3 +73,50 @@ def test_firmware_may_leave_out_that_it_calls_a_boot_entry(root, efivars, tmp_pa
     assert done.returncode == 1 and "failed, and the firmware continued" in done.stdout, done
     done = verify(tmp_path, failed, "-r", root, "--efivars", efivars, "--boot-path=AllowFailedEntries")
     assert done.returncode == (0 if called else 1), done
+
+
+DMA = b"DMA Protection Disabled"
+AGENT = "5d" * 32
+
+
+def firmware(form, efivars):
+    """What firmware of each form measures before it starts the boot loader."""
+    seven, four = [*variables(efivars), separator(7)], [action(tcglog.CALLING), separator(4)]
+    return {
+        "booting to": seven + [four[0], action(b"Booting to Boot0003 Option"), four[1]],
+        "omitted": seven + [tcglog.event(4, tcglog.OMITTED, b"BOOT ATTEMPTS OMITTED"), four[1]],
+        "agent": seven + [built_in(AGENT)] + four,
+        "agent after": seven + four + [built_in(AGENT)],
+        "dma first": [action(DMA, 7)] + seven + four,
+        "dma with a NUL": seven[:5] + [action(DMA + b"\0", 7)] + seven[5:] + four,
+        "dma last": seven + [action(DMA, 7)] + four,
+        "dbt": seven[:5] + [variable("dbt", b"t" * 44, tcglog.SECURITY)] + seven[5:] + four,
+        "both": seven[:5] + [action(DMA, 7)] + seven[5:] + [action(b"Booting to Boot0000 Option"), four[1]],
+    }[form]
+
+
+@pytest.mark.parametrize("form", ["booting to", "omitted", "agent", "agent after", "dma first", "dma with a NUL", "dma last",
+                                  "dbt", "both"])
+def test_what_a_platform_measures_is_extracted_and_predicted(root, efivars, tmp_path, form):
+    events = firmware(form, efivars) + after(root, efivars)
+    done = verify(tmp_path, events, "-r", root, "--efivars", efivars)
+    assert done.returncode == 1, done
+    into = tmp_path / "platform"
+    into.mkdir()
+    done = run("extract-platform", tmp_path / "log", into)
+    assert done.returncode == 0 and sorted(done.stdout.split()) == sorted(os.listdir(into)), done
+    assert "not carried" not in done.stderr
+    assert (into / "FirmwareEvents").exists() == (form != "dbt"), done
+    options = ["-r", root, "--efivars", into]
+    if form.startswith("agent"):
+        assert "write true to a file AllowFirmwareApplications" in done.stderr, done
+        done = run("verify", tmp_path / "log", *options)
+        assert done.returncode == 1 and "AllowFirmwareApplications=true" in done.stdout, done
+        (into / "AllowFirmwareApplications").write_text("true\n")
+    done = run("verify", tmp_path / "log", *options)
+    assert done.returncode == 0 and "not compared" not in done.stdout.replace("not compared: PCR 11", ""), done
+    registers = tcglog.registers(events)
+    assert all(registers[n] in done.stdout for n in (4, 7, 14)), done
+    # No other firmware is this platform.
+    usual = [*variables(efivars), separator(7), action(tcglog.CALLING), separator(4)] + after(root, efivars)
+    assert verify(tmp_path, usual, *options).returncode == 1

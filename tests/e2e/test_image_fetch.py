@@ -115,7 +115,7 @@ def test_the_job_computes_what_an_init_container_fetched(registry, root, tmp_pat
         os.makedirs(tmp_path / "again", exist_ok=True)
         done = run("--image", reference, "--nonce", "a" * 32, "--result", message, *options)
         assert done.returncode == 0, done
-        assert message.read_text().startswith(f"tec-pcrs/2 {'a' * 32} {reference[-64:]} ")
+        assert message.read_text().startswith(f"tec-pcrs/3 {'a' * 32} {reference[-64:]} ")
 
 
 def test_a_tag_is_enough_for_a_person(scripted, tmp_path):

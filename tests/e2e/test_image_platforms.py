@@ -4,6 +4,7 @@ the Job's mounts -> the real tool, played as the kubelet would start it -> boot 
 in the broker, and the policy that asks for them."""
 
 import base64
+import hashlib
 import json
 import os
 import struct
@@ -254,6 +255,34 @@ def test_mok_variables_of_nodes_are_platforms(cp, ns, place, root, variables, tm
     cp.wait_for(lambda: len(boots_of(place)) == 2, 20, "the one set with PCR 7")
     parts = [name.split(".") for name in boots_of(place)]
     assert sorted(p[1] for p in parts) == sorted(four) and {p[3] for p in parts} == {real["mok-signed"]}
+
+
+def test_what_firmware_measures_before_the_boot_loader_is_a_platform(cp, ns, place, root, variables, tmp_path):
+    """From the files of extract-platform to the boot set of its nodes; a program has to be allowed."""
+    events = ('4 EV_EFI_ACTION "Booting to Boot0001 Option"\n'
+              f"4 EV_EFI_BOOT_SERVICES_APPLICATION {'5d' * 32} an agent\n4 EV_SEPARATOR\n")
+    pcrs = json.loads(pcrstool.run("all", "-r", root).stdout)["pcrs"]
+    value = bytes(32)
+    for digest in (hashlib.sha256(b"Booting to Boot0001 Option").digest(), bytes.fromhex("5d" * 32),
+                   *(bytes.fromhex(e["hash"]) for e in pcrs[0]["events"][1:])):
+        value = hashlib.sha256(value + digest).digest()
+    make_platform(cp, ns, "odd", variables(ON) | {"FirmwareEvents": events.encode()}, tmp_path)
+    attestation(cp, ns, "Ignore", "odd")
+    made(cp, "ai", ns, {"image": reference("a")}, "a")
+    play(cp, ns, job_with(cp, ns, "a", ["odd"]), root, tmp_path)
+    wait_message(cp, ns, "a", "add AllowFirmwareApplications=true to the ConfigMap")
+    usual = {f"boot.{four}.{pcrs[1]['value']}" for four in forms(pcrs[0])}
+    cp.wait_for(lambda: set(boots_of(place)) == usual, 20, "the usual sets")
+    names = {j["metadata"]["name"] for j in jobs_of(cp, ns, "a")}
+    spine.merge(cp, ns, "configmaps", "odd", {"data": {"AllowFirmwareApplications": "true"}})
+    job = cp.wait_for(lambda: next((j for j in jobs_of(cp, ns, "a") if j["metadata"]["name"] not in names), None),
+                      20, "a new Job")
+    play(cp, ns, job, root, tmp_path)
+    cp.wait_for(lambda: set(boots_of(place)) == usual | {f"boot.{value.hex()}.{pcrs[1]['value']}"}, 20,
+                "the set of the platform")
+    wait_message(cp, ns, "a", f"On platform odd, PCR 4 is {value.hex()}")
+    spine.merge(cp, ns, "configmaps", "odd", {"data": {"AllowFirmwareApplications": None}})
+    cp.wait_for(lambda: set(boots_of(place)) == usual, 20, "the usual sets alone")
 
 
 def test_settled_platforms_cost_nothing_and_a_pod_keeps_the_restricted_profile(

@@ -30,6 +30,7 @@ JOB = ["--image", "a.io/b@sha256:" + "0" * 64, "--nonce", "0" * 32]
     (["all", "--nonce", "x"], "--nonce"), ([*JOB, "--uki"], "--uki"),
     # Fetching.
     (["digest"], "FILE..."), (["extract-vars", "x"], "LOG DIR"), (["extract-vars", "x", "y", "z"], '"z"'),
+    (["extract-platform", "x"], "LOG DIR"),
     (["all", "--boot-path=Some"], "--boot-path"), (["all", "--efivars-from-log"], "--efivars-from-log"),
     (["fetch"], "REF"), (["all", "--into", "x"], "--into needs --image"),
     (["all", "--image", "a.io/b:1", "-r", "/"], "--rootfs"), ([*JOB, "--into=x", "-r", "/"], "--rootfs"),

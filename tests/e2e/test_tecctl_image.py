@@ -172,7 +172,7 @@ def test_handed_in_values(alone, root, tmp_path):
     good = computed(IMAGE)
     for body, status, words in (
             (computed(IMAGE.replace("0" * 64, "1" * 64)), 422, "it is about another image"),
-            ({"message": "tec-pcrs/2"}, 422, "it is not a message"),
+            ({"message": "tec-pcrs/3"}, 422, "it is not a message"),
             ({"message": good["message"][:-9]}, 422, "values"),
             ({"message": good["message"] + "A" * 5000}, 422, "it is not a message"),
             ({"values": good["message"]}, 422, "the body must be"), ([], 422, "")):

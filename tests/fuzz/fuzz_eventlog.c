@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A TCG2 event log: every event moves forward and lies inside the log, registers that are extended
- * exist, and the end is the log's end. Held against a prediction it is damaged or it differs, and
+ * exist, and the end is the log's end. A platform's file that is made of it is one. Held against a prediction it is damaged or it differs, and
  * what is said of it cannot write to a terminal.
  */
 #include "config.h"
@@ -13,6 +13,7 @@
 #include "tec/base/mem.h"
 #include "tec/measure/compare.h"
 #include "tec/measure/eventlog.h"
+#include "tec/measure/firmware.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -89,11 +90,50 @@ static void check_vars(const uint8_t *data, size_t size, bool good)
 	assert(good && any);
 }
 
+/* What is written of a log is what is read of a file: a platform of at most so many events. */
+static void check_firmware(const uint8_t *data, size_t size, bool good)
+{
+	cleanup_boot_vars struct measure_vars vars = {.found = {false}};
+	cleanup_strbuf struct strbuf notes = STRBUF_INIT;
+	cleanup_firmware struct measure_firmware f = {.n = 0};
+	struct err err = ERR_INIT;
+
+	if (measure_firmware_from_log(data, size, &vars, &notes, &err) < 0) {
+		assert(err_is_set(&err));
+		return;
+	}
+	assert(good && measure_firmware_read(&vars, &f, &err) == 0);
+	assert(f.n <= MEASURE_FIRMWARE_MAX);
+	assert(vars.found[PCR_PLATFORM_EVENTS] == (vars.text[PCR_PLATFORM_EVENTS].len > 0));
+	for (const char *p = strbuf_str(&notes); *p; p++)
+		assert(*p == '\n' || ((unsigned char)*p >= 0x20 && *p != 0x7f));
+}
+
+/* The bytes as a platform's file: read whole or refused. */
+static void check_file(const uint8_t *data, size_t size)
+{
+	cleanup_boot_vars struct measure_vars vars = {.found = {false}};
+	cleanup_firmware struct measure_firmware f = {.n = 0};
+	struct err err = ERR_INIT;
+
+	strbuf_add(&vars.text[PCR_PLATFORM_EVENTS], data, size);
+	if (measure_firmware_read(&vars, &f, &err) < 0) {
+		assert(err_is_set(&err) && f.n == 0);
+		return;
+	}
+	assert(f.n > 0 && f.n <= MEASURE_FIRMWARE_MAX);
+	for (size_t i = 0; i < f.n; i++)
+		assert((f.v[i].pcr == 4 || f.v[i].pcr == 7) &&
+			(f.v[i].variable < 0) == (f.v[i].label != NULL));
+}
+
 static void check(const uint8_t *data, size_t size, bool good)
 {
 	compare(data, size, good);
 	compare_refused(data, size, good);
 	check_vars(data, size, good);
+	check_firmware(data, size, good);
+	check_file(data, size);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

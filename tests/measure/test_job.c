@@ -28,6 +28,14 @@ static void add(struct model_platforms *p, int efivars_fd, const char *name, con
 	strbuf_fini(&explain);
 }
 
+/* Where nothing is predicted, nothing is explained. */
+static void add_quiet(struct model_platforms *p, int dir_fd, const char *name)
+{
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(measure_job_platform(root.fd, dir_fd, name, p, NULL, &err), 0, "%s", err.text);
+}
+
 Test(measure_job, a_platform_has_a_value_or_a_reason_or_is_not_known)
 {
 	struct model_platforms p = {.n = 0};
@@ -114,6 +122,51 @@ Test(measure_job, validation_that_is_off_is_asked_for_beside_the_variables)
 	put_moks("\2", "true");
 	add(&p, moks.fd, "on", NULL);
 	expect_ids(&p.v[3].events, 4, NULL, 0, "on");
+	model_platforms_fini(&p);
+}
+
+static void put_text(const char *name, const char *content)
+{
+	struct strbuf b = STRBUF_INIT;
+
+	strbuf_adds(&b, content);
+	rootfs_put(&moks, name, &b);
+	strbuf_fini(&b);
+}
+
+#define OWN                                                                                        \
+	"4 EV_EFI_ACTION \"Booting to Boot0001 Option\"\n"                                         \
+	"4 EV_EFI_BOOT_SERVICES_APPLICATION " DIGEST "\n4 EV_SEPARATOR\n"
+
+/* Alone, with firmware variables, and where shim's validation is off. */
+Test(measure_job, what_unusual_firmware_measures_is_the_platforms)
+{
+	static const enum pcr_event_id own[] = {
+		PCR4_PLATFORM, PCR4_PLATFORM, PCR4_PLATFORM, PCR4_SHIM, PCR4_GRUB};
+	struct model_platforms p = {.n = 0};
+
+	put_image(&fedora, &kernel);
+	put_text("FirmwareEvents", OWN);
+	add(&p, moks.fd, "asked", "AllowFirmwareApplications=true");
+	cr_expect_leq(strlen(p.v[0].why), 120, "as long as a reason may be");
+	cr_expect_eq(p.v[0].events.n, 0);
+	put_text("AllowFirmwareApplications", "true");
+	add_quiet(&p, moks.fd, "alone");
+	expect_ids(&p.v[1].events, 4, own, 3, "alone");
+	cr_expect_eq(p.v[1].events.n, 3);
+	cr_expect(model_platform_application(&p.v[1]) && !model_platform_any_kernel(&p.v[1]));
+	put_platform(&moks, firmware_db, 2);
+	put_var(&moks, "SecureBoot" VAR_GLOBAL, "\1", 1);
+	add(&p, moks.fd, "keys", NULL);
+	expect_ids(&p.v[2].events, 4, own, 3, "with keys");
+	cr_expect(model_platform_has(&p.v[2], 7));
+	put_moks("\1", "true");
+	add(&p, moks.fd, "off", NULL);
+	expect_ids(&p.v[3].events, 4, own, 5, "off");
+	cr_expect(model_platform_any_kernel(&p.v[3]));
+	put_text("FirmwareEvents", "7 EV_SEPARATOR\n");
+	add(&p, moks.fd, "wrong", "lacks SecureBoot in PCR 7");
+	cr_expect_eq(p.v[4].events.n, 0);
 	model_platforms_fini(&p);
 }
 

@@ -52,7 +52,8 @@ Test(model_configmap, a_platform_is_known_by_the_bytes_that_are_mounted)
 	static const struct pcr_platform_file none[PCR_PLATFORM_N_FILES] = {{NULL, 0}};
 	struct pcr_platform_file both[PCR_PLATFORM_N_FILES] = {{NULL, 0}},
 				 empty[PCR_PLATFORM_N_FILES] = {{NULL, 0}},
-				 mok[PCR_PLATFORM_N_FILES] = {{NULL, 0}};
+				 mok[PCR_PLATFORM_N_FILES] = {{NULL, 0}},
+				 events[PCR_PLATFORM_N_FILES] = {{NULL, 0}};
 	const struct {
 		const char *members;
 		const struct pcr_platform_file *files; /* NULL: not a platform */
@@ -78,6 +79,9 @@ Test(model_configmap, a_platform_is_known_by_the_bytes_that_are_mounted)
 		{"\"data\":{\"MokSBStateRT\":\"\\u0001\",\"AllowValidationDisabled\":\"true\"},"
 		 "\"binaryData\":{\"MokListRT\":\"AAEC\"}",
 			mok},
+		{"\"data\":{\"AllowFirmwareApplications\":\"true\"}", NULL},
+		{"\"data\":{\"FirmwareEvents\":\"4 x\",\"AllowFirmwareApplications\":\"true\\n\"}",
+			events},
 	};
 
 	both[PCR_PLATFORM_SECURE_BOOT] = (struct pcr_platform_file){"\6\0\0\0\1", 5};
@@ -86,6 +90,8 @@ Test(model_configmap, a_platform_is_known_by_the_bytes_that_are_mounted)
 	mok[PCR_PLATFORM_MOK_LIST] = (struct pcr_platform_file){"\0\1\2", 3};
 	mok[PCR_PLATFORM_MOK_SB_STATE] = (struct pcr_platform_file){"\1", 1};
 	mok[PCR_PLATFORM_ALLOW_VALIDATION_OFF] = (struct pcr_platform_file){"true", 4};
+	events[PCR_PLATFORM_EVENTS] = (struct pcr_platform_file){"4 x", 3};
+	events[PCR_PLATFORM_ALLOW_APPLICATIONS] = (struct pcr_platform_file){"true\n", 5};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		cleanup_free char *text = xasprintf("{" META("ovmf") "},%s}", cases[i].members);
 		struct err err = ERR_INIT;
@@ -99,6 +105,8 @@ Test(model_configmap, a_platform_is_known_by_the_bytes_that_are_mounted)
 		if (cases[i].files)
 			pcr_platform_digest(cases[i].files, digest);
 		cr_assert_eq(m->is_platform, cases[i].files != NULL, "%s", text);
+		cr_assert_eq(m->validation_off_ok, cases[i].files == mok, "%s", text);
+		cr_assert_eq(m->applications_ok, cases[i].files == events, "%s", text);
 		cr_assert_arr_eq(m->variables, digest, SHA256_LEN, "%s", text);
 		cr_assert_eq(m->validation_off_ok, cases[i].files == mok, "%s", text);
 	}

@@ -10,7 +10,7 @@
 
 #define NONCE  "00112233445566778899aabbccddeeff"
 #define DIGEST MOK_LIST
-#define HEAD   "tec-pcrs/2 " NONCE " " DIGEST " "
+#define HEAD   "tec-pcrs/3 " NONCE " " DIGEST " "
 
 static struct model_pcrmsg a, b;
 static struct strbuf text = STRBUF_INIT;
@@ -186,10 +186,10 @@ Test(model_pcrmsg, only_this_job_and_this_image_are_taken)
 	cr_assert(strstr(err.text, "another image"));
 	refused("", 0, "not a message");
 	refused("no shim in this image", 21, "not a message");
-	refused("tec-pcrs/1 x", 12, "not a message");
-	refused("tec-pcrs/2 ", 11, "nonce");
-	refused("tec-pcrs/2 " NONCE, 43, "nonce");
-	refused("tec-pcrs/2 " NONCE " ", 44, "another image");
+	refused("tec-pcrs/2 x", 12, "not a message");
+	refused("tec-pcrs/3 ", 11, "nonce");
+	refused("tec-pcrs/3 " NONCE, 43, "nonce");
+	refused("tec-pcrs/3 " NONCE " ", 44, "another image");
 	refused(HEAD, strlen(HEAD) - 1, "another image");
 	refused(HEAD, strlen(HEAD), "not base64");
 	refused(HEAD "AAA", strlen(HEAD) + 3, "not base64");
@@ -202,9 +202,9 @@ Test(model_pcrmsg, only_this_job_and_this_image_are_taken)
 /* ---- packed values */
 
 #define H       SHA256_LEN
-#define E4(at)  (char)(PCR4_SHIM * PCR_N_EVENT_TYPES + PCR_EV_EFI_BOOT_SERVICES_APPLICATION), at
-#define E14(at) (char)(PCR14_MOK_LIST * PCR_N_EVENT_TYPES + PCR_EV_IPL), at
-#define E7(at)  (char)(PCR7_DB * PCR_N_EVENT_TYPES + PCR_EV_EFI_VARIABLE_DRIVER_CONFIG), at
+#define E4(at)  PCR4_SHIM, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, at
+#define E14(at) PCR14_MOK_LIST, PCR_EV_IPL, at
+#define E7(at)  PCR7_DB, PCR_EV_EFI_VARIABLE_DRIVER_CONFIG, at
 
 #define Z8 0, 0, 0, 0, 0, 0, 0, 0
 /* A platform "a" with so many events, after an image's own. */
@@ -254,8 +254,9 @@ Test(model_pcrmsg, malformed_values_are_refused)
 		P(1, "missing hash", 2, E4(0), E14(1), 0, 0),
 		P(1, "missing hash", 2, E4(0), E14((char)255), 0, 0),
 		P(1, "another register", 3, E4(0), E7(0), E14(0), 0, 0),
-		P(1, "another register", 2, (char)255, 0, E14(0), 0, 0),
-		P(1, "another register", 2, 0, 0, E14(0), 0, 0),
+		P(1, "another register", 2, (char)255, 0, 0, E14(0), 0, 0),
+		P(1, "another register", 2, 0, 0, 0, E14(0), 0, 0),
+		P(1, "unknown type", 2, PCR4_SHIM, PCR_N_EVENT_TYPES, 0, E14(0), 0, 0),
 		P(1, "too many variants", 2, E4(0), E14(0), 16, 0),
 		P(1, "Secure Boot is neither", 2, E4(0), E14(0), 1, 2, 0, 2, E4(0), E14(0), 0),
 		P(1, "control characters", 2, E4(0), E14(0), 1, 1, 1, '\n', 2, E4(0), E14(0), 0),
@@ -268,7 +269,7 @@ Test(model_pcrmsg, malformed_values_are_refused)
 		P(1, "a register is missing", PLATFORM(1, E4(0))),
 		P(1, "a register is missing", PLATFORM(2, E4(0), E7(0))),
 		P(1, "a register is missing", PLATFORM(0)),
-		P(1, "another register", PLATFORM(1, 0, 0)),
+		P(1, "another register", PLATFORM(1, 0, 0, 0)),
 		P(1, "not valid or occurs twice", 2, E4(0), E14(0), 0, 1, 0),
 		P(1, "not valid or occurs twice", 2, E4(0), E14(0), 0, 1, 1, 'A'),
 		P(1, "truncated", 2, E4(0), E14(0), 0, 1, 1, 'a', 0, 0),

@@ -86,7 +86,7 @@ static const struct {
 	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"pcrs\":[{\"id\":4,\"value\":\"" ONE
 	 "\",\"events\":[{\"name\":\"EV_IPL\",\"pcr\":4,\"hash\":\"" MOK_LIST
 	 "\",\"id\":\"Pcr4Shim\"}]}]}",
-		"PCR 4 without PCR 14"},
+		"a boot loader in PCR 4 without PCR 14"},
 	{"{\"name\":\"a\",\"variables\":\"" VARIABLES "\",\"pcrs\":[{\"id\":7,\"value\":\"" PCR7_A
 	 "\",\"events\":[{\"name\":\"EV_SEPARATOR\",\"pcr\":7,\"hash\":\"" SEPARATOR
 	 "\",\"id\":\"Pcr7Separator\"}]}]}",

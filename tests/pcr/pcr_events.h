@@ -90,8 +90,11 @@ static inline void add_pcr7(struct pcr_events *e, const char *sbat)
 {
 	static const char *const firmware[] = {SB_ON, PK, KEK, DB, DBX, SEPARATOR, SHIM_CERT};
 
+	static const enum pcr_event_id ids[] = {PCR7_SECURE_BOOT, PCR7_PK, PCR7_KEK, PCR7_DB,
+		PCR7_DBX, PCR7_SEPARATOR, PCR7_SHIM_CERT};
+
 	for (int i = 0; i < 7; i++)
-		add(e, (enum pcr_event_id)(PCR7_SECURE_BOOT + i), firmware[i]);
+		add(e, ids[i], firmware[i]);
 	add(e, PCR7_SBAT_LEVEL, sbat);
 	add(e, PCR7_GRUB_MOK_LIST_CERT, MOK_CERT);
 }

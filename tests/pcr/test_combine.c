@@ -445,3 +445,28 @@ Test(pcr_combine, the_second_form_of_events)
 	pcr_events_fini(&none);
 	cr_assert_not(pcr_boot_uncalled(&failed, &none));
 }
+
+Test(pcr_combine, of_a_platforms_own_beginning_nothing_is_derived)
+{
+	cleanup_pcr_events struct pcr_events e = PCR_EVENTS_INIT, platform = PCR_EVENTS_INIT,
+					     on = PCR_EVENTS_INIT, other = PCR_EVENTS_INIT;
+
+	add_pcr4(&e, SHIM_A, GRUB_A, KERNEL_A);
+	add_pcr14(&e);
+	add(&platform, PCR4_PLATFORM, EFI_CALL);
+	add(&platform, PCR4_PLATFORM, SHIM_C);
+	add(&platform, PCR4_PLATFORM, SEPARATOR);
+	add_pcr7(&platform, SBAT_42);
+	cr_assert(pcr_boot_on_platform(&platform, &e, &on));
+	cr_assert_eq(on.n, 6, "%zu", on.n);
+	for (size_t i = 0; i < on.n; i++)
+		cr_assert_eq(on.v[i].pcr, 4);
+	cr_assert(pcr_event_same(&on.v[2], &platform.v[2]) && pcr_event_same(&on.v[3], &e.v[2]));
+	cr_assert_not(pcr_boot_uncalled(&on, &other));
+	pcr_events_fini(&other);
+	cr_assert_not(pcr_boot_failed(&on, 1, &other));
+	pcr_events_fini(&other);
+	/* In its place, not before it. */
+	cr_assert(pcr_boot_on_platform(&platform, &on, &other));
+	cr_assert_eq(other.n, on.n);
+}

@@ -51,6 +51,12 @@ Test(pcr_platform, every_change_changes_it)
 		{{"a", 1}, {"bc", 2}, {"", 0}, {NULL, 0}, {"d", 1}, {NULL, 0}, {"", 0}},
 		{{"a", 1}, {"bc", 2}, {"", 0}, {NULL, 0},
 			{"d", 1}, [PCR_PLATFORM_ALLOW_VALIDATION_OFF] = {"true", 4}},
+		{{"a", 1}, {"bc", 2}, {"", 0}, {NULL, 0}, {"d", 1}, [PCR_PLATFORM_DBT] = {"", 0}},
+		{{"a", 1}, {"bc", 2}, {"", 0}, {NULL, 0}, {"d", 1}, [PCR_PLATFORM_DBR] = {"", 0}},
+		{{"a", 1}, {"bc", 2}, {"", 0}, {NULL, 0},
+			{"d", 1}, [PCR_PLATFORM_EVENTS] = {"e", 1}},
+		{{"a", 1}, {"bc", 2}, {"", 0}, {NULL, 0},
+			{"d", 1}, [PCR_PLATFORM_ALLOW_APPLICATIONS] = {"true", 4}},
 	};
 	uint8_t was[SHA256_LEN], is[SHA256_LEN];
 
@@ -59,4 +65,19 @@ Test(pcr_platform, every_change_changes_it)
 		pcr_platform_digest(other[i], is);
 		cr_expect(memcmp(was, is, SHA256_LEN) != 0, "case %zu", i);
 	}
+}
+
+Test(pcr_platform, only_true_allows)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+		bool allows;
+	} cases[] = {{"true", 4, true}, {"true\n", 5, true}, {NULL, 0, false}, {"", 0, false},
+		{"tru", 3, false}, {"True", 4, false}, {"true ", 5, false}, {"true\n\n", 6, false},
+		{"true\0", 5, false}};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		cr_expect_eq(pcr_platform_allows(cases[i].text, cases[i].len), cases[i].allows,
+			"case %zu", i);
 }

@@ -24,6 +24,7 @@ struct eventlog {
 };
 #define EVENTLOG_NO_ACTION   3u /* EV_NO_ACTION: informative, extends nothing */
 #define EVENTLOG_SEPARATOR   4u
+#define EVENTLOG_OMITTED     0x12u       /* EV_OMIT_BOOT_DEVICE_EVENTS */
 #define EVENTLOG_VARIABLE    0x80000001u /* EV_EFI_VARIABLE_DRIVER_CONFIG */
 #define EVENTLOG_APPLICATION 0x80000003u
 #define EVENTLOG_DRIVER      0x80000004u

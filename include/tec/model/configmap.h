@@ -45,6 +45,7 @@ struct model_configmap {
 	unsigned arrays;
 	bool is_platform;              /* has a platform's variable: pcr/platform.h */
 	bool validation_off_ok;        /* any kernel may run there: pcr/platform.h */
+	bool applications_ok;          /* the firmware may start programs of its own there */
 	uint8_t variables[SHA256_LEN]; /* digest of a platform's variables */
 };
 /* Hash the content of trustee-rv-data; NULL counts as "". */

@@ -3,11 +3,11 @@
  * The result of a compute-pcrs Job: the termination message of its container, which is all
  * that the operator takes from it.
  *
- *   tec-pcrs/2 NONCE DIGEST BASE64
+ *   tec-pcrs/3 NONCE DIGEST BASE64
  *
  * NONCE is the one in the Job's template, DIGEST the image's (64 hex digits), BASE64 the packed
- * values: a table of distinct hashes, then lists of events with one byte for an event's id
- * and type and one for its hash (pcrmsg.c). The program that writes it has read files that others
+ * values: a table of distinct hashes, then lists of events with a byte each for an event's id,
+ * type and hash (pcrmsg.c). The program that writes it has read files that others
  * built, so the text is hostile: every length is checked, and only PCR 4 and 14 are taken from an
  * image, and only what model/platforms.h permits from a platform.
  */

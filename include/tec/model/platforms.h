@@ -33,10 +33,15 @@ void model_platforms_fini(struct model_platforms *p);
 /* Read a list; NULL or another type: none. Elements after the first eight are not read, and those
  * without a valid object name are skipped. out is initialised. */
 void model_platforms_read(struct json_object *list, struct model_platforms *out);
-/* Check the registers: PCR 7, PCR 14 of its MOK variables, or both; PCR 4 only together with 14,
- * where shim's validation is off. */
+/* Check the registers: PCR 7, PCR 14 of its MOK variables, or what its firmware measures into PCR 4
+ * before the boot loader (Pcr4Platform); the boot loader there only together with 14, where shim's
+ * validation is off. */
 int model_platform_check(const struct pcr_events *e, struct err *err) MUST_CHECK;
 bool model_platform_has(const struct model_platform *m, unsigned pcr);
+/* Its PCR 4 is complete: shim's validation is off there, so any kernel may run. */
+bool model_platform_any_kernel(const struct model_platform *m);
+/* Its firmware starts a program of its own before the boot loader. */
+bool model_platform_application(const struct model_platform *m);
 /* Find a platform by name; borrowed; NULL: absent. */
 const struct model_platform *model_platforms_find(
 	const struct model_platforms *p, const char *name);

@@ -36,5 +36,13 @@ bool pcr_boot_failed(const struct pcr_events *from, unsigned n, struct pcr_event
 bool pcr_boot_is_call(const struct pcr_event *e);
 /* Append `from` without the call. False: it has none, or an entry failed first. */
 bool pcr_boot_uncalled(const struct pcr_events *from, struct pcr_events *to) MUST_CHECK;
+/*
+ * Some firmware measures other events before the boot loader: which entry it boots (PFP 1.06), that
+ * it omits such events, a program of its own. They belong to the platform, as events Pcr4Platform.
+ * Append PCR 4 of `from` as on a platform with these events. Nothing is derived from the result: it
+ * has neither the call nor the separator by which the others are made. False: too many events.
+ */
+bool pcr_boot_on_platform(const struct pcr_events *platform, const struct pcr_events *from,
+	struct pcr_events *to) MUST_CHECK;
 
 #endif

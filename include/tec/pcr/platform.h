@@ -2,7 +2,8 @@
 /*
  * A platform: the firmware variables that PCR 7 depends on, in the format of efivarfs (4 bytes of
  * attributes, then the contents), or shim's MOK variables that PCR 14 depends on, as in
- * /sys/firmware/efi/mok-variables, or both. One digest identifies the platform. The tool computes
+ * /sys/firmware/efi/mok-variables, or both; and what its firmware measures besides (FirmwareEvents:
+ * measure/firmware.h). One digest identifies the platform. The tool computes
  * it from the directory that it predicts from, and the operator from the ConfigMap that is mounted
  * there; if both are equal, the prediction was made from the current variables. Bytes in, a digest
  * out.
@@ -30,6 +31,12 @@ enum pcr_platform_var {
 	PCR_PLATFORM_MOK_IGNORE_DB,
 	/* Not a variable: "true" accepts a shim that validates nothing (MokSBStateRT). */
 	PCR_PLATFORM_ALLOW_VALIDATION_OFF,
+	/* Variables of the firmware that few platforms measure. */
+	PCR_PLATFORM_DBT,
+	PCR_PLATFORM_DBR,
+	/* Not variables: events of the firmware; "true" accepts programs among them. */
+	PCR_PLATFORM_EVENTS,
+	PCR_PLATFORM_ALLOW_APPLICATIONS,
 	PCR_PLATFORM_N_FILES,
 };
 /* File names, such as "PK-8be4df61-..." and "MokListRT". */
@@ -43,8 +50,10 @@ struct pcr_platform_file {
  * files that are not the firmware's are left out. */
 void pcr_platform_digest(
 	const struct pcr_platform_file files[PCR_PLATFORM_N_FILES], uint8_t out[SHA256_LEN]);
-/* Check the last file for "true", with or without a newline. text NULL: false. */
+/* Whether a file says something about the platform, rather than what is accepted there. */
+bool pcr_platform_describes(int file);
+/* Check a file that allows something for "true", with or without a newline. text NULL: false. */
 #define PCR_PLATFORM_ALLOWED "true"
-bool pcr_platform_allows_validation_off(const char *text, size_t len);
+bool pcr_platform_allows(const char *text, size_t len);
 
 #endif

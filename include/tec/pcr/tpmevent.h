@@ -21,6 +21,7 @@
 /* TPMEventID of the Rust tool. The order matters: pcr/combine extends PCRs in this order. */
 enum pcr_event_id {
 	PCR_ROOT_NODE_EVENT,
+	PCR4_PLATFORM, /* not in the Rust tool: instead of the next two on some platforms */
 	PCR4_EFI_CALL,
 	PCR4_SEPARATOR,
 	PCR4_BOOT_ENTRY_FAILED, /* not in the Rust tool */
@@ -33,6 +34,8 @@ enum pcr_event_id {
 	PCR7_KEK,
 	PCR7_DB,
 	PCR7_DBX,
+	PCR7_DBT, /* this and the next one are not in the Rust tool */
+	PCR7_DBR,
 	PCR7_SEPARATOR,
 	PCR7_SHIM_CERT,
 	PCR7_MOK_SB_STATE,
@@ -94,6 +97,7 @@ enum pcr_event_type {
 	PCR_EV_EFI_VARIABLE_DRIVER_CONFIG,
 	PCR_EV_EFI_VARIABLE_AUTHORITY,
 	PCR_EV_IPL,
+	PCR_EV_OMIT_BOOT_DEVICE_EVENTS,
 	PCR_N_EVENT_TYPES,
 };
 

@@ -30,10 +30,11 @@ struct image_platform {
 /* Borrowed from the caches. */
 struct image_platforms {
 	struct image_platform v[MODEL_PLATFORMS_MAX];
-	unsigned n, have;                   /* how many; and how many have every required value */
-	bool required;                      /* spec.attestation.pcr7 */
-	bool incomplete, unmounted;         /* as in struct ctl_image_view */
-	struct render_pcrjob_platforms job; /* those that a Job can mount */
+	unsigned n, have;                     /* how many; and how many have every required value */
+	bool required;                        /* spec.attestation.pcr7 */
+	bool incomplete, unmounted;           /* as in struct ctl_image_view */
+	const struct model_pcrs_entry *entry; /* of the image; NULL: no good one */
+	struct render_pcrjob_platforms job;   /* those that a Job can mount */
 };
 
 /* The memory of one image object. Owned by the controller's list. */

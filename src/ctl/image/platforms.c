@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tec/base/mem.h"
+#include "tec/pcr/bootpath.h"
 
 /* ---- look */
 
@@ -31,13 +32,15 @@ static enum image_platform_state state_of(
 }
 
 /* Tell whether the value may be used. A lost ConfigMap revokes nothing; one that no longer
- * allows any kernel (validation off) does. */
+ * allows any kernel (validation off) or programs of the firmware does. */
 static bool has_value(const struct model_configmap *map, const struct model_platform *m)
 {
-	bool any_kernel = m && model_platform_has(m, 4);
-
-	return m && !m->bad && !m->why &&
-	       !(any_kernel && map && map->is_platform && !map->validation_off_ok);
+	if (!m || m->bad || m->why)
+		return false;
+	if (!map || !map->is_platform)
+		return true;
+	return (map->validation_off_ok || !model_platform_any_kernel(m)) &&
+	       (map->applications_ok || !model_platform_application(m));
 }
 
 /* Compare each platform of spec with the entry. `unmounted`: a Pod that mounts a missing
@@ -47,7 +50,8 @@ void image_platforms_look(
 {
 	const struct model_cluster *c = caches_cluster(s);
 
-	*out = (struct image_platforms){.required = c && c->pcr7 == MODEL_PCR7_REQUIRE};
+	*out = (struct image_platforms){
+		.required = c && c->pcr7 == MODEL_PCR7_REQUIRE, .entry = entry};
 	for (unsigned i = 0; c && i < c->n_platforms; i++) {
 		const struct model_configmap *map = caches_configmap(s, c->platform[i]);
 		bool mounts = map && map->is_platform;
@@ -91,6 +95,7 @@ bool image_platforms_name(const struct caches *s, const char *name)
 static void note_own(
 	const struct image_platforms *p, const struct image_platform *v, struct strbuf *out)
 {
+	cleanup_pcr_events struct pcr_events four = PCR_EVENTS_INIT;
 	uint8_t value[SHA256_LEN];
 	char hex[SHA256_HEX_LEN + 1];
 
@@ -101,7 +106,8 @@ static void note_own(
 	if (pcr_events_value(&v->value->events, 14, value)) {
 		bytes_to_hex(value, SHA256_LEN, hex);
 		strbuf_addf(out, " On platform %s, PCR 14 is %s", v->name, hex);
-		if (pcr_events_value(&v->value->events, 4, value)) {
+		if (model_platform_any_kernel(v->value)) {
+			pcr_events_value(&v->value->events, 4, value);
 			bytes_to_hex(value, SHA256_LEN, hex);
 			strbuf_addf(out,
 				" and PCR 4 %s: shim's validation is off there, so any kernel has these values",
@@ -109,6 +115,15 @@ static void note_own(
 		}
 		strbuf_addc(out, '.');
 	}
+	if (!model_platform_has(v->value, 4) || model_platform_any_kernel(v->value) ||
+		!pcr_boot_on_platform(&v->value->events, &p->entry->events, &four))
+		return;
+	pcr_events_value(&four, 4, value);
+	bytes_to_hex(value, SHA256_LEN, hex);
+	strbuf_addf(out,
+		" On platform %s, PCR 4 is %s: its firmware measures other events before the boot loader%s.",
+		v->name, hex,
+		model_platform_application(v->value) ? ", among them a program of its own" : "");
 }
 
 /* One sentence for each platform that is not as required, with the step that solves it; then the
@@ -137,7 +152,7 @@ void image_platforms_note(const struct image_platforms *p, struct strbuf *out)
 			break;
 		case IMAGE_PLATFORM_EMPTY:
 			strbuf_addf(out,
-				" ConfigMap %s has no variables: its keys must be file names as in /sys/firmware/efi/efivars (SecureBoot, PK, KEK, db, dbx) or /sys/firmware/efi/mok-variables.",
+				" ConfigMap %s has no variables: its keys must be file names as in /sys/firmware/efi/efivars (SecureBoot, PK, KEK, db, dbx) or /sys/firmware/efi/mok-variables, or FirmwareEvents.",
 				v->name);
 			break;
 		case IMAGE_PLATFORM_UNREADABLE:

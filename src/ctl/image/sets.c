@@ -3,7 +3,8 @@
  * Selects what is combined. A node has Secure Boot on or off and is of one platform, so value sets
  * are combined only with those of the same state and platform. The events of an entry itself apply
  * to Secure Boot on; variants with Secure Boot off count for images whose spec allows it. PCR 4
- * and 14 of a platform replace those of the image. If PCR 7 is required, nothing counts without
+ * and 14 of a platform replace those of the image; of PCR 4 it is often only what the firmware
+ * measures before the boot loader. If PCR 7 is required, nothing counts without
  * it; otherwise it is a set of its own, for information.
  *
  * The number of combinations grows with the square of the number of images, and the builder of an
@@ -231,10 +232,12 @@ static void add_local(struct work *w, struct part *p, const char *name,
 	enum pcr_boot_path accepted)
 {
 	cleanup_pcr_events struct pcr_events local = PCR_EVENTS_INIT;
-	bool four = own && p->secure_boot && model_platform_has(own, 4);
+	bool four = own && p->secure_boot && model_platform_any_kernel(own);
 	bool fourteen = own && model_platform_has(own, 14);
 
-	if (add_registers(&local, four ? &own->events : base, PCR(4)) &&
+	if ((own && !four && model_platform_has(own, 4)
+			    ? pcr_boot_on_platform(&own->events, base, &local)
+			    : add_registers(&local, four ? &own->events : base, PCR(4))) &&
 		add_registers(&local, fourteen ? &own->events : base, PCR(14)))
 		add_paths(w, p, name, &local, own && w->required ? &own->events : NULL, accepted);
 }
@@ -250,6 +253,12 @@ static void add_state(struct work *w, struct part *p, const struct model_pcrs_en
 			add_local(w, p, entry->name, &entry->variants.v[i].events, own, accepted);
 }
 
+static bool differs(const struct work *w, const struct model_platform *own)
+{
+	return w->required ? model_platform_has(own, 7)
+			   : model_platform_has(own, 4) || model_platform_has(own, 14);
+}
+
 /* Add the value sets of an image on a platform. If the platform has only PCR 7, which is not
  * required, its nodes are covered by the sets without a platform. */
 static void add_on_platform(struct work *w, struct part *p, const struct model_image *m,
@@ -262,8 +271,7 @@ static void add_on_platform(struct work *w, struct part *p, const struct model_i
 		return;
 	if (p->alone)
 		add_values(w, p, entry->name, NULL, &own->events);
-	else if (model_platform_has(own, w->required ? 7 : 14) &&
-		 (p->secure_boot || m->any_secure_boot))
+	else if (differs(w, own) && (p->secure_boot || m->any_secure_boot))
 		add_state(w, p, entry, own, m->boot_path);
 }
 
