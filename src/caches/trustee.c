@@ -22,7 +22,12 @@ bool caches_trustee_is_followed(const struct caches *s)
 {
 	const struct model_cluster *c = caches_cluster(s);
 
-	return c && !s->kbs_in_process && model_cluster_leaves_trustee(c);
+	if (!c || s->kbs_in_process || !model_cluster_leaves_trustee(c))
+		return false;
+	/* What it administered itself is remembered, and has to be revoked there. */
+	return c->authority != MODEL_AUTHORITY_RETIRED ||
+	       (k8s_cache_filled(s->configmaps) &&
+		       !k8s_cache_find(s->configmaps, CACHES_TRUSTEE_MEMORY));
 }
 
 bool caches_trustee_is_administered(const struct caches *s)

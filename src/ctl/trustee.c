@@ -467,18 +467,20 @@ static bool each_revoked(
 }
 
 /* Whether the server's sentinel may be replaced although it names another cluster. A Frozen cluster
- * hands over: spec may name its peer since an earlier promotion in the other direction. */
+ * hands over: spec may name its peer since an earlier promotion in the other direction. A
+ * Retired one would revoke the other's keys. */
 static bool may_replace(void *server, const char *cluster_uid)
 {
 	const struct trustee_server *s = server;
 	const struct caches *caches = s->of->env->caches;
 	const struct model_cluster *served = caches_cluster(caches);
+	enum model_authority authority = caches_cluster_authority(caches);
 
 	if (!*s->cluster_uid || str_eq(cluster_uid, s->earlier_uid))
 		return true;
 	return served && s->wanted && str_eq(cluster_uid, served->take_over) &&
-	       !str_eq(cluster_uid, s->replaced_uid) &&
-	       caches_cluster_authority(caches) != MODEL_AUTHORITY_FROZEN;
+	       !str_eq(cluster_uid, s->replaced_uid) && authority != MODEL_AUTHORITY_FROZEN &&
+	       authority != MODEL_AUTHORITY_RETIRED;
 }
 
 /* If that cluster comes back, somebody wanted it there: the later one stays. */

@@ -628,8 +628,13 @@ bool model_cluster_means_the_same(const struct kobj *was, const struct kobj *now
  * cluster is recorded, takeOver alone tells. */
 bool model_cluster_leaves_trustee(const struct model_cluster *c)
 {
-	return c->authority == MODEL_AUTHORITY_FOLLOWING && c->deploy == MODEL_DEPLOY_EXTERNAL &&
-	       c->take_over && (!c->followed_uid || str_eq(c->take_over, c->followed_uid));
+	bool known = str_eq(c->take_over, c->followed_uid);
+
+	if (c->deploy != MODEL_DEPLOY_EXTERNAL || !c->take_over)
+		return false;
+	return c->authority == MODEL_AUTHORITY_FOLLOWING
+		       ? known || !c->followed_uid
+		       : c->authority == MODEL_AUTHORITY_RETIRED && known;
 }
 
 /* The higher epoch decides. With equal epochs, the order of UIDs does, so that both sides come to

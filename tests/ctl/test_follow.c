@@ -916,6 +916,36 @@ Test(ctl_follow, one_trustee_is_left_to_the_cluster_that_is_followed)
 	cr_assert_eq(fake_kbs_requests(kbs), 0);
 }
 
+/* The keys are those of the other cluster's nodes. */
+Test(ctl_follow, who_retires_leaves_the_one_trustee_as_it_is)
+{
+	share_trustee();
+	merge_spec(&w, "\"authority\":\"Retired\"");
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Authority"), "Retired");
+	cr_assert_null(json_get_arr(world_get(&w, &kobj_machine, "a"), "metadata/finalizers"));
+	world_kill(&w);
+	world_boot(&w, NULL);
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Authority"), "Retired");
+	cr_assert_eq(kbs_writes(), 0);
+	cr_assert(resource(ID_A));
+	cr_assert(is_filled_by(&src));
+}
+
+Test(ctl_follow, who_decided_last_retires_and_revokes_in_the_one_trustee)
+{
+	share_trustee();
+	merge_spec(&src, "\"authority\":\"Frozen\"");
+	merge_spec(&w, "\"authority\":\"Self\",\"epoch\":1");
+	world_run(&w, 30000);
+	cr_assert(is_filled_by(&w));
+	merge_spec(&w, "\"authority\":\"Retired\"");
+	world_run(&w, 60000);
+	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Authority"), "Retired");
+	cr_assert_null(resource(ID_A));
+}
+
 static void arm_in_process(void)
 {
 	w.life->caches.kbs_in_process = true;

@@ -384,7 +384,9 @@ Test(model_cluster, a_follower_leaves_the_trustee_of_the_cluster_that_it_follows
 		{MODEL_AUTHORITY_FOLLOWING, MODEL_DEPLOY_MANAGED, "a", "a", false},
 		{MODEL_AUTHORITY_SELF, MODEL_DEPLOY_EXTERNAL, "a", "a", false},
 		{MODEL_AUTHORITY_FROZEN, MODEL_DEPLOY_EXTERNAL, "a", "a", false},
-		{MODEL_AUTHORITY_RETIRED, MODEL_DEPLOY_EXTERNAL, "a", "a", false},
+		{MODEL_AUTHORITY_RETIRED, MODEL_DEPLOY_EXTERNAL, "a", "a", true},
+		{MODEL_AUTHORITY_RETIRED, MODEL_DEPLOY_EXTERNAL, "a", NULL, false},
+		{MODEL_AUTHORITY_RETIRED, MODEL_DEPLOY_EXTERNAL, "a", "b", false},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -10,7 +10,8 @@
 
 /* trustee-deployment exists and has an owner or was rendered by us; or this is unknown. */
 bool caches_trustee_is_left(const struct caches *s);
-/* The followed cluster administers the primary Trustee: model_cluster_leaves_trustee(). */
+/* Another cluster administers the primary Trustee, and this one never did or gave it away:
+ * model_cluster_leaves_trustee(). */
 bool caches_trustee_is_followed(const struct caches *s);
 /* A Trustee is administered according to the API: kbs_sync does not know about it yet right after a
  * start. */

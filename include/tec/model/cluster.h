@@ -206,7 +206,8 @@ static inline const char *model_cluster_peer(const struct model_cluster *c)
 
 	return c->follow_secret && !over ? c->followed_uid : NULL;
 }
-/* Tell whether another cluster administers the primary Trustee of c as long as c follows it. */
+/* Tell whether the cluster that c follows, or followed when it retired, administers the primary
+ * Trustee of c. A Retired cluster may have administered it itself after that. */
 bool model_cluster_leaves_trustee(const struct model_cluster *c);
 /* Tell whether c must stop deciding, because its peer decides with a later epoch. Of two that
  * decide with the same epoch, exactly one must stop if both know each other; otherwise the one that

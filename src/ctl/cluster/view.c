@@ -351,7 +351,9 @@ static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 	}
 	if (!caches_trustee_is_administered(c->env->caches)) {
 		CLUSTER_WANT(l, t, false, CLUSTER_NOT_AVAILABLE,
-			"The cluster that this one follows administers Trustee at %s. Nothing is sent until this one is promoted.",
+			l->c->authority == MODEL_AUTHORITY_FOLLOWING
+				? "The cluster that this one follows administers Trustee at %s. Nothing is sent until this one is promoted."
+				: "Another cluster administers Trustee at %s. Nothing is sent.",
 			ctl_primary_target(l->c));
 		return;
 	}

@@ -370,10 +370,15 @@ static void declare(struct ctl_image *c, const char *name, const char *text)
 	kbs_sync_declare(c->kind.caches->sync, KBS_REFVALUE, name, o, render_text);
 }
 
-/* A name that is gone already is forgotten once that is recorded: see forget_gone(). */
+/* A name that is gone already is forgotten once that is recorded: see forget_gone(). One that no
+ * Trustee was ever to have is only declared. */
 static void revoke(struct ctl_image *c, const char *name)
 {
-	if (!caches_trustee_gone(caches_trustee_observed(c->kind.caches, KBS_REFVALUE, name)))
+	enum kbs_observed is = caches_trustee_observed(c->kind.caches, KBS_REFVALUE, name);
+
+	if (is == KBS_OBSERVED_NONE)
+		kbs_sync_forget(c->kind.caches->sync, KBS_REFVALUE, name);
+	else if (!caches_trustee_gone(is))
 		kbs_sync_revoke(c->kind.caches->sync, KBS_REFVALUE, name);
 }
 
