@@ -72,6 +72,11 @@ bool caches_trustee_is_probing(const struct caches *s)
 	return kbs_sync_state(s->sync) == KBS_TARGET_PROBING;
 }
 
+bool caches_trustee_is_catching_up(const struct caches *s)
+{
+	return caches_trustee_is_probing(s) || kbs_sync_state(s->sync) == KBS_TARGET_POPULATING;
+}
+
 /* Only while POPULATING, when thousands of objects may be declared at once. */
 bool caches_trustee_is_filling(const struct caches *s, enum kbs_kind kind, const char *name)
 {

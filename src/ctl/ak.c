@@ -561,7 +561,7 @@ static void want_delivered(const struct caches *s, struct ak_look *l)
 			"such keys never collide by accident.");
 	} else if (v->declared &&
 		   (v->observed == KBS_OBSERVED_PRESENT ||
-			   (caches_trustee_is_probing(s) &&
+			   (caches_trustee_is_catching_up(s) &&
 				   l->ak->cond[AK_DELIVERED].status == KOBJ_COND_TRUE))) {
 		WANT(l, AK_DELIVERED, AK_DELIVERED_OK, "Every administered Trustee has the key.");
 	} else if (l->base.refused) {

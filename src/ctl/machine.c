@@ -386,7 +386,7 @@ static const char *lacking(
 		       : ctl_trustee_lacking(s->sync, served, KBS_RESOURCE, l->path, out);
 }
 
-/* While Trustee is being probed after a start, a True stays: it would flap for every Machine. */
+/* While Trustee is being probed or filled, a True stays: it would flap for every Machine. */
 static void want_delivered(const struct caches *s, struct machine_look *l)
 {
 	enum model_machine_cond c = MACHINE_DELIVERED;
@@ -415,7 +415,7 @@ static void want_delivered(const struct caches *s, struct machine_look *l)
 			"Waiting for the disk key and an approved AttestationKey.");
 	else if ((l->v.observed_key == KBS_OBSERVED_PRESENT &&
 			 l->observed_identity == KBS_OBSERVED_PRESENT) ||
-		 (caches_trustee_is_probing(s) && l->m->cond[c].status == KOBJ_COND_TRUE))
+		 (caches_trustee_is_catching_up(s) && l->m->cond[c].status == KOBJ_COND_TRUE))
 		WANT(l, c, true, MACHINE_DELIVERED_OK,
 			"Every administered Trustee has the key and the identity.");
 	else

@@ -407,6 +407,29 @@ Test(ctl_ak, while_trustee_is_filled_arrivals_are_told_at_the_end)
 	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Ready"), "True");
 }
 
+/* As after a start that finds a dirty sentinel. */
+Test(ctl_ak, while_trustee_is_filled_again_what_was_delivered_stays_so)
+{
+	register_a();
+	trustee_has_identity(&w, test_pem[0], ID_A, true);
+	trustee_has_key(&w, ID_A, true);
+	world_run(&w, 5000);
+	world_kill(&w);
+	world_boot(&w, NULL);
+	world_run(&w, 100);
+	trustee_is(KBS_TARGET_PROBING);
+	trustee_is(KBS_TARGET_POPULATING);
+	trustee_has_identity(&w, test_pem[0], ID_A, true);
+	trustee_is(KBS_TARGET_POPULATING);
+	trustee_has_key(&w, ID_A, true);
+	trustee_is(KBS_TARGET_IN_SYNC);
+	cr_assert_eq(fake_transport_count(w.life->f, "PATCH", "machines"), 0);
+	cr_assert_eq(fake_transport_count(w.life->f, "PATCH", "attestationkeys"), 0);
+	trustee_has_key(&w, ID_A, false);
+	trustee_is(KBS_TARGET_UNREACHABLE);
+	cr_assert_str_eq(world_cond(&w, &kobj_machine, "a", "Ready"), "False");
+}
+
 Test(ctl_ak, while_trustee_is_filled_what_goes_is_let_go)
 {
 	register_a();

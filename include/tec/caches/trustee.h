@@ -33,6 +33,9 @@ bool caches_trustee_withdrawn(const struct caches *s, const char *identity, cons
 /* The content of Trustee is being read, as after every start: until the answer, a condition that
  * claims something to be there is not withdrawn. */
 bool caches_trustee_is_probing(const struct caches *s);
+/* The same for a condition of one of many objects, until everything was sent to Trustee again: most
+ * of it is still there, and the others would change twice within seconds. */
+bool caches_trustee_is_catching_up(const struct caches *s);
 /*
  * Trustee is being filled, and this object is on its way or already there: every object is looked
  * at again when that has ended, and writing statuses one by one would take the time that keys need.
