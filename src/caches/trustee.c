@@ -72,9 +72,13 @@ bool caches_trustee_is_probing(const struct caches *s)
 	return kbs_sync_state(s->sync) == KBS_TARGET_PROBING;
 }
 
+/* With delivery by volumes, filling waits for a new Pod, which may take minutes. */
 bool caches_trustee_is_catching_up(const struct caches *s)
 {
-	return caches_trustee_is_probing(s) || kbs_sync_state(s->sync) == KBS_TARGET_POPULATING;
+	const struct model_cluster *c = caches_cluster(s);
+
+	return caches_trustee_is_probing(s) || (kbs_sync_state(s->sync) == KBS_TARGET_POPULATING &&
+						       c && c->delivery != MODEL_DELIVERY_VOLUMES);
 }
 
 /* Only while POPULATING, when thousands of objects may be declared at once. */
