@@ -896,7 +896,7 @@ Test(ctl_follow, one_trustee_is_left_to_the_cluster_that_is_followed)
 	cr_assert_eq(kbs_sync_targets(w.life->caches.sync), 0);
 	cr_assert_eq(kbs_writes(), 0);
 	cr_assert(is_filled_by(&src));
-	cr_assert_str_eq(synced(), "NotAvailable");
+	cr_assert_str_eq(synced(), "Following");
 	cr_assert(strstr(synced_message(), "The cluster that this one follows"), "%s",
 		synced_message());
 	/* What the source deletes goes here, too, without a word of Trustee. */
@@ -923,6 +923,7 @@ Test(ctl_follow, who_retires_leaves_the_one_trustee_as_it_is)
 	merge_spec(&w, "\"authority\":\"Retired\"");
 	world_run(&w, 60000);
 	cr_assert_str_eq(world_reason(&w, &kobj_cluster, "tec", "Authority"), "Retired");
+	cr_assert_str_eq(synced(), "Retired");
 	cr_assert_null(json_get_arr(world_get(&w, &kobj_machine, "a"), "metadata/finalizers"));
 	world_kill(&w);
 	world_boot(&w, NULL);
@@ -986,7 +987,7 @@ Test(ctl_follow, one_trustee_moves_with_each_promotion)
 		cr_assert_eq(world_events(from, "TrusteeLeft"), 0);
 		merge_spec(from, swaps);
 		world_run(&w, 30000);
-		cr_assert_str_eq(synced_of(from), "NotAvailable", "%d", epoch);
+		cr_assert_str_eq(synced_of(from), "Following", "%d", epoch);
 		cr_assert_eq(world_events(from, "TrusteeLeft"), 0);
 		fake_kbs_forget(kbs);
 		world_run(&w, 60000);

@@ -141,7 +141,7 @@ def test_the_trustee_of_both_moves_with_each_promotion(cp, ns, others, config, s
     at = {c: f"{config}:{c.ns}" for c in (first, second)}
 
     def follows(one, other):
-        synced(cp, one.ns, "NotAvailable", "The cluster that this one follows administers Trustee at")
+        synced(cp, one.ns, "Following", "The cluster that this one follows administers Trustee at")
         assert spine.read(cp, one.ns, "tec", "tec")["spec"]["trustee"]["takeOver"] == other.uid
         assert not trustees.memory(cp, one.ns)
 

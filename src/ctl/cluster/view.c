@@ -350,9 +350,10 @@ static void want_synced(const struct ctl_cluster *c, struct cluster_look *l)
 		return;
 	}
 	if (!caches_trustee_is_administered(c->env->caches)) {
-		CLUSTER_WANT(l, t, false, CLUSTER_NOT_AVAILABLE,
-			l->c->authority == MODEL_AUTHORITY_FOLLOWING
-				? "The cluster that this one follows administers Trustee at %s. Nothing is sent until this one is promoted."
+		bool follows = l->c->authority == MODEL_AUTHORITY_FOLLOWING;
+
+		CLUSTER_WANT(l, t, false, follows ? CLUSTER_FOLLOWING : CLUSTER_RETIRED,
+			follows ? "The cluster that this one follows administers Trustee at %s. Nothing is sent until this one is promoted."
 				: "Another cluster administers Trustee at %s. Nothing is sent.",
 			ctl_primary_target(l->c));
 		return;
