@@ -348,7 +348,8 @@ static void variable_reason(const struct measure_variant *v, const struct replay
 		strbuf_addf(out,
 			"an additional signer: a program signed by another key (kernel, UKI addon) was started (%s)",
 			text);
-	else if (v->events.v[d->expected].id == PCR7_SECURE_BOOT && str_eq(text, "Secure Boot off"))
+	else if (v->events.v[d->expected].id == PCR7_SECURE_BOOT &&
+		 str_starts(text, "Secure Boot off"))
 		strbuf_adds(out,
 			"Secure Boot is off on the node; next step: enable it in the firmware or, if this is intended, use --secureboot-disabled");
 	else if (v->events.v[d->expected].id == PCR7_SECURE_BOOT && str_eq(text, "Secure Boot on"))

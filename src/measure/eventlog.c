@@ -328,8 +328,11 @@ static void add_variable(const struct eventlog_event *e, bool authority, struct 
 		strbuf_addf(out, "an unreadable variable (%u bytes)", e->len);
 		return;
 	}
-	if (is_name(&v, "SecureBoot") && v.len == 1) {
-		strbuf_addf(out, "Secure Boot %s", v.data[0] == 1 ? "on" : "off");
+	if (is_name(&v, "SecureBoot") && v.len <= 1) {
+		strbuf_addf(out, "Secure Boot %s",
+			v.len && v.data[0] == 1 ? "on"
+			: v.len                 ? "off"
+						: "off (empty)");
 		return;
 	}
 	strbuf_adds(out, "variable ");

@@ -41,6 +41,7 @@ static int predict(int rootfs_fd, const struct measure_vars *vars, struct model_
 	bool firmware = measure_vars_has_firmware(vars), mok = measure_vars_has_mok(vars),
 	     off = measure_mok_validation_off(vars);
 	const struct strbuf *allow = &vars->text[PCR_PLATFORM_ALLOW_VALIDATION_OFF];
+	const struct strbuf *state = &vars->text[PCR_PLATFORM_SECURE_BOOT];
 	const struct pcr_events none = PCR_EVENTS_INIT;
 	cleanup_firmware struct measure_firmware f = {.n = 0};
 	const struct measure_conf conf = {.registers = (firmware ? MEASURE_PCR7 : 0) |
@@ -71,7 +72,10 @@ static int predict(int rootfs_fd, const struct measure_vars *vars, struct model_
 		strbuf_addf(explain, "platform %s\n%s", m->name, strbuf_str(&v.explain));
 	if (v.n && !v.v[0].secure_boot)
 		return err_set(err, ERR_INVALID,
-			"Secure Boot is off on this platform, so its PCR 7 does not depend on what boots; next step: use the variables of a node with Secure Boot on");
+			"%s, so its PCR 7 does not depend on what boots; next step: use the variables of a node with Secure Boot on",
+			state->len > MEASURE_VARS_ATTRIBUTES
+				? "Secure Boot is off on this platform"
+				: "SecureBoot is missing or empty: Secure Boot is off");
 	take_events(&f, v.n ? &v.v[0].events : &none, m);
 	return 0;
 }

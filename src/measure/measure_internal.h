@@ -130,6 +130,7 @@ struct measure_set {
 	struct strbuf pk, kek, db, dbx; /* contents, as measured */
 	struct strbuf dbt, dbr;         /* of the few platforms that have them */
 	struct measure_firmware firmware;
+	bool empty_state; /* SecureBoot exists and is empty */
 	/* What shim measures into PCR 14. */
 	struct strbuf mok, mok_x, mok_t, mok_sb;
 	bool has_mok_t, has_mok_sb, validation_off;

@@ -215,7 +215,8 @@ static void add_variable(struct build *b, const struct measure_firmware_event *e
 	uint8_t digest[SHA256_LEN];
 
 	if (!from) {
-		efi_variable_digest(&efi_global_variable, name, &state, 1, digest);
+		efi_variable_digest(
+			&efi_global_variable, name, &state, state || !set->empty_state, digest);
 		add_event(b, e->id, e->type, 7, digest, "Secure Boot %s", state ? "on" : "off");
 		return;
 	}

@@ -41,19 +41,18 @@ static int take_variables(struct measure_set *set, const struct measure_vars *v,
 	take_variable(v, PCR_PLATFORM_DBT, &set->dbt);
 	take_variable(v, PCR_PLATFORM_DBR, &set->dbr);
 	take_variable(v, PCR_PLATFORM_SECURE_BOOT, &state);
-	if (v->found[PCR_PLATFORM_SECURE_BOOT] && state.len != 1)
+	if (state.len > 1)
 		return err_set(err, ERR_INVALID,
 			"firmware variables: %s has %zu bytes after its attributes instead of one; next step: copy it from /sys/firmware/efi/efivars",
 			pcr_platform_files[PCR_PLATFORM_SECURE_BOOT], state.len);
+	set->empty_state = v->found[PCR_PLATFORM_SECURE_BOOT] && !state.len;
 	if (set->secure_boot != MEASURE_SB_FROM_EFIVARS)
 		return 0;
-	if (state.len)
-		set->secure_boot = state.data[0] == 1 ? MEASURE_SB_ON : MEASURE_SB_OFF;
-	else if (set->pk.len) /* captured without the SecureBoot variable */
-		set->secure_boot = MEASURE_SB_ON;
-	else
-		return err_set(err, ERR_INVALID,
-			"firmware variables: %s and PK are missing, so the Secure Boot state is unknown; next step: copy all five, or use --secureboot-disabled",
+	/* Whatever keys there are: nothing says that they are used. */
+	set->secure_boot = state.len && state.data[0] == 1 ? MEASURE_SB_ON : MEASURE_SB_OFF;
+	if (!state.len)
+		strbuf_addf(&set->paths.notes,
+			"%s is missing or empty: Secure Boot counts as off\n",
 			pcr_platform_files[PCR_PLATFORM_SECURE_BOOT]);
 	return 0;
 }

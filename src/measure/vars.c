@@ -189,9 +189,11 @@ enum pcr_platform_var measure_variable_of(const struct efi_logged_variable *v)
 }
 
 /* Take the first event of each variable, as the firmware measures each one once, and store it as an
- * efivarfs file. The log has no attributes, so the usual ones are added: 0x06 for SecureBoot, which
+ * efivarfs file. An empty variable is one without a file, except for SecureBoot, which is then measured
+ * as empty rather than as off. The log has no attributes, so the usual ones are added: 0x06 for SecureBoot, which
  * only firmware writes, and 0x27 for authenticated variables. */
-static int take_event(const struct eventlog_event *e, struct measure_vars *out, struct err *err)
+static int take_event(
+	const struct eventlog_event *e, struct measure_vars *out, bool *seen, struct err *err)
 {
 	uint8_t digest[SHA256_LEN], attributes[MEASURE_VARS_ATTRIBUTES] = {0x27};
 	struct efi_logged_variable v;
@@ -201,7 +203,10 @@ static int take_event(const struct eventlog_event *e, struct measure_vars *out, 
 		!efi_logged_variable(e->data, e->len, &v))
 		return 0;
 	i = measure_variable_of(&v);
-	if (i == PCR_PLATFORM_N_FILES || out->found[i] || v.len == 0)
+	if (i == PCR_PLATFORM_N_FILES)
+		return 0;
+	*seen = true;
+	if (out->found[i] || (v.len == 0 && i != PCR_PLATFORM_SECURE_BOOT))
 		return 0;
 	bytes_sha256(e->data, e->len, digest);
 	if (memcmp(digest, e->sha256, SHA256_LEN) != 0)
@@ -221,14 +226,15 @@ int measure_vars_from_log(const void *log, size_t len, struct measure_vars *out,
 {
 	struct eventlog_event e;
 	struct eventlog l;
+	bool seen = false;
 	int rc;
 
 	if (eventlog_open(log, len, &l, err) < 0)
 		return -1;
 	while ((rc = eventlog_next(&l, &e, err)) > 0)
-		if (take_event(&e, out, err) < 0)
+		if (take_event(&e, out, &seen, err) < 0)
 			return -1;
-	if (rc == 0 && !measure_vars_has_firmware(out))
+	if (rc == 0 && !seen)
 		return err_set(err, ERR_INVALID,
 			"the event log does not contain the firmware variables (EV_EFI_VARIABLE_DRIVER_CONFIG in PCR 7)");
 	return rc;

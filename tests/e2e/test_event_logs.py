@@ -120,3 +120,18 @@ def test_what_a_platform_measures_is_extracted_and_predicted(root, efivars, tmp_
     # No other firmware is this platform.
     usual = [*variables(efivars), separator(7), action(tcglog.CALLING), separator(4)] + after(root, efivars)
     assert verify(tmp_path, usual, *options).returncode == 1
+
+
+def test_a_log_of_empty_variables_is_compared_all_the_same(root, tmp_path):
+    """Firmware in setup mode: Secure Boot is off, whether SecureBoot is empty or a zero."""
+    pcrs = json.loads(run("all", "-r", root, "--secureboot-disabled").stdout)["pcrs"]
+    for state in (b"", b"\0"):
+        events = [variable("SecureBoot", state)] + [
+            variable(name, b"", tcglog.SECURITY if name.startswith("db") else tcglog.GLOBAL)
+            for name in ("PK", "KEK", "db", "dbx")] + [separator(7), separator(4)]
+        events += [application(e["hash"], "\\x.efi") for e in pcrs[0]["events"][2:]]
+        events += [variable("SbatLevel", b"sbat,1,2021030218\n", tcglog.SHIM_LOCK, tcglog.AUTHORITY)]
+        events += [tcglog.event(14, tcglog.IPL, b"m", bytes.fromhex(e["hash"])) for e in pcrs[1]["events"]]
+        done = verify(tmp_path, events, "-r", root)
+        assert done.returncode == 0 and "matches: Secure Boot off" in done.stdout, done
+        assert tcglog.registers(events)[7] in done.stdout

@@ -250,6 +250,7 @@ __attribute__((unused)) static void put_platform(
 
 	for (size_t i = 0; i < n; i++)
 		put_list(&lists, &owner, db[i]);
+	put_var(r, "SecureBoot" VAR_GLOBAL, "\1", 1);
 	put_var(r, "PK" VAR_GLOBAL, "pk", 2);
 	put_var(r, "KEK" VAR_GLOBAL, "kek", 3);
 	put_var(r, "db" VAR_SECURITY, lists.data, lists.len);

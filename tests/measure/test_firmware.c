@@ -219,6 +219,33 @@ Test(measure_firmware, each_form_of_a_log_is_a_file_that_predicts_it)
 	}
 }
 
+Test(measure_firmware, a_log_of_empty_variables_has_them_all)
+{
+	static const char *const names[] = {"SecureBoot", "PK", "KEK", "db", "dbx"};
+	cleanup_boot_vars struct measure_vars v = {.found = {false}};
+	cleanup_strbuf struct strbuf notes = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	strbuf_reset(&log);
+	log_begin(&log, log_two_banks, 2);
+	separator(7);
+	cr_expect_eq(measure_firmware_from_log(log.data, log.len, &v, &notes, &err), -1);
+	cr_expect(strstr(err.text, "does not contain the firmware variables"), "%s", err.text);
+	err_clear(&err);
+	strbuf_reset(&log);
+	log_begin(&log, log_two_banks, 2);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		variable(names[i], "");
+	separator(7);
+	separator(4);
+	program(false, DIGEST);
+	cr_assert_eq(
+		measure_firmware_from_log(log.data, log.len, &v, &notes, &err), 0, "%s", err.text);
+	cr_expect_str_eq(strbuf_str(&notes), "PCR 4: as usual\nPCR 7: as usual\n");
+	cr_expect_eq(v.text[PCR_PLATFORM_SECURE_BOOT].len, 4, "attributes, and no state");
+	cr_expect_not(v.found[PCR_PLATFORM_PK]);
+}
+
 /* ---- what a platform cannot have */
 
 static void from_log(const char *note)
@@ -411,7 +438,6 @@ Test(measure_firmware, a_platform_has_its_own_beginning_alone)
 
 	put_image(&fedora, &kernel);
 	put_platform(&vars, firmware_db, 2);
-	put_var(&vars, "SecureBoot" VAR_GLOBAL, "\1", 1);
 	put_var(&vars, "dbr" VAR_SECURITY, "r", 1);
 	put_events(&vars, files[BOOTING_TO], "");
 	c.efivars_fd = vars.fd;
@@ -442,7 +468,6 @@ Test(measure_firmware, programs_of_the_firmware_have_to_be_allowed)
 
 	put_image(&fedora, &kernel);
 	put_platform(&vars, firmware_db, 2);
-	put_var(&vars, "SecureBoot" VAR_GLOBAL, "\1", 1);
 	c.efivars_fd = vars.fd;
 	for (size_t i = 0; i < ARRAY_LEN(not_allowed); i++) {
 		put_events(&vars, files[OWN_PROGRAM], not_allowed[i]);

@@ -125,6 +125,25 @@ Test(measure_job, validation_that_is_off_is_asked_for_beside_the_variables)
 	model_platforms_fini(&p);
 }
 
+Test(measure_job, a_platform_whose_state_is_not_known_is_off)
+{
+	struct model_platforms p = {.n = 0};
+	cleanup_free char *file = NULL;
+
+	put_image(&fedora, &kernel);
+	put_platform(&vars, firmware_db, 2);
+	put_var(&vars, "SecureBoot" VAR_GLOBAL, "", 0);
+	add(&p, vars.fd, "empty", "SecureBoot is missing or empty");
+	file = rootfs_path(&vars, "SecureBoot" VAR_GLOBAL);
+	unlink(file);
+	add(&p, vars.fd, "missing", "SecureBoot is missing or empty");
+	put_var(&vars, "SecureBoot" VAR_GLOBAL, "\0", 1);
+	add(&p, vars.fd, "off", "Secure Boot is off on this platform");
+	for (size_t i = 0; i < p.n; i++)
+		cr_expect_eq(p.v[i].events.n, 0);
+	model_platforms_fini(&p);
+}
+
 static void put_text(const char *name, const char *content)
 {
 	struct strbuf b = STRBUF_INIT;
@@ -156,7 +175,6 @@ Test(measure_job, what_unusual_firmware_measures_is_the_platforms)
 	cr_expect_eq(p.v[1].events.n, 3);
 	cr_expect(model_platform_application(&p.v[1]) && !model_platform_any_kernel(&p.v[1]));
 	put_platform(&moks, firmware_db, 2);
-	put_var(&moks, "SecureBoot" VAR_GLOBAL, "\1", 1);
 	add(&p, moks.fd, "keys", NULL);
 	expect_ids(&p.v[2].events, 4, own, 3, "with keys");
 	cr_expect(model_platform_has(&p.v[2], 7));
