@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hex, base64, SHA-2. Each decoder (but bytes_from_hex_any) accepts exactly what its encoder writes: lower-case hex,
- * base64 with full padding (or none in the URL form) and zero trailing bits. So one value has one
- * text, and texts can be compared instead of values.
+ * Hex, base64, SHA-2. Each decoder (but bytes_from_hex_any) accepts exactly what its encoder
+ * writes: lower-case hex, base64 with full padding (or none in the URL form) and zero trailing
+ * bits. So one value has one text, and texts can be compared instead of values.
  */
 #include "config.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A table holds one entry per key. An entry is in exactly one of these places: a list of due keys
- * (FIFO; one for keys with a record, one for the others), waiting for a deadline in its own timer, or
- * neither (its operation is in flight, and only the backoff or a record is kept). An entry without any state is freed, so settled keys without a
- * resync cost nothing. A queue cannot be freed from inside `work`.
+ * (FIFO; one for keys with a record, one for the others), waiting for a deadline in its own timer,
+ * or neither (its operation is in flight, and only the backoff or a record is kept). An entry
+ * without any state is freed, so settled keys without a resync cost nothing. A queue cannot be
+ * freed from inside `work`.
  */
 #include "config.h"
 

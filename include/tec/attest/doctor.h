@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Check what an attestation of this machine needs: TPM, measured boot, the seal, attestation key,
- * clock, and each server. Prints one line per check, with a remedy if it failed. The TPM checks finish before
- * attest_doctor_start() returns. Nothing is created or changed.
+ * clock, and each server. Prints one line per check, with a remedy if it failed. The TPM checks
+ * finish before attest_doctor_start() returns. Nothing is created or changed.
  */
 #ifndef TEC_ATTEST_DOCTOR_H
 #define TEC_ATTEST_DOCTOR_H

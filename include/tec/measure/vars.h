@@ -37,8 +37,9 @@ int measure_vars_read_platform(int dir_fd, struct measure_vars *out, struct err 
 /* True if at least one variable of the kind was found. */
 bool measure_vars_has_firmware(const struct measure_vars *v);
 bool measure_vars_has_mok(const struct measure_vars *v);
-/* Read firmware variables from a log. An empty variable counts as missing, except SecureBoot; all may
- * be. ERR_INVALID: the log is damaged, contains no variables, or shows contents that differ from what was measured. */
+/* Read firmware variables from a log. An empty variable counts as missing, except SecureBoot; all
+ * may be. ERR_INVALID: the log is damaged, contains no variables, or shows contents that differ
+ * from what was measured. */
 int measure_vars_from_log(
 	const void *log, size_t len, struct measure_vars *out, struct err *err) MUST_CHECK;
 /* Compute the digest that identifies the platform (pcr/platform.h). */

@@ -3,8 +3,8 @@
  * The two messages that a node sends in Trustee's RCAR handshake (request, challenge, attestation,
  * response; protocol 0.4.0). They are read strictly, except that unknown members are ignored, and
  * written again from the values read: a server behind this one never receives a byte that was not
- * understood here, so differences between two parsers cannot be exploited. Texts that the other side hashes or compares keep every code
- * point.
+ * understood here, so differences between two parsers cannot be exploited. Texts that the other
+ * side hashes or compares keep every code point.
  *
  * A message owns the JSON it was read from, and everything else borrows from it: call *_fini in the
  * same turn of the loop. Fails with ERR_INVALID, a message that a node may receive, and a flaw.

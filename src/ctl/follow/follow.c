@@ -492,7 +492,8 @@ enum caches_peer ctl_follow_peer(const struct ctl_follow_peer_view *v, enum cach
 	return was == CACHES_PEER_DECIDES ? CACHES_PEER_UNKNOWN : was;
 }
 
-/* The cluster here whose peer must be read; NULL: it has none, or it follows. Only Self and Frozen have a peer: Following has a source, Retired decides nothing. */
+/* The cluster here whose peer must be read; NULL: it has none, or it follows. Only Self and Frozen
+ * have a peer: Following has a source, Retired decides nothing. */
 static const struct model_cluster *peer_of(const struct ctl_follow *f)
 {
 	const struct model_cluster *c = caches_cluster(f->env->caches);
@@ -504,7 +505,8 @@ static const struct model_cluster *peer_of(const struct ctl_follow *f)
 		       : NULL;
 }
 
-/* The cluster of the peer, if it can be read now. The UID must be that of the peer: at the same address another cluster may exist now. */
+/* The cluster of the peer, if it can be read now. The UID must be that of the peer: at the same
+ * address another cluster may exist now. */
 static const struct model_cluster *peer_read(const struct ctl_follow *f)
 {
 	const struct model_cluster *here = peer_of(f), *there;
@@ -549,7 +551,8 @@ static void post(struct ctl_follow *f, const char *reason, const char *message)
 		"Decide", "%s", message);
 }
 
-/* Post an Event about a problem, once an hour. While the connection is being established, an unknown peer is not worth an Event yet. */
+/* Post an Event about a problem, once an hour. While the connection is being established, an
+ * unknown peer is not worth an Event yet. */
 static void peer_tell(struct ctl_follow *f)
 {
 	const struct model_cluster *here = peer_of(f);
