@@ -1276,7 +1276,7 @@ const char *ctl_trustee_why(
 
 	strbuf_reset(out);
 	for (i = 0; kbs_sync_target(sync, i, &t); i++) {
-		if (t.state == KBS_TARGET_IN_SYNC)
+		if (t.state == KBS_TARGET_IN_SYNC && !t.error)
 			continue;
 		/* A text (delivery by volumes) is complete; an error is a fragment that gets its
 		 * context here. */

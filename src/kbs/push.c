@@ -57,6 +57,9 @@
 #define LIST_MAX      (4u * 1024 * 1024) /* of the list of resources: 70,000 Machines */
 #define AGAIN_MS      1000u              /* delay after a failed read of the check or the record */
 #define LOSSES_MAX    10u                /* failed reads in a row that end the check */
+#define UNSTORED                                                                                                   \
+	"it could not store a key (PluginInternalError): its storage of resources is full or damaged. Repair it, " \
+	"and everything is sent again"
 
 #define KBS_IDENTITY_PREFIX "ak."
 
@@ -84,6 +87,7 @@ struct push_request {
 	bool releases;       /* its sentinel belongs to no cluster */
 	bool empties_shared; /* trusted_aks is emptied */
 	/* About a resource: */
+	bool unstored; /* Trustee could not store it: counts in n_unstored */
 	struct backoff backoff;
 	struct timer retry;
 };
@@ -165,6 +169,9 @@ struct kbs_push {
 	struct push_requests waiting;   /* failed, until their timer */
 	struct push_requests due[2];    /* ready for another try: deliveries, revocations */
 	unsigned n_resources;           /* requests about resources in flight */
+	unsigned n_unstored;            /* keys that Trustee could not store, in any of the lists */
+	bool suspect;                   /* several could not be stored, and none since then */
+	bool damaged;                   /* what is stored may not be there any more */
 	unsigned allowed;               /* their current limit, at most conf.window */
 	/* Repeating. What was revoked early in our term becomes due when the last requests of an
 	 * earlier leader must have arrived; what conf.each_revoked names becomes due when a
@@ -203,7 +210,7 @@ static bool is_bad(enum kbs_target_state state)
 static void set_state(struct kbs_push *p, enum kbs_target_state state)
 {
 	if (state == KBS_TARGET_POPULATING || state == KBS_TARGET_IN_SYNC)
-		p->error[0] = '\0';
+		(void)snprintf(p->error, sizeof(p->error), "%s", p->n_unstored ? UNSTORED : "");
 	if (p->state != state) {
 		assert(!is_bad(p->state) || state == KBS_TARGET_PROBING ||
 			state == KBS_TARGET_UNREACHABLE);
@@ -351,6 +358,19 @@ static void note_write(struct kbs_push *p)
 	p->alone = false;
 }
 
+/* Note whether Trustee could not store a key. The first one is reported. */
+static void set_unstored(struct push_request *f, bool unstored)
+{
+	struct kbs_push *p = f->p;
+
+	if (f->unstored == unstored)
+		return;
+	f->unstored = unstored;
+	p->n_unstored += unstored ? 1u : -1u;
+	if (p->n_unstored == unstored && !is_bad(p->state))
+		set_state(p, p->state);
+}
+
 /* Owned by the list it is in; freed by finish_confirmed() or finish_unknown(). */
 static struct push_request *request_new(struct kbs_push *p)
 {
@@ -365,6 +385,7 @@ static struct push_request *request_new(struct kbs_push *p)
 /* The items were finished before: their in-flight bits are cleared. */
 static void request_free(struct push_request *f)
 {
+	set_unstored(f, false);
 	TAILQ_REMOVE(f->list, f, link);
 	timer_fini(&f->retry);
 	free(f->item);
@@ -521,6 +542,7 @@ static void fail(struct kbs_push *p, uint64_t *since_ms, const struct err *err)
 				 : away_for(since_ms);
 
 	p->failed = true;
+	p->suspect = p->suspect || p->n_unstored;
 	cancel_all(p);
 	if (!refused && why.retry_after_ms > after)
 		after = why.retry_after_ms > SAID_MAX_MS ? SAID_MAX_MS : why.retry_after_ms;
@@ -871,6 +893,17 @@ static bool is_ours(struct kbs_push *p, struct json_object *o)
 	return p->clean && has_sum(o, &p->stored_sum);
 }
 
+/* Everything is sent again anyway. */
+static void forgive(struct kbs_push *p)
+{
+	struct push_requests *all[] = {&p->in_flight, &p->waiting, &p->due[0], &p->due[1]};
+	struct push_request *f;
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		TAILQ_FOREACH (f, all[i], link)
+			set_unstored(f, false);
+}
+
 /* Discard all confirmations of this store. sentinel: the stored one; NULL: the store was lost. */
 static void start_over(struct kbs_push *p, struct json_object *sentinel)
 {
@@ -887,10 +920,12 @@ static void start_over(struct kbs_push *p, struct json_object *sentinel)
 	p->shared_mode = p->sync->policies.shared;
 	p->policy_attestation = p->policy_resource = NULL;
 	p->known = true; /* each entry is unknown from here on */
+	p->suspect = p->damaged = false;
 	p->check_due = p->conf.read_back;
 	/* Answers to requests sent before the loss say nothing about the new store. */
 	TAILQ_FOREACH (f, &p->in_flight, link)
 		f->stale = true;
+	forgive(p);
 	kbs_sync_assume(p->sync, p->t, false);
 	p->past_due = p->conf.each_revoked != NULL; /* may be an older, restored store */
 	set_state(p, KBS_TARGET_POPULATING);
@@ -956,6 +991,10 @@ static void judge(struct kbs_push *p, struct json_object *o)
 		return;
 	}
 	p->wrote = p->wrote && !p->alone;
+	if (p->damaged) {
+		p->known = false;
+		return;
+	}
 	/* All confirmations are still valid: nothing to send. */
 	if (is_ours(p, o))
 		return;
@@ -1054,12 +1093,21 @@ static void on_probe_due(void *arg)
 
 /* ---- keys */
 
+/* Trustee's storage of resources is full or damaged. LocalJson damages its file when keys arrive at the
+ * same time, so from now on they are sent one by one. */
+static void could_not_store(struct push_request *f)
+{
+	f->p->conf.window = f->p->allowed = 1;
+	set_unstored(f, true);
+}
+
 /* Both a put and a delete end here; the entry's state decides what was confirmed. */
 static void on_key(void *arg, const struct err *err, const struct kbs_answer *answer)
 {
 	struct push_request *f = arg;
 	struct kbs_push *p = f->p;
-	struct kbs_entry *e = f->n ? f->item->e : NULL;
+	struct kbs_entry *e = f->n ? f->item->e : NULL; /* NULL: a repeated revocation */
+	bool delivers = e && !f->item->revoke;
 
 	p->n_resources--;
 	p->n_repeated -= f->n_repeats > 0;
@@ -1067,6 +1115,8 @@ static void on_key(void *arg, const struct err *err, const struct kbs_answer *an
 		serial_failed(p, f, "repeated revocation", err);
 		return;
 	}
+	if (err_is_set(err) && delivers && str_eq(answer->type, "PluginInternalError"))
+		could_not_store(f);
 	if (err_is_set(err) && is_away(p, err, !f->backoff.ms)) {
 		fail(p, &p->refusing_ms, err);
 		return;
@@ -1078,6 +1128,9 @@ static void on_key(void *arg, const struct err *err, const struct kbs_answer *an
 		wake(p);
 		return;
 	}
+	/* Its storage was repaired, or replaced by an empty one: the sentinel is stored elsewhere. */
+	if (delivers && (f->unstored || p->suspect))
+		p->damaged = p->probe_wanted = p->hold = true;
 	p->refusing_ms = 0;
 	succeeded(p);
 	finish_confirmed(f);

@@ -59,6 +59,7 @@ struct fake_kbs {
 	struct fake_kbs_request *log;
 	const char *forgets[4]; /* static */
 	bool lists;
+	const char *cannot_store;
 	size_t n_log, cap_log, in_flight, most_in_flight, n_transports;
 	size_t max_body;
 	uint32_t latency_ms;
@@ -136,6 +137,15 @@ void fake_kbs_lose_store(struct fake_kbs *k)
 	TABLE_EACH (i, link, &k->items)
 		item_free(k, i);
 	table_fini(&k->items);
+}
+
+void fake_kbs_lose_resources(struct fake_kbs *k)
+{
+	struct item *i;
+
+	TABLE_EACH (i, link, &k->items)
+		if (i->kind == RESOURCE)
+			item_free(k, i);
 }
 
 const char *fake_kbs_resource(const struct fake_kbs *k, const char *path)
@@ -225,7 +235,8 @@ static void serve_resource(
 	struct item *i = find(k, RESOURCE, path);
 	bool deletes = str_eq(req->method, "DELETE");
 
-	if (!path_ok(path) || (deletes && !i)) {
+	if (!path_ok(path) || (deletes && !i) ||
+		(!deletes && k->cannot_store && strstr(path, k->cannot_store))) {
 		answer(c, 401, "PluginInternalError", NULL);
 		return;
 	}
@@ -683,6 +694,11 @@ void fake_kbs_forgets(struct fake_kbs *k, const char *name)
 		i++;
 	cr_assert_lt(i, ARRAY_LEN(k->forgets));
 	k->forgets[i] = name;
+}
+
+void fake_kbs_cannot_store(struct fake_kbs *k, const char *part)
+{
+	k->cannot_store = part;
 }
 
 void fake_kbs_lists(struct fake_kbs *k, bool lists)

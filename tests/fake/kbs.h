@@ -75,6 +75,10 @@ void fake_kbs_put_value(struct fake_kbs *k, const char *name, const char *json);
 void fake_kbs_put_resource(struct fake_kbs *k, const char *path, const char *text);
 /* The next write of this name is acknowledged and lost. Static. */
 void fake_kbs_forgets(struct fake_kbs *k, const char *name);
+/* No resource whose path contains part can be stored; NULL: all can. Static. */
+void fake_kbs_cannot_store(struct fake_kbs *k, const char *part);
+/* The resources are gone; policies and values stay, which are stored elsewhere. */
+void fake_kbs_lose_resources(struct fake_kbs *k);
 /* GET of all resources answers with their paths; otherwise it is refused, as by older servers. */
 void fake_kbs_lists(struct fake_kbs *k, bool lists);
 /* Every answer comes this much later; what is requested is done at once. 0: next turn. */

@@ -248,3 +248,67 @@ Test(kbs_push_faults, a_message_that_is_too_large_is_halved_until_it_fits)
 	cr_assert_eq(fake_kbs_values(kbs), (size_t)502);
 	cr_assert_lt(fake_kbs_requests(kbs), (size_t)40);
 }
+
+/* As LocalJson does when its file is damaged, and later replaced by an empty one. */
+Test(kbs_push_faults, keys_of_a_damaged_storage_are_sent_again_when_it_is_repaired)
+{
+	conf.window = 32;
+	in_step();
+	fake_kbs_cannot_store(kbs, "default");
+	declare(KBS_RESOURCE, KEY("three"), "{\"key\":\"3\"}");
+	run(5000);
+	cr_assert_eq(push_status().state, KBS_TARGET_IN_SYNC);
+	cr_assert(push_status().error && strstr(push_status().error, "full or damaged"), "%s",
+		push_status().error);
+	store_lost = true;
+	fake_kbs_lose_resources(kbs);
+	fake_kbs_cannot_store(kbs, NULL);
+	fake_kbs_forget(kbs);
+	run(60000);
+	store_lost = false;
+	assert_in_step("repaired");
+	cr_assert_null(push_status().error);
+	cr_assert_eq(fake_kbs_most_in_flight(kbs), 1, "one by one");
+	fake_kbs_forget(kbs);
+	run(PROBE_MS + 1000);
+	cr_assert_leq(fake_kbs_requests(kbs), (size_t)1, "only the probe");
+}
+
+Test(kbs_push_faults, a_damaged_storage_is_asked_ever_more_rarely_and_filled_when_it_is_repaired)
+{
+	static const char *const names[] = {
+		KEY("3"), KEY("4"), KEY("5"), KEY("6"), KEY("7"), KEY("8")};
+
+	in_step();
+	fake_kbs_cannot_store(kbs, "default");
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		declare(KBS_RESOURCE, names[i], "{\"key\":\"k\"}");
+	store_lost = true;
+	run(3600000);
+	cr_assert_eq(push_status().state, KBS_TARGET_UNREACHABLE);
+	cr_assert_lt(fake_kbs_requests(kbs), (size_t)(3600 / 24 + 10) * 16);
+	fake_kbs_lose_resources(kbs);
+	fake_kbs_cannot_store(kbs, NULL);
+	run(60000);
+	store_lost = false;
+	assert_in_step("repaired");
+}
+
+Test(kbs_push_faults, a_name_that_can_never_be_stored_makes_nothing_be_sent_again)
+{
+	in_step();
+	fake_kbs_cannot_store(kbs, "poison");
+	declare(KBS_RESOURCE, KEY("poison"), "{\"key\":\"p\"}");
+	run(60000);
+	fake_kbs_forget(kbs);
+	declare(KBS_RESOURCE, KEY("three"), "{\"key\":\"3\"}");
+	run(3600000);
+	cr_assert_str_eq(fake_kbs_resource(kbs, KEY("three")), "{\"key\":\"3\"}");
+	cr_assert_eq(fake_kbs_count(kbs, "POST", "/resource/" KEY("one")), 0);
+	cr_assert_eq(observed(KBS_RESOURCE, KEY("one")), KBS_OBSERVED_PRESENT);
+	cr_assert(strstr(push_status().error, "full or damaged"));
+	fake_kbs_cannot_store(kbs, NULL);
+	revoke(KBS_RESOURCE, KEY("poison"));
+	run(60000);
+	assert_in_step("without it");
+}

@@ -33,6 +33,10 @@
  * two requests. Each sentinel replaces only one that was read just before: a store that was lost
  * between two requests without a failed connection is populated again, and receives no key earlier.
  *
+ * A key that Trustee could not store (PluginInternalError) is a sign of a full or damaged storage: keys
+ * are then sent one by one, and when it could be stored, everything is sent again, because keys that
+ * were confirmed may be gone.
+ *
  * A failed request is sent again alone: after 0.1-0.5 s with jitter if there was no answer, and
  * with a delay that doubles per key up to 30 s if Trustee answers but does not accept it. The
  * window halves when an answer is lost and grows by one with each answer, and a probe first checks
