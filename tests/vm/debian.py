@@ -22,11 +22,13 @@ SOURCES = [f"deb http://deb.debian.org/{line} main" for line in (
     "debian bookworm", "debian bookworm-updates", "debian-security bookworm-security")]
 PACKAGES = ("initramfs-tools busybox cryptsetup-initramfs clevis-initramfs clevis-luks zstd e2fsprogs kmod udev "
             "libtss2-tcti-device0").split()
-HOOKS = {"etc/initramfs-tools/tec-node": "hooks/tec-node",
-         "etc/initramfs-tools/local-top/tec-node": "scripts/local-top/tec-node",
-         "etc/initramfs-tools/local-bottom/tec-node": "scripts/local-bottom/tec-node",
-         "tests/vm/initramfs/hook": "hooks/tec-vm",
-         "tests/vm/initramfs/first-boot": "scripts/init-premount/tec-vm"}
+HOOKS = {"etc/initramfs-tools/tec-node": ["hooks/tec-node"],
+         "etc/initramfs-tools/tec-node-seal": [f"scripts/{stage}/tec-node-seal" for stage in (
+             "local-premount", "local-bottom", "init-bottom", "panic")],
+         "etc/initramfs-tools/local-top/tec-node": ["scripts/local-top/tec-node"],
+         "etc/initramfs-tools/local-bottom/tec-node": ["scripts/local-bottom/tec-node"],
+         "tests/vm/initramfs/hook": ["hooks/tec-vm"],
+         "tests/vm/initramfs/first-boot": ["scripts/init-premount/tec-vm"]}
 CONF = "MODULES=list\nCOMPRESS=zstd\nCOMPRESSLEVEL=9\nBUSYBOX=y\n"
 
 
@@ -112,13 +114,16 @@ class Debian:
         for name in tecnode.PINS:
             if not os.path.lexists(self.path(f"usr/bin/{name}")):
                 os.symlink("tec-node", self.path(f"usr/bin/{name}"))
-        for source, target in HOOKS.items():
-            to = self.path(f"usr/share/initramfs-tools/{target}")
-            os.makedirs(os.path.dirname(to), exist_ok=True)
-            shutil.copy2(os.path.join(TOP, source), to)
+        for source, targets in HOOKS.items():
+            for target in targets:
+                to = self.path(f"usr/share/initramfs-tools/{target}")
+                os.makedirs(os.path.dirname(to), exist_ok=True)
+                shutil.copy2(os.path.join(TOP, source), to)
         os.makedirs(self.path("usr/lib/tec-vm"), exist_ok=True)
         shutil.copy2(shutil.which("busybox"), self.path("usr/lib/tec-vm/busybox"))
         shutil.copy2(os.path.join(HERE, "initramfs", "init"), self.path("usr/lib/tec-vm/init"))
+        with open(self.path("etc/tec-node.conf"), "w", encoding="ascii") as f:
+            f.write("seal = true\n")
         with open(self.path("etc/initramfs-tools/conf.d/tec-vm"), "w", encoding="ascii") as f:
             f.write(CONF)
         with open(self.path("etc/crypttab"), "w", encoding="ascii") as f:

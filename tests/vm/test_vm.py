@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A machine with a TPM encrypts its disk, boots again and opens it, also at the operator that took over from the one that it
-registered at; what booted something else, or belongs to a Machine that is gone, does not. One machine, five boots, in this
-order; both operators are the one process of --standalone."""
+"""A machine with a TPM encrypts its disk, boots again, opens it and seals the boot, also at the operator that took over from the
+one that it registered at; what booted something else, or belongs to a Machine that is gone, does not. Without its disk it opens
+a shell, sealed. One machine, six boots, in this order; both operators are the one process of --standalone."""
 
+import hashlib
 import json
 import os
 import time
@@ -20,6 +21,7 @@ from test_standalone import NS, Standalone
 
 PROMPT = "Please unlock disk root"
 TYPED = "typed by a person"
+SEALED = hashlib.sha256(bytes(32) + hashlib.sha256(b"tec-node:sealed:-").digest()).hexdigest().upper()
 
 
 def say(text):
@@ -113,6 +115,7 @@ def test_an_empty_disk_is_encrypted_and_opens_at_the_next_boot(boots):
     g.until("@@ root made=")
     say("second boot: the file on the disk")
     g.until("kernel=")
+    assert f" pcr15={SEALED} " in g.seen, "the root file system runs without the seal"
     boots.uuid = boots.machines()[0]["metadata"]["name"].removeprefix("machine-")
     assert "Unlocked /dev/disk/by-partlabel/root with clevis" in g.seen or "cryptsetup: root: set up successfully" in g.seen
     assert len(boots.machines()) == 1
@@ -164,4 +167,17 @@ def test_a_machine_that_was_deleted_gets_nothing_but_its_prompt_works(boots):
     assert "left= " in said, f"the pin goes on after the boot: {said}"
     say("a person's passphrase opened it")
     g.type("poweroff")
+    g.ended()
+
+
+def test_a_shell_without_the_disk_is_sealed(boots):
+    g = boots.guest
+    g.disks = boots.disks[:1]
+    g.start()
+    g.until("Dropping to a shell", "Gave up waiting for root")
+    g.until("(initramfs)")
+    say("no disk: a shell")
+    g.type("cat /sys/class/tpm/tpm0/pcr-sha256/15")
+    assert g.until(SEALED, "0" * 64, seconds=60) == SEALED
+    g.type("poweroff -f")
     g.ended()
