@@ -27,12 +27,12 @@ enum loader_type {
 /*
  * Secure Boot on: shim's lock protocol measures what GRUB asks it to verify. Debian's 2.06 asks
  * twice per kernel (the file open verifier, then linuxefi); Debian's 2.12 and Red Hat's GRUB ask
- * once. Off: GRUB does not use the protocol. With Secure Boot off, systemd-stub 254 and 257 have
- * the firmware load the embedded kernel; 252 and 262 do not.
+ * once. Off: GRUB does not use the protocol. With Secure Boot off, systemd-stub 252, 254 and 257
+ * have the firmware load the embedded kernel; 262 does not.
  */
 static const struct measure_loader loaders[] = {
 	[UKI] = {"a UKI, which holds its kernel", true, {0, -1}, {0, -1}},
-	[UKI_LOADS] = {"a UKI of systemd 254 to 257", true, {0, -1}, {1, -1}},
+	[UKI_LOADS] = {"a UKI of systemd 252 to 257", true, {0, -1}, {1, -1}},
 	[UKI_OTHER] = {"a UKI of unknown version", true, {0, 1, -1}, {0, 1, -1}},
 	[SYSTEMD_BOOT] = {"systemd-boot", false, {1, -1}, {1, -1}},
 	[GRUB_TWICE] = {"GRUB 2.06 of Debian or Ubuntu", false, {2, -1}, {0, -1}},
@@ -118,9 +118,7 @@ const struct measure_loader *measure_loader_of(const struct pe *second, bool is_
 	if (is_uki || pe_section_find(second, ".linux", &len)) {
 		unsigned v = measure_stub_version(second);
 
-		return &loaders[v == 252 || v == 262   ? UKI
-				: v >= 254 && v <= 257 ? UKI_LOADS
-						       : UKI_OTHER];
+		return &loaders[v == 262 ? UKI : v >= 252 && v <= 257 ? UKI_LOADS : UKI_OTHER];
 	}
 	if (pe_section_find(second, ".sdmagic", &len))
 		return &loaders[SYSTEMD_BOOT];

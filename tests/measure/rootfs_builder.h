@@ -164,6 +164,47 @@ __attribute__((unused)) static void rootfs_put_binary(const struct rootfs *r, co
 	strbuf_fini(&out);
 }
 
+struct uki {
+	const char *stub; /* version; NULL: no .sdmagic */
+	const char *signer, *issuer, *signer2;
+};
+
+/* A UKI with an unsigned kernel inside. */
+__attribute__((unused)) static void rootfs_put_uki(
+	const struct rootfs *r, const char *path, const struct uki *u)
+{
+	struct pe_build s = PE_BUILD_INIT;
+	struct strbuf inner = STRBUF_INIT, out = STRBUF_INIT;
+	cleanup_free char *magic =
+		xasprintf("#### LoaderInfo: systemd-stub %s ####", u->stub ? u->stub : "none");
+	struct authenticode_digests d;
+	struct err err = ERR_INIT;
+	struct pe pe;
+
+	build_binary(&(struct binary){.fill = "inner"}, &inner, NULL);
+	if (u->stub) {
+		s.section[s.n_sections].name = ".sdmagic";
+		s.section[s.n_sections].data = magic;
+		s.section[s.n_sections++].len = strlen(magic) + 1;
+	}
+	s.section[s.n_sections].name = ".osrel";
+	s.section[s.n_sections].data = path;
+	s.section[s.n_sections++].len = strlen(path);
+	s.section[s.n_sections].name = ".linux";
+	s.section[s.n_sections].data = inner.data;
+	s.section[s.n_sections++].len = inner.len;
+	pe_build(&s, &out);
+	cr_assert_eq(pe_parse(out.data, out.len, &pe, &err), 0, "%s", err.text);
+	cr_assert_eq(authenticode_digest(&pe, NULL, NULL, &d, &err), 0, "%s", err.text);
+	if (u->signer)
+		sign_binary(&s, &out, d.as_signed, u->signer, u->issuer, false);
+	if (u->signer2)
+		sign_binary(&s, &out, d.as_signed, u->signer2, u->signer2, false);
+	rootfs_put(r, path, &out);
+	strbuf_fini(&inner);
+	strbuf_fini(&out);
+}
+
 /* ---- lists of certificates */
 
 static void put_le32(struct strbuf *b, uint32_t v)

@@ -65,6 +65,35 @@ Test(measure_predict, each_loader_measures_the_kernel_its_own_number_of_times)
 	}
 }
 
+/* As shim's second stage with Secure Boot off; tests/data/boot has boots of these from the firmware. */
+Test(measure_predict, a_stub_may_have_the_firmware_load_its_kernel)
+{
+	static const struct {
+		const char *stub;
+		size_t off;
+	} cases[] = {
+		{"252.39-1~deb12u2", 2}, {"253", 2}, {"254.26", 2}, {"257.13", 2}, {"262.1", 1}};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct measure_conf c = conf();
+		struct measure_variants v;
+
+		put_image(&fedora, NULL);
+		rootfs_put_uki(
+			&root, GRUB_X64, &(struct uki){cases[i].stub, "s", "Vendor CA", NULL});
+		c.secure_boot = MEASURE_SB_OFF;
+		v = predict(&c);
+		cr_expect_eq(
+			count_id(&v.v[0].events, PCR4_GRUB), cases[i].off, "%s", cases[i].stub);
+		measure_variants_fini(&v);
+		c.secure_boot = MEASURE_SB_ON;
+		c.vouched = true;
+		v = predict(&c);
+		cr_expect_eq(count_id(&v.v[0].events, PCR4_GRUB), 1, "%s", cases[i].stub);
+		measure_variants_fini(&v);
+	}
+}
+
 Test(measure_predict, registers_4_and_14_without_firmware_variables)
 {
 	struct measure_conf c = conf();
