@@ -520,14 +520,14 @@ static void cancel_all(struct kbs_push *p)
 	p->serial = false;
 }
 
-/* The wait before the next probe: a quarter of the time since the trouble began. A wait that doubles
- * is as long as that time, so over a line that loses most requests little would be sent. */
-static uint32_t away_for(uint64_t *since_ms)
+/* The wait before the next probe: as long as the trouble has lasted, so that it doubles. A quarter of
+ * that if there was no answer: over a line that loses most requests, little would be sent. */
+static uint32_t away_for(uint64_t *since_ms, bool lost)
 {
 	uint64_t now = clock_boot_ms(), ms;
 
 	*since_ms = *since_ms ? *since_ms : now;
-	ms = (now - *since_ms) / 4;
+	ms = (now - *since_ms) / (lost ? 4 : 1);
 	ms = ms < AWAY_MIN_MS ? AWAY_MIN_MS : ms > SAID_MAX_MS ? SAID_MAX_MS : ms;
 	return (uint32_t)backoff_spread(ms - ms / 5, ms);
 }
@@ -539,7 +539,7 @@ static void fail(struct kbs_push *p, uint64_t *since_ms, const struct err *err)
 	const struct err why = *err; /* err may belong to a request that is freed here */
 	bool refused = is_refused(&why);
 	uint32_t after = refused ? (why.kind == ERR_DENIED ? p->conf.denied_ms : p->conf.refused_ms)
-				 : away_for(since_ms);
+				 : away_for(since_ms, is_lost(&why));
 
 	p->failed = true;
 	p->suspect = p->suspect || p->n_unstored;

@@ -41,9 +41,9 @@
  * with a delay that doubles per key up to 30 s if Trustee answers but does not accept it. The
  * window halves when an answer is lost and grows by one with each answer, and a probe first checks
  * that the store is still the same. After five failures in a row Trustee counts as unreachable:
- * everything in flight is pending again, and one probe is sent after 0.2-30 s with jitter, a
- * quarter of the time for which no probe was answered or nothing was accepted. A request whose
- * answer was lost confirms nothing. Answers are recorded in kbs_sync, which calls its listeners.
+ * everything in flight is pending again, and one probe is sent after 0.2-30 s with jitter: the time
+ * for which nothing was accepted, or a quarter of the time without an answer. A request whose answer
+ * was lost confirms nothing. Answers are recorded in kbs_sync, which calls its listeners.
  */
 #ifndef TEC_KBS_PUSH_H
 #define TEC_KBS_PUSH_H
