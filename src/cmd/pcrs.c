@@ -261,8 +261,8 @@ static void run_fetch(const struct pcrs_options *o, int into_fd, struct httpc_tl
 	struct httpc *http;
 
 	for (size_t i = 0; i < MEASURE_N_NEEDS; i++)
-		needs[i] = (struct oci_need){
-			measure_needs[i].dir, measure_needs[i].depth, measure_needs[i].name};
+		needs[i] = (struct oci_need){measure_needs[i].dir, measure_needs[i].depth,
+			measure_needs[i].name, measure_needs[i].ending};
 	r->loop = loop_new();
 	http = httpc_new(r->loop);
 	(void)oci_image_fetch(r->loop, http, &ops, &conf, &spec, &auth, auth != NULL, on_image, r);

@@ -228,11 +228,18 @@ static void find_for_updates(struct measure_set *set, const struct measure_trust
 	set->n_updates = n;
 }
 
-/* The firmware checks only shim; shim checks everything after it. */
+/* The firmware checks only shim; shim checks everything after it. Without shim the firmware checks
+ * everything, also for systemd-boot. */
 int measure_authority_find_all(struct measure_set *set, struct err *err)
 {
 	const struct measure_trust firmware = firmware_trust(set), shim = shim_trust(set);
 
+	if (set->no_shim)
+		return set->sd_boot.path && find_authority(&set->sd_boot, &firmware,
+						    &set->sd_boot.authority, err) < 0
+			       ? -1
+			       : find_authority(
+					 &set->second, &firmware, &set->second.authority, err);
 	if (find_authority(&set->shim, &firmware, &set->shim.authority, err) < 0)
 		return -1;
 	if (set->validation_off)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Find kernels and boot loaders in the layouts of bootupd (usr/lib/bootupd/updates, and usr/lib/efi
- * since Fedora CoreOS 44). The choice does not depend on the order in which a directory lists its
+ * since Fedora CoreOS 44). An image without shim has a UKI where bootc looks for it: beside the
+ * kernel's modules, or in boot/EFI/Linux. The choice does not depend on the order in which a directory lists its
  * names. Directories are entered, links to directories are not; depth and count are bounded.
  */
 #include "config.h"
@@ -27,18 +28,21 @@
 
 /* walk_dir() enters DEPTH_MAX + 1 levels, and then the vendor's directory. */
 const struct measure_need measure_needs[MEASURE_N_NEEDS] = {
-	[MEASURE_NEED_KERNELS] = {"usr/lib/modules", 2, KERNEL},
-	[MEASURE_NEED_EFI] = {"usr/lib/efi", DEPTH_MAX + 2, NULL},
-	[MEASURE_NEED_BOOTUPD] = {"usr/lib/bootupd/updates", DEPTH_MAX + 2, NULL},
-	[MEASURE_NEED_UPDATES] = {"usr/libexec/fwupd/efi", 1, NULL},
+	[MEASURE_NEED_KERNELS] = {"usr/lib/modules", 2, KERNEL, ".efi"},
+	[MEASURE_NEED_EFI] = {"usr/lib/efi", DEPTH_MAX + 2, NULL, NULL},
+	[MEASURE_NEED_BOOTUPD] = {"usr/lib/bootupd/updates", DEPTH_MAX + 2, NULL, NULL},
+	[MEASURE_NEED_UPDATES] = {"usr/libexec/fwupd/efi", 1, NULL, NULL},
+	[MEASURE_NEED_UKIS] = {"boot/EFI/Linux", 1, NULL, ".efi"},
+	[MEASURE_NEED_SD_BOOT] = {"usr/lib/systemd/boot/efi", 1, NULL, NULL},
 };
 
 static const struct {
 	enum pe_machine machine;
-	const char *shim, *second, *update;
+	const char *shim, *second, *update, *sd_boot;
 } names[] = {
-	{PE_MACHINE_X64, "shimx64.efi", "grubx64.efi", "fwupdx64.efi"},
-	{PE_MACHINE_AARCH64, "shimaa64.efi", "grubaa64.efi", "fwupdaa64.efi"},
+	{PE_MACHINE_X64, "shimx64.efi", "grubx64.efi", "fwupdx64.efi", "systemd-bootx64.efi"},
+	{PE_MACHINE_AARCH64, "shimaa64.efi", "grubaa64.efi", "fwupdaa64.efi",
+		"systemd-bootaa64.efi"},
 };
 
 static bool is_digit(char c)
@@ -308,6 +312,7 @@ static int find_in(
 {
 	if (walk_dir(w, top, "", 0) < 0)
 		return -1;
+	p->has_loaders = w->n_found > 0;
 	if (!w->n_found)
 		return err_set(w->err, ERR_NOT_FOUND,
 			"no EFI/*/shimx64.efi or shimaa64.efi below %s; next step: specify the root of a bootable image",
@@ -365,8 +370,72 @@ int measure_find_updates(int root_fd, struct measure_paths *p, struct err *err)
 	return 0;
 }
 
+/* ---- without shim */
+
+/* Append the UKIs of a directory; by name they are sorted newest first. */
+static int add_ukis(struct walk *w, const char *dir, struct measure_list *out)
+{
+	cleanup_list struct measure_list dirs = {NULL, 0}, files = {NULL, 0};
+
+	if (read_dir(w, dir, &dirs, &files) < 0)
+		return -1;
+	if (files.n)
+		qsort(files.v, files.n, sizeof(*files.v), newest_first);
+	for (size_t i = 0; i < files.n; i++)
+		if (str_ends(files.v[i], ".efi"))
+			list_push(out, xasprintf("%s/%s", dir, files.v[i]));
+	return 0;
+}
+
+int measure_find_uki(int root_fd, struct measure_paths *p, struct err *err)
+{
+	struct walk w = {.root_fd = root_fd, .err = err};
+	cleanup_list struct measure_list versions = {NULL, 0}, ignored = {NULL, 0},
+					 found = {NULL, 0};
+
+	if (read_dir(&w, measure_needs[MEASURE_NEED_KERNELS].dir, &versions, &ignored) < 0)
+		return -1;
+	if (versions.n)
+		qsort(versions.v, versions.n, sizeof(*versions.v), newest_first);
+	for (size_t i = 0; i < versions.n; i++) {
+		cleanup_free char *dir =
+			xasprintf("%s/%s", measure_needs[MEASURE_NEED_KERNELS].dir, versions.v[i]);
+
+		if (add_ukis(&w, dir, &found) < 0)
+			return -1;
+	}
+	if (add_ukis(&w, measure_needs[MEASURE_NEED_UKIS].dir, &found) < 0)
+		return -1;
+	for (size_t i = 1; i < found.n; i++)
+		strbuf_addf(&p->notes, "also found, not used: %s\n", log_esc(found.v[i]));
+	if (found.n)
+		p->second = xstrdup(found.v[0]);
+	return 0;
+}
+
+int measure_find_sd_boot(
+	int root_fd, enum pe_machine machine, struct measure_paths *p, struct err *err)
+{
+	struct walk w = {.root_fd = root_fd, .err = err};
+	cleanup_list struct measure_list dirs = {NULL, 0}, files = {NULL, 0};
+	const char *dir = measure_needs[MEASURE_NEED_SD_BOOT].dir;
+
+	if (read_dir(&w, dir, &dirs, &files) < 0)
+		return -1;
+	for (size_t k = 0; k < ARRAY_LEN(names) && !p->sd_boot; k++) {
+		cleanup_free char *is_signed = xasprintf("%s.signed", names[k].sd_boot);
+		bool found = lists(&files, is_signed);
+
+		/* bootctl installs the signed file if it exists. */
+		if (names[k].machine == machine && (found || lists(&files, names[k].sd_boot)))
+			p->sd_boot = xasprintf("%s/%s", dir, found ? is_signed : names[k].sd_boot);
+	}
+	return 0;
+}
+
 void measure_paths_fini(struct measure_paths *p)
 {
+	free(p->sd_boot);
 	list_fini(&p->updates);
 	list_fini(&p->kernels);
 	free(p->shim);

@@ -79,7 +79,9 @@ struct measure_list {
 };
 struct measure_paths {
 	struct measure_list kernels; /* newest first */
-	char *shim, *second;         /* owned; both of one vendor */
+	char *shim, *second;         /* owned; both of one vendor; or no shim, and a UKI */
+	bool has_loaders;            /* a shim or a second stage was found, if not a pair */
+	char *sd_boot;               /* owned; NULL: the firmware starts the UKI */
 	struct measure_list updates; /* fwupd's programs */
 	struct strbuf notes;         /* what was found but not used, for people */
 };
@@ -88,6 +90,11 @@ int measure_vercmp(const char *a, const char *b);
 int measure_find_kernels(int root_fd, struct measure_paths *p, struct err *err) MUST_CHECK;
 /* machine OTHER: any, x64 preferred. */
 int measure_find_loaders(
+	int root_fd, enum pe_machine machine, struct measure_paths *p, struct err *err) MUST_CHECK;
+/* Find the newest UKI of an image without shim. p->second NULL: there is none. */
+int measure_find_uki(int root_fd, struct measure_paths *p, struct err *err) MUST_CHECK;
+/* Find the systemd-boot that may start it. */
+int measure_find_sd_boot(
 	int root_fd, enum pe_machine machine, struct measure_paths *p, struct err *err) MUST_CHECK;
 /* Find fwupd's programs for the architecture of the shim in p. */
 int measure_find_updates(int root_fd, struct measure_paths *p, struct err *err) MUST_CHECK;
@@ -123,6 +130,8 @@ struct measure_set {
 	const struct measure_conf *conf; /* borrowed */
 	struct measure_paths paths;
 	struct measure_file shim, second;
+	bool no_shim;                /* second is a UKI; shim is not open */
+	struct measure_file sd_boot; /* without shim: starts the UKI, if it is open */
 	struct measure_file *kernel; /* owned array */
 	size_t n_kernels;            /* 0: the second stage is a UKI, or kernels are not needed */
 	const struct measure_loader *loader;

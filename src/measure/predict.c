@@ -26,7 +26,8 @@ struct build {
 	struct measure_file *second; /* the set's; writable because reading needs its buffer */
 	const struct measure_file
 		*kernel; /* NULL: the second stage is a UKI, or kernels are not needed */
-	const struct measure_file *update; /* NULL: no firmware update came first */
+	const struct measure_file *update;  /* NULL: no firmware update came first */
+	const struct measure_file *starter; /* without shim: systemd-boot; NULL: the firmware */
 	bool secure_boot, sbat_latest;
 	int kernel_times;
 	unsigned failed;  /* boot entries that failed before this one */
@@ -85,10 +86,12 @@ static void add_started(struct build *b, enum pcr_event_id id, const struct meas
 
 /*
  * Add PCR 4 in boot order: the firmware, entries that failed, shim, fwupd, second stage, kernel.
+ * Without shim: systemd-boot, if it starts the UKI, the UKI, its kernel.
  */
 static void add_pcr4(struct build *b)
 {
 	const struct measure_set *set = b->set;
+	enum pcr_event_id second = set->no_shim ? PCR4_UKI : PCR4_GRUB;
 
 	for (size_t i = 0; i < set->firmware.n; i++) {
 		const struct measure_firmware_event *e = &set->firmware.v[i];
@@ -100,17 +103,20 @@ static void add_pcr4(struct build *b)
 		add_action(b, PCR4_BOOT_ENTRY_FAILED, PCR_BOOT_RETURNING);
 		add_action(b, PCR4_BOOT_ENTRY_FAILED, PCR_BOOT_CALLING);
 	}
-	add_started(b, PCR4_SHIM, &set->shim);
+	if (!set->no_shim)
+		add_started(b, PCR4_SHIM, &set->shim);
 	if (b->update)
 		add_started(b, PCR4_FIRMWARE_UPDATE, b->update);
-	add_started(b, PCR4_GRUB, &set->second);
+	if (b->starter)
+		add_started(b, PCR4_GRUB, b->starter);
+	add_started(b, second, &set->second);
 	/* The kernel, as often as the loader measures it. The one embedded in a UKI belongs to the
 	 * UKI's group of events, because both are updated together. */
 	for (int i = 0; i < b->kernel_times; i++) {
 		if (b->kernel)
 			add_started(b, PCR4_VMLINUZ, b->kernel);
 		else
-			add_event(b, PCR4_GRUB, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4, set->inner,
+			add_event(b, second, PCR_EV_EFI_BOOT_SERVICES_APPLICATION, 4, set->inner,
 				"the kernel embedded in %s", log_esc(set->second.path));
 	}
 }
@@ -131,8 +137,13 @@ static void add_pcr14(struct build *b)
 		{PCR14_MOK_LIST_TRUSTED, "MokListTrustedRT", &set->mok_t, set->has_mok_t}};
 	const char *origin = measure_mok_given(set->conf) ? "from the given MOK variables"
 							  : "as created by shim";
-	uint8_t digest[SHA256_LEN];
+	uint8_t digest[SHA256_LEN] = {0};
 
+	if (set->no_shim) {
+		add_event(b, PCR14_NO_SHIM, PCR_EV_NO_ACTION, 14, digest,
+			"there is no shim, so PCR 14 stays zero");
+		return;
+	}
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
 		if (!lists[i].measured)
 			continue;
@@ -153,9 +164,10 @@ static void add_pcr14(struct build *b)
 /*
  * Add EV_EFI_VARIABLE_AUTHORITY: it measures the matching entry with its owner, not the whole list.
  * shim logs an authority only once; the event that the firmware logged for shim itself does not
- * count.
+ * count. The firmware, too, logs each of its own only once.
  */
-static void add_authority(struct build *b, const struct measure_file *f, bool by_shim)
+static void add_authority(
+	struct build *b, const struct measure_file *f, enum pcr_event_id id, bool by_shim)
 {
 	const struct measure_authority *a = &f->authority;
 	const struct efi_sig *e = &a->entry;
@@ -163,10 +175,10 @@ static void add_authority(struct build *b, const struct measure_file *f, bool by
 	uint8_t digest[SHA256_LEN];
 
 	efi_variable_digest(a->guid, a->name, e->with_owner, e->with_owner_len, digest);
-	for (size_t i = 0; by_shim && i < b->variant->events.n; i++) {
+	for (size_t i = 0; i < b->variant->events.n; i++) {
 		const struct pcr_event *seen = &b->variant->events.v[i];
 
-		if (seen->pcr == 7 && seen->id >= PCR7_GRUB_DB_CERT &&
+		if (seen->pcr == 7 && seen->id >= (by_shim ? PCR7_GRUB_DB_CERT : PCR7_SHIM_CERT) &&
 			seen->id <= PCR7_GRUB_MOK_LIST_CERT &&
 			memcmp(seen->digest, digest, sizeof(digest)) == 0)
 			return;
@@ -175,7 +187,7 @@ static void add_authority(struct build *b, const struct measure_file *f, bool by
 		measure_describe_cert(e->data, e->len, &what);
 	else
 		measure_describe_hash(e->data, e->len, &what);
-	add_event(b, a->id, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "%s in %s, for %s",
+	add_event(b, id, PCR_EV_EFI_VARIABLE_AUTHORITY, 7, digest, "%s in %s, for %s",
 		strbuf_str(&what), a->name, log_esc(f->path));
 }
 
@@ -252,8 +264,16 @@ static int add_pcr7(struct build *b, struct err *err)
 	uint8_t digest[SHA256_LEN];
 
 	add_variables(b);
+	if (set->no_shim) {
+		if (b->secure_boot && b->starter)
+			add_authority(b, b->starter, PCR7_SHIM_CERT, false);
+		if (b->secure_boot)
+			add_authority(b, &set->second,
+				b->starter ? PCR7_GRUB_DB_CERT : PCR7_SHIM_CERT, false);
+		return 0;
+	}
 	if (b->secure_boot)
-		add_authority(b, &set->shim, false);
+		add_authority(b, &set->shim, PCR7_SHIM_CERT, false);
 	if (set->has_mok_sb) {
 		efi_variable_digest(
 			&efi_shim_lock, "MokSBState", set->mok_sb.data, set->mok_sb.len, digest);
@@ -264,11 +284,11 @@ static int add_pcr7(struct build *b, struct err *err)
 		return -1;
 	if (!b->secure_boot || set->validation_off)
 		return 0;
-	add_authority(b, &set->second, true);
+	add_authority(b, &set->second, set->second.authority.id, true);
 	if (b->update)
-		add_authority(b, b->update, true);
+		add_authority(b, b->update, b->update->authority.id, true);
 	if (b->kernel)
-		add_authority(b, b->kernel, true);
+		add_authority(b, b->kernel, b->kernel->authority.id, true);
 	return 0;
 }
 
@@ -291,6 +311,9 @@ static char *when(const struct build *b, bool several_kernels)
 			strbuf_adds(&out, ", with shim's validation off (MokSBState)");
 		else if (!set->loader->uki || b->kernel_times)
 			strbuf_addf(&out, " %s", times[b->kernel_times]);
+		if (set->no_shim)
+			strbuf_addf(&out, "; without shim, started by %s",
+				b->starter ? "systemd-boot" : "the firmware");
 		if (b->failed)
 			strbuf_addf(&out, "; after %u failed boot entr%s", b->failed,
 				b->failed == 1 ? "y" : "ies");
@@ -404,28 +427,47 @@ static int add_states(const struct build *on, struct measure_variants *out, stru
 	return 0;
 }
 
-/* Add the direct boot, then boots after failed entries, then those with a firmware update. These
- * are not combined: fwupd sets BootNext, which is tried before any entry that could fail. Then come
- * those on firmware that does not measure the call. */
+/* Add all variants of one chain: the direct boot, then boots after failed entries, then those with a
+ * firmware update. These are not combined: fwupd sets BootNext, which is tried before any entry that
+ * could fail. */
+static int add_chain(
+	const struct build *chain, unsigned failed, struct measure_variants *out, struct err *err)
+{
+	const struct measure_set *set = chain->set;
+	struct build b = *chain;
+
+	for (; b.failed <= failed; b.failed++)
+		if (add_states(&b, out, err) < 0)
+			return -1;
+	b.failed = 0;
+	for (size_t i = 0; i < set->n_updates; i++) {
+		b.update = &set->update[i];
+		if (add_states(&b, out, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Add the chains that the image may be started by, then the same on firmware that does not measure the
+ * call. Without shim, the firmware starts systemd-boot if it is installed, or the UKI. */
 static int add_paths(struct measure_set *set, struct measure_variants *out, struct err *err)
 {
 	/* What a platform's own events would be in these boots is unknown. */
 	bool four = set->conf->registers & MEASURE_PCR4 && set->firmware.usual4;
+	unsigned failed =
+		four && set->conf->path >= PCR_BOOT_FAILED_ENTRIES ? PCR_BOOT_FAILED_MAX : 0;
+	struct build b = {.set = set, .second = &set->second};
 
 	for (int uncalled = 0; uncalled <= four; uncalled++) {
-		struct build b = {.set = set, .second = &set->second, .uncalled = uncalled};
-		unsigned failed =
-			set->conf->path >= PCR_BOOT_FAILED_ENTRIES ? PCR_BOOT_FAILED_MAX : 0;
-
-		for (; b.failed <= (four && !uncalled ? failed : 0); b.failed++)
-			if (add_states(&b, out, err) < 0)
-				return -1;
-		b.failed = 0;
-		for (size_t i = 0; i < set->n_updates; i++) {
-			b.update = &set->update[i];
-			if (add_states(&b, out, err) < 0)
-				return -1;
-		}
+		b.uncalled = uncalled;
+		b.starter = set->sd_boot.path ? &set->sd_boot : NULL;
+		if (add_chain(&b, uncalled ? 0 : failed, out, err) < 0)
+			return -1;
+		if (!b.starter || !(set->conf->registers & (MEASURE_PCR4 | MEASURE_PCR7)))
+			continue;
+		b.starter = NULL;
+		if (add_chain(&b, uncalled ? 0 : failed, out, err) < 0)
+			return -1;
 	}
 	return 0;
 }

@@ -184,11 +184,37 @@ static int open_loaders(struct measure_set *set, struct err *err)
 	return 0;
 }
 
+/* Open a UKI that the firmware or systemd-boot starts. none: what to say if there is no UKI. */
+static int open_without_shim(struct measure_set *set, const struct err *none, struct err *err)
+{
+	int root = set->conf->rootfs_fd;
+
+	if (measure_find_uki(root, &set->paths, err) < 0)
+		return -1;
+	if (!set->paths.second) {
+		*err = *none;
+		return -1;
+	}
+	set->no_shim = true;
+	if (measure_file_open(root, set->paths.second, &set->second, err) < 0)
+		return -1;
+	set->loader = measure_loader_of(&set->second.pe, set->conf->uki);
+	if (!set->loader->uki)
+		return err_set(err, ERR_INVALID,
+			"there is no shim, and %s is not a UKI; next step: specify the root of a bootable image",
+			log_esc(set->second.path));
+	measure_file_rest(&set->second);
+	if (measure_find_sd_boot(root, set->second.pe.machine, &set->paths, err) < 0)
+		return -1;
+	return set->paths.sd_boot ? measure_file_open(root, set->paths.sd_boot, &set->sd_boot, err)
+				  : 0;
+}
+
 /* Open all files. The kernel determines the architecture of the loaders; without a kernel any
  * loader is accepted. */
 static int open_all(struct measure_set *set, struct err *err)
 {
-	struct err kernel_err = ERR_INIT;
+	struct err kernel_err = ERR_INIT, none = ERR_INIT;
 	int root = set->conf->rootfs_fd;
 	enum pe_machine machine = PE_MACHINE_OTHER;
 
@@ -199,7 +225,15 @@ static int open_all(struct measure_set *set, struct err *err)
 		drop_kernels(set);
 	else if (set->n_kernels)
 		machine = set->kernel[0].pe.machine;
-	if (measure_find_loaders(root, machine, &set->paths, err) < 0 || open_loaders(set, err) < 0)
+	if (measure_find_loaders(root, machine, &set->paths, &none) < 0) {
+		if (none.kind == ERR_NOT_FOUND && !set->paths.has_loaders) {
+			drop_kernels(set);
+			return open_without_shim(set, &none, err);
+		}
+		*err = none;
+		return -1;
+	}
+	if (open_loaders(set, err) < 0)
 		return -1;
 	if (set->loader->uki) {
 		drop_kernels(set);
@@ -223,7 +257,8 @@ static int open_all(struct measure_set *set, struct err *err)
 /* Open fwupd's programs if they are accepted. */
 static int open_updates(struct measure_set *set, struct err *err)
 {
-	if (set->conf->path < PCR_BOOT_FIRMWARE_UPDATES)
+	/* fwupd starts its program through shim if there is one; without, that was not observed. */
+	if (set->conf->path < PCR_BOOT_FIRMWARE_UPDATES || set->no_shim)
 		return 0;
 	if (measure_find_updates(set->conf->rootfs_fd, &set->paths, err) < 0)
 		return -1;
@@ -262,9 +297,13 @@ static int must_be_signed(const struct measure_set *set, const struct measure_fi
  * the slow part of a prediction. */
 static int hash_all(struct measure_set *set, struct err *err)
 {
-	if (measure_file_hash(&set->shim, err) < 0 || measure_file_hash(&set->second, err) < 0 ||
-		must_be_signed(set, &set->shim, "the firmware", err) < 0 ||
-		must_be_signed(set, &set->second, "shim", err) < 0 ||
+	struct measure_file *first = set->no_shim ? &set->sd_boot : &set->shim;
+
+	if ((first->path && (measure_file_hash(first, err) < 0 ||
+				    must_be_signed(set, first, "the firmware", err) < 0)) ||
+		measure_file_hash(&set->second, err) < 0 ||
+		must_be_signed(set, &set->second, set->no_shim ? "the firmware" : "shim", err) <
+			0 ||
 		measure_sbat_check(set, &set->second, true, err) < 0)
 		return -1;
 	for (size_t i = 0; i < set->n_kernels; i++)
@@ -307,9 +346,12 @@ int measure_read(const struct measure_conf *conf, struct measure_set *set, struc
 	if (files &&
 		(open_all(set, err) < 0 || open_updates(set, err) < 0 || hash_all(set, err) < 0))
 		return -1;
+	/* What shim would do does not matter. */
+	if (set->no_shim)
+		set->validation_off = set->has_mok_sb = false;
 	if (!(conf->registers & MEASURE_PCR14) && !set->measures_7)
 		return 0;
-	if (files) {
+	if (files && !set->no_shim) {
 		/* Every shim has it, if only with empty parts. */
 		vendor = pe_section_find(&set->shim.pe, ".vendor_cert", &len);
 		if (!vendor)
@@ -319,7 +361,7 @@ int measure_read(const struct measure_conf *conf, struct measure_set *set, struc
 		if (shim_vendor_read(vendor, len, &set->vendor, err) < 0)
 			return err_wrap(err, "%s", log_esc(set->shim.path));
 	}
-	if (!measure_mok_given(conf) && derive_mok(set, err) < 0)
+	if (!measure_mok_given(conf) && !set->no_shim && derive_mok(set, err) < 0)
 		return -1;
 	return set->measures_7 && set->secure_boot == MEASURE_SB_ON
 		       ? measure_authority_find_all(set, err)
@@ -338,6 +380,7 @@ void measure_set_fini(struct measure_set *set)
 	free(set->kernel);
 	measure_file_fini(&set->shim);
 	measure_file_fini(&set->second);
+	measure_file_fini(&set->sd_boot);
 	measure_firmware_fini(&set->firmware);
 	measure_paths_fini(&set->paths);
 	for (size_t k = 0; k < ARRAY_LEN(texts); k++)

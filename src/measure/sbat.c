@@ -94,7 +94,7 @@ int measure_sbat_check(
 	const char *level;
 	size_t len;
 
-	if (set->secure_boot == MEASURE_SB_OFF || set->validation_off)
+	if (set->secure_boot == MEASURE_SB_OFF || set->validation_off || set->no_shim)
 		return 0;
 	/* A shim without .sbat predates SBAT. */
 	if (by_shim && pe_section_find(&set->shim.pe, ".sbat", &len) &&
@@ -113,7 +113,7 @@ bool measure_sbat_differs(const struct measure_set *set)
 	size_t usual_len, latest_len;
 	struct err ignored = ERR_INIT;
 
-	if (measure_sbat_level(set, false, &usual, &usual_len, &ignored) < 0 ||
+	if (set->no_shim || measure_sbat_level(set, false, &usual, &usual_len, &ignored) < 0 ||
 		measure_sbat_level(set, true, &latest, &latest_len, &ignored) < 0 ||
 		(usual_len == latest_len && memcmp(usual, latest, usual_len) == 0) ||
 		check(&set->second, latest, latest_len, &ignored) < 0)

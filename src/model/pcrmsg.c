@@ -220,6 +220,9 @@ static void get_event(struct reader *r, bool platform, struct pcr_events *out)
 		r->why = "an event has an unknown type";
 	else if (at[2] >= r->n_hashes || at[2] > r->n_used)
 		r->why = "an event refers to a missing hash, or hashes are not in order";
+	else if (!pcr_event_valid(
+			 id, (enum pcr_event_type)at[1], r->hashes + (size_t)at[2] * SHA256_LEN))
+		r->why = "an event has a wrong type or hash";
 	else if (!pcr_events_push(out, id, (enum pcr_event_type)at[1], pcr,
 			 r->hashes + (size_t)at[2] * SHA256_LEN))
 		r->why = "there are too many events";

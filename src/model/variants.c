@@ -22,15 +22,23 @@ void model_variants_fini(struct model_variants *s)
 }
 
 /* PCR 4 measures the boot chain, PCR 14 the state of shim: without both, nothing limits what may
- * boot. */
+ * boot. That there is no shim has to be said, and is not believed of a chain with one. */
 int model_variant_check(const struct pcr_events *e, struct err *err)
 {
+	bool shim = false, no_shim = false;
 	uint8_t value[SHA256_LEN];
 
 	if (!pcr_events_value(e, 4, value))
 		return err_set(err, ERR_INVALID, "there is no value of PCR 4");
 	if (!pcr_events_value(e, 14, value))
 		return err_set(err, ERR_INVALID, "there is no value of PCR 14");
+	for (size_t i = 0; i < e->n; i++) {
+		shim |= e->v[i].id == PCR4_SHIM ||
+			(e->v[i].pcr == 14 && e->v[i].id != PCR14_NO_SHIM);
+		no_shim |= e->v[i].id == PCR14_NO_SHIM;
+	}
+	if (shim && no_shim)
+		return err_set(err, ERR_INVALID, "there is a shim, and it says that there is none");
 	return 0;
 }
 

@@ -435,6 +435,12 @@ static void note(struct writing *w, char *take_path, bool is_dir)
 	w->made[w->n_made++] = (struct made){take_path, is_dir};
 }
 
+static bool wants(const struct oci_need *need, const char *name)
+{
+	return (!need->name && !need->ending) || (need->name && str_eq(need->name, name)) ||
+	       (need->ending && str_ends(name, need->ending));
+}
+
 /* Compare the path literally, without following links: it decides only which contents to keep. */
 bool oci_need_has(const struct oci_need *needs, size_t n, const char *path)
 {
@@ -447,7 +453,7 @@ bool oci_need_has(const struct oci_need *needs, size_t n, const char *path)
 			continue;
 		for (const char *p = rest; *p; p++)
 			depth += *p == '/';
-		if (depth <= needs[i].depth && (!needs[i].name || str_eq(slash + 1, needs[i].name)))
+		if (depth <= needs[i].depth && wants(&needs[i], slash + 1))
 			return true;
 	}
 	return false;
@@ -581,7 +587,7 @@ static int write_below(struct writing *w, struct node *n, unsigned depth,
 		return 0;
 	n->written_depth = depth;
 	LIST_FOREACH (c, &n->children, sibling) {
-		bool wanted = !need->name || str_eq(need->name, c->name);
+		bool wanted = wants(need, c->name);
 		int rc = 0;
 
 		if (c->type == NODE_DIR)

@@ -87,6 +87,8 @@ static void extend_value(
 static void extend(struct pcr_mixer *m, struct pcr_set *set, const struct pcr_event *e)
 {
 	set->has[e->pcr] = true;
+	if (e->type == PCR_EV_NO_ACTION)
+		return;
 	extend_value(m, set->value[e->pcr], e->digest);
 	if (pcr_boot_is_call(e))
 		set->has_uncalled = true;

@@ -29,6 +29,7 @@ static const struct {
 	[PCR4_FIRMWARE_UPDATE] = {"Pcr4FirmwareUpdate", 4, 0},
 	[PCR4_GRUB] = {"Pcr4Grub", 4, PCR_GROUP_BOOTLOADER},
 	[PCR4_VMLINUZ] = {"Pcr4Vmlinuz", 4, PCR_GROUP_LINUX},
+	[PCR4_UKI] = {"Pcr4Uki", 4, PCR_GROUP_LINUX},
 	[PCR7_SECURE_BOOT] = {"Pcr7SecureBoot", 7, PCR_GROUP_SECUREBOOT},
 	[PCR7_PK] = {"Pcr7Pk", 7, PCR_GROUP_SECUREBOOT},
 	[PCR7_KEK] = {"Pcr7Kek", 7, PCR_GROUP_SECUREBOOT},
@@ -61,6 +62,7 @@ static const struct {
 	[PCR14_MOK_LIST_X] = {"Pcr14MokListX", 14, PCR_GROUP_MOKVARS},
 	[PCR14_MOK_SB_STATE] = {"Pcr14MokSbState", 14, PCR_GROUP_MOKVARS},
 	[PCR14_MOK_LIST_TRUSTED] = {"Pcr14MokListTrusted", 14, PCR_GROUP_MOKVARS},
+	[PCR14_NO_SHIM] = {"Pcr14NoShim", 14, PCR_GROUP_MOKVARS | PCR_GROUP_BOOTLOADER},
 	[PCR_LAST_NODE_EVENT] = {"PcrLastNodeEvent", PCR_MAX, 0},
 	[PCR11_UCODE] = {"Pcr11Ucode", 11, PCR_GROUP_UKI},
 	[PCR11_UCODE_CONTENT] = {"Pcr11UcodeContent", 11, PCR_GROUP_UKI},
@@ -86,6 +88,7 @@ static const char *const types[PCR_N_EVENT_TYPES] = {
 	[PCR_EV_EFI_VARIABLE_AUTHORITY] = "EV_EFI_VARIABLE_AUTHORITY",
 	[PCR_EV_IPL] = "EV_IPL",
 	[PCR_EV_OMIT_BOOT_DEVICE_EVENTS] = "EV_OMIT_BOOT_DEVICE_EVENTS",
+	[PCR_EV_NO_ACTION] = "EV_NO_ACTION",
 };
 
 unsigned pcr_event_groups(enum pcr_event_id id)
@@ -162,6 +165,15 @@ void pcr_extend(uint8_t pcr[SHA256_LEN], const uint8_t digest[SHA256_LEN])
 	bytes_sha256(both, sizeof(both), pcr);
 }
 
+bool pcr_event_valid(
+	enum pcr_event_id id, enum pcr_event_type type, const uint8_t digest[SHA256_LEN])
+{
+	static const uint8_t zero[SHA256_LEN];
+
+	return (id == PCR14_NO_SHIM) == (type == PCR_EV_NO_ACTION) &&
+	       (id != PCR14_NO_SHIM || memcmp(digest, zero, SHA256_LEN) == 0);
+}
+
 /* Report whether the PCR has events: without them its value is not predicted. */
 bool pcr_events_value(const struct pcr_events *e, unsigned pcr, uint8_t out[SHA256_LEN])
 {
@@ -171,7 +183,8 @@ bool pcr_events_value(const struct pcr_events *e, unsigned pcr, uint8_t out[SHA2
 	for (size_t i = 0; i < e->n; i++) {
 		if (e->v[i].pcr != pcr)
 			continue;
-		pcr_extend(out, e->v[i].digest);
+		if (e->v[i].type != PCR_EV_NO_ACTION)
+			pcr_extend(out, e->v[i].digest);
 		any = true;
 	}
 	return any;
@@ -256,6 +269,9 @@ static int read_event(struct json_object *o, unsigned pcr, struct pcr_events *ou
 		return err_set(err, ERR_INVALID,
 			"the hash of event %s is not a lower-case SHA-256 digest",
 			ids[event_id].name);
+	if (!pcr_event_valid(event_id, (enum pcr_event_type)type, digest))
+		return err_set(
+			err, ERR_INVALID, "event %s has a wrong name or hash", ids[event_id].name);
 	if (!pcr_events_push(out, event_id, (enum pcr_event_type)type, pcr, digest))
 		return err_set(err, ERR_INVALID, "more than %d events", PCR_EVENTS_MAX);
 	return 0;

@@ -127,6 +127,39 @@ Test(ctl_image_sets, states_do_not_mix)
 	cr_assert_eq(n_boots(), 20, "%zu", n_boots());
 }
 
+/* ---- without shim */
+
+/* PCR 14 is zero then, which the image says itself; on a platform with MOK lists, too. */
+Test(ctl_image_sets, an_image_without_shim_is_approved_with_pcr14_zero)
+{
+	static const char zero[] =
+		"0000000000000000000000000000000000000000000000000000000000000000";
+	struct pcr_events e = PCR_EVENTS_INIT;
+	char name[RENDER_BOOT_NAME_MAX + 1];
+	uint8_t pcr4[SHA256_LEN], pcr14[SHA256_LEN];
+
+	world_boot(&w, NULL);
+	world_run(&w, 5000);
+	approve("sealed", REF_A);
+	world_run(&w, 5000);
+	add(&e, PCR4_EFI_CALL, EFI_CALL);
+	add(&e, PCR4_SEPARATOR, SEPARATOR);
+	add(&e, PCR4_UKI, KERNEL_A);
+	add(&e, PCR14_NO_SHIM, zero);
+	job_says("sealed", model_pcrs_entry_json(REF_A, 1800000000000000, &e));
+	job_ends("sealed", "Complete", "CompletionsReached");
+	world_run(&w, 5000);
+	cr_assert(committed("sealed"), "%s: %s", reason("sealed"), message("sealed"));
+	cr_assert(strstr(message("sealed"), zero), "%s", message("sealed"));
+	cr_assert(pcr_events_value(&e, 4, pcr4) && pcr_events_value(&e, 14, pcr14));
+	render_boot_name(pcr4, NULL, pcr14, name);
+	cr_assert(str_ends(name, zero));
+	cr_assert_str_eq(declared(name), "{\"images\":[\"sealed\"]}");
+	cr_assert_eq(n_boots(), 2);
+	cr_assert(strstr(declared("tpm_pcr14"), zero));
+	pcr_events_fini(&e);
+}
+
 /* ---- what may come before the boot loader */
 
 /* As boot_of(), of loader A and kernel A once, after `failed` entries or fwupd's program. */

@@ -9,14 +9,14 @@ import hashlib
 import spine
 from teckinds import GROUP
 
-IDS = ["PcrRootNodeEvent", "Pcr4Platform", "Pcr4EfiCall", "Pcr4Separator", "Pcr4BootEntryFailed", "Pcr4Shim", "Pcr4FirmwareUpdate", "Pcr4Grub", "Pcr4Vmlinuz",
+IDS = ["PcrRootNodeEvent", "Pcr4Platform", "Pcr4EfiCall", "Pcr4Separator", "Pcr4BootEntryFailed", "Pcr4Shim", "Pcr4FirmwareUpdate", "Pcr4Grub", "Pcr4Vmlinuz", "Pcr4Uki",
        "Pcr7SecureBoot", "Pcr7Pk", "Pcr7Kek", "Pcr7Db", "Pcr7Dbx", "Pcr7Dbt", "Pcr7Dbr", "Pcr7Separator", "Pcr7ShimCert", "Pcr7MokSbState",
        "Pcr7SbatLevel", "Pcr7GrubDbCert", "Pcr7GrubVendorDbCert", "Pcr7GrubMokListCert",
        "Pcr11Linux", "Pcr11LinuxContent", "Pcr11Osrel", "Pcr11OsrelContent", "Pcr11Cmdline",
        "Pcr11CmdlineContent", "Pcr11Initrd", "Pcr11InitrdContent", "Pcr11Uname", "Pcr11UnameContent",
-       "Pcr11Sbat", "Pcr11SbatContent", "Pcr14MokList", "Pcr14MokListX", "Pcr14MokSbState", "Pcr14MokListTrusted"]
+       "Pcr11Sbat", "Pcr11SbatContent", "Pcr14MokList", "Pcr14MokListX", "Pcr14MokSbState", "Pcr14MokListTrusted", "Pcr14NoShim"]
 TYPES = ["EV_EFI_ACTION", "EV_SEPARATOR", "EV_EFI_BOOT_SERVICES_APPLICATION",
-         "EV_EFI_VARIABLE_DRIVER_CONFIG", "EV_EFI_VARIABLE_AUTHORITY", "EV_IPL", "EV_OMIT_BOOT_DEVICE_EVENTS"]
+         "EV_EFI_VARIABLE_DRIVER_CONFIG", "EV_EFI_VARIABLE_AUTHORITY", "EV_IPL", "EV_OMIT_BOOT_DEVICE_EVENTS", "EV_NO_ACTION"]
 
 
 def _text(value):

@@ -4,6 +4,9 @@ names for its files, and replayed by tpm2_eventlog, too."""
 
 import json
 import os
+import struct
+import subprocess
+import uuid
 
 import pytest
 
@@ -11,6 +14,7 @@ import pcrstool
 import tcglog
 from pcrstool import make_root, run
 from tcglog import action, application, built_in, separator, variable
+from test_pcrs import uki  # noqa: F401  (fixture)
 
 BOOT = "debian12-shim-grub"
 
@@ -135,3 +139,82 @@ def test_a_log_of_empty_variables_is_compared_all_the_same(root, tmp_path):
         done = verify(tmp_path, events, "-r", root)
         assert done.returncode == 0 and "matches: Secure Boot off" in done.stdout, done
         assert tcglog.registers(events)[7] in done.stdout
+
+
+# ---- without shim
+
+OWNER = uuid.UUID("77fa9abd-0359-4d32-bd60-28f4e78f784b").bytes_le
+X509 = uuid.UUID("a5c059a1-94e4-4aa7-87b5-ab155c2bf072").bytes_le
+
+
+def make_key(directory, name):
+    """(sign, EFI_SIGNATURE_DATA, EFI_SIGNATURE_LIST) of a key of one's own."""
+    key, cert = str(directory / f"{name}.key"), str(directory / f"{name}.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert,
+                    "-subj", f"/CN={name}"], check=True, capture_output=True, timeout=60)
+    der = subprocess.run(["openssl", "x509", "-in", cert, "-outform", "DER"], check=True, capture_output=True).stdout
+    data = OWNER + der
+
+    def sign(path):
+        subprocess.run(["sbsign", "--key", key, "--cert", cert, "--output", path, path], check=True,
+                       capture_output=True, timeout=60)
+    return sign, data, X509 + struct.pack("<III", 28 + len(data), 0, len(data)) + data
+
+
+@pytest.fixture(scope="module")
+def sealed(tmp_path_factory, uki):
+    """A root with Debian's systemd-boot and a UKI, both signed by one's own keys; and the files of db's platform."""
+    made = tmp_path_factory.mktemp("sealed")
+    first, second = make_key(made, "first"), make_key(made, "second")
+    boot = pcrstool.put(str(made / "root"), "usr/lib/systemd/boot/efi/systemd-bootx64.efi", pcrstool.debian(*pcrstool.SDBOOT))
+    image = pcrstool.put(str(made / "root"), "boot/EFI/Linux/os.efi", uki[0])  # signed by nobody known
+    first[0](boot)
+    second[0](image)
+    files = {"SecureBoot": b"\1", "PK": first[2], "KEK": first[2], "db": first[2] + second[2]}
+    (made / "vars").mkdir()
+    for name, data in files.items():
+        guid = tcglog.SECURITY if name == "db" else tcglog.GLOBAL
+        (made / "vars" / f"{name}-{guid}").write_bytes(b"\x27\0\0\0" + data)
+    return made, boot, image, first[1], second[1]
+
+
+@pytest.mark.parametrize("chain", ["systemd-boot", "direct"])
+@pytest.mark.parametrize("secure_boot", [True, False])
+def test_boots_without_shim(sealed, uki, tmp_path, chain, secure_boot):
+    made, boot, image, first, second = sealed
+    root = made / "root"
+    before = variables(str(made / "vars")) if secure_boot else [
+        variable(name, b"\0" if name == "SecureBoot" else b"", tcglog.SECURITY if name.startswith("db") else tcglog.GLOBAL)
+        for name in ("SecureBoot", "PK", "KEK", "db", "dbx")]
+    events = [*before, separator(7), action(tcglog.CALLING), separator(4)]
+    if chain == "systemd-boot":
+        events.append(application(pcrstool.pe_digest(boot), "\\EFI\\systemd\\systemd-bootx64.efi"))
+    events.append(application(pcrstool.pe_digest(image), "\\EFI\\Linux\\os.efi"))
+    if secure_boot:
+        events += [variable("db", data, tcglog.SECURITY, tcglog.AUTHORITY)
+                   for data in ((first, second) if chain == "systemd-boot" else (second,))]
+    else:  # stub 252 has the firmware load the kernel inside (tests/data/boot/uki252)
+        kernel = tmp_path / "kernel"
+        kernel.write_bytes(uki[1][".linux"])
+        events.append(application(pcrstool.pe_digest(kernel), "\\kernel"))
+    events += [tcglog.event(11, tcglog.IPL, e["name"].encode(), bytes.fromhex(e["hash"]))
+               for e in json.loads(run("pcr11", image).stdout)["events"]]
+    done = verify(tmp_path, events, "-r", root)
+    assert done.returncode == 0 and f"PCR 14  {'0' * 64}  as predicted" in done.stdout, done
+    started = "systemd-boot" if chain == "systemd-boot" else "the firmware"
+    assert f"without shim, started by {started}" in done.stdout, done
+    # What shim would have measured is a difference.
+    done = verify(tmp_path, events + [tcglog.event(14, tcglog.IPL, b"MokList\0")], "-r", root)
+    assert done.returncode == 1 and "PCR 14, event 1" in done.stdout, done
+
+
+def test_without_shim_the_firmware_has_to_know_the_signers(sealed, tmp_path):
+    made, _, _, _, second = sealed
+    own = X509 + struct.pack("<III", 28 + len(second), 0, len(second)) + second
+    for name in os.listdir(made / "vars"):
+        data = (made / "vars" / name).read_bytes()
+        (tmp_path / name).write_bytes(data[:4] + own if name.startswith("db-") else data)
+    done = run("all", "-r", made / "root", "--efivars", tmp_path)
+    assert done.returncode == 1 and "systemd-bootx64.efi" in done.stderr and "not in db" in done.stderr, done
+    answer = json.loads(run("all", "-r", made / "root", "--efivars", made / "vars").stdout)
+    assert [e["id"] for e in answer["pcrs"][2]["events"]] == ["Pcr14NoShim"] and answer["pcrs"][2]["value"] == "0" * 64

@@ -139,3 +139,30 @@ Test(model_variants, an_entry_has_them_and_stays_good)
 		cr_assert_eq(m->v[0].variants.n, i < ARRAY_LEN(lists) ? 0u : 1u);
 	}
 }
+
+/* Only a chain without shim leaves PCR 14 zero, and it has to say so. */
+Test(model_variants, no_shim_is_believed_of_a_chain_without_one_alone)
+{
+	static const char zero[] =
+		"0000000000000000000000000000000000000000000000000000000000000000";
+	static const struct {
+		enum pcr_event_id pcr4;
+		bool list, no_shim, good;
+	} cases[] = {{PCR4_UKI, false, true, true}, {PCR4_GRUB, false, true, true},
+		{PCR4_UKI, true, false, true}, {PCR4_SHIM, true, false, true},
+		{PCR4_SHIM, false, true, false}, {PCR4_UKI, true, true, false},
+		{PCR4_UKI, false, false, false}};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_pcr_events struct pcr_events e = PCR_EVENTS_INIT;
+		struct err err = ERR_INIT;
+
+		add(&e, cases[i].pcr4, SHIM_A);
+		if (cases[i].list)
+			add(&e, PCR14_MOK_LIST, MOK_LIST);
+		if (cases[i].no_shim)
+			add(&e, PCR14_NO_SHIM, zero);
+		cr_expect_eq(model_variant_check(&e, &err) == 0, cases[i].good, "case %zu: %s", i,
+			err.text);
+	}
+}

@@ -131,7 +131,7 @@ static char *listed(void)
 	return strbuf_steal(&out);
 }
 
-static const struct oci_need needs[] = {{"k", 2, "v"}, {"e", 3, NULL}};
+static const struct oci_need needs[] = {{"k", 2, "v", ".u"}, {"e", 3, NULL, NULL}};
 
 struct layers {
 	const char *lines[12];
@@ -307,7 +307,8 @@ Test(oci_tree, needs_say_what_is_wanted)
 		const char *path;
 		bool wanted;
 	} t[] = {{"k/1/v", true}, {"k/v", true}, {"k/1/2/v", false}, {"k/1/w", false}, {"k", false},
-		{"kk/v", false}, {"x/k/v", false}, {"e/a/b/c", true}, {"e/a/b/c/d", false}};
+		{"k/1/w.u", true}, {"k/1/2/w.u", false}, {"k/1/w.u.x", false}, {"kk/v", false},
+		{"x/k/v", false}, {"e/a/b/c", true}, {"e/a/b/c/d", false}};
 
 	for (size_t i = 0; i < ARRAY_LEN(t); i++)
 		cr_assert_eq(oci_need_has(needs, ARRAY_LEN(needs), t[i].path), t[i].wanted, "%s",

@@ -16,7 +16,7 @@
 
 static char folder[] = "/tmp/tec-test-unpack.XXXXXX";
 static int into;
-static const struct oci_need needs[] = {{"k", 2, NULL}};
+static const struct oci_need needs[] = {{"k", 2, NULL, NULL}};
 static struct oci_unpack_conf conf;
 
 static void setup(void)

@@ -69,7 +69,7 @@ static inline void add(struct pcr_events *e, enum pcr_event_id id, const char *h
 		type = id < PCR7_SEPARATOR ? PCR_EV_EFI_VARIABLE_DRIVER_CONFIG
 					   : PCR_EV_EFI_VARIABLE_AUTHORITY;
 	else if (pcr == 14)
-		type = PCR_EV_IPL;
+		type = id == PCR14_NO_SHIM ? PCR_EV_NO_ACTION : PCR_EV_IPL;
 	cr_assert_eq(bytes_from_hex(hex, SHA256_HEX_LEN, digest), 0);
 	cr_assert(pcr_events_push(e, id, type, pcr, digest));
 }

@@ -470,3 +470,39 @@ Test(pcr_combine, of_a_platforms_own_beginning_nothing_is_derived)
 	cr_assert(pcr_boot_on_platform(&platform, &on, &other));
 	cr_assert_eq(other.n, on.n);
 }
+
+/* ---- without shim */
+
+#define ZERO "0000000000000000000000000000000000000000000000000000000000000000"
+
+static void add_uki(struct pcr_events *e, const char *loader, const char *uki)
+{
+	add(e, PCR4_EFI_CALL, EFI_CALL);
+	add(e, PCR4_SEPARATOR, SEPARATOR);
+	if (loader)
+		add(e, PCR4_GRUB, loader);
+	add(e, PCR4_UKI, uki);
+	add(e, PCR14_NO_SHIM, ZERO);
+}
+
+Test(pcr_combine, chains_without_shim_mix_with_each_other_alone)
+{
+	struct pcr_events *a = more("a"), *b = more("b"), *direct = more("direct"),
+			  *shim = more("shim");
+
+	add_uki(a, GRUB_A, KERNEL_A);
+	add_uki(b, GRUB_B, KERNEL_B);
+	add_uki(direct, NULL, KERNEL_C);
+	add_pcr4(shim, SHIM_C, GRUB_C, KERNEL_A);
+	add_pcr14(shim);
+	combine();
+	/* Two loaders times three UKIs, one UKI by itself, and the chain with shim as it is. */
+	cr_assert_eq(sets.n, 8, "%zu", sets.n);
+	for (size_t i = 0; i < sets.n; i++) {
+		bool with_shim = sets.v[i].image[0] == 3 && sets.v[i].image[1] == 3;
+
+		cr_assert(sets.v[i].has[4] && sets.v[i].has[14] && sets.v[i].has_uncalled);
+		cr_assert_str_eq(hex_of(sets.v[i].value[14]), with_shim ? PCR14 : ZERO);
+	}
+	cr_assert_eq(conflicts, 0);
+}

@@ -103,6 +103,7 @@ Test(pcr_tpmevent, unknown_members_are_ignored)
 #define ONE(id, value, events)                                                                     \
 	"{\"pcrs\":[{\"id\":" id ",\"value\":" value ",\"events\":" events "}]}"
 #define Q(s)  "\"" s "\""
+#define ZERO  "0000000000000000000000000000000000000000000000000000000000000000"
 #define SEP4  EVENT(Q("EV_SEPARATOR"), "4", Q(SEPARATOR), Q("Pcr4Separator"))
 #define SEP4V Q("9157caf64087ddaaf7a0f68c65dc4ecb04a0d26c6e8e8efc0e4d4de7a3b9d5ff")
 
@@ -134,8 +135,17 @@ static const struct {
 	{ONE("4", SEP4V,
 		 "[" EVENT(Q("EV_SEPARATOR"), "4", Q(SEPARATOR), Q("PcrLastNodeEvent")) "]"),
 		"unknown id"},
-	{ONE("4", SEP4V, "[" EVENT(Q("EV_NO_ACTION"), "4", Q(SEPARATOR), Q("Pcr4Separator")) "]"),
+	{ONE("4", SEP4V, "[" EVENT(Q("EV_TAG"), "4", Q(SEPARATOR), Q("Pcr4Separator")) "]"),
 		"unknown name"},
+	{ONE("4", SEP4V, "[" EVENT(Q("EV_NO_ACTION"), "4", Q(SEPARATOR), Q("Pcr4Separator")) "]"),
+		"a wrong name or hash"},
+	{ONE("14", Q(ZERO), "[" EVENT(Q("EV_IPL"), "14", Q(ZERO), Q("Pcr14NoShim")) "]"),
+		"a wrong name or hash"},
+	{ONE("14", Q(ZERO), "[" EVENT(Q("EV_NO_ACTION"), "14", Q(SEPARATOR), Q("Pcr14NoShim")) "]"),
+		"a wrong name or hash"},
+	{ONE("14", Q(ZERO), "[]"), "PCR 14 has no events"},
+	{ONE("14", Q(SEPARATOR), "[" EVENT(Q("EV_NO_ACTION"), "14", Q(ZERO), Q("Pcr14NoShim")) "]"),
+		"does not match its events"},
 	{ONE("4", SEP4V, "[" EVENT("7", "4", Q(SEPARATOR), Q("Pcr4Separator")) "]"),
 		"unknown name"},
 	{ONE("4", SEP4V, "[" EVENT(Q("EV_SEPARATOR"), "7", Q(SEPARATOR), Q("Pcr4Separator")) "]"),
@@ -161,6 +171,23 @@ static const struct {
 	{ONE("4", SEP4V, "[" SEP4 "]"), "does not match its events"},
 	{ONE("4", Q(SEPARATOR), "[" SEP4 "]"), "does not match its events"},
 };
+
+Test(pcr_tpmevent, that_there_is_no_shim_is_said_and_extends_nothing)
+{
+	cleanup_pcr_events struct pcr_events e = PCR_EVENTS_INIT;
+	cleanup_json struct json_object *again = NULL;
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(
+		parse(ONE("14", Q(ZERO),
+			      "[" EVENT(Q("EV_NO_ACTION"), "14", Q(ZERO), Q("Pcr14NoShim")) "]"),
+			&e, &err),
+		0, "%s", err.text);
+	cr_assert_str_eq(value_of(&e, 14), ZERO);
+	cr_assert_str_eq(value_of(&e, 4), "");
+	again = pcr_events_json(&e);
+	cr_assert_str_eq(json_get_str(json_object_array_get_idx(again, 0), "value"), ZERO);
+}
 
 Test(pcr_tpmevent, what_cannot_be_trusted_is_refused)
 {

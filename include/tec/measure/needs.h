@@ -9,15 +9,18 @@
 #include <stddef.h>
 
 struct measure_need {
-	const char *dir;  /* "usr/lib/modules" */
-	unsigned depth;   /* levels below it; 1: only the directory itself */
-	const char *name; /* of the files to read; NULL: all */
+	const char *dir; /* "usr/lib/modules" */
+	unsigned depth;  /* levels below it; 1: only the directory itself */
+	/* Of the files to read: a name, and how others end; both NULL: all. */
+	const char *name, *ending;
 };
 enum measure_need_index {
 	MEASURE_NEED_KERNELS,
 	MEASURE_NEED_EFI, /* if it exists, BOOTUPD is ignored */
 	MEASURE_NEED_BOOTUPD,
 	MEASURE_NEED_UPDATES, /* fwupd's programs */
+	MEASURE_NEED_UKIS,    /* of sealed images */
+	MEASURE_NEED_SD_BOOT,
 	MEASURE_N_NEEDS,
 };
 extern const struct measure_need measure_needs[MEASURE_N_NEEDS];

@@ -21,9 +21,10 @@
 
 /* Files wanted from an image: in and below a directory, up to this depth. */
 struct oci_need {
-	const char *dir;  /* "usr/lib/modules" */
-	unsigned depth;   /* 1: only the directory itself */
-	const char *name; /* of the wanted files; NULL: all */
+	const char *dir; /* "usr/lib/modules" */
+	unsigned depth;  /* 1: only the directory itself */
+	/* Of the wanted files: a name, and how others end; both NULL: all. */
+	const char *name, *ending;
 };
 
 struct oci_tree;

@@ -29,6 +29,7 @@ enum pcr_event_id {
 	PCR4_FIRMWARE_UPDATE,
 	PCR4_GRUB,
 	PCR4_VMLINUZ,
+	PCR4_UKI, /* not in the Rust tool: started without shim; with the kernel inside */
 	PCR7_SECURE_BOOT,
 	PCR7_PK,
 	PCR7_KEK,
@@ -59,6 +60,7 @@ enum pcr_event_id {
 	PCR14_MOK_LIST_X,
 	PCR14_MOK_SB_STATE,
 	PCR14_MOK_LIST_TRUSTED,
+	PCR14_NO_SHIM, /* not in the Rust tool: no shim is started, so PCR 14 stays zero */
 	PCR_LAST_NODE_EVENT,
 	/* Sections of unified kernel images that later stubs measure; never combined. */
 	PCR11_UCODE,
@@ -98,6 +100,7 @@ enum pcr_event_type {
 	PCR_EV_EFI_VARIABLE_AUTHORITY,
 	PCR_EV_IPL,
 	PCR_EV_OMIT_BOOT_DEVICE_EVENTS,
+	PCR_EV_NO_ACTION, /* extends nothing: Pcr14NoShim alone, with an all-zero digest */
 	PCR_N_EVENT_TYPES,
 };
 
@@ -128,6 +131,10 @@ bool pcr_event_same(const struct pcr_event *a, const struct pcr_event *b);
 
 /* Replace pcr with SHA-256(pcr || digest); a PCR starts as 32 zero bytes. */
 void pcr_extend(uint8_t pcr[SHA256_LEN], const uint8_t digest[SHA256_LEN]);
+/* Check what events from outside must not contradict: Pcr14NoShim extends nothing, all others do. */
+bool pcr_event_valid(
+	enum pcr_event_id id, enum pcr_event_type type, const uint8_t digest[SHA256_LEN]);
+
 /* Compute a PCR from its events. False: there are none. */
 bool pcr_events_value(const struct pcr_events *e, unsigned pcr, uint8_t out[SHA256_LEN]);
 

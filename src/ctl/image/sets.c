@@ -225,6 +225,14 @@ static void add_paths(struct work *w, struct part *p, const char *name,
 	}
 }
 
+static bool has_id(const struct pcr_events *e, enum pcr_event_id id)
+{
+	for (size_t i = 0; i < e->n; i++)
+		if (e->v[i].id == id)
+			return true;
+	return false;
+}
+
 /* Add a value set with the values that a platform has of its own (NULL: no platform). PCR 4 of a
  * platform reflects shim's validation, which plays no role with Secure Boot off. */
 static void add_local(struct work *w, struct part *p, const char *name,
@@ -233,7 +241,8 @@ static void add_local(struct work *w, struct part *p, const char *name,
 {
 	cleanup_pcr_events struct pcr_events local = PCR_EVENTS_INIT;
 	bool four = own && p->secure_boot && model_platform_any_kernel(own);
-	bool fourteen = own && model_platform_has(own, 14);
+	/* Without shim a platform's MOK variables are not measured. */
+	bool fourteen = own && model_platform_has(own, 14) && !has_id(base, PCR14_NO_SHIM);
 
 	if ((own && !four && model_platform_has(own, 4)
 			    ? pcr_boot_on_platform(&own->events, base, &local)
