@@ -2,8 +2,9 @@
 /*
  * Find kernels and boot loaders in the layouts of bootupd (usr/lib/bootupd/updates, and usr/lib/efi
  * since Fedora CoreOS 44). An image without shim has a UKI where bootc looks for it: beside the
- * kernel's modules, or in boot/EFI/Linux. The choice does not depend on the order in which a directory lists its
- * names. Directories are entered, links to directories are not; depth and count are bounded.
+ * kernel's modules, or in boot/EFI/Linux. The choice does not depend on the order in which a
+ * directory lists its names. Directories are entered, links to directories are not; depth and count
+ * are bounded.
  */
 #include "config.h"
 
