@@ -179,30 +179,47 @@ static size_t nearest(
 #define RETURNING "Returning from EFI Application"
 #define OTHER_CERTIFICATE                                                                          \
 	"another certificate than predicted authorized a program (shim searches db, then its own certificates, then the machine owner keys); next step: if it is a machine owner key, use the node's --mok-variables"
+#define OTHER_LOADER                                                                               \
+	": its boot loader update is pending or was never applied (bootupctl status), or this is another image; next step: update the boot loader, or approve the image that the node booted"
+#define OTHER_KEYS                                                                                 \
+	"; next step: use the node's --efivars, and name them as a platform of their own (platformConfigMaps)"
+#define OTHER_STATE                                                                                \
+	"shim's validation is in another state than predicted (MokSBState); next step: use the node's --mok-variables"
+#define OF_PLATFORM                                                                                \
+	"; it belongs to the platform, not to the image. Next step: tec-compute-pcrs extract-platform, then use its directory with --efivars, and name it in platformConfigMaps"
 
 static const char *const reasons[PCR_N_EVENT_IDS] = {
-	[PCR4_EFI_CALL] = "the firmware started something else first (a boot menu, a network boot)",
-	[PCR4_SEPARATOR] = "an option ROM or a firmware application ran before the boot loader",
-	[PCR4_SHIM] =
-		"the node booted another shim: its boot loader update is pending or was never applied (bootupctl status), or this is another image",
-	[PCR4_GRUB] =
-		"the node booted another second stage: its boot loader update is pending or was never applied (bootupctl status), or this is another image",
+	[PCR4_PLATFORM] =
+		"the node's firmware measures other events than FirmwareEvents lists" OF_PLATFORM,
+	[PCR4_EFI_CALL] =
+		"the firmware started something else first (a boot menu, a network boot); next step: check BootOrder on the node (efibootmgr)",
+	[PCR4_SEPARATOR] =
+		"a program ran before the end of the firmware phase; next step: check SysPrepOrder on the node (efibootmgr)",
+	[PCR4_BOOT_ENTRY_FAILED] =
+		"the firmware tried other boot entries than predicted; next step: check BootOrder on the node (efibootmgr)",
+	[PCR4_FIRMWARE_UPDATE] =
+		"another program ran where fwupd's was predicted; next step: reboot the node",
+	[PCR4_SHIM] = "the node booted another shim" OTHER_LOADER,
+	[PCR4_GRUB] = "the node booted another second stage" OTHER_LOADER,
+	[PCR4_UKI] =
+		"the node booted another unified kernel image: an older deployment, an update that waits for its reboot, or another image; next step: reboot the node into the image, or approve the one that it booted",
 	[PCR4_VMLINUZ] =
-		"the node booted another kernel: an older deployment, an update that waits for its reboot, or another image",
-	[PCR7_SECURE_BOOT] = "Secure Boot is in another state than predicted",
+		"the node booted another kernel: an older deployment, an update that waits for its reboot, or another image; next step: reboot the node into the image, or approve the one that it booted",
+	[PCR7_SECURE_BOOT] = "Secure Boot is in another state than predicted" OTHER_KEYS,
 	[PCR7_PK] =
-		"the node's platform key differs from that in --efivars: other firmware, or keys were enrolled",
+		"the node's platform key differs from that in --efivars: other firmware, or keys were enrolled" OTHER_KEYS,
 	[PCR7_KEK] =
-		"the node's KEK differs from that in --efivars: other firmware, or keys were enrolled",
+		"the node's KEK differs from that in --efivars: other firmware, or keys were enrolled" OTHER_KEYS,
 	[PCR7_DB] =
-		"the node's db differs from that in --efivars: other firmware, or certificates or hashes were added",
+		"the node's db differs from that in --efivars: other firmware, or certificates or hashes were added" OTHER_KEYS,
 	[PCR7_DBX] =
-		"the node's dbx differs from that in --efivars: usually a revocation update (fwupd, the host's OVMF package)",
-	[PCR7_SEPARATOR] = "the firmware measured more variables than PK, KEK, db and dbx",
+		"the node's dbx differs from that in --efivars: usually a revocation update (fwupd, the host's OVMF package)" OTHER_KEYS,
+	[PCR7_DBT] = "the node's dbt differs from that in --efivars" OTHER_KEYS,
+	[PCR7_DBR] = "the node's dbr differs from that in --efivars" OTHER_KEYS,
+	[PCR7_SEPARATOR] = "the firmware measured more variables than predicted" OF_PLATFORM,
 	[PCR7_SHIM_CERT] =
-		"another certificate than predicted authorized shim, or Secure Boot is off",
-	[PCR7_SBAT_LEVEL] =
-		"the node has another SBAT level: it once ran a newer shim, or its SBAT policy is set to latest",
+		"another certificate than predicted authorized the first program, or Secure Boot is off" OTHER_KEYS,
+	[PCR7_MOK_SB_STATE] = OTHER_STATE,
 	[PCR7_GRUB_DB_CERT] = OTHER_CERTIFICATE,
 	[PCR7_GRUB_VENDOR_DB_CERT] = OTHER_CERTIFICATE,
 	[PCR7_GRUB_MOK_LIST_CERT] = OTHER_CERTIFICATE,
@@ -210,6 +227,7 @@ static const char *const reasons[PCR_N_EVENT_IDS] = {
 		"a machine owner key or a hash is enrolled on the node (mokutil --list-enrolled), or it booted another shim; next step: use the node's --mok-variables",
 	[PCR14_MOK_LIST_X] =
 		"the node has another MOK deny list, or it booted another shim; next step: use the node's --mok-variables",
+	[PCR14_MOK_SB_STATE] = OTHER_STATE,
 	[PCR14_MOK_LIST_TRUSTED] =
 		"the node does not have the usual MokListTrusted (mokutil --untrust-mok); next step: use the node's --mok-variables",
 };
@@ -274,6 +292,26 @@ static void failed_entries(const struct replay *r, struct strbuf *out)
 		strbuf_addf(out, "; more than %d are never accepted", PCR_BOOT_FAILED_MAX);
 }
 
+/* Explain what firmware measures of its own, in PCR 4 before the boot loader, or in PCR 7. Return false
+ * if the event is not of that kind. */
+static bool platform_reason(const struct replay_event *e, struct strbuf *out)
+{
+	const char *text = strbuf_str(&e->text);
+
+	if (returns(e) || str_starts(text, "\"" PCR_BOOT_CALLING))
+		return false;
+	if (e->type == EVENTLOG_ACTION || e->type == EVENTLOG_OMITTED)
+		strbuf_addf(out, "this firmware also measures %s" OF_PLATFORM, text);
+	else if (e->type == EVENTLOG_APPLICATION && strstr(text, EVENTLOG_BUILT_IN))
+		strbuf_addf(out,
+			"the firmware started %s before the boot loader" OF_PLATFORM
+			" with AllowFirmwareApplications, if you trust that program",
+			text);
+	else
+		return false;
+	return true;
+}
+
 /* Explain a difference in PCR 4. Return false if no rule fits. */
 static bool program_reason(const struct measure_variant *v, const struct measure_variant *closest,
 	const struct replay *r, const struct measure_difference *d, struct strbuf *out)
@@ -288,11 +326,13 @@ static bool program_reason(const struct measure_variant *v, const struct measure
 		else if (label && v->events.v[d->expected].id == PCR4_VMLINUZ &&
 			 log_says(r, 7, "Secure Boot off"))
 			strbuf_adds(out,
-				"Secure Boot is off on the node; its boot loader then does not measure the kernel");
+				"Secure Boot is off on the node; its boot loader then does not measure the kernel. Next step: enable it in the firmware or, if this is intended, use --secureboot-disabled");
 		else
 			return false;
 		return true;
 	}
+	if (platform_reason(d->found, out))
+		return true;
 	if (returns(d->found) && started(before)) {
 		/* shim does this when it rejects the second stage. */
 		strbuf_addf(out,
@@ -314,16 +354,18 @@ static bool program_reason(const struct measure_variant *v, const struct measure
 	if (!label) {
 		if (before && same(before->digest, d->found->digest))
 			strbuf_adds(out,
-				"the same program was measured again: this build of the loader measures it a different number of times than similar builds");
+				"the same program was measured again: this build of the loader measures it a different number of times than similar builds; next step: report its version to the developers of this program");
 		else
 			strbuf_addf(out,
-				"an additional program was started (%s): a UKI, an addon, a driver, or a kernel that was not predicted",
+				"an additional program was started (%s): a UKI, an addon, a driver, or a kernel that was not predicted; next step: compare it with the image's files (tec-compute-pcrs digest)",
 				text);
 		return true;
 	}
 	for (const struct replay_event *e = d->found + 1; started(d->found) && e < r->v + r->n; e++)
 		if (e->pcr == 4 && same(e->digest, v->events.v[d->expected].digest)) {
-			strbuf_addf(out, "%s was started before %s", text, label);
+			strbuf_addf(out,
+				"%s was started before %s; next step: check BootOrder and BootNext on the node (efibootmgr)",
+				text, label);
 			return true;
 		}
 	for (size_t i = d->expected + 1; i < v->events.n && !skipped; i++)
@@ -331,8 +373,39 @@ static bool program_reason(const struct measure_variant *v, const struct measure
 			skipped = v->label[i];
 	if (!skipped)
 		return false;
-	strbuf_addf(out, "%s was not measured here; %s was measured instead", label, skipped);
+	strbuf_addf(out,
+		"%s was not measured here; %s was measured instead; next step: compare the node's boot loader with the image's (bootupctl status)",
+		label, skipped);
 	return true;
+}
+
+/* The level of "sbat,1,2023012900": text up to it, then a date and a counter. 0: none. */
+static unsigned long long level_of(const char *text)
+{
+	const char *at = strstr(text, "sbat,1,");
+
+	return at ? strtoull(at + strlen("sbat,1,"), NULL, 10) : 0;
+}
+
+/* Explain another SBAT level. It never falls, so a lower one is that of an older shim. */
+static void level_reason(
+	const struct measure_variant *v, const struct measure_difference *d, struct strbuf *out)
+{
+	unsigned long long predicted = level_of(v->label[d->expected]),
+			   found = level_of(strbuf_str(&d->found->text));
+
+	if (!strstr(strbuf_str(&d->found->text), "SbatLevel"))
+		strbuf_adds(out,
+			"the node's shim sets no SBAT level: it is older than SBAT (before 15.3); next step: update the node's boot loader (bootupctl status)");
+	else if (found && found < predicted)
+		strbuf_adds(out,
+			"the node's shim sets an older SBAT level: it is older than the image's; next step: update the node's boot loader (bootupctl status)");
+	else if (found == predicted)
+		strbuf_adds(out,
+			"the node has another SBAT level of the same date; next step: compare its shim with the image's (bootupctl status)");
+	else
+		strbuf_adds(out,
+			"the node has a newer SBAT level, which never falls: it once ran a newer shim, or its SBAT policy is set to latest; next step: use a newer image, or reset the level (mokutil --set-sbat-policy delete, with Secure Boot off)");
 }
 
 /* Explain a difference in PCR 7 by the description of the event that was found. */
@@ -343,13 +416,18 @@ static void variable_reason(const struct measure_variant *v, const struct replay
 
 	if (strstr(text, "MokSBState") || (!d->found && log_says(r, 7, "MokSBState")))
 		strbuf_adds(out, validation_off);
+	else if (d->found && d->found->type == EVENTLOG_ACTION)
+		(void)platform_reason(d->found, out);
+	else if (d->found && d->expected < v->events.n &&
+		 v->events.v[d->expected].id == PCR7_SBAT_LEVEL)
+		level_reason(v, d, out);
 	else if (d->expected == v->events.n && strstr(text, "MokListRT"))
 		strbuf_addf(out,
 			"a program was started because its signer or hash is in the node's MOK list (%s); next step: use the node's --mok-variables",
 			text);
 	else if (d->expected == v->events.n)
 		strbuf_addf(out,
-			"an additional signer: a program signed by another key (kernel, UKI addon) was started (%s)",
+			"an additional signer: a program signed by another key (kernel, UKI addon) was started (%s); next step: find the program that is not the image's in PCR 4",
 			text);
 	else if (v->events.v[d->expected].id == PCR7_SECURE_BOOT &&
 		 str_starts(text, "Secure Boot off"))
@@ -358,6 +436,14 @@ static void variable_reason(const struct measure_variant *v, const struct replay
 	else if (v->events.v[d->expected].id == PCR7_SECURE_BOOT && str_eq(text, "Secure Boot on"))
 		strbuf_adds(out,
 			"the node has Secure Boot on; next step: omit --secureboot-disabled, or use the node's --efivars");
+}
+
+static bool has_no_shim(const struct pcr_events *e)
+{
+	for (size_t i = 0; i < e->n; i++)
+		if (e->v[i].id == PCR14_NO_SHIM)
+			return true;
+	return false;
 }
 
 /*
@@ -377,10 +463,13 @@ static void likely_reason(const struct measure_variant *v, const struct measure_
 	else if (d->pcr == 11)
 		strbuf_adds(out,
 			d->found
-				? "the node booted another UKI, or another profile of it"
-				: "the node's systemd-stub measured fewer sections than this version usually does");
+				? "the node booted another UKI, or another profile of it; next step: reboot the node into the image's UKI"
+				: "the node's systemd-stub measured fewer sections than this version usually does; next step: report its version to the developers of this program");
 	else if (log_says(r, 14, "MokSBState"))
 		strbuf_adds(out, validation_off);
+	else if (has_no_shim(&v->events))
+		strbuf_adds(out,
+			"a shim was started on the node, but the image has none; next step: check BootOrder on the node (efibootmgr)");
 	else if (d->expected == v->events.n)
 		strbuf_adds(out,
 			"shim measured an additional variable; next step: use the node's --mok-variables");
@@ -391,7 +480,7 @@ static void likely_reason(const struct measure_variant *v, const struct measure_
 		return;
 	if (!d->found)
 		strbuf_adds(out,
-			"the log ends here: it is truncated, or the boot stopped before this event");
+			"the log ends here: it is truncated, or the boot stopped before this event; next step: copy the log again, and watch the node's console while it boots");
 	else if (d->expected < v->events.n && reasons[v->events.v[d->expected].id])
 		strbuf_adds(out, reasons[v->events.v[d->expected].id]);
 	else

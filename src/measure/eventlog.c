@@ -356,7 +356,7 @@ static void add_variable(const struct eventlog_event *e, bool authority, struct 
 /* Append a program in a firmware volume (PI 1.8, volume 3, section 8.3): it has a GUID, no name. */
 static void add_built_in(const uint8_t *guid, struct strbuf *out)
 {
-	strbuf_addf(out, "a program of the firmware, %08x-%04x-%04x-", measure_le32(guid),
+	strbuf_addf(out, EVENTLOG_BUILT_IN ", %08x-%04x-%04x-", measure_le32(guid),
 		measure_le16(guid + 4), measure_le16(guid + 6));
 	for (size_t i = 8; i < sizeof(struct efi_guid); i++)
 		strbuf_addf(out, "%s%02x", i == 10 ? "-" : "", guid[i]);

@@ -203,6 +203,104 @@ Test(measure_compare, a_damaged_log_is_an_error_at_every_length)
 	measure_variants_fini(&v);
 }
 
+/* ---- reasons, each with a next step */
+
+/* What one event instead of a predicted one is told to mean; id PCR_LAST_NODE_EVENT: after all. */
+static void means(enum pcr_event_id id, unsigned pcr, const char *label, uint32_t type,
+	const char *data, size_t len, const char *why)
+{
+	struct measure_variants v = MEASURE_VARIANTS_INIT;
+	cleanup_boot_comparison struct measure_comparison c = MEASURE_COMPARISON_INIT;
+	struct strbuf log = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	const char *reason;
+	uint8_t digest[SHA256_LEN];
+
+	v.v = xcalloc(1, sizeof(*v.v));
+	v.n = 1;
+	v.v[0].when = xstrdup("always");
+	memset(digest, 0x11, sizeof(digest));
+	push_digest(&v.v[0], PCR7_SHIM_CERT, pcr, digest, "before");
+	memset(digest, 0x22, sizeof(digest));
+	if (id != PCR_LAST_NODE_EVENT)
+		push_digest(&v.v[0], id, pcr, digest, label);
+	log_begin(&log, log_two_banks, 2);
+	log_put(&log, pcr, 1, 0x11, "x");
+	log_event(&log, pcr, type, log_two_banks, 2, 0x30, data, len);
+	cr_assert_eq(measure_compare_log(&v, PCR_BOOT_STRICT, log.data, log.len, &c, &err), 0);
+	reason = strstr(strbuf_str(&c.report), "likely reason: ");
+	cr_assert(reason && strstr(reason, why), "not \"%s\" in:\n%s", why, strbuf_str(&c.report));
+	cr_expect(strstr(reason, "ext step: "), "%s", reason);
+	strbuf_fini(&log);
+	measure_variants_fini(&v);
+}
+
+/* UEFI_VARIABLE_DATA of SbatLevel, or of another variable of as many characters. */
+static const char *variable(const char *name, const char *value, size_t *len)
+{
+	static char data[200];
+	size_t chars = strlen(name), n = strlen(value);
+
+	memset(data, 0, sizeof(data));
+	data[16] = (char)chars;
+	data[24] = (char)n;
+	for (size_t i = 0; i < chars; i++)
+		data[32 + 2 * i] = name[i];
+	memcpy(data + 32 + 2 * chars, value, n);
+	*len = 32 + 2 * chars + n;
+	return data;
+}
+
+Test(measure_compare, what_belongs_to_the_platform_is_no_option_rom)
+{
+	static const char built_in[] = "................................"
+				       "\4\6\24\0ABCDEFGHIJKLMNOP\x7f\xff\4";
+#define TEXT(s) s, strlen(s)
+
+	means(PCR4_SEPARATOR, 4, "", EVENTLOG_ACTION, TEXT("Booting to Boot0001 Option"),
+		"this firmware also measures \"Booting to Boot0001 Option\"; it belongs to the platform");
+	means(PCR4_EFI_CALL, 4, "", EVENTLOG_OMITTED, TEXT("BOOT ATTEMPTS OMITTED"),
+		"this firmware also measures \"BOOT ATTEMPTS OMITTED\"");
+	means(PCR4_SHIM, 4, "", EVENTLOG_APPLICATION, built_in, sizeof(built_in),
+		"the firmware started a program of the firmware");
+	means(PCR7_SEPARATOR, 7, "", EVENTLOG_ACTION, TEXT("DMA Protection Disabled"),
+		"this firmware also measures \"DMA Protection Disabled\"");
+	means(PCR_LAST_NODE_EVENT, 7, "", EVENTLOG_ACTION, TEXT("DMA Protection Disabled"),
+		"extract-platform");
+}
+
+Test(measure_compare, an_sbat_level_says_which_shim_was_older)
+{
+	static const char label[] = "SBAT level sbat,1,2023012900";
+	static const struct {
+		const char *name, *value, *why;
+	} cases[] = {
+		{"SbatLevel", "sbat,1,2025021800\nshim,4\n", "it once ran a newer shim"},
+		{"SbatLevel", "sbat,1,2021030218\n", "the node's shim sets an older SBAT level"},
+		{"SbatLevel", "sbat,1,2023012900\nshim,9\n", "another SBAT level of the same date"},
+		{"db", "certificate", "it is older than SBAT"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		size_t len;
+		const char *data = variable(cases[i].name, cases[i].value, &len);
+
+		means(PCR7_SBAT_LEVEL, 7, label, EVENTLOG_AUTHORITY, data, len, cases[i].why);
+	}
+}
+
+Test(measure_compare, every_event_that_differs_has_a_reason_and_a_next_step)
+{
+	for (int id = 0; id < PCR11_LINUX; id++) {
+		unsigned pcr = pcr_event_register((enum pcr_event_id)id);
+
+		if (pcr == 4 || pcr == 7)
+			means((enum pcr_event_id)id, pcr, "a file", 6, "x", 1, "");
+	}
+	for (int id = PCR14_MOK_LIST; id <= PCR14_MOK_LIST_TRUSTED; id++)
+		means((enum pcr_event_id)id, 14, "a list", 13, "x", 1, "");
+}
+
 /* ---- a real boot: tests/data/boot/README */
 
 /* By pesign of Debian's files; MokListRT, MokListXRT and MokListTrustedRT of its shim. */

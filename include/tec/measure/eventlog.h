@@ -43,7 +43,9 @@ int eventlog_open(const void *data, size_t len, struct eventlog *out, struct err
  * be read further then. The header is not returned as an event. */
 int eventlog_next(struct eventlog *log, struct eventlog_event *out, struct err *err) MUST_CHECK;
 const char *eventlog_type_name(uint32_t type); /* "EV_SEPARATOR"; "EV_?" */
-/* Append a description of the event's data for people: one printable line. */
+/* Append a description of the event's data for people: one printable line. EVENTLOG_BUILT_IN: of a
+ * program in a firmware volume. */
+#define EVENTLOG_BUILT_IN "a program of the firmware"
 void eventlog_describe(const struct eventlog_event *e, struct strbuf *out);
 
 #endif
