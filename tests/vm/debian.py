@@ -21,7 +21,7 @@ KEPT_DAYS = 14
 SOURCES = [f"deb http://deb.debian.org/{line} main" for line in (
     "debian bookworm", "debian bookworm-updates", "debian-security bookworm-security")]
 PACKAGES = ("initramfs-tools busybox cryptsetup-initramfs clevis-initramfs clevis-luks zstd e2fsprogs kmod udev "
-            "libtss2-tcti-device0").split()
+            "libtss2-tcti-device0 dracut-core systemd procps").split()
 HOOKS = {"etc/initramfs-tools/tec-node": ["hooks/tec-node"],
          "etc/initramfs-tools/tec-node-seal": [f"scripts/{stage}/tec-node-seal" for stage in (
              "local-premount", "local-bottom", "init-bottom", "panic")],
@@ -29,6 +29,7 @@ HOOKS = {"etc/initramfs-tools/tec-node": ["hooks/tec-node"],
          "etc/initramfs-tools/local-bottom/tec-node": ["scripts/local-bottom/tec-node"],
          "tests/vm/initramfs/hook": ["hooks/tec-vm"],
          "tests/vm/initramfs/first-boot": ["scripts/init-premount/tec-vm"]}
+DRACUT = ("module-setup.sh", "seal.conf", "tec-node-seal.service")
 CONF = "MODULES=list\nCOMPRESS=zstd\nCOMPRESSLEVEL=9\nBUSYBOX=y\n"
 
 
@@ -70,12 +71,16 @@ def _make():
     run("mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", '--aptopt=APT::Install-Recommends "false"', *excluded,
         f"--include={','.join(packages)}", "bookworm", ROOT, *SOURCES)
     with open(os.path.join(CACHE, "made"), "w", encoding="ascii") as f:
-        f.write(f"{time.monotonic() - started:.0f} s\n")
+        f.write(f"{' '.join(PACKAGES)}\n{time.monotonic() - started:.0f} s\n")
 
 
 def _fresh():
+    """Young, and made of the same packages."""
     made = os.path.join(CACHE, "made")
-    return os.path.exists(made) and time.time() - os.path.getmtime(made) < KEPT_DAYS * 86400
+    if not os.path.exists(made) or time.time() - os.path.getmtime(made) > KEPT_DAYS * 86400:
+        return False
+    with open(made, encoding="ascii") as f:
+        return f.readline().split() == PACKAGES
 
 
 class Debian:
@@ -119,6 +124,11 @@ class Debian:
                 to = self.path(f"usr/share/initramfs-tools/{target}")
                 os.makedirs(os.path.dirname(to), exist_ok=True)
                 shutil.copy2(os.path.join(TOP, source), to)
+        modules = self.path("usr/lib/dracut/modules.d/99tec-node-seal")
+        os.makedirs(modules, exist_ok=True)
+        for name in DRACUT:
+            shutil.copy2(os.path.join(TOP, "etc/dracut-seal", name), modules)
+        os.chmod(os.path.join(modules, "module-setup.sh"), 0o755)
         os.makedirs(self.path("usr/lib/tec-vm"), exist_ok=True)
         shutil.copy2(shutil.which("busybox"), self.path("usr/lib/tec-vm/busybox"))
         shutil.copy2(os.path.join(HERE, "initramfs", "init"), self.path("usr/lib/tec-vm/init"))
@@ -131,10 +141,18 @@ class Debian:
 
     def initramfs(self, version, into):
         """Made by Debian's mkinitramfs, with every hook that is installed there."""
-        made = self.path("tmp/initrd")
+        return self._made(into, "mkinitramfs", "-o", "/tmp/initrd", version)
+
+    def dracut(self, version, into):
+        """Made by dracut: systemd, and the module that seals; it opens no disk."""
+        return self._made(into, "dracut", "--force", "--no-hostonly", "--no-hostonly-cmdline", "--modules",
+                          "dracut-systemd base rootfs-block kernel-modules udev-rules resume tec-node-seal", "--add-drivers",
+                          "virtio_blk virtio_pci ext4", "/tmp/initrd", version)
+
+    def _made(self, into, *argv):
         run("unshare", "--mount", "--fork", "--kill-child", "sh", "-ec",
-            'mount -t proc proc "$1/proc"; exec chroot "$1" mkinitramfs -o /tmp/initrd "$2"', "sh", ROOT, version)
-        shutil.move(made, into)
+            'mount -t proc proc "$0/proc"; exec chroot "$0" "$@"', ROOT, *argv)
+        shutil.move(self.path("tmp/initrd"), into)
         return into
 
     def image(self, version, into):
@@ -158,6 +176,20 @@ def make_disks(debian, initrd, version, ignition, work):
         f.truncate(96 << 20)
     run("sgdisk", "-o", "-n", "1:2048:0", "-t", "1:8309", "-c", "1:root", root)
     return system, root
+
+
+def make_plain_disk(work):
+    """A file system that is not encrypted, with the system of initramfs/init."""
+    root, disk = os.path.join(work, "plain"), os.path.join(work, "plain.disk")
+    for name in "bin", "dev", "etc", "proc", "run", "sbin", "sys", "usr":
+        os.makedirs(os.path.join(root, name))
+    shutil.copy2(shutil.which("busybox"), os.path.join(root, "bin/busybox"))
+    shutil.copy2(os.path.join(HERE, "initramfs", "init"), os.path.join(root, "sbin/init"))
+    for name, text in (("made", "plain"), ("etc/os-release", "ID=plain\n")):  # without the latter, systemd does not go there
+        with open(os.path.join(root, name), "w", encoding="ascii") as f:
+            f.write(text)
+    run("mke2fs", "-q", "-t", "ext4", "-d", root, disk, "32M")
+    return disk
 
 
 def write_grub(ignition, work):

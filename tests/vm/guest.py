@@ -19,6 +19,8 @@ BOOT_S = 600
 class Guest:
     def __init__(self, work, disks, variables):
         self.work, self.disks = work, disks
+        self.direct = []  # arguments for a kernel that no boot loader starts
+        self.tpm = True
         self.variables = shutil.copy(variables, os.path.join(work, "variables"))
         self.console = os.path.join(work, "console")
         self.seen = ""
@@ -70,10 +72,13 @@ class Guest:
                 "-drive", f"if=pflash,format=raw,unit=1,file={self.variables}", *drives,
                 "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile=",
                 "-object", "rng-random,id=rng,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=rng",
-                "-chardev", f"socket,id=tpm,path={self._path('tpm.sock')}", "-tpmdev", "emulator,id=tpm,chardev=tpm",
-                "-device", "tpm-tis,tpmdev=tpm",
+                *(self._tpm_argv() if self.tpm else []), *self.direct,
                 "-chardev", f"socket,id=tty,path={self._path('console.sock')},server=on,wait=off,logfile={self.console},logappend=on",
                 "-serial", "chardev:tty"]
+
+    def _tpm_argv(self):
+        return ["-chardev", f"socket,id=tpm,path={self._path('tpm.sock')}", "-tpmdev", "emulator,id=tpm,chardev=tpm",
+                "-device", "tpm-tis,tpmdev=tpm"]
 
     def until(self, *texts, seconds=BOOT_S):
         """Waits until one of these was said since the last call of start() or forget(); which one."""
