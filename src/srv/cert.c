@@ -67,7 +67,7 @@ static struct secret *take_data(struct json_object *o, const char *member, bool 
 
 static int undecodable(struct err *err)
 {
-	return err_set(err, ERR_INVALID, "missing, empty, not base64, or longer than 64 KiB");
+	return err_set(err, ERR_INVALID, "missing, empty, not base64, or longer than 128 KiB");
 }
 
 /* Read ca.crt into the object: usable as PEM and hashes, unusable as empty hashes, which is
