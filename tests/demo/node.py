@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import json
 import os
+import shutil
 import ssl
 import subprocess
 
@@ -94,8 +95,9 @@ class Node:
         self._good(["cryptsetup", "open", "--test-passphrase", "--key-slot", "1", "--key-file", "-", self.disk], passphrase)
 
     def seal(self):
-        """What the initial RAM disk does before it enters the root file system."""
-        self._good([tecnode.BINARY, "seal"])
+        """What the initial RAM disk does before it enters the root file system. The program is a copy, because it ends the
+        pins that run the same file, and others on this machine may be other nodes'."""
+        self._good([shutil.copy(tecnode.BINARY, self.dir), "seal"])
 
     def _good(self, argv, stdin=""):
         status, out, said = self.node.command(argv, stdin if isinstance(stdin, bytes) else stdin.encode())
