@@ -182,7 +182,7 @@ static void type_of(struct cli_reply *r, char out[64])
 		snprintf(out, 64, "%.*s", (int)strcspn(r->body + sizeof(url) - 1, "\""),
 			r->body + sizeof(url) - 1);
 	else if (str_eq(type, "text/plain"))
-		snprintf(out, 64, "%s", type);
+		snprintf(out, 64, "text/plain");
 }
 
 /* A new handshake. */

@@ -47,7 +47,7 @@ static void claims(const char *text, size_t len)
 		assert(err.text[0]);
 		return;
 	}
-	assert(ear.status && ear.exp_s);
+	assert(ear.holder.status && ear.exp_s);
 	k = jwe_key_new(&ear.key, &err);
 	if (k)
 		assert(jwe_encrypt(k, "x", 1, &out, &err) == 0 && out.len > 100);
