@@ -27,7 +27,7 @@ static const char *const keep_owner[] = {"uid", NULL};
 static const char *const keep_spec[] = {"replicas", NULL};
 static const char *const keep_status[] = {"ready", NULL};
 static const struct kobj_keep keep = {
-	keep_meta, keep_meta, keep_data, keep_owner, keep_spec, keep_status};
+	keep_meta, keep_meta, keep_data, keep_owner, keep_spec, keep_status, false};
 
 static void check_map(struct json_object *o, const char *path, const char *const *list)
 {

@@ -159,20 +159,20 @@ Test(rats_policy, grants_a_machine_its_own_key)
 		bool granted,
 			once; /* once: also to a sealed node where a disk key is released once */
 	} t[] = {
-		{PM, "affirming", OWN, "default/" OWN "/root", true},
-		{PM, "affirming", OWN, "default/" OTHER "/root", false},
-		{PM, "affirming", OWN, "default/" OWN "/toor", false},
-		{PM, "affirming", OWN, "other/" OWN "/root", false},
-		{PM, "affirming", OWN, "default/" OWN "/root/x", false},
-		{PM, "affirming", NULL, "default/" OWN "/root", false},
-		{PM, "warning", OWN, "default/" OWN "/root", false},
-		{PM, "contraindicated", OWN, "default/" OWN "/root", false},
-		{PM, NULL, OWN, "default/" OWN "/root", false},
-		{SH, "affirming", NULL, "default/" OTHER "/root", true},
+		{PM, "affirming", OWN, "default/" OWN "/root", true, false},
+		{PM, "affirming", OWN, "default/" OTHER "/root", false, false},
+		{PM, "affirming", OWN, "default/" OWN "/toor", false, false},
+		{PM, "affirming", OWN, "other/" OWN "/root", false, false},
+		{PM, "affirming", OWN, "default/" OWN "/root/x", false, false},
+		{PM, "affirming", NULL, "default/" OWN "/root", false, false},
+		{PM, "warning", OWN, "default/" OWN "/root", false, false},
+		{PM, "contraindicated", OWN, "default/" OWN "/root", false, false},
+		{PM, NULL, OWN, "default/" OWN "/root", false, false},
+		{SH, "affirming", NULL, "default/" OTHER "/root", true, false},
 		{SH, "affirming", NULL, "default/" OTHER "/roots", true, true},
-		{SH, "affirming", NULL, "root/" OTHER "/x", true},
-		{SH, "affirming", NULL, "default/root/x", true},
-		{SH, "warning", NULL, "default/" OTHER "/root", false},
+		{SH, "affirming", NULL, "root/" OTHER "/x", true, false},
+		{SH, "affirming", NULL, "default/root/x", true, false},
+		{SH, "warning", NULL, "default/" OTHER "/root", false, false},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
