@@ -21,6 +21,7 @@ static const struct advice {
 	{REPORT_CLUSTER, "Installing", "Wait.", true},
 	{REPORT_CLUSTER, "Uninstalling", "Wait until all objects that it owns are deleted.", true},
 	{REPORT_CLUSTER, "NonUnique", "To delete this one: kubectl delete tec %", false},
+	{REPORT_CLUSTER, "GuardMissing", "To change spec: kubectl edit tec %", false},
 	{REPORT_CLUSTER, "Conflict",
 		"Follow the message; the operator then continues automatically.", false},
 	{REPORT_CLUSTER, "NoAddressFound",

@@ -20,7 +20,7 @@ from teckinds import made
 from test_images import PCRS, approve, boots_of, entry, forms, job_says, jobs_of, reference, values
 from test_images import _place, start_place  # noqa: F401  (fixtures "place" and "start_place")
 from test_pcrs_job import entries, root  # noqa: F401  (fixture "root")
-from test_policies import SWITCH, read
+from test_policies import SEVEN_SWITCH, requiring_7
 
 ON, OFF = "debian12-shim-grub", "debian12-shim-sdboot-off"
 
@@ -98,7 +98,7 @@ def arrays(cp, ns):
 
 
 def requiring(place):
-    return SWITCH.replace("false", "true") in place.policies()[0]
+    return f"\n{SEVEN_SWITCH} := true\n" in place.policies()[0]
 
 
 def test_from_variables_to_boot_sets_of_three_and_back(cp, ns, place, root, variables,
@@ -139,7 +139,7 @@ def test_from_variables_to_boot_sets_of_three_and_back(cp, ns, place, root, vari
     cp.wait_for(lambda: boots_of(place) == three, 20, "the set of three")
     cp.wait_for(lambda: requiring(place), 20, "the policy that asks for it")
     policy = place.policies()[0]
-    assert policy == read("tpm.rego").replace(SWITCH, SWITCH.replace("false", "true"))
+    assert policy == requiring_7("tpm.rego")
     cp.wait_for(lambda: spine.read(cp, ns, "configmaps", "trustee-policies")["data"]["default_cpu.rego"] == policy,
                 20, "the policy in the seed")
     assert all(boots_of(place, stored=True)[name] is None for name in two), "revoked"
