@@ -32,7 +32,7 @@ struct tool {
 	struct broker_kbsd *kbsd;
 	struct broker_attest *attest;     /* owned; NULL: nodes cannot attest */
 	struct pki_key *signer;           /* owned */
-	struct broker_policy policies[6]; /* their texts are owned */
+	struct broker_policy policies[8]; /* their texts are owned */
 	size_t n_policies;
 	struct httpd *debug;  /* NULL: none */
 	const char *from_dir; /* NULL: none */

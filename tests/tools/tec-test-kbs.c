@@ -93,18 +93,21 @@ static int load_policy(
 	return 0;
 }
 
-/* The same with the line that the operator changes where PCR 7 is required. */
-static int add_pcr7(struct tool *t, struct err *err)
+/* The same with the line that the operator changes where PCR 7 is required, or a disk key released once
+ * per boot. */
+static int add_strict(struct tool *t, struct err *err)
 {
-	static const char without[] = "\npcr7_required := false\n",
-			  with[] = "\npcr7_required := true\n";
 	struct broker_policy p = t->policies[t->n_policies - 1];
+	const char *name = p.resource ? "once_per_boot" : "pcr7_required";
+	cleanup_free char *without = xasprintf("\n%s := false\n", name);
 	const char *at = strstr(p.text, without);
 
 	if (!at)
-		return err_set(err, ERR_INVALID, "a policy does not say pcr7_required := false");
-	p.text = xasprintf("%.*s%s%s", (int)(at - p.text), p.text, with, at + strlen(without));
-	p.require_pcr7 = true;
+		return err_set(err, ERR_INVALID, "a policy does not say %s := false", name);
+	p.text = xasprintf(
+		"%.*s\n%s := true\n%s", (int)(at - p.text), p.text, name, at + strlen(without));
+	p.require_pcr7 = !p.resource;
+	p.once_per_boot = p.resource;
 	t->policies[t->n_policies++] = p;
 	return 0;
 }
@@ -144,15 +147,17 @@ static int start_attest(struct tool *t, const struct conf *conf, struct err *err
 		return -1;
 	a.session_ms = (uint32_t)s * 1000;
 	if (load_policy(t, dir, "tpm.rego", (struct broker_policy){0}, err) < 0 ||
-		add_pcr7(t, err) < 0 ||
+		add_strict(t, err) < 0 ||
 		load_policy(t, dir, "tpm-shared.rego",
 			(struct broker_policy){.policy = RATS_POLICY_SHARED}, err) < 0 ||
-		add_pcr7(t, err) < 0 ||
+		add_strict(t, err) < 0 ||
 		load_policy(t, dir, "resource.rego", (struct broker_policy){.resource = true},
 			err) < 0 ||
+		add_strict(t, err) < 0 ||
 		load_policy(t, dir, "resource-shared.rego",
 			(struct broker_policy){.resource = true, .policy = RATS_POLICY_SHARED},
-			err) < 0)
+			err) < 0 ||
+		add_strict(t, err) < 0)
 		return -1;
 	a.n_policies = t->n_policies;
 	a.signer = t->signer;
