@@ -335,7 +335,8 @@ def test_plain_text_when_it_is_asked_for_and_names_that_change(tmp_path):
         spec = s.get(spine.path_of(NS, "tec", "tec"))["spec"]
         assert spec == {"publicTrusteeAddr": "192.0.2.7:8443", "publicRegisterAddr": f"192.0.2.7:{s.register_port}",
                         "publicAttestationKeyRegisterAddr": f"192.0.2.7:{s.register_ak_port}",
-                        "registration": {"machine": "AtKey"}, "trustee": {"deploy": "External"}}
+                        "registration": {"machine": "AtKey"}, "trustee": {"deploy": "External"},
+                        "attestation": {"release": "OncePerBoot"}}
         assert s.stop() == 0
         had, others = None, 0
         for address in ("192.0.2.7", "nodes.example", "[2001:db8::7]:8443"):
