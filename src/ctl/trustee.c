@@ -1026,8 +1026,10 @@ static bool is_releasing(const struct ctl_trustee *c, struct trustee_server *s)
 	size_t declared, confirmed, revoking;
 	uint64_t now = clock_boot_ms();
 
+	if (s->wanted || !s->push || desc_is_ours(c->env, &s->desc))
+		return false;
 	kbs_sync_counts(c->env->caches->sync, &declared, &confirmed, &revoking);
-	if (s->wanted || !s->push || desc_is_ours(c->env, &s->desc) || declared || revoking)
+	if (declared || revoking)
 		return false;
 	if (!s->released_ms) {
 		s->released_ms = now;
