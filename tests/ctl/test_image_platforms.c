@@ -75,13 +75,22 @@ static void approved_on_ovmf(const char *spec)
 	world_run(&w, 5000);
 }
 
+/* Add the first of these to the Job's answer, which is returned. */
+static struct json_object *add_platform(struct json_object *entry, const struct model_platforms *p)
+{
+	cleanup_json struct json_object *list = model_platforms_json(p);
+
+	if (!json_get_arr(entry, "platforms"))
+		json_add(entry, "platforms", json_arr());
+	json_push(json_get_arr(entry, "platforms"), json_object_get(json_at(list, 0)));
+	return entry;
+}
+
 /* One of the Job's platforms; sbat NULL: why instead of a value. */
 static struct json_object *with_platform(struct json_object *entry, const char *name,
 	const uint8_t digest[SHA256_LEN], const char *sbat)
 {
 	cleanup_model_platforms struct model_platforms p = {.n = 1};
-	cleanup_json struct json_object *list = NULL;
-	struct json_object *all = json_get_arr(entry, "platforms");
 
 	p.v[0] = (struct model_platform){.name = xstrdup(name)};
 	memcpy(p.v[0].variables, digest, SHA256_LEN);
@@ -89,13 +98,7 @@ static struct json_object *with_platform(struct json_object *entry, const char *
 		add_pcr7(&p.v[0].events, sbat);
 	else
 		p.v[0].why = xstrdup("Secure Boot is off there");
-	list = model_platforms_json(&p);
-	if (!all) {
-		json_add(entry, "platforms", json_arr());
-		all = json_get_arr(entry, "platforms");
-	}
-	json_push(all, json_object_get(json_object_array_get_idx(list, 0)));
-	return entry;
+	return add_platform(entry, &p);
 }
 
 static struct json_object *entry7(const char *reference, bool b)
@@ -190,7 +193,6 @@ static struct json_object *with_mok(struct json_object *entry, const char *name,
 	const uint8_t digest[SHA256_LEN], bool seven, bool four)
 {
 	cleanup_model_platforms struct model_platforms p = {.n = 1};
-	cleanup_json struct json_object *list = NULL;
 	struct pcr_events *e = &p.v[0].events;
 
 	p.v[0] = (struct model_platform){.name = xstrdup(name)};
@@ -200,12 +202,7 @@ static struct json_object *with_mok(struct json_object *entry, const char *name,
 	if (seven)
 		add_pcr7(e, SBAT_42);
 	add(e, PCR14_MOK_LIST, MOK_LIST_X);
-	list = model_platforms_json(&p);
-	if (!json_get_arr(entry, "platforms"))
-		json_add(entry, "platforms", json_arr());
-	json_push(json_get_arr(entry, "platforms"),
-		json_object_get(json_object_array_get_idx(list, 0)));
-	return entry;
+	return add_platform(entry, &p);
 }
 
 #define PCR14_MOK "a139f64a4097863aeac8af489801a7caa81856ed235a508a347398c73e88cb5e"
@@ -317,7 +314,6 @@ static struct json_object *with_own(
 	struct json_object *entry, const char *name, const char *hash, bool program, bool seven)
 {
 	cleanup_model_platforms struct model_platforms p = {.n = 1};
-	cleanup_json struct json_object *list = NULL;
 	struct pcr_events *e = &p.v[0].events;
 
 	p.v[0] = (struct model_platform){.name = xstrdup(name)};
@@ -329,12 +325,7 @@ static struct json_object *with_own(
 		e->v[0].type = PCR_EV_EFI_ACTION;
 	if (seven)
 		add_pcr7(e, SBAT_42);
-	list = model_platforms_json(&p);
-	if (!json_get_arr(entry, "platforms"))
-		json_add(entry, "platforms", json_arr());
-	json_push(json_get_arr(entry, "platforms"),
-		json_object_get(json_object_array_get_idx(list, 0)));
-	return entry;
+	return add_platform(entry, &p);
 }
 
 Test(ctl_image_platforms, the_beginning_of_pcr4_is_the_platforms_in_mixes_too)

@@ -12,21 +12,9 @@ import pytest
 
 import pcrstool
 import tcglog
-from pcrstool import make_root, run
+from pcrstool import run
 from tcglog import action, application, built_in, separator, variable
-from test_pcrs import uki  # noqa: F401  (fixture)
-
-BOOT = "debian12-shim-grub"
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    return make_root(tmp_path_factory.mktemp("root"))
-
-
-@pytest.fixture(scope="module")
-def efivars(tmp_path_factory):
-    return pcrstool.write_efivars(BOOT, str(tmp_path_factory.mktemp("efivars")))
+from test_pcrs import efivars, root, uki  # noqa: F401  (fixtures)
 
 
 def predicted(root, efivars):

@@ -89,6 +89,12 @@ def message(cp, ns, name):
     return spine.condition(spine.read(cp, ns, "ai", name), "Committed").get("message", "")
 
 
+def new_job(cp, ns, name, known):
+    """A Job of the image that is not one of these names."""
+    return cp.wait_for(lambda: next((j for j in jobs_of(cp, ns, name) if j["metadata"]["name"] not in known), None),
+                       20, "a new Job")
+
+
 def wait_message(cp, ns, name, words):
     cp.wait_for(lambda: words in message(cp, ns, name), 20, f"{words!r} in {name}'s condition")
 
@@ -182,8 +188,7 @@ def test_new_variables_are_computed_anew_and_a_second_platform_bridges_them(
         "data": {dbx: None}, "binaryData": {dbx: base64.b64encode(new[dbx]).decode()}})
     wait_message(cp, ns, "a", "Until then, the previous value is used.")
     assert set(boots_of(place)) == before
-    job = cp.wait_for(lambda: next((j for j in jobs_of(cp, ns, "a")
-                                    if j["metadata"]["name"] not in names), None), 20, "a new Job")
+    job = new_job(cp, ns, "a", names)
     play(cp, ns, job, root, tmp_path)
     cp.wait_for(lambda: len(boots_of(place)) == 2 and not before & set(boots_of(place)), 20,
                 "the set of the new variables")
@@ -245,8 +250,7 @@ def test_mok_variables_of_nodes_are_platforms(cp, ns, place, root, variables, tm
 
     names = {j["metadata"]["name"] for j in jobs_of(cp, ns, "a")}
     spine.merge(cp, ns, "configmaps", "off", {"data": {"AllowValidationDisabled": "true"}})
-    job = cp.wait_for(lambda: next((j for j in jobs_of(cp, ns, "a") if j["metadata"]["name"] not in names), None),
-                      20, "a new Job")
+    job = new_job(cp, ns, "a", names)
     play(cp, ns, job, root, tmp_path)
     cp.wait_for(lambda: set(boots_of(place)) == sets | {f"boot.{form}.{real['validation-off']}" for form in off},
                 20,
@@ -275,8 +279,7 @@ def test_what_firmware_measures_before_the_boot_loader_is_a_platform(cp, ns, pla
     cp.wait_for(lambda: set(boots_of(place)) == usual, 20, "the usual sets")
     names = {j["metadata"]["name"] for j in jobs_of(cp, ns, "a")}
     spine.merge(cp, ns, "configmaps", "odd", {"data": {"AllowFirmwareApplications": "true"}})
-    job = cp.wait_for(lambda: next((j for j in jobs_of(cp, ns, "a") if j["metadata"]["name"] not in names), None),
-                      20, "a new Job")
+    job = new_job(cp, ns, "a", names)
     play(cp, ns, job, root, tmp_path)
     cp.wait_for(lambda: set(boots_of(place)) == usual | {f"boot.{value.hex()}.{pcrs[1]['value']}"}, 20,
                 "the set of the platform")
