@@ -294,4 +294,4 @@ def test_attack_30_a_flood_over_its_rate_costs_few_handshakes(alone):
           f"{took:.1f} s, of which {served:.0f} were accepted")
     assert opened.value > 1000 and reset > 0
     assert served <= 300 + 75 * took + 200, "too many handshakes"
-    assert flooded_s < 2, flooded_s
+    assert flooded_s < (8 if sanitized() else 2), flooded_s

@@ -40,7 +40,8 @@ def machine(tpm, directory):
     """With a file of its own for tec-node: the seal ends what runs the same file, and other tests run pins."""
     node = tecnode.TecNode(str(directory), tpm.tcti)
     node.binary = os.path.join(node.dir, "tec-node")
-    shutil.copy(tecnode.BINARY, node.binary)
+    # By another process: one that this one starts meanwhile would have the file open for writing, so that it could not run.
+    subprocess.run(["cp", tecnode.BINARY, node.binary], check=True)
     for name in tecnode.PINS:
         os.unlink(os.path.join(node.dir, name))
         os.symlink("tec-node", os.path.join(node.dir, name))
